@@ -1,0 +1,104 @@
+//! A call as the model wrote it: names, attributes and text, before any tool has looked at it.
+//!
+//! The parser makes these from `<tools>` blocks; the registry turns them into typed calls. Nothing
+//! here knows what a tool is or what its arguments mean.
+
+use crate::span::Span;
+
+/// How the calls of one block follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// As if one after another; calls that cannot observe each other run in parallel.
+    #[default]
+    Auto,
+    /// One after another.
+    Sequential,
+}
+
+/// What a failed call means for the calls after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnError {
+    /// The others run all the same.
+    #[default]
+    Continue,
+    /// Later calls of the block are skipped.
+    Stop,
+}
+
+/// What the opening `<tools>` tag says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BlockOptions {
+    /// The attribute `order`.
+    pub order: Order,
+    /// The attribute `on_error`.
+    pub on_error: OnError,
+}
+
+/// One requested use of a tool, untyped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawCall {
+    /// The call's id: the attribute `id`, else its number in the message, from 1.
+    pub id: String,
+    /// Whether the model wrote the id itself.
+    pub has_own_id: bool,
+    /// The tool's element. Its `id` attribute is not among its attributes.
+    pub element: RawElement,
+    /// Codes of the repairs that made the call readable, in order, each once: `R4`, `R7`.
+    pub repairs: Vec<&'static str>,
+}
+
+/// One element: its name as declared, its attributes and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawElement {
+    /// Name, in the spelling of the grammar (repair mode ignores case).
+    pub name: String,
+    /// From its `<` to just after its end tag.
+    pub span: Span,
+    /// Attributes in source order.
+    pub attributes: Vec<RawAttribute>,
+    /// What stands between its tags.
+    pub body: RawBody,
+}
+
+impl RawElement {
+    /// Returns the value of the attribute `name`.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        let found = self.attributes.iter().find(|a| a.name == name)?;
+        Some(&found.value)
+    }
+}
+
+/// One attribute, decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawAttribute {
+    /// Name, in the spelling of the grammar.
+    pub name: String,
+    /// Value after references were decoded and white space normalised as XML asks.
+    pub value: String,
+}
+
+/// What an element holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RawBody {
+    /// Nothing: `<a/>`, or `<a></a>` where no text may stand.
+    Empty,
+    /// Text.
+    Text(RawText),
+    /// Child elements, in order.
+    Elements(Vec<RawElement>),
+}
+
+/// The text of a leaf.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawText {
+    /// The text after decoding, line breaks as LF. Nothing is trimmed.
+    pub text: String,
+    /// Whether the text must be taken to the letter: it held CDATA, or `xml:space="preserve"`
+    /// was in force.
+    pub verbatim: bool,
+    /// The leaf as written, line breaks as LF, when decoding changed it.
+    pub source: Option<String>,
+    /// Where the text stands.
+    pub span: Span,
+}

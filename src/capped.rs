@@ -1,0 +1,221 @@
+//! Keeps the start and the end of a text of any length and counts what it drops between them.
+//!
+//! A command may print a gigabyte; a result holds a few kilobytes of it. The first bytes say what
+//! began, the last ones how it ended, and the counts of the gap are exact. Text goes in already
+//! redacted: cutting first could leave half a secret.
+
+use crate::limits;
+
+/// How many bytes are kept at each end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cap {
+    /// Bytes kept from the start.
+    pub head_bytes: usize,
+    /// Bytes kept from the end.
+    pub tail_bytes: usize,
+}
+
+impl Cap {
+    /// Splits one total evenly between start and end.
+    #[must_use]
+    pub fn total(bytes: usize) -> Self {
+        let head_bytes = bytes / 2;
+        Self {
+            head_bytes,
+            tail_bytes: bytes - head_bytes,
+        }
+    }
+}
+
+impl Default for Cap {
+    fn default() -> Self {
+        Self {
+            head_bytes: limits::OUTPUT_HEAD_BYTES,
+            tail_bytes: limits::OUTPUT_TAIL_BYTES,
+        }
+    }
+}
+
+/// What is left of a text: both ends joined, and the size of the gap.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct View {
+    /// The kept text; a line that names the gap stands between the ends when there is one.
+    pub text: String,
+    /// Bytes left out.
+    pub omitted_bytes: u64,
+    /// Line breaks left out.
+    pub omitted_lines: u64,
+}
+
+/// A buffer that keeps both ends of what is pushed into it.
+#[derive(Debug)]
+pub struct HeadTail {
+    cap: Cap,
+    head: Vec<u8>,
+    /// Up to twice the tail's size, so that dropping its front is cheap on average.
+    tail: Vec<u8>,
+    omitted_bytes: u64,
+    omitted_lines: u64,
+}
+
+impl HeadTail {
+    /// Makes an empty buffer.
+    #[must_use]
+    pub fn new(cap: Cap) -> Self {
+        Self {
+            cap,
+            head: Vec::new(),
+            tail: Vec::new(),
+            omitted_bytes: 0,
+            omitted_lines: 0,
+        }
+    }
+
+    /// Adds text at the end.
+    pub fn push(&mut self, text: &str) {
+        let free = self.cap.head_bytes.saturating_sub(self.head.len());
+        let for_head = if self.tail.is_empty() && self.omitted_bytes == 0 {
+            floor_char_boundary(text, free)
+        } else {
+            0
+        };
+        let (first, rest) = text.split_at(for_head);
+        self.head.extend_from_slice(first.as_bytes());
+        self.push_tail(rest.as_bytes());
+    }
+
+    fn push_tail(&mut self, bytes: &[u8]) {
+        let keep = self.cap.tail_bytes;
+        if bytes.len() >= keep {
+            let (dropped, kept) = bytes.split_at(bytes.len() - keep);
+            let old = std::mem::take(&mut self.tail);
+            self.omit(&old);
+            self.omit(dropped);
+            self.tail.extend_from_slice(kept);
+            return;
+        }
+        self.tail.extend_from_slice(bytes);
+        if self.tail.len() > keep.saturating_mul(2) {
+            self.trim_tail();
+        }
+    }
+
+    fn trim_tail(&mut self) {
+        let excess = self.tail.len().saturating_sub(self.cap.tail_bytes);
+        let kept = self.tail.split_off(excess);
+        let dropped = std::mem::replace(&mut self.tail, kept);
+        self.omit(&dropped);
+    }
+
+    fn omit(&mut self, bytes: &[u8]) {
+        self.omitted_bytes += bytes.len() as u64;
+        self.omitted_lines += memchr::memchr_iter(b'\n', bytes).count() as u64;
+    }
+
+    /// Returns what was kept and how much was not.
+    #[must_use]
+    pub fn into_view(mut self) -> View {
+        self.trim_tail();
+        if self.omitted_bytes > 0 {
+            let partial = self.tail.iter().take_while(|b| **b & 0xC0 == 0x80).count();
+            let kept = self.tail.split_off(partial);
+            let dropped = std::mem::replace(&mut self.tail, kept);
+            self.omit(&dropped);
+        }
+        let mut text = String::from_utf8_lossy(&self.head).into_owned();
+        if self.omitted_bytes > 0 {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(&format!(
+                "[... {} bytes, {} lines omitted ...]\n",
+                self.omitted_bytes, self.omitted_lines
+            ));
+        }
+        text.push_str(&String::from_utf8_lossy(&self.tail));
+        View {
+            text,
+            omitted_bytes: self.omitted_bytes,
+            omitted_lines: self.omitted_lines,
+        }
+    }
+}
+
+/// Returns the longest prefix length of `text`, at most `max`, that ends between two characters.
+fn floor_char_boundary(text: &str, max: usize) -> usize {
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(cap: (usize, usize), pieces: &[&str], expected: (&str, u64, u64)) {
+        let mut buffer = HeadTail::new(Cap {
+            head_bytes: cap.0,
+            tail_bytes: cap.1,
+        });
+        for piece in pieces {
+            buffer.push(piece);
+        }
+        let view = buffer.into_view();
+        let (text, omitted_bytes, omitted_lines) = expected;
+        let expected = View {
+            text: text.into(),
+            omitted_bytes,
+            omitted_lines,
+        };
+        assert_eq!(view, expected, "{cap:?} {pieces:?}");
+    }
+
+    #[test]
+    fn short_text_is_whole() {
+        check((4, 4), &[], ("", 0, 0));
+        check((4, 4), &["ab", "cd", "efgh"], ("abcdefgh", 0, 0));
+    }
+
+    #[test]
+    fn the_gap_is_counted_exactly() {
+        check(
+            (2, 2),
+            &["ab1\n2\n3yz"],
+            ("ab\n[... 5 bytes, 2 lines omitted ...]\nyz", 5, 2),
+        );
+        check(
+            (2, 2),
+            &["ab", "1", "\n2", "\n", "3y", "z"],
+            ("ab\n[... 5 bytes, 2 lines omitted ...]\nyz", 5, 2),
+        );
+    }
+
+    #[test]
+    fn characters_are_never_cut() {
+        check(
+            (2, 2),
+            &["a中bc文"],
+            ("a\n[... 8 bytes, 0 lines omitted ...]\n", 8, 0),
+        );
+    }
+
+    #[test]
+    fn any_chunking_gives_the_same_view() {
+        let text = "line one\nzwei ü\n三\nlast line of it\n".repeat(20);
+        let whole = view_in_chunks(&text, text.chars().count());
+        for size in 1..40 {
+            assert_eq!(view_in_chunks(&text, size), whole, "chunks of {size}");
+        }
+    }
+
+    fn view_in_chunks(text: &str, size: usize) -> View {
+        let chars: Vec<char> = text.chars().collect();
+        let mut buffer = HeadTail::new(Cap::total(63));
+        for chunk in chars.chunks(size.max(1)) {
+            buffer.push(&chunk.iter().collect::<String>());
+        }
+        buffer.into_view()
+    }
+}

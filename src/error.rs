@@ -1,0 +1,316 @@
+//! What can go wrong: diagnostics of the parser and errors of tools, each with a stable code.
+//!
+//! A code is a promise to whoever reads reports by program. Parser codes are kebab-case, tool codes
+//! snake_case. Each tool code knows its class, from which the exit status follows, and a hint that
+//! says what to do next; a place that knows better gives its own hint.
+
+use crate::span::Position;
+
+/// Declares an enum whose variants are wire words.
+macro_rules! words {
+    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$doc])* $variant,)* }
+
+        impl $name {
+            /// Every code, in the order of the specification.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Returns the word used on the wire.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+    };
+}
+
+words! {
+    /// Why the parser refused or doubted a message.
+    pub enum Code {
+        /// An element directly in `<tools>` is no registered tool.
+        UnknownTool = "unknown-tool",
+        /// An element stands where it may not.
+        UnexpectedElement = "unexpected-element",
+        /// Text stands where only elements may.
+        UnexpectedText = "unexpected-text",
+        /// Text stands between the tools of a block.
+        TextBetweenTools = "text-between-tools",
+        /// After a tool's end tag comes something that cannot follow it.
+        UnexpectedAfterEndTag = "unexpected-after-end-tag",
+        /// An end tag may close the element or belong to its text.
+        AmbiguousEndTag = "ambiguous-end-tag",
+        /// An end tag names another element.
+        MismatchedEnd = "mismatched-end",
+        /// An element has no end tag.
+        UnclosedElement = "unclosed-element",
+        /// A tag has no `>`.
+        UnclosedTag = "unclosed-tag",
+        /// A CDATA section has no `]]>`.
+        UnclosedCdata = "unclosed-cdata",
+        /// A comment has no `-->`.
+        UnclosedComment = "unclosed-comment",
+        /// `</tools>` is missing.
+        UnclosedTools = "unclosed-tools",
+        /// A required child element is missing.
+        MissingChild = "missing-child",
+        /// A required attribute is missing.
+        MissingAttribute = "missing-attribute",
+        /// The element has no such attribute.
+        UnknownAttribute = "unknown-attribute",
+        /// An attribute is given twice.
+        DuplicateAttribute = "duplicate-attribute",
+        /// Two calls of the message have the same id.
+        DuplicateId = "duplicate-id",
+        /// An attribute is not well formed, or its value does not fit.
+        BadAttribute = "bad-attribute",
+        /// A tag is not well formed.
+        BadTag = "bad-tag",
+        /// The text of `<ctrl>` names no key.
+        BadCtrl = "bad-ctrl",
+        /// A backslash escape of `<input>` is broken.
+        BadEscape = "bad-escape",
+        /// JSON is not well formed, or a JSON argument does not fit.
+        BadJson = "bad-json",
+        /// `<tools>` stands in `<tools>`.
+        NestedTools = "nested-tools",
+        /// Text mixes escaped and raw markup, so that two readings differ.
+        MixedEscapes = "mixed-escapes",
+        /// A character that XML 1.0 does not allow.
+        IllegalChar = "illegal-char",
+        /// Bytes that are not UTF-8.
+        Encoding = "encoding",
+        /// A processing instruction.
+        ProcessingInstruction = "processing-instruction",
+        /// CDATA or another declaration between elements.
+        UnexpectedMarkup = "unexpected-markup",
+        /// A size limit is passed.
+        TooLarge = "too-large",
+        /// Something looked like a block and was not run.
+        IgnoredBlock = "ignored-block",
+        /// Strict mode: markup in the text of a leaf.
+        MarkupInText = "markup-in-text",
+        /// Strict mode: a broken or unknown reference.
+        BadReference = "bad-reference",
+        /// Strict mode: `]]>` in text.
+        CdataEndInText = "cdata-end-in-text",
+        /// Strict mode: a comment that XML does not allow.
+        BadComment = "bad-comment",
+    }
+}
+
+/// A located message about the text the model wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What kind of trouble it is.
+    pub code: Code,
+    /// Where it is.
+    pub position: Position,
+    /// Whether the position counts inside the decoded `tools` string of a JSON envelope.
+    pub is_in_json: bool,
+    /// What was expected and what was found.
+    pub message: String,
+    /// What to do next, in one line.
+    pub hint: String,
+    /// The source line, with the place in it.
+    pub excerpt: Option<Excerpt>,
+}
+
+/// One source line and the stretch of it that a caret points at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The line without its end, at most a few hundred characters around the place; characters a
+    /// terminal would act on are replaced.
+    pub line: String,
+    /// Characters of `line` before the place.
+    pub caret_start: usize,
+    /// Characters to underline, at least 1.
+    pub caret_len: usize,
+}
+
+/// What a failure means for the whole run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The call failed: exit status 1.
+    Failed,
+    /// The call was not allowed to start: exit status 2.
+    Refused,
+    /// A person is needed and cannot be asked: exit status 3.
+    NeedsUser,
+}
+
+/// Declares the tool error codes with class and standard hint.
+macro_rules! tool_codes {
+    ($($(#[$doc:meta])* $variant:ident = $word:literal, $class:ident, $hint:literal;)*) => {
+        words! {
+            /// Why a tool could not do what was asked.
+            pub enum ErrorCode { $($(#[$doc])* $variant = $word,)* }
+        }
+
+        impl ErrorCode {
+            /// Returns what the failure means for the whole run.
+            #[must_use]
+            pub fn class(self) -> ErrorClass {
+                match self { $(Self::$variant => ErrorClass::$class,)* }
+            }
+
+            /// Returns the standard hint.
+            #[must_use]
+            pub fn hint(self) -> &'static str {
+                match self { $(Self::$variant => $hint,)* }
+            }
+        }
+    };
+}
+
+tool_codes! {
+    /// The path names nothing.
+    NotFound = "not_found", Failed, "check the path; list its directory with <read><file src=\"DIR\"/></read>";
+    /// The path is a directory and a file is needed.
+    IsDirectory = "is_directory", Failed, "name a file inside the directory";
+    /// A part of the path is a file and a directory is needed.
+    NotADirectory = "not_a_directory", Failed, "check the path: one of its parents is a file";
+    /// The path is neither file nor directory.
+    NotAFile = "not_a_file", Failed, "pipes, sockets and devices are reached with <command>";
+    /// The system does not allow it.
+    PermissionDenied = "permission_denied", Failed, "check the owner and mode with <command>ls -l PATH</command>";
+    /// The disk or the quota is full.
+    NoSpace = "no_space", Failed, "free some space, then send the call again; nothing was changed";
+    /// The file system is read-only.
+    ReadOnly = "read_only", Failed, "choose a path on a file system that can be written";
+    /// The path leaves the root directory of the run.
+    OutsideRoot = "outside_root", Failed, "use a path inside the directory given with --root";
+    /// The file is too large for the operation.
+    FileTooLarge = "file_too_large", Failed, "use <command> with a tool that works on streams";
+    /// The file is not text.
+    BinaryFile = "binary_file", Failed, "edit works on UTF-8 text; change binary files with <command>";
+    /// A file changed between reading and writing.
+    FileChanged = "file_changed", Failed, "read the file again and send the edit anew";
+    /// A `find` text is not in the file.
+    FindNotFound = "find_not_found", Failed, "copy the text to find exactly as it stands in the file";
+    /// A `find` text is there more than once.
+    FindAmbiguous = "find_ambiguous", Failed, "add lines around the text until it is unique, or set all=\"true\" on <find>";
+    /// Two arguments do not go together.
+    BadArguments = "bad_arguments", Failed, "see `karyi tools NAME` for the arguments";
+    /// A regular expression or glob is broken.
+    BadPattern = "bad_pattern", Failed, "correct the pattern, or leave out regex=\"true\" to search literally";
+    /// Another input or output error.
+    Io = "io_error", Failed, "see the message of the system";
+    /// A job holds the terminal.
+    SessionBusy = "session_busy", Failed, "answer it with <input>, or end it with <ctrl>c</ctrl>";
+    /// Nothing runs that could read input.
+    NoJob = "no_job", Failed, "start a command first; <input> and <ctrl> go to a command that still runs";
+    /// The job does not read its input.
+    NoReader = "no_reader", Failed, "wait longer with timeout=\"SECONDS\", or end the command with <ctrl>c</ctrl>";
+    /// A secret would be echoed by the terminal.
+    EchoOn = "echo_on", Refused, "the program shows what is typed; set allow_echo=\"true\" on <input> to send the secret all the same";
+    /// No shell can be started.
+    NoShell = "no_shell", Refused, "install bash, or name a shell with --shell PATH";
+    /// The session's shell could not be started or restarted.
+    SessionFailed = "session_failed", Failed, "run with --no-rc to leave out the shell's start-up files";
+    /// The shell cannot take secrets.
+    UnsupportedShell = "unsupported_shell", Refused, "secrets in commands need bash or zsh: run with --shell /bin/bash";
+    /// A name in a placeholder has no value.
+    UndefinedVariable = "undefined_variable", Refused, "ask for it first: <get_value key=\"NAME\" reason=\"...\"/>, and use it from the next <tools> block on";
+    /// A placeholder is not well formed.
+    BadPlaceholder = "bad_placeholder", Refused, "write $KARYI{NAME}, or $$KARYI{ for the characters themselves";
+    /// A placeholder stands where a value cannot be passed safely.
+    UnsafeContext = "unsafe_context", Refused, "assign it to a shell variable first: x=$KARYI{NAME}, then use \"$x\"";
+    /// A placeholder stands in text that a second program parses again.
+    UnsafeNestedParse = "unsafe_nested_parse", Refused, "pass it through the environment: X=$KARYI{NAME} bash -c '... \"$X\" ...'";
+    /// The value cannot be used as a secret.
+    BadValue = "bad_value", Failed, "give a value of at least 4 bytes without NUL";
+    /// The user declined.
+    Declined = "declined", Failed, "the user declined; ask what they want instead";
+    /// There is no terminal to ask on.
+    SecretPromptUnavailable = "secret_prompt_unavailable", NeedsUser, "run karyi on a terminal, so that the value can be asked for";
+    /// Nobody answered the prompt.
+    PromptTimeout = "prompt_timeout", NeedsUser, "ask again when the user is there";
+    /// An earlier call failed and the block says `on_error="stop"`.
+    EarlierFailure = "earlier_failure", Failed, "mend the call that failed, then send this one again";
+    /// The run was cancelled.
+    Cancelled = "cancelled", Failed, "the run was interrupted; send the call again if it is still wanted";
+    /// The message was refused before the call could start.
+    MessageRefused = "message_refused", Refused, "mend the message as its diagnostic says, then send it again";
+    /// A bug in karyi.
+    Internal = "internal_error", Failed, "this is a bug in karyi; the other calls are not affected";
+}
+
+/// Why a call failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    /// What kind of failure it is.
+    pub code: ErrorCode,
+    /// What was expected and what was found.
+    pub message: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+impl ToolError {
+    /// Makes an error with the standard hint of its code.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: code.hint().into(),
+        }
+    }
+
+    /// Replaces the hint.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+
+    /// Makes an error from a failed system call on `path`.
+    #[must_use]
+    pub fn from_io(path: &std::path::Path, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind;
+        let code = match error.kind() {
+            ErrorKind::NotFound => ErrorCode::NotFound,
+            ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
+            ErrorKind::IsADirectory => ErrorCode::IsDirectory,
+            ErrorKind::NotADirectory => ErrorCode::NotADirectory,
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ErrorCode::NoSpace,
+            ErrorKind::ReadOnlyFilesystem => ErrorCode::ReadOnly,
+            _ => ErrorCode::Io,
+        };
+        Self::new(code, format!("{}: {error}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_keep_their_spelling() {
+        for code in Code::ALL {
+            assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
+        }
+        for code in ErrorCode::ALL {
+            assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
+            assert!(!code.hint().is_empty(), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn system_errors_keep_their_meaning() {
+        let check = |errno: i32, code: ErrorCode| {
+            let error = std::io::Error::from_raw_os_error(errno);
+            let found = ToolError::from_io(std::path::Path::new("f"), &error).code;
+            assert_eq!(found, code, "errno {errno}");
+        };
+        check(nix::libc::ENOENT, ErrorCode::NotFound);
+        check(nix::libc::EACCES, ErrorCode::PermissionDenied);
+        check(nix::libc::ENOSPC, ErrorCode::NoSpace);
+        check(nix::libc::EDQUOT, ErrorCode::NoSpace);
+        check(nix::libc::EROFS, ErrorCode::ReadOnly);
+        check(nix::libc::EISDIR, ErrorCode::IsDirectory);
+    }
+}

@@ -1,0 +1,1 @@
+//! Reading, matching, writing and searching files.

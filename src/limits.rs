@@ -1,0 +1,74 @@
+//! Every cap and every waiting time of the program, each with its reason.
+//!
+//! A wait without a limit is a hang and a buffer without a limit is a crash, so both live here and
+//! nowhere else. Values a user may change are defaults; the rest are walls.
+
+use std::time::Duration;
+
+/// Longest text of one leaf element, in bytes: what one edit may reasonably carry.
+pub const MAX_LEAF_BYTES: usize = 256 << 20;
+/// Longest single tag with its attributes, in bytes.
+pub const MAX_TAG_BYTES: usize = 64 << 10;
+/// Most attributes on one tag.
+pub const MAX_ATTRIBUTES: usize = 1024;
+/// Most calls in one message.
+pub const MAX_CALLS: u64 = 1_000_000;
+/// Deepest nesting of elements inside one argument; deeper input is an attack, not an argument.
+pub const MAX_ARGUMENT_DEPTH: usize = 64;
+/// Most bytes of calls held while a whole message is parsed before its first call runs.
+pub const MAX_HELD_BYTES: usize = 64 << 20;
+/// Most bytes of one source line shown in a diagnostic.
+pub const MAX_EXCERPT_BYTES: usize = 4 << 10;
+
+/// Bytes of output kept from the start of a result.
+pub const OUTPUT_HEAD_BYTES: usize = 64 << 10;
+/// Bytes of output kept from the end of a result.
+pub const OUTPUT_TAIL_BYTES: usize = 64 << 10;
+/// Longest line the terminal renderer edits in place (carriage returns, backspaces), in bytes.
+pub const MAX_TERMINAL_LINE_BYTES: usize = 64 << 10;
+/// Bytes of one file shown by `read` when the call names no `max_bytes`.
+pub const READ_FILE_BYTES: u64 = 256 << 10;
+/// Largest file `edit` loads: matching works on the whole text in memory.
+pub const MAX_EDIT_FILE_BYTES: u64 = 256 << 20;
+/// Most entries of a directory listing.
+pub const MAX_LISTING_ENTRIES: usize = 1000;
+/// Matches `search` returns when the call names no `max`.
+pub const SEARCH_MATCHES: usize = 200;
+/// Longest line shown by `search`, in bytes; longer ones are cut and marked.
+pub const MAX_SEARCH_LINE_BYTES: usize = 2000;
+
+/// Columns of the session's terminal.
+pub const TERMINAL_COLUMNS: u16 = 120;
+/// Rows of the session's terminal.
+pub const TERMINAL_ROWS: u16 = 40;
+/// How long a shell may take to start and to source the user's rc file before it is started without.
+pub const RC_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a shell without an rc file may take to answer for the first time.
+pub const SHELL_START_TIMEOUT: Duration = Duration::from_secs(10);
+/// First pause between two looks at what the foreground job waits for.
+pub const WAIT_SCAN_MIN: Duration = Duration::from_millis(1);
+/// Longest pause between two such looks; output starts over at the first pause.
+pub const WAIT_SCAN_MAX: Duration = Duration::from_millis(20);
+/// How long a session rests before its environment is saved for a later restart.
+pub const SNAPSHOT_IDLE: Duration = Duration::from_millis(50);
+/// How long `<input>` and `<ctrl>` wait when the call names no timeout.
+pub const INPUT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause between the signals HUP, TERM and KILL when a session ends.
+pub const SIGNAL_LADDER_STEP: Duration = Duration::from_secs(1);
+/// How long a person has to answer a prompt for a value.
+pub const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
+/// Longest reason shown when a value is asked for, in characters.
+pub const MAX_REASON_CHARS: usize = 300;
+/// Longest secret value, in bytes: it travels to the shell in one pipe buffer.
+pub const MAX_SECRET_BYTES: usize = 60 << 10;
+/// Shortest secret value that redaction can tell from ordinary text, in bytes.
+pub const MIN_SECRET_BYTES: usize = 4;
+
+/// Calls that may run at once: more threads than this only fight for the same disk.
+pub const MAX_PARALLEL_CALLS: usize = 16;
+/// Messages waiting between two parts of the program before the sender has to wait.
+pub const CHANNEL_DEPTH: usize = 256;
+/// How long a call runs on a terminal before a spinner shows that it is still at work.
+pub const SPINNER_DELAY: Duration = Duration::from_millis(400);
+/// Pause between two pictures of the spinner.
+pub const SPINNER_STEP: Duration = Duration::from_millis(100);

@@ -1,0 +1,256 @@
+//! What came of a call, and of a message.
+//!
+//! An [`Outcome`] is the result of one call; the reports of the front ends are made of them, in
+//! document order. The words here are the wire words: they stay as they are forever.
+
+use serde_json::{Map, Value};
+
+use crate::capped::View;
+use crate::error::{ErrorClass, ToolError};
+
+/// How a call ended, or what it is doing when its result became final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It did what was asked.
+    Ok,
+    /// The command ended with an exit status other than 0.
+    Failed,
+    /// The command is blocked reading the terminal.
+    AwaitingInput,
+    /// The command looks at the terminal now and then, and goes on meanwhile.
+    AcceptsInput,
+    /// The command was stopped by a signal and can be continued.
+    Stopped,
+    /// The time limit passed; the command goes on.
+    Running,
+    /// It was ended by karyi.
+    Killed,
+    /// The tool could not do it; nothing was changed.
+    Error,
+    /// It was not allowed to start.
+    Refused,
+    /// It was not started because an earlier call failed or the run was cancelled.
+    Skipped,
+    /// The user gave the value.
+    Provided,
+    /// The user gave the value and it was stored.
+    Saved,
+    /// The value was there already.
+    Exists,
+    /// The user refused to give the value.
+    Declined,
+    /// Nobody could be asked for the value.
+    Unavailable,
+    /// Nobody answered in time.
+    Timeout,
+}
+
+impl Status {
+    /// Returns the word used on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::AwaitingInput => "awaiting_input",
+            Self::AcceptsInput => "accepts_input",
+            Self::Stopped => "stopped",
+            Self::Running => "running",
+            Self::Killed => "killed",
+            Self::Error => "error",
+            Self::Refused => "refused",
+            Self::Skipped => "skipped",
+            Self::Provided => "provided",
+            Self::Saved => "saved",
+            Self::Exists => "exists",
+            Self::Declined => "declined",
+            Self::Unavailable => "unavailable",
+            Self::Timeout => "timeout",
+        }
+    }
+
+    /// Whether later calls of an `on_error="stop"` block are skipped after this one.
+    #[must_use]
+    pub fn is_failure(self) -> bool {
+        match self {
+            Self::Ok
+            | Self::AwaitingInput
+            | Self::AcceptsInput
+            | Self::Provided
+            | Self::Saved
+            | Self::Exists => false,
+            Self::Failed
+            | Self::Stopped
+            | Self::Running
+            | Self::Killed
+            | Self::Error
+            | Self::Refused
+            | Self::Skipped
+            | Self::Declined
+            | Self::Unavailable
+            | Self::Timeout => true,
+        }
+    }
+}
+
+/// The result of one call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The call's id.
+    pub id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// How it ended.
+    pub status: Status,
+    /// What went wrong, when something did.
+    pub error: Option<ToolError>,
+    /// The tool's own fields, in the order of its output type.
+    pub fields: Map<String, Value>,
+    /// What the command printed, for tools that run one.
+    pub output: Option<View>,
+    /// Wall-clock time in milliseconds.
+    pub duration_ms: u64,
+    /// Codes of the repairs that made the call readable.
+    pub repairs: Vec<&'static str>,
+}
+
+impl Outcome {
+    /// Makes the outcome of a call that did not come to a result of its own.
+    #[must_use]
+    pub fn without_result(id: String, tool: String, status: Status, error: ToolError) -> Self {
+        Self {
+            id,
+            tool,
+            status,
+            error: Some(error),
+            fields: Map::new(),
+            output: None,
+            duration_ms: 0,
+            repairs: Vec::new(),
+        }
+    }
+}
+
+/// A job that still ran when the session ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedJob {
+    /// Id of the call that started it.
+    pub id: String,
+    /// The signal that ended it: `HUP`, `TERM` or `KILL`.
+    pub signal: &'static str,
+}
+
+/// How a message went as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportStatus {
+    /// Every result is good.
+    Ok,
+    /// A call failed, or still ran at the end.
+    Failed,
+    /// The message or one of its blocks was refused.
+    Refused,
+    /// A value or an answer is needed and nobody could be asked.
+    NeedsInput,
+    /// The user interrupted the run.
+    Interrupted,
+}
+
+impl ReportStatus {
+    /// Returns the word used on the wire; an interrupted run is a failed one there.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed | Self::Interrupted => "failed",
+            Self::Refused => "refused",
+            Self::NeedsInput => "needs_input",
+        }
+    }
+
+    /// Returns the exit status of the program.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Failed => 1,
+            Self::Refused => 2,
+            Self::NeedsInput => 3,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+/// Adds up outcomes to the status of the report.
+#[derive(Debug, Default)]
+pub struct Tally {
+    failed: bool,
+    refused: bool,
+    needs_input: bool,
+    interrupted: bool,
+    /// The last command of the session waits for an answer.
+    unanswered: bool,
+    calls: u64,
+}
+
+impl Tally {
+    /// Counts one outcome, in document order.
+    pub fn add(&mut self, outcome: &Outcome) {
+        self.calls += 1;
+        let class = outcome.error.as_ref().map(|error| error.code.class());
+        match (outcome.status, class) {
+            (Status::Refused, _) | (_, Some(ErrorClass::Refused)) => self.refused = true,
+            (Status::Unavailable | Status::Timeout, _) | (_, Some(ErrorClass::NeedsUser)) => {
+                self.needs_input = true;
+            }
+            (status, _) if status.is_failure() => self.failed = true,
+            (_, Some(ErrorClass::Failed)) => self.failed = true,
+            (_, None) => {}
+        }
+        if is_session_status(&outcome.tool) && class.is_none() {
+            self.unanswered = outcome.status == Status::AwaitingInput
+                || outcome.status == Status::AcceptsInput && self.unanswered;
+        }
+    }
+
+    /// Notes that the message, or a block of it, was refused.
+    pub fn add_refusal(&mut self) {
+        self.refused = true;
+    }
+
+    /// Notes that the user interrupted the run.
+    pub fn add_interruption(&mut self) {
+        self.interrupted = true;
+    }
+
+    /// Notes that a job still ran when the session ended.
+    pub fn add_killed_job(&mut self) {
+        self.failed = true;
+    }
+
+    /// Returns how many outcomes were counted.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Returns the status of the report so far.
+    #[must_use]
+    pub fn status(&self) -> ReportStatus {
+        if self.interrupted {
+            ReportStatus::Interrupted
+        } else if self.refused {
+            ReportStatus::Refused
+        } else if self.needs_input || self.unanswered {
+            ReportStatus::NeedsInput
+        } else if self.failed {
+            ReportStatus::Failed
+        } else {
+            ReportStatus::Ok
+        }
+    }
+}
+
+/// Whether a tool's status tells about the job in the session's foreground.
+fn is_session_status(tool: &str) -> bool {
+    matches!(tool, "command" | "input" | "ctrl")
+}

@@ -1,0 +1,1 @@
+//! One persistent shell on a pseudo-terminal per session.

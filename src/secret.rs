@@ -1,0 +1,332 @@
+//! Names, values and placeholders of secrets.
+//!
+//! The model writes `$KARYI{NAME}`; the value joins the text as the last step before a tool runs
+//! and leaves with it. A [`Template`] is text that may hold placeholders: what prints, compares or
+//! serialises it sees the placeholders, never a value.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use zeroize::Zeroizing;
+
+/// The name of a secret: `[A-Za-z_][A-Za-z0-9_]{0,63}`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SecretName(String);
+
+impl SecretName {
+    /// Longest name, in characters.
+    pub const MAX_LEN: usize = 64;
+
+    /// Returns the name when it is spelled as one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut bytes = text.bytes();
+        let first = bytes.next()?;
+        let is_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        let fits = text.len() <= Self::MAX_LEN && !first.is_ascii_digit() && is_word(first);
+        (fits && bytes.all(is_word)).then(|| Self(text.to_owned()))
+    }
+
+    /// Returns the name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SecretName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The value of a secret. It is wiped from memory when dropped and cannot be printed.
+pub struct SecretValue(Zeroizing<String>);
+
+impl SecretValue {
+    /// Takes a value over.
+    #[must_use]
+    pub fn new(value: String) -> Self {
+        Self(Zeroizing::new(value))
+    }
+
+    /// Returns the value. Every caller of this is a place where a secret could leak.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Makes a second copy, wiped on its own.
+    #[must_use]
+    pub fn duplicate(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+/// A stretch of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Text as it is.
+    Literal(&'a str),
+    /// `$$KARYI{` or `$$KARYI<`: the characters without the first `$`.
+    Escaped(&'a str),
+    /// A placeholder.
+    Secret(SecretName),
+}
+
+/// A placeholder that is none: where it starts in the text, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadPlaceholder {
+    /// Byte offset of its `$`.
+    pub offset: usize,
+}
+
+/// Cuts text at its placeholders.
+///
+/// # Errors
+/// `$KARYI{` or `$KARYI<` that is followed by anything else than a name and its closer.
+pub fn split(text: &str) -> Result<Vec<Piece<'_>>, BadPlaceholder> {
+    let mut pieces = Vec::new();
+    let mut literal_start = 0;
+    let mut from = 0;
+    while let Some(found) = text[from..].find("$KARYI") {
+        let start = from + found;
+        let after = start + "$KARYI".len();
+        let closer = match text.as_bytes().get(after) {
+            Some(b'{') => '}',
+            Some(b'<') => '>',
+            _ => {
+                from = after;
+                continue;
+            }
+        };
+        let is_escaped = start > literal_start && text.as_bytes()[start - 1] == b'$';
+        let literal_end = if is_escaped { start - 1 } else { start };
+        if literal_start < literal_end {
+            pieces.push(Piece::Literal(&text[literal_start..literal_end]));
+        }
+        let end = if is_escaped {
+            pieces.push(Piece::Escaped(&text[start..=after]));
+            after + 1
+        } else {
+            let (name, end) = name_until(text, after + 1, closer).ok_or(BadPlaceholder { offset: start })?;
+            pieces.push(Piece::Secret(name));
+            end
+        };
+        literal_start = end;
+        from = end;
+    }
+    if literal_start < text.len() {
+        pieces.push(Piece::Literal(&text[literal_start..]));
+    }
+    Ok(pieces)
+}
+
+/// Reads a name that starts at `start` and the closer after it; returns the offset after that.
+fn name_until(text: &str, start: usize, closer: char) -> Option<(SecretName, usize)> {
+    let rest = &text[start..];
+    let length = rest
+        .bytes()
+        .take(SecretName::MAX_LEN + 1)
+        .position(|b| b == closer as u8)?;
+    let name = SecretName::parse(rest.get(..length)?)?;
+    Some((name, start + length + 1))
+}
+
+/// Hides what looks like a placeholder in text that is shown to a model, so that a bare
+/// `$KARYI{NAME}` always means a value and both survive a round trip through an edit.
+#[must_use]
+pub fn escape(text: &str) -> Cow<'_, str> {
+    if !text.contains("$KARYI") {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace("$KARYI{", "$$KARYI{").replace("$KARYI<", "$$KARYI<"))
+}
+
+/// A secret that travels to the shell beside the script that refers to it.
+pub struct Binding {
+    /// Name of the shell variable.
+    pub variable: String,
+    /// Its value.
+    pub value: SecretValue,
+}
+
+/// Text that may hold placeholders.
+#[derive(Default)]
+pub struct Template {
+    source: String,
+    resolved: Option<Resolved>,
+}
+
+/// What a template became.
+pub struct Resolved {
+    /// The text a tool works with.
+    pub text: Zeroizing<String>,
+    /// Secrets the text refers to without holding them.
+    pub bindings: Vec<Binding>,
+}
+
+impl Template {
+    /// Makes a template from text with placeholders.
+    #[must_use]
+    pub fn new(source: impl Into<String>) -> Self {
+        Self {
+            source: source.into(),
+            resolved: None,
+        }
+    }
+
+    /// Returns the text as written, with its placeholders.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether the text holds something that resolving would change or refuse.
+    #[must_use]
+    pub fn has_placeholder(&self) -> bool {
+        self.source.contains("$KARYI{") || self.source.contains("$KARYI<")
+    }
+
+    /// Returns the text to work with: resolved when that has happened, else as written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.resolved.as_ref().map_or(&self.source, |r| &r.text)
+    }
+
+    /// Stores what the placeholders became.
+    pub fn resolve(&mut self, resolved: Resolved) {
+        self.resolved = Some(resolved);
+    }
+
+    /// Takes the secrets that travel beside the text.
+    #[must_use]
+    pub fn take_bindings(&mut self) -> Vec<Binding> {
+        self.resolved.as_mut().map(|r| std::mem::take(&mut r.bindings)).unwrap_or_default()
+    }
+}
+
+impl Clone for Template {
+    /// Copies the text with its placeholders; the copy is not resolved.
+    fn clone(&self) -> Self {
+        Self::new(self.source.clone())
+    }
+}
+
+impl PartialEq for Template {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl Serialize for Template {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.source)
+    }
+}
+
+impl<'de> Deserialize<'de> for Template {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::new)
+    }
+}
+
+impl JsonSchema for Template {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Text".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[&str]) {
+        let shown: Vec<String> = match split(text) {
+            Ok(pieces) => pieces.iter().map(show).collect(),
+            Err(bad) => vec![format!("bad at {}", bad.offset)],
+        };
+        assert_eq!(shown, expected, "{text:?}");
+    }
+
+    fn show(piece: &Piece<'_>) -> String {
+        match piece {
+            Piece::Literal(text) => format!("'{text}'"),
+            Piece::Escaped(text) => format!("\\{text}"),
+            Piece::Secret(name) => format!("<{name}>"),
+        }
+    }
+
+    #[test]
+    fn placeholders_are_cut_out() {
+        check("", &[]);
+        check("plain $x ${y} $$ $KARYI KARYI{A}", &["'plain $x ${y} $$ $KARYI KARYI{A}'"]);
+        check("$KARYI{A}", &["<A>"]);
+        check("a$KARYI{A}b$KARYI<b_1>c", &["'a'", "<A>", "'b'", "<b_1>", "'c'"]);
+        check("$KARYI{A}$KARYI{B}", &["<A>", "<B>"]);
+        check("$KARYI$KARYI{B}", &["'$KARYI'", "<B>"]);
+    }
+
+    #[test]
+    fn a_doubled_dollar_is_the_literal() {
+        check("$$KARYI{A}", &["\\$KARYI{", "'A}'"]);
+        check("x$$KARYI<A> y", &["'x'", "\\$KARYI<", "'A> y'"]);
+        check("$KARYI{A}$$KARYI{", &["<A>", "\\$KARYI{"]);
+    }
+
+    #[test]
+    fn anything_else_is_bad() {
+        check("$KARYI{}", &["bad at 0"]);
+        check("ab$KARYI{a b}", &["bad at 2"]);
+        check("$KARYI{1A}", &["bad at 0"]);
+        check("$KARYI{A>", &["bad at 0"]);
+        check("$KARYI{A", &["bad at 0"]);
+        check("$KARYI{A|file}", &["bad at 0"]);
+        check("$KARYI{é}", &["bad at 0"]);
+        check(&format!("$KARYI{{{}}}", "A".repeat(65)), &["bad at 0"]);
+    }
+
+    #[test]
+    fn escaping_round_trips() {
+        for text in ["$KARYI{A}", "x $KARYI<B> $$KARYI{C}", "$KARYI", "plain"] {
+            let shown = escape(text);
+            let back: String = split(&shown)
+                .unwrap()
+                .iter()
+                .map(|piece| match piece {
+                    Piece::Literal(text) | Piece::Escaped(text) => *text,
+                    Piece::Secret(name) => panic!("{name} appeared"),
+                })
+                .collect();
+            assert_eq!(back, text);
+        }
+    }
+
+    #[test]
+    fn printing_a_template_shows_the_placeholder() {
+        let mut template = Template::new("a $KARYI{A}");
+        template.resolve(Resolved {
+            text: Zeroizing::new("a hunter2".into()),
+            bindings: Vec::new(),
+        });
+        assert_eq!(format!("{template:?}"), r#""a $KARYI{A}""#);
+        assert_eq!(serde_json::to_string(&template).unwrap(), r#""a $KARYI{A}""#);
+        assert_eq!(template.text(), "a hunter2");
+    }
+}

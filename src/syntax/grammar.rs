@@ -1,0 +1,87 @@
+//! What elements exist, what they hold and which of their texts are raw.
+//!
+//! The registry fills this table from the tools' schemas; the parser reads it and knows no tool.
+//! Everything the parser refuses by name, number or place of elements follows from here.
+
+/// The elements a block may hold.
+#[derive(Debug, Clone, Default)]
+pub struct Grammar {
+    /// One rule per tool, in registry order.
+    pub tools: Vec<ElementRule>,
+}
+
+impl Grammar {
+    /// Returns the rule of the tool `name`, spelled exactly.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&ElementRule> {
+        self.tools.iter().find(|rule| rule.name == name)
+    }
+}
+
+/// One element: its name, its attributes and what it may hold.
+#[derive(Debug, Clone)]
+pub struct ElementRule {
+    /// Name as declared.
+    pub name: String,
+    /// Attributes it may have. A tool's `id` is not listed: every tool has it.
+    pub attributes: Vec<AttributeRule>,
+    /// What stands between its tags.
+    pub content: ContentRule,
+}
+
+/// One attribute.
+#[derive(Debug, Clone)]
+pub struct AttributeRule {
+    /// Name as declared.
+    pub name: String,
+    /// Whether it must be there. For [`ContentRule::Parameters`] the child element of the same
+    /// name does as well.
+    pub is_required: bool,
+}
+
+/// What an element may hold.
+#[derive(Debug, Clone)]
+pub enum ContentRule {
+    /// Nothing but white space and comments.
+    Empty,
+    /// Text; a raw leaf of the specification.
+    Leaf(LeafKind),
+    /// Child elements: one of the groups, again and again. A group is a fixed sequence of
+    /// elements, each exactly once: `[[find, replace]]` for a file of an edit, `[[file],
+    /// [search]]` for a read.
+    Children {
+        /// The groups to choose from.
+        groups: Vec<Vec<ElementRule>>,
+        /// How many groups there must be at least.
+        min: usize,
+    },
+    /// The parameters of a generic tool: each an attribute or a child element of its name, never
+    /// both; children in any order. A child that is not a raw leaf holds text or any elements.
+    Parameters(Vec<ParameterRule>),
+}
+
+/// One parameter of a generic tool.
+#[derive(Debug, Clone)]
+pub struct ParameterRule {
+    /// Name of the attribute or child element.
+    pub name: String,
+    /// Whether its child element is a raw leaf.
+    pub is_raw: bool,
+    /// Whether the child may come more than once (an array).
+    pub is_repeated: bool,
+    /// Whether it must be given.
+    pub is_required: bool,
+}
+
+/// What the text of a leaf must be.
+#[derive(Debug, Clone, Copy)]
+pub enum LeafKind {
+    /// Any text; text that mixes raw and escaped markup is taken raw with a warning.
+    Text,
+    /// A script: text that mixes raw and escaped markup is refused.
+    Script,
+    /// Text with backslash escapes; broken ones are `bad-escape`, mixed markup is refused.
+    Escaped,
+    /// A word: trimmed and in lower case it must be one that the function knows, else `bad-ctrl`.
+    Word(fn(&str) -> bool),
+}
