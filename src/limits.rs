@@ -63,6 +63,14 @@ pub const MAX_REASON_CHARS: usize = 300;
 pub const MAX_SECRET_BYTES: usize = 60 << 10;
 /// Shortest secret value that redaction can tell from ordinary text, in bytes.
 pub const MIN_SECRET_BYTES: usize = 4;
+/// Replaced or removed values that redaction goes on knowing.
+pub const MAX_FORMER_SECRETS: usize = 100;
+/// Shortest line of a multi-line value that is masked on its own, in bytes.
+pub const MIN_SECRET_LINE_BYTES: usize = 8;
+/// Shortest start of a value that is masked where output was cut off, in bytes.
+pub const MIN_CUT_SECRET_BYTES: usize = 4;
+/// Deepest nesting of quotes and substitutions in a script that refers to secrets.
+pub const MAX_SCRIPT_DEPTH: usize = 64;
 
 /// Calls that may run at once: more threads than this only fight for the same disk.
 pub const MAX_PARALLEL_CALLS: usize = 16;
