@@ -191,6 +191,8 @@ tool_codes! {
     FindNotFound = "find_not_found", Failed, "copy the text to find exactly as it stands in the file";
     /// A `find` text is there more than once.
     FindAmbiguous = "find_ambiguous", Failed, "add lines around the text until it is unique, or set all=\"true\" on <find>";
+    /// A change is in the file already, and others of the same call are not.
+    AlreadyApplied = "already_applied", Failed, "leave this pair out and send the others again";
     /// Two arguments do not go together.
     BadArguments = "bad_arguments", Failed, "see `karyi tools NAME` for the arguments";
     /// A regular expression or glob is broken.

@@ -30,6 +30,8 @@ pub const MAX_TERMINAL_LINE_BYTES: usize = 64 << 10;
 pub const READ_FILE_BYTES: u64 = 256 << 10;
 /// Largest file `edit` loads: matching works on the whole text in memory.
 pub const MAX_EDIT_FILE_BYTES: u64 = 256 << 20;
+/// Most bytes one `edit` holds in memory, old and new texts of all its files together.
+pub const MAX_EDIT_BYTES: u64 = 1 << 30;
 /// Most entries of a directory listing.
 pub const MAX_LISTING_ENTRIES: usize = 1000;
 /// Matches `search` returns when the call names no `max`.

@@ -1,0 +1,150 @@
+//! The text of a file while it is edited.
+//!
+//! Line breaks are kept apart from the text, so that a text with LF matches a file with CRLF and
+//! what is put in takes the line ends around it.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+/// Text with LF line breaks that knows which of them are CRLF in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Document {
+    text: String,
+    /// One entry for each line break, `true` for CRLF; empty when all of them are LF.
+    endings: Vec<bool>,
+}
+
+impl Document {
+    /// Takes a file's text apart.
+    pub(super) fn new(text: &str) -> Self {
+        if memmem::find(text.as_bytes(), b"\r\n").is_none() {
+            return Self {
+                text: text.to_owned(),
+                endings: Vec::new(),
+            };
+        }
+        let bytes = text.as_bytes();
+        let breaks = memchr::memchr_iter(b'\n', bytes);
+        let is_crlf = |at: usize| at > 0 && bytes.get(at - 1) == Some(&b'\r');
+        Self {
+            endings: breaks.map(is_crlf).collect(),
+            text: with_lf(text),
+        }
+    }
+
+    /// Returns the text with LF line breaks.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the text as it stands in the file.
+    pub(super) fn into_file_text(self) -> String {
+        if self.endings.is_empty() {
+            return self.text;
+        }
+        let mut text = String::with_capacity(self.text.len() + self.endings.len());
+        let mut endings = self.endings.iter();
+        for line in self.text.split_inclusive('\n') {
+            match line.strip_suffix('\n') {
+                Some(body) if endings.next() == Some(&true) => {
+                    text.push_str(body);
+                    text.push_str("\r\n");
+                }
+                _ => text.push_str(line),
+            }
+        }
+        text
+    }
+
+    /// Replaces the stretches by `replacement`, which has LF line breaks. The stretches are in
+    /// order and do not overlap.
+    pub(super) fn replace(&mut self, found: &[Range<usize>], replacement: &str) {
+        let new_breaks = count_breaks(replacement);
+        let growth = replacement.len().saturating_mul(found.len());
+        let mut text = String::with_capacity(self.text.len().saturating_add(growth));
+        let mut endings = Vec::new();
+        let majority = self.is_mostly_crlf();
+        let (mut at, mut breaks) = (0, 0);
+        for range in found {
+            let before = self.slice(at..range.start);
+            let first = breaks + count_breaks(before);
+            let after = first + count_breaks(self.slice(range.clone()));
+            if !self.endings.is_empty() {
+                let ending = self.endings.get(first).copied().unwrap_or(majority);
+                endings.extend_from_slice(self.endings.get(breaks..first).unwrap_or_default());
+                endings.extend(std::iter::repeat_n(ending, new_breaks));
+            }
+            text.push_str(before);
+            text.push_str(replacement);
+            (at, breaks) = (range.end, after);
+        }
+        text.push_str(self.slice(at..self.text.len()));
+        endings.extend_from_slice(self.endings.get(breaks..).unwrap_or_default());
+        self.text = text;
+        self.endings = endings;
+    }
+
+    fn slice(&self, range: Range<usize>) -> &str {
+        self.text.get(range).unwrap_or_default()
+    }
+
+    fn is_mostly_crlf(&self) -> bool {
+        let crlf = self.endings.iter().filter(|is_crlf| **is_crlf).count();
+        crlf * 2 > self.endings.len()
+    }
+}
+
+/// Returns the text with every CRLF as LF.
+pub(super) fn with_lf(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
+/// Returns how many line breaks the text holds.
+pub(super) fn count_breaks(text: &str) -> usize {
+    memchr::memchr_iter(b'\n', text.as_bytes()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(file: &str, find: &str, replacement: &str, expected: &str) {
+        let mut document = Document::new(file);
+        let found: Vec<_> = document
+            .text()
+            .match_indices(find)
+            .map(|(at, m)| at..at + m.len())
+            .collect();
+        document.replace(&found, replacement);
+        assert_eq!(document.into_file_text(), expected, "{file:?}");
+    }
+
+    #[test]
+    fn line_ends_survive() {
+        for file in [
+            "",
+            "a",
+            "a\n",
+            "a\r\n",
+            "a\r\nb\nc\r\n\r\n",
+            "a\rb\r\r\n",
+            "\r\n",
+            "\n\r",
+        ] {
+            check(file, "zzz", "", file);
+        }
+    }
+
+    #[test]
+    fn replacements_take_the_ending_of_the_first_matched_line() {
+        check("a\r\nb\r\nc\r\n", "b\n", "x\ny\n", "a\r\nx\r\ny\r\nc\r\n");
+        check("a\nb\r\nc\n", "b", "x\ny", "a\nx\r\ny\r\nc\n");
+        check("a\r\nb\nc\n", "b\nc", "b\nx\nc", "a\r\nb\nx\nc\n");
+        check("a\r\nb\r\nc", "c", "c\nd", "a\r\nb\r\nc\r\nd");
+        check("a\nb\nc\r\nd", "d", "d\ne", "a\nb\nc\r\nd\ne");
+        check("a\nx\r\na\r\n", "a", "1\n2", "1\n2\nx\r\n1\r\n2\r\n");
+        check("a\r\nb\r\n", "a\nb", "ab", "ab\r\n");
+        check("a\nb\n", "a\n", "a\nb\n", "a\nb\nb\n");
+    }
+}

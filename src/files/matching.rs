@@ -1,0 +1,325 @@
+//! Applies find and replace pairs to one text.
+//!
+//! The pairs work in order, each on what the ones before it left. A text to find must be there
+//! exactly once, unless it is to be replaced everywhere: guessing which place was meant would
+//! damage files quietly. LF and CRLF are the same to matching.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::closest::{self, Passage};
+use super::document::{Document, count_breaks, with_lf};
+use crate::limits;
+
+/// One replacement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pair<'a> {
+    /// Text to find; empty only to fill an empty file.
+    pub find: &'a str,
+    /// Text to put in its place.
+    pub replace: &'a str,
+    /// Whether every match is replaced.
+    pub all: bool,
+}
+
+/// What one pair did. Lines count from 1 in the text the pair worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PairResult {
+    /// It replaced text.
+    Replaced {
+        /// How many matches.
+        count: usize,
+        /// Line of the first.
+        first_line: usize,
+    },
+    /// The text to find is gone and its replacement is there already.
+    AlreadyApplied {
+        /// Line of the replacement.
+        line: usize,
+    },
+}
+
+/// Why a pair could not be applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatchError {
+    /// Which pair, from 0.
+    pub pair: usize,
+    /// What was wrong.
+    pub kind: MatchErrorKind,
+}
+
+/// What was wrong with a pair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MatchErrorKind {
+    /// The text to find is not there.
+    NotFound {
+        /// What comes closest to it.
+        closest: Option<Passage>,
+    },
+    /// The text to find is there more than once.
+    Ambiguous {
+        /// Lines of the first matches.
+        lines: Vec<usize>,
+        /// How many matches there are.
+        total: usize,
+    },
+    /// The text to find is empty and the file is not.
+    EmptyFind,
+    /// The result would be longer than a file may be, or the matches are too many.
+    TooLarge,
+}
+
+/// Most lines named for an ambiguous text.
+const MOST_LINES: usize = 10;
+/// Most matches replaced by one pair: each takes some memory while the text is rebuilt.
+const MOST_MATCHES: usize = 8 << 20;
+
+/// Applies the pairs in order; returns the new text and what each pair did.
+///
+/// # Errors
+/// The first pair that cannot be applied.
+pub fn apply(text: &str, pairs: &[Pair<'_>]) -> Result<(String, Vec<PairResult>), MatchError> {
+    let mut document = Document::new(text);
+    let mut results = Vec::with_capacity(pairs.len());
+    for (pair, wanted) in pairs.iter().enumerate() {
+        let result = apply_pair(&mut document, wanted).map_err(|kind| MatchError { pair, kind })?;
+        results.push(result);
+    }
+    Ok((document.into_file_text(), results))
+}
+
+fn apply_pair(document: &mut Document, pair: &Pair<'_>) -> Result<PairResult, MatchErrorKind> {
+    if pair.find.is_empty() {
+        return fill(document, pair.replace);
+    }
+    let (find, replace) = (with_lf(pair.find), with_lf(pair.replace));
+    let found = if pair.all {
+        find_all(document.text(), &find)
+    } else {
+        find_once(document.text(), &find)?
+    };
+    let Some(first) = found.first() else {
+        return already_applied(document.text(), pair, &find, &replace);
+    };
+    check_size(
+        document.text().len(),
+        found.len(),
+        find.len(),
+        replace.len(),
+    )?;
+    let result = PairResult::Replaced {
+        count: found.len(),
+        first_line: line_at(document.text(), first.start),
+    };
+    document.replace(&found, &replace);
+    Ok(result)
+}
+
+/// An empty text to find stands for the content of an empty file.
+fn fill(document: &mut Document, replace: &str) -> Result<PairResult, MatchErrorKind> {
+    if document.text().is_empty() {
+        *document = Document::new(replace);
+        return Ok(PairResult::Replaced {
+            count: 1,
+            first_line: 1,
+        });
+    }
+    if document.text() == with_lf(replace) {
+        return Ok(PairResult::AlreadyApplied { line: 1 });
+    }
+    Err(MatchErrorKind::EmptyFind)
+}
+
+fn find_all(text: &str, find: &str) -> Vec<Range<usize>> {
+    memmem::find_iter(text.as_bytes(), find.as_bytes())
+        .take(MOST_MATCHES + 1)
+        .map(|at| at..at + find.len())
+        .collect()
+}
+
+/// Returns the only match, or none. Matches that overlap are two places all the same.
+fn find_once(text: &str, find: &str) -> Result<Vec<Range<usize>>, MatchErrorKind> {
+    let finder = memmem::Finder::new(find);
+    let Some(first) = finder.find(text.as_bytes()) else {
+        return Ok(Vec::new());
+    };
+    let rest = text.as_bytes().get(first + 1..).unwrap_or_default();
+    let Some(second) = finder.find(rest) else {
+        return Ok(vec![first..first + find.len()]);
+    };
+    let mut line = line_at(text, first);
+    let (mut lines, mut at) = (vec![line], first);
+    let mut total = 1;
+    let later = finder.find_iter(rest.get(second..).unwrap_or_default());
+    for next in later.map(|offset| first + 1 + second + offset) {
+        total += 1;
+        if lines.len() < MOST_LINES {
+            line += count_breaks(text.get(at..next).unwrap_or_default());
+            lines.push(line);
+            at = next;
+        }
+    }
+    Err(MatchErrorKind::Ambiguous { lines, total })
+}
+
+fn already_applied(
+    text: &str,
+    pair: &Pair<'_>,
+    find: &str,
+    replace: &str,
+) -> Result<PairResult, MatchErrorKind> {
+    let is_there = !replace.is_empty()
+        && if pair.all {
+            text.contains(replace)
+        } else {
+            find_once(text, replace).is_ok()
+        };
+    match memmem::find(text.as_bytes(), replace.as_bytes()) {
+        Some(at) if is_there => Ok(PairResult::AlreadyApplied {
+            line: line_at(text, at),
+        }),
+        _ => Err(MatchErrorKind::NotFound {
+            closest: closest::closest(text, find),
+        }),
+    }
+}
+
+fn check_size(
+    text: usize,
+    count: usize,
+    find: usize,
+    replace: usize,
+) -> Result<(), MatchErrorKind> {
+    let removed = count.saturating_mul(find);
+    let added = count.saturating_mul(replace);
+    let size = text.saturating_sub(removed).saturating_add(added);
+    if size as u64 > limits::MAX_EDIT_FILE_BYTES || count > MOST_MATCHES {
+        return Err(MatchErrorKind::TooLarge);
+    }
+    Ok(())
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    1 + count_breaks(text.get(..offset).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show(result: Result<(String, Vec<PairResult>), MatchError>) -> String {
+        match result {
+            Ok((text, results)) => {
+                let results: Vec<String> = results.iter().map(show_pair).collect();
+                format!("{text:?} {}", results.join(" "))
+            }
+            Err(MatchError { pair, kind }) => match kind {
+                MatchErrorKind::NotFound { .. } => format!("pair {pair} not found"),
+                MatchErrorKind::Ambiguous { lines, total } => {
+                    format!("pair {pair} in {lines:?} of {total}")
+                }
+                MatchErrorKind::EmptyFind => format!("pair {pair} empty"),
+                MatchErrorKind::TooLarge => format!("pair {pair} too large"),
+            },
+        }
+    }
+
+    fn show_pair(result: &PairResult) -> String {
+        match result {
+            PairResult::Replaced { count, first_line } => format!("{count}@{first_line}"),
+            PairResult::AlreadyApplied { line } => format!("already@{line}"),
+        }
+    }
+
+    fn once<'a>(find: &'a str, replace: &'a str) -> Pair<'a> {
+        Pair {
+            find,
+            replace,
+            all: false,
+        }
+    }
+
+    fn all<'a>(find: &'a str, replace: &'a str) -> Pair<'a> {
+        Pair {
+            find,
+            replace,
+            all: true,
+        }
+    }
+
+    fn check(text: &str, pairs: &[Pair<'_>], expected: &str) {
+        assert_eq!(show(apply(text, pairs)), expected, "{text:?} {pairs:?}");
+    }
+
+    #[test]
+    fn pairs_work_on_the_evolving_text() {
+        check("a b c", &[], r#""a b c" "#);
+        check("a b c", &[once("b", "x")], r#""a x c" 1@1"#);
+        check(
+            "a\nb\nc",
+            &[once("b", "x\ny"), once("c", "z"), once("x\ny\nz", "")],
+            r#""a\n" 1@2 1@4 1@2"#,
+        );
+        check("a b a", &[all("a", "aa")], r#""aa b aa" 2@1"#);
+        check("x\na b a", &[all("a", "")], r#""x\n b " 2@2"#);
+        check("a", &[once("a", "a")], r#""a" 1@1"#);
+        check("héé", &[once("éé", "é")], r#""hé" 1@1"#);
+    }
+
+    #[test]
+    fn a_text_to_find_is_there_once() {
+        check("a b", &[once("c", "d")], "pair 0 not found");
+        check("a b", &[once("a", "x"), once("a", "y")], "pair 1 not found");
+        check("a\nb\na", &[once("a", "x")], "pair 0 in [1, 3] of 2");
+        check("aaa", &[once("aa", "x")], "pair 0 in [1, 1] of 2");
+        check(
+            &"a\n".repeat(20),
+            &[once("a", "x")],
+            "pair 0 in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] of 20",
+        );
+        check("ab", &[all("c", "d")], "pair 0 not found");
+    }
+
+    #[test]
+    fn line_ends_do_not_matter() {
+        check("a\r\nb\r\n", &[once("a\nb", "x\ny")], r#""x\r\ny\r\n" 1@1"#);
+        check("a\nb\n", &[once("a\r\nb", "x\r\ny")], r#""x\ny\n" 1@1"#);
+        check(
+            "a\r\nb",
+            &[once("b", "b\nc\r\nd")],
+            r#""a\r\nb\r\nc\r\nd" 1@2"#,
+        );
+    }
+
+    #[test]
+    fn a_change_that_is_there_already_is_said_so() {
+        check("x\nnew\n", &[once("old", "new")], r#""x\nnew\n" already@2"#);
+        check("new new", &[once("old", "new")], "pair 0 not found");
+        check("new\nnew", &[all("old", "new")], r#""new\nnew" already@1"#);
+        check("x", &[once("old", "")], "pair 0 not found");
+    }
+
+    #[test]
+    fn an_empty_text_to_find_fills_an_empty_file() {
+        check("", &[once("", "a\r\nb\n")], r#""a\r\nb\n" 1@1"#);
+        check("", &[once("", "a"), once("a", "b")], r#""b" 1@1 1@1"#);
+        check("a", &[once("", "b")], "pair 0 empty");
+        check("a", &[once("", "a")], r#""a" already@1"#);
+        check("", &[once("", "")], r#""" 1@1"#);
+    }
+
+    #[test]
+    fn exploding_replacements_are_refused() {
+        let text = "a".repeat(1 << 20);
+        let large = "b".repeat(1 << 10);
+        check(&text, &[all("a", &large)], "pair 0 too large");
+    }
+
+    #[test]
+    fn hostile_repetition_stays_linear() {
+        let text = "a".repeat(4 << 20);
+        let find = format!("{}b", "a".repeat(2 << 20));
+        check(&text, &[once(&find, "x")], "pair 0 not found");
+    }
+}

@@ -1,0 +1,187 @@
+//! Says which file a path means and whether it lies inside the root of the run.
+//!
+//! Symlinks are followed by hand, part by part, because the end of a path need not exist yet: a
+//! link that leads to a missing file still leads somewhere. The answer holds for the moment of the
+//! question; karyi does not defend against someone who swaps directories at the same time.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::{ErrorCode, ToolError};
+
+/// Symlinks followed in one path, as many as Linux does.
+const MAX_LINKS: usize = 40;
+
+/// The directory a run is confined to, if it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Root {
+    directory: Option<PathBuf>,
+}
+
+impl Root {
+    /// Makes a root that allows every path.
+    #[must_use]
+    pub fn unconfined() -> Self {
+        Self::default()
+    }
+
+    /// Confines paths to a directory.
+    ///
+    /// # Errors
+    /// The directory does not exist or is none.
+    pub fn confined(directory: &Path) -> Result<Self, ToolError> {
+        let io = |error| ToolError::from_io(directory, &error);
+        let real = directory.canonicalize().map_err(io)?;
+        if !real.is_dir() {
+            let message = format!("{}: expected a directory", directory.display());
+            return Err(ToolError::new(ErrorCode::NotADirectory, message));
+        }
+        Ok(Self {
+            directory: Some(real),
+        })
+    }
+
+    /// Returns the directory paths are confined to.
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
+
+    /// Returns the path with every symlink followed; the file need not exist.
+    ///
+    /// # Errors
+    /// `bad_arguments` for an empty path, `outside_root` for one that leads out of the root.
+    pub fn resolve(&self, cwd: &Path, path: &Path) -> Result<PathBuf, ToolError> {
+        if path.as_os_str().is_empty() {
+            return Err(ToolError::new(ErrorCode::BadArguments, "the path is empty"));
+        }
+        let real = canonical_for_plan(&cwd.join(path));
+        match &self.directory {
+            Some(root) if !real.starts_with(root) => Err(ToolError::new(
+                ErrorCode::OutsideRoot,
+                format!("{}: outside of {}", path.display(), root.display()),
+            )),
+            _ => Ok(real),
+        }
+    }
+}
+
+/// Returns the one spelling of an absolute path under which effects are compared: symlinks are
+/// followed as far as the path exists, the rest is kept, `.` and `..` are resolved.
+#[must_use]
+pub fn canonical_for_plan(path: &Path) -> PathBuf {
+    let mut real = PathBuf::from("/");
+    let mut left: VecDeque<Step> = steps(path).collect();
+    let mut links = 0;
+    while let Some(step) = left.pop_front() {
+        match step {
+            Step::Top => real = PathBuf::from("/"),
+            Step::Up => {
+                real.pop();
+            }
+            Step::Down(name) => {
+                real.push(name);
+                if links < MAX_LINKS
+                    && let Ok(target) = std::fs::read_link(&real)
+                {
+                    links += 1;
+                    real.pop();
+                    steps(&target).rev().for_each(|step| left.push_front(step));
+                }
+            }
+        }
+    }
+    real
+}
+
+enum Step {
+    Top,
+    Up,
+    Down(OsString),
+}
+
+fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> + '_ {
+    path.components().filter_map(|component| match component {
+        Component::Prefix(_) | Component::CurDir => None,
+        Component::RootDir => Some(Step::Top),
+        Component::ParentDir => Some(Step::Up),
+        Component::Normal(name) => Some(Step::Down(name.to_owned())),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// `/dir/file`, `/dir/sub/`, and links: to a file, to a directory, to nothing, out, and a loop.
+    fn tree() -> (tempfile::TempDir, PathBuf) {
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("dir/sub")).unwrap();
+        std::fs::write(top.join("dir/file"), "x").unwrap();
+        symlink("file", top.join("dir/to_file")).unwrap();
+        symlink("../dir/sub/", top.join("dir/to_sub")).unwrap();
+        symlink("missing/deep", top.join("dir/to_nothing")).unwrap();
+        symlink("/etc", top.join("dir/out")).unwrap();
+        symlink("loop", top.join("dir/loop")).unwrap();
+        (temp, top)
+    }
+
+    #[test]
+    fn paths_have_one_spelling() {
+        let (_temp, top) = tree();
+        let check = |path: &str, expected: &str| {
+            assert_eq!(
+                canonical_for_plan(&top.join(path)),
+                top.join(expected),
+                "{path}"
+            );
+        };
+        check("dir/./file", "dir/file");
+        check("dir//sub/../to_file", "dir/file");
+        check("dir/to_sub/new/../x", "dir/sub/x");
+        check("dir/to_sub/..", "dir");
+        check("dir/to_nothing/a", "dir/missing/deep/a");
+        check("none/../dir/new", "dir/new");
+        check("dir/file/x", "dir/file/x");
+        assert_eq!(canonical_for_plan(Path::new("/../..")), Path::new("/"));
+        assert!(canonical_for_plan(&top.join("dir/loop/x")).ends_with("loop/x"));
+    }
+
+    #[test]
+    fn a_root_confines() {
+        let (_temp, top) = tree();
+        let root = Root::confined(&top.join("dir")).unwrap();
+        let cwd = top.join("dir/sub");
+        let check = |path: &str, expected: Result<&str, ErrorCode>| {
+            let found = root
+                .resolve(&cwd, Path::new(path))
+                .map_err(|error| error.code);
+            assert_eq!(found, expected.map(|path| top.join(path)), "{path}");
+        };
+        check("new", Ok("dir/sub/new"));
+        check("../file", Ok("dir/file"));
+        check("..", Ok("dir"));
+        check("../../other", Err(ErrorCode::OutsideRoot));
+        check("/etc/passwd", Err(ErrorCode::OutsideRoot));
+        check("../out/passwd", Err(ErrorCode::OutsideRoot));
+        check("../../dir2", Err(ErrorCode::OutsideRoot));
+        check("", Err(ErrorCode::BadArguments));
+        assert_eq!(
+            Root::unconfined()
+                .resolve(&cwd, Path::new("/etc/x"))
+                .unwrap(),
+            Path::new("/etc/x")
+        );
+    }
+
+    #[test]
+    fn a_root_is_a_directory() {
+        let (_temp, top) = tree();
+        let check = |path: &str| Root::confined(&top.join(path)).map_err(|error| error.code);
+        assert_eq!(check("dir/file"), Err(ErrorCode::NotADirectory));
+        assert_eq!(check("none"), Err(ErrorCode::NotFound));
+    }
+}
