@@ -28,6 +28,8 @@ pub const OUTPUT_TAIL_BYTES: usize = 64 << 10;
 pub const MAX_TERMINAL_LINE_BYTES: usize = 64 << 10;
 /// Bytes of one file shown by `read` when the call names no `max_bytes`.
 pub const READ_FILE_BYTES: u64 = 256 << 10;
+/// Most bytes of one file that `read` shows, whatever the call asks for.
+pub const MAX_READ_BYTES: u64 = 64 << 20;
 /// Largest file `edit` loads: matching works on the whole text in memory.
 pub const MAX_EDIT_FILE_BYTES: u64 = 256 << 20;
 /// Most bytes one `edit` holds in memory, old and new texts of all its files together.
@@ -36,6 +38,14 @@ pub const MAX_EDIT_BYTES: u64 = 1 << 30;
 pub const MAX_LISTING_ENTRIES: usize = 1000;
 /// Matches `search` returns when the call names no `max`.
 pub const SEARCH_MATCHES: usize = 200;
+/// Most matches `search` returns, whatever the call asks for.
+pub const MAX_SEARCH_MATCHES: usize = 10_000;
+/// Most lines of context around a match.
+pub const MAX_SEARCH_CONTEXT: usize = 50;
+/// Most bytes of lines that `search` returns: beyond that matches are only counted.
+pub const MAX_SEARCH_TEXT_BYTES: usize = 4 << 20;
+/// Memory for one line of a searched file; files with longer lines are skipped.
+pub const SEARCH_LINE_BUFFER_BYTES: usize = 64 << 20;
 /// Longest line shown by `search`, in bytes; longer ones are cut and marked.
 pub const MAX_SEARCH_LINE_BYTES: usize = 2000;
 

@@ -162,7 +162,8 @@ fn view_file(mut file: File, found: &Metadata, options: &ViewOptions) -> io::Res
         }
     };
     file.rewind()?;
-    read_lines(&mut file, range, options.max_bytes).map(Viewed::Text)
+    let max_bytes = options.max_bytes.min(limits::MAX_READ_BYTES);
+    read_lines(&mut file, range, max_bytes).map(Viewed::Text)
 }
 
 /// Reads to the end and keeps what stands in the lines of `range`, up to `max_bytes`.
