@@ -61,6 +61,19 @@ pub const SHELL_START_TIMEOUT: Duration = Duration::from_secs(10);
 pub const WAIT_SCAN_MIN: Duration = Duration::from_millis(1);
 /// Longest pause between two such looks; output starts over at the first pause.
 pub const WAIT_SCAN_MAX: Duration = Duration::from_millis(20);
+/// Pause between two such looks at a job that no call waits for; only a lost mark is looked for.
+pub const WAIT_SCAN_DETACHED: Duration = Duration::from_millis(100);
+/// How long a job must do nothing but look for input, silently, before its call returns: a
+/// full-screen program or a server that listens to the keyboard would otherwise never return.
+pub const ACCEPTS_INPUT_QUIET: Duration = Duration::from_secs(1);
+/// Output kept while no call waits for it, in bytes; older output is dropped.
+pub const MAX_BACKLOG_BYTES: usize = 256 << 10;
+/// Largest description of itself a shell may give for a later restart, in bytes.
+pub const MAX_SNAPSHOT_BYTES: usize = 8 << 20;
+/// Bytes read from the terminal at once.
+pub const TERMINAL_READ_BYTES: usize = 64 << 10;
+/// How long the last output of a shell that has ended is read, should others go on writing.
+pub const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long a session rests before its environment is saved for a later restart.
 pub const SNAPSHOT_IDLE: Duration = Duration::from_millis(50);
 /// How long `<input>` and `<ctrl>` wait when the call names no timeout.

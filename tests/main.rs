@@ -1,1 +1,3 @@
-//! Tests.
+//! Tests of the public interface.
+
+mod session;

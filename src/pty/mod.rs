@@ -1,1 +1,29 @@
 //! One persistent shell on a pseudo-terminal per session.
+//!
+//! The shell's own standard input is a private FIFO, so it never reads the terminal: there is no
+//! line editor, no echo, no limit of a line, and nothing a command does to the terminal can reach
+//! the next one. Per command the shell sources a private file with the terminal on 0, 1 and 2, then
+//! prints a mark that says how the command ended. A [`Session`](session::Session) is the handle; a
+//! thread per session reads the terminal, and asks the kernel what the job in the foreground waits
+//! for.
+
+pub mod bootstrap;
+mod ending;
+mod engine;
+pub mod key;
+mod live;
+mod marks;
+mod process;
+mod restart;
+pub mod session;
+mod shell;
+mod snapshot;
+pub mod state;
+mod sys;
+#[cfg(target_os = "linux")]
+mod syscall;
+pub mod text;
+mod wait;
+
+pub use session::{CommandRequest, InputRequest, Rc, Session, SessionOptions};
+pub use state::{Progress, Restart, Sink};

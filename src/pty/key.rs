@@ -1,0 +1,128 @@
+//! Names of keys and the bytes a terminal sends for them.
+//!
+//! `<ctrl>` names a key: a single character means Ctrl and that character, a word means the key
+//! itself. Cursor keys are sent as in the normal cursor mode of a terminal.
+
+/// A key that can be pressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// Ctrl and a character, as the byte it sends.
+    Control(u8),
+    /// A key of its own, as the bytes it sends.
+    Named(&'static str),
+}
+
+/// Keys with names, and what they send.
+const NAMED: &[(&str, &str)] = &[
+    ("enter", "\r"),
+    ("esc", "\x1b"),
+    ("tab", "\t"),
+    ("up", "\x1b[A"),
+    ("down", "\x1b[B"),
+    ("right", "\x1b[C"),
+    ("left", "\x1b[D"),
+    ("home", "\x1b[H"),
+    ("end", "\x1b[F"),
+    ("pgup", "\x1b[5~"),
+    ("pgdn", "\x1b[6~"),
+    ("backspace", "\x7f"),
+    ("delete", "\x1b[3~"),
+    ("f1", "\x1bOP"),
+    ("f2", "\x1bOQ"),
+    ("f3", "\x1bOR"),
+    ("f4", "\x1bOS"),
+    ("f5", "\x1b[15~"),
+    ("f6", "\x1b[17~"),
+    ("f7", "\x1b[18~"),
+    ("f8", "\x1b[19~"),
+    ("f9", "\x1b[20~"),
+    ("f10", "\x1b[21~"),
+    ("f11", "\x1b[23~"),
+    ("f12", "\x1b[24~"),
+];
+
+impl Key {
+    /// Ctrl+C.
+    pub const INTERRUPT: Self = Self::Control(3);
+
+    /// Returns the key of a trimmed lower-case name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        if let [character] = name.as_bytes() {
+            return control(*character).map(Self::Control);
+        }
+        let (_, sequence) = NAMED.iter().find(|(known, _)| *known == name)?;
+        Some(Self::Named(sequence))
+    }
+
+    /// Returns the bytes the key sends.
+    #[must_use]
+    pub fn bytes(self) -> Vec<u8> {
+        match self {
+            Self::Control(byte) => vec![byte],
+            Self::Named(sequence) => sequence.as_bytes().to_vec(),
+        }
+    }
+}
+
+/// Whether a trimmed lower-case text names a key.
+#[must_use]
+pub fn is_key_name(name: &str) -> bool {
+    Key::parse(name).is_some()
+}
+
+/// Returns the byte of Ctrl and a character.
+fn control(character: u8) -> Option<u8> {
+    match character {
+        b'a'..=b'z' | b'[' | b'\\' | b']' | b'^' | b'_' => Some(character & 0x1f),
+        b'?' => Some(0x7f),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, expected: Option<&[u8]>) {
+        assert_eq!(
+            Key::parse(name).map(Key::bytes).as_deref(),
+            expected,
+            "{name:?}"
+        );
+        assert_eq!(is_key_name(name), expected.is_some(), "{name:?}");
+    }
+
+    #[test]
+    fn a_character_means_ctrl() {
+        check("a", Some(b"\x01"));
+        check("c", Some(b"\x03"));
+        check("z", Some(b"\x1a"));
+        check("[", Some(b"\x1b"));
+        check("\\", Some(b"\x1c"));
+        check("]", Some(b"\x1d"));
+        check("^", Some(b"\x1e"));
+        check("_", Some(b"\x1f"));
+        check("?", Some(b"\x7f"));
+    }
+
+    #[test]
+    fn a_word_means_the_key() {
+        check("enter", Some(b"\r"));
+        check("up", Some(b"\x1b[A"));
+        check("delete", Some(b"\x1b[3~"));
+        check("f12", Some(b"\x1b[24~"));
+        for (name, sequence) in NAMED {
+            check(name, Some(sequence.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_key() {
+        for name in [
+            "", "C", "1", " c", "@", "f0", "f13", "return", "ctrl-c", "é", "cc",
+        ] {
+            check(name, None);
+        }
+    }
+}

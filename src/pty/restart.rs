@@ -1,0 +1,380 @@
+//! Starts the shell of a session, again when it is gone, and ends it.
+
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::Signal;
+
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::outcome::Status;
+
+use super::ending;
+use super::engine::{Engine, Running};
+use super::live::read_some;
+use super::marks::Mark;
+use super::snapshot::Feeder;
+use super::state::{Job, Order, Progress, Restart};
+
+/// What is gone with every shell.
+const ALWAYS_LOST: [&str; 3] = ["variables", "traps", "jobs"];
+/// Most bytes of a failed start that are shown.
+const MAX_START_OUTPUT_BYTES: usize = 400;
+/// The signals that end a session, in this order.
+const LADDER: [(Signal, &str); 3] = [
+    (Signal::SIGHUP, "HUP"),
+    (Signal::SIGTERM, "TERM"),
+    (Signal::SIGKILL, "KILL"),
+];
+
+/// How a shell is to begin.
+struct Beginning<'a> {
+    cwd: &'a Path,
+    /// Commands of a snapshot.
+    commands: Option<Vec<u8>>,
+    has_rc: bool,
+}
+
+impl Engine {
+    /// Starts the shell for the first time.
+    ///
+    /// # Errors
+    /// `session_failed` when it does not answer, not even without the user's start-up files.
+    pub(super) fn start(&mut self) -> Result<(), ToolError> {
+        let cwd = self.shared.lock().cwd.clone();
+        self.start_shell(&cwd, None)
+    }
+
+    /// Starts the shell unless one runs.
+    pub(super) fn start_again(&mut self) -> Result<(), ToolError> {
+        if self.running.is_some() {
+            return Ok(());
+        }
+        let cwd = self.shared.lock().cwd.clone();
+        let restart = self.restart_in(cwd)?;
+        self.shared.lock().restart = Some(restart);
+        Ok(())
+    }
+
+    /// The shell has ended: reports the status of its command and starts another shell.
+    pub(super) fn shell_ended(&mut self) {
+        self.read_last_output();
+        let Some(mut running) = self.running.take() else {
+            return;
+        };
+        let status = running.owned.child.wait().map_or(1, exit_code);
+        self.collector.read(&running.live.state);
+        self.collector.forget_partial();
+        let mut state = self.shared.lock();
+        state.live = None;
+        let job = state.job.take();
+        let mark_cwd = state.cwd.clone();
+        drop(state);
+        let restart = self.restart_in(self.cwd_after(job.as_ref(), mark_cwd));
+        let mut state = self.shared.lock();
+        state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
+        if job.is_some() {
+            state.end_job(status);
+        }
+    }
+
+    /// Returns where the next shell starts: where the last one said it was when it ended.
+    fn cwd_after(&self, job: Option<&Job>, mark_cwd: PathBuf) -> PathBuf {
+        if let Some(home) = job.and_then(|job| job.home.clone()) {
+            return home;
+        }
+        match &self.collector.last {
+            Some(snapshot) if snapshot.taken > self.ended_at => snapshot.cwd.clone(),
+            _ => mark_cwd,
+        }
+    }
+
+    fn restart_in(&mut self, cwd: PathBuf) -> Result<Restart, ToolError> {
+        let snapshot = self.collector.last.clone();
+        let age = snapshot.as_ref().map(|snapshot| snapshot.taken.elapsed());
+        self.start_shell(&cwd, snapshot.map(|snapshot| snapshot.commands))?;
+        let restorable = self.shared.kind.restorable();
+        let (restored, lost) = match age {
+            Some(_) => (restorable, &[][..]),
+            None => (&[][..], restorable),
+        };
+        let words = |list: &[&str]| {
+            list.iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>()
+        };
+        Ok(Restart {
+            restored: [words(&["cwd"]), words(restored)].concat(),
+            lost: [words(lost), words(&ALWAYS_LOST)].concat(),
+            snapshot_age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        })
+    }
+
+    /// Reads what the shell printed before it ended; others may go on printing.
+    fn read_last_output(&mut self) {
+        let until = Instant::now() + limits::LAST_OUTPUT_TIMEOUT;
+        while Instant::now() < until && self.read_terminal() {}
+    }
+
+    fn start_shell(&mut self, cwd: &Path, commands: Option<Vec<u8>>) -> Result<(), ToolError> {
+        if self.has_rc {
+            let beginning = Beginning {
+                cwd,
+                commands: commands.clone(),
+                has_rc: true,
+            };
+            match self.try_start(beginning, limits::RC_TIMEOUT) {
+                Ok(()) => return Ok(()),
+                // The rc file is not tried twice: it would cost its time limit at every restart.
+                Err(_) => self.has_rc = false,
+            }
+        }
+        let beginning = Beginning {
+            cwd,
+            commands,
+            has_rc: false,
+        };
+        self.try_start(beginning, limits::SHELL_START_TIMEOUT)
+    }
+
+    fn try_start(&mut self, beginning: Beginning<'_>, limit: Duration) -> Result<(), ToolError> {
+        let spawned = ending::register(|| {
+            let place = existing(beginning.cwd);
+            self.plan
+                .spawn(place)
+                .map(|(live, owned)| (live.pid, (live, owned)))
+        });
+        let (live, owned) = spawned.map_err(|error| failed(&error.to_string()))?;
+        let live = Arc::new(live);
+        self.shared.lock().sessions.push(live.pid);
+        let mut running = Running { live, owned };
+        match self.begin(&mut running, beginning, Instant::now() + limit) {
+            Ok(mark) => {
+                self.settle(running, mark);
+                Ok(())
+            }
+            Err(error) => {
+                ending::signal_all(&[running.live.pid], Signal::SIGKILL);
+                let _ = running.owned.child.wait();
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives a new shell its first lines and waits for its first mark.
+    fn begin(
+        &mut self,
+        running: &mut Running,
+        beginning: Beginning<'_>,
+        until: Instant,
+    ) -> Result<Mark, ToolError> {
+        let live = running.live.clone();
+        let (kind, places) = (self.shared.kind, &live.places);
+        let number = self.shared.lock().next_number();
+        let mut lines = Vec::new();
+        if beginning.has_rc {
+            lines.extend(kind.rc_lines(places).into_bytes());
+        }
+        lines.extend(kind.setup_line(places).into_bytes());
+        let mut feeder = None;
+        if let Some(commands) = beginning.commands.filter(|commands| !commands.is_empty()) {
+            lines.extend(kind.restore_line(places).into_bytes());
+            let fifo = places.file("restore");
+            feeder =
+                Some(Feeder::new(&fifo, commands).map_err(|error| failed(&error.to_string()))?);
+        }
+        lines.extend(kind.directory_line(beginning.cwd));
+        lines.extend(kind.mark_line(places, number).into_bytes());
+        live.write_lines(&lines)
+            .map_err(|error| failed(&error.to_string()))?;
+        self.cutter.expect(Some(number));
+        self.await_first_mark(running, feeder, until)
+    }
+
+    fn await_first_mark(
+        &mut self,
+        running: &mut Running,
+        mut feeder: Option<Feeder>,
+        until: Instant,
+    ) -> Result<Mark, ToolError> {
+        let mut printed = Vec::new();
+        while Instant::now() < until && !self.is_ordered_to_end() {
+            if let Some(feeder) = &mut feeder {
+                feeder.step();
+            }
+            let pause = if feeder.as_ref().is_some_and(Feeder::is_open) {
+                1
+            } else {
+                20
+            };
+            sleep_for_output(running, pause);
+            let mut chunk = [0; 4096];
+            let count = read_some(&running.live.master, &mut chunk);
+            let bytes = chunk.get(..count).unwrap_or_default();
+            let (_, mark) = self
+                .cutter
+                .push(bytes, &mut |output| printed.extend_from_slice(output));
+            if let Some(mark) = mark {
+                return Ok(mark);
+            }
+            let excess = printed.len().saturating_sub(MAX_START_OUTPUT_BYTES);
+            printed.drain(..excess);
+            if count == 0
+                && running
+                    .owned
+                    .child
+                    .try_wait()
+                    .is_ok_and(|status| status.is_some())
+            {
+                return Err(failed(&format!("it ended at once: {}", shown(&printed))));
+            }
+        }
+        Err(failed(&format!(
+            "it did not answer in time: {}",
+            shown(&printed)
+        )))
+    }
+
+    fn is_ordered_to_end(&self) -> bool {
+        let state = self.shared.lock();
+        state
+            .orders
+            .iter()
+            .any(|order| matches!(order, Order::Close(_) | Order::Abandon))
+    }
+
+    /// A new shell has answered.
+    fn settle(&mut self, running: Running, mark: Mark) {
+        running.owned.reset_modes(&running.live);
+        running.live.flush_input();
+        let _ = std::fs::remove_file(running.live.places.file("in"));
+        let _ = std::fs::remove_file(running.live.places.file("restore"));
+        let mut state = self.shared.lock();
+        state.cwd = running.live.directory(mark.cwd);
+        state.live = Some(running.live.clone());
+        state.last_status = 0;
+        drop(state);
+        self.running = Some(running);
+        self.ended_at = Instant::now();
+        self.unsaved_since = Some(self.ended_at);
+    }
+
+    /// Ends every process of the session, one signal a second; returns the one that ended the job.
+    pub(super) fn close(&mut self) -> Option<&'static str> {
+        let state = self.shared.lock();
+        let had_job = state.job.is_some();
+        let sessions = state.sessions.clone();
+        drop(state);
+        let mut last = None;
+        for (signal, name) in LADDER {
+            if ending::signal_all(&sessions, signal) == 0 {
+                break;
+            }
+            last = Some(name);
+            if self.wait_until_gone(&sessions) {
+                break;
+            }
+        }
+        self.forget(&sessions);
+        last.filter(|_| had_job)
+    }
+
+    /// Ends every process of the session at once.
+    pub(super) fn abandon(&mut self) {
+        let sessions = self.shared.lock().sessions.clone();
+        ending::signal_all(&sessions, Signal::SIGKILL);
+        self.wait_until_gone(&sessions);
+        self.forget(&sessions);
+    }
+
+    fn wait_until_gone(&mut self, sessions: &[i32]) -> bool {
+        let until = Instant::now() + limits::SIGNAL_LADDER_STEP;
+        let mut pause = 1;
+        while Instant::now() < until {
+            if let Some(running) = &self.running {
+                sleep_for_output(running, pause);
+                self.collector.read(&running.live.state);
+            }
+            self.read_terminal();
+            if ending::count(sessions) == 0 {
+                return true;
+            }
+            pause = (pause * 2).min(20);
+        }
+        false
+    }
+
+    /// Leaves the session without a shell.
+    fn forget(&mut self, sessions: &[i32]) {
+        if let Some(mut running) = self.running.take() {
+            let _ = running.owned.child.try_wait();
+        }
+        ending::unregister(sessions);
+        let mut state = self.shared.lock();
+        state.live = None;
+        state.job = None;
+        state.is_closed = true;
+        state.reply(Ok(Progress {
+            status: Status::Killed,
+            exit_code: None,
+            cwd: None,
+            echo: None,
+            restarted: None,
+        }));
+    }
+}
+
+/// Sleeps until the shell prints or ends, a few milliseconds at most.
+fn sleep_for_output(running: &Running, pause_ms: u8) {
+    let mut asked = vec![PollFd::new(running.live.master.as_fd(), PollFlags::POLLIN)];
+    if let Some(process) = &running.live.process {
+        asked.push(PollFd::new(process.as_fd(), PollFlags::POLLIN));
+    }
+    let _ = nix::poll::poll(&mut asked, PollTimeout::from(pause_ms));
+}
+
+/// Returns a directory that exists: the one given, or one of its parents.
+fn existing(directory: &Path) -> &Path {
+    directory
+        .ancestors()
+        .find(|path| path.is_dir())
+        .unwrap_or(Path::new("/"))
+}
+
+/// Returns the status a shell would report for an ended process.
+fn exit_code(status: std::process::ExitStatus) -> i32 {
+    let signal = status.signal().map_or(1, |signal| 128 + signal);
+    status.code().unwrap_or(signal)
+}
+
+fn everything_lost() -> Restart {
+    let lost = ["cwd", "environment", "functions", "aliases", "options"];
+    Restart {
+        restored: Vec::new(),
+        lost: lost
+            .iter()
+            .chain(&ALWAYS_LOST)
+            .map(|word| (*word).to_owned())
+            .collect(),
+        snapshot_age_ms: None,
+    }
+}
+
+fn shown(printed: &[u8]) -> String {
+    let mut text = String::new();
+    let mut terminal = super::text::TerminalText::new();
+    terminal.push(printed, &mut text);
+    terminal.finish(&mut text);
+    text.trim().replace('\n', " / ")
+}
+
+fn failed(reason: &str) -> ToolError {
+    ToolError::new(
+        ErrorCode::SessionFailed,
+        format!("the shell could not be started: {reason}"),
+    )
+}

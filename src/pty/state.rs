@@ -1,0 +1,347 @@
+//! What a session knows: the job in the foreground, the call that waits for it, what came before.
+//!
+//! Both sides of a session share it: calls are attached on the caller's side, which keeps the way
+//! of a command to the shell short; the session's thread reads the terminal and ends them.
+
+use std::fs::File;
+use std::io;
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+use zeroize::Zeroizing;
+
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::outcome::Status;
+use crate::secret::Binding;
+
+use super::live::{Live, make_fifo};
+use super::shell::Kind;
+
+/// Takes the output that belongs to a call. It may block; it must not call back into the session.
+pub type Sink = Box<dyn FnMut(&[u8]) + Send>;
+
+/// What came of a call when its result became final.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// How the job ended, or what it does.
+    pub status: Status,
+    /// Its exit status, when it ended.
+    pub exit_code: Option<i32>,
+    /// The session's directory, when the job ended.
+    pub cwd: Option<PathBuf>,
+    /// Whether the terminal shows what is typed, when the job waits for input; if not, it asks for
+    /// a password.
+    pub echo: Option<bool>,
+    /// What became of the shell, when it had to be started again.
+    pub restarted: Option<Restart>,
+}
+
+/// A shell that took the place of another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restart {
+    /// What the new shell got back.
+    pub restored: Vec<String>,
+    /// What is gone.
+    pub lost: Vec<String>,
+    /// Age of the snapshot that was used, in milliseconds.
+    pub snapshot_age_ms: Option<u64>,
+}
+
+pub(super) type Reply = oneshot::Sender<Result<Progress, ToolError>>;
+
+/// The command in the foreground.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// Number of its mark.
+    pub(super) number: u64,
+    /// Where the session was before, when the command runs elsewhere.
+    pub(super) home: Option<PathBuf>,
+    /// Lines the shell gets after the mark.
+    pub(super) after: Vec<u8>,
+    /// FIFOs of its secrets, kept open until it ends.
+    pub(super) _secrets: Vec<SecretFifo>,
+    /// How often a lost mark was asked for.
+    pub(super) rescues: u32,
+}
+
+/// The call that waits for the job.
+pub(super) struct Call {
+    pub(super) number: u64,
+    /// Out while the session's thread uses it.
+    pub(super) sink: Option<Sink>,
+    pub(super) reply: Reply,
+    pub(super) deadline: Option<Instant>,
+    /// Output from before the call that belongs to it.
+    pub(super) earlier: Vec<u8>,
+    pub(super) input: Option<Input>,
+}
+
+/// Bytes to be typed.
+pub(super) struct Input {
+    pub(super) bytes: Zeroizing<Vec<u8>>,
+    pub(super) written: usize,
+    /// Whether the job was seen waiting, so that typing may begin.
+    pub(super) is_open: bool,
+    pub(super) is_secret: bool,
+}
+
+impl Input {
+    /// Returns what is left to write.
+    pub(super) fn rest(&self) -> &[u8] {
+        self.bytes.get(self.written..).unwrap_or_default()
+    }
+}
+
+/// What the owner of a session wants of its thread.
+pub(super) enum Order {
+    /// Start the shell if none runs.
+    Start(oneshot::Sender<Result<(), ToolError>>),
+    /// End everything in steps; the reply names the signal that ended the job.
+    Close(oneshot::Sender<Option<&'static str>>),
+    /// The owner is gone, and everything was killed.
+    Abandon,
+}
+
+pub(super) struct State {
+    pub(super) live: Option<Arc<Live>>,
+    pub(super) job: Option<Job>,
+    pub(super) call: Option<Call>,
+    pub(super) orders: Vec<Order>,
+    /// Number of the last mark or call given out.
+    pub(super) numbers: u64,
+    /// Output nobody waited for.
+    pub(super) backlog: Vec<u8>,
+    pub(super) cwd: PathBuf,
+    pub(super) last_status: i32,
+    /// A restart nobody was told of.
+    pub(super) restart: Option<Restart>,
+    pub(super) is_closed: bool,
+    /// Session ids of every shell this session had.
+    pub(super) sessions: Vec<i32>,
+    script: File,
+    script_length: u64,
+}
+
+pub(super) struct Shared {
+    state: Mutex<State>,
+    waker: UnixStream,
+    pub(super) kind: Kind,
+    pub(super) name: String,
+}
+
+impl Shared {
+    pub(super) fn new(state: State, waker: UnixStream, kind: Kind, name: String) -> Self {
+        Self {
+            state: Mutex::new(state),
+            waker,
+            kind,
+            name,
+        }
+    }
+
+    /// Takes the state. A panic elsewhere left it whole: no step of ours stops halfway.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the session's thread look at the state.
+    pub(super) fn wake(&self) {
+        // A full pipe wakes as well.
+        let _ = (&self.waker).write(&[1]);
+    }
+}
+
+/// What a command is started with.
+pub(super) struct Start<'a> {
+    pub(super) kind: Kind,
+    pub(super) script: &'a str,
+    pub(super) cwd: Option<&'a Path>,
+    pub(super) bindings: &'a [Binding],
+}
+
+impl State {
+    pub(super) fn new(cwd: PathBuf, script: File) -> Self {
+        Self {
+            live: None,
+            job: None,
+            call: None,
+            orders: Vec::new(),
+            numbers: 0,
+            backlog: Vec::new(),
+            cwd,
+            last_status: 0,
+            restart: None,
+            is_closed: false,
+            sessions: Vec::new(),
+            script,
+            script_length: 0,
+        }
+    }
+
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// Keeps output nobody waits for; the oldest goes first.
+    pub(super) fn keep(&mut self, bytes: &[u8]) {
+        let limit = limits::MAX_BACKLOG_BYTES;
+        let kept = bytes
+            .get(bytes.len().saturating_sub(limit)..)
+            .unwrap_or(bytes);
+        self.backlog.extend_from_slice(kept);
+        // Dropped in large steps, so that each byte is moved once on average.
+        if self.backlog.len() > 2 * limit {
+            self.backlog.drain(..self.backlog.len() - limit);
+        }
+    }
+
+    /// Gives the shell a command. The caller attaches its call first.
+    ///
+    /// # Errors
+    /// When there is no shell, or its files cannot be written.
+    pub(super) fn start_job(&mut self, start: &Start<'_>) -> Result<(), ToolError> {
+        let live = self.live.clone().ok_or_else(no_shell)?;
+        self.write_script(start.script)
+            .map_err(|error| failure(&error))?;
+        let number = self.next_number();
+        let job = self
+            .lines(&live, start, number)
+            .map_err(|error| failure(&error))?;
+        live.write_lines(&job.0).map_err(|error| failure(&error))?;
+        self.job = Some(job.1);
+        Ok(())
+    }
+
+    /// Returns the lines of a command, and the job it becomes.
+    fn lines(&self, live: &Live, start: &Start<'_>, number: u64) -> io::Result<(Vec<u8>, Job)> {
+        let (kind, places) = (start.kind, &live.places);
+        let mut lines = Vec::with_capacity(512);
+        let mut after = Vec::new();
+        let mut secrets = Vec::new();
+        for (index, binding) in start.bindings.iter().enumerate() {
+            let fifo = SecretFifo::new(places.file(&format!("secret{index}")), binding)?;
+            lines.extend(kind.secret_line(&binding.variable, &fifo.path).into_bytes());
+            after.extend(kind.forget_line(&binding.variable).into_bytes());
+            secrets.push(fifo);
+        }
+        if let Some(directory) = start.cwd {
+            lines.extend(kind.directory_line(directory));
+            after.extend(kind.directory_line(&self.cwd));
+        }
+        if let Some(line) = kind.status_line(places, self.last_status) {
+            lines.extend(line.into_bytes());
+        }
+        lines.extend(kind.run_line(places).into_bytes());
+        lines.extend(kind.mark_line(places, number).into_bytes());
+        let job = Job {
+            number,
+            home: start.cwd.map(|_| self.cwd.clone()),
+            after,
+            _secrets: secrets,
+            rescues: 0,
+        };
+        Ok((lines, job))
+    }
+
+    fn write_script(&mut self, script: &str) -> io::Result<()> {
+        let length = script.len() as u64;
+        if length < self.script_length {
+            self.script.set_len(0)?;
+        }
+        self.script.write_all_at(script.as_bytes(), 0)?;
+        self.script_length = length;
+        Ok(())
+    }
+
+    /// Tells whoever waits that the job has ended.
+    pub(super) fn end_job(&mut self, status: i32) {
+        self.last_status = status;
+        let is_unsent = self
+            .call
+            .as_ref()
+            .and_then(|call| call.input.as_ref())
+            .is_some_and(|input| !input.is_open);
+        if is_unsent {
+            self.reply(Err(too_late(Some(status))));
+        } else if self.call.is_some() {
+            let progress = Progress {
+                status: if status == 0 {
+                    Status::Ok
+                } else {
+                    Status::Failed
+                },
+                exit_code: Some(status),
+                cwd: Some(self.cwd.clone()),
+                echo: None,
+                restarted: self.restart.take(),
+            };
+            self.reply(Ok(progress));
+        }
+    }
+
+    /// Ends the call with a result, if one waits.
+    pub(super) fn reply(&mut self, result: Result<Progress, ToolError>) {
+        if let Some(call) = self.call.take() {
+            // A receiver that is gone wants no result.
+            let _ = call.reply.send(result);
+        }
+    }
+}
+
+/// A FIFO that holds one secret until the shell has read it; no byte of it reaches a disk.
+#[derive(Debug)]
+pub(super) struct SecretFifo {
+    path: PathBuf,
+    _ends: OwnedFd,
+}
+
+impl SecretFifo {
+    fn new(path: PathBuf, binding: &Binding) -> io::Result<Self> {
+        let ends = make_fifo(&path)?;
+        let mut bytes = Zeroizing::new(binding.value.expose().as_bytes().to_vec());
+        bytes.push(0);
+        let written = nix::unistd::write(&ends, &bytes)?;
+        if written < bytes.len() {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
+        Ok(Self { path, _ends: ends })
+    }
+}
+
+impl Drop for SecretFifo {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The error of input for a command that has ended, or for none.
+pub(super) fn too_late(status: Option<i32>) -> ToolError {
+    let message = match status {
+        Some(status) => {
+            format!("the command has ended with exit status {status}; nothing was sent")
+        }
+        None => "no command is running; nothing was sent".to_owned(),
+    };
+    ToolError::new(ErrorCode::NoJob, message)
+}
+
+/// The error of a session without a shell.
+pub(super) fn no_shell() -> ToolError {
+    ToolError::new(ErrorCode::SessionFailed, "the session has no shell")
+}
+
+/// The error of a session that the system failed.
+pub(super) fn failure(error: &io::Error) -> ToolError {
+    ToolError::new(
+        ErrorCode::SessionFailed,
+        format!("talking to the shell: {error}"),
+    )
+}

@@ -1,0 +1,41 @@
+//! System calls that no safe crate wraps.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use nix::libc;
+
+/// Makes a second descriptor of a raw one that the caller keeps open.
+pub(super) fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: the borrow ends before this function does, and the only caller passes the descriptor
+    // of a terminal it owns; a wrong number would make the kernel answer EBADF.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    borrowed.try_clone_to_owned()
+}
+
+/// Returns how many bytes wait in a pipe.
+pub(super) fn bytes_waiting(pipe: impl AsFd) -> io::Result<usize> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one int to the address, which is that of a live local variable.
+    let result = unsafe { libc::ioctl(pipe.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut count) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// Opens a descriptor that becomes readable when the process ends.
+#[cfg(target_os = "linux")]
+pub(super) fn open_process(pid: i32) -> io::Result<OwnedFd> {
+    use std::os::fd::FromRawFd;
+    // SAFETY: the call takes two integers and touches no memory of this process.
+    let result = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let descriptor =
+        RawFd::try_from(result).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor for us; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}

@@ -1,0 +1,5 @@
+//! Sessions with real shells.
+
+mod basics;
+mod hazards;
+mod support;

@@ -1,0 +1,188 @@
+//! A session in a home directory of its own, driven step by step.
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use karyi::error::ToolError;
+use karyi::outcome::Status;
+use karyi::pty::key::Key;
+use karyi::pty::text::TerminalText;
+use karyi::pty::{CommandRequest, InputRequest, Progress, Rc, Session, SessionOptions, Sink};
+use karyi::secret::{Binding, SecretValue};
+
+/// A call that hangs fails after this time instead of stopping the whole run.
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Runs a test's future on a runtime like that of the program.
+pub fn run<T>(future: impl Future<Output = T>) -> T {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build().unwrap();
+    runtime.block_on(future)
+}
+
+/// What came of one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    pub status: Status,
+    pub exit_code: Option<i32>,
+    pub output: String,
+    pub progress: Progress,
+}
+
+impl Seen {
+    /// Status, exit status and text, for comparing at once.
+    pub fn brief(&self) -> (Status, Option<i32>, &str) {
+        (self.status, self.exit_code, &self.output)
+    }
+}
+
+pub struct Shell {
+    pub session: Session,
+    pub home: tempfile::TempDir,
+}
+
+/// Options for a shell without start-up files in an empty home.
+pub fn options(home: &Path) -> SessionOptions {
+    let variable = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
+    SessionOptions {
+        shell: Some(PathBuf::from("/bin/bash")),
+        preferred_shell: None,
+        bootstrap: PathBuf::from(env!("CARGO_BIN_EXE_karyi")),
+        runtime_dir: home.join("run"),
+        cwd: home.to_owned(),
+        env: vec![
+            variable("HOME", home.to_str().unwrap()),
+            variable("PATH", &std::env::var("PATH").unwrap()),
+            variable("LANG", "C.UTF-8"),
+        ],
+        rc: Rc::None,
+    }
+}
+
+impl Shell {
+    /// Starts bash.
+    pub async fn bash() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// Starts a shell with other options; the home directory stands in them.
+    pub async fn with(change: impl FnOnce(&mut SessionOptions)) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let mut options = options(home.path());
+        change(&mut options);
+        let session = Session::start(options).await.unwrap();
+        Self { session, home }
+    }
+
+    pub async fn command(&self, script: &str) -> Seen {
+        self.request(CommandRequest {
+            script: script.into(),
+            ..CommandRequest::default()
+        })
+        .await
+        .unwrap_or_else(|error| panic!("{script:?}: {error:?}"))
+    }
+
+    /// Runs a command whose result may take only so long.
+    pub async fn command_within(&self, script: &str, timeout: Duration) -> Seen {
+        self.request(CommandRequest {
+            script: script.into(),
+            timeout: Some(timeout),
+            ..CommandRequest::default()
+        })
+        .await
+        .unwrap()
+    }
+
+    /// Runs a command with secrets.
+    pub async fn command_with(
+        &self,
+        script: &str,
+        secrets: &[(&str, &str)],
+    ) -> Result<Seen, ToolError> {
+        let binding = |(variable, value): &(&str, &str)| Binding {
+            variable: (*variable).into(),
+            value: SecretValue::new((*value).into()),
+        };
+        self.request(CommandRequest {
+            script: script.into(),
+            bindings: secrets.iter().map(binding).collect(),
+            ..CommandRequest::default()
+        })
+        .await
+    }
+
+    pub async fn request(&self, request: CommandRequest) -> Result<Seen, ToolError> {
+        let (output, sink) = collector();
+        let call = self.session.command(request, sink);
+        seen(call, &output).await
+    }
+
+    pub async fn try_input(&self, text: &str, request: InputRequest) -> Result<Seen, ToolError> {
+        let (output, sink) = collector();
+        seen(self.session.input(text.as_bytes(), request, sink), &output).await
+    }
+
+    pub async fn input(&self, text: &str) -> Seen {
+        self.try_input(text, InputRequest::default())
+            .await
+            .unwrap_or_else(|error| panic!("{text:?}: {error:?}"))
+    }
+
+    pub async fn try_key(&self, name: &str) -> Result<Seen, ToolError> {
+        let (output, sink) = collector();
+        let key = Key::parse(name).unwrap();
+        seen(self.session.key(key, None, sink), &output).await
+    }
+
+    pub async fn key(&self, name: &str) -> Seen {
+        self.try_key(name).await.unwrap()
+    }
+
+    /// Runs a command and compares its status, exit status and output.
+    pub async fn check(&self, script: &str, exit_code: i32, output: &str) {
+        let status = if exit_code == 0 {
+            Status::Ok
+        } else {
+            Status::Failed
+        };
+        let seen = self.command(script).await;
+        assert_eq!(
+            seen.brief(),
+            (status, Some(exit_code), output),
+            "{script:?}"
+        );
+    }
+}
+
+fn collector() -> (Arc<Mutex<Vec<u8>>>, Sink) {
+    let output = Arc::new(Mutex::new(Vec::new()));
+    let target = output.clone();
+    (
+        output,
+        Box::new(move |bytes| target.lock().unwrap().extend_from_slice(bytes)),
+    )
+}
+
+async fn seen(
+    call: impl Future<Output = Result<Progress, ToolError>>,
+    output: &Mutex<Vec<u8>>,
+) -> Result<Seen, ToolError> {
+    let result = tokio::time::timeout(TEST_TIMEOUT, call).await;
+    let raw = output.lock().unwrap().clone();
+    let mut text = String::new();
+    let mut terminal = TerminalText::new();
+    terminal.push(&raw, &mut text);
+    terminal.finish(&mut text);
+    let progress =
+        result.unwrap_or_else(|_| panic!("no result in time; output so far: {text:?}"))?;
+    Ok(Seen {
+        status: progress.status,
+        exit_code: progress.exit_code,
+        output: text,
+        progress,
+    })
+}
