@@ -116,7 +116,7 @@ impl Block {
         match rest {
             [] if cx.is_last() => self.end_of_message(cx),
             [] => Ok(Progress::More),
-            [b'<'] if cx.is_last() => Err(unclosed_tag(rest, 0)),
+            [b'<'] if cx.is_last() => Err(unclosed_tag(1, 0)),
             [b'<'] => Ok(Progress::More),
             [b'<', next, ..] => self.markup(cx, *next),
             _ => self.stray_text(cx),
@@ -172,7 +172,7 @@ impl Block {
         }
         if b"<!--".starts_with(rest) {
             return match cx.is_last() {
-                true => Err(unclosed_tag(rest, at)),
+                true => Err(unclosed_tag(rest.len(), at)),
                 false => Ok(Progress::More),
             };
         }
@@ -258,7 +258,7 @@ impl Block {
         let rest = cx.view.rest();
         let (length, is_empty) = match scan.step(rest) {
             Scanned::More if !cx.is_last() => return Ok(Progress::More),
-            Scanned::More | Scanned::Cut => return Err(unclosed_tag(rest, 0)),
+            Scanned::More | Scanned::Cut => return Err(unclosed_tag(scan.length(), 0)),
             Scanned::TooLong | Scanned::TooMany => return Err(too_large(0, "the tag")),
             Scanned::End { length, is_empty } => (length, is_empty),
         };
@@ -387,15 +387,12 @@ impl Block {
                 _ if window.len() == limit => Err(too_large(scan.start, "the tag")),
                 _ if !cx.is_last() => Ok(Progress::More),
                 Some(open) if scan.is_after_text => Err(open.unclosed()),
-                _ => Err(unclosed_tag(window, scan.start)),
+                _ => Err(unclosed_tag(window.len() - scan.start, scan.start)),
             };
         };
         let (start, end) = (scan.start, scan.at + length + 1);
         if rest.get(end - 1) == Some(&b'<') {
-            return Err(unclosed_tag(
-                rest.get(start..end - 1).unwrap_or_default(),
-                start,
-            ));
+            return Err(unclosed_tag(end - 1 - start, start));
         }
         let is_after_text = scan.is_after_text;
         let tag = tag_text(rest, start, end)?;
@@ -590,7 +587,6 @@ pub(super) fn processing_instruction(at: usize) -> Box<Fault> {
     Fault::ahead(Code::ProcessingInstruction, at, 2, message)
 }
 
-fn unclosed_tag(tag: &[u8], at: usize) -> Box<Fault> {
-    let length = tag.len().max(1);
+fn unclosed_tag(length: usize, at: usize) -> Box<Fault> {
     Fault::ahead(Code::UnclosedTag, at, length, "the tag has no `>`")
 }

@@ -200,12 +200,14 @@ impl Envelope {
         };
         let length = found.unwrap_or_else(|| rest.len() - incomplete_suffix(rest));
         let run = rest.get(..length).unwrap_or_default();
-        if let Some(at) = json::control(run) {
-            let message = "a control character stands in a JSON string";
-            return Err(Fault::ahead(Code::BadJson, at, 1, message));
-        }
+        let control = json::control(run);
+        // What comes before the control character still counts, as if it had come alone.
+        let run = run.get(..control.unwrap_or(length)).unwrap_or_default();
         self.push(cx, text, run);
-        cx.view.consume(length);
+        cx.view.consume(run.len());
+        if control.is_some() {
+            return Err(bad_json("a control character stands in a JSON string"));
+        }
         match cx.view.rest().first() {
             Some(b'"') => self.end_text(cx, text),
             Some(b'\\') => return self.escape(cx, text),

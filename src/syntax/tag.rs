@@ -150,6 +150,11 @@ impl TagScan {
         self.broken.is_some() && !self.has_equals
     }
 
+    /// Returns how many bytes are known to belong to the tag.
+    pub(super) fn length(&self) -> usize {
+        self.at
+    }
+
     /// Returns where the element's name ends.
     pub(super) fn name_end(&self) -> usize {
         self.name_end
