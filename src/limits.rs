@@ -19,6 +19,12 @@ pub const MAX_ARGUMENT_DEPTH: usize = 64;
 pub const MAX_HELD_BYTES: usize = 64 << 20;
 /// Most bytes of one source line shown in a diagnostic.
 pub const MAX_EXCERPT_BYTES: usize = 4 << 10;
+/// Bytes of a source line shown on either side of a diagnostic's place: enough to recognise it.
+pub const EXCERPT_REACH_BYTES: usize = 240;
+/// Most warnings of one message; the rest are left out, or hostile text would outgrow its report.
+pub const MAX_WARNINGS: usize = 1000;
+/// Deepest nesting of a JSON envelope.
+pub const MAX_JSON_DEPTH: usize = 128;
 
 /// Bytes of output kept from the start of a result.
 pub const OUTPUT_HEAD_BYTES: usize = 64 << 10;

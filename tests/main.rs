@@ -1,3 +1,4 @@
-//! Tests of the public interface.
+//! The one test binary.
 
 mod session;
+mod toolsxml;

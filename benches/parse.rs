@@ -1,0 +1,216 @@
+//! How fast a large message is parsed, beside quick-xml's plain event loop over the same bytes.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "a benchmark's result is what it prints"
+)]
+#![allow(
+    clippy::panic,
+    reason = "a benchmark of a refused message means nothing"
+)]
+
+use std::hint::black_box;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use divan::Bencher;
+use divan::counter::BytesCount;
+use karyi::syntax::grammar::{AttributeRule, ContentRule, ElementRule, Grammar, LeafKind};
+use karyi::syntax::{Event, Mode, Parser};
+
+/// Size of the message.
+const MESSAGE_BYTES: usize = 8 << 20;
+/// Runs of which the fastest counts.
+const RUNS: usize = 15;
+
+static MESSAGE: LazyLock<String> = LazyLock::new(message);
+static GRAMMAR: LazyLock<Arc<Grammar>> = LazyLock::new(|| Arc::new(grammar()));
+
+fn main() {
+    print_ratios();
+    divan::main();
+}
+
+/// Prints how many times as long quick-xml alone takes.
+fn print_ratios() {
+    let message = MESSAGE.as_bytes();
+    let plain = fastest(|| quick_xml_events(message));
+    for (name, mode) in [("repair", Mode::Repair), ("strict", Mode::Strict)] {
+        let parsed = fastest(|| parse(mode, message, usize::MAX));
+        let rate = message.len() as f64 / parsed.as_secs_f64() / 1e6;
+        let ratio = plain.as_secs_f64() / parsed.as_secs_f64();
+        println!("{name}: {rate:.0} MB/s, {ratio:.2} of the speed of quick-xml's event loop");
+    }
+}
+
+fn fastest(run: impl Fn() -> usize) -> Duration {
+    let times = (0..RUNS).map(|_| {
+        let start = Instant::now();
+        black_box(run());
+        start.elapsed()
+    });
+    times.min().unwrap_or_default()
+}
+
+/// Reads every event and counts them.
+fn quick_xml_events(message: &[u8]) -> usize {
+    let mut reader = quick_xml::Reader::from_reader(message);
+    let mut count = 0;
+    loop {
+        match reader.read_event() {
+            Ok(quick_xml::events::Event::Eof) => return count,
+            Ok(event) => {
+                black_box(&event);
+                count += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Parses in chunks and counts the calls.
+fn parse(mode: Mode, message: &[u8], chunk: usize) -> usize {
+    let mut parser = Parser::new(Arc::clone(&GRAMMAR), mode);
+    let (mut events, mut count) = (Vec::new(), 0);
+    for piece in message.chunks(chunk) {
+        parser.feed(piece, &mut events);
+        count += events.drain(..).map(check).count();
+    }
+    parser.finish(&mut events);
+    count + events.into_iter().map(check).count()
+}
+
+fn check(event: Event) {
+    if let Event::Error(diagnostic) = event {
+        panic!("{diagnostic:?}");
+    }
+}
+
+#[divan::bench]
+fn quick_xml_event_loop(bencher: Bencher<'_, '_>) {
+    let message = MESSAGE.as_bytes();
+    bencher
+        .counter(BytesCount::of_slice(message))
+        .bench(|| quick_xml_events(message));
+}
+
+#[divan::bench(args = [64, 4096, usize::MAX])]
+fn repair(bencher: Bencher<'_, '_>, chunk: usize) {
+    let message = MESSAGE.as_bytes();
+    bencher
+        .counter(BytesCount::of_slice(message))
+        .bench(|| parse(Mode::Repair, message, chunk));
+}
+
+#[divan::bench(args = [64, 4096, usize::MAX])]
+fn strict(bencher: Bencher<'_, '_>, chunk: usize) {
+    let message = MESSAGE.as_bytes();
+    bencher
+        .counter(BytesCount::of_slice(message))
+        .bench(|| parse(Mode::Strict, message, chunk));
+}
+
+/// Makes one block of commands, reads and edits, as a model writes them when it escapes its text.
+fn message() -> String {
+    let mut message = String::from("I will change the files one by one.\n\n<tools>\n");
+    let mut number = 0;
+    while message.len() < MESSAGE_BYTES {
+        number += 1;
+        message.push_str(&calls(number));
+    }
+    message.push_str("</tools>\nDone.\n");
+    message
+}
+
+fn calls(number: usize) -> String {
+    format!(
+        r#"<command timeout="60">
+  cd services/billing-{number} &amp;&amp; cargo test --workspace --all-features 2>&amp;1 | tail -n 40
+  git diff --stat HEAD~1 -- src tests | sort -k3 -n -r | head -20
+</command>
+<read>
+  <file src="services/billing-{number}/src/invoice.rs"/>
+  <file src="services/billing-{number}/Cargo.toml" lines="1-40"/>
+</read>
+<edit>
+  <file src="services/billing-{number}/src/invoice.rs">
+    <find>
+    pub fn total(&amp;self) -> Result&lt;Money, InvoiceError> {{
+        let mut sum = Money::zero(self.currency);
+        for line in self.lines.iter() {{
+            sum = sum.checked_add(line.amount)?;
+        }}
+        Ok(sum)
+    }}
+    </find>
+    <replace>
+    /// Adds up all lines, refusing mixed currencies.
+    pub fn total(&amp;self) -> Result&lt;Money, InvoiceError> {{
+        let zero = Money::zero(self.currency);
+        self.lines.iter().try_fold(zero, |sum, line| {{
+            if line.amount.currency() != self.currency {{
+                return Err(InvoiceError::MixedCurrencies {{ expected: self.currency }});
+            }}
+            sum.checked_add(line.amount)
+        }})
+    }}
+    </replace>
+    <find>use crate::money::Money;</find>
+    <replace>use crate::money::{{Currency, Money}};</replace>
+  </file>
+  <file src="services/billing-{number}/README.md">
+    <find># Billing {number}</find>
+    <replace># Billing service {number}
+
+This service keeps invoices and their lines. It answers questions about totals, taxes and open
+amounts, and it never changes an invoice that was sent: corrections are invoices of their own.
+Start it with `make run`, and look at http://localhost:8080/invoices for what it has.
+    </replace>
+  </file>
+</edit>
+"#
+    )
+}
+
+fn grammar() -> Grammar {
+    let pair = vec![
+        leaf("find", &[], LeafKind::Text),
+        leaf("replace", &[], LeafKind::Text),
+    ];
+    let edited = element(
+        "file",
+        &["src"],
+        ContentRule::Children {
+            groups: vec![pair],
+            min: 0,
+        },
+    );
+    let read = element("file", &["src", "lines"], ContentRule::Empty);
+    let one = |rule: ElementRule| ContentRule::Children {
+        groups: vec![vec![rule]],
+        min: 1,
+    };
+    Grammar {
+        tools: vec![
+            leaf("command", &["timeout"], LeafKind::Script),
+            element("edit", &[], one(edited)),
+            element("read", &[], one(read)),
+        ],
+    }
+}
+
+fn leaf(name: &str, attributes: &[&str], kind: LeafKind) -> ElementRule {
+    element(name, attributes, ContentRule::Leaf(kind))
+}
+
+fn element(name: &str, attributes: &[&str], content: ContentRule) -> ElementRule {
+    let attribute = |name: &&str| AttributeRule {
+        name: (*name).into(),
+        is_required: false,
+    };
+    ElementRule {
+        name: name.into(),
+        attributes: attributes.iter().map(attribute).collect(),
+        content,
+    }
+}

@@ -1,0 +1,373 @@
+//! The text of a complete leaf: decoded as XML, or taken raw (rules R4, R5 and R6).
+//!
+//! A leaf is either escaped throughout or raw throughout. Escaped text goes through quick-xml; raw
+//! text is what stands there, with LF for every line break.
+
+use std::ops::Range;
+
+use memchr::{memchr, memchr2, memmem};
+use quick_xml::Reader;
+use quick_xml::escape::resolve_xml_entity;
+use quick_xml::events::Event;
+
+use super::chars::is_space;
+use super::references::{Placeholder, placeholder, reference};
+use super::repairs::Repair;
+
+/// Starts a CDATA section.
+pub(super) const CDATA_START: &[u8] = b"<![CDATA[";
+/// Ends one.
+pub(super) const CDATA_END: &[u8] = b"]]>";
+
+/// A leaf after reading.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// The text.
+    pub(super) text: String,
+    /// Whether CDATA was unwrapped.
+    pub(super) has_cdata: bool,
+    /// The leaf as written, line breaks as LF, when the text differs from it.
+    pub(super) source: Option<String>,
+    /// What was mended.
+    pub(super) repairs: &'static [Repair],
+    /// Where an escape or CDATA stands that was left as it is, in raw text.
+    pub(super) mixed: Option<Range<usize>>,
+}
+
+/// A character reference to a character that XML does not allow.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct IllegalReference {
+    /// Where it stands in the leaf.
+    pub(super) range: Range<usize>,
+}
+
+/// Reads a leaf as repair mode does.
+pub(super) fn read(leaf: &str) -> Result<Reading, IllegalReference> {
+    let shape = shape(leaf);
+    if !shape.is_raw {
+        return match shape.illegal {
+            Some(range) => Err(IllegalReference { range }),
+            None => Ok(decode(leaf, &shape)),
+        };
+    }
+    if let Some(body) = wrapped(leaf) {
+        return Ok(unwrap(leaf, body));
+    }
+    let (repairs, mixed): (&[Repair], _) = match shape.escape {
+        Some(range) => (&[Repair::R4, Repair::R5], Some(range)),
+        None => (&[Repair::R4], None),
+    };
+    Ok(Reading {
+        text: with_line_feeds(leaf),
+        has_cdata: false,
+        source: None,
+        repairs,
+        mixed,
+    })
+}
+
+/// Reads a leaf that is known to be well formed.
+pub(super) fn read_well_formed(leaf: &str) -> Result<Reading, IllegalReference> {
+    let shape = shape(leaf);
+    match shape.illegal {
+        Some(range) => Err(IllegalReference { range }),
+        None => Ok(decode(leaf, &shape)),
+    }
+}
+
+/// What a leaf consists of.
+#[derive(Debug, Default)]
+struct Shape {
+    /// Whether something in it is not XML.
+    is_raw: bool,
+    /// The first reference or CDATA section.
+    escape: Option<Range<usize>>,
+    /// The first reference to a character that XML does not allow.
+    illegal: Option<Range<usize>>,
+    has_cdata: bool,
+    /// Where the `<NAME>` of placeholders stand.
+    placeholders: Vec<Range<usize>>,
+}
+
+fn shape(leaf: &str) -> Shape {
+    let bytes = leaf.as_bytes();
+    let mut shape = Shape::default();
+    let (mut at, mut text_start) = (0, 0);
+    while let Some(found) = memchr2(b'<', b'&', rest(bytes, at)) {
+        at += found;
+        if bytes.get(at) == Some(&b'&') {
+            at += shape.add_reference(bytes, at);
+        } else if let Placeholder::Ends(end) = placeholder(bytes, at) {
+            shape.placeholders.push(at..end);
+            at = end;
+        } else if let Some(length) = cdata_length(rest(bytes, at)) {
+            shape.is_raw |= has_cdata_end(bytes, text_start..at);
+            shape.escape.get_or_insert(at..at + CDATA_START.len());
+            shape.has_cdata = true;
+            at += length;
+            text_start = at;
+        } else {
+            shape.is_raw = true;
+            at += 1;
+        }
+        if shape.is_raw && shape.escape.is_some() {
+            return shape;
+        }
+    }
+    shape.is_raw = shape.is_raw || has_cdata_end(bytes, text_start..bytes.len());
+    shape
+}
+
+impl Shape {
+    /// Looks at the `&` at `at`; returns how many bytes are dealt with.
+    fn add_reference(&mut self, bytes: &[u8], at: usize) -> usize {
+        let Some(reference) = reference(rest(bytes, at)) else {
+            self.is_raw = true;
+            return 1;
+        };
+        let range = at..at + reference.length;
+        self.escape.get_or_insert(range.clone());
+        if !reference.is_legal {
+            self.illegal.get_or_insert(range);
+        }
+        reference.length
+    }
+}
+
+fn rest(bytes: &[u8], at: usize) -> &[u8] {
+    bytes.get(at..).unwrap_or_default()
+}
+
+fn has_cdata_end(bytes: &[u8], range: Range<usize>) -> bool {
+    let text = bytes.get(range).unwrap_or_default();
+    memchr(b'>', text).is_some() && memmem::find(text, CDATA_END).is_some()
+}
+
+/// Returns the length of the CDATA section that `bytes` starts with.
+fn cdata_length(bytes: &[u8]) -> Option<usize> {
+    let body = bytes.strip_prefix(CDATA_START)?;
+    let length = memmem::find(body, CDATA_END)?;
+    Some(CDATA_START.len() + length + CDATA_END.len())
+}
+
+/// Decodes a leaf that is XML but for its placeholders.
+fn decode(leaf: &str, shape: &Shape) -> Reading {
+    let Some(_) = &shape.escape else {
+        let repairs: &[Repair] = match shape.placeholders.is_empty() {
+            true => &[],
+            false => &[Repair::R1],
+        };
+        return Reading {
+            text: with_line_feeds(leaf),
+            has_cdata: false,
+            source: None,
+            repairs,
+            mixed: None,
+        };
+    };
+    let mut text = String::with_capacity(leaf.len());
+    let mut start = 0;
+    for placeholder in &shape.placeholders {
+        decode_into(
+            leaf.get(start..placeholder.start).unwrap_or_default(),
+            &mut text,
+        );
+        text.push_str(leaf.get(placeholder.clone()).unwrap_or_default());
+        start = placeholder.end;
+    }
+    decode_into(leaf.get(start..).unwrap_or_default(), &mut text);
+    let source = with_line_feeds(leaf);
+    Reading {
+        source: (source != text).then_some(source),
+        text,
+        has_cdata: shape.has_cdata,
+        repairs: if shape.placeholders.is_empty() {
+            &[]
+        } else {
+            &[Repair::R1]
+        },
+        mixed: None,
+    }
+}
+
+/// Adds the text that a stretch of well-formed XML without tags stands for.
+fn decode_into(xml: &str, text: &mut String) {
+    let mut reader = Reader::from_str(xml);
+    loop {
+        match reader.read_event() {
+            Ok(Event::Text(piece)) => push_with_line_feeds(text, &piece),
+            Ok(Event::CData(piece)) => push_with_line_feeds(text, &piece),
+            Ok(Event::GeneralRef(name)) => match name.resolve_char_ref() {
+                Ok(Some(c)) => text.push(c),
+                Ok(None) | Err(_) => text.push_str(resolve_xml_entity(&name).unwrap_or_default()),
+            },
+            Ok(Event::Eof) => return,
+            // The shape of the leaf allows nothing else; taken raw, nothing is lost.
+            Ok(other) => text.push_str(&other),
+            Err(_) => {
+                let at = usize::try_from(reader.error_position()).unwrap_or(xml.len());
+                return text.push_str(xml.get(at..).unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// Finds the body of one CDATA wrapper that itself holds `]]>` (rule R6).
+fn wrapped(leaf: &str) -> Option<Range<usize>> {
+    let bytes = leaf.as_bytes();
+    let before = bytes.iter().take_while(|b| is_space(**b)).count();
+    let after = bytes.iter().rev().take_while(|b| is_space(**b)).count();
+    let section = bytes.get(before..bytes.len() - after)?;
+    let body = section.strip_prefix(CDATA_START)?.strip_suffix(CDATA_END)?;
+    let is_wrapper =
+        memmem::find(body, CDATA_END).is_some() && memmem::find(body, CDATA_START).is_none();
+    let start = before + CDATA_START.len();
+    is_wrapper.then_some(start..start + body.len())
+}
+
+fn unwrap(leaf: &str, body: Range<usize>) -> Reading {
+    let before = leaf
+        .get(..body.start - CDATA_START.len())
+        .unwrap_or_default();
+    let after = leaf.get(body.end + CDATA_END.len()..).unwrap_or_default();
+    let text = [before, leaf.get(body).unwrap_or_default(), after].concat();
+    Reading {
+        text: with_line_feeds(&text),
+        has_cdata: true,
+        source: Some(with_line_feeds(leaf)),
+        repairs: &[Repair::R6],
+        mixed: None,
+    }
+}
+
+fn with_line_feeds(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    push_with_line_feeds(&mut out, text);
+    out
+}
+
+/// Adds text with CRLF and CR as LF.
+fn push_with_line_feeds(out: &mut String, text: &str) {
+    let mut rest = text;
+    while let Some(at) = memchr(b'\r', rest.as_bytes()) {
+        let (line, end) = rest.split_at(at);
+        out.push_str(line);
+        out.push('\n');
+        rest = end
+            .strip_prefix("\r\n")
+            .unwrap_or(end.get(1..).unwrap_or_default());
+    }
+    out.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(
+        text: &str,
+        has_cdata: bool,
+        source: Option<&str>,
+        repairs: &'static [Repair],
+    ) -> Reading {
+        Reading {
+            text: text.into(),
+            has_cdata,
+            source: source.map(str::to_owned),
+            repairs,
+            mixed: None,
+        }
+    }
+
+    fn check(leaf: &str, expected: &Reading) {
+        assert_eq!(read(leaf).as_ref(), Ok(expected), "{leaf:?}");
+    }
+
+    fn check_raw(leaf: &str, mixed: Option<&str>) {
+        let repairs: &[Repair] = match mixed {
+            Some(_) => &[Repair::R4, Repair::R5],
+            None => &[Repair::R4],
+        };
+        let range = mixed.and_then(|m| leaf.find(m).map(|at| at..at + m.len()));
+        let expected = Reading {
+            mixed: range,
+            ..reading(leaf, false, None, repairs)
+        };
+        check(leaf, &expected);
+    }
+
+    #[test]
+    fn well_formed_text_is_decoded_once() {
+        check("", &reading("", false, None, &[]));
+        check(
+            "a > b\r\nc\rd\n",
+            &reading("a > b\nc\nd\n", false, None, &[]),
+        );
+        check("&amp;lt;", &reading("&lt;", false, Some("&amp;lt;"), &[]));
+        check(
+            "&lt;&#13;\r\n",
+            &reading("<\r\n", false, Some("&lt;&#13;\n"), &[]),
+        );
+        check(
+            "a<![CDATA[<b>&amp;]]>c",
+            &reading("a<b>&amp;c", true, Some("a<![CDATA[<b>&amp;]]>c"), &[]),
+        );
+        let split = "<![CDATA[]]]]><![CDATA[>]]>";
+        check(split, &reading("]]>", true, Some(split), &[]));
+        check(
+            "<![CDATA[]]>",
+            &reading("", true, Some("<![CDATA[]]>"), &[]),
+        );
+    }
+
+    #[test]
+    fn placeholders_do_not_make_text_raw() {
+        check(
+            "$KARYI<A> b",
+            &reading("$KARYI<A> b", false, None, &[Repair::R1]),
+        );
+        let leaf = "&lt;$KARYI<A>&gt;$KARYI<B>";
+        check(
+            leaf,
+            &reading("<$KARYI<A>>$KARYI<B>", false, Some(leaf), &[Repair::R1]),
+        );
+        check_raw("$KARYI<A> && b", None);
+        check_raw("$KARYI<1>", None);
+    }
+
+    #[test]
+    fn anything_that_is_not_xml_makes_the_leaf_raw() {
+        check_raw("a && b", None);
+        check_raw("a < b", None);
+        check_raw("a]]>b", None);
+        check_raw("<p>Tom &amp; Jerry</p>", Some("&amp;"));
+        check_raw("<d><![CDATA[x]]></d>", Some("<![CDATA["));
+        check_raw("a <![CDATA[x]]> && b", Some("<![CDATA["));
+        check_raw("a & &#0;", Some("&#0;"));
+    }
+
+    #[test]
+    fn a_wrapper_runs_to_the_last_end() {
+        let leaf = "<![CDATA[x[y[0]]>1 && z]]>";
+        check(
+            leaf,
+            &reading("x[y[0]]>1 && z", true, Some(leaf), &[Repair::R6]),
+        );
+        let leaf = "\n <![CDATA[a]]>b]]>\n";
+        check(
+            leaf,
+            &reading("\n a]]>b\n", true, Some(leaf), &[Repair::R6]),
+        );
+        check_raw("<![CDATA[a]]>b]]> c", Some("<![CDATA["));
+        check_raw("<![CDATA[a]]>b]]><![CDATA[c]]>", Some("<![CDATA["));
+    }
+
+    #[test]
+    fn illegal_references_are_refused() {
+        assert_eq!(read("a&#0;"), Err(IllegalReference { range: 1..5 }));
+        assert_eq!(
+            read_well_formed("a&#x1B;"),
+            Err(IllegalReference { range: 1..7 })
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! Which of the published repairs were needed to read a call.
+
+/// A repair, named after its rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Repair {
+    /// `$KARYI<NAME>` was recognised.
+    R1,
+    /// Text was taken raw.
+    R4,
+    /// Raw text that also holds escapes was taken raw.
+    R5,
+    /// A CDATA wrapper holds `]]>`.
+    R6,
+    /// A tag or attribute was mended.
+    R7,
+}
+
+/// A set of repairs.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Repairs(u8);
+
+impl Repair {
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::R1, "R1"),
+        (Self::R4, "R4"),
+        (Self::R5, "R5"),
+        (Self::R6, "R6"),
+        (Self::R7, "R7"),
+    ];
+}
+
+impl Repairs {
+    /// Adds one.
+    pub(super) fn add(&mut self, repair: Repair) {
+        self.0 |= 1 << repair as u8;
+    }
+
+    /// Empties the set; returns the codes that were in it, in order.
+    pub(super) fn take(&mut self) -> Vec<&'static str> {
+        let set = std::mem::take(&mut self.0);
+        if set == 0 {
+            return Vec::new();
+        }
+        let has = |(repair, _): &&(Repair, &str)| set & (1 << *repair as u8) != 0;
+        Repair::ALL
+            .iter()
+            .filter(has)
+            .map(|(_, code)| *code)
+            .collect()
+    }
+}

@@ -1,0 +1,55 @@
+//! What strict mode checks and quick-xml does not.
+
+use std::ops::Range;
+
+use memchr::memchr2;
+
+use super::leaf::CDATA_END;
+use super::references::reference;
+use crate::error::Code;
+
+/// Finds the first thing that may not stand in text between two `<`.
+pub(super) fn check_text(text: &[u8]) -> Result<(), (Code, Range<usize>)> {
+    let mut at = 0;
+    while let Some(found) = memchr2(b'&', b'>', text.get(at..).unwrap_or_default()) {
+        at += found;
+        let here = text.get(at..).unwrap_or_default();
+        if here.first() == Some(&b'>') {
+            if text
+                .get(..=at)
+                .is_some_and(|before| before.ends_with(CDATA_END))
+            {
+                return Err((Code::CdataEndInText, at - 2..at + 1));
+            }
+            at += 1;
+            continue;
+        }
+        match reference(here) {
+            None => return Err((Code::BadReference, at..at + 1)),
+            Some(found) if !found.is_legal => {
+                return Err((Code::IllegalChar, at..at + found.length));
+            }
+            Some(found) => at += found.length,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<(), (Code, Range<usize>)>) {
+        assert_eq!(check_text(text.as_bytes()), expected, "{text}");
+    }
+
+    #[test]
+    fn the_first_offence_is_found() {
+        check("a > b &amp; c ]] > ] ]>", Ok(()));
+        check("a && b", Err((Code::BadReference, 2..3)));
+        check("a ]]> &", Err((Code::CdataEndInText, 2..5)));
+        check("]]]>", Err((Code::CdataEndInText, 1..4)));
+        check("é&#0;", Err((Code::IllegalChar, 2..6)));
+        check("&nbsp;", Err((Code::BadReference, 0..1)));
+    }
+}

@@ -1,0 +1,1 @@
+//! What diagnostics say: place, source line, hint; warnings and repairs.
