@@ -100,6 +100,26 @@ words! {
     }
 }
 
+/// What a diagnostic means for the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The message goes on.
+    Warning,
+    /// The message is refused from here on.
+    Error,
+}
+
+impl Severity {
+    /// Returns the word used on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// A located message about the text the model wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -233,8 +253,8 @@ tool_codes! {
     EarlierFailure = "earlier_failure", Failed, "mend the call that failed, then send this one again";
     /// The run was cancelled.
     Cancelled = "cancelled", Failed, "the run was interrupted; send the call again if it is still wanted";
-    /// The message was refused before the call could start.
-    MessageRefused = "message_refused", Refused, "mend the message as its diagnostic says, then send it again";
+    /// The run was asked to do nothing.
+    DryRun = "dry_run", Failed, "leave out --dry-run to run it";
     /// A bug in karyi.
     Internal = "internal_error", Failed, "this is a bug in karyi; the other calls are not affected";
 }

@@ -25,3 +25,17 @@ pub mod files;
 pub mod pty;
 pub mod syntax;
 pub mod vault;
+
+// Floor 3: tools.
+pub mod tool;
+pub mod tools;
+
+// Floor 4: execution.
+pub mod exec;
+
+// Floor 5: output.
+pub mod reference;
+pub mod render;
+
+// Floor 6: front ends.
+pub mod cli;

@@ -111,3 +111,7 @@ pub const CHANNEL_DEPTH: usize = 256;
 pub const SPINNER_DELAY: Duration = Duration::from_millis(400);
 /// Pause between two pictures of the spinner.
 pub const SPINNER_STEP: Duration = Duration::from_millis(100);
+/// Most diagnostics listed in one report; the rest are counted.
+pub const MAX_DIAGNOSTICS: usize = 100;
+/// How long a prompt waits for a key before it looks at the clock and at the wish to stop.
+pub const KEY_WAIT: Duration = Duration::from_millis(100);

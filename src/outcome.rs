@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::capped::View;
-use crate::error::{ErrorClass, ToolError};
+use crate::error::{ErrorClass, ErrorCode, ToolError};
 
 /// How a call ended, or what it is doing when its result became final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +69,21 @@ impl Status {
         }
     }
 
+    /// Returns the status of a call that failed with `code`.
+    #[must_use]
+    pub fn of_error(code: ErrorCode) -> Self {
+        match (code, code.class()) {
+            (ErrorCode::EarlierFailure | ErrorCode::Cancelled | ErrorCode::DryRun, _) => {
+                Self::Skipped
+            }
+            (ErrorCode::Declined, _) => Self::Declined,
+            (ErrorCode::SecretPromptUnavailable, _) => Self::Unavailable,
+            (ErrorCode::PromptTimeout, _) => Self::Timeout,
+            (_, ErrorClass::Refused) => Self::Refused,
+            (_, ErrorClass::Failed | ErrorClass::NeedsUser) => Self::Error,
+        }
+    }
+
     /// Whether later calls of an `on_error="stop"` block are skipped after this one.
     #[must_use]
     pub fn is_failure(self) -> bool {
@@ -112,21 +127,24 @@ pub struct Outcome {
     pub duration_ms: u64,
     /// Codes of the repairs that made the call readable.
     pub repairs: Vec<&'static str>,
+    /// For calls of the session: whether its job waits for an answer now.
+    pub job_waits: Option<bool>,
 }
 
 impl Outcome {
     /// Makes the outcome of a call that did not come to a result of its own.
     #[must_use]
-    pub fn without_result(id: String, tool: String, status: Status, error: ToolError) -> Self {
+    pub fn failed(id: String, tool: String, error: ToolError) -> Self {
         Self {
             id,
             tool,
-            status,
+            status: Status::of_error(error.code),
             error: Some(error),
             fields: Map::new(),
             output: None,
             duration_ms: 0,
             repairs: Vec::new(),
+            job_waits: None,
         }
     }
 }
@@ -153,6 +171,8 @@ pub enum ReportStatus {
     NeedsInput,
     /// The user interrupted the run.
     Interrupted,
+    /// A part of karyi broke.
+    Bug,
 }
 
 impl ReportStatus {
@@ -161,7 +181,7 @@ impl ReportStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
-            Self::Failed | Self::Interrupted => "failed",
+            Self::Failed | Self::Interrupted | Self::Bug => "failed",
             Self::Refused => "refused",
             Self::NeedsInput => "needs_input",
         }
@@ -176,6 +196,7 @@ impl ReportStatus {
             Self::Refused => 2,
             Self::NeedsInput => 3,
             Self::Interrupted => 130,
+            Self::Bug => 255,
         }
     }
 }
@@ -187,8 +208,9 @@ pub struct Tally {
     refused: bool,
     needs_input: bool,
     interrupted: bool,
-    /// The last command of the session waits for an answer.
-    unanswered: bool,
+    has_bug: bool,
+    /// Whether the session's job waits for an answer; unknown before its first call.
+    unanswered: Option<bool>,
     calls: u64,
 }
 
@@ -196,7 +218,12 @@ impl Tally {
     /// Counts one outcome, in document order.
     pub fn add(&mut self, outcome: &Outcome) {
         self.calls += 1;
-        let class = outcome.error.as_ref().map(|error| error.code.class());
+        let code = outcome.error.as_ref().map(|error| error.code);
+        self.has_bug |= code == Some(ErrorCode::Internal);
+        if code == Some(ErrorCode::DryRun) {
+            return;
+        }
+        let class = code.map(ErrorCode::class);
         match (outcome.status, class) {
             (Status::Refused, _) | (_, Some(ErrorClass::Refused)) => self.refused = true,
             (Status::Unavailable | Status::Timeout, _) | (_, Some(ErrorClass::NeedsUser)) => {
@@ -206,10 +233,18 @@ impl Tally {
             (_, Some(ErrorClass::Failed)) => self.failed = true,
             (_, None) => {}
         }
-        if is_session_status(&outcome.tool) && class.is_none() {
-            self.unanswered = outcome.status == Status::AwaitingInput
-                || outcome.status == Status::AcceptsInput && self.unanswered;
-        }
+        self.unanswered = outcome.job_waits.or(self.unanswered);
+    }
+
+    /// Adds a later message of the same session: a question may have been answered in it.
+    pub fn merge(&mut self, later: &Self) {
+        self.failed |= later.failed;
+        self.refused |= later.refused;
+        self.needs_input |= later.needs_input;
+        self.interrupted |= later.interrupted;
+        self.has_bug |= later.has_bug;
+        self.unanswered = later.unanswered.or(self.unanswered);
+        self.calls += later.calls;
     }
 
     /// Notes that the message, or a block of it, was refused.
@@ -236,11 +271,13 @@ impl Tally {
     /// Returns the status of the report so far.
     #[must_use]
     pub fn status(&self) -> ReportStatus {
-        if self.interrupted {
+        if self.has_bug {
+            ReportStatus::Bug
+        } else if self.interrupted {
             ReportStatus::Interrupted
         } else if self.refused {
             ReportStatus::Refused
-        } else if self.needs_input || self.unanswered {
+        } else if self.needs_input || self.unanswered == Some(true) {
             ReportStatus::NeedsInput
         } else if self.failed {
             ReportStatus::Failed
@@ -248,9 +285,4 @@ impl Tally {
             ReportStatus::Ok
         }
     }
-}
-
-/// Whether a tool's status tells about the job in the session's foreground.
-fn is_session_status(tool: &str) -> bool {
-    matches!(tool, "command" | "input" | "ctrl")
 }

@@ -194,6 +194,28 @@ impl Template {
         self.source.contains("$KARYI{") || self.source.contains("$KARYI<")
     }
 
+    /// Returns the names the text refers to, each once, in order of appearance.
+    ///
+    /// # Errors
+    /// A placeholder that is none.
+    pub fn names(&self) -> Result<Vec<SecretName>, BadPlaceholder> {
+        let mut names = Vec::new();
+        for piece in split(&self.source)? {
+            if let Piece::Secret(name) = piece
+                && !names.contains(&name)
+            {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Whether the text refers to a secret.
+    #[must_use]
+    pub fn has_secret(&self) -> bool {
+        self.has_placeholder() && self.names().is_ok_and(|names| !names.is_empty())
+    }
+
     /// Returns the text to work with: resolved when that has happened, else as written.
     #[must_use]
     pub fn text(&self) -> &str {

@@ -1,4 +1,22 @@
-//! The one test binary.
+//! The one test binary: architecture, the library through its public API, and the program.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that meets the unexpected stops there"
+)]
+
+mod architecture;
+mod bad_input;
+mod cli;
+mod examples;
+mod harness;
+mod memory;
+mod parallel;
+mod registry;
+mod report;
+mod secrets;
+mod seed;
 mod session;
 mod toolsxml;

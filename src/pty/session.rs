@@ -138,7 +138,8 @@ impl Session {
         reply.wait().await
     }
 
-    /// Sends input to the job once it reads the terminal.
+    /// Sends input to the job once it reads the terminal. Empty input only waits for what the job
+    /// does next.
     ///
     /// # Errors
     /// `no_job` when nothing runs, `no_reader` when the job does not read in time, `echo_on` when a
@@ -161,7 +162,7 @@ impl Session {
                 &mut state,
                 sink,
                 Some(request.timeout.unwrap_or(limits::INPUT_TIMEOUT)),
-                Some(input),
+                Some(input).filter(|input| !input.bytes.is_empty()),
             )
         };
         self.shared().wake();

@@ -61,6 +61,14 @@ pub fn undefined(names: &[SecretName]) -> ToolError {
 /// # Errors
 /// `bad_placeholder`, or `undefined_variable` with all names that have no value.
 pub fn substitute(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> {
+    substitute_with(text, secrets, |value, out| append(out, value))
+}
+
+fn substitute_with(
+    text: &str,
+    secrets: &Secrets,
+    put: impl Fn(&str, &mut Zeroizing<String>),
+) -> Result<Resolved, ToolError> {
     let mut resolved = Zeroizing::new(String::with_capacity(text.len()));
     let missing = undefined_names(text, secrets)?;
     if !missing.is_empty() {
@@ -70,7 +78,7 @@ pub fn substitute(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> 
         match piece {
             Piece::Literal(text) | Piece::Escaped(text) => append(&mut resolved, text),
             Piece::Secret(name) => match secrets.get(&name) {
-                Some(value) => append(&mut resolved, value.expose()),
+                Some(value) => put(value.expose(), &mut resolved),
                 // It was removed since the check.
                 None => return Err(undefined(&[name])),
             },
@@ -79,6 +87,22 @@ pub fn substitute(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> 
     Ok(Resolved {
         text: resolved,
         bindings: Vec::new(),
+    })
+}
+
+/// Puts the values into text whose backslash escapes are read afterwards: those of a value are
+/// doubled, so that it comes out as it is.
+///
+/// # Errors
+/// As [`substitute`].
+pub fn substitute_typed(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> {
+    substitute_with(text, secrets, |value, out| {
+        for part in value.split_inclusive('\\') {
+            append(out, part);
+            if part.ends_with('\\') {
+                append(out, "\\");
+            }
+        }
     })
 }
 

@@ -1,0 +1,151 @@
+//! What can be said on the command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+use crate::render::Format;
+use crate::tool::Seconds;
+
+/// A safe pair of hands for any language model: ToolsXML in, exact results out.
+///
+/// With no command and a script on standard input, the same as `karyi run -`.
+#[derive(Debug, Parser)]
+#[command(name = "karyi", version, after_help = EXIT_STATUS)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0    every result is good
+  1    a call failed, or still ran at the end
+  2    wrong usage, a missing file, or something was refused
+  3    a value or an answer is needed and nobody can be asked
+  130  interrupted
+  255  a bug in karyi";
+
+/// A command.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run the <tools> blocks of scripts or of a model's answer
+    Run(Box<RunArgs>),
+    /// List the tools, explain one, or print the text for a model's system prompt
+    Tools(ToolsArgs),
+    /// Print a completion script
+    Completions {
+        /// The shell it is for
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Arguments of `karyi run`.
+#[derive(Debug, Args, Default)]
+#[command(after_help = EXIT_STATUS)]
+pub(super) struct RunArgs {
+    /// Scripts to run one after another in one session; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "code")]
+    pub(super) files: Vec<PathBuf>,
+    /// Run this text
+    #[arg(short = 'c', value_name = "XML")]
+    pub(super) code: Option<String>,
+    /// Shape of the report [default: text on a terminal, else xml]
+    #[arg(long, value_enum)]
+    pub(super) format: Option<FormatName>,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub(super) json: bool,
+    /// Accept only well-formed XML and repair nothing
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// Start each call as soon as it is read
+    #[arg(long)]
+    pub(super) stream: bool,
+    /// Check the script and list its calls; run nothing
+    #[arg(long, conflicts_with = "stream")]
+    pub(super) dry_run: bool,
+    /// Directory to start in [default: the current one]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) cwd: Option<PathBuf>,
+    /// Keep edit and read inside this directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) root: Option<PathBuf>,
+    /// Shell of the session [default: $SHELL when supported, else bash, else sh]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    pub(super) shell: Option<PathBuf>,
+    /// Start the shell without the user's start-up files
+    #[arg(long)]
+    pub(super) no_rc: bool,
+    /// Set an environment variable in the session
+    #[arg(long, value_name = "K=V", value_parser = assignment)]
+    pub(super) env: Vec<(OsString, OsString)>,
+    /// Seconds a command may run before its result is final [default: no limit]
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) timeout: Option<Seconds>,
+    /// Most bytes of output kept per result, half from the start and half from the end
+    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MAX_OUTPUT)]
+    pub(super) max_output: usize,
+    /// Never ask on the terminal
+    #[arg(long)]
+    pub(super) no_interactive: bool,
+}
+
+const DEFAULT_MAX_OUTPUT: usize =
+    crate::limits::OUTPUT_HEAD_BYTES + crate::limits::OUTPUT_TAIL_BYTES;
+
+impl RunArgs {
+    /// Returns the arguments of a script on standard input.
+    pub(super) fn from_stdin() -> Self {
+        Self {
+            files: vec!["-".into()],
+            max_output: DEFAULT_MAX_OUTPUT,
+            ..Self::default()
+        }
+    }
+}
+
+/// Names of the report formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum FormatName {
+    /// For a person
+    Text,
+    /// One XML element
+    Xml,
+    /// One JSON object on one line
+    Json,
+    /// One JSON object per event
+    Jsonl,
+}
+
+impl From<FormatName> for Format {
+    fn from(name: FormatName) -> Self {
+        match name {
+            FormatName::Text => Self::Text,
+            FormatName::Xml => Self::Xml,
+            FormatName::Json => Self::Json,
+            FormatName::Jsonl => Self::Jsonl,
+        }
+    }
+}
+
+/// Arguments of `karyi tools`.
+#[derive(Debug, Args)]
+pub(super) struct ToolsArgs {
+    /// A tool to explain, or `prompt` for the text of a model's system prompt
+    pub(super) name: Option<String>,
+    /// As JSON, with the JSON Schema of the arguments
+    #[arg(long)]
+    pub(super) json: bool,
+    /// The family of tools the prompt is about
+    #[arg(long, value_name = "FAMILY", default_value = "core")]
+    pub(super) family: String,
+}
+
+fn assignment(text: &str) -> Result<(OsString, OsString), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.into(), value.into())),
+        _ => Err("expected KEY=VALUE".into()),
+    }
+}

@@ -1,0 +1,108 @@
+//! The command line: the only part of the program that reads the environment, opens files named by
+//! the user for scripts, and touches the terminal.
+
+mod args;
+mod prompt;
+mod run;
+mod runtime_dir;
+mod screen;
+mod signals;
+mod tools;
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command, RunArgs};
+
+/// Exit status of wrong usage and of refused input.
+const USAGE: u8 = 2;
+/// Exit status of a bug.
+const BUG: u8 = 255;
+
+/// Runs the program with its arguments, the program's name first.
+#[must_use]
+pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    if let Some(rest) = bootstrap_arguments(&arguments) {
+        let error = crate::pty::bootstrap::bootstrap(rest.iter().cloned());
+        return fail(&format!("the shell could not be started: {error}"));
+    }
+    install_panic_message();
+    let result = std::panic::catch_unwind(|| dispatch(arguments));
+    result.unwrap_or(ExitCode::from(BUG))
+}
+
+/// Returns the arguments of the hidden start of a shell.
+fn bootstrap_arguments(arguments: &[OsString]) -> Option<&[OsString]> {
+    match arguments {
+        [_, first, rest @ ..] if first == crate::pty::bootstrap::ARGUMENT => Some(rest),
+        _ => None,
+    }
+}
+
+/// Tells of a bug without the message of the panic, which could hold anything.
+fn install_panic_message() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        say(&format!(
+            "internal error at {place}; this is a bug in karyi"
+        ));
+    }));
+}
+
+fn dispatch(arguments: Vec<OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    match cli.command {
+        Some(Command::Run(args)) => run::run(*args),
+        Some(Command::Tools(args)) => tools::tools(&args),
+        Some(Command::Completions { shell }) => completions(shell),
+        None if std::io::stdin().is_terminal() => help(),
+        None => run::run(RunArgs::from_stdin()),
+    }
+}
+
+fn help() -> ExitCode {
+    match Cli::command().print_help() {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            fail(&format!("writing to stdout: {error}"))
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn completions(shell: clap_complete::Shell) -> ExitCode {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "karyi", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// Writes to stdout; a reader that has gone away is no error.
+fn print(text: &str) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            fail(&format!("writing to stdout: {error}"))
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Tells the user about a wrong use and returns its exit status.
+fn fail(message: &str) -> ExitCode {
+    say(message);
+    ExitCode::from(USAGE)
+}
+
+/// Writes one line to stderr; there is nowhere to tell if that fails.
+fn say(message: &str) {
+    let _ = writeln!(std::io::stderr(), "karyi: {message}");
+}

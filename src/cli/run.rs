@@ -1,0 +1,325 @@
+//! `karyi run`: scripts in, reports out.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use tokio::sync::mpsc;
+
+use crate::capped::Cap;
+use crate::cli::args::RunArgs;
+use crate::cli::fail;
+use crate::cli::prompt::Terminal;
+use crate::cli::runtime_dir::runtime_dir;
+use crate::cli::screen::{self, Screen};
+use crate::cli::signals::{Ending, Signals};
+use crate::exec::Event;
+use crate::exec::call::Stage;
+use crate::exec::cancel::Cancel;
+use crate::exec::intake::Intake;
+use crate::exec::message::{Pace, Runner};
+use crate::files::root::Root;
+use crate::limits;
+use crate::outcome::Tally;
+use crate::pty::{Rc, SessionOptions};
+use crate::render::Format;
+use crate::syntax::Mode;
+use crate::syntax::grammar::Grammar;
+use crate::tool::context::{Context, SessionSlot};
+use crate::tool::{Registry, Seconds};
+use crate::tools::{self, Call};
+use crate::vault::session::Secrets;
+
+/// Bytes read from a script at a time.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Runs `karyi run`.
+pub(super) fn run(args: RunArgs) -> ExitCode {
+    let inputs = match inputs(&args) {
+        Ok(inputs) => inputs,
+        Err(error) => return fail(&format!("{error:#}")),
+    };
+    let run = match Run::new(&args) {
+        Ok(run) => run,
+        Err(error) => return fail(&format!("{error:#}")),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("starting the runtime: {error}")),
+    };
+    let result = runtime.block_on(run.all(inputs));
+    // A thread may still wait for a script on standard input; nobody waits for it.
+    runtime.shutdown_background();
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => fail(&format!("{error:#}")),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>();
+    cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// A script to run.
+enum Input {
+    Text(String),
+    File(PathBuf, File),
+    Stdin,
+}
+
+/// Opens every script before the first one runs, so that a wrong name runs nothing.
+fn inputs(args: &RunArgs) -> anyhow::Result<Vec<Input>> {
+    if let Some(code) = &args.code {
+        return Ok(vec![Input::Text(code.clone())]);
+    }
+    if args.files.is_empty() {
+        if io::stdin().is_terminal() {
+            anyhow::bail!(
+                "no script: name a file, use -c XML, or pipe a script in (see `karyi run --help`)"
+            );
+        }
+        return Ok(vec![Input::Stdin]);
+    }
+    args.files.iter().map(|path| open(path)).collect()
+}
+
+fn open(path: &Path) -> anyhow::Result<Input> {
+    if path.as_os_str() == "-" {
+        return Ok(Input::Stdin);
+    }
+    let file =
+        File::open(path).with_context(|| format!("opening the script {}", path.display()))?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        anyhow::bail!("the script {} is a directory", path.display());
+    }
+    Ok(Input::File(path.to_owned(), file))
+}
+
+/// Everything the messages of one run share.
+struct Run {
+    registry: Arc<Registry<Call>>,
+    grammar: Arc<Grammar>,
+    context: Context,
+    mode: Mode,
+    pace: Pace,
+    format: Format,
+    cap: Cap,
+    is_dry_run: bool,
+    cancel: Cancel,
+    ending: Ending,
+}
+
+impl Run {
+    fn new(args: &RunArgs) -> anyhow::Result<Self> {
+        let registry = Arc::new(tools::registry());
+        let grammar = Arc::new(registry.grammar());
+        let cancel = Cancel::default();
+        Ok(Self {
+            registry,
+            grammar,
+            context: context(args, &cancel)?,
+            mode: if args.strict {
+                Mode::Strict
+            } else {
+                Mode::Repair
+            },
+            pace: if args.stream {
+                Pace::Stream
+            } else {
+                Pace::Whole
+            },
+            format: format(args),
+            cap: Cap::total(args.max_output),
+            is_dry_run: args.dry_run,
+            cancel,
+            ending: Ending::default(),
+        })
+    }
+
+    /// Runs every script and returns the exit status of all together.
+    async fn all(self, inputs: Vec<Input>) -> anyhow::Result<u8> {
+        let mut total = Tally::default();
+        let last = inputs.len().saturating_sub(1);
+        for (number, input) in inputs.into_iter().enumerate() {
+            if number > 0 && self.cancel.is_cancelled() {
+                break;
+            }
+            total.merge(&self.one(input, number == last).await?);
+        }
+        Ok(self
+            .ending
+            .exit_code()
+            .unwrap_or(total.status().exit_code()))
+    }
+
+    async fn one(&self, input: Input, is_last: bool) -> anyhow::Result<Tally> {
+        let (screen, events) =
+            Screen::open(self.format, self.cancel.clone()).context("starting the report")?;
+        let signals = Signals::catch().context("catching signals")?;
+        let watch = signals.watch(
+            Arc::clone(&self.context.session),
+            events.clone(),
+            self.cancel.clone(),
+            self.ending.clone(),
+        );
+        let watch = tokio::spawn(watch);
+        let ticks = screen::wants_ticks(self.format).then(|| tokio::spawn(tick(events.clone())));
+        let runner = Runner::new(self.stage(events.clone()));
+        let intake = Intake::new(
+            Arc::clone(&self.registry),
+            Arc::clone(&self.grammar),
+            self.mode,
+        );
+        let (reader, chunks) = read(input)?;
+        runner.message(intake, chunks, self.pace).await;
+        if is_last || self.cancel.is_cancelled() {
+            runner.close().await;
+        }
+        watch.abort();
+        if let Some(ticks) = ticks {
+            ticks.abort();
+        }
+        let _ = events.send(Event::MessageEnded).await;
+        let tally = screen.close()?;
+        reader.check()?;
+        Ok(tally)
+    }
+
+    fn stage(&self, events: mpsc::Sender<Event>) -> Stage {
+        Stage {
+            context: self.context.clone(),
+            cap: self.cap,
+            is_live: matches!(self.format, Format::Text | Format::Jsonl),
+            is_dry_run: self.is_dry_run,
+            events,
+            cancel: self.cancel.clone(),
+            job: crate::exec::call::CurrentJob::default(),
+        }
+    }
+}
+
+async fn tick(events: mpsc::Sender<Event>) {
+    loop {
+        tokio::time::sleep(limits::SPINNER_STEP).await;
+        // A full channel means that there is something better to show.
+        let _ = events.try_send(Event::Tick);
+    }
+}
+
+fn format(args: &RunArgs) -> Format {
+    match args.format {
+        Some(name) => name.into(),
+        None if args.json => Format::Json,
+        None if io::stdout().is_terminal() => Format::Text,
+        None => Format::Xml,
+    }
+}
+
+fn context(args: &RunArgs, cancel: &Cancel) -> anyhow::Result<Context> {
+    let current = std::env::current_dir().context("finding the current directory")?;
+    let cwd = directory(&current, args.cwd.as_deref())?;
+    let root = match &args.root {
+        Some(root) => Root::confined(&directory(&current, Some(root))?)
+            .context("opening the root directory")?,
+        None => Root::unconfined(),
+    };
+    let mut env: Vec<_> = std::env::vars_os().collect();
+    for (key, value) in &args.env {
+        env.retain(|(existing, _)| existing != key);
+        env.push((key.clone(), value.clone()));
+    }
+    let options = SessionOptions {
+        shell: args.shell.clone(),
+        preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
+        bootstrap: std::env::current_exe().context("finding karyi itself")?,
+        runtime_dir: runtime_dir()?,
+        cwd,
+        env,
+        rc: if args.no_rc { Rc::None } else { Rc::User },
+    };
+    let may_ask = !args.no_interactive && !is_ci();
+    Ok(Context {
+        session: Arc::new(SessionSlot::new(options)),
+        root: Arc::new(root),
+        secrets: Secrets::default(),
+        prompter: Arc::new(Terminal::new(may_ask, cancel.clone())),
+        command_timeout: args.timeout.map(Seconds::duration),
+        sink: Arc::new(|| Box::new(|_| {})),
+    })
+}
+
+/// Whether the run is unattended.
+fn is_ci() -> bool {
+    std::env::var_os("CI")
+        .is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
+}
+
+fn directory(current: &Path, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let path = current.join(wanted.unwrap_or(Path::new("")));
+    let path = path
+        .canonicalize()
+        .with_context(|| format!("opening the directory {}", path.display()))?;
+    if !path.is_dir() {
+        anyhow::bail!("{} is not a directory", path.display());
+    }
+    Ok(path)
+}
+
+/// Tells afterwards whether a script could be read to its end.
+struct Reader(std::sync::mpsc::Receiver<anyhow::Error>);
+
+impl Reader {
+    fn check(self) -> anyhow::Result<()> {
+        self.0.try_recv().map_or(Ok(()), Err)
+    }
+}
+
+/// Reads a script in a thread of its own; a blocked read must not hold up anything.
+fn read(input: Input) -> anyhow::Result<(Reader, mpsc::Receiver<Vec<u8>>)> {
+    let (chunks, receiver) = mpsc::channel(4);
+    let (failures, failed) = std::sync::mpsc::channel();
+    let work = move || {
+        let result = match input {
+            Input::Text(text) => {
+                let _ = chunks.blocking_send(text.into_bytes());
+                Ok(())
+            }
+            Input::File(path, file) => {
+                copy(file, &chunks).with_context(|| format!("reading {}", path.display()))
+            }
+            Input::Stdin => copy(io::stdin(), &chunks).context("reading standard input"),
+        };
+        if let Err(error) = result {
+            let _ = failures.send(error);
+        }
+    };
+    std::thread::Builder::new()
+        .name("script".into())
+        .spawn(work)
+        .context("starting to read")?;
+    Ok((Reader(failed), receiver))
+}
+
+fn copy(mut input: impl Read, chunks: &mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+    loop {
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let length = match input.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        buffer.truncate(length);
+        if chunks.blocking_send(buffer).is_err() {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The calls of one block: started when the plan allows, each in a task of its own.
+
+use std::collections::HashMap;
+
+use tokio::task::JoinSet;
+
+use crate::call::{BlockOptions, OnError, Order};
+use crate::error::{ErrorCode, ToolError};
+use crate::exec::Event;
+use crate::exec::call::{self, Stage};
+use crate::exec::intake::Job;
+use crate::exec::plan::Planner;
+use crate::exec::resolve;
+use crate::files::root::canonical_for_plan;
+use crate::outcome::Outcome;
+use crate::tool::effect::Access;
+
+/// A call that has ended.
+pub struct Ended {
+    /// Its number in the block.
+    number: usize,
+    /// Its outcome; nothing when its task panicked.
+    outcome: Option<Outcome>,
+}
+
+/// What is known of a call that runs.
+struct Running {
+    index: u64,
+    id: String,
+    tool: &'static str,
+}
+
+/// A block that runs.
+pub struct BlockRun {
+    stage: Stage,
+    stops_on_error: bool,
+    planner: Planner,
+    waiting: HashMap<usize, Job>,
+    running: HashMap<usize, Running>,
+    tasks: JoinSet<Ended>,
+    pushed: usize,
+    /// Why later calls are not started any more.
+    stopped: Option<ToolError>,
+}
+
+impl BlockRun {
+    /// Starts a block.
+    #[must_use]
+    pub fn new(stage: Stage, options: BlockOptions) -> Self {
+        let stops_on_error = options.on_error == OnError::Stop;
+        let is_sequential = options.order == Order::Sequential || stops_on_error;
+        let planner = if is_sequential {
+            Planner::sequential()
+        } else {
+            Planner::overlapping()
+        };
+        Self {
+            stage,
+            stops_on_error,
+            planner,
+            waiting: HashMap::new(),
+            running: HashMap::new(),
+            tasks: JoinSet::new(),
+            pushed: 0,
+            stopped: None,
+        }
+    }
+
+    /// Adds the next call; it starts as soon as the plan allows.
+    pub async fn push(&mut self, job: Job) {
+        let number = self.pushed;
+        self.pushed += 1;
+        self.planner.push(number, job.call.effect());
+        self.waiting.insert(number, job);
+        self.start().await;
+    }
+
+    /// Returns how many calls wait to be started.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.planner.waiting()
+    }
+
+    /// Whether no call runs and none waits.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.planner.is_done()
+    }
+
+    /// Waits until one running call has ended. Safe to cancel; what it returns must be given to
+    /// [`Self::settle`].
+    pub async fn ended(&mut self) -> Option<Ended> {
+        // A task only waits for another one and cannot panic itself.
+        self.tasks.join_next().await?.ok()
+    }
+
+    /// Reports a call that has ended and starts what may follow it.
+    pub async fn settle(&mut self, ended: Option<Ended>) {
+        let Some(Ended { number, outcome }) = ended else {
+            return;
+        };
+        self.planner.finish(number);
+        if let Some(running) = self.running.remove(&number) {
+            let outcome = outcome.unwrap_or_else(|| call::panicked(running.id, running.tool));
+            self.report(running.index, outcome).await;
+        }
+        self.start().await;
+    }
+
+    /// Runs every call to its end.
+    pub async fn finish(mut self) {
+        while !self.is_done() {
+            let ended = self.ended().await;
+            self.settle(ended).await;
+        }
+    }
+
+    async fn start(&mut self) {
+        loop {
+            let cwd = self.stage.context.session.cwd();
+            let resolve = |access: &Access| canonical_for_plan(&cwd.join(access.path.source()));
+            let startable = self.planner.startable(&resolve);
+            if startable.is_empty() {
+                return;
+            }
+            for number in startable {
+                if let Some(job) = self.waiting.remove(&number) {
+                    self.start_one(number, job).await;
+                }
+            }
+        }
+    }
+
+    async fn start_one(&mut self, number: usize, mut job: Job) {
+        if let Err(error) = self.may_start(&mut job) {
+            self.planner.finish(number);
+            let outcome = call::not_started(job.id, &job.call, error);
+            self.report(job.index, outcome).await;
+            return;
+        }
+        let running = Running {
+            index: job.index,
+            id: job.id.clone(),
+            tool: job.call.spec().name,
+        };
+        self.running.insert(number, running);
+        let call = tokio::spawn(self.stage.clone().run(job));
+        self.tasks.spawn(async move {
+            let outcome = call.await.ok();
+            Ended { number, outcome }
+        });
+    }
+
+    fn may_start(&self, job: &mut Job) -> Result<(), ToolError> {
+        if let Some(reason) = &self.stopped {
+            return Err(reason.clone());
+        }
+        if self.stage.cancel.is_cancelled() {
+            return Err(ToolError::new(
+                ErrorCode::Cancelled,
+                "the run was interrupted before the call could start",
+            ));
+        }
+        resolve::check_names(std::iter::once(&mut job.call), &self.stage.context.secrets)
+    }
+
+    async fn report(&mut self, index: u64, outcome: Outcome) {
+        if self.stops_on_error && self.stopped.is_none() && outcome.status.is_failure() {
+            let message = format!(
+                "call {} failed and the block says on_error=\"stop\"",
+                outcome.id
+            );
+            self.stopped = Some(ToolError::new(ErrorCode::EarlierFailure, message));
+        }
+        let outcome = Box::new(outcome);
+        self.stage.tell(Event::Finished { index, outcome }).await;
+    }
+}

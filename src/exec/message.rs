@@ -1,0 +1,234 @@
+//! One message from its first byte to its last result.
+
+use tokio::sync::mpsc;
+
+use crate::call::BlockOptions;
+use crate::error::{Code, Diagnostic, ErrorCode, ToolError};
+use crate::exec::Event;
+use crate::exec::block::BlockRun;
+use crate::exec::call::{self, Stage};
+use crate::exec::intake::{Incoming, Intake, Job};
+use crate::exec::resolve;
+use crate::limits;
+use crate::outcome::EndedJob;
+use crate::span::Position;
+
+/// When the first call of a message may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// When the whole message was read and nothing in it was refused.
+    Whole,
+    /// As soon as its own end is decided.
+    Stream,
+}
+
+/// A block that was read and not yet run.
+struct Block {
+    options: BlockOptions,
+    jobs: Vec<Job>,
+}
+
+/// Runs the messages of one session, one after another.
+pub struct Runner {
+    stage: Stage,
+}
+
+impl Runner {
+    /// Makes a runner.
+    #[must_use]
+    pub fn new(stage: Stage) -> Self {
+        Self { stage }
+    }
+
+    /// Reads a message and runs its calls. Returns once every call has its result.
+    pub async fn message(&self, intake: Intake, chunks: mpsc::Receiver<Vec<u8>>, pace: Pace) {
+        match pace {
+            Pace::Whole => self.whole(intake, chunks).await,
+            Pace::Stream => self.stream(intake, chunks).await,
+        }
+    }
+
+    /// Ends the session and tells which job still ran.
+    pub async fn close(&self) {
+        let Some(session) = self.stage.context.session.started() else {
+            return;
+        };
+        if let Some(signal) = session.close().await {
+            let id = self.stage.job.take().unwrap_or_default();
+            self.stage
+                .tell(Event::JobEnded(EndedJob { id, signal }))
+                .await;
+        }
+    }
+
+    async fn whole(&self, mut intake: Intake, mut chunks: mpsc::Receiver<Vec<u8>>) {
+        let mut blocks = Vec::new();
+        let mut held_bytes = 0;
+        let mut incoming = Vec::new();
+        while let Some(chunk) = self.next(&mut chunks).await {
+            intake.feed(&chunk, &mut incoming);
+            held_bytes += self.collect(&mut incoming, &mut blocks).await;
+            if held_bytes > limits::MAX_HELD_BYTES as u64 {
+                self.stage.tell(Event::Refused(Box::new(too_large()))).await;
+                return;
+            }
+        }
+        intake.finish(&mut incoming);
+        self.collect(&mut incoming, &mut blocks).await;
+        if intake.is_refused() || self.stage.cancel.is_cancelled() {
+            return;
+        }
+        for block in blocks {
+            self.block(block).await;
+        }
+    }
+
+    /// Waits for the next bytes; a wish to stop is the end.
+    async fn next(&self, chunks: &mut mpsc::Receiver<Vec<u8>>) -> Option<Vec<u8>> {
+        tokio::select! {
+            biased;
+            () = self.stage.cancel.cancelled() => None,
+            chunk = chunks.recv() => chunk,
+        }
+    }
+
+    /// Keeps what came; returns how many bytes of calls that is.
+    async fn collect(&self, incoming: &mut Vec<Incoming>, blocks: &mut Vec<Block>) -> u64 {
+        let mut bytes = 0;
+        for item in incoming.drain(..) {
+            match item {
+                Incoming::BlockOpened(options) => {
+                    let jobs = Vec::new();
+                    blocks.push(Block { options, jobs });
+                    self.stage.tell(Event::BlockOpened).await;
+                }
+                Incoming::Job(job) => {
+                    bytes += job.source_bytes;
+                    if let Some(block) = blocks.last_mut() {
+                        block.jobs.push(*job);
+                    }
+                }
+                Incoming::BlockClosed => {}
+                Incoming::Warning(diagnostic) => self.stage.tell(Event::Warning(diagnostic)).await,
+                Incoming::Refused(diagnostic) => self.stage.tell(Event::Refused(diagnostic)).await,
+            }
+        }
+        bytes
+    }
+
+    async fn block(&self, mut block: Block) {
+        let calls = block.jobs.iter_mut().map(|job| &mut job.call);
+        if let Err(error) = resolve::check_names(calls, &self.stage.context.secrets) {
+            return self.refuse(block, &error).await;
+        }
+        if self.stage.is_dry_run {
+            return self.describe(block).await;
+        }
+        let mut run = BlockRun::new(self.stage.clone(), block.options);
+        for job in block.jobs {
+            run.push(job).await;
+        }
+        run.finish().await;
+    }
+
+    /// Tells what a block would do.
+    async fn describe(&self, block: Block) {
+        for job in block.jobs {
+            let error = ToolError::new(ErrorCode::DryRun, "nothing is run");
+            let mut outcome = Box::new(call::not_started(job.id, &job.call, error));
+            outcome
+                .fields
+                .insert("title".into(), call::title(&job.call).into());
+            outcome.repairs = job.repairs;
+            let index = job.index;
+            self.stage.tell(Event::Finished { index, outcome }).await;
+        }
+    }
+
+    async fn refuse(&self, block: Block, error: &ToolError) {
+        for job in block.jobs {
+            let outcome = Box::new(call::not_started(job.id, &job.call, error.clone()));
+            let index = job.index;
+            self.stage.tell(Event::Finished { index, outcome }).await;
+        }
+    }
+
+    async fn stream(&self, mut intake: Intake, mut chunks: mpsc::Receiver<Vec<u8>>) {
+        let mut run: Option<BlockRun> = None;
+        let mut incoming = Vec::new();
+        loop {
+            let chunk = self.next_while_running(&mut chunks, &mut run).await;
+            match &chunk {
+                Some(bytes) => intake.feed(bytes, &mut incoming),
+                None => intake.finish(&mut incoming),
+            }
+            for item in incoming.drain(..) {
+                self.arrive(item, &mut run).await;
+            }
+            if chunk.is_none() {
+                break;
+            }
+        }
+        if let Some(run) = run {
+            run.finish().await;
+        }
+    }
+
+    /// Waits for the next bytes and lets running calls go on meanwhile; a wish to stop is the end.
+    async fn next_while_running(
+        &self,
+        chunks: &mut mpsc::Receiver<Vec<u8>>,
+        run: &mut Option<BlockRun>,
+    ) -> Option<Vec<u8>> {
+        loop {
+            let Some(run) = run.as_mut().filter(|run| !run.is_done()) else {
+                return self.next(chunks).await;
+            };
+            let ended = tokio::select! {
+                chunk = self.next(chunks) => return chunk,
+                ended = run.ended() => ended,
+            };
+            run.settle(ended).await;
+        }
+    }
+
+    /// Takes one thing that was read while calls run. A new block starts when the one before it is
+    /// done.
+    async fn arrive(&self, item: Incoming, run: &mut Option<BlockRun>) {
+        match item {
+            Incoming::BlockOpened(options) => {
+                if let Some(last) = run.take() {
+                    last.finish().await;
+                }
+                *run = Some(BlockRun::new(self.stage.clone(), options));
+                self.stage.tell(Event::BlockOpened).await;
+            }
+            Incoming::Job(job) => {
+                if let Some(run) = run {
+                    while run.waiting() >= limits::CHANNEL_DEPTH {
+                        let ended = run.ended().await;
+                        run.settle(ended).await;
+                    }
+                    run.push(*job).await;
+                }
+            }
+            Incoming::BlockClosed => {}
+            Incoming::Warning(diagnostic) => self.stage.tell(Event::Warning(diagnostic)).await,
+            Incoming::Refused(diagnostic) => self.stage.tell(Event::Refused(diagnostic)).await,
+        }
+    }
+}
+
+fn too_large() -> Diagnostic {
+    Diagnostic {
+        code: Code::TooLarge,
+        position: Position::START,
+        is_in_json: false,
+        message: format!(
+            "the calls of the message are larger than {} bytes",
+            limits::MAX_HELD_BYTES
+        ),
+        hint: "run it with --stream, so that each call starts as soon as it is read".into(),
+        excerpt: None,
+    }
+}

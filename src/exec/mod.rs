@@ -1,0 +1,66 @@
+//! Runs typed calls: when each may start, and the stages around it.
+//!
+//! ```text
+//! bytes ─ intake ─ Job ─ plan (pure) ─ [resolve ─ run ─ redact ─ cap] ─ Outcome ─ Event
+//! ```
+//!
+//! Whatever overlaps, files and results are as if the calls had run one after another in document
+//! order. A call that fails or panics never stops its siblings.
+
+pub mod block;
+pub mod call;
+pub mod cancel;
+pub mod intake;
+pub mod message;
+pub mod output;
+pub mod plan;
+pub mod resolve;
+
+use crate::error::Diagnostic;
+use crate::outcome::{EndedJob, Outcome};
+
+/// What happens while a message runs.
+#[derive(Debug)]
+pub enum Event {
+    /// A call starts.
+    Started {
+        /// Its place in the message, from 0.
+        index: u64,
+        /// Its id.
+        id: String,
+        /// Its tool.
+        tool: &'static str,
+        /// What it is about, one line: the first line of a script, the files of an edit.
+        title: String,
+    },
+    /// A running call printed something, already redacted.
+    Output {
+        /// The call's place in the message.
+        index: u64,
+        /// Its id.
+        id: String,
+        /// The text.
+        text: String,
+    },
+    /// A call has its result.
+    Finished {
+        /// The call's place in the message.
+        index: u64,
+        /// The result.
+        outcome: Box<Outcome>,
+    },
+    /// A block opened.
+    BlockOpened,
+    /// The message is doubtful in one place.
+    Warning(Box<Diagnostic>),
+    /// The message is refused from one place on.
+    Refused(Box<Diagnostic>),
+    /// A job still ran at the end and was ended.
+    JobEnded(EndedJob),
+    /// The user pressed Ctrl+C.
+    Interrupted,
+    /// Time passes; a watcher may show that something still runs.
+    Tick,
+    /// Nothing follows.
+    MessageEnded,
+}

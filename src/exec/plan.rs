@@ -1,0 +1,293 @@
+//! Decides which calls may start now. Pure: it looks at effects and starts nothing.
+//!
+//! A call of the session waits for every earlier call that touches files, and is waited for by
+//! every later one, since a script may touch any file and change the directory. Between two session
+//! calls the directory stays, so paths are resolved once their group's turn has come: reads share,
+//! a write excludes others on an equal, ancestor or descendant path. Calls that nobody can observe
+//! start at once.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use crate::limits;
+use crate::tool::Effect;
+use crate::tool::effect::Access;
+
+/// Queued calls that are looked at for one decision; later ones wait their turn.
+const WINDOW: usize = 64;
+
+/// A path in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The resolved path.
+    pub path: PathBuf,
+    /// Whether it is changed.
+    pub is_write: bool,
+}
+
+impl Claim {
+    fn conflicts_with(&self, other: &Self) -> bool {
+        (self.is_write || other.is_write)
+            && (self.path.starts_with(&other.path) || other.path.starts_with(&self.path))
+    }
+}
+
+#[derive(Debug)]
+enum Footprint {
+    Session,
+    Files(Vec<Claim>),
+    Alone,
+}
+
+impl Footprint {
+    fn conflicts_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Alone, _) | (_, Self::Alone) => false,
+            (Self::Session, _) | (_, Self::Session) => true,
+            (Self::Files(left), Self::Files(right)) => left
+                .iter()
+                .any(|a| right.iter().any(|b| a.conflicts_with(b))),
+        }
+    }
+}
+
+/// Orders the calls of one block.
+#[derive(Debug)]
+pub struct Planner {
+    is_sequential: bool,
+    queue: VecDeque<(usize, Effect)>,
+    active: Vec<(usize, Footprint)>,
+}
+
+impl Planner {
+    /// Makes a planner for calls that may overlap.
+    #[must_use]
+    pub fn overlapping() -> Self {
+        Self {
+            is_sequential: false,
+            queue: VecDeque::new(),
+            active: Vec::new(),
+        }
+    }
+
+    /// Makes a planner for calls that run one after another.
+    #[must_use]
+    pub fn sequential() -> Self {
+        Self {
+            is_sequential: true,
+            ..Self::overlapping()
+        }
+    }
+
+    /// Adds the next call in document order.
+    pub fn push(&mut self, index: usize, effect: Effect) {
+        self.queue.push_back((index, effect));
+    }
+
+    /// Notes that a started call has ended.
+    pub fn finish(&mut self, index: usize) {
+        self.active.retain(|(active, _)| *active != index);
+    }
+
+    /// Returns how many calls wait to be started.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether nothing waits and nothing runs.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.queue.is_empty() && self.active.is_empty()
+    }
+
+    /// Returns the calls that may start now and takes them as started. `resolve` turns a path as
+    /// written into the one that is really meant; it is called only when the session's directory
+    /// is settled.
+    pub fn startable(&mut self, resolve: &dyn Fn(&Access) -> PathBuf) -> Vec<usize> {
+        if self.is_sequential {
+            return self.next_in_line();
+        }
+        let mut started = Vec::new();
+        let mut held: Vec<Footprint> = Vec::new();
+        let mut position = 0;
+        while position < self.queue.len().min(WINDOW)
+            && self.active.len() < limits::MAX_PARALLEL_CALLS
+        {
+            let (index, effect) = &self.queue[position];
+            let is_settled =
+                !self.has_session_call() && !held.iter().any(|h| matches!(h, Footprint::Session));
+            let footprint = footprint(effect, is_settled, resolve);
+            let conflicts = |other: &Footprint| footprint.conflicts_with(other);
+            if held.iter().any(conflicts) || self.active.iter().any(|(_, f)| conflicts(f)) {
+                held.push(footprint);
+                position += 1;
+            } else {
+                started.push(*index);
+                self.active.push((*index, footprint));
+                self.queue.remove(position);
+            }
+        }
+        started
+    }
+
+    fn next_in_line(&mut self) -> Vec<usize> {
+        if !self.active.is_empty() {
+            return Vec::new();
+        }
+        let Some((index, _)) = self.queue.pop_front() else {
+            return Vec::new();
+        };
+        self.active.push((index, Footprint::Session));
+        vec![index]
+    }
+
+    fn has_session_call(&self) -> bool {
+        self.active
+            .iter()
+            .any(|(_, f)| matches!(f, Footprint::Session))
+    }
+}
+
+/// Returns what an effect comes to. Before the directory is settled a path could mean anything, so
+/// the call is taken to touch everything; it could not start then anyway.
+fn footprint(effect: &Effect, is_settled: bool, resolve: &dyn Fn(&Access) -> PathBuf) -> Footprint {
+    let claim = |access: &Access| Claim {
+        is_write: access.is_write,
+        path: if is_settled && !access.path.has_placeholder() {
+            resolve(access)
+        } else {
+            Path::new("/").to_owned()
+        },
+    };
+    match effect {
+        Effect::Session => Footprint::Session,
+        Effect::Alone => Footprint::Alone,
+        Effect::Files(accesses) => Footprint::Files(accesses.iter().map(claim).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Template;
+    use proptest::prelude::*;
+
+    fn effect(word: &str) -> Effect {
+        let access = |path: &str, is_write| {
+            Effect::Files(vec![Access {
+                path: Template::new(path),
+                is_write,
+            }])
+        };
+        match word.split_once(' ') {
+            Some(("r", path)) => access(path, false),
+            Some(("w", path)) => access(path, true),
+            _ if word == "ask" => Effect::Alone,
+            _ => Effect::Session,
+        }
+    }
+
+    fn absolute(access: &Access) -> PathBuf {
+        Path::new("/base").join(access.path.source())
+    }
+
+    /// Starts what may start, ends the oldest running call, again and again; returns the waves.
+    fn waves(mut planner: Planner, words: &[&str]) -> Vec<Vec<usize>> {
+        for (index, word) in words.iter().enumerate() {
+            planner.push(index, effect(word));
+        }
+        let mut waves = Vec::new();
+        while !planner.is_done() {
+            let started = planner.startable(&absolute);
+            if !started.is_empty() {
+                waves.push(started);
+            }
+            let oldest = planner.active[0].0;
+            planner.finish(oldest);
+        }
+        waves
+    }
+
+    fn check(words: &[&str], expected: &[&[usize]]) {
+        assert_eq!(waves(Planner::overlapping(), words), expected, "{words:?}");
+    }
+
+    #[test]
+    fn reads_share_and_writes_exclude() {
+        check(&["r a", "r b", "r a"], &[&[0, 1, 2]]);
+        check(&["w a", "r b", "w c"], &[&[0, 1, 2]]);
+        check(&["w a", "r a"], &[&[0], &[1]]);
+        check(&["r a", "w a"], &[&[0], &[1]]);
+        check(&["w a", "w a", "w b"], &[&[0, 2], &[1]]);
+    }
+
+    #[test]
+    fn ancestors_and_descendants_conflict() {
+        check(&["w d/x", "r d"], &[&[0], &[1]]);
+        check(&["r d", "w d/x"], &[&[0], &[1]]);
+        check(&["w d", "r dx"], &[&[0, 1]]);
+        check(&["w /elsewhere", "r a"], &[&[0, 1]]);
+    }
+
+    #[test]
+    fn the_session_is_ordered_against_files() {
+        check(&["r a", "cmd", "r a"], &[&[0], &[1], &[2]]);
+        check(&["cmd", "cmd"], &[&[0], &[1]]);
+        check(
+            &["r a", "r b", "cmd", "w a", "r b"],
+            &[&[0, 1], &[2], &[3, 4]],
+        );
+    }
+
+    #[test]
+    fn what_nobody_observes_starts_at_once() {
+        check(&["cmd", "ask", "cmd", "ask"], &[&[0, 1, 3], &[2]]);
+    }
+
+    #[test]
+    fn unknown_paths_conflict_with_everything() {
+        check(&["w $KARYI{DIR}/a", "r b"], &[&[0], &[1]]);
+        check(&["r $KARYI{DIR}/a", "r b"], &[&[0, 1]]);
+    }
+
+    #[test]
+    fn sequential_blocks_run_one_by_one() {
+        let expected: Vec<Vec<usize>> = vec![vec![0], vec![1], vec![2]];
+        assert_eq!(
+            waves(Planner::sequential(), &["r a", "ask", "r a"]),
+            expected
+        );
+    }
+
+    proptest! {
+        /// Any two calls that could observe each other start in document order, the second after
+        /// the first has ended.
+        #[test]
+        fn conflicting_calls_never_overlap(picks in proptest::collection::vec(0..8usize, 1..60), order in proptest::collection::vec(0..100usize, 200)) {
+            let words = ["r a", "w a", "r d", "w d/x", "cmd", "ask", "r b", "w $KARYI{X}"];
+            let effects: Vec<Effect> = picks.iter().map(|p| effect(words[*p])).collect();
+            let mut planner = Planner::overlapping();
+            for (index, effect) in effects.iter().enumerate() {
+                planner.push(index, effect.clone());
+            }
+            let mut ended = vec![false; effects.len()];
+            let mut running: Vec<usize> = Vec::new();
+            let mut picks = order.into_iter().cycle();
+            while !planner.is_done() {
+                for started in planner.startable(&absolute) {
+                    let own = footprint(&effects[started], true, &absolute);
+                    for earlier in (0..started).filter(|e| !ended[*e]) {
+                        let other = footprint(&effects[earlier], true, &absolute);
+                        prop_assert!(!own.conflicts_with(&other), "{started} overtook {earlier}");
+                    }
+                    running.push(started);
+                }
+                prop_assert!(!running.is_empty(), "nothing runs and something waits");
+                let end = running.swap_remove(picks.next().unwrap_or(0) % running.len());
+                ended[end] = true;
+                planner.finish(end);
+            }
+        }
+    }
+}

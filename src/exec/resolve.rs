@@ -1,0 +1,65 @@
+//! Placeholders to values, as the last step before a tool runs; and the check of their names
+//! before anything runs.
+
+use crate::error::ToolError;
+use crate::secret::{SecretName, Template};
+use crate::tool::Use;
+use crate::tools::Call;
+use crate::vault::session::Secrets;
+use crate::vault::{shell, substitute};
+
+/// Checks that every name the calls use has a value.
+///
+/// # Errors
+/// A placeholder that is none, else the names without a value, all of them.
+pub fn check_names<'a>(
+    calls: impl Iterator<Item = &'a mut Call>,
+    secrets: &Secrets,
+) -> Result<(), ToolError> {
+    let mut missing: Vec<SecretName> = Vec::new();
+    let mut broken = None;
+    for call in calls {
+        call.templates(
+            &mut |_, template| match substitute::names_in(template.source()) {
+                Err(error) => broken = broken.take().or(Some(error)),
+                Ok(names) => {
+                    for name in names {
+                        if !secrets.contains(&name) && !missing.contains(&name) {
+                            missing.push(name);
+                        }
+                    }
+                }
+            },
+        );
+    }
+    match broken {
+        Some(error) => Err(error),
+        None if missing.is_empty() => Ok(()),
+        None => Err(substitute::undefined(&missing)),
+    }
+}
+
+/// Replaces the placeholders of one call.
+///
+/// # Errors
+/// A name without a value, or a place where a value cannot be passed safely.
+pub fn resolve(call: &mut Call, secrets: &Secrets) -> Result<(), ToolError> {
+    let mut failed = None;
+    call.templates(&mut |purpose, template| {
+        if failed.is_none() && template.has_placeholder() {
+            failed = resolve_one(purpose, template, secrets).err();
+        }
+    });
+    failed.map_or(Ok(()), Err)
+}
+
+fn resolve_one(purpose: Use, template: &mut Template, secrets: &Secrets) -> Result<(), ToolError> {
+    let source = template.source();
+    let resolved = match purpose {
+        Use::Literal => substitute::substitute(source, secrets)?,
+        Use::Typed => substitute::substitute_typed(source, secrets)?,
+        Use::Script => shell::substitute_script(source, secrets)?,
+    };
+    template.resolve(resolved);
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! The text that tells a model how to use the tools.
+
+use crate::reference::help;
+use crate::tool::registry::Registry;
+use crate::tool::spec::{Family, Form};
+
+/// What stands before the tools.
+const INTRODUCTION: &str = "\
+You can act through tools. Write a block like this in your answer; it runs when your answer ends,
+and the results come back as <results> in the next message:
+
+<tools>
+  <command>ls -la</command>
+</tools>
+
+Rules:
+- <tools> must be the first text of its line and not inside a code fence. Several blocks are allowed.
+- The text of <command>, <input>, <find> and <replace> is taken as you write it: do not escape < or &.
+  If a text holds the end tag of its own element, wrap the text in <![CDATA[ ... ]]>.
+- Calls of a block behave as if they ran one after another in the order written.
+- Relative paths start in the session's directory.
+- Every result has a status. With an error, read its <hint>, mend the call and send it again.
+";
+
+/// Returns the text for a model's system prompt about one family of tools.
+#[must_use]
+pub fn prompt<C>(registry: &Registry<C>, family: Family) -> String {
+    let mut text = String::from(INTRODUCTION);
+    for entry in registry.family(family) {
+        let spec = &entry.spec;
+        text.push_str(&format!(
+            "\n<{}>: {}. {}\n",
+            spec.name,
+            spec.summary,
+            one_line(spec.details)
+        ));
+        let parameter = match spec.form {
+            Form::Text { parameter, .. } => Some(parameter),
+            Form::Attributes | Form::Parameters => None,
+        };
+        help::parameters(&mut text, entry.schema.annotated(), parameter, 0);
+        if let Some(example) = spec.examples.first() {
+            text.push_str(&format!("{}\n", example.xml));
+        }
+    }
+    text
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,93 @@
+//! The report as one JSON object on one line, written piece by piece.
+
+use std::io::{self, Write};
+
+use serde_json::{Map, Value};
+
+use crate::outcome::Outcome;
+use crate::render::{Noted, Printed, Started, Style, Summary, wire};
+
+/// Writes JSON.
+pub struct Json<W> {
+    out: W,
+    has_results: bool,
+}
+
+impl<W: Write> Json<W> {
+    /// Makes a writer.
+    pub fn new(out: W) -> Self {
+        Self {
+            out,
+            has_results: false,
+        }
+    }
+}
+
+/// Returns the fields that follow the results of a report.
+pub(crate) fn summary_fields(summary: &Summary<'_>) -> Map<String, Value> {
+    let objects =
+        |maps: Vec<Map<String, Value>>| Value::Array(maps.into_iter().map(Value::Object).collect());
+    let mut map = Map::new();
+    map.insert(
+        "diagnostics".into(),
+        objects(summary.diagnostics.iter().map(wire::diagnostic).collect()),
+    );
+    if summary.omitted_diagnostics > 0 {
+        map.insert(
+            "omitted_diagnostics".into(),
+            summary.omitted_diagnostics.into(),
+        );
+    }
+    if !summary.jobs.is_empty() {
+        map.insert(
+            "jobs".into(),
+            objects(summary.jobs.iter().map(wire::job).collect()),
+        );
+    }
+    map.insert("status".into(), summary.status.as_str().into());
+    map
+}
+
+impl<W: Write> Style for Json<W> {
+    fn started(&mut self, _: &Started<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn output(&mut self, _: &Printed<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn result(&mut self, _: u64, outcome: &Outcome) -> io::Result<()> {
+        self.out.write_all(if self.has_results {
+            b","
+        } else {
+            b"{\"results\":["
+        })?;
+        self.has_results = true;
+        serde_json::to_writer(&mut self.out, &wire::result(outcome))?;
+        self.out.flush()
+    }
+
+    fn diagnostic(&mut self, _: &Noted) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self, summary: &Summary<'_>) -> io::Result<()> {
+        if !self.has_results {
+            self.out.write_all(b"{\"results\":[")?;
+        }
+        self.out.write_all(b"]")?;
+        for (key, value) in summary_fields(summary) {
+            self.out.write_all(b",")?;
+            serde_json::to_writer(&mut self.out, &key)?;
+            self.out.write_all(b":")?;
+            serde_json::to_writer(&mut self.out, &value)?;
+        }
+        self.out.write_all(b"}\n")?;
+        self.out.flush()
+    }
+}

@@ -1,0 +1,97 @@
+//! Text that is safe to show on a terminal, and its colours.
+
+use std::borrow::Cow;
+
+/// Whether colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// ANSI colours.
+    On,
+    /// Plain text.
+    Off,
+}
+
+/// What a stretch of text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ink {
+    /// A heading.
+    Heading,
+    /// Something good.
+    Good,
+    /// Something bad.
+    Bad,
+    /// Something doubtful.
+    Warning,
+    /// Something of less weight.
+    Faint,
+}
+
+impl Colour {
+    /// Returns `text` in the colour of `ink`.
+    #[must_use]
+    pub fn paint(self, ink: Ink, text: &str) -> String {
+        let code = match ink {
+            Ink::Heading => "1;36",
+            Ink::Good => "32",
+            Ink::Bad => "1;31",
+            Ink::Warning => "33",
+            Ink::Faint => "2",
+        };
+        match self {
+            Self::On => format!("\x1b[{code}m{text}\x1b[0m"),
+            Self::Off => text.to_owned(),
+        }
+    }
+}
+
+/// Replaces every character a terminal would act on or that would hide or turn text around; line
+/// breaks and tabs stay.
+#[must_use]
+pub fn safe(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(visible).collect())
+}
+
+fn is_unsafe(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        '\u{200E}'
+        | '\u{200F}'
+        | '\u{202A}'..='\u{202E}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{FEFF}' => true,
+        _ => c.is_control(),
+    }
+}
+
+/// Returns the picture of a control character, or the replacement character.
+fn visible(c: char) -> char {
+    match c {
+        c if !is_unsafe(c) => c,
+        '\0'..='\u{1F}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{FFFD}'),
+        '\u{7F}' => '\u{2421}',
+        _ => '\u{FFFD}',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn osc52_is_stripped() {
+        assert_eq!(safe("a\x1b]52;c;eA==\x07b"), "a␛]52;c;eA==␇b");
+    }
+
+    #[test]
+    fn bidirectional_overrides_are_shown() {
+        assert_eq!(safe("a\u{202E}b\u{9b}31m\u{7f}"), "a\u{FFFD}b\u{FFFD}31m␡");
+    }
+
+    #[test]
+    fn ordinary_text_is_not_copied() {
+        assert!(matches!(safe("a\tb\n中"), Cow::Borrowed(_)));
+    }
+}

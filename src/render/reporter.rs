@@ -1,0 +1,139 @@
+//! Puts results into document order, adds them up, and hands them to a style.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use crate::error::{Code, Diagnostic, Severity};
+use crate::exec::Event;
+use crate::limits;
+use crate::outcome::{EndedJob, Outcome, Tally};
+use crate::render::{Noted, Printed, Started, Style, Summary};
+
+/// Makes the report of one message.
+pub struct Reporter {
+    style: Box<dyn Style + Send>,
+    tally: Tally,
+    /// Results that wait for one before them.
+    early: BTreeMap<u64, Outcome>,
+    next_index: u64,
+    blocks: u64,
+    ignored_blocks: u64,
+    diagnostics: Vec<Noted>,
+    omitted_diagnostics: u64,
+    jobs: Vec<EndedJob>,
+}
+
+impl Reporter {
+    /// Makes a reporter that writes in `style`.
+    #[must_use]
+    pub fn new(style: Box<dyn Style + Send>) -> Self {
+        Self {
+            style,
+            tally: Tally::default(),
+            early: BTreeMap::new(),
+            next_index: 0,
+            blocks: 0,
+            ignored_blocks: 0,
+            diagnostics: Vec::new(),
+            omitted_diagnostics: 0,
+            jobs: Vec::new(),
+        }
+    }
+
+    /// Takes one event.
+    ///
+    /// # Errors
+    /// The report could not be written.
+    pub fn event(&mut self, event: Event) -> io::Result<()> {
+        match event {
+            Event::Started {
+                index,
+                id,
+                tool,
+                title,
+            } => self.style.started(&Started {
+                index,
+                id: &id,
+                tool,
+                title: &title,
+            }),
+            Event::Output { index, id, text } => self.style.output(&Printed {
+                index,
+                id: &id,
+                text: &text,
+            }),
+            Event::Finished { index, outcome } => self.finished(index, *outcome),
+            Event::BlockOpened => {
+                self.blocks += 1;
+                Ok(())
+            }
+            Event::Warning(diagnostic) => {
+                self.ignored_blocks += u64::from(diagnostic.code == Code::IgnoredBlock);
+                self.diagnostic(Severity::Warning, *diagnostic)
+            }
+            Event::Refused(diagnostic) => {
+                self.tally.add_refusal();
+                self.diagnostic(Severity::Error, *diagnostic)
+            }
+            Event::Tick => self.style.tick(),
+            Event::MessageEnded => Ok(()),
+            Event::JobEnded(job) => {
+                self.tally.add_killed_job();
+                self.jobs.push(job);
+                Ok(())
+            }
+            Event::Interrupted => {
+                self.tally.add_interruption();
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the report and returns what it adds up to.
+    ///
+    /// # Errors
+    /// The report could not be written.
+    pub fn finish(mut self) -> io::Result<Tally> {
+        if self.blocks == 0 && self.ignored_blocks > 0 {
+            self.tally.add_refusal();
+        }
+        let status = self.tally.status();
+        self.style.end(&Summary {
+            status,
+            calls: self.tally.calls(),
+            diagnostics: &self.diagnostics,
+            omitted_diagnostics: self.omitted_diagnostics,
+            jobs: &self.jobs,
+        })?;
+        Ok(self.tally)
+    }
+
+    fn finished(&mut self, index: u64, outcome: Outcome) -> io::Result<()> {
+        if self.style.is_unordered() {
+            self.style.result(index, &outcome)?;
+        }
+        self.early.insert(index, outcome);
+        while let Some(outcome) = self.early.remove(&self.next_index) {
+            self.tally.add(&outcome);
+            if !self.style.is_unordered() {
+                self.style.result(self.next_index, &outcome)?;
+            }
+            self.next_index += 1;
+        }
+        Ok(())
+    }
+
+    fn diagnostic(&mut self, severity: Severity, diagnostic: Diagnostic) -> io::Result<()> {
+        let noted = Noted {
+            severity,
+            diagnostic,
+        };
+        self.style.diagnostic(&noted)?;
+        if self.diagnostics.len() < limits::MAX_DIAGNOSTICS {
+            self.diagnostics.push(noted);
+        } else {
+            self.omitted_diagnostics += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,371 @@
+//! The report for a person at a terminal.
+//!
+//! Each call has a heading, then its output as it comes, then what there is to say about its end.
+//! A spinner with the elapsed time stands under a call that says nothing for a while; it goes to
+//! the terminal only and is gone before anything else is written.
+
+use std::io::{self, Write};
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+
+use crate::error::{Diagnostic, Severity};
+use crate::limits;
+use crate::outcome::{Outcome, ReportStatus, Status};
+use crate::render::paint::{Colour, Ink, safe};
+use crate::render::{Noted, Printed, Started, Style, Summary, wire};
+
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// Takes the cursor to the start of the line and clears it.
+const CLEAR_LINE: &[u8] = b"\r\x1b[2K";
+
+/// Writes text.
+pub struct Text<W> {
+    out: W,
+    colour: Colour,
+    /// The terminal for the spinner, when there is one.
+    spinner: Option<Box<dyn Write + Send>>,
+    spinner_is_shown: bool,
+    spinner_step: usize,
+    /// The result that comes next.
+    next_index: u64,
+    /// Calls that have started and have no result yet.
+    running: Vec<Running>,
+    failed: u64,
+    is_mid_line: bool,
+}
+
+struct Running {
+    index: u64,
+    title: String,
+    tool: String,
+    since: Instant,
+    last_output: Instant,
+    /// Whether its heading is out and its output is shown as it comes.
+    is_live: bool,
+}
+
+impl<W: Write> Text<W> {
+    /// Makes a writer; `spinner` is the terminal to draw the spinner on.
+    pub fn new(out: W, colour: Colour, spinner: Option<Box<dyn Write + Send>>) -> Self {
+        Self {
+            out,
+            colour,
+            spinner,
+            spinner_is_shown: false,
+            spinner_step: 0,
+            next_index: 0,
+            running: Vec::new(),
+            failed: 0,
+            is_mid_line: false,
+        }
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        self.hide_spinner()?;
+        self.out.write_all(text.as_bytes())?;
+        if let Some(last) = text.as_bytes().last() {
+            self.is_mid_line = *last != b'\n';
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, ink: Ink, text: &str) -> io::Result<()> {
+        self.end_line()?;
+        let painted = self.colour.paint(ink, &safe(text));
+        self.write(&painted)?;
+        self.write("\n")
+    }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        if self.is_mid_line {
+            self.write("\n")?;
+        }
+        Ok(())
+    }
+
+    fn hide_spinner(&mut self) -> io::Result<()> {
+        if let Some(spinner) = &mut self.spinner
+            && std::mem::take(&mut self.spinner_is_shown)
+        {
+            spinner.write_all(CLEAR_LINE)?;
+            spinner.flush()?;
+        }
+        Ok(())
+    }
+
+    fn heading(&mut self, tool: &str, title: &str) -> io::Result<()> {
+        let mark = if tool == "command" {
+            "$".into()
+        } else {
+            format!("> {tool}")
+        };
+        self.line(Ink::Heading, &format!("{mark} {title}"))
+    }
+
+    /// Shows the heading of the next call in order, once it runs.
+    fn show_next(&mut self) -> io::Result<()> {
+        let next = self.next_index;
+        let Some(call) = self
+            .running
+            .iter_mut()
+            .find(|call| call.index == next && !call.is_live)
+        else {
+            return Ok(());
+        };
+        // Output that came before now is in the result; showing the rest alone would mislead.
+        if call.last_output > call.since {
+            return Ok(());
+        }
+        call.is_live = true;
+        let (tool, title) = (call.tool.clone(), call.title.clone());
+        self.heading(&tool, &title)?;
+        self.out.flush()
+    }
+
+    fn ending(&mut self, outcome: &Outcome) -> io::Result<()> {
+        let seconds = outcome.duration_ms as f64 / 1000.0;
+        let time = if outcome.duration_ms < 1000 {
+            String::new()
+        } else {
+            format!(" after {seconds:.1} s")
+        };
+        let says = match (outcome.status, outcome.fields.get("exit_code")) {
+            (Status::Ok, _) if time.is_empty() => None,
+            (Status::Ok, _) => Some((Ink::Faint, format!("done{time}"))),
+            (Status::Failed, Some(code)) => Some((Ink::Bad, format!("exit status {code}{time}"))),
+            (Status::Provided | Status::Saved | Status::Exists, _) => {
+                Some((Ink::Good, outcome.status.as_str().to_owned()))
+            }
+            (Status::AwaitingInput, _) => Some((
+                Ink::Warning,
+                format!("waits for input{}", echo_note(outcome)),
+            )),
+            (Status::AcceptsInput, _) => {
+                Some((Ink::Warning, format!("goes on and accepts input{time}")))
+            }
+            (Status::Running, _) => Some((Ink::Warning, format!("still runs{time}"))),
+            (status, _) if outcome.error.is_none() => {
+                Some((Ink::Bad, format!("{}{time}", status.as_str())))
+            }
+            _ => None,
+        };
+        if let Some((ink, text)) = says {
+            self.line(ink, &text)?;
+        }
+        if let Some(error) = &outcome.error {
+            self.end_line()?;
+            let code = self.colour.paint(
+                Ink::Bad,
+                &format!("{}[{}]", outcome.status.as_str(), error.code.as_str()),
+            );
+            self.write(&format!("{code}: {}\n", safe(&error.message)))?;
+            self.hint(&error.hint)?;
+        }
+        Ok(())
+    }
+
+    fn hint(&mut self, hint: &str) -> io::Result<()> {
+        let label = self.colour.paint(Ink::Good, "hint");
+        self.write(&format!("  {label}: {}\n", safe(hint)))
+    }
+
+    /// Shows the fields a tool gave back: texts as they are, with line numbers where the first
+    /// line is known; the rest as words.
+    fn fields(&mut self, fields: &Map<String, Value>) -> io::Result<()> {
+        let mut words = Vec::new();
+        for (key, value) in fields {
+            match value {
+                Value::Array(items) => {
+                    for item in items {
+                        self.item(key, item)?;
+                    }
+                }
+                Value::Object(map) => self.fields(map)?,
+                Value::String(text) if key == "output" || key == "text" => {
+                    self.numbered(text, fields.get("first_line").and_then(Value::as_u64))?;
+                }
+                Value::Null => {}
+                _ if HIDDEN.contains(&key.as_str()) => {}
+                Value::String(word) => words.push(format!("{key} {word}")),
+                Value::Bool(_) | Value::Number(_) => words.push(format!("{key} {value}")),
+            }
+        }
+        if words.is_empty() {
+            return Ok(());
+        }
+        self.line(Ink::Faint, &words.join(" · "))
+    }
+
+    fn item(&mut self, key: &str, item: &Value) -> io::Result<()> {
+        match item {
+            Value::Object(map) => self.fields(map),
+            Value::String(word) => self.line(Ink::Faint, &format!("{key}: {word}")),
+            other => self.line(Ink::Faint, &format!("{key}: {other}")),
+        }
+    }
+
+    fn numbered(&mut self, text: &str, first_line: Option<u64>) -> io::Result<()> {
+        self.end_line()?;
+        let Some(first) = first_line else {
+            return self.write(&safe(text));
+        };
+        for (number, line) in (first..).zip(text.lines()) {
+            let number = self.colour.paint(Ink::Faint, &format!("{number:>6}"));
+            self.write(&format!("{number}  {}\n", safe(line)))?;
+        }
+        Ok(())
+    }
+
+    fn excerpt(&mut self, diagnostic: &Diagnostic) -> io::Result<()> {
+        let position = diagnostic.position;
+        let place = if diagnostic.is_in_json { "tools:" } else { "" };
+        self.write(&format!(
+            "  --> {place}{}:{}\n",
+            position.line, position.column
+        ))?;
+        let Some(excerpt) = &diagnostic.excerpt else {
+            return Ok(());
+        };
+        let number = position.line.to_string();
+        let pad = " ".repeat(number.len());
+        self.write(&format!(" {pad} |\n"))?;
+        let shown = wire::excerpt_text(excerpt);
+        for (i, line) in shown.lines().enumerate() {
+            let gutter = if i == 0 { number.as_str() } else { &pad };
+            self.write(&format!(" {gutter} | {}\n", safe(line)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Fields whose meaning the ending already tells.
+const HIDDEN: &[&str] = &["exit_code", "cwd", "echo", "name", "key"];
+
+fn echo_note(outcome: &Outcome) -> &'static str {
+    match outcome.fields.get("echo").and_then(Value::as_str) {
+        Some("off") => " (what is typed is not shown)",
+        _ => "",
+    }
+}
+
+impl<W: Write> Style for Text<W> {
+    fn started(&mut self, call: &Started<'_>) -> io::Result<()> {
+        let now = Instant::now();
+        self.running.push(Running {
+            index: call.index,
+            title: call.title.to_owned(),
+            tool: call.tool.to_owned(),
+            since: now,
+            last_output: now,
+            is_live: false,
+        });
+        self.show_next()
+    }
+
+    fn output(&mut self, output: &Printed<'_>) -> io::Result<()> {
+        let Some(call) = self
+            .running
+            .iter_mut()
+            .find(|call| call.index == output.index)
+        else {
+            return Ok(());
+        };
+        call.last_output = Instant::now();
+        if !call.is_live {
+            return Ok(());
+        }
+        self.write(&safe(output.text))?;
+        self.out.flush()
+    }
+
+    fn result(&mut self, index: u64, outcome: &Outcome) -> io::Result<()> {
+        let position = self.running.iter().position(|call| call.index == index);
+        let call = position.map(|position| self.running.swap_remove(position));
+        let is_live = call.as_ref().is_some_and(|call| call.is_live);
+        if !is_live {
+            let title = call.map(|call| call.title).unwrap_or_default();
+            self.heading(&outcome.tool, &title)?;
+            if let Some(view) = &outcome.output {
+                self.write(&safe(&view.text))?;
+            }
+        }
+        self.end_line()?;
+        self.fields(&outcome.fields)?;
+        self.ending(outcome)?;
+        self.failed += u64::from(outcome.status.is_failure());
+        self.next_index = index + 1;
+        self.show_next()?;
+        self.out.flush()
+    }
+
+    fn diagnostic(&mut self, noted: &Noted) -> io::Result<()> {
+        self.end_line()?;
+        let diagnostic = &noted.diagnostic;
+        let ink = match noted.severity {
+            Severity::Warning => Ink::Warning,
+            Severity::Error => Ink::Bad,
+        };
+        let head = format!("{}[{}]", noted.severity.as_str(), diagnostic.code.as_str());
+        let head = self.colour.paint(ink, &head);
+        self.write(&format!("{head}: {}\n", safe(&diagnostic.message)))?;
+        self.excerpt(diagnostic)?;
+        self.hint(&diagnostic.hint)?;
+        self.out.flush()
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        if self.is_mid_line {
+            return Ok(());
+        }
+        let Some(call) = self.running.first() else {
+            return Ok(());
+        };
+        if call.last_output.elapsed() < limits::SPINNER_DELAY {
+            return Ok(());
+        }
+        let seconds = call.since.elapsed().as_secs();
+        let title: String = call.title.chars().take(60).collect();
+        let picture = SPINNER[self.spinner_step % SPINNER.len()];
+        let text = self.colour.paint(
+            Ink::Faint,
+            &format!("{picture} {seconds} s  {}", safe(&title)),
+        );
+        self.spinner_step += 1;
+        if let Some(spinner) = &mut self.spinner {
+            spinner.write_all(CLEAR_LINE)?;
+            spinner.write_all(text.as_bytes())?;
+            spinner.flush()?;
+            self.spinner_is_shown = true;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, summary: &Summary<'_>) -> io::Result<()> {
+        self.end_line()?;
+        for job in summary.jobs {
+            self.line(
+                Ink::Warning,
+                &format!(
+                    "call {} still ran and was ended with {}",
+                    job.id, job.signal
+                ),
+            )?;
+        }
+        let calls = summary.calls;
+        match summary.status {
+            ReportStatus::Ok => {}
+            ReportStatus::Failed | ReportStatus::Bug => self.line(
+                Ink::Bad,
+                &format!("{} of {calls} calls failed", self.failed),
+            )?,
+            ReportStatus::Refused => self.line(Ink::Bad, "refused: see above")?,
+            ReportStatus::NeedsInput => self.line(
+                Ink::Warning,
+                "an answer is needed and nobody could be asked",
+            )?,
+            ReportStatus::Interrupted => self.line(Ink::Warning, "interrupted")?,
+        }
+        self.out.flush()
+    }
+}

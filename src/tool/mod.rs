@@ -1,0 +1,90 @@
+//! What a tool is: one declaration, one argument type, one function.
+//!
+//! A tool is one file that implements [`Tool`]. Everything else about it (the XML it accepts, its
+//! JSON Schema, help, the text for a model's prompt) is derived from that file; rendering, secrets
+//! and permissions are stages around it and never part of it.
+
+pub mod context;
+pub mod decode;
+pub mod effect;
+pub mod normalise;
+pub mod registry;
+pub mod schema;
+pub mod seconds;
+pub mod spec;
+
+use std::fmt::Debug;
+use std::future::Future;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::ToolError;
+use crate::outcome::Status;
+use crate::secret::Template;
+
+pub use context::Context;
+pub use effect::Effect;
+pub use registry::Registry;
+pub use seconds::Seconds;
+pub use spec::{Example, Form, Spec};
+
+/// How a placeholder in a text becomes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// The value replaces the placeholder to the letter.
+    Literal,
+    /// As literal, in text whose backslash escapes are read later: those of the value are doubled.
+    Typed,
+    /// The text is a shell script: it refers to the value and never holds it.
+    Script,
+}
+
+/// What a tool returns when it came to a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer<T> {
+    /// How it ended.
+    pub status: Status,
+    /// The tool's own fields.
+    pub output: T,
+    /// What could not be done, beside what could.
+    pub problem: Option<ToolError>,
+}
+
+impl<T> Answer<T> {
+    /// Makes the answer of a tool that did what was asked.
+    pub fn ok(output: T) -> Self {
+        Self {
+            status: Status::Ok,
+            output,
+            problem: None,
+        }
+    }
+}
+
+/// A capability a model can ask for.
+pub trait Tool {
+    /// Its arguments. Doc comments are the parameter docs; the JSON Schema is what XML, MCP and
+    /// HTTP accept.
+    type Args: DeserializeOwned + JsonSchema + Clone + Debug + PartialEq + Send + Sync + 'static;
+    /// Its result.
+    type Output: Serialize + Send;
+    /// Its declaration.
+    const SPEC: Spec;
+
+    /// Returns what the call may touch.
+    fn effect(args: &Self::Args) -> Effect;
+
+    /// Visits every text of the arguments that may hold a placeholder.
+    fn templates(args: &mut Self::Args, visit: &mut dyn FnMut(Use, &mut Template));
+
+    /// Does what was asked.
+    ///
+    /// # Errors
+    /// When it could not; then nothing was changed.
+    fn run(
+        args: Self::Args,
+        context: &Context,
+    ) -> impl Future<Output = Result<Answer<Self::Output>, ToolError>> + Send;
+}

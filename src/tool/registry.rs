@@ -1,0 +1,88 @@
+//! The list of all tools, as far as it can be walked without knowing their types.
+//!
+//! Parser, help, prompt and grammars read it; a call is decoded through it.
+
+use serde_json::Value;
+
+use crate::call::RawCall;
+use crate::error::Diagnostic;
+use crate::syntax::grammar::Grammar;
+use crate::tool::decode;
+use crate::tool::schema::ArgumentSchema;
+use crate::tool::spec::{Family, Spec};
+
+/// One tool of the list; `C` is the typed call the list is made for.
+pub struct Entry<C> {
+    /// Its declaration.
+    pub spec: Spec,
+    /// The schema of its arguments.
+    pub schema: ArgumentSchema,
+    /// Makes a typed call of JSON arguments.
+    pub from_json: fn(Value) -> Result<C, serde_json::Error>,
+}
+
+/// All tools, in documentation order.
+pub struct Registry<C> {
+    entries: Vec<Entry<C>>,
+}
+
+impl<C> Registry<C> {
+    /// Makes a registry of its rows.
+    #[must_use]
+    pub fn new(entries: Vec<Entry<C>>) -> Self {
+        Self { entries }
+    }
+
+    /// Returns every tool, in documentation order.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry<C>] {
+        &self.entries
+    }
+
+    /// Returns the tools of one family.
+    pub fn family(&self, family: Family) -> impl Iterator<Item = &Entry<C>> {
+        self.entries
+            .iter()
+            .filter(move |entry| entry.spec.family == family)
+    }
+
+    /// Returns the tool `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Entry<C>> {
+        self.entries.iter().find(|entry| entry.spec.name == name)
+    }
+
+    /// Returns the grammar the parser needs.
+    #[must_use]
+    pub fn grammar(&self) -> Grammar {
+        let rule = |entry: &Entry<C>| entry.schema.element_rule(&entry.spec);
+        Grammar {
+            tools: self.entries.iter().map(rule).collect(),
+        }
+    }
+
+    /// Makes a typed call of a raw one.
+    ///
+    /// # Errors
+    /// An argument that does not fit its type; the diagnostic names its path.
+    pub fn decode(&self, call: &RawCall) -> Result<C, Box<Diagnostic>> {
+        let name = &call.element.name;
+        let Some(entry) = self.get(name) else {
+            let message = format!("no tool is called {name:?}");
+            return Err(decode::misfit(
+                &call.element,
+                message,
+                "see `karyi tools` for the list".into(),
+            ));
+        };
+        let arguments = decode::arguments(call, &entry.spec, &entry.schema)?;
+        (entry.from_json)(arguments).map_err(|error| {
+            let hint = format!("see `karyi tools {name}` for the arguments and their types");
+            decode::misfit(
+                &call.element,
+                format!("an argument of <{name}> does not fit: {error}"),
+                hint,
+            )
+        })
+    }
+}

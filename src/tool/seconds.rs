@@ -1,0 +1,64 @@
+//! A time limit as a call gives it.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Longest time limit a call may give, in seconds: a year.
+const MAX_SECONDS: f64 = 31_536_000.0;
+
+/// A time limit in seconds, decimals allowed; at least 0 and at most a year.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Seconds(f64);
+
+impl Seconds {
+    /// Makes a limit when the number is one.
+    #[must_use]
+    pub fn new(seconds: f64) -> Option<Self> {
+        (0.0..=MAX_SECONDS)
+            .contains(&seconds)
+            .then_some(Self(seconds))
+    }
+
+    /// Returns the limit as a duration.
+    #[must_use]
+    pub fn duration(self) -> Duration {
+        Duration::from_secs_f64(self.0)
+    }
+}
+
+impl std::str::FromStr for Seconds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = text.parse().ok().and_then(Self::new);
+        number.ok_or_else(|| "expected seconds between 0 and 31536000".into())
+    }
+}
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = f64::deserialize(deserializer)?;
+        Self::new(number).ok_or_else(|| {
+            serde::de::Error::custom(format!(
+                "expected seconds between 0 and {MAX_SECONDS}, found {number}"
+            ))
+        })
+    }
+}
+
+impl JsonSchema for Seconds {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Seconds".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": 0, "maximum": 31_536_000 })
+    }
+}

@@ -1,0 +1,164 @@
+//! `<command>`: runs a shell script in the session.
+//!
+//! The result is final when the script ends, waits for input, is stopped, or its time is up; in
+//! the last three cases it goes on and later calls speak to it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ToolError;
+use crate::outcome::Status;
+use crate::pty::{CommandRequest, Progress};
+use crate::secret::Template;
+use crate::syntax::grammar::LeafKind;
+use crate::tool::spec::{Example, Family, Form, Spec};
+use crate::tool::{Answer, Context, Effect, Seconds, Tool, Use};
+
+/// The tool.
+pub struct Command;
+
+/// Arguments of `<command>`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// The shell script.
+    pub text: Template,
+    /// Seconds after which the result is final; the script goes on.
+    pub timeout: Option<Seconds>,
+    /// The directory for this script only.
+    pub cwd: Option<Template>,
+    /// A label, given back in the result.
+    pub name: Option<String>,
+}
+
+/// Result of `<command>`, `<input>` and `<ctrl>`.
+#[derive(Debug, Serialize)]
+pub struct Output {
+    /// The label of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Exit status of the script, 128 + n for the signal n; only when it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The session's directory; only when the script ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// `off` when what is typed now is not shown: a password is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub echo: Option<&'static str>,
+    /// `restarted` when the shell was gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell: Option<&'static str>,
+    /// What the new shell has of the old one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub restored: Vec<String>,
+    /// What it has not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
+    /// Age of what was restored, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot_age_ms: Option<u64>,
+}
+
+impl Output {
+    /// Makes the answer of a session tool.
+    #[must_use]
+    pub fn answer(progress: Progress, name: Option<String>) -> Answer<Self> {
+        let waits = progress.status == Status::AwaitingInput;
+        let echo = progress.echo.filter(|_| waits);
+        let restart = progress.restarted;
+        let mut output = Self {
+            name,
+            exit_code: progress.exit_code,
+            cwd: progress.cwd.map(|path| path.to_string_lossy().into_owned()),
+            echo: echo.map(|is_on| if is_on { "on" } else { "off" }),
+            shell: restart.is_some().then_some("restarted"),
+            restored: Vec::new(),
+            lost: Vec::new(),
+            snapshot_age_ms: None,
+        };
+        if let Some(restart) = restart {
+            output.restored = restart.restored;
+            output.lost = restart.lost;
+            output.snapshot_age_ms = restart.snapshot_age_ms;
+        }
+        Answer {
+            status: progress.status,
+            output,
+            problem: None,
+        }
+    }
+}
+
+impl Tool for Command {
+    type Args = Args;
+    type Output = Output;
+
+    const SPEC: Spec = Spec {
+        name: "command",
+        summary: "Run a shell script in the persistent session",
+        details: "Directory, variables and functions stay for later commands. The result has \
+            `exit_code`, `cwd` and `output`. With status `awaiting_input` the script waits: answer \
+            with <input>. With `running` the timeout passed and it goes on: read on with <input> or \
+            end it with <ctrl>c</ctrl>.",
+        family: Family::Core,
+        form: Form::Text {
+            parameter: "text",
+            kind: LeafKind::Script,
+        },
+        examples: &[
+            Example {
+                title: "Run two commands",
+                before: "",
+                xml: "<command>\n  cd /usr\n  pwd\n</command>",
+                status: Status::Ok,
+                code: None,
+            },
+            Example {
+                title: "A command that fails",
+                before: "",
+                xml: "<command>ls /does/not/exist</command>",
+                status: Status::Failed,
+                code: None,
+            },
+            Example {
+                title: "A command while another holds the terminal",
+                before: "<command timeout=\"0.2\">sleep 60</command>",
+                xml: "<command>echo too early</command>",
+                status: Status::Error,
+                code: Some("session_busy"),
+            },
+        ],
+    };
+
+    fn effect(_: &Args) -> Effect {
+        Effect::Session
+    }
+
+    fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {
+        visit(Use::Script, &mut args.text);
+        if let Some(cwd) = &mut args.cwd {
+            visit(Use::Literal, cwd);
+        }
+    }
+
+    async fn run(mut args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
+        let cwd = args
+            .cwd
+            .as_ref()
+            .map(|cwd| context.path(cwd.text()))
+            .transpose()?;
+        let request = CommandRequest {
+            bindings: args.text.take_bindings(),
+            script: args.text.text().to_owned(),
+            cwd,
+            timeout: args
+                .timeout
+                .map(Seconds::duration)
+                .or(context.command_timeout),
+        };
+        let session = context.session.get().await?;
+        let progress = session.command(request, (context.sink)()).await?;
+        Ok(Output::answer(progress, args.name))
+    }
+}

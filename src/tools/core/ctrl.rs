@@ -1,0 +1,84 @@
+//! `<ctrl>`: presses a key on the session's terminal.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ErrorCode, ToolError};
+use crate::outcome::Status;
+use crate::pty::key::{self, Key};
+use crate::secret::Template;
+use crate::syntax::grammar::LeafKind;
+use crate::tool::spec::{Example, Family, Form, Spec};
+use crate::tool::{Answer, Context, Effect, Seconds, Tool, Use};
+use crate::tools::core::command::Output;
+
+/// The tool.
+pub struct Ctrl;
+
+/// Arguments of `<ctrl>`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// The key: `a` to `z` and `[ \ ] ^ _ ?` with Ctrl, or enter esc tab up down left right home end
+    /// pgup pgdn backspace delete f1 to f12.
+    pub key: String,
+    /// Seconds to wait for the job to end or to read again; 10 when absent.
+    pub timeout: Option<Seconds>,
+}
+
+impl Tool for Ctrl {
+    type Args = Args;
+    type Output = Output;
+
+    const SPEC: Spec = Spec {
+        name: "ctrl",
+        summary: "Press a key on the terminal: `c` is Ctrl+C",
+        details: "The key is pressed once the call before it has returned. The result has the \
+            output that followed and, when the command ended, its `exit_code`.",
+        family: Family::Core,
+        form: Form::Text {
+            parameter: "key",
+            kind: LeafKind::Word(key::is_key_name),
+        },
+        examples: &[
+            Example {
+                title: "Interrupt a command that does not end",
+                before: "<command timeout=\"0.2\">sleep 100</command>",
+                xml: "<ctrl>c</ctrl>",
+                status: Status::Failed,
+                code: None,
+            },
+            Example {
+                title: "Nothing runs",
+                before: "",
+                xml: "<ctrl>c</ctrl>",
+                status: Status::Error,
+                code: Some("no_job"),
+            },
+        ],
+    };
+
+    fn effect(_: &Args) -> Effect {
+        Effect::Session
+    }
+
+    fn templates(_: &mut Args, _: &mut dyn FnMut(Use, &mut Template)) {}
+
+    async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
+        let key = Key::parse(&args.key).ok_or_else(|| {
+            ToolError::new(
+                ErrorCode::BadArguments,
+                format!("{:?} names no key", args.key),
+            )
+        })?;
+        let Some(session) = context.session.started() else {
+            return Err(ToolError::new(
+                ErrorCode::NoJob,
+                "no command was started yet",
+            ));
+        };
+        let timeout = args.timeout.map(Seconds::duration);
+        let progress = session.key(key, timeout, (context.sink)()).await?;
+        Ok(Output::answer(progress, None))
+    }
+}

@@ -1,0 +1,117 @@
+//! `<get_value>`: asks the user for a value the model never sees.
+//!
+//! The value is kept for the session and can be used from the next block on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ErrorCode, ToolError};
+use crate::outcome::Status;
+use crate::secret::{SecretName, Template};
+use crate::tool::context::{Question, Reply};
+use crate::tool::spec::{Example, Family, Form, Spec};
+use crate::tool::{Answer, Context, Effect, Tool, Use};
+
+/// The tool.
+pub struct GetValue;
+
+/// Arguments of `<get_value>`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Name of the value: letters, digits and `_`, at most 64, no digit first.
+    pub key: String,
+    /// Why it is needed, for the user to read.
+    pub reason: String,
+    /// A note to store with it.
+    pub note: Option<String>,
+    /// Ask although the value is there already.
+    #[serde(default)]
+    pub refresh: bool,
+}
+
+/// Result of `<get_value>`: never the value.
+#[derive(Debug, Serialize)]
+pub struct Output {
+    /// Name of the value.
+    pub key: String,
+}
+
+impl Tool for GetValue {
+    type Args = Args;
+    type Output = Output;
+
+    const SPEC: Spec = Spec {
+        name: "get_value",
+        summary: "Ask the user for a secret value",
+        details: "From the next <tools> block on, write $KARYI{KEY} where the value belongs, in any \
+            text or attribute. You never see the value, and it is masked in all output.",
+        family: Family::Core,
+        form: Form::Attributes,
+        examples: &[
+            Example {
+                title: "Nobody can be asked",
+                before: "",
+                xml: "<get_value key=\"NPM_TOKEN\" reason=\"to publish the package\"/>",
+                status: Status::Unavailable,
+                code: Some("secret_prompt_unavailable"),
+            },
+            Example {
+                title: "A key that is no name",
+                before: "",
+                xml: "<get_value key=\"npm token\" reason=\"to publish the package\"/>",
+                status: Status::Error,
+                code: Some("bad_arguments"),
+            },
+        ],
+    };
+
+    fn effect(_: &Args) -> Effect {
+        Effect::Alone
+    }
+
+    fn templates(_: &mut Args, _: &mut dyn FnMut(Use, &mut Template)) {}
+
+    async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
+        let Some(name) = SecretName::parse(&args.key) else {
+            let message = format!("key must be letters, digits and _, found {:?}", args.key);
+            return Err(ToolError::new(ErrorCode::BadArguments, message)
+                .with_hint("choose a name such as NPM_TOKEN"));
+        };
+        let answer = |status| {
+            Ok(Answer {
+                status,
+                output: Output {
+                    key: args.key.clone(),
+                },
+                problem: None,
+            })
+        };
+        if !args.refresh && context.secrets.contains(&name) {
+            return answer(Status::Exists);
+        }
+        let question = Question {
+            name: name.clone(),
+            reason: args.reason.clone(),
+            note: args.note.clone(),
+        };
+        match context.prompter.ask(&question).await {
+            Reply::Value(value) => {
+                context.secrets.insert(name, value)?;
+                answer(Status::Provided)
+            }
+            Reply::Declined => Err(ToolError::new(
+                ErrorCode::Declined,
+                format!("the user did not give {name}"),
+            )),
+            Reply::Unavailable => Err(ToolError::new(
+                ErrorCode::SecretPromptUnavailable,
+                format!("{name} must be asked for and there is no terminal"),
+            )),
+            Reply::Timeout => Err(ToolError::new(
+                ErrorCode::PromptTimeout,
+                format!("nobody gave {name} in time"),
+            )),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `<input>`: types text into the job that waits for it.
+//!
+//! Nothing is written before the kernel says that the job reads the terminal, so a password is
+//! never typed while it would still be shown.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ErrorCode, ToolError};
+use crate::outcome::Status;
+use crate::pty::InputRequest;
+use crate::secret::Template;
+use crate::syntax::escapes;
+use crate::syntax::grammar::LeafKind;
+use crate::tool::spec::{Example, Family, Form, Spec};
+use crate::tool::{Answer, Context, Effect, Seconds, Tool, Use};
+use crate::tools::core::command::Output;
+
+/// The tool.
+pub struct Input;
+
+/// Arguments of `<input>`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// What to type, with the escapes `\n \r \t \e \0 \\ \xHH \u{H..}`; no line break is added.
+    pub text: Template,
+    /// Seconds to wait for the job to read, and then for it to end or to read again; 10 when absent.
+    pub timeout: Option<Seconds>,
+    /// Send a secret although the terminal shows what is typed.
+    #[serde(default)]
+    pub allow_echo: bool,
+}
+
+impl Tool for Input {
+    type Args = Args;
+    type Output = Output;
+
+    const SPEC: Spec = Spec {
+        name: "input",
+        summary: "Type text into the command that waits for it",
+        details: "No line break is added: write `\\n` for Enter. The result has the output that \
+            followed and, when the command ended, its `exit_code`.",
+        family: Family::Core,
+        form: Form::Text {
+            parameter: "text",
+            kind: LeafKind::Escaped,
+        },
+        examples: &[
+            Example {
+                title: "Answer a question",
+                before: "<command>read -p \"name? \" x; echo hi $x</command>",
+                xml: "<input>Ada\\n</input>",
+                status: Status::Ok,
+                code: None,
+            },
+            Example {
+                title: "Nothing runs that could read",
+                before: "",
+                xml: "<input>y\\n</input>",
+                status: Status::Error,
+                code: Some("no_job"),
+            },
+        ],
+    };
+
+    fn effect(_: &Args) -> Effect {
+        Effect::Session
+    }
+
+    fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {
+        visit(Use::Typed, &mut args.text);
+    }
+
+    async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
+        let Some(session) = context.session.started() else {
+            return Err(ToolError::new(
+                ErrorCode::NoJob,
+                "no command was started yet",
+            ));
+        };
+        let bytes = typed(&args.text)?;
+        let request = InputRequest {
+            timeout: args.timeout.map(Seconds::duration),
+            is_secret: args.text.has_secret(),
+            allow_echo: args.allow_echo,
+        };
+        let progress = session.input(&bytes, request, (context.sink)()).await?;
+        Ok(Output::answer(progress, None))
+    }
+}
+
+/// Returns the bytes to type. Backslashes of a value were doubled when it was put in, so that only
+/// the model's own escapes mean something.
+fn typed(text: &Template) -> Result<Vec<u8>, ToolError> {
+    escapes::unescape(text.text()).map_err(|bad| {
+        let message = format!("broken escape at byte {} of the text", bad.offset);
+        ToolError::new(ErrorCode::BadArguments, message)
+            .with_hint("write \\xHH with two and \\u{H} with one to six hexadecimal digits")
+    })
+}

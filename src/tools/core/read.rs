@@ -1,0 +1,450 @@
+//! `<read>`: shows files and directories, and searches them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ErrorCode, ToolError};
+use crate::files::listing::{Listing, Scope};
+use crate::files::root::Root;
+use crate::files::search::{self, Match, SearchFound, SearchOptions, Syntax};
+use crate::files::view::{self, LineRange, TextView, ViewOptions, Viewed};
+use crate::limits;
+use crate::outcome::Status;
+use crate::secret::Template;
+use crate::tool::context;
+use crate::tool::effect::Access;
+use crate::tool::spec::{Example, Family, Form, Spec};
+use crate::tool::{Answer, Context, Effect, Tool, Use};
+
+/// The tool.
+pub struct Read;
+
+/// Arguments of `<read>`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Files to show and directories to list.
+    #[serde(default)]
+    #[schemars(extend("x-karyi" = {"element": "file"}))]
+    pub files: Vec<File>,
+    /// Searches.
+    #[serde(default)]
+    #[schemars(extend("x-karyi" = {"element": "search"}))]
+    pub searches: Vec<Search>,
+}
+
+/// One file or directory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Path of the file or directory.
+    pub src: Template,
+    /// Lines to show: `10-40`, `10-` (from 10 on), `-50` (the last 50) or `7`.
+    pub lines: Option<String>,
+    /// Most bytes to show; 262144 when absent.
+    pub max_bytes: Option<u64>,
+    /// List hidden and ignored files of a directory too.
+    #[serde(default)]
+    pub all: bool,
+}
+
+/// One search through files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// The text to look for.
+    pub pattern: Template,
+    /// File or directory to look in; the session's directory when absent.
+    pub path: Option<Template>,
+    /// Look only in files whose path matches, such as `*.rs`.
+    pub glob: Option<String>,
+    /// The pattern is a regular expression.
+    #[serde(default)]
+    pub regex: bool,
+    /// Most matches to show; 200 when absent.
+    pub max: Option<usize>,
+    /// Lines to show before and after each match.
+    #[serde(default)]
+    pub context: usize,
+}
+
+/// Result of `<read>`.
+#[derive(Debug, Default, Serialize)]
+pub struct Output {
+    /// What is known of each file, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileShown>,
+    /// What each search found, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub searches: Vec<SearchShown>,
+}
+
+/// What is known of one file or directory.
+#[derive(Debug, Default, Serialize)]
+pub struct FileShown {
+    /// Path as given.
+    pub src: String,
+    /// `text`, `directory`, or the name of a binary format; absent when it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'static str>,
+    /// Size of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Number of the first line shown, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_line: Option<u64>,
+    /// Lines of the whole file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_lines: Option<u64>,
+    /// Bytes of the wanted lines that are not shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_bytes: Option<u64>,
+    /// Wanted lines of which nothing is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_lines: Option<u64>,
+    /// Entries of a directory that are not shown because there are too many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_entries: Option<u64>,
+    /// Entries of a directory that `.gitignore` names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignored_entries: Option<u64>,
+    /// Whether bytes that are not UTF-8 were replaced.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_lossy: bool,
+    /// Why it could not be read.
+    #[serde(flatten)]
+    pub problem: Option<Problem>,
+    /// The text, or the entries of the directory, one a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+}
+
+/// What one search found.
+#[derive(Debug, Default, Serialize)]
+pub struct SearchShown {
+    /// The pattern as given.
+    pub pattern: String,
+    /// Matching lines, shown or not.
+    pub total_matches: u64,
+    /// Matching lines that are not shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_matches: Option<u64>,
+    /// Files with a match.
+    pub files_matched: u64,
+    /// Text files looked at.
+    pub files_searched: u64,
+    /// Files and directories that could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files_unreadable: Option<u64>,
+    /// Why it could not be done.
+    #[serde(flatten)]
+    pub problem: Option<Problem>,
+    /// `path:line:text` for matches and `path-line-text` for lines around them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+}
+
+/// Why one item failed.
+#[derive(Debug, Serialize)]
+pub struct Problem {
+    /// The error code.
+    pub code: &'static str,
+    /// What was found.
+    pub message: String,
+}
+
+impl From<&ToolError> for Problem {
+    fn from(error: &ToolError) -> Self {
+        Self {
+            code: error.code.as_str(),
+            message: error.message.clone(),
+        }
+    }
+}
+
+impl Tool for Read {
+    type Args = Args;
+    type Output = Output;
+
+    const SPEC: Spec = Spec {
+        name: "read",
+        summary: "Show files, list directories, search text",
+        details: "The text has no line numbers; `first_line` says where it starts. Directories and \
+            searches leave out what .gitignore names. Binary files are only named, with their size.",
+        family: Family::Core,
+        form: Form::Attributes,
+        examples: &[
+            Example {
+                title: "Some lines of a file, a directory and a search",
+                before: "<command>cd \"$(mktemp -d)\"; seq 1 50 > numbers.txt</command>",
+                xml: "<read>\n  <file src=\"numbers.txt\" lines=\"10-20\"/>\n  <file src=\".\"/>\n  \
+                    <search pattern=\"42\" glob=\"*.txt\"/>\n</read>",
+                status: Status::Ok,
+                code: None,
+            },
+            Example {
+                title: "A file that is not there",
+                before: "",
+                xml: "<read><file src=\"does/not/exist.txt\"/></read>",
+                status: Status::Error,
+                code: Some("not_found"),
+            },
+        ],
+    };
+
+    fn effect(args: &Args) -> Effect {
+        let here = Template::new(".");
+        let files = args.files.iter().map(|file| &file.src);
+        let searches = args
+            .searches
+            .iter()
+            .map(|search| search.path.as_ref().unwrap_or(&here));
+        Effect::Files(files.chain(searches).map(Access::read).collect())
+    }
+
+    fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {
+        for file in &mut args.files {
+            visit(Use::Literal, &mut file.src);
+        }
+        for search in &mut args.searches {
+            visit(Use::Literal, &mut search.pattern);
+            if let Some(path) = &mut search.path {
+                visit(Use::Literal, path);
+            }
+        }
+    }
+
+    async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
+        if args.files.is_empty() && args.searches.is_empty() {
+            return Err(ToolError::new(
+                ErrorCode::BadArguments,
+                "read needs a file or a search",
+            ));
+        }
+        let place = Place {
+            root: Arc::clone(&context.root),
+            cwd: context.session.cwd(),
+        };
+        let args = args.resolved();
+        context::blocking(move || place.read(&args).or_nothing()).await
+    }
+}
+
+impl Answer<Output> {
+    /// Turns an answer without anything in it into its error.
+    fn or_nothing(self) -> Result<Self, ToolError> {
+        let output = &self.output;
+        let has_file = output.files.iter().any(|file| file.problem.is_none());
+        let has_search = output
+            .searches
+            .iter()
+            .any(|search| search.problem.is_none());
+        match self.problem {
+            Some(error) if !has_file && !has_search => Err(error),
+            _ => Ok(self),
+        }
+    }
+}
+
+/// Arguments with their values in place.
+struct Wanted {
+    files: Vec<(String, String, File)>,
+    searches: Vec<(String, Option<String>, Search)>,
+}
+
+impl Args {
+    /// Takes the resolved texts along: copies of a template go back to their placeholders.
+    fn resolved(self) -> Wanted {
+        let file = |file: File| {
+            (
+                file.src.source().to_owned(),
+                file.src.text().to_owned(),
+                file,
+            )
+        };
+        let search = |search: Search| {
+            let path = search.path.as_ref().map(|path| path.text().to_owned());
+            (search.pattern.text().to_owned(), path, search)
+        };
+        Wanted {
+            files: self.files.into_iter().map(file).collect(),
+            searches: self.searches.into_iter().map(search).collect(),
+        }
+    }
+}
+
+/// Where paths start and where they may lead.
+struct Place {
+    root: Arc<Root>,
+    cwd: PathBuf,
+}
+
+impl Place {
+    /// Reads everything that can be read; what cannot is told beside it.
+    fn read(&self, wanted: &Wanted) -> Answer<Output> {
+        let mut output = Output::default();
+        let mut problem = None;
+        for (source, path, file) in &wanted.files {
+            let shown = self.file(path, file).unwrap_or_else(|error| {
+                let shown = FileShown {
+                    problem: Some((&error).into()),
+                    ..FileShown::default()
+                };
+                problem.get_or_insert(error);
+                shown
+            });
+            output.files.push(FileShown {
+                src: source.clone(),
+                ..shown
+            });
+        }
+        for (pattern, path, search) in &wanted.searches {
+            let shown = self
+                .search(pattern, path.as_deref(), search)
+                .unwrap_or_else(|error| {
+                    let shown = SearchShown {
+                        problem: Some((&error).into()),
+                        ..SearchShown::default()
+                    };
+                    problem.get_or_insert(error);
+                    shown
+                });
+            output.searches.push(SearchShown {
+                pattern: search.pattern.source().to_owned(),
+                ..shown
+            });
+        }
+        Answer {
+            status: if problem.is_some() {
+                Status::Error
+            } else {
+                Status::Ok
+            },
+            output,
+            problem,
+        }
+    }
+
+    fn file(&self, path: &str, file: &File) -> Result<FileShown, ToolError> {
+        let options = ViewOptions {
+            lines: file
+                .lines
+                .as_deref()
+                .map_or(Ok(LineRange::ALL), LineRange::parse)?,
+            max_bytes: file.max_bytes.unwrap_or(limits::READ_FILE_BYTES),
+            scope: if file.all {
+                Scope::All
+            } else {
+                Scope::NotIgnored
+            },
+        };
+        let real = self.root.resolve(&self.cwd, Path::new(path))?;
+        Ok(match view::view(Path::new(path), &real, &options)? {
+            Viewed::Text(text) => text_shown(text),
+            Viewed::Directory(listing) => listing_shown(&listing),
+            Viewed::Binary { kind, bytes } => FileShown {
+                kind: Some(kind),
+                bytes: Some(bytes),
+                ..FileShown::default()
+            },
+            Viewed::Special(special) => FileShown {
+                kind: Some(special.as_str()),
+                ..FileShown::default()
+            },
+        })
+    }
+
+    fn search(
+        &self,
+        pattern: &str,
+        path: Option<&str>,
+        search: &Search,
+    ) -> Result<SearchShown, ToolError> {
+        let path = Path::new(path.unwrap_or("."));
+        let real = self.root.resolve(&self.cwd, path)?;
+        let options = SearchOptions {
+            pattern,
+            syntax: if search.regex {
+                Syntax::Regex
+            } else {
+                Syntax::Literal
+            },
+            glob: search.glob.as_deref(),
+            context: search.context,
+            max: search.max.unwrap_or(limits::SEARCH_MATCHES),
+            scope: Scope::NotIgnored,
+            cancelled: None,
+        };
+        search::search(path, &real, &options).map(|found| search_shown(&found))
+    }
+}
+
+fn search_shown(found: &SearchFound) -> SearchShown {
+    SearchShown {
+        total_matches: found.total_matches,
+        omitted_matches: more_than_none(found.omitted_matches()),
+        files_matched: found.files_matched,
+        files_searched: found.files_searched,
+        files_unreadable: more_than_none(found.files_unreadable),
+        output: Some(found.matches.iter().map(match_lines).collect()),
+        ..SearchShown::default()
+    }
+}
+
+/// Writes a match and the lines around it, as search tools do.
+fn match_lines(found: &Match) -> String {
+    let path = found
+        .path
+        .strip_prefix(".")
+        .unwrap_or(&found.path)
+        .display();
+    let mut text = String::new();
+    let first = found.line.saturating_sub(found.before.len() as u64);
+    for (number, line) in (first..).zip(&found.before) {
+        text.push_str(&format!("{path}-{number}-{line}\n"));
+    }
+    text.push_str(&format!("{path}:{}:{}\n", found.line, found.text));
+    for (number, line) in (found.line + 1..).zip(&found.after) {
+        text.push_str(&format!("{path}-{number}-{line}\n"));
+    }
+    text
+}
+
+fn more_than_none(count: u64) -> Option<u64> {
+    (count > 0).then_some(count)
+}
+
+fn text_shown(text: TextView) -> FileShown {
+    FileShown {
+        kind: Some("text"),
+        bytes: Some(text.total_bytes),
+        first_line: Some(text.first_line),
+        total_lines: Some(text.total_lines),
+        omitted_bytes: more_than_none(text.omitted_bytes),
+        omitted_lines: more_than_none(text.omitted_lines),
+        is_lossy: text.is_lossy,
+        output: Some(text.text),
+        ..FileShown::default()
+    }
+}
+
+fn listing_shown(listing: &Listing) -> FileShown {
+    let mut output = String::new();
+    for entry in &listing.entries {
+        output.push_str(&entry.label());
+        if let Some(size) = entry.size() {
+            output.push_str(&format!("  {size} bytes"));
+        }
+        output.push('\n');
+    }
+    FileShown {
+        kind: Some("directory"),
+        omitted_entries: more_than_none(listing.omitted_entries),
+        ignored_entries: more_than_none(listing.ignored_entries),
+        output: Some(output),
+        ..FileShown::default()
+    }
+}

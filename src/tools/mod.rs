@@ -1,0 +1,95 @@
+//! The list of tools, in documentation order, and what is made of it: the typed [`Call`], the
+//! registry and the dispatch.
+
+pub mod core;
+
+use serde_json::{Map, Value};
+
+use crate::error::{ErrorCode, ToolError};
+use crate::secret::Template;
+use crate::tool::registry::{Entry, Registry};
+use crate::tool::schema::ArgumentSchema;
+use crate::tool::{Answer, Context, Effect, Spec, Tool, Use};
+
+/// Makes the typed call, the registry and the dispatch from the list of tools.
+macro_rules! tools {
+    ($($variant:ident: $tool:ty,)*) => {
+        /// A call whose arguments have been read.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Call {
+            $(
+                #[doc = concat!("A call of [`", stringify!($tool), "`].")]
+                $variant(<$tool as Tool>::Args),
+            )*
+        }
+
+        /// Returns all tools.
+        #[must_use]
+        pub fn registry() -> Registry<Call> {
+            Registry::new(vec![$(
+                Entry {
+                    spec: <$tool as Tool>::SPEC,
+                    schema: ArgumentSchema::of::<<$tool as Tool>::Args>(),
+                    from_json: |value| serde_json::from_value(value).map(Call::$variant),
+                },
+            )*])
+        }
+
+        impl Call {
+            /// Returns the declaration of the tool.
+            #[must_use]
+            pub fn spec(&self) -> Spec {
+                match self { $(Self::$variant(_) => <$tool as Tool>::SPEC,)* }
+            }
+
+            /// Returns what the call may touch.
+            #[must_use]
+            pub fn effect(&self) -> Effect {
+                match self { $(Self::$variant(args) => <$tool as Tool>::effect(args),)* }
+            }
+
+            /// Visits every text that may hold a placeholder.
+            pub fn templates(&mut self, visit: &mut dyn FnMut(Use, &mut Template)) {
+                match self { $(Self::$variant(args) => <$tool as Tool>::templates(args, visit),)* }
+            }
+
+            /// Runs the call; returns the tool's answer with its fields as JSON.
+            ///
+            /// # Errors
+            /// The tool could not do what was asked.
+            pub async fn run(self, context: &Context) -> Result<Answer<Map<String, Value>>, ToolError> {
+                match self {
+                    $(Self::$variant(args) => {
+                        let answer = <$tool as Tool>::run(args, context).await?;
+                        Ok(Answer {
+                            status: answer.status,
+                            output: fields(&answer.output)?,
+                            problem: answer.problem,
+                        })
+                    })*
+                }
+            }
+        }
+    };
+}
+
+tools! {
+    Command: core::command::Command,
+    Edit: core::edit::Edit,
+    Read: core::read::Read,
+    GetValue: core::get_value::GetValue,
+    Input: core::input::Input,
+    Ctrl: core::ctrl::Ctrl,
+}
+
+/// Turns a tool's output into the fields of a result.
+fn fields<T: serde::Serialize>(output: &T) -> Result<Map<String, Value>, ToolError> {
+    match serde_json::to_value(output) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(other) => Ok(Map::from_iter([("value".to_owned(), other)])),
+        Err(error) => Err(ToolError::new(
+            ErrorCode::Internal,
+            format!("a result could not be written: {error}"),
+        )),
+    }
+}

@@ -1,0 +1,326 @@
+//! Whatever is wrong with the input: a coded error with a hint, nothing half done, the exit status
+//! as specified, and never a panic.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Karyi, is_root, results, skip};
+
+/// Runs a script that is refused and compares its only diagnostic.
+#[track_caller]
+fn refused(script: &str, expected: (&str, u64, u64)) {
+    let report = Karyi::new()
+        .arg("--json")
+        .stdin(script)
+        .run()
+        .exit(2)
+        .tree(&[])
+        .json();
+    let (code, line, column) = expected;
+    let found = &report["diagnostics"][0];
+    assert_eq!(
+        (&found["code"], &found["line"], &found["column"]),
+        (&json!(code), &json!(line), &json!(column))
+    );
+    assert_eq!(report["results"], json!([]), "{script}");
+    assert_eq!(report["status"], "refused");
+    assert!(
+        found["hint"].as_str().is_some_and(|hint| !hint.is_empty()),
+        "{found}"
+    );
+    assert!(
+        found["excerpt"]
+            .as_str()
+            .is_some_and(|excerpt| excerpt.contains('^')),
+        "{found}"
+    );
+}
+
+/// Runs one call that fails and compares its code; returns its result.
+#[track_caller]
+fn fails(karyi: Karyi, script: &str, code: &str, exit: i32) -> Value {
+    let report = karyi
+        .arg("--json")
+        .stdin(format!("<tools>{script}</tools>"))
+        .run()
+        .exit(exit)
+        .json();
+    let result = results(&report).last().unwrap().clone();
+    assert_eq!(result["code"], code, "{result}");
+    assert!(
+        result["hint"].as_str().is_some_and(|hint| !hint.is_empty()),
+        "{result}"
+    );
+    result
+}
+
+#[test]
+fn an_unknown_tool_runs_nothing() {
+    refused(
+        "<tools>\n  <command>touch x</command>\n  <comand>ls</comand>\n</tools>",
+        ("unexpected-after-end-tag", 3, 3),
+    );
+    refused(
+        "<tools>\n  <comand>touch x</comand>\n</tools>",
+        ("unknown-tool", 2, 3),
+    );
+}
+
+#[test]
+fn a_missing_attribute_runs_nothing() {
+    refused(
+        "<tools><command>touch x</command><read><file/></read></tools>",
+        ("missing-attribute", 1, 40),
+    );
+}
+
+#[test]
+fn an_unclosed_tag_runs_nothing() {
+    refused(
+        "<tools>\n<command>touch x</command>\n<command>ls",
+        ("unclosed-element", 3, 1),
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type_runs_nothing() {
+    refused(
+        "<tools><command>touch x</command><command timeout=\"soon\">ls</command></tools>",
+        ("bad-attribute", 1, 34),
+    );
+    refused(
+        "<tools><command timeout=\"-1\">touch x</command></tools>",
+        ("bad-attribute", 1, 8),
+    );
+    refused("<tools><ctrl>hyper</ctrl></tools>", ("bad-ctrl", 1, 14));
+}
+
+#[test]
+fn a_directory_is_not_edited() {
+    let edit = "<edit><file src=\"d\"><find>a</find><replace>b</replace></file></edit>";
+    fails(Karyi::new().file("d/x", ""), edit, "is_directory", 1);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let result = fails(
+        Karyi::new(),
+        "<read><file src=\"nowhere.txt\"/></read>",
+        "not_found",
+        1,
+    );
+    assert!(result["message"].as_str().unwrap().contains("nowhere.txt"));
+}
+
+#[test]
+fn a_find_that_is_not_there_changes_nothing() {
+    let karyi = Karyi::new()
+        .file("a.txt", "one\n")
+        .file("b.txt", "let  x = 1;\n");
+    let script = "<tools><edit><file src=\"a.txt\"><find>one</find><replace>1</replace></file>\
+        <file src=\"b.txt\"><find>let x = 1;</find><replace>let x = 2;</replace></file></edit></tools>";
+    let report = karyi
+        .arg("--json")
+        .stdin(script)
+        .run()
+        .exit(1)
+        .file("a.txt", "one\n")
+        .file("b.txt", "let  x = 1;\n")
+        .tree(&["a.txt", "b.txt"])
+        .json();
+    let result = &results(&report)[0];
+    assert_eq!(result["code"], "find_not_found");
+    let text = format!("{} {}", result["message"], result["hint"]);
+    assert!(
+        text.contains("b.txt") && text.contains("let  x = 1;"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_find_that_is_there_twice_changes_nothing() {
+    let edit = "<edit><file src=\"a.txt\"><find>x</find><replace>y</replace></file></edit>";
+    let result = fails(
+        Karyi::new().file("a.txt", "x\nab\nx\n"),
+        edit,
+        "find_ambiguous",
+        1,
+    );
+    let text = format!("{} {}", result["message"], result["hint"]);
+    assert!(text.contains('1') && text.contains('3'), "{text}");
+}
+
+#[test]
+fn no_permission_is_told_and_changes_nothing() {
+    if !is_root() {
+        return skip("running as another user needs root");
+    }
+    let karyi = Karyi::new()
+        .file("locked.txt", "x")
+        .file("open.txt", "x")
+        .as_uid(65534);
+    let work = karyi.work();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(work.join("locked.txt"), mode).unwrap();
+    std::os::unix::fs::chown(work.join("open.txt"), Some(65534), Some(65534)).unwrap();
+    let script = "<tools><read><file src=\"locked.txt\"/></read><edit>\
+        <file src=\"open.txt\"><find>x</find><replace>y</replace></file>\
+        <file src=\"locked.txt\"><find>x</find><replace>y</replace></file></edit></tools>";
+    let report = karyi
+        .arg("--json")
+        .stdin(script)
+        .run()
+        .exit(1)
+        .file("locked.txt", "x")
+        .file("open.txt", "x")
+        .tree(&["locked.txt", "open.txt"])
+        .json();
+    assert_eq!(results(&report)[0]["code"], "permission_denied");
+    assert_eq!(results(&report)[1]["code"], "permission_denied");
+}
+
+#[test]
+fn a_full_disk_changes_nothing() {
+    if !is_root() {
+        return skip("mounting a small file system needs root");
+    }
+    let karyi = Karyi::new().file("small/a.txt", "");
+    let mount = karyi.work().join("small");
+    let status = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+        .arg(&mount)
+        .status();
+    if !status.is_ok_and(|status| status.success()) {
+        return skip("mounting a tmpfs is not allowed here");
+    }
+    let _unmount = Unmount(mount.clone());
+    std::fs::write(mount.join("a.txt"), "old\n").unwrap();
+    std::fs::write(mount.join("b.txt"), "old\n").unwrap();
+    let big = "z".repeat(200_000);
+    let script = format!(
+        "<tools><edit><file src=\"small/a.txt\"><find>old</find><replace>new</replace></file>\
+         <file src=\"small/b.txt\"><find>old</find><replace>{big}</replace></file></edit></tools>"
+    );
+    let report = karyi
+        .arg("--json")
+        .stdin(script)
+        .run()
+        .exit(1)
+        .file("small/a.txt", "old\n")
+        .file("small/b.txt", "old\n")
+        .tree(&["small/a.txt", "small/b.txt"])
+        .json();
+    assert_eq!(results(&report)[0]["code"], "no_space");
+}
+
+/// Takes a mount away, however the test ends.
+struct Unmount(std::path::PathBuf);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn no_shell_is_a_refusal() {
+    let karyi = Karyi::new().arg("--shell").arg("/nowhere/bash");
+    fails(karyi, "<command>echo hi</command>", "no_shell", 2);
+}
+
+#[test]
+fn a_session_that_is_busy_says_so() {
+    let script = "<command timeout=\"0.2\">sleep 60</command><command>echo hi</command>";
+    fails(Karyi::new(), script, "session_busy", 1);
+}
+
+#[test]
+fn input_without_a_job_writes_nothing() {
+    fails(Karyi::new(), "<input>y\\n</input>", "no_job", 1);
+    fails(
+        Karyi::new(),
+        "<command>true</command><ctrl>c</ctrl>",
+        "no_job",
+        1,
+    );
+}
+
+#[test]
+fn input_nobody_reads_is_not_written() {
+    let script = "<command timeout=\"0.2\">sleep 60</command><input timeout=\"0.3\">y\\n</input>";
+    fails(Karyi::new(), script, "no_reader", 1);
+}
+
+#[test]
+fn an_undefined_name_refuses_the_block_before_anything_runs() {
+    let script = "<tools><command>touch x</command><command>echo $KARYI{NOPE} $KARYI{NOR_THIS}</command></tools>";
+    let report = Karyi::new()
+        .arg("--json")
+        .stdin(script)
+        .run()
+        .exit(2)
+        .tree(&[])
+        .json();
+    for result in results(&report) {
+        assert_eq!(
+            (&result["status"], &result["code"]),
+            (&json!("refused"), &json!("undefined_variable"))
+        );
+        assert!(
+            result["message"]
+                .as_str()
+                .unwrap()
+                .contains("NOPE, NOR_THIS"),
+            "{result}"
+        );
+    }
+    assert_eq!(results(&report).len(), 2);
+}
+
+#[test]
+fn a_broken_placeholder_is_refused() {
+    fails(
+        Karyi::new(),
+        "<command>echo $KARYI{a b}</command>",
+        "bad_placeholder",
+        2,
+    );
+}
+
+#[test]
+fn a_missing_script_runs_nothing() {
+    Karyi::new()
+        .file("a.xml", "<tools><command>touch x</command></tools>")
+        .arg("a.xml")
+        .arg("b.xml")
+        .run()
+        .stderr("karyi: opening the script b.xml: No such file or directory (os error 2)\n")
+        .stdout_text("")
+        .exit(2)
+        .tree(&["a.xml"]);
+    Karyi::new()
+        .arg("/usr")
+        .run()
+        .stderr("karyi: the script /usr is a directory\n")
+        .exit(2);
+}
+
+#[test]
+fn wrong_usage_is_status_2() {
+    Karyi::with_args(&["run", "--format", "yaml"]).run().exit(2);
+    Karyi::with_args(&["frobnicate"]).run().exit(2);
+    Karyi::with_args(&["tools", "nothing"]).run().exit(2);
+    Karyi::new().arg("--timeout").arg("-3").run().exit(2);
+}
+
+#[test]
+fn any_bytes_are_survived() {
+    for script in [
+        &b"\xff\xfe<tools>"[..],
+        b"<tools><command>\x00</command></tools>",
+        b"<tools><tools>",
+        b"{\"tools\":",
+    ] {
+        let ran = Karyi::new().arg("--json").stdin(script).run().exit(2);
+        assert_eq!(ran.json()["results"], json!([]));
+    }
+}

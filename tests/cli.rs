@@ -1,0 +1,275 @@
+//! The program from the outside: what must hold for anyone who pipes a script in.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use crate::harness::{Karyi, results};
+
+#[test]
+fn state_is_kept_between_commands() {
+    Karyi::new()
+        .stdin("<tools><command>export A=1; cd /usr</command><command>echo $A $PWD</command></tools>")
+        .stdout_xml(
+            r#"<results>
+              <result id="1" tool="command" status="ok" exit_code="0" cwd="/usr" duration_ms="0"><output></output></result>
+              <result id="2" tool="command" status="ok" exit_code="0" cwd="/usr" duration_ms="0"><output>1 /usr
+</output></result>
+              <summary status="ok"/>
+            </results>"#,
+        )
+        .exit(0);
+}
+
+#[test]
+fn a_prompt_is_answered_in_the_same_block() {
+    Karyi::new()
+        .stdin(r#"<tools><command>read -p "name? " x; echo hi $x</command><input>Ada\n</input></tools>"#)
+        .stdout_xml(
+            r#"<results>
+              <result id="1" tool="command" status="awaiting_input" echo="on" duration_ms="0"><output>name? </output></result>
+              <result id="2" tool="input" status="ok" exit_code="0" cwd="ROOT/work" duration_ms="0"><output>Ada
+hi Ada
+</output></result>
+              <summary status="ok"/>
+            </results>"#,
+        )
+        .exit(0);
+}
+
+#[test]
+fn a_command_outlives_its_timeout_and_ends_by_ctrl_c() {
+    Karyi::new()
+        .stdin("<tools><command timeout=\"1\">sleep 100</command></tools>\n<tools><ctrl>c</ctrl></tools>")
+        .stdout_xml(
+            r#"<results>
+              <result id="1" tool="command" status="running" duration_ms="0"><output></output></result>
+              <result id="2" tool="ctrl" status="failed" exit_code="130" cwd="ROOT/work" duration_ms="0"><output>^C
+</output></result>
+              <summary status="failed"/>
+            </results>"#,
+        )
+        .exit(1);
+}
+
+#[test]
+fn the_time_limit_is_kept() {
+    let ran = Karyi::new()
+        .arg("--json")
+        .stdin("<tools><command timeout=\"1\">sleep 100</command></tools>")
+        .run();
+    let text = String::from_utf8_lossy(ran.raw_stdout()).into_owned();
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let took = results(&report)[0]["duration_ms"].as_u64().unwrap();
+    assert!((1000..3000).contains(&took), "{took} ms");
+    assert_eq!(
+        report["jobs"],
+        serde_json::json!([{"id": "1", "status": "killed", "signal": "HUP"}])
+    );
+}
+
+#[test]
+fn each_call_of_a_stream_starts_when_it_is_read() {
+    let karyi = Karyi::new().arg("--stream").arg("--format").arg("jsonl");
+    let mut command = karyi.command();
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut until = |event: &str| -> serde_json::Value {
+        loop {
+            let line = lines.next().unwrap().unwrap();
+            let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+            if value["event"] == event {
+                return value;
+            }
+        }
+    };
+    // The end of the first call is decided by the start of the second.
+    stdin
+        .write_all(b"<tools><command>echo one</command><comm")
+        .unwrap();
+    assert_eq!(until("finished")["output"], "one\n");
+    stdin
+        .write_all(b"and>echo two</command></tools>\n")
+        .unwrap();
+    assert_eq!(until("finished")["output"], "two\n");
+    drop(stdin);
+    assert_eq!(until("report")["status"], "ok");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn several_scripts_share_one_session() {
+    Karyi::new()
+        .file("a.xml", "<tools><command>X=7</command></tools>")
+        .file("b.xml", "<tools><command>echo $X</command></tools>")
+        .arg("a.xml")
+        .arg("b.xml")
+        .stdout_xml(
+            r#"<results>
+              <result id="1" tool="command" status="ok" exit_code="0" cwd="ROOT/work" duration_ms="0"><output></output></result>
+              <summary status="ok"/>
+            </results>
+            <results>
+              <result id="1" tool="command" status="ok" exit_code="0" cwd="ROOT/work" duration_ms="0"><output>7
+</output></result>
+              <summary status="ok"/>
+            </results>"#,
+        )
+        .exit(0);
+}
+
+#[test]
+fn piped_input_needs_no_command_word() {
+    Karyi::with_args(&[])
+        .stdin("Sure!\n<tools><command>echo piped</command></tools>\nDone.")
+        .stdout_xml(
+            r#"<results>
+              <result id="1" tool="command" status="ok" exit_code="0" cwd="ROOT/work" duration_ms="0"><output>piped
+</output></result>
+              <summary status="ok"/>
+            </results>"#,
+        )
+        .exit(0);
+}
+
+#[test]
+fn a_message_without_a_block_is_fine() {
+    Karyi::new()
+        .stdin("I have nothing to run.")
+        .stdout_xml("<results>\n<summary status=\"ok\"/>\n</results>")
+        .exit(0);
+}
+
+#[test]
+fn a_block_that_was_ignored_is_not() {
+    let report = Karyi::new()
+        .arg("--json")
+        .stdin("Sure: <tools><command>ls</command></tools>")
+        .run()
+        .exit(2)
+        .json();
+    assert_eq!(report["status"], "refused");
+    assert_eq!(report["diagnostics"][0]["code"], "ignored-block");
+    assert_eq!(report["diagnostics"][0]["column"], 7);
+}
+
+#[test]
+fn a_dry_run_lists_and_does_nothing() {
+    let report = Karyi::new()
+        .arg("--dry-run")
+        .arg("--json")
+        .stdin("<tools><command>touch made</command><read><file src=\"x\"/></read></tools>")
+        .run()
+        .exit(0)
+        .tree(&[])
+        .json();
+    let listed: Vec<_> = results(&report)
+        .iter()
+        .map(|r| (&r["tool"], &r["title"], &r["code"]))
+        .collect();
+    let expected = serde_json::json!([
+        ["command", "touch made", "dry_run"],
+        ["read", "x", "dry_run"]
+    ]);
+    assert_eq!(serde_json::json!(listed), expected);
+}
+
+#[test]
+fn options_reach_the_session() {
+    Karyi::new()
+        .arg("--env")
+        .arg("COLOUR=blue green")
+        .arg("--cwd")
+        .arg("/usr")
+        .arg("--timeout")
+        .arg("50")
+        .arg("-c")
+        .arg("<tools><command>echo $COLOUR; pwd</command></tools>")
+        .stdout_xml(
+            r#"<results>
+              <result id="1" tool="command" status="ok" exit_code="0" cwd="/usr" duration_ms="0"><output>blue green
+/usr
+</output></result>
+              <summary status="ok"/>
+            </results>"#,
+        )
+        .exit(0);
+}
+
+#[test]
+fn a_root_confines_files() {
+    let report = Karyi::new()
+        .file("inside.txt", "in")
+        .arg("--root")
+        .arg(".")
+        .arg("--json")
+        .stdin("<tools><read><file src=\"inside.txt\"/></read><read><file src=\"/etc/passwd\"/></read></tools>")
+        .run()
+        .exit(1)
+        .json();
+    assert_eq!(results(&report)[0]["status"], "ok");
+    assert_eq!(results(&report)[1]["code"], "outside_root");
+}
+
+#[test]
+fn an_unanswered_question_is_status_3() {
+    Karyi::new()
+        .stdin("<tools><command>read -s -p 'password: ' x</command></tools>")
+        .stdout_xml(
+            r#"<results>
+              <result id="1" tool="command" status="awaiting_input" echo="off" duration_ms="0"><output>password: </output></result>
+              <jobs><job id="1" status="killed" signal="HUP"/></jobs>
+              <summary status="needs_input"/>
+            </results>"#,
+        )
+        .exit(3);
+}
+
+#[test]
+fn stop_on_error_skips_the_rest() {
+    let report = Karyi::new()
+        .arg("--json")
+        .stdin("<tools on_error=\"stop\"><command>true</command><command>false</command><command>touch x</command></tools>")
+        .run()
+        .exit(1)
+        .tree(&[])
+        .json();
+    let statuses: Vec<_> = results(&report)
+        .iter()
+        .map(|r| r["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(statuses, ["ok", "failed", "skipped"]);
+    assert_eq!(results(&report)[2]["code"], "earlier_failure");
+}
+
+#[test]
+fn help_lists_what_is_built() {
+    let ran = Karyi::with_args(&["--help"]).run().exit(0);
+    for word in ["run", "tools", "completions", "130"] {
+        assert!(ran.stdout().contains(word), "{word}");
+    }
+    for word in ["serve", "mcp", "undo", "__bootstrap"] {
+        assert!(!ran.stdout().contains(word), "{word}");
+    }
+}
+
+#[test]
+fn the_version_is_told() {
+    let expected = format!("karyi {}\n", env!("CARGO_PKG_VERSION"));
+    Karyi::with_args(&["--version"])
+        .run()
+        .stdout_text(&expected)
+        .exit(0);
+}
+
+#[test]
+fn completions_name_the_options() {
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = Karyi::with_args(&["completions", shell]).run().exit(0);
+        assert!(ran.stdout().contains("dry-run"), "{shell}");
+    }
+}

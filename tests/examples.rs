@@ -1,0 +1,108 @@
+//! Every script in `examples/` runs and gives the report that stands beside it in `tests/examples/`.
+
+use std::fs;
+use std::path::Path;
+
+use crate::harness::Karyi;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn script(name: &str) -> String {
+    fs::read_to_string(root().join("examples").join(format!("{name}.xml"))).unwrap()
+}
+
+/// Runs an example in an empty directory and compares its report. `KARYI_BLESS=1` writes it anew.
+#[track_caller]
+fn check(name: &str, exit: i32) {
+    let ran = Karyi::new().stdin(script(name)).run();
+    let path = root()
+        .join("tests/examples")
+        .join(format!("{name}.report.xml"));
+    let found = without_temporary_names(&ran.stdout());
+    if std::env::var_os("KARYI_BLESS").is_some() {
+        fs::write(&path, &found).unwrap();
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(found, expected, "{name}");
+    ran.exit(exit).tree(&[]);
+}
+
+fn without_temporary_names(text: &str) -> String {
+    let name = regex::Regex::new(r"/tmp\.[A-Za-z0-9]+").unwrap();
+    name.replace_all(text, "/tmp.X").into_owned()
+}
+
+#[test]
+fn every_example_is_run_here() {
+    let mut names: Vec<String> = fs::read_dir(root().join("examples"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".xml"))
+        .collect();
+    names.sort();
+    let source = fs::read_to_string(root().join("tests/examples.rs")).unwrap();
+    for name in &names {
+        let stem = name.trim_end_matches(".xml");
+        assert!(
+            source.contains(&format!("\"{stem}\"")),
+            "{name} is run by no test"
+        );
+    }
+    assert!(names.len() >= 8, "{names:?}");
+}
+
+#[test]
+fn hello() {
+    check("01-hello", 0);
+}
+
+#[test]
+fn session_state() {
+    check("02-session-state", 1);
+}
+
+#[test]
+fn edit_two_files() {
+    check("03-edit-two-files", 0);
+}
+
+#[test]
+fn read_and_search() {
+    check("04-read-and-search", 0);
+}
+
+#[test]
+fn answer_a_prompt() {
+    check("05-answer-a-prompt", 0);
+}
+
+#[test]
+fn interrupt_a_server() {
+    check("06-interrupt-a-server", 1);
+}
+
+#[test]
+fn a_secret_without_a_terminal() {
+    check("07-a-secret", 2);
+}
+
+#[test]
+fn a_secret_typed_by_a_person() {
+    let karyi = Karyi::with_args(&["run", "secret.xml"]).file("secret.xml", script("07-a-secret"));
+    let mut terminal = karyi.on_terminal();
+    terminal
+        .expect("value (hidden")
+        .keys("s3cret-token-value\r");
+    let (screen, status) = terminal.end();
+    assert!(screen.contains("token: $KARYI{API_TOKEN}"), "{screen}");
+    assert!(screen.contains("length: 18"), "{screen}");
+    assert!(!screen.contains("s3cret"), "{screen}");
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn long_build() {
+    check("08-long-build", 1);
+}

@@ -1,0 +1,109 @@
+//! A person at a terminal: the program on a PTY, keys in, screen out.
+
+use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+use super::Karyi;
+
+/// How long a test waits for a text before it fails.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The program on a terminal.
+pub struct Terminal {
+    child: Box<dyn Child + Send + Sync>,
+    writer: Box<dyn Write + Send>,
+    output: Receiver<Vec<u8>>,
+    seen: String,
+    /// Closing it would hang up the program.
+    _master: Box<dyn MasterPty + Send>,
+    _karyi: Karyi,
+}
+
+impl Karyi {
+    /// Starts the program on a terminal.
+    pub fn on_terminal(self) -> Terminal {
+        let size = PtySize {
+            rows: 40,
+            cols: 100,
+            pixel_width: 0,
+            pixel_height: 0,
+        };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let prepared = self.command();
+        let mut command = CommandBuilder::new(prepared.get_program());
+        command.args(prepared.get_args());
+        command.cwd(self.work());
+        command.env_clear();
+        for (key, value) in prepared.get_envs() {
+            if let Some(value) = value {
+                command.env(key, value);
+            }
+        }
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length @ 1..) = reader.read(&mut buffer) {
+                if sender.send(buffer[..length].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Terminal {
+            child,
+            writer: pair.master.take_writer().unwrap(),
+            output,
+            seen: String::new(),
+            _master: pair.master,
+            _karyi: self,
+        }
+    }
+}
+
+impl Terminal {
+    /// Waits until a text is on the screen.
+    #[track_caller]
+    pub fn expect(&mut self, text: &str) -> &mut Self {
+        let deadline = Instant::now() + LIMIT;
+        while !self.seen.contains(text) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(left) {
+                Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(error) => panic!("{error} before {text:?}: {:?}", self.seen),
+            }
+        }
+        self
+    }
+
+    /// Types keys.
+    pub fn keys(&mut self, keys: &str) -> &mut Self {
+        self.writer.write_all(keys.as_bytes()).unwrap();
+        self.writer.flush().unwrap();
+        self
+    }
+
+    /// Returns the process id of the program.
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.process_id().unwrap()).unwrap()
+    }
+
+    /// Waits for the end; returns everything that was on the screen and the exit status.
+    pub fn end(mut self) -> (String, u32) {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(left) {
+                Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(error) => panic!("{error}: {:?}", self.seen),
+            }
+        }
+        let status = self.child.wait().unwrap();
+        (self.seen, status.exit_code())
+    }
+}

@@ -1,0 +1,242 @@
+//! Walks the registry: whatever is true of one tool is checked for all, and all offenders are told.
+
+use std::sync::Arc;
+
+use karyi::exec::intake::{Incoming, Intake};
+use karyi::reference::{help, prompt};
+use karyi::secret::Template;
+use karyi::syntax::Mode;
+use karyi::tool::spec::Family;
+use karyi::tools::{self, Call};
+use serde_json::{Value, json};
+
+use crate::harness::{Karyi, results};
+
+/// Reads calls; the message must be good.
+fn calls(xml: &str) -> Result<Vec<Call>, String> {
+    let registry = Arc::new(tools::registry());
+    let grammar = Arc::new(registry.grammar());
+    let mut intake = Intake::new(registry, grammar, Mode::Repair);
+    let mut incoming = Vec::new();
+    intake.feed(format!("<tools>{xml}</tools>").as_bytes(), &mut incoming);
+    intake.finish(&mut incoming);
+    let mut calls = Vec::new();
+    for item in incoming {
+        match item {
+            Incoming::Job(job) => calls.push(job.call),
+            Incoming::Refused(diagnostic) => {
+                return Err(format!(
+                    "{}: {}",
+                    diagnostic.code.as_str(),
+                    diagnostic.message
+                ));
+            }
+            Incoming::BlockOpened(_) | Incoming::BlockClosed | Incoming::Warning(_) => {}
+        }
+    }
+    Ok(calls)
+}
+
+/// The JSON arguments of a call.
+fn arguments(call: &Call) -> Value {
+    let value = match call {
+        Call::Command(args) => serde_json::to_value(args),
+        Call::Edit(args) => serde_json::to_value(args),
+        Call::Read(args) => serde_json::to_value(args),
+        Call::GetValue(args) => serde_json::to_value(args),
+        Call::Input(args) => serde_json::to_value(args),
+        Call::Ctrl(args) => serde_json::to_value(args),
+    };
+    value.unwrap()
+}
+
+#[test]
+fn examples_come_out_as_they_say() {
+    let mut offenders = Vec::new();
+    for entry in tools::registry().entries() {
+        assert!(
+            entry.spec.examples.len() >= 2,
+            "{} needs two examples",
+            entry.spec.name
+        );
+        for example in entry.spec.examples {
+            let script = format!("<tools>{}{}</tools>", example.before, example.xml);
+            let report = Karyi::new().arg("--json").stdin(&script).run().json();
+            let last = results(&report).last().unwrap().clone();
+            let expected = (json!(example.status.as_str()), json!(example.code));
+            if (last["status"].clone(), last["code"].clone()) != expected {
+                offenders.push(format!("{}: {}: {report}", entry.spec.name, example.title));
+            }
+        }
+    }
+    assert!(offenders.is_empty(), "{offenders:#?}");
+}
+
+#[test]
+fn xml_and_json_spell_the_same_call() {
+    let registry = tools::registry();
+    for entry in registry.entries() {
+        for example in entry.spec.examples {
+            let decoded = calls(example.xml).unwrap();
+            let [call] = decoded.as_slice() else {
+                panic!("{} has not one call", example.title);
+            };
+            let from_json = (entry.from_json)(arguments(call)).unwrap();
+            assert_eq!(&from_json, call, "{}", example.title);
+        }
+    }
+}
+
+#[test]
+fn missing_and_unknown_arguments_are_named() {
+    let registry = tools::registry();
+    let mut offenders = Vec::new();
+    for entry in registry.entries() {
+        let name = entry.spec.name;
+        let required = entry.schema.published()["required"].clone();
+        let empty = (entry.from_json)(json!({}))
+            .err()
+            .map(|error| error.to_string());
+        if let Some(first) = required
+            .as_array()
+            .and_then(|list| list.first())
+            .and_then(Value::as_str)
+            && !empty.is_some_and(|error| error.contains(first))
+        {
+            offenders.push(format!("{name} does not name the missing {first}"));
+        }
+        let mut unknown = arguments(&calls(entry.spec.examples[0].xml).unwrap()[0]);
+        unknown["surprise"] = json!(1);
+        let error = (entry.from_json)(unknown)
+            .err()
+            .map(|error| error.to_string());
+        if !error.is_some_and(|error| error.contains("surprise")) {
+            offenders.push(format!("{name} accepts an unknown argument"));
+        }
+        let error = calls(&format!("<{name} surprise=\"1\"></{name}>"))
+            .err()
+            .unwrap_or_default();
+        if !error.contains("surprise") {
+            offenders.push(format!("<{name}> accepts an unknown attribute: {error}"));
+        }
+    }
+    assert!(offenders.is_empty(), "{offenders:#?}");
+}
+
+/// Text parameters that are labels and patterns, and those of tools that take no secrets.
+const PLAIN: &[&str] = &["name", "lines", "glob", "key", "reason", "note"];
+
+#[test]
+fn every_text_may_hold_a_placeholder() {
+    let mut offenders = Vec::new();
+    for entry in tools::registry().entries() {
+        let mut value = filled(&entry.schema.published(), "");
+        mark_key(&mut value, entry.spec.name);
+        let mut call = (entry.from_json)(value).unwrap();
+        let mut seen = Vec::new();
+        call.templates(&mut |_, template: &mut Template| seen.push(template.source().to_owned()));
+        for name in text_names(&entry.schema.published()) {
+            let is_visited = seen.iter().any(|text| text == &format!("$KARYI{{{name}}}"));
+            if is_visited == PLAIN.contains(&name.as_str()) {
+                offenders.push(format!("{}/{name}", entry.spec.name));
+            }
+        }
+    }
+    assert!(offenders.is_empty(), "{offenders:?}");
+}
+
+/// Makes a value of a schema in which each text holds a placeholder of its own name.
+fn filled(schema: &Value, name: &str) -> Value {
+    match schema["type"].as_str() {
+        Some("object") => {
+            let properties = schema["properties"].as_object().unwrap();
+            properties
+                .iter()
+                .map(|(key, schema)| (key.clone(), filled(schema, key)))
+                .collect()
+        }
+        Some("array") => json!([filled(&schema["items"], name)]),
+        Some("boolean") => json!(true),
+        Some("integer" | "number") => json!(1),
+        _ => json!(format!("$KARYI{{{name}}}")),
+    }
+}
+
+/// A key of `<ctrl>` must be one.
+fn mark_key(value: &mut Value, tool: &str) {
+    if tool == "ctrl" {
+        value["key"] = json!("c");
+    }
+}
+
+fn text_names(schema: &Value) -> Vec<String> {
+    let mut names = Vec::new();
+    for (name, schema) in schema["properties"].as_object().unwrap() {
+        match schema["type"].as_str() {
+            Some("array") => names.extend(text_names(&schema["items"])),
+            Some("string") => names.push(name.clone()),
+            _ => {}
+        }
+    }
+    names
+}
+
+#[test]
+fn the_prompt_is_short_and_complete() {
+    let registry = tools::registry();
+    let text = prompt::prompt(&registry, Family::Core);
+    assert!(text.len() <= 6000, "{} bytes", text.len());
+    for entry in registry.entries() {
+        assert!(
+            text.contains(&format!("<{}>", entry.spec.name)),
+            "{}",
+            entry.spec.name
+        );
+    }
+    Karyi::with_args(&["tools", "prompt"])
+        .run()
+        .stdout_text(&text)
+        .exit(0);
+}
+
+#[test]
+fn the_page_of_every_tool_names_its_arguments() {
+    let registry = tools::registry();
+    for entry in registry.entries() {
+        let page = help::tool(entry);
+        for name in text_names(&entry.schema.published()) {
+            assert!(page.contains(&name), "{}: {name}\n{page}", entry.spec.name);
+        }
+        assert!(!entry.schema.published().to_string().contains("x-karyi"));
+        Karyi::with_args(&["tools", entry.spec.name])
+            .run()
+            .stdout_text(&page)
+            .exit(0);
+    }
+}
+
+#[test]
+fn the_list_is_json_too() {
+    let list = Karyi::with_args(&["tools", "--json"]).run().exit(0).json();
+    let names: Vec<_> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        ["command", "edit", "read", "get_value", "input", "ctrl"]
+    );
+    Karyi::with_args(&["tools"])
+        .run()
+        .stdout_text(&help::list(&tools::registry()))
+        .exit(0);
+}
+
+#[test]
+fn the_readme_has_the_table_of_tools() {
+    let readme = include_str!("../README.md");
+    let table = help::table(&tools::registry());
+    assert!(readme.contains(&table), "README.md must contain:\n{table}");
+}

@@ -1,0 +1,196 @@
+//! The four shapes of a report, compared as a whole.
+
+use serde_json::{Value, json};
+
+use crate::harness::Karyi;
+
+const SCRIPT: &str = "<tools>\n<command>printf 'a<b\\n'; exit_code() { return 3; }; exit_code</command>\n\
+    <read><file src=\"f.txt\" lines=\"2-3\"/></read>\n<read><file src=\"missing\"/></read>\n</tools>";
+
+fn karyi(format: &str) -> Karyi {
+    Karyi::new()
+        .file("f.txt", "one\ntwo\nthree\nfour\n")
+        .arg("--format")
+        .arg(format)
+        .stdin(SCRIPT)
+}
+
+#[test]
+fn xml() {
+    karyi("xml")
+        .stdout_xml(
+            r#"<results>
+              <result id="1" tool="command" status="failed" exit_code="3" cwd="ROOT/work" duration_ms="0"><output>a&lt;b
+</output><repairs><repair>R4</repair></repairs></result>
+              <result id="2" tool="read" status="ok" duration_ms="0"><files><file src="f.txt" kind="text" bytes="19" first_line="2" total_lines="4"><output>two
+three
+</output></file></files></result>
+              <result id="3" tool="read" status="error" code="not_found" duration_ms="0"><message>missing: No such file or directory (os error 2)</message><hint>check the path; list its directory with &lt;read&gt;&lt;file src="DIR"/&gt;&lt;/read&gt;</hint></result>
+              <summary status="failed"/>
+            </results>"#,
+        )
+        .exit(1);
+}
+
+fn expected_results() -> Value {
+    json!([
+        {"id": "1", "tool": "command", "status": "failed", "exit_code": 3, "cwd": "ROOT/work", "duration_ms": 0,
+         "output": "a<b\n", "repairs": ["R4"]},
+        {"id": "2", "tool": "read", "status": "ok",
+         "files": [{"src": "f.txt", "kind": "text", "bytes": 19, "first_line": 2, "total_lines": 4, "output": "two\nthree\n"}],
+         "duration_ms": 0},
+        {"id": "3", "tool": "read", "status": "error", "code": "not_found",
+         "message": "missing: No such file or directory (os error 2)",
+         "hint": "check the path; list its directory with <read><file src=\"DIR\"/></read>", "duration_ms": 0},
+    ])
+}
+
+#[test]
+fn json_is_one_line() {
+    let ran = karyi("json").run().exit(1);
+    assert_eq!(ran.stdout().matches('\n').count(), 1);
+    assert_eq!(
+        ran.json(),
+        json!({"results": expected_results(), "diagnostics": [], "status": "failed"})
+    );
+}
+
+#[test]
+fn json_lines_are_events() {
+    let ran = karyi("jsonl").run().exit(1);
+    let events: Vec<Value> = ran
+        .stdout()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let first: Vec<_> = events
+        .iter()
+        .filter(|e| e["id"] == "1")
+        .map(|e| e["event"].as_str().unwrap())
+        .collect();
+    assert_eq!(first, ["started", "output", "finished"]);
+    let mut finished: Vec<Value> = events
+        .iter()
+        .filter(|e| e["event"] == "finished")
+        .cloned()
+        .collect();
+    finished.sort_by_key(|e| e["id"].as_str().map(str::to_owned));
+    for event in &mut finished {
+        event.as_object_mut().unwrap().remove("event");
+    }
+    assert_eq!(Value::Array(finished), expected_results());
+    let report = json!({"event": "report", "calls": 3, "diagnostics": [], "status": "failed"});
+    assert_eq!(events.last(), Some(&report));
+}
+
+#[test]
+fn text_is_plain_without_a_terminal() {
+    karyi("text")
+        .run()
+        .stdout_text(
+            "$ printf 'a<b\\n'; exit_code() { return 3; }; exit_code\n\
+             a<b\n\
+             exit status 3\n\
+             > read f.txt\n     \
+             2  two\n     \
+             3  three\n\
+             src f.txt · kind text · bytes 19 · total_lines 4\n\
+             > read missing\n\
+             error[not_found]: missing: No such file or directory (os error 2)\n  \
+             hint: check the path; list its directory with <read><file src=\"DIR\"/></read>\n\
+             2 of 3 calls failed\n",
+        )
+        .exit(1);
+}
+
+#[test]
+fn colours_respect_no_color() {
+    let script = "<tools><command>echo hi</command></tools>";
+    let run = |karyi: Karyi| {
+        karyi
+            .file("a.xml", script)
+            .arg("a.xml")
+            .on_terminal()
+            .end()
+            .0
+    };
+    assert!(run(Karyi::with_args(&["run"])).contains("\x1b[1;36m$ echo hi\x1b[0m"));
+    let plain = run(Karyi::with_args(&["run"]).env("NO_COLOR", "1"));
+    assert!(
+        plain.contains("$ echo hi") && !plain.contains("\x1b[1"),
+        "{plain:?}"
+    );
+}
+
+#[test]
+fn a_long_call_shows_the_time() {
+    let script = "<tools><command>read -r x &lt; gate; echo through</command></tools>";
+    let karyi = Karyi::with_args(&["run", "a.xml"]).file("a.xml", script);
+    let gate = karyi.work().join("gate");
+    nix::unistd::mkfifo(&gate, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("0 s  read -r x");
+    std::fs::write(&gate, "go\n").unwrap();
+    let (screen, status) = terminal.end();
+    assert!(screen.contains("through"), "{screen:?}");
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn a_diagnostic_has_its_caret() {
+    Karyi::new()
+        .arg("--format")
+        .arg("text")
+        .stdin("<tools>\n  <read><file/></read>\n</tools>")
+        .run()
+        .stdout_text(
+            "error[missing-attribute]: <file> needs the attribute `src`\n  \
+             --> 2:9\n   \
+             |\n \
+             2 |   <read><file/></read>\n   \
+             |         ^^^^^^^\n  \
+             hint: write <file src=\"...\">\n\
+             refused: see above\n",
+        )
+        .exit(2);
+}
+
+#[test]
+fn long_output_keeps_both_ends() {
+    let report = Karyi::new()
+        .arg("--json")
+        .arg("--max-output")
+        .arg("20")
+        .stdin("<tools><command>seq 1 1000</command></tools>")
+        .run()
+        .exit(0)
+        .json();
+    let result = &report["results"][0];
+    assert_eq!(result["omitted_bytes"], 3893 - 20);
+    assert_eq!(
+        result["output"],
+        "1\n2\n3\n4\n5\n\n[... 3873 bytes, 991 lines omitted ...]\n98\n999\n1000\n"
+    );
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    use std::io::Read;
+    let karyi = Karyi::new()
+        .arg("--format")
+        .arg("text")
+        .arg("-c")
+        .arg("<tools><command>yes</command></tools>");
+    let mut command = karyi.command();
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut start = [0; 4];
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut start).unwrap();
+    drop(stdout);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

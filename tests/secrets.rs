@@ -1,0 +1,107 @@
+//! A value the user gave is used by commands and files and seen nowhere else.
+
+use crate::harness::Karyi;
+
+const VALUE: &str = "pa$$w0rd'\"`x;y\\z";
+
+/// Runs blocks after a first one that asks for the value; returns the screen.
+#[track_caller]
+fn with_secret(blocks: &str, exit: u32) -> String {
+    let script = format!("<tools><get_value key=\"PW\" reason=\"a test\"/></tools>\n{blocks}");
+    let karyi = Karyi::with_args(&["run", "--format", "xml", "a.xml"]).file("a.xml", script);
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("value (hidden").keys(VALUE).keys("\r");
+    let (screen, status) = terminal.end();
+    assert!(!screen.contains("pa$$w0rd"), "{screen}");
+    assert_eq!(status, exit, "{screen}");
+    screen
+}
+
+#[test]
+fn the_value_reaches_a_command_whole() {
+    let screen = with_secret(
+        "<tools><command>x=$KARYI{PW}; echo \"${#x}\"; echo \"$KARYI{PW}\"</command></tools>",
+        0,
+    );
+    assert!(
+        screen.contains(&format!("<output>{}", VALUE.len())),
+        "{screen}"
+    );
+    assert!(screen.contains("$KARYI{PW}"), "{screen}");
+}
+
+#[test]
+fn the_value_survives_a_round_trip_through_files() {
+    let screen = with_secret(
+        "<tools><edit><file src=\"c.env\"><find></find><replace>PW=$KARYI{PW}\n</replace></file></edit>\
+         <read><file src=\"c.env\"/></read>\
+         <edit><file src=\"c.env\"><find>PW=$KARYI{PW}</find><replace>PASSWORD=$KARYI{PW}</replace></file></edit>\
+         <command>cut -c1-9 c.env; wc -c &lt; c.env</command></tools>",
+        0,
+    );
+    assert!(screen.contains("PASSWORD="), "{screen}");
+    assert!(screen.contains(&(VALUE.len() + 10).to_string()), "{screen}");
+}
+
+#[test]
+fn the_value_is_typed_only_where_it_is_not_shown() {
+    let hidden = with_secret(
+        "<tools><command>read -rs x; echo \"${#x}\"</command><input>$KARYI{PW}\\n</input></tools>",
+        0,
+    );
+    assert!(hidden.contains(&VALUE.len().to_string()), "{hidden}");
+    let shown = with_secret(
+        "<tools><command>read -r x</command><input>$KARYI{PW}\\n</input></tools>",
+        2,
+    );
+    assert!(shown.contains("echo_on"), "{shown}");
+}
+
+#[test]
+fn encoded_values_are_masked_too() {
+    let screen = with_secret(
+        "<tools><command>printf %s \"$KARYI{PW}\" | base64; printf %s \"$KARYI{PW}\" | od -An -tx1 | tr -d ' \\n'</command></tools>",
+        0,
+    );
+    assert!(
+        screen.contains("[KARYI:PW:base64]") && screen.contains("[KARYI:PW:hex]"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn a_name_is_known_from_the_next_block_on() {
+    let script = "<tools><get_value key=\"PW\" reason=\"a test\"/><command>echo $KARYI{PW}</command></tools>";
+    let karyi = Karyi::with_args(&["run", "--format", "xml", "a.xml"]).file("a.xml", script);
+    let (screen, status) = karyi.on_terminal().end();
+    assert!(
+        screen.contains("undefined_variable") && !screen.contains("hidden"),
+        "{screen}"
+    );
+    assert_eq!(status, 2);
+}
+
+#[test]
+fn a_declined_question_is_told() {
+    let script = "<tools><get_value key=\"PW\" reason=\"a test\"/></tools>";
+    let karyi = Karyi::with_args(&["run", "--format", "xml", "a.xml"]).file("a.xml", script);
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("value (hidden").keys("\x1b");
+    let (screen, status) = terminal.end();
+    assert!(screen.contains("status=\"declined\""), "{screen}");
+    assert_eq!(status, 1);
+}
+
+#[test]
+fn literal_placeholders_round_trip() {
+    Karyi::new()
+        .file("doc.md", "write $KARYI{NAME} here\n")
+        .stdin(
+            "<tools><read><file src=\"doc.md\"/></read>\
+             <edit><file src=\"doc.md\"><find>write $$KARYI{NAME} here</find><replace>put $$KARYI{OTHER} there</replace></file></edit>\
+             <command>echo $$KARYI{X}</command></tools>",
+        )
+        .run()
+        .exit(0)
+        .file("doc.md", "put $KARYI{OTHER} there\n");
+}
