@@ -208,7 +208,7 @@ fn every_file_says_what_it_decides() {
 #[test]
 fn only_front_ends_touch_terminal_and_environment() {
     let pattern = Regex::new(
-        r"\bprintln!|\beprint(ln)?!|\bprint!|std::env\b|\benv::(var|args|current|temp|home)|io::(stdin|stdout|stderr)\(|crossterm::|home_dir",
+        r"\bprintln!|\beprint(ln)?!|\bprint!|\benv::(var|args|current|temp|home|set_|remove_)|io::(stdin|stdout|stderr)\(|crossterm::|home_dir",
     )
     .unwrap();
     let offenders = sources()

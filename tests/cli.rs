@@ -43,8 +43,7 @@ fn a_command_outlives_its_timeout_and_ends_by_ctrl_c() {
         .stdout_xml(
             r#"<results>
               <result id="1" tool="command" status="running" duration_ms="0"><output></output></result>
-              <result id="2" tool="ctrl" status="failed" exit_code="130" cwd="ROOT/work" duration_ms="0"><output>^C
-</output></result>
+              <result id="2" tool="ctrl" status="failed" exit_code="130" cwd="ROOT/work" duration_ms="0"><output>^C</output></result>
               <summary status="failed"/>
             </results>"#,
         )
@@ -89,12 +88,10 @@ fn each_call_of_a_stream_starts_when_it_is_read() {
     };
     // The end of the first call is decided by the start of the second.
     stdin
-        .write_all(b"<tools><command>echo one</command><comm")
+        .write_all(b"<tools><command>echo one</command><command>echo")
         .unwrap();
     assert_eq!(until("finished")["output"], "one\n");
-    stdin
-        .write_all(b"and>echo two</command></tools>\n")
-        .unwrap();
+    stdin.write_all(b" two</command></tools>\n").unwrap();
     assert_eq!(until("finished")["output"], "two\n");
     drop(stdin);
     assert_eq!(until("report")["status"], "ok");

@@ -169,7 +169,7 @@ fn long_output_keeps_both_ends() {
     assert_eq!(result["omitted_bytes"], 3893 - 20);
     assert_eq!(
         result["output"],
-        "1\n2\n3\n4\n5\n\n[... 3873 bytes, 991 lines omitted ...]\n98\n999\n1000\n"
+        "1\n2\n3\n4\n5\n[... 3873 bytes, 992 lines omitted ...]\n\n999\n1000\n"
     );
 }
 

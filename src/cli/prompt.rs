@@ -74,16 +74,18 @@ impl RawMode {
 impl Drop for RawMode {
     fn drop(&mut self) {
         let _ = crossterm::execute!(self.terminal, event::DisableBracketedPaste);
+        let _ = self.terminal.write_all(b"\r\n");
         let _ = terminal::disable_raw_mode();
-        let _ = self.terminal.write_all(b"\n");
     }
 }
 
 fn ask_on_terminal(question: &Question, cancel: &Cancel) -> io::Result<Reply> {
-    let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
-    write!(terminal, "\r\x1b[2K{}", text(question))?;
-    terminal.flush()?;
-    let _raw = RawMode::enter(terminal)?;
+    let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
+    // Raw mode comes first: whatever is typed from the moment the question stands there is hidden.
+    let mut raw = RawMode::enter(terminal)?;
+    let shown = text(question).replace('\n', "\r\n");
+    write!(raw.terminal, "\r\x1b[2K{shown}")?;
+    raw.terminal.flush()?;
     let deadline = Instant::now() + limits::PROMPT_TIMEOUT;
     let mut typed = Zeroizing::new(String::with_capacity(limits::MAX_SECRET_BYTES));
     while Instant::now() < deadline {

@@ -240,7 +240,7 @@ impl<W: Write> Text<W> {
 }
 
 /// Fields whose meaning the ending already tells.
-const HIDDEN: &[&str] = &["exit_code", "cwd", "echo", "name", "key"];
+const HIDDEN: &[&str] = &["exit_code", "cwd", "echo", "name", "key", "first_line"];
 
 fn echo_note(outcome: &Outcome) -> &'static str {
     match outcome.fields.get("echo").and_then(Value::as_str) {
