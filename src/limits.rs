@@ -92,6 +92,8 @@ pub const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
 pub const MAX_REASON_CHARS: usize = 300;
 /// Longest secret value, in bytes: it travels to the shell in one pipe buffer.
 pub const MAX_SECRET_BYTES: usize = 60 << 10;
+/// Most bytes of all secret values together: redaction keeps tables many times as large.
+pub const MAX_SECRETS_BYTES: usize = 4 << 20;
 /// Shortest secret value that redaction can tell from ordinary text, in bytes.
 pub const MIN_SECRET_BYTES: usize = 4;
 /// Replaced or removed values that redaction goes on knowing.
@@ -100,6 +102,9 @@ pub const MAX_FORMER_SECRETS: usize = 100;
 pub const MIN_SECRET_LINE_BYTES: usize = 8;
 /// Shortest start of a value that is masked where output was cut off, in bytes.
 pub const MIN_CUT_SECRET_BYTES: usize = 4;
+/// Longest value that is masked in every encoding; longer ones, which are files, only as they are,
+/// by line, in JSON and in base64. It keeps the tables small.
+pub const MAX_ENCODED_SECRET_BYTES: usize = 8 << 10;
 /// Deepest nesting of quotes and substitutions in a script that refers to secrets.
 pub const MAX_SCRIPT_DEPTH: usize = 64;
 

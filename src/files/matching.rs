@@ -146,7 +146,7 @@ fn find_once(text: &str, find: &str) -> Result<Vec<Range<usize>>, MatchErrorKind
     };
     let rest = text.as_bytes().get(first + 1..).unwrap_or_default();
     let Some(second) = finder.find(rest) else {
-        return Ok(vec![first..first + find.len()]);
+        return Ok(std::iter::once(first..first + find.len()).collect());
     };
     let mut line = line_at(text, first);
     let (mut lines, mut at) = (vec![line], first);

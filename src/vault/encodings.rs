@@ -62,6 +62,13 @@ pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &[u8])) {
     for text in json_forms(value) {
         add(Form::Json, text.into_bytes());
     }
+    for shift in 0..3 {
+        add(Form::Base64, base64_core(value.as_bytes(), shift, b"+/"));
+        add(Form::Base64, base64_core(value.as_bytes(), shift, b"-_"));
+    }
+    if value.len() > limits::MAX_ENCODED_SECRET_BYTES {
+        return;
+    }
     add(Form::Xml, xml(value, "&apos;").into_bytes());
     add(Form::Xml, xml(value, "&#39;").into_bytes());
     add(Form::Xml, xml(value, "&#x27;").into_bytes());
@@ -81,10 +88,6 @@ pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &[u8])) {
             Form::Percent,
             percent(value, kept, "+", hex_upper).into_bytes(),
         );
-    }
-    for shift in 0..3 {
-        add(Form::Base64, base64_core(value.as_bytes(), shift, b"+/"));
-        add(Form::Base64, base64_core(value.as_bytes(), shift, b"-_"));
     }
     add(
         Form::Hex,

@@ -10,5 +10,7 @@ pub mod shell;
 pub mod substitute;
 
 mod encodings;
+mod needles;
 mod programs;
 mod script;
+mod words;

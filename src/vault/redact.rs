@@ -7,18 +7,16 @@
 //! from this matcher; that is a documented limit for now.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aho_corasick::automaton::{Automaton, StateID};
-use aho_corasick::{Anchored, MatchKind, dfa, nfa};
+use aho_corasick::automaton::StateID;
 use zeroize::Zeroizing;
 
-use super::encodings::{Form, for_each_form};
+use super::needles::{Needle, Tables};
 use super::session::Secrets;
 use crate::limits;
-use crate::secret::SecretName;
 
 /// Text that has passed the redactor. Nothing else can make one.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -142,222 +140,6 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// What a match means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Needle {
-    /// A form of the secret with this index.
-    Value(Form, usize),
-    /// `$KARYI{` or `$KARYI<`: the text's own.
-    Marker(&'static str),
-}
-
-/// The needles of one generation of the secrets and the automaton that finds them.
-struct Tables {
-    generation: u64,
-    names: Vec<SecretName>,
-    needles: Vec<Needle>,
-    automaton: Machine,
-    start: StateID,
-    /// For each state that is the start of a needle: how many bytes of it, and which needle.
-    starts: HashMap<StateID, (usize, usize)>,
-    /// The bytes that leave the start state, when they are few enough to jump to.
-    first_bytes: Option<[u8; 3]>,
-}
-
-impl Tables {
-    fn build(secrets: &Secrets) -> Self {
-        let mut names = Vec::new();
-        let mut needles = vec![Needle::Marker("$$KARYI{"), Needle::Marker("$$KARYI<")];
-        let mut patterns: Vec<Zeroizing<Vec<u8>>> = vec![
-            Zeroizing::new(b"$KARYI{".to_vec()),
-            Zeroizing::new(b"$KARYI<".to_vec()),
-        ];
-        let generation = secrets.for_each(|name, value| {
-            let index = names.len();
-            names.push(name.clone());
-            for_each_form(value.expose(), |form, needle| {
-                needles.push(Needle::Value(form, index));
-                patterns.push(Zeroizing::new(needle.to_vec()));
-            });
-        });
-        let automaton = Machine::build(&patterns);
-        let start = automaton.start();
-        let mut starts = HashMap::new();
-        for (index, pattern) in patterns.iter().enumerate() {
-            let mut state = start;
-            for (at, &byte) in pattern.iter().enumerate() {
-                state = automaton.next(state, byte);
-                starts.entry(state).or_insert((at + 1, index));
-            }
-        }
-        let first_bytes = first_bytes(&patterns);
-        Self {
-            generation,
-            names,
-            needles,
-            automaton,
-            start,
-            starts,
-            first_bytes,
-        }
-    }
-
-    /// Bytes at the end of what led to `state` that may be the start of a needle.
-    fn open_bytes(&self, state: StateID) -> usize {
-        self.starts.get(&state).map_or(0, |(bytes, _)| *bytes)
-    }
-
-    /// Returns the next offset from `at` on whose byte can leave the start state.
-    fn skip(&self, bytes: &[u8], at: usize) -> usize {
-        let Some([a, b, c]) = self.first_bytes else {
-            return at;
-        };
-        let rest = bytes.get(at..).unwrap_or_default();
-        memchr::memchr3(a, b, c, rest).map_or(bytes.len(), |found| at + found)
-    }
-
-    fn has_match(&self, bytes: &[u8]) -> bool {
-        let mut is_found = false;
-        self.scan(self.start, bytes, |_, _| {
-            is_found = true;
-            false
-        });
-        is_found
-    }
-
-    /// Runs the automaton over `bytes`; `on_match` gets the offset after a match and the state
-    /// there, and says whether to go on. Returns the last state.
-    fn scan(
-        &self,
-        state: StateID,
-        bytes: &[u8],
-        on_match: impl FnMut(usize, StateID) -> bool,
-    ) -> StateID {
-        match &self.automaton {
-            Machine::Small(dfa) => self.scan_with(dfa, state, bytes, on_match),
-            Machine::Large(nfa) => self.scan_with(nfa, state, bytes, on_match),
-        }
-    }
-
-    fn scan_with<A: Automaton>(
-        &self,
-        automaton: &A,
-        mut state: StateID,
-        bytes: &[u8],
-        mut on_match: impl FnMut(usize, StateID) -> bool,
-    ) -> StateID {
-        let mut at = 0;
-        while at < bytes.len() {
-            if state == self.start {
-                at = self.skip(bytes, at);
-            }
-            let Some(&byte) = bytes.get(at) else { break };
-            state = automaton.next_state(Anchored::No, state, byte);
-            at += 1;
-            if automaton.is_special(state) && automaton.is_match(state) && !on_match(at, state) {
-                break;
-            }
-        }
-        state
-    }
-
-    fn marker(&self, region: &Region) -> Cow<'static, str> {
-        match region.needle {
-            Needle::Marker(text) => Cow::Borrowed(text),
-            Needle::Value(form, index) => {
-                let Some(name) = self.names.get(index) else {
-                    return Cow::Borrowed("[KARYI]");
-                };
-                let is_whole = region.end - region.start == region.needle_len;
-                Cow::Owned(match form {
-                    Form::Exact if is_whole => format!("$KARYI{{{name}}}"),
-                    _ if is_whole => format!("[KARYI:{name}:{}]", form.as_str()),
-                    _ => format!("[KARYI:{name}:part]"),
-                })
-            }
-        }
-    }
-}
-
-/// Returns the distinct first bytes of the needles when there are at most three.
-fn first_bytes(patterns: &[Zeroizing<Vec<u8>>]) -> Option<[u8; 3]> {
-    let mut bytes: Vec<u8> = patterns.iter().filter_map(|p| p.first().copied()).collect();
-    bytes.sort_unstable();
-    bytes.dedup();
-    match bytes.as_slice() {
-        [a] => Some([*a; 3]),
-        [a, b] => Some([*a, *b, *b]),
-        [a, b, c] => Some([*a, *b, *c]),
-        _ => None,
-    }
-}
-
-/// An automaton that reports every match, fast for few needles and small for many.
-enum Machine {
-    Small(dfa::DFA),
-    Large(nfa::contiguous::NFA),
-}
-
-impl Machine {
-    /// Needles up to this many bytes together get the faster, larger automaton.
-    const SMALL_BYTES: usize = 16 << 10;
-
-    fn build(patterns: &[Zeroizing<Vec<u8>>]) -> Self {
-        let total: usize = patterns.iter().map(|p| p.len()).sum();
-        let small = || {
-            let mut builder = dfa::DFA::builder();
-            builder.match_kind(MatchKind::Standard).prefilter(false);
-            builder.start_kind(aho_corasick::StartKind::Unanchored);
-            builder.build(patterns.iter().map(|p| p.as_slice())).ok()
-        };
-        if total <= Self::SMALL_BYTES
-            && let Some(dfa) = small()
-        {
-            return Self::Small(dfa);
-        }
-        let mut builder = nfa::contiguous::NFA::builder();
-        builder.match_kind(MatchKind::Standard).prefilter(false);
-        match builder.build(patterns.iter().map(|p| p.as_slice())) {
-            Ok(nfa) => Self::Large(nfa),
-            Err(_) => {
-                unreachable!("the needles of all secrets together stay far below 2^31 states")
-            }
-        }
-    }
-
-    fn start(&self) -> StateID {
-        let start = match self {
-            Self::Small(dfa) => dfa.start_state(Anchored::No),
-            Self::Large(nfa) => nfa.start_state(Anchored::No),
-        };
-        match start {
-            Ok(state) => state,
-            Err(_) => unreachable!("unanchored search is what both are built for"),
-        }
-    }
-
-    fn next(&self, state: StateID, byte: u8) -> StateID {
-        match self {
-            Self::Small(dfa) => dfa.next_state(Anchored::No, state, byte),
-            Self::Large(nfa) => nfa.next_state(Anchored::No, state, byte),
-        }
-    }
-
-    /// Returns the needles that end where `state` is reached, with their lengths.
-    fn matches(&self, state: StateID) -> Vec<(usize, usize)> {
-        fn list<A: Automaton>(automaton: &A, state: StateID) -> Vec<(usize, usize)> {
-            (0..automaton.match_len(state))
-                .map(|i| automaton.match_pattern(state, i))
-                .map(|pattern| (pattern.as_usize(), automaton.pattern_len(pattern)))
-                .collect()
-        }
-        match self {
-            Self::Small(dfa) => list(dfa, state),
-            Self::Large(nfa) => list(nfa, state),
-        }
-    }
-}
-
 /// A stretch of the stream that is masked: one match, or several that overlap.
 #[derive(Debug)]
 struct Region {
@@ -466,16 +248,15 @@ impl RedactStream {
         let bytes = held.as_bytes().get(from..).unwrap_or_default();
         self.state = tables.scan(self.state, bytes, |at, state| {
             let end = offset + at as u64;
-            for (pattern, len) in tables.automaton.matches(state) {
-                if let Some(&needle) = tables.needles.get(pattern) {
-                    let needle_len = len as u64;
-                    self.add(Region {
-                        start: end - needle_len,
-                        end,
-                        needle,
-                        needle_len,
-                    });
-                }
+            for (needle, len) in tables.matches(state) {
+                let needle_len = len as u64;
+                let start = end - needle_len;
+                self.add(Region {
+                    start,
+                    end,
+                    needle,
+                    needle_len,
+                });
             }
             true
         });
@@ -495,7 +276,8 @@ impl RedactStream {
         let mut at = self.given;
         while let Some(region) = self.regions.pop_front_if(|region| region.end <= safe) {
             self.give(at, region.start, out);
-            out.push_str(&self.tables.marker(&region));
+            let is_whole = region.end - region.start == region.needle_len;
+            out.push_str(&self.tables.marker(region.needle, is_whole));
             at = at.max(region.end);
         }
         let open = self
@@ -532,7 +314,7 @@ impl RedactStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::SecretValue;
+    use crate::secret::{SecretName, SecretValue};
 
     const T: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
     const M: &str = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----\n";
@@ -755,12 +537,11 @@ mod tests {
     }
 
     #[test]
-    fn large_values_use_the_small_tables() {
+    fn large_values_are_masked_too() {
         let large: String = (0..6000_u32)
             .map(|i| char::from(b'a' + (i * i % 26) as u8))
             .collect();
         let redactor = Redactor::new(&secrets(&[("L", &large), ("K", T)]));
-        assert!(matches!(redactor.tables().automaton, Machine::Large(_)));
         assert_eq!(
             redactor.redact_str(&format!("{T}:{large}:{}", &large[..5000])),
             format!("$KARYI{{K}}:$KARYI{{L}}:{}", &large[..5000])

@@ -45,6 +45,13 @@ impl Secrets {
             let hint = format!("use {other}, or another name");
             return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint));
         }
+        let others = values.current.iter().filter(|(other, _)| **other != name);
+        let bytes: usize = others.map(|(_, value)| value.expose().len()).sum();
+        if bytes + value.expose().len() > limits::MAX_SECRETS_BYTES {
+            let most = limits::MAX_SECRETS_BYTES;
+            let message = format!("with {name} all values together are longer than {most} bytes");
+            return Err(ToolError::new(ErrorCode::BadValue, message));
+        }
         if let Some(old) = values.current.insert(name.clone(), value) {
             values.retire(name, old);
         }
@@ -200,6 +207,18 @@ mod tests {
             &"x".repeat(limits::MAX_SECRET_BYTES + 1),
             Err(ErrorCode::BadValue),
         );
+    }
+
+    #[test]
+    fn all_values_together_are_limited() {
+        let secrets = Secrets::default();
+        let large = "x".repeat(limits::MAX_SECRET_BYTES);
+        let fit = limits::MAX_SECRETS_BYTES / limits::MAX_SECRET_BYTES;
+        for index in 0..fit {
+            insert(&secrets, &format!("N{index}"), &large).unwrap();
+        }
+        assert_eq!(insert(&secrets, "N0", &large), Ok(()));
+        assert_eq!(insert(&secrets, "MORE", &large), Err(ErrorCode::BadValue));
     }
 
     #[test]

@@ -13,10 +13,10 @@ use std::hash::BuildHasher;
 
 use zeroize::Zeroizing;
 
-use super::programs::Demands;
 use super::script::{self, Hole, Place, Quote, Unreadable};
 use super::session::Secrets;
 use super::substitute;
+use super::words::Demands;
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{Binding, Piece, Resolved, SecretName, SecretValue};
 
@@ -212,27 +212,28 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
         program,
         forbidden,
     } = spot.place.demands;
-    let line = line(spot);
+    let refuse = |code, what: &str| {
+        let message = format!("line {}: {name} stands {what}", line(spot));
+        Err(ToolError::new(code, message))
+    };
     if let Some(why) = forbidden {
-        let message = format!("line {line}: {name} stands {why}");
-        let error = ToolError::new(ErrorCode::UnsafeContext, message);
-        return Err(if spot.place.quote == Quote::Literal {
-            error.with_hint(LITERAL_HINT)
-        } else {
-            error
+        let is_literal = spot.place.quote == Quote::Literal;
+        let refused = refuse(ErrorCode::UnsafeContext, why);
+        return refused.map_err(|error| {
+            if is_literal {
+                error.with_hint(LITERAL_HINT)
+            } else {
+                error
+            }
         });
     }
     if number && !is_number(value) {
-        let message = format!(
-            "line {line}: {name} stands where the shell calculates, and its value is no whole number"
-        );
-        return Err(ToolError::new(ErrorCode::UnsafeContext, message));
+        let what = "where the shell calculates, and its value is no whole number";
+        return refuse(ErrorCode::UnsafeContext, what);
     }
     if shell && !is_shell_safe(value) || program && !is_program_safe(value) {
-        let message = format!(
-            "line {line}: {name} stands in text that another program reads as code, and its value holds characters that could be code"
-        );
-        return Err(ToolError::new(ErrorCode::UnsafeNestedParse, message));
+        let what = "in text that another program reads as code, and its value holds characters that could be code";
+        return refuse(ErrorCode::UnsafeNestedParse, what);
     }
     Ok(())
 }
@@ -373,12 +374,36 @@ mod tests {
 
     const RECEIVER: &str = "recv() { printf '[%s]' \"$@\"; }\n";
 
-    /// Runs a script with every hostile value in place of `VALUE` and compares what it prints.
+    /// Runs a script in bash and zsh with every hostile value in place of `VALUE` and compares what
+    /// it prints.
     fn check(script: &str, expected: &str) {
-        check_values(HOSTILE, script, expected);
+        check_in("bash", HOSTILE, script, expected);
+        if has_zsh() {
+            check_in("zsh", HOSTILE, script, expected);
+        }
+    }
+
+    /// The same for what only bash knows.
+    fn check_bash(script: &str, expected: &str) {
+        check_in("bash", HOSTILE, script, expected);
     }
 
     fn check_values(values: &[&str], script: &str, expected: &str) {
+        check_in("bash", values, script, expected);
+    }
+
+    fn has_zsh() -> bool {
+        static HAS_ZSH: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
+            let found = Command::new("zsh").arg("--version").output().is_ok();
+            if !found {
+                println!("skipped: zsh is not installed");
+            }
+            found
+        });
+        *HAS_ZSH
+    }
+
+    fn check_in(shell: &str, values: &[&str], script: &str, expected: &str) {
         let temp = tempfile::tempdir().unwrap();
         let mut whole = String::from(RECEIVER);
         let mut wanted = String::new();
@@ -390,20 +415,14 @@ mod tests {
         }
         let mut resolved = substitute_script(&whole, &secrets(values))
             .unwrap_or_else(|error| panic!("{script}: {error}"));
-        let output = run(temp.path(), &mut resolved, "bash");
+        let output = run(temp.path(), &mut resolved, shell);
         let seen = String::from_utf8_lossy(&output.stdout);
-        let first = seen
-            .split('\x01')
-            .zip(wanted.split('\x01'))
-            .find(|(seen, wanted)| seen != wanted);
-        assert_eq!(
-            first,
-            None,
-            "{script}\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        assert_eq!(seen, wanted, "{script}");
-        assert!(!temp.path().join("pwned").exists(), "{script}");
+        let pairs = seen.split('\x01').zip(wanted.split('\x01'));
+        let first = pairs.clone().find(|(seen, wanted)| seen != wanted);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(first, None, "{shell}: {script}\n{errors}");
+        assert_eq!(seen, wanted, "{shell}: {script}\n{errors}");
+        assert!(!temp.path().join("pwned").exists(), "{shell}: {script}");
     }
 
     #[test]
@@ -413,7 +432,7 @@ mod tests {
         check("recv VALUEVALUE x VALUE", "[VALUEVALUE][x][VALUE]");
         check("recv \"VALUE\" \"a VALUE b\"", "[VALUE][a VALUE b]");
         check("recv 'a VALUE b' 'x'VALUE'y'", "[a VALUE b][xVALUEy]");
-        check("recv $'x\\t\\'VALUE\\'' $\"VALUE\"", "[x\t'VALUE'][VALUE]");
+        check("recv $'x\\t\\'VALUE\\''", "[x\t'VALUE']");
         check(
             "recv \"it's VALUE\" 'say \"VALUE\"' \"\\\"VALUE\\\"\"",
             "[it's VALUE][say \"VALUE\"][\"VALUE\"]",
@@ -421,10 +440,9 @@ mod tests {
         check("x='it'\\''s VALUE'; recv \"$x\"", "[it's VALUE]");
         check("recv a\\\n VALUE", "[a][VALUE]");
         check("recv {a,VALUE} a#VALUE", "[a][VALUE][a#VALUE]");
-        check(
-            "recv \"$#VALUE\" $((1+1))VALUE \"$((2))VALUE\"",
-            "[0VALUE][2VALUE][2VALUE]",
-        );
+        check("recv $((1+1))VALUE \"$((2))VALUE\"", "[2VALUE][2VALUE]");
+        check_bash("recv \"$#VALUE\"", "[0VALUE]");
+        check_bash("recv $\"VALUE\"", "[VALUE]");
         check("recv ok # VALUE it's", "[ok]");
         check("recv ok;# VALUE\nrecv VALUE", "[ok][VALUE]");
     }
@@ -574,124 +592,131 @@ mod tests {
         assert_eq!(found, expected, "{script}");
     }
 
+    const UNSAFE_CONTEXTS: &[&str] = &[
+        "cat <<'EOF'\nVALUE\nEOF",
+        "cat <<\\EOF\nVALUE\nEOF",
+        "f() { recv VALUE; }",
+        "function f { recv VALUE; }",
+        "f() (recv VALUE)",
+        "f() if true; then recv VALUE; fi",
+        "trap 'recv VALUE' EXIT",
+        "trap \"recv $(echo VALUE)\" EXIT",
+        "alias x='recv VALUE'",
+        "echo $((VALUE))",
+        "echo \"$(( 1 + VALUE ))\"",
+        "((VALUE))",
+        "let x=VALUE",
+        "[[ VALUE -eq 1 ]]",
+        "[[ 1 -lt $(echo VALUE) ]]",
+        "a[VALUE]=1",
+        "echo ${a[VALUE]}",
+        "echo ${x:VALUE}",
+        "echo $[VALUE]",
+        "declare -i n=VALUE",
+        "declare -i n; n=VALUE",
+        "RANDOM=VALUE",
+        "PS1=VALUE",
+        "export PS4=$(echo VALUE)",
+        "COLUMNS=VALUE",
+        "a=([VALUE]=1)",
+        "unset VALUE",
+        "read VALUE",
+        "printf -v VALUE x",
+        "export VALUE",
+        "declare \"VALUE=1\"",
+        "[[ -v VALUE ]]",
+        "test -v VALUE",
+        "VALUE=1",
+        "VALUE() { :; }",
+        "for VALUE in a; do :; done",
+        "echo ${VALUE}",
+        "echo ${!VALUE}",
+        "for ((i=VALUE;;)); do :; done",
+        "[ VALUE -gt 1 ]",
+        "echo \\VALUE",
+        "echo \"\\VALUE\"",
+        "echo $'\\VALUE'",
+        "cat <<EOF\n\\VALUE\nEOF",
+        "cat <<VALUE\nx\nVALUE",
+        "echo 'VALUE",
+        "echo \"VALUE",
+        "echo $(VALUE",
+        "echo `VALUE",
+        "echo `echo \\`echo VALUE\\``",
+        "echo \"`echo \\\"VALUE\\\"`\"",
+        "printf %d VALUE",
+        "echo ${x:-VALUE",
+        "local -n r=VALUE",
+        "select VALUE in a; do :; done",
+        "echo ${x:$(echo VALUE)}",
+    ];
+
     #[test]
     fn unsafe_contexts_are_refused() {
-        for script in [
-            "cat <<'EOF'\nVALUE\nEOF",
-            "cat <<\\EOF\nVALUE\nEOF",
-            "f() { recv VALUE; }",
-            "function f { recv VALUE; }",
-            "f() (recv VALUE)",
-            "f() if true; then recv VALUE; fi",
-            "trap 'recv VALUE' EXIT",
-            "trap \"recv $(echo VALUE)\" EXIT",
-            "alias x='recv VALUE'",
-            "echo $((VALUE))",
-            "echo \"$(( 1 + VALUE ))\"",
-            "((VALUE))",
-            "let x=VALUE",
-            "[[ VALUE -eq 1 ]]",
-            "[[ 1 -lt $(echo VALUE) ]]",
-            "a[VALUE]=1",
-            "echo ${a[VALUE]}",
-            "echo ${x:VALUE}",
-            "echo $[VALUE]",
-            "declare -i n=VALUE",
-            "declare -i n; n=VALUE",
-            "RANDOM=VALUE",
-            "a=([VALUE]=1)",
-            "unset VALUE",
-            "read VALUE",
-            "printf -v VALUE x",
-            "export VALUE",
-            "declare \"VALUE=1\"",
-            "[[ -v VALUE ]]",
-            "test -v VALUE",
-            "VALUE=1",
-            "VALUE() { :; }",
-            "for VALUE in a; do :; done",
-            "echo ${VALUE}",
-            "echo ${!VALUE}",
-            "for ((i=VALUE;;)); do :; done",
-            "[ VALUE -gt 1 ]",
-            "echo \\VALUE",
-            "echo \"\\VALUE\"",
-            "echo $'\\VALUE'",
-            "cat <<EOF\n\\VALUE\nEOF",
-            "cat <<VALUE\nx\nVALUE",
-            "echo 'VALUE",
-            "echo \"VALUE",
-            "echo $(VALUE",
-            "echo `VALUE",
-            "echo `echo \\`echo VALUE\\``",
-            "echo \"`echo \\\"VALUE\\\"`\"",
-            "printf %d VALUE",
-            "echo ${x:-VALUE",
-            "local -n r=VALUE",
-            "select VALUE in a; do :; done",
-            "echo ${x:$(echo VALUE)}",
-        ] {
+        for script in UNSAFE_CONTEXTS {
             check_refused("a[$(touch pwned)]", script, "unsafe_context");
         }
     }
 
+    const SECOND_PARSES: &[&str] = &[
+        "bash -c 'recv \"VALUE\"'",
+        "sh -c \"recv VALUE\"",
+        "zsh -lc VALUE",
+        "/bin/bash -euo pipefail -c \"VALUE\"",
+        "eval \"recv VALUE\"",
+        "eval recv VALUE",
+        "eval \"$(echo VALUE)\"",
+        "ssh host \"recv VALUE\"",
+        "su - u -c \"VALUE\"",
+        "sudo -u u bash -c \"VALUE\"",
+        "find . -exec sh -c 'VALUE' \\;",
+        "xargs sh -c 'VALUE'",
+        "python3 -c \"print('VALUE')\"",
+        "perl -e 'print \"VALUE\"'",
+        "node -e VALUE",
+        "awk '{print \"VALUE\"}'",
+        "sed s/a/VALUE/",
+        "jq '.a = \"VALUE\"'",
+        "psql -c \"select 'VALUE'\"",
+        "docker exec c sh -c 'VALUE'",
+        "env A=1 bash -c VALUE",
+        "\"$SHELL\" -c VALUE",
+        "bash <<EOF\nVALUE\nEOF",
+        "cat <<EOF | bash\nVALUE\nEOF",
+        "bash <<< \"VALUE\"",
+        "<<<VALUE bash",
+        "echo VALUE | sh",
+        "{ echo VALUE; } | sudo sh",
+        "for i in 1; do echo VALUE; done | bash",
+        "echo VALUE |\nbash",
+        "bash <(echo VALUE)",
+        "source <(echo VALUE)",
+        ". <(echo VALUE)",
+        "python3 - <<EOF\nprint('VALUE')\nEOF",
+        "echo VALUE | python3",
+        "timeout 5 bash -c VALUE",
+        "command eval VALUE",
+        "\\eval VALUE",
+        "'bash' -c VALUE",
+        "ba\"sh\" -c VALUE",
+        "if eval VALUE; then :; fi",
+        "x=1 eval VALUE",
+        "! eval VALUE",
+        "true && eval VALUE",
+        "(eval VALUE)",
+        "$(eval VALUE)",
+        "echo VALUE | psql",
+        "2>/dev/null eval VALUE",
+        "watch VALUE",
+        "ssh host <<EOF\nVALUE\nEOF",
+        "case x in x) eval VALUE;; esac",
+        "echo | eval VALUE",
+        "time eval VALUE",
+    ];
+
     #[test]
     fn unsafe_second_parses_are_refused() {
-        for script in [
-            "bash -c 'recv \"VALUE\"'",
-            "sh -c \"recv VALUE\"",
-            "zsh -lc VALUE",
-            "/bin/bash -euo pipefail -c \"VALUE\"",
-            "eval \"recv VALUE\"",
-            "eval recv VALUE",
-            "eval \"$(echo VALUE)\"",
-            "ssh host \"recv VALUE\"",
-            "su - u -c \"VALUE\"",
-            "sudo -u u bash -c \"VALUE\"",
-            "find . -exec sh -c 'VALUE' \\;",
-            "xargs sh -c 'VALUE'",
-            "python3 -c \"print('VALUE')\"",
-            "perl -e 'print \"VALUE\"'",
-            "node -e VALUE",
-            "awk '{print \"VALUE\"}'",
-            "sed s/a/VALUE/",
-            "jq '.a = \"VALUE\"'",
-            "psql -c \"select 'VALUE'\"",
-            "docker exec c sh -c 'VALUE'",
-            "env A=1 bash -c VALUE",
-            "\"$SHELL\" -c VALUE",
-            "bash <<EOF\nVALUE\nEOF",
-            "cat <<EOF | bash\nVALUE\nEOF",
-            "bash <<< \"VALUE\"",
-            "<<<VALUE bash",
-            "echo VALUE | sh",
-            "{ echo VALUE; } | sudo sh",
-            "for i in 1; do echo VALUE; done | bash",
-            "echo VALUE |\nbash",
-            "bash <(echo VALUE)",
-            "source <(echo VALUE)",
-            ". <(echo VALUE)",
-            "python3 - <<EOF\nprint('VALUE')\nEOF",
-            "echo VALUE | python3",
-            "timeout 5 bash -c VALUE",
-            "command eval VALUE",
-            "\\eval VALUE",
-            "'bash' -c VALUE",
-            "ba\"sh\" -c VALUE",
-            "if eval VALUE; then :; fi",
-            "x=1 eval VALUE",
-            "! eval VALUE",
-            "true && eval VALUE",
-            "(eval VALUE)",
-            "$(eval VALUE)",
-            "echo VALUE | psql",
-            "2>/dev/null eval VALUE",
-            "watch VALUE",
-            "ssh host <<EOF\nVALUE\nEOF",
-            "case x in x) eval VALUE;; esac",
-            "echo | eval VALUE",
-            "time eval VALUE",
-        ] {
+        for script in SECOND_PARSES {
             check_refused("a[$(touch pwned)]", script, "unsafe_nested_parse");
             check_refused(
                 "-leading",
@@ -701,34 +726,36 @@ mod tests {
         }
     }
 
+    const FREE_PLACES: &[&str] = &[
+        "curl -H \"Authorization: Bearer VALUE\" https://x.example",
+        "PGPASSWORD=VALUE psql -c 'select 1'",
+        "sshpass -p VALUE ssh host true",
+        "python3 script.py --token VALUE",
+        "bash script.sh VALUE",
+        "echo eval VALUE",
+        "echo VALUE > VALUE",
+        "git commit -m VALUE",
+        "docker run -e X=VALUE image",
+        "jq --arg k VALUE '.k = $k'",
+        "read x <<< VALUE",
+        "read x < <(echo VALUE)",
+        "[[ $x == VALUE ]]",
+        "echo VALUE | sudo -S true",
+        "psql \"postgres://u:VALUE@h\"",
+        "bash -s -- VALUE < x",
+        "docker login -u u --password-stdin <<< VALUE",
+        "export A=1 B=VALUE",
+        "printf %s VALUE | jq .",
+        "perl script.pl VALUE",
+        "for x in a; do curl VALUE; done",
+        "while :; do curl VALUE; break; done",
+        "cat > f <<EOF\neval VALUE\nEOF",
+        "x=$(curl VALUE | bash -c 'cat')",
+    ];
+
     #[test]
     fn other_commands_get_any_value() {
-        for script in [
-            "curl -H \"Authorization: Bearer VALUE\" https://x.example",
-            "PGPASSWORD=VALUE psql -c 'select 1'",
-            "sshpass -p VALUE ssh host true",
-            "python3 script.py --token VALUE",
-            "bash script.sh VALUE",
-            "echo eval VALUE",
-            "echo VALUE > VALUE",
-            "git commit -m VALUE",
-            "docker run -e X=VALUE image",
-            "jq --arg k VALUE '.k = $k'",
-            "read x <<< VALUE",
-            "read x < <(echo VALUE)",
-            "[[ $x == VALUE ]]",
-            "echo VALUE | sudo -S true",
-            "psql \"postgres://u:VALUE@h\"",
-            "bash -s -- VALUE < x",
-            "docker login -u u --password-stdin <<< VALUE",
-            "export A=1 B=VALUE",
-            "printf %s VALUE | jq .",
-            "perl script.pl VALUE",
-            "for x in a; do curl VALUE; done",
-            "while :; do curl VALUE; break; done",
-            "cat > f <<EOF\neval VALUE\nEOF",
-            "x=$(curl VALUE | bash -c 'cat')",
-        ] {
+        for script in FREE_PLACES {
             let script = script.replace("VALUE", "$KARYI{V0}");
             let result = substitute_script(&script, &secrets(&["a[$(touch pwned)] '\""]));
             assert!(result.is_ok(), "{script}: {:?}", result.err());

@@ -1,0 +1,453 @@
+//! Reads lists of commands: words, operators, compound commands, functions.
+//!
+//! Only as much of the grammar is known as decides where a command starts, which words it has and
+//! where a construct ends.
+
+use super::{Case, Closer, Frame, IN_FUNCTION, Quote, Reader, Role, Separator, Step};
+use crate::vault::programs::{self, ARITHMETIC_TESTS, DECLARATIONS};
+use crate::vault::words::{Demands, Word, is_name};
+
+impl Reader<'_> {
+    /// Reads a list of commands and what closes it.
+    pub(super) fn commands(&mut self, closer: Closer) -> Step {
+        let outer = std::mem::replace(&mut self.frame, Frame::new(closer, self.places.len()));
+        let result = self.list();
+        self.frame = outer;
+        result
+    }
+
+    fn list(&mut self) -> Step {
+        loop {
+            if self.at >= self.limit {
+                let closed = self.end_word()?;
+                self.end_command(Separator::Other);
+                self.here_documents()?;
+                return if closed || self.frame.closer == Closer::End {
+                    Ok(())
+                } else {
+                    self.unreadable("a parenthesis or brace is not closed")
+                };
+            }
+            if self.token()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads one token; returns whether it closed the list.
+    pub(super) fn token(&mut self) -> Step<bool> {
+        if self.hole_at(self.at) {
+            self.word();
+            self.hole(Quote::Bare, Demands::NONE);
+            return Ok(false);
+        }
+        let Some(byte) = self.peek(0) else {
+            return Ok(false);
+        };
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' | b';' | b'&' | b'|' | b')' => {
+                return self.separator(byte);
+            }
+            b'(' => return self.parenthesis(),
+            b'<' | b'>' => return self.redirection(byte),
+            b'#' if self.frame.word.is_none() => self.comment(),
+            b'\\' => {
+                self.word().is_quoted = true;
+                self.escape()?;
+            }
+            b'\'' => {
+                self.word().is_quoted = true;
+                self.single()?;
+            }
+            b'"' => {
+                self.word().is_quoted = true;
+                self.double()?;
+            }
+            b'$' => {
+                self.word();
+                self.dollar(Quote::Bare)?;
+            }
+            b'`' => {
+                self.word().is_dynamic = true;
+                self.backtick(Quote::Bare)?;
+            }
+            b'[' if self.starts_subscript() => {
+                self.word();
+                self.at += 1;
+                self.expression(b"]")?;
+                // The name and its subscript still make an assignment.
+                self.subscript_assignment();
+            }
+            b'=' => self.equals()?,
+            _ => {
+                self.word();
+                self.literal();
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a `[` here starts the index of an array.
+    fn starts_subscript(&self) -> bool {
+        let frame = &self.frame;
+        match &frame.word {
+            Some(word) => {
+                word.is_name() && (frame.words.is_empty() || frame.declares()) && !frame.in_test
+            }
+            None => frame.closer == Closer::Array,
+        }
+    }
+
+    fn subscript_assignment(&mut self) {
+        let is_assignment = self.starts_with(b"=") || self.starts_with(b"+=");
+        let is_command = self.frame.words.is_empty();
+        if is_assignment
+            && is_command
+            && let Some(word) = &mut self.frame.word
+        {
+            word.is_assignment = true;
+        }
+    }
+
+    fn equals(&mut self) -> Step {
+        let is_first = self.frame.words.is_empty();
+        let word = self.word();
+        let name = word.text().strip_suffix('+').unwrap_or(word.text());
+        if is_first && !word.is_quoted && !word.is_dynamic && is_name(name) {
+            word.is_assignment = true;
+        }
+        let has_value_name =
+            is_first && word.is_dynamic && !word.is_assignment && word.text().is_empty();
+        self.literal();
+        if has_value_name && self.places.len() > self.frame.command_hole {
+            return self.unreadable("a placeholder stands in the place of a variable's name");
+        }
+        Ok(())
+    }
+
+    /// Reads white space or an operator between words; returns whether the list is closed.
+    fn separator(&mut self, byte: u8) -> Step<bool> {
+        if self.end_word()? {
+            return Ok(true);
+        }
+        if byte == b')' {
+            return Ok(self.closing_parenthesis());
+        }
+        if byte == b'&' && self.peek(1) == Some(b'>') {
+            self.at += 1;
+            return Ok(false);
+        }
+        self.at += 1;
+        if matches!(byte, b' ' | b'\t' | b'\r')
+            || self.frame.closer == Closer::Array
+            || self.frame.in_test
+        {
+            return Ok(false);
+        }
+        let separator = match byte {
+            b'\n' => Separator::Newline,
+            b'|' if self.peek(0) != Some(b'|') => Separator::Pipe,
+            _ => Separator::Other,
+        };
+        while matches!(byte, b';' | b'&' | b'|')
+            && self
+                .peek(0)
+                .is_some_and(|next| matches!(next, b';' | b'&' | b'|'))
+            && !self.hole_at(self.at)
+        {
+            self.at += 1;
+            self.next_pattern(byte);
+        }
+        self.end_command(separator);
+        if byte == b'\n' {
+            self.here_documents()?;
+        }
+        Ok(false)
+    }
+
+    /// After `;;`, `;&` and `;;&` comes the next pattern of a `case`.
+    fn next_pattern(&mut self, byte: u8) {
+        if byte == b';'
+            && let Some(case) = self.frame.cases.last_mut()
+        {
+            *case = Case::Pattern;
+        }
+    }
+
+    fn closing_parenthesis(&mut self) -> bool {
+        self.at += 1;
+        if self.frame.in_test {
+            return false;
+        }
+        if let Some(case @ Case::Pattern) = self.frame.cases.last_mut() {
+            *case = Case::Body;
+            self.frame.words.clear();
+            return false;
+        }
+        self.end_command(Separator::Other);
+        matches!(self.frame.closer, Closer::Parenthesis | Closer::Array)
+    }
+
+    /// Reads what starts with a parenthesis that stands alone or after a word.
+    fn parenthesis(&mut self) -> Step<bool> {
+        let frame = &self.frame;
+        if frame.in_test {
+            self.at += 1;
+            return Ok(false);
+        }
+        if frame.is_command_position() && frame.cases.last() == Some(&Case::Pattern) {
+            self.at += 1;
+            return Ok(false);
+        }
+        let is_loop = matches!(frame.words.as_slice(), [word] if word.is_plain("for"));
+        if (frame.is_command_position() || is_loop && frame.word.is_none())
+            && self.starts_with(b"((")
+        {
+            self.at += 2;
+            self.expression(b"))")?;
+            self.compound_end();
+            return Ok(false);
+        }
+        if self.is_function_head() {
+            return Ok(false);
+        }
+        let is_array = self.frame.is_array_head();
+        let is_subshell = self.frame.is_command_position();
+        let body = if std::mem::take(&mut self.frame.expects_body) {
+            IN_FUNCTION
+        } else {
+            Demands::NONE
+        };
+        self.at += 1;
+        self.nested(body, |reader| {
+            reader.commands(if is_array {
+                Closer::Array
+            } else {
+                Closer::Parenthesis
+            })
+        })?;
+        if is_subshell {
+            self.compound_end();
+        } else {
+            self.word().is_dynamic = true;
+        }
+        Ok(false)
+    }
+
+    /// Notes that a compound command stands where the words of a simple one would.
+    fn compound_end(&mut self) {
+        self.frame.words.push(Word::default());
+    }
+
+    /// Passes `()` after a function's name.
+    fn is_function_head(&mut self) -> bool {
+        let frame = &self.frame;
+        let names = frame.words.len() + usize::from(frame.word.is_some());
+        let is_named = names == 1 && !frame.word.as_ref().is_some_and(|word| word.is_assignment);
+        let rest = self.bytes.get(self.at + 1..self.limit).unwrap_or_default();
+        let blanks = rest
+            .iter()
+            .take_while(|byte| matches!(byte, b' ' | b'\t'))
+            .count();
+        if frame.closer == Closer::Array
+            || !is_named && !frame.expects_body
+            || rest.get(blanks) != Some(&b')')
+        {
+            return false;
+        }
+        self.at += blanks + 2;
+        let forbidden = Demands::forbidden("in the place of a function's name");
+        self.require(self.frame.command_hole..self.places.len(), forbidden);
+        self.frame.word = None;
+        self.frame.words.clear();
+        self.frame.expects_body = true;
+        true
+    }
+
+    /// Ends the current word; returns whether it closed the list.
+    pub(super) fn end_word(&mut self) -> Step<bool> {
+        let Some(word) = self.frame.word.take() else {
+            return Ok(false);
+        };
+        if self.frame.closer == Closer::Array {
+            return Ok(false);
+        }
+        if self.frame.role != Role::Argument {
+            self.frame.role = Role::Argument;
+            return Ok(false);
+        }
+        if self.frame.in_test {
+            self.test_word(word);
+            return Ok(false);
+        }
+        match self.frame.cases.last_mut() {
+            Some(case @ Case::Subject) if word.is_plain("in") && self.frame.words.len() != 1 => {
+                *case = Case::Pattern;
+                self.frame.words.clear();
+                return Ok(false);
+            }
+            Some(Case::Pattern) => {
+                if word.is_plain("esac") && self.frame.words.is_empty() {
+                    self.frame.cases.pop();
+                    self.compound_end();
+                }
+                return Ok(false);
+            }
+            _ => {}
+        }
+        if self.frame.words.is_empty() {
+            return self.first_word(word);
+        }
+        if matches!(self.frame.words.as_slice(), [first] if first.is_plain("function")) {
+            self.frame.words.clear();
+            self.frame.expects_body = true;
+            return Ok(false);
+        }
+        self.frame.push(word);
+        Ok(false)
+    }
+
+    /// Takes a word in the position of a command.
+    fn first_word(&mut self, word: Word) -> Step<bool> {
+        let is_plain = !word.is_quoted && !word.is_dynamic;
+        if word.is_assignment {
+            return Ok(false);
+        }
+        match word.text() {
+            "{" if is_plain => {
+                let body = if std::mem::take(&mut self.frame.expects_body) {
+                    IN_FUNCTION
+                } else {
+                    Demands::NONE
+                };
+                self.nested(body, |reader| reader.commands(Closer::Brace))?;
+                self.compound_end();
+                return Ok(false);
+            }
+            "}" if is_plain && self.frame.closer == Closer::Brace => {
+                self.end_command(Separator::Other);
+                return Ok(true);
+            }
+            _ => {}
+        }
+        if std::mem::take(&mut self.frame.expects_body) {
+            // A body without braces ends where its compound command does; that is not tracked.
+            self.frame.is_body = true;
+        }
+        match word.text() {
+            "if" | "then" | "else" | "elif" | "do" | "while" | "until" | "!" | "time"
+                if is_plain =>
+            {
+                return Ok(false);
+            }
+            "case" if is_plain => self.frame.cases.push(Case::Subject),
+            "esac" if is_plain => {
+                self.frame.cases.pop();
+            }
+            "[[" if is_plain => self.frame.in_test = true,
+            _ => {}
+        }
+        self.frame.words.push(word);
+        Ok(false)
+    }
+
+    fn test_word(&mut self, word: Word) {
+        if !word.is_plain("]]") {
+            let is_name = ARITHMETIC_TESTS.contains(&word.text())
+                || word.is_plain("-v")
+                || self.frame.words.len() < 3;
+            // Long tests keep only what decides.
+            if is_name {
+                self.frame.words.push(word);
+            }
+            return;
+        }
+        self.frame.in_test = false;
+        self.end_test();
+    }
+
+    /// A test that calculates does so with every value in it.
+    fn end_test(&mut self) {
+        let calculates = self
+            .frame
+            .words
+            .iter()
+            .any(|word| ARITHMETIC_TESTS.contains(&word.text()));
+        if calculates {
+            self.require(self.frame.command_hole..self.places.len(), Demands::NUMBER);
+        }
+        if self.frame.words.iter().any(|word| word.text() == "-v") {
+            let forbidden = Demands::forbidden("in the place of a variable's name");
+            self.require(self.frame.command_hole..self.places.len(), forbidden);
+        }
+    }
+
+    fn end_command(&mut self, separator: Separator) {
+        let words = std::mem::take(&mut self.frame.words);
+        let first = words.first().map_or("", Word::text);
+        if separator == Separator::Newline && words.is_empty() && self.frame.follows_pipe {
+            return;
+        }
+        if matches!(first, "[" | "test") {
+            self.frame.words = words.clone();
+            self.end_test();
+            self.frame.words.clear();
+        }
+        if DECLARATIONS.contains(&first) {
+            self.note_integers(&words);
+        }
+        self.demand_of_input(&words);
+        let frame = &mut self.frame;
+        frame.in_test = false;
+        frame.is_overlong = false;
+        frame.follows_pipe = separator == Separator::Pipe;
+        frame.command += 1;
+        frame.command_hole = self.places.len();
+        if frame.follows_pipe {
+            // What a loop prints came from all its commands.
+            if matches!(first, "done" | "fi" | "esac" | "}") {
+                frame.pipeline_hole = frame.first_hole;
+            }
+        } else {
+            frame.pipeline += 1;
+            frame.pipeline_hole = self.places.len();
+        }
+    }
+
+    /// Applies what a command demands of its standard input to what feeds it.
+    fn demand_of_input(&mut self, words: &[Word]) {
+        let demands = programs::input_demands(words);
+        for holes in std::mem::take(&mut self.frame.input_holes) {
+            self.require(holes, demands);
+        }
+        let (command, pipeline, follows) = (
+            self.frame.command,
+            self.frame.pipeline,
+            self.frame.follows_pipe,
+        );
+        for document in &mut self.frame.documents {
+            if document.command == command || follows && document.pipeline == pipeline {
+                document.demands = document.demands.and(demands);
+            }
+        }
+        if follows {
+            self.require(self.frame.pipeline_hole..self.frame.command_hole, demands);
+        }
+    }
+
+    fn note_integers(&mut self, words: &[Word]) {
+        let is_integer = words
+            .iter()
+            .any(|word| word.text().starts_with('-') && word.text().contains(['i', 'E', 'F']));
+        if is_integer
+            || words
+                .first()
+                .is_some_and(|word| matches!(word.text(), "integer" | "float"))
+        {
+            let names = words
+                .iter()
+                .map(|word| word.text().split('=').next().unwrap_or_default().to_owned());
+            self.integers.extend(names);
+        }
+    }
+}

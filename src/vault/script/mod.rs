@@ -1,0 +1,360 @@
+//! Finds out in which context of a shell script each placeholder stands.
+//!
+//! This is a reader of bash and zsh that knows quotes, expansions, here-documents, comments and
+//! the words of simple commands, and no more. The values never join the script, so that a wrong
+//! guess about a quote costs a wrong word; where a value would be read as code or calculated with,
+//! the reader errs on the side of demanding more of it.
+
+mod commands;
+mod quotes;
+mod redirections;
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::programs::{self, DECLARATIONS};
+use super::words::{Demands, Word};
+use crate::limits;
+
+/// A stretch of the script that is replaced: a placeholder or an escaped one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::vault) struct Hole {
+    /// Where it stands, in bytes.
+    pub(in crate::vault) range: Range<usize>,
+    /// Whether it stands for literal characters.
+    pub(in crate::vault) is_escaped: bool,
+}
+
+/// How the text around a hole is quoted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::vault) enum Quote {
+    /// Not at all.
+    Bare,
+    /// By double quotes.
+    Double,
+    /// By single quotes.
+    Single,
+    /// By `$'...'`.
+    Dollar,
+    /// As the body of a here-document with expansions, or an expression.
+    Text,
+    /// As the body of a here-document without expansions.
+    Literal,
+    /// As a comment.
+    Comment,
+}
+
+/// Where a hole stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::vault) struct Place {
+    pub(in crate::vault) quote: Quote,
+    pub(in crate::vault) demands: Demands,
+    /// Inside backticks, whose text loses a layer of backslashes.
+    pub(in crate::vault) in_backticks: bool,
+    /// Inside `${...}`, where a brace cannot be quoted in every shell.
+    pub(in crate::vault) in_parameter: bool,
+}
+
+/// A script that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::vault) struct Unreadable {
+    /// Where, in bytes.
+    pub(in crate::vault) offset: usize,
+    /// What is wrong there.
+    pub(in crate::vault) why: &'static str,
+}
+
+type Step<T = ()> = Result<T, Unreadable>;
+
+/// Returns the place of every hole. The holes are in order and do not overlap.
+pub(in crate::vault) fn places(script: &str, holes: &[Hole]) -> Step<Vec<Place>> {
+    let mut reader = Reader {
+        bytes: script.as_bytes(),
+        at: 0,
+        limit: script.len(),
+        holes,
+        places: Vec::with_capacity(holes.len()),
+        inherited: Demands::NONE,
+        frame: Frame::new(Closer::End, 0),
+        depth: 0,
+        backticks: 0,
+        parameters: 0,
+        integers: HashSet::new(),
+    };
+    reader.commands(Closer::End)?;
+    match holes.get(reader.places.len()) {
+        None => Ok(reader.places),
+        Some(missed) => Err(Unreadable {
+            offset: missed.range.start,
+            why: "a placeholder stands in a construct that is not understood",
+        }),
+    }
+}
+
+/// What ends a list of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closer {
+    /// The end of the text.
+    End,
+    /// `)`.
+    Parenthesis,
+    /// `)`, and the words between are no commands.
+    Array,
+    /// The word `}`.
+    Brace,
+}
+
+/// What separates two commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Separator {
+    Pipe,
+    Newline,
+    Other,
+}
+
+/// Where a `case` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Case {
+    Subject,
+    Pattern,
+    Body,
+}
+
+/// What the next word is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Argument,
+    RedirectTarget,
+    HereString,
+}
+
+struct HereDocument {
+    delimiter: Vec<u8>,
+    is_quoted: bool,
+    strips_tabs: bool,
+    demands: Demands,
+    /// Number of its command and of its pipeline.
+    command: usize,
+    pipeline: usize,
+}
+
+/// The state of one list of commands.
+struct Frame {
+    closer: Closer,
+    /// Words of the command so far, without assignments and redirections.
+    words: Vec<Word>,
+    word: Option<Word>,
+    role: Role,
+    cases: Vec<Case>,
+    documents: Vec<HereDocument>,
+    in_test: bool,
+    /// Words of the command were dropped.
+    is_overlong: bool,
+    /// A function's name was read; its body comes next.
+    expects_body: bool,
+    /// From here to the end of the frame everything may be a function's body.
+    is_body: bool,
+    follows_pipe: bool,
+    command: usize,
+    pipeline: usize,
+    /// The first hole of the frame, the pipeline and the command.
+    first_hole: usize,
+    pipeline_hole: usize,
+    command_hole: usize,
+    /// Holes in here-strings of the command.
+    input_holes: Vec<Range<usize>>,
+}
+
+impl Frame {
+    fn new(closer: Closer, hole: usize) -> Self {
+        Self {
+            closer,
+            words: Vec::new(),
+            word: None,
+            role: Role::Argument,
+            cases: Vec::new(),
+            documents: Vec::new(),
+            in_test: false,
+            is_overlong: false,
+            expects_body: false,
+            is_body: false,
+            follows_pipe: false,
+            command: 0,
+            pipeline: 0,
+            first_hole: hole,
+            pipeline_hole: hole,
+            command_hole: hole,
+            input_holes: Vec::new(),
+        }
+    }
+
+    fn is_command_position(&self) -> bool {
+        self.words.is_empty() && self.word.is_none() && self.role == Role::Argument
+    }
+
+    /// Adds a word to the command. Of an endless one the end is kept in place.
+    fn push(&mut self, word: Word) {
+        if self.words.len() >= MAX_WORDS {
+            self.is_overlong = true;
+            self.words.pop();
+        }
+        self.words.push(word);
+    }
+
+    /// Whether the command declares variables, so that its words may be assignments.
+    fn declares(&self) -> bool {
+        let first = self.words.first();
+        first.is_some_and(|word| DECLARATIONS.contains(&word.text()))
+    }
+
+    /// Whether the current word is `name=`, after which a parenthesis starts an array.
+    fn is_array_head(&self) -> bool {
+        let word = self.word.as_ref();
+        word.is_some_and(|word| {
+            (word.is_assignment || self.declares()) && word.text().ends_with('=')
+        })
+    }
+
+    fn demands(&self) -> Demands {
+        let body = if self.is_body {
+            IN_FUNCTION
+        } else if self.is_overlong {
+            // A program that reads code may be among the words that were dropped.
+            Demands::SHELL.and(Demands::PROGRAM)
+        } else {
+            Demands::NONE
+        };
+        let empty = Word::default();
+        let words = match self.role {
+            Role::Argument => {
+                programs::argument_demands(&self.words, self.word.as_ref().unwrap_or(&empty))
+            }
+            Role::RedirectTarget | Role::HereString => Demands::NONE,
+        };
+        body.and(words)
+    }
+}
+
+/// Words of one command that are looked at for each placeholder in it.
+const MAX_WORDS: usize = 256;
+
+const IN_FUNCTION: Demands = Demands::forbidden("in the body of a function");
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Where the text that is being read ends.
+    limit: usize,
+    holes: &'a [Hole],
+    /// One for each hole passed.
+    places: Vec<Place>,
+    /// What the constructs around the current list of commands demand.
+    inherited: Demands,
+    frame: Frame,
+    depth: usize,
+    backticks: usize,
+    parameters: usize,
+    /// Variables the script declares as integers.
+    integers: HashSet<String>,
+}
+
+impl Reader<'_> {
+    fn peek(&self, ahead: usize) -> Option<u8> {
+        let at = self.at + ahead;
+        if at < self.limit {
+            self.bytes.get(at).copied()
+        } else {
+            None
+        }
+    }
+
+    fn starts_with(&self, text: &[u8]) -> bool {
+        self.bytes
+            .get(self.at..self.limit)
+            .is_some_and(|rest| rest.starts_with(text))
+    }
+
+    fn hole_at(&self, offset: usize) -> bool {
+        self.holes
+            .get(self.places.len())
+            .is_some_and(|hole| hole.range.start == offset)
+    }
+
+    fn unreadable<T>(&self, why: &'static str) -> Step<T> {
+        Err(Unreadable {
+            offset: self.at,
+            why,
+        })
+    }
+
+    fn word(&mut self) -> &mut Word {
+        self.frame.word.get_or_insert_default()
+    }
+
+    /// Passes one byte that means nothing here but itself.
+    fn literal(&mut self) {
+        if let (Some(byte), Some(word)) = (self.peek(0), &mut self.frame.word) {
+            word.push(byte);
+        }
+        self.at += 1;
+    }
+
+    /// Passes a hole.
+    fn hole(&mut self, quote: Quote, demands: Demands) {
+        let Some(hole) = self.holes.get(self.places.len()) else {
+            return;
+        };
+        let around = self.inherited.and(self.frame.demands());
+        let demands = around.and(self.assignment_demands()).and(demands);
+        self.places.push(Place {
+            quote,
+            demands,
+            in_backticks: self.backticks > 0,
+            in_parameter: self.parameters > 0,
+        });
+        if let Some(word) = &mut self.frame.word {
+            word.is_dynamic = true;
+        }
+        self.at = hole.range.end;
+    }
+
+    /// What the variable demands that the current word assigns to.
+    fn assignment_demands(&self) -> Demands {
+        let Some(word) = &self.frame.word else {
+            return Demands::NONE;
+        };
+        let name = word
+            .text()
+            .split(['=', '+', '['])
+            .next()
+            .unwrap_or_default();
+        let is_assignment = word.is_assignment || self.frame.declares();
+        match is_assignment {
+            false => Demands::NONE,
+            true if self.integers.contains(name) => Demands::NUMBER,
+            true => programs::assignment_demands(name),
+        }
+    }
+
+    /// Demands more of holes that were passed already.
+    fn require(&mut self, holes: Range<usize>, demands: Demands) {
+        for place in self.places.get_mut(holes).unwrap_or_default() {
+            place.demands = place.demands.and(demands);
+        }
+    }
+
+    /// Reads what is nested inside of the current word, which passes on what it demands.
+    fn nested<T>(&mut self, demands: Demands, read: impl FnOnce(&mut Self) -> Step<T>) -> Step<T> {
+        if self.depth >= limits::MAX_SCRIPT_DEPTH {
+            return self.unreadable("quotes and substitutions are nested too deep");
+        }
+        let before = self.inherited;
+        let around = before.and(self.frame.demands());
+        self.inherited = around.and(self.assignment_demands()).and(demands);
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        self.inherited = before;
+        result
+    }
+}

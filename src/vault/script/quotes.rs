@@ -1,0 +1,299 @@
+//! Reads what stands inside of words: quotes, expansions, expressions, and comments.
+
+use super::{Closer, Quote, Reader, Step};
+use crate::vault::words::Demands;
+
+impl Reader<'_> {
+    pub(super) fn comment(&mut self) {
+        while self.peek(0).is_some_and(|byte| byte != b'\n') {
+            if self.hole_at(self.at) {
+                self.hole(Quote::Comment, Demands::NONE);
+            } else {
+                self.at += 1;
+            }
+        }
+    }
+
+    /// Passes a backslash and what it quotes.
+    pub(super) fn escape(&mut self) -> Step {
+        if self.hole_at(self.at + 1) {
+            return self.unreadable("a backslash stands before a placeholder");
+        }
+        self.at += 1;
+        match self.peek(0) {
+            Some(b'\n') => self.at += 1,
+            Some(_) => self.literal(),
+            None => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn single(&mut self) -> Step {
+        self.quoted(Quote::Single)
+    }
+
+    /// Reads a string in single quotes, with or without `$`.
+    fn quoted(&mut self, quote: Quote) -> Step {
+        self.at += if quote == Quote::Dollar { 2 } else { 1 };
+        loop {
+            if self.hole_at(self.at) {
+                self.hole(quote, Demands::NONE);
+                continue;
+            }
+            match self.peek(0) {
+                None => return self.unreadable("a single quote is not closed"),
+                Some(b'\'') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') if quote == Quote::Dollar => self.escape()?,
+                Some(_) => self.literal(),
+            }
+        }
+    }
+
+    pub(super) fn double(&mut self) -> Step {
+        self.at += 1;
+        loop {
+            if self.hole_at(self.at) {
+                self.hole(Quote::Double, Demands::NONE);
+                continue;
+            }
+            match self.peek(0) {
+                None => return self.unreadable("a double quote is not closed"),
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.escape()?,
+                Some(b'$') => self.dollar(Quote::Double)?,
+                Some(b'`') => self.backtick(Quote::Double)?,
+                Some(_) => self.literal(),
+            }
+        }
+    }
+
+    /// Reads what starts with a dollar sign, inside of text quoted by `quote`.
+    pub(super) fn dollar(&mut self, quote: Quote) -> Step {
+        let is_bare = quote == Quote::Bare;
+        if self.hole_at(self.at + 1) {
+            self.literal();
+            return Ok(());
+        }
+        if is_bare && self.peek(1) == Some(b'\'') {
+            self.word().is_quoted = true;
+            return self.quoted(Quote::Dollar);
+        }
+        if is_bare && self.peek(1) == Some(b'"') {
+            self.word().is_quoted = true;
+            self.at += 1;
+            return self.double();
+        }
+        if let Some(word) = &mut self.frame.word {
+            word.is_dynamic = true;
+        }
+        match self.peek(1) {
+            Some(b'(') if self.peek(2) == Some(b'(') => {
+                self.at += 3;
+                self.expression(b"))")
+            }
+            Some(b'(') => {
+                self.at += 2;
+                self.nested(Demands::NONE, |reader| reader.commands(Closer::Parenthesis))
+            }
+            Some(b'[') => {
+                self.at += 2;
+                self.expression(b"]")
+            }
+            Some(b'{') => self.parameter(quote),
+            _ => {
+                self.variable();
+                Ok(())
+            }
+        }
+    }
+
+    /// Passes `$name` or `$` and one special character.
+    fn variable(&mut self) {
+        self.at += 1;
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        match self.peek(0) {
+            Some(byte) if is_word(byte) => {
+                while self.peek(0).is_some_and(is_word) && !self.hole_at(self.at) {
+                    self.at += 1;
+                }
+            }
+            Some(b'#' | b'?' | b'!' | b'@' | b'*' | b'-') => self.at += 1,
+            _ => {}
+        }
+    }
+
+    /// Reads `${...}`.
+    fn parameter(&mut self, quote: Quote) -> Step {
+        self.at += 2;
+        if matches!(self.peek(0), Some(b' ' | b'\t' | b'\n' | b'|')) {
+            // `${ command; }`
+            return self.nested(Demands::NONE, |reader| reader.commands(Closer::Brace));
+        }
+        self.parameters += 1;
+        let result = self.nested(Demands::NONE, |reader| reader.parameter_body(quote));
+        self.parameters -= 1;
+        result
+    }
+
+    fn parameter_body(&mut self, quote: Quote) -> Step {
+        while self.peek(0).is_some_and(|byte| matches!(byte, b'!' | b'#'))
+            && self.peek(1) != Some(b'}')
+            && !self.hole_at(self.at)
+        {
+            self.at += 1;
+        }
+        if self.peek(0) == Some(b'(') {
+            self.flags()?;
+        }
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if self.hole_at(self.at) {
+            return self.unreadable("a placeholder stands in the place of a variable's name");
+        }
+        if self.peek(0).is_some_and(is_word) {
+            while self.peek(0).is_some_and(is_word) {
+                self.at += 1;
+            }
+        } else if self.peek(0).is_some_and(|byte| b"@*?-$!#".contains(&byte)) {
+            self.at += 1;
+        }
+        if self.hole_at(self.at) {
+            return self.unreadable("a placeholder stands in the place of a variable's name");
+        }
+        if self.peek(0) == Some(b'[') {
+            self.at += 1;
+            self.expression(b"]")?;
+        }
+        match (self.peek(0), self.peek(1)) {
+            (Some(b':'), Some(b'-' | b'=' | b'?' | b'+'))
+            | (Some(b'-' | b'=' | b'?' | b'+'), _) => self.parameter_word(quote, false),
+            (Some(b':'), _) => self.expression(b"}"),
+            _ => self.parameter_word(quote, true),
+        }
+    }
+
+    /// Passes the flags of zsh, `(...)` before the name.
+    fn flags(&mut self) -> Step {
+        while self.peek(0).is_some_and(|byte| byte != b')') {
+            if self.hole_at(self.at) {
+                return self.unreadable("a placeholder stands among the flags of an expansion");
+            }
+            self.at += 1;
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Reads the word after an operator of `${...}`, up to the brace. In a pattern quotes quote,
+    /// even inside double quotes.
+    fn parameter_word(&mut self, quote: Quote, is_pattern: bool) -> Step {
+        let own = if is_pattern { Quote::Bare } else { quote };
+        loop {
+            if self.hole_at(self.at) {
+                self.hole(own, Demands::NONE);
+                continue;
+            }
+            match self.peek(0) {
+                None => return self.unreadable("a brace is not closed"),
+                Some(b'}') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.escape()?,
+                Some(b'\'') if own == Quote::Bare => self.single()?,
+                Some(b'"') => self.double()?,
+                Some(b'$') => self.dollar(own)?,
+                Some(b'`') => self.backtick(own)?,
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
+    /// Reads an arithmetic expression up to `closer`.
+    pub(super) fn expression(&mut self, closer: &'static [u8]) -> Step {
+        self.nested(Demands::NUMBER, |reader| reader.expression_body(closer))
+    }
+
+    fn expression_body(&mut self, closer: &'static [u8]) -> Step {
+        let mut open = 0_usize;
+        loop {
+            if self.hole_at(self.at) {
+                self.hole(Quote::Text, Demands::NUMBER);
+                continue;
+            }
+            if open == 0 && self.starts_with(closer) {
+                self.at += closer.len();
+                return Ok(());
+            }
+            match self.peek(0) {
+                None => return self.unreadable("an expression is not closed"),
+                Some(b'(' | b'[' | b'{') => open += 1,
+                Some(b')' | b']' | b'}') => open = open.saturating_sub(1),
+                Some(b'\\') => {
+                    self.escape()?;
+                    continue;
+                }
+                Some(b'\'') => {
+                    self.single()?;
+                    continue;
+                }
+                Some(b'"') => {
+                    self.double()?;
+                    continue;
+                }
+                Some(b'$') => {
+                    self.dollar(Quote::Text)?;
+                    continue;
+                }
+                Some(b'`') => {
+                    self.backtick(Quote::Text)?;
+                    continue;
+                }
+                Some(_) => {}
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Reads a command in backticks. They end at the first one without a backslash, whatever the
+    /// quotes inside say.
+    pub(super) fn backtick(&mut self, quote: Quote) -> Step {
+        let start = self.at + 1;
+        let Some(end) = self.backtick_end(start) else {
+            return self.unreadable("a backtick is not closed");
+        };
+        let body = self.bytes.get(start..end).unwrap_or_default();
+        let is_nested = memchr::memmem::find(body, b"\\`").is_some();
+        let is_requoted = quote != Quote::Bare && memchr::memmem::find(body, b"\\\"").is_some();
+        let demands = if is_nested || is_requoted || self.backticks > 0 {
+            Demands::forbidden("in backticks that hold escaped quotes")
+        } else {
+            Demands::NONE
+        };
+        let limit = std::mem::replace(&mut self.limit, end);
+        self.at = start;
+        self.backticks += 1;
+        let result = self.nested(demands, |reader| reader.commands(Closer::End));
+        self.backticks -= 1;
+        self.limit = limit;
+        self.at = end + 1;
+        result
+    }
+
+    fn backtick_end(&self, start: usize) -> Option<usize> {
+        let mut at = start;
+        while at < self.limit {
+            match self.bytes.get(at)? {
+                b'`' => return Some(at),
+                b'\\' => at += 2,
+                _ => at += 1,
+            }
+        }
+        None
+    }
+}

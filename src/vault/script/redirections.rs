@@ -1,0 +1,189 @@
+//! Reads redirections, here-strings and the bodies of here-documents.
+
+use super::{Closer, HereDocument, Quote, Reader, Role, Step};
+use crate::vault::words::Demands;
+
+impl Reader<'_> {
+    /// Reads a redirection operator; its target is the next word.
+    pub(super) fn redirection(&mut self, byte: u8) -> Step<bool> {
+        if self.frame.in_test {
+            if self.end_word()? {
+                return Ok(true);
+            }
+            self.at += 1;
+            return Ok(false);
+        }
+        self.drop_descriptor();
+        if self.end_word()? {
+            return Ok(true);
+        }
+        if self.peek(1) == Some(b'(') {
+            // A process substitution is a word.
+            self.word().is_dynamic = true;
+            self.at += 2;
+            self.nested(Demands::NONE, |reader| reader.commands(Closer::Parenthesis))?;
+            return Ok(false);
+        }
+        if self.starts_with(b"<<<") {
+            self.at += 3;
+            return self.here_string();
+        }
+        if self.starts_with(b"<<") {
+            return self.here_document_head();
+        }
+        self.at += 1;
+        while self
+            .peek(0)
+            .is_some_and(|next| matches!(next, b'>' | b'&' | b'|') || byte == b'<' && next == b'>')
+        {
+            self.at += 1;
+        }
+        self.frame.role = Role::RedirectTarget;
+        Ok(false)
+    }
+
+    /// `2>` and `{fd}>` name a descriptor, no argument.
+    fn drop_descriptor(&mut self) {
+        let is_descriptor = self.frame.word.as_ref().is_some_and(|word| {
+            let text = word.text();
+            let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+            !word.is_quoted
+                && !word.is_dynamic
+                && (is_number || text.starts_with('{') && text.ends_with('}'))
+        });
+        if is_descriptor {
+            self.frame.word = None;
+        }
+    }
+
+    fn here_string(&mut self) -> Step<bool> {
+        while matches!(self.peek(0), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
+        self.frame.role = Role::HereString;
+        let first = self.places.len();
+        while let Some(byte) = self.peek(0) {
+            if matches!(
+                byte,
+                b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b')' | b'<' | b'>'
+            ) && !self.hole_at(self.at)
+            {
+                break;
+            }
+            self.token()?;
+        }
+        self.frame.input_holes.push(first..self.places.len());
+        self.frame.word = None;
+        self.frame.role = Role::Argument;
+        Ok(false)
+    }
+
+    fn here_document_head(&mut self) -> Step<bool> {
+        self.at += 2;
+        let strips_tabs = self.peek(0) == Some(b'-');
+        self.at += usize::from(strips_tabs);
+        while matches!(self.peek(0), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
+        let (mut delimiter, mut is_quoted) = (Vec::new(), false);
+        let mut quote = None;
+        while let Some(byte) = self.peek(0) {
+            if self.hole_at(self.at) {
+                return self.unreadable("a placeholder stands in the delimiter of a here-document");
+            }
+            match (quote, byte) {
+                (None, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')') => {
+                    break;
+                }
+                (None, b'\'' | b'"') => (quote, is_quoted) = (Some(byte), true),
+                (None, b'\\') => {
+                    is_quoted = true;
+                    self.at += 1;
+                    delimiter.extend(self.peek(0));
+                }
+                (Some(open), _) if open == byte => quote = None,
+                (_, _) => delimiter.push(byte),
+            }
+            self.at += 1;
+        }
+        let (command, pipeline) = (self.frame.command, self.frame.pipeline);
+        self.frame.documents.push(HereDocument {
+            delimiter,
+            is_quoted,
+            strips_tabs,
+            demands: Demands::NONE,
+            command,
+            pipeline,
+        });
+        Ok(false)
+    }
+
+    /// Reads the bodies of the here-documents that start on this line.
+    pub(super) fn here_documents(&mut self) -> Step {
+        for document in std::mem::take(&mut self.frame.documents) {
+            let (end, after) = self.body_end(&document);
+            let limit = std::mem::replace(&mut self.limit, end);
+            let result = if document.is_quoted {
+                self.literal_body();
+                Ok(())
+            } else {
+                self.nested(document.demands, Self::expanded_body)
+            };
+            self.limit = limit;
+            result?;
+            self.at = after;
+        }
+        Ok(())
+    }
+
+    /// Returns where a body ends and where the script goes on.
+    fn body_end(&self, document: &HereDocument) -> (usize, usize) {
+        let mut start = self.at;
+        let mut continues = false;
+        while start < self.limit {
+            let rest = self.bytes.get(start..self.limit).unwrap_or_default();
+            let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let line = rest.get(..length).unwrap_or_default();
+            let tabs = if document.strips_tabs {
+                line.iter().take_while(|byte| **byte == b'\t').count()
+            } else {
+                0
+            };
+            let after = (start + length + 1).min(self.limit);
+            if !continues && line.get(tabs..) == Some(document.delimiter.as_slice()) {
+                return (start, after);
+            }
+            let backslashes = line.iter().rev().take_while(|byte| **byte == b'\\').count();
+            continues = !document.is_quoted && backslashes % 2 == 1;
+            start = after;
+        }
+        (self.limit, self.limit)
+    }
+
+    fn literal_body(&mut self) {
+        let forbidden = Demands::forbidden("in a here-document with a quoted delimiter");
+        while self
+            .holes
+            .get(self.places.len())
+            .is_some_and(|hole| hole.range.start < self.limit)
+        {
+            self.hole(Quote::Literal, forbidden);
+        }
+    }
+
+    fn expanded_body(&mut self) -> Step {
+        while self.at < self.limit {
+            if self.hole_at(self.at) {
+                self.hole(Quote::Text, Demands::NONE);
+                continue;
+            }
+            match self.peek(0) {
+                Some(b'\\') => self.escape()?,
+                Some(b'$') => self.dollar(Quote::Text)?,
+                Some(b'`') => self.backtick(Quote::Text)?,
+                _ => self.at += 1,
+            }
+        }
+        Ok(())
+    }
+}

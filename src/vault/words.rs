@@ -1,0 +1,115 @@
+//! The words of a command, and what a place demands of a value.
+
+/// What a value must be like to stand at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Demands {
+    /// A whole number: the shell calculates with it.
+    pub(super) number: bool,
+    /// Characters that mean nothing to a shell.
+    pub(super) shell: bool,
+    /// Letters, digits and underscores: they mean nothing to any language inside its strings.
+    pub(super) program: bool,
+    /// No value may stand here, and why.
+    pub(super) forbidden: Option<&'static str>,
+}
+
+impl Demands {
+    pub(super) const NONE: Self = Self {
+        number: false,
+        shell: false,
+        program: false,
+        forbidden: None,
+    };
+    pub(super) const NUMBER: Self = Self {
+        number: true,
+        ..Self::NONE
+    };
+    pub(super) const SHELL: Self = Self {
+        shell: true,
+        ..Self::NONE
+    };
+    pub(super) const PROGRAM: Self = Self {
+        program: true,
+        ..Self::NONE
+    };
+
+    pub(super) const fn forbidden(why: &'static str) -> Self {
+        Self {
+            forbidden: Some(why),
+            ..Self::NONE
+        }
+    }
+
+    /// Returns both demands together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            number: self.number || other.number,
+            shell: self.shell || other.shell,
+            program: self.program || other.program,
+            forbidden: self.forbidden.or(other.forbidden),
+        }
+    }
+}
+
+/// One word of a command, as far as it is known without running anything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Word {
+    /// Its literal characters, quotes removed; long words are cut.
+    pub(super) text: String,
+    /// Whether it also holds an expansion or a placeholder.
+    pub(super) is_dynamic: bool,
+    /// Whether a part of it is quoted.
+    pub(super) is_quoted: bool,
+    /// Whether it starts with `NAME=`.
+    pub(super) is_assignment: bool,
+}
+
+impl Word {
+    /// No name or option that matters is longer.
+    const MAX_BYTES: usize = 128;
+
+    pub(super) fn push(&mut self, byte: u8) {
+        if self.text.len() < Self::MAX_BYTES {
+            // Only ASCII matters to the tables.
+            self.text.push(if byte.is_ascii() {
+                char::from(byte)
+            } else {
+                '\u{FFFD}'
+            });
+        }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the shell takes the word for the keyword or operator `text`.
+    pub(super) fn is_plain(&self, text: &str) -> bool {
+        self.text == text && !self.is_quoted && !self.is_dynamic
+    }
+
+    /// Whether the word so far is a variable's name.
+    pub(super) fn is_name(&self) -> bool {
+        !self.is_dynamic && !self.is_quoted && is_name(&self.text)
+    }
+
+    pub(super) fn program(&self) -> &str {
+        self.text.rsplit('/').next().unwrap_or_default()
+    }
+
+    pub(super) fn is_unknown(&self) -> bool {
+        self.is_dynamic && self.text.is_empty()
+    }
+
+    /// Whether it is an option like `-lc` that holds the letter.
+    pub(super) fn has_option(&self, letter: char) -> bool {
+        self.text.starts_with('-') && !self.text.starts_with("--") && self.text.contains(letter)
+    }
+}
+
+pub(super) fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    let first = bytes.next();
+    first.is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
