@@ -219,6 +219,7 @@ impl Engine {
         }
         state.cwd = match job.home {
             Some(home) => home,
+            None if mark.cwd == state.cwd => mark.cwd,
             None => running.live.directory(mark.cwd),
         };
         state.last_status = mark.status;
