@@ -3,9 +3,11 @@
 //!
 //! This program adopts what loses its parent (it is the subreaper), so an escapee is found by the
 //! session it is in, by what it descends from, or as a child we have but never started. Children
-//! that this program started itself stay in its own session and are left alone.
+//! that this program started itself stay in its own session and are left alone; another part that
+//! puts a child into a session of its own must not run beside a shell session. When several shell
+//! sessions run, an escapee that gives no hint whose it is, is ended with the last of them.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -13,8 +15,17 @@ use nix::unistd::{Pid, getpid, getsid};
 
 use super::process::{self, Process};
 
-/// Session ids of the shells of every session of this program.
-static SESSIONS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+/// The environment variable by which processes of a session know each other.
+pub(super) const TAG_VARIABLE: &str = "KARYI_SESSION";
+
+/// The shells of every session of this program.
+static SHELLS: Mutex<Vec<KnownShell>> = Mutex::new(Vec::new());
+
+#[derive(Debug)]
+struct KnownShell {
+    pid: i32,
+    tag: String,
+}
 
 /// Has this program adopt the processes of its sessions that lose their parent.
 pub(super) fn adopt_orphans() {
@@ -24,98 +35,98 @@ pub(super) fn adopt_orphans() {
 
 /// Starts a shell with `spawn`, which returns its process id, so that nobody takes it for an
 /// escapee before it is known.
-pub(super) fn register<T, E>(spawn: impl FnOnce() -> Result<(i32, T), E>) -> Result<T, E> {
-    let mut known = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+pub(super) fn register<T, E>(
+    tag: &str,
+    spawn: impl FnOnce() -> Result<(i32, T), E>,
+) -> Result<T, E> {
+    let mut known = shells();
     let (pid, value) = spawn()?;
-    known.push(pid);
+    let tag = tag.to_owned();
+    known.push(KnownShell { pid, tag });
     Ok(value)
 }
 
 /// Forgets the shells of a session that has ended.
-pub(super) fn unregister(sessions: &[i32]) {
-    let mut known = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    known.retain(|id| !sessions.contains(id));
+pub(super) fn unregister(tag: &str) {
+    shells().retain(|shell| shell.tag != tag);
 }
 
 /// Sends a signal to everything that still runs of a session; returns how much that is.
-pub(super) fn signal_all(sessions: &[i32], signal: Signal) -> usize {
-    with_remaining(sessions, |remaining| {
-        for pid in remaining {
-            let _ = kill(Pid::from_raw(*pid), signal);
-            // A stopped process acts on a signal only when it goes on.
-            let _ = kill(Pid::from_raw(*pid), Signal::SIGCONT);
-        }
-    })
+pub(super) fn signal_all(tag: &str, signal: Signal) -> usize {
+    let running = running(tag);
+    for pid in &running {
+        let _ = kill(Pid::from_raw(*pid), signal);
+        // A stopped process acts on a signal only when it goes on.
+        let _ = kill(Pid::from_raw(*pid), Signal::SIGCONT);
+    }
+    running.len()
 }
 
 /// Returns how many processes still run of a session.
-pub(super) fn count(sessions: &[i32]) -> usize {
-    with_remaining(sessions, |_| {})
+pub(super) fn count(tag: &str) -> usize {
+    running(tag).len()
 }
 
 /// Collects the exit status of adopted processes that have ended.
 pub(super) fn reap_orphans() {
-    let known = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    let own = getpid().as_raw();
-    for process in process::children(own).into_iter().filter_map(process::find) {
-        if is_adopted(&process, own, &known) && process.is_zombie() {
+    let known = shells();
+    let children = process::children(getpid().as_raw());
+    for process in children.into_iter().filter_map(process::find) {
+        if is_adopted(&process, &known) && process.is_zombie() {
             reap(process.pid);
         }
     }
 }
 
-/// Finds what still runs of a session while no other session can start a shell.
-fn with_remaining(sessions: &[i32], act: impl FnOnce(&[i32])) -> usize {
-    let known = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+/// Returns the ids of what still runs of a session, and collects what has ended.
+fn running(tag: &str) -> Vec<i32> {
+    let known = shells();
     let all = process::all();
-    let own = getpid().as_raw();
-    let others: Vec<i32> = known
-        .iter()
-        .copied()
-        .filter(|id| !sessions.contains(id))
-        .collect();
+    let (own, others): (Vec<&KnownShell>, Vec<&KnownShell>) =
+        known.iter().partition(|shell| shell.tag == tag);
+    let ids = |shells: &[&KnownShell]| shells.iter().map(|shell| shell.pid).collect::<Vec<_>>();
+    let is_alone = others.is_empty();
     let adopted: Vec<i32> = all
         .iter()
-        .filter(|p| is_adopted(p, own, &known))
-        .map(|p| p.pid)
+        .filter(|process| is_adopted(process, &known))
+        .filter(|process| find_tag(process.pid).map_or(is_alone, |found| found == tag))
+        .map(|process| process.pid)
         .collect();
-    let spared = process::belonging(&all, &others, &[]);
-    let mine = process::belonging(&all, sessions, &adopted);
-    let remaining = remaining(&all, |pid| {
-        pid != own && mine.contains(&pid) && !spared.contains(&pid)
-    });
-    for zombie in &remaining.ended {
+    let mine = process::belonging(&all, &ids(&own), &adopted);
+    let spared = process::belonging(&all, &ids(&others), &[]);
+    let is_target = |p: &&Process| mine.contains(&p.pid) && !spared.contains(&p.pid);
+    let (ended, running): (Vec<&Process>, Vec<&Process>) = all
+        .iter()
+        .filter(is_target)
+        .partition(|process| process.is_zombie());
+    for process in ended {
         // The shells are collected by those who started them.
-        if !known.contains(zombie) {
-            reap(*zombie);
+        if is_adopted(process, &known) {
+            reap(process.pid);
         }
     }
-    act(&remaining.running);
-    remaining.running.len()
+    running.into_iter().map(|process| process.pid).collect()
 }
 
-/// Processes that are ours to end.
-struct Remaining {
-    running: Vec<i32>,
-    ended: Vec<i32>,
-}
-
-fn remaining(all: &[Process], is_target: impl Fn(i32) -> bool) -> Remaining {
-    let (ended, running): (Vec<Process>, Vec<Process>) = all
-        .iter()
-        .filter(|p| is_target(p.pid))
-        .partition(|p| p.is_zombie());
-    let ids = |processes: Vec<Process>| processes.into_iter().map(|p| p.pid).collect();
-    Remaining {
-        running: ids(running),
-        ended: ids(ended),
-    }
-}
-
-/// Whether a process became our child without our doing: it is in no session we know.
-fn is_adopted(process: &Process, own: i32, known: &[i32]) -> bool {
+/// Whether a process became our child without our doing: it is in no session of ours.
+fn is_adopted(process: &Process, known: &[KnownShell]) -> bool {
     let own_session = getsid(None).map_or(0, Pid::as_raw);
-    process.parent == own && process.session != own_session && !known.contains(&process.pid)
+    process.parent == getpid().as_raw()
+        && process.session != own_session
+        && !known.iter().any(|shell| shell.pid == process.pid)
+}
+
+/// Returns the tag in a process's environment.
+fn find_tag(pid: i32) -> Option<String> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let prefix = format!("{TAG_VARIABLE}=");
+    let mut variables = environment.split(|byte| *byte == 0);
+    let value = variables.find_map(|variable| variable.strip_prefix(prefix.as_bytes()))?;
+    Some(String::from_utf8_lossy(value).into_owned())
+}
+
+fn shells() -> MutexGuard<'static, Vec<KnownShell>> {
+    SHELLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn reap(pid: i32) {

@@ -23,6 +23,7 @@ use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use crate::limits;
 
 use super::bootstrap;
+use super::ending;
 use super::key::Key;
 use super::shell::{Places, Shell, variable};
 use super::sys;
@@ -37,6 +38,8 @@ pub(super) struct Plan {
     /// The session's private directory.
     pub(super) directory: PathBuf,
     pub(super) nonce: String,
+    /// The session's name among those of this program.
+    pub(super) tag: String,
 }
 
 /// A running shell, as everyone may use it.
@@ -155,6 +158,7 @@ impl Plan {
         }
         builder.env("TERM", "xterm-256color");
         builder.env("PWD", cwd);
+        builder.env(ending::TAG_VARIABLE, &self.tag);
         builder.cwd(cwd);
         builder
     }

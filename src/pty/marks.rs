@@ -56,7 +56,7 @@ impl MarkCutter {
     }
 
     /// Says which command's mark comes next; without one everything is output.
-    pub(super) fn expect(&mut self, sequence: Option<u64>) {
+    pub(super) fn await_mark(&mut self, sequence: Option<u64>) {
         if self.expected == sequence {
             return;
         }
@@ -178,7 +178,7 @@ mod tests {
     /// Pushes pieces while mark 7 of nonce `n0` is expected; marks are shown as `<status cwd>`.
     fn cut(pieces: &[&[u8]]) -> String {
         let mut cutter = MarkCutter::new("n0");
-        cutter.expect(Some(7));
+        cutter.await_mark(Some(7));
         let mut shown = Vec::new();
         for piece in pieces {
             let mut rest = *piece;
@@ -187,7 +187,7 @@ mod tests {
                 rest = &rest[used..];
                 if let Some(mark) = mark {
                     shown.extend(format!("<{} {}>", mark.status, mark.cwd.display()).bytes());
-                    cutter.expect(None);
+                    cutter.await_mark(None);
                 }
             }
         }

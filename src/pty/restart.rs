@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -17,6 +18,7 @@ use super::ending;
 use super::engine::{Engine, Running};
 use super::live::read_some;
 use super::marks::Mark;
+use super::process;
 use super::snapshot::Feeder;
 use super::state::{Job, Order, Progress, Restart};
 
@@ -142,7 +144,7 @@ impl Engine {
     }
 
     fn try_start(&mut self, beginning: Beginning<'_>, limit: Duration) -> Result<(), ToolError> {
-        let spawned = ending::register(|| {
+        let spawned = ending::register(&self.plan.tag, || {
             let place = existing(beginning.cwd);
             self.plan
                 .spawn(place)
@@ -150,7 +152,6 @@ impl Engine {
         });
         let (live, owned) = spawned.map_err(|error| failed(&error.to_string()))?;
         let live = Arc::new(live);
-        self.shared.lock().sessions.push(live.pid);
         let mut running = Running { live, owned };
         match self.begin(&mut running, beginning, Instant::now() + limit) {
             Ok(mark) => {
@@ -158,11 +159,20 @@ impl Engine {
                 Ok(())
             }
             Err(error) => {
-                ending::signal_all(&[running.live.pid], Signal::SIGKILL);
-                let _ = running.owned.child.wait();
+                self.end_failed_start(&mut running);
                 Err(error)
             }
         }
+    }
+
+    /// Ends a shell that did not come up, with all it started.
+    fn end_failed_start(&self, running: &mut Running) {
+        // Nothing of an earlier shell: its background jobs go on.
+        let all = process::all();
+        for pid in process::belonging(&all, &[running.live.pid], &[]) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        let _ = running.owned.child.wait();
     }
 
     /// Gives a new shell its first lines and waits for its first mark.
@@ -191,7 +201,7 @@ impl Engine {
         lines.extend(kind.mark_line(places, number).into_bytes());
         live.write_lines(&lines)
             .map_err(|error| failed(&error.to_string()))?;
-        self.cutter.expect(Some(number));
+        self.cutter.await_mark(Some(number));
         self.await_first_mark(running, feeder, until)
     }
 
@@ -267,31 +277,29 @@ impl Engine {
     pub(super) fn close(&mut self) -> Option<&'static str> {
         let state = self.shared.lock();
         let had_job = state.job.is_some();
-        let sessions = state.sessions.clone();
         drop(state);
         let mut last = None;
         for (signal, name) in LADDER {
-            if ending::signal_all(&sessions, signal) == 0 {
+            if ending::signal_all(&self.plan.tag, signal) == 0 {
                 break;
             }
             last = Some(name);
-            if self.wait_until_gone(&sessions) {
+            if self.wait_until_gone() {
                 break;
             }
         }
-        self.forget(&sessions);
+        self.forget();
         last.filter(|_| had_job)
     }
 
     /// Ends every process of the session at once.
     pub(super) fn abandon(&mut self) {
-        let sessions = self.shared.lock().sessions.clone();
-        ending::signal_all(&sessions, Signal::SIGKILL);
-        self.wait_until_gone(&sessions);
-        self.forget(&sessions);
+        ending::signal_all(&self.plan.tag, Signal::SIGKILL);
+        self.wait_until_gone();
+        self.forget();
     }
 
-    fn wait_until_gone(&mut self, sessions: &[i32]) -> bool {
+    fn wait_until_gone(&mut self) -> bool {
         let until = Instant::now() + limits::SIGNAL_LADDER_STEP;
         let mut pause = 1;
         while Instant::now() < until {
@@ -300,7 +308,7 @@ impl Engine {
                 self.collector.read(&running.live.state);
             }
             self.read_terminal();
-            if ending::count(sessions) == 0 {
+            if ending::count(&self.plan.tag) == 0 {
                 return true;
             }
             pause = (pause * 2).min(20);
@@ -309,11 +317,11 @@ impl Engine {
     }
 
     /// Leaves the session without a shell.
-    fn forget(&mut self, sessions: &[i32]) {
+    fn forget(&mut self) {
         if let Some(mut running) = self.running.take() {
             let _ = running.owned.child.try_wait();
         }
-        ending::unregister(sessions);
+        ending::unregister(&self.plan.tag);
         let mut state = self.shared.lock();
         state.live = None;
         state.job = None;

@@ -350,10 +350,9 @@ impl Drop for Owner {
             return;
         }
         state.orders.push(Order::Abandon);
-        let sessions = state.sessions.clone();
         drop(state);
         // At once, because the program may end before the thread gets to it.
-        ending::signal_all(&sessions, nix::sys::signal::Signal::SIGKILL);
+        ending::signal_all(&self.shared.tag, nix::sys::signal::Signal::SIGKILL);
         self.shared.wake();
     }
 }
@@ -404,6 +403,8 @@ fn prepare(options: SessionOptions, shell: Shell) -> io::Result<(Engine, Arc<Sha
         .prefix("session-")
         .tempdir_in(&options.runtime_dir)?;
     let nonce = make_nonce()?;
+    // Not the nonce: programs of the session see the tag.
+    let tag = make_nonce()?;
     let places = Places {
         directory: directory.path().to_owned(),
         terminal: PathBuf::new(),
@@ -420,13 +421,14 @@ fn prepare(options: SessionOptions, shell: Shell) -> io::Result<(Engine, Arc<Sha
     wakes.set_nonblocking(true)?;
     waker.set_nonblocking(true)?;
     let state = State::new(options.cwd, script);
-    let shared = Arc::new(Shared::new(state, waker, shell.kind, shell.name.clone()));
+    let shared = Arc::new(Shared::new(state, waker, &shell, tag.clone()));
     let plan = Plan {
         shell,
         bootstrap: options.bootstrap,
         env: options.env,
         directory: directory.path().to_owned(),
         nonce: nonce.clone(),
+        tag,
     };
     let now = Instant::now();
     let engine = Engine {

@@ -22,7 +22,7 @@ use crate::outcome::Status;
 use crate::secret::Binding;
 
 use super::live::{Live, make_fifo};
-use super::shell::Kind;
+use super::shell::{Kind, Shell};
 
 /// Takes the output that belongs to a call. It may block; it must not call back into the session.
 pub type Sink = Box<dyn FnMut(&[u8]) + Send>;
@@ -123,8 +123,6 @@ pub(super) struct State {
     /// A restart nobody was told of.
     pub(super) restart: Option<Restart>,
     pub(super) is_closed: bool,
-    /// Session ids of every shell this session had.
-    pub(super) sessions: Vec<i32>,
     script: File,
     script_length: u64,
 }
@@ -134,15 +132,18 @@ pub(super) struct Shared {
     waker: UnixStream,
     pub(super) kind: Kind,
     pub(super) name: String,
+    /// The session's name among those of this program.
+    pub(super) tag: String,
 }
 
 impl Shared {
-    pub(super) fn new(state: State, waker: UnixStream, kind: Kind, name: String) -> Self {
+    pub(super) fn new(state: State, waker: UnixStream, shell: &Shell, tag: String) -> Self {
         Self {
             state: Mutex::new(state),
             waker,
-            kind,
-            name,
+            kind: shell.kind,
+            name: shell.name.clone(),
+            tag,
         }
     }
 
@@ -179,7 +180,6 @@ impl State {
             last_status: 0,
             restart: None,
             is_closed: false,
-            sessions: Vec::new(),
             script,
             script_length: 0,
         }
@@ -227,7 +227,9 @@ impl State {
         let mut after = Vec::new();
         let mut secrets = Vec::new();
         for (index, binding) in start.bindings.iter().enumerate() {
-            let fifo = SecretFifo::new(places.file(&format!("secret{index}")), binding)?;
+            // A name of its own: the last command's FIFO may be removed only later.
+            let name = format!("secret{number}-{index}");
+            let fifo = SecretFifo::new(places.file(&name), binding)?;
             lines.extend(kind.secret_line(&binding.variable, &fifo.path).into_bytes());
             after.extend(kind.forget_line(&binding.variable).into_bytes());
             secrets.push(fifo);

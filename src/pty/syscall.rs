@@ -22,6 +22,8 @@ pub(super) enum Blocked {
     Read(i32),
     /// Waiting for input on any of several descriptors, and whether it does so with a time limit.
     Wait(Vec<i32>, bool),
+    /// Waiting for a child to end.
+    Child,
     /// Anything else, or not blocked.
     Other,
 }
@@ -55,26 +57,22 @@ fn parse(text: &str) -> Option<Call> {
 }
 
 fn classify(pid: i32, call: Call) -> Blocked {
-    let [first, second, _, fourth, fifth, _] = call.arguments;
+    let [first, second, third, fourth, fifth, _] = call.arguments;
     match call.number {
         libc::SYS_read | libc::SYS_readv => Blocked::Read(low(first)),
-        libc::SYS_ppoll => polled(pid, first, second, fourth_is_no_part(call)),
+        libc::SYS_wait4 | libc::SYS_waitid => Blocked::Child,
+        libc::SYS_ppoll => polled(pid, first, second, third != 0),
         libc::SYS_pselect6 => selected(pid, first, second, fifth != 0),
         libc::SYS_epoll_pwait => registered(pid, low(first), low(fourth) >= 0),
         libc::SYS_epoll_pwait2 => registered(pid, low(first), fourth != 0),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_poll => polled(pid, first, second, low(call.arguments[2]) >= 0),
+        libc::SYS_poll => polled(pid, first, second, low(third) >= 0),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_select => selected(pid, first, second, fifth != 0),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_epoll_wait => registered(pid, low(first), low(fourth) >= 0),
         _ => Blocked::Other,
     }
-}
-
-/// Whether `ppoll` has a time limit: its third argument points to one.
-fn fourth_is_no_part(call: Call) -> bool {
-    call.arguments[2] != 0
 }
 
 /// Returns the lower half of an argument, which is all of an `int`.

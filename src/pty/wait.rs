@@ -163,7 +163,7 @@ mod linux {
             };
             let mut members = process::group_members(self.shell, group.as_raw());
             members.retain(|member| !member.is_zombie());
-            if !members.is_empty() && members.iter().all(Process::is_stopped) {
+            if is_stopped(&members) {
                 return Activity::Stopped;
             }
             self.look_at(&members)
@@ -206,7 +206,7 @@ mod linux {
                 Ok(Blocked::Wait(descriptors, has_limit)) => {
                     (descriptors.into_iter().any(is_ours), has_limit)
                 }
-                Ok(Blocked::Other) => (false, false),
+                Ok(Blocked::Child | Blocked::Other) => (false, false),
                 // A program of another user, like sudo: its terminal modes tell.
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                     (self.hides_input(), false)
@@ -219,6 +219,18 @@ mod linux {
                 (true, false) => Activity::Reading(fingerprint(pid, thread)),
             }
         }
+    }
+
+    /// Whether a job cannot go on until it is continued: everything is stopped, or waits for what is.
+    fn is_stopped(members: &[Process]) -> bool {
+        members.iter().any(Process::is_stopped)
+            && members.iter().all(|member| {
+                member.is_stopped()
+                    || matches!(
+                        syscall::blocked_in(member.pid, member.pid),
+                        Ok(Blocked::Child)
+                    )
+            })
     }
 
     /// Returns a number for the place where a thread is blocked.

@@ -53,7 +53,10 @@ pub fn undefined(names: &[SecretName]) -> ToolError {
     if names.len() > shown.len() {
         message.push_str(&format!(" and {} more", names.len() - shown.len()));
     }
-    ToolError::new(ErrorCode::UndefinedVariable, message)
+    let first = shown.first().copied().unwrap_or("NAME");
+    ToolError::new(ErrorCode::UndefinedVariable, message).with_hint(format!(
+        "ask for it first: <get_value key=\"{first}\" reason=\"...\"/>, and use it from the next <tools> block on"
+    ))
 }
 
 /// Replaces every placeholder by its value and every escaped one by the characters it stands for.

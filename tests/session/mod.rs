@@ -1,5 +1,11 @@
 //! Sessions with real shells.
 
 mod basics;
+mod ending;
 mod hazards;
+mod output;
+mod restart;
+mod secrets;
+mod shells;
 mod support;
+mod waiting;

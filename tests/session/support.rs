@@ -17,7 +17,7 @@ use karyi::secret::{Binding, SecretValue};
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs a test's future on a runtime like that of the program.
-pub fn run<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn run<T>(future: impl Future<Output = T>) -> T {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().unwrap();
     runtime.block_on(future)
@@ -25,27 +25,27 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
 
 /// What came of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
-    pub status: Status,
-    pub exit_code: Option<i32>,
-    pub output: String,
-    pub progress: Progress,
+pub(super) struct Seen {
+    pub(super) status: Status,
+    pub(super) exit_code: Option<i32>,
+    pub(super) output: String,
+    pub(super) progress: Progress,
 }
 
 impl Seen {
     /// Status, exit status and text, for comparing at once.
-    pub fn brief(&self) -> (Status, Option<i32>, &str) {
+    pub(super) fn brief(&self) -> (Status, Option<i32>, &str) {
         (self.status, self.exit_code, &self.output)
     }
 }
 
-pub struct Shell {
-    pub session: Session,
-    pub home: tempfile::TempDir,
+pub(super) struct Shell {
+    pub(super) session: Session,
+    pub(super) home: tempfile::TempDir,
 }
 
 /// Options for a shell without start-up files in an empty home.
-pub fn options(home: &Path) -> SessionOptions {
+pub(super) fn options(home: &Path) -> SessionOptions {
     let variable = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
     SessionOptions {
         shell: Some(PathBuf::from("/bin/bash")),
@@ -64,12 +64,12 @@ pub fn options(home: &Path) -> SessionOptions {
 
 impl Shell {
     /// Starts bash.
-    pub async fn bash() -> Self {
+    pub(super) async fn bash() -> Self {
         Self::with(|_| {}).await
     }
 
     /// Starts a shell with other options; the home directory stands in them.
-    pub async fn with(change: impl FnOnce(&mut SessionOptions)) -> Self {
+    pub(super) async fn with(change: impl FnOnce(&mut SessionOptions)) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut options = options(home.path());
         change(&mut options);
@@ -77,7 +77,7 @@ impl Shell {
         Self { session, home }
     }
 
-    pub async fn command(&self, script: &str) -> Seen {
+    pub(super) async fn command(&self, script: &str) -> Seen {
         self.request(CommandRequest {
             script: script.into(),
             ..CommandRequest::default()
@@ -87,7 +87,7 @@ impl Shell {
     }
 
     /// Runs a command whose result may take only so long.
-    pub async fn command_within(&self, script: &str, timeout: Duration) -> Seen {
+    pub(super) async fn command_within(&self, script: &str, timeout: Duration) -> Seen {
         self.request(CommandRequest {
             script: script.into(),
             timeout: Some(timeout),
@@ -98,7 +98,7 @@ impl Shell {
     }
 
     /// Runs a command with secrets.
-    pub async fn command_with(
+    pub(super) async fn command_with(
         &self,
         script: &str,
         secrets: &[(&str, &str)],
@@ -115,35 +115,39 @@ impl Shell {
         .await
     }
 
-    pub async fn request(&self, request: CommandRequest) -> Result<Seen, ToolError> {
+    pub(super) async fn request(&self, request: CommandRequest) -> Result<Seen, ToolError> {
         let (output, sink) = collector();
         let call = self.session.command(request, sink);
         seen(call, &output).await
     }
 
-    pub async fn try_input(&self, text: &str, request: InputRequest) -> Result<Seen, ToolError> {
+    pub(super) async fn try_input(
+        &self,
+        text: &str,
+        request: InputRequest,
+    ) -> Result<Seen, ToolError> {
         let (output, sink) = collector();
         seen(self.session.input(text.as_bytes(), request, sink), &output).await
     }
 
-    pub async fn input(&self, text: &str) -> Seen {
+    pub(super) async fn input(&self, text: &str) -> Seen {
         self.try_input(text, InputRequest::default())
             .await
             .unwrap_or_else(|error| panic!("{text:?}: {error:?}"))
     }
 
-    pub async fn try_key(&self, name: &str) -> Result<Seen, ToolError> {
+    pub(super) async fn try_key(&self, name: &str) -> Result<Seen, ToolError> {
         let (output, sink) = collector();
         let key = Key::parse(name).unwrap();
         seen(self.session.key(key, None, sink), &output).await
     }
 
-    pub async fn key(&self, name: &str) -> Seen {
+    pub(super) async fn key(&self, name: &str) -> Seen {
         self.try_key(name).await.unwrap()
     }
 
     /// Runs a command and compares its status, exit status and output.
-    pub async fn check(&self, script: &str, exit_code: i32, output: &str) {
+    pub(super) async fn check(&self, script: &str, exit_code: i32, output: &str) {
         let status = if exit_code == 0 {
             Status::Ok
         } else {

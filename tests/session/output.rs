@@ -1,0 +1,115 @@
+//! What a command prints.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use karyi::outcome::Status;
+use karyi::pty::CommandRequest;
+
+use super::support::{Shell, run};
+
+/// Resident memory of this process in KiB.
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
+    line.split_ascii_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn endless_output_passes_through_flat_memory() {
+    run(async {
+        let shell = Shell::bash().await;
+        let counted = Arc::new(AtomicU64::new(0));
+        let mut sizes = Vec::new();
+        for megabytes in [10, 300] {
+            let request = CommandRequest {
+                script: format!("head -c {}000000 /dev/zero | tr '\\0' x", megabytes),
+                ..CommandRequest::default()
+            };
+            let counter = counted.clone();
+            let sink = Box::new(move |bytes: &[u8]| {
+                counter.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            });
+            let progress = shell.session.command(request, sink).await.unwrap();
+            assert_eq!(progress.status, Status::Ok);
+            sizes.push(resident_kib());
+        }
+        assert_eq!(counted.load(Ordering::Relaxed), 310_000_000);
+        // Other tests run in this process; buffered output would stand out all the same.
+        assert!(sizes[1] < sizes[0] + 100_000, "{sizes:?}");
+    });
+}
+
+#[test]
+fn output_nobody_waits_for_comes_with_the_next_input() {
+    run(async {
+        let shell = Shell::bash().await;
+        let script = "echo one; sleep 0.3; echo two; read x; echo $x";
+        let seen = shell
+            .command_within(script, Duration::from_millis(100))
+            .await;
+        assert_eq!(seen.brief(), (Status::Running, None, "one\n"));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let seen = shell.input("three\n").await;
+        assert_eq!(seen.brief(), (Status::Ok, Some(0), "two\nthree\nthree\n"));
+    });
+}
+
+#[test]
+fn traces_and_prompts_stay_out_of_the_output() {
+    run(async {
+        let shell = Shell::bash().await;
+        shell
+            .check(
+                "PS1='> '; PS2='> '; PS4='+'; PROMPT_COMMAND='echo PC'; set -xv",
+                0,
+                "",
+            )
+            .await;
+        shell.check("echo a", 0, "echo a\n++echo a\na\n").await;
+        shell.check("set +xv", 0, "set +xv\n++set +xv\n").await;
+        shell
+            .check("trap 'echo ERR' ERR; trap 'echo DEBUG' DEBUG", 0, "")
+            .await;
+        shell.check("echo b", 0, "b\n").await;
+        shell.check("false", 1, "ERR\n").await;
+    });
+}
+
+#[test]
+fn terminal_modes_do_not_outlive_their_command() {
+    run(async {
+        let shell = Shell::bash().await;
+        let modes = shell.command("stty -a").await.output;
+        assert!(
+            modes.starts_with("speed 38400 baud; rows 40; columns 120;"),
+            "{modes}"
+        );
+        shell.command("stty raw -echo -isig").await;
+        assert_eq!(shell.command("stty -a").await.output, modes);
+    });
+}
+
+#[test]
+fn signals_of_the_shell_have_their_usual_meaning() {
+    run(async {
+        let shell = Shell::bash().await;
+        shell.check("yes | head -n1", 0, "y\n").await;
+        shell
+            .check(
+                "sh -c 'trap'; grep SigIgn /proc/self/status",
+                0,
+                "SigIgn:\t0000000000000000\n",
+            )
+            .await;
+        shell.check("ls /proc/self/fd | wc -l", 0, "4\n").await;
+    });
+}

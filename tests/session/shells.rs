@@ -1,0 +1,89 @@
+//! Shells other than bash.
+
+use std::path::Path;
+use std::time::Duration;
+
+use karyi::outcome::Status;
+use karyi::pty::Rc;
+
+use super::support::{Shell, run};
+
+async fn check_shell(path: &str) {
+    if !Path::new(path).exists() {
+        eprintln!("skipped: no {path}");
+        return;
+    }
+    let shell = Shell::with(|options| {
+        options.shell = Some(path.into());
+        options.rc = Rc::User;
+    })
+    .await;
+    assert_eq!(
+        shell.session.shell_name(),
+        Path::new(path).file_name().unwrap().to_str().unwrap()
+    );
+    shell.check("export A=1; cd /usr", 0, "").await;
+    shell.check("echo $A $PWD", 0, "1 /usr\n").await;
+    shell.check("(exit 7)", 7, "").await;
+    let seen = shell.command("echo \"abc").await;
+    assert_eq!(seen.status, Status::Failed, "{seen:?}");
+    let seen = shell.command("unset x; : ${x:?boom}; echo no").await;
+    assert!(seen.output.contains("boom"), "{seen:?}");
+    shell
+        .check("echo 'a\nb'; cat <<EOF\nc\nEOF", 0, "a\nb\nc\n")
+        .await;
+    let seen = shell.command("read x; echo hi $x").await;
+    assert_eq!(seen.brief(), (Status::AwaitingInput, None, ""));
+    assert_eq!(
+        shell.input("Ada\n").await.brief(),
+        (Status::Ok, Some(0), "Ada\nhi Ada\n")
+    );
+    let seen = shell
+        .command_within("sleep 100; echo no", Duration::from_millis(200))
+        .await;
+    assert_eq!(seen.status, Status::Running);
+    let seen = shell.key("c").await;
+    assert_eq!((seen.status, seen.exit_code), (Status::Failed, Some(130)));
+    shell.check("exec >/dev/null", 0, "").await;
+    shell
+        .check(
+            "set -x; echo q; set +x 2>/dev/null",
+            0,
+            &shell
+                .command("set -x; echo q; set +x 2>/dev/null")
+                .await
+                .output,
+        )
+        .await;
+    let seen = shell.command("export KEEP=2; cd /usr/bin; exit 3").await;
+    assert_eq!(seen.brief(), (Status::Failed, Some(3), ""), "{seen:?}");
+    shell.check("echo $A $KEEP $PWD", 0, "1 2 /usr/bin\n").await;
+    let seen = shell.command("set -e\nfalse\necho no").await;
+    assert_eq!(seen.brief(), (Status::Failed, Some(1), ""), "{seen:?}");
+    shell
+        .check("false; echo \"ok-$((1+1))\"", 0, "ok-2\n")
+        .await;
+    assert_eq!(shell.command("kill -9 $$").await.exit_code, Some(137));
+    shell.check("echo \"ok-$((1+1))\"", 0, "ok-2\n").await;
+    assert_eq!(shell.session.close().await, None);
+}
+
+#[test]
+fn dash_runs_a_session() {
+    run(check_shell("/bin/dash"));
+}
+
+#[test]
+fn sh_runs_a_session() {
+    run(check_shell("/bin/sh"));
+}
+
+#[test]
+fn zsh_runs_a_session() {
+    run(check_shell("/usr/bin/zsh"));
+}
+
+#[test]
+fn bash_passes_the_same() {
+    run(check_shell("/bin/bash"));
+}
