@@ -3,6 +3,8 @@
 //!
 //! Each line is the median of many runs, told as a ratio to its peer in the same run.
 
+#![allow(clippy::print_stdout, reason = "a bench tells its figures")]
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

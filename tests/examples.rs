@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::harness::Karyi;
+use crate::harness::{Karyi, without_temporary_names};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -27,11 +27,6 @@ fn check(name: &str, exit: i32) {
     let expected = fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(found, expected, "{name}");
     ran.exit(exit).tree(&[]);
-}
-
-fn without_temporary_names(text: &str) -> String {
-    let name = regex::Regex::new(r"/tmp\.[A-Za-z0-9]+").unwrap();
-    name.replace_all(text, "/tmp.X").into_owned()
 }
 
 #[test]
@@ -105,4 +100,29 @@ fn a_secret_typed_by_a_person() {
 #[test]
 fn long_build() {
     check("08-long-build", 1);
+}
+
+#[test]
+fn the_library_lists_calls() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    let mut child = Command::new(env!("CARGO"))
+        .args(["run", "--quiet", "--locked", "--example", "library"])
+        .current_dir(root())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(script("05-answer-a-prompt").as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "block\n  1 command: read -p \"name? \" name; echo \"hi $name\"\n  2 input: Ada\\n\n"
+    );
 }

@@ -182,7 +182,8 @@ impl Engine {
     /// Hands output up to the next mark to whom it belongs.
     fn pass_on(&mut self, bytes: &[u8]) -> (usize, Option<Mark>) {
         let mut state = self.shared.lock();
-        self.cutter.await_mark(state.job.as_ref().map(|job| job.number));
+        self.cutter
+            .await_mark(state.job.as_ref().map(|job| job.number));
         let Some(mut taken) = state.call.as_mut().and_then(TakenSink::from_call) else {
             return self.cutter.push(bytes, &mut |output| state.keep(output));
         };

@@ -167,7 +167,8 @@ impl<W: Write> Text<W> {
 
     fn hint(&mut self, hint: &str) -> io::Result<()> {
         let label = self.colour.paint(Ink::Good, "hint");
-        self.write(&format!("  {label}: {}\n", safe(hint)))
+        let hint = safe(hint).trim_end().replace('\n', "\n        ");
+        self.write(&format!("  {label}: {hint}\n"))
     }
 
     /// Shows the fields a tool gave back: texts as they are, with line numbers where the first

@@ -221,8 +221,7 @@ impl Ran {
         let root = self.root.path().canonicalize().unwrap();
         let text = text.replace(&*root.to_string_lossy(), "ROOT");
         let text = text.replace(&*self.root.path().to_string_lossy(), "ROOT");
-        let durations = Regex::new(r#"(duration_ms="|"duration_ms":)[0-9]+"#).unwrap();
-        durations.replace_all(&text, "${1}0").into_owned()
+        without_durations(&text)
     }
 
     /// Compares the exit status.
@@ -319,4 +318,16 @@ pub fn skip(why: &str) {
 /// Whether the tests run as root, as some must.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
+}
+
+/// Replaces the durations of a report by 0.
+pub fn without_durations(text: &str) -> String {
+    let durations = Regex::new(r#"(duration_ms="|"duration_ms":)[0-9]+"#).unwrap();
+    durations.replace_all(text, "${1}0").into_owned()
+}
+
+/// Replaces names that `mktemp` made.
+pub fn without_temporary_names(text: &str) -> String {
+    let name = Regex::new(r"/tmp\.[A-Za-z0-9]+").unwrap();
+    name.replace_all(text, "/tmp.X").into_owned()
 }

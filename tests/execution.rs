@@ -1,0 +1,159 @@
+//! The executor through the library, with a user who misbehaves.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use karyi::capped::Cap;
+use karyi::exec::Event;
+use karyi::exec::call::{CurrentJob, Stage};
+use karyi::exec::cancel::Cancel;
+use karyi::exec::intake::Intake;
+use karyi::exec::message::{Pace, Runner};
+use karyi::files::root::Root;
+use karyi::outcome::Outcome;
+use karyi::pty::{Rc, SessionOptions};
+use karyi::secret::SecretValue;
+use karyi::syntax::Mode;
+use karyi::tool::context::{Context, Prompter, Question, Reply, SessionSlot};
+use karyi::tools;
+use karyi::vault::session::Secrets;
+use tokio::sync::mpsc;
+
+use crate::harness::program;
+
+/// A user who answers some questions and breaks on others.
+struct Fickle;
+
+impl Prompter for Fickle {
+    fn ask<'a>(
+        &'a self,
+        question: &'a Question,
+    ) -> Pin<Box<dyn Future<Output = Reply> + Send + 'a>> {
+        Box::pin(async move {
+            match question.name.as_str() {
+                "BREAK" => panic!("the prompter breaks"),
+                "SLOW" => std::future::pending().await,
+                _ => Reply::Value(SecretValue::new("a good value".into())),
+            }
+        })
+    }
+}
+
+fn context(dir: &std::path::Path) -> Context {
+    let options = SessionOptions {
+        shell: Some(PathBuf::from("/bin/bash")),
+        preferred_shell: None,
+        bootstrap: program().to_owned(),
+        runtime_dir: dir.to_owned(),
+        cwd: dir.to_owned(),
+        env: std::env::vars_os().collect(),
+        rc: Rc::None,
+    };
+    Context {
+        session: Arc::new(SessionSlot::new(options)),
+        root: Arc::new(Root::unconfined()),
+        secrets: Secrets::default(),
+        prompter: Arc::new(Fickle),
+        command_timeout: None,
+        sink: Arc::new(|| Box::new(|_| {})),
+    }
+}
+
+/// Runs a message; `watch` sees every event and may cancel. Returns the outcomes in document order.
+fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let (events, mut received) = mpsc::channel(64);
+        let cancel = Cancel::default();
+        let stage = Stage {
+            context: context(dir.path()),
+            cap: Cap::default(),
+            is_live: false,
+            is_dry_run: false,
+            events: events.clone(),
+            cancel: cancel.clone(),
+            job: CurrentJob::default(),
+        };
+        let registry = Arc::new(tools::registry());
+        let intake = Intake::new(
+            Arc::clone(&registry),
+            Arc::new(registry.grammar()),
+            Mode::Repair,
+        );
+        let (sender, chunks) = mpsc::channel(1);
+        sender.send(message.as_bytes().to_vec()).await.unwrap();
+        drop(sender);
+        let runner = Runner::new(stage);
+        let work = async {
+            runner.message(intake, chunks, Pace::Whole).await;
+            runner.close().await;
+            events.send(Event::MessageEnded).await.unwrap();
+        };
+        let mut outcomes = Vec::new();
+        let collect = async {
+            while let Some(event) = received.recv().await {
+                watch(&event, &cancel);
+                match event {
+                    Event::Finished { index, outcome } => outcomes.push((index, *outcome)),
+                    Event::MessageEnded => break,
+                    _ => {}
+                }
+            }
+        };
+        tokio::join!(work, collect);
+        outcomes.sort_by_key(|(index, _)| *index);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    })
+}
+
+fn told(outcomes: &[Outcome]) -> Vec<(&str, Option<&str>)> {
+    let code = |outcome: &Outcome| outcome.error.as_ref().map(|error| error.code.as_str());
+    outcomes
+        .iter()
+        .map(|outcome| (outcome.status.as_str(), code(outcome)))
+        .collect()
+}
+
+#[test]
+fn a_panic_in_one_call_leaves_the_others_alone() {
+    let outcomes = run(
+        "<tools><get_value key=\"BREAK\" reason=\"r\"/><command>echo fine</command>\
+         <get_value key=\"GOOD\" reason=\"r\"/></tools>\n<tools><command>echo $KARYI{GOOD}</command></tools>",
+        |_, _| {},
+    );
+    let expected = [
+        ("error", Some("internal_error")),
+        ("ok", None),
+        ("provided", None),
+        ("ok", None),
+    ];
+    assert_eq!(told(&outcomes), expected);
+    let shown = outcomes[3].output.as_ref().unwrap();
+    assert_eq!(shown.text, "$KARYI{GOOD}\n");
+}
+
+#[test]
+fn a_cancelled_run_waits_for_nobody() {
+    let outcomes = run(
+        "<tools><get_value key=\"SLOW\" reason=\"r\"/><command>sleep 100</command><command>true</command></tools>",
+        |event, cancel| {
+            if matches!(
+                event,
+                Event::Started {
+                    tool: "command",
+                    ..
+                }
+            ) {
+                cancel.cancel();
+            }
+        },
+    );
+    let cancelled = ("skipped", Some("cancelled"));
+    assert_eq!(told(&outcomes), [cancelled, cancelled, cancelled]);
+}
