@@ -493,6 +493,16 @@ mod tests {
             "[VALUE][VALUE][VALUE]",
         );
         check("true && recv VALUE || recv no", "[VALUE]");
+        check(
+            "{ { recv VALUE; }; }\n{ recv VALUE; } | cat",
+            "[VALUE][VALUE]",
+        );
+        check("cat <<A\nVALUE\nA\nf() { :; }; f VALUE", "VALUE\n");
+        check(
+            "case VALUE in *) f() { recv \"$1\"; }; f VALUE;; esac",
+            "[VALUE]",
+        );
+        check("[[ VALUE-eq == VALUE-eq ]] && recv yes", "[yes]");
         check("f() { recv \"$1\"; }; f VALUE", "[VALUE]");
         check(
             "function f {\n recv \"$1\"\n}\nf VALUE; ((1)) && recv VALUE",
@@ -551,11 +561,11 @@ mod tests {
     #[test]
     fn expansions() {
         check(
-            "recv \"${unset:-VALUE}\" ${unset:-VALUE} \"${unset-a VALUE}\" ${unset-'VALUE'}",
-            "[VALUE][VALUE][a VALUE][VALUE]",
+            "recv \"${unset:-VALUE}\" ${unset:-VALUE} \"${unset-a VALUE}\"",
+            "[VALUE][VALUE][a VALUE]",
         );
         check(
-            "x=aVALUEb; recv \"${x#aVALUE}\" \"${x%'VALUE'b}\" \"${x#a\"VALUE\"}\"",
+            "x=aVALUEb; recv \"${x#aVALUE}\" \"${x%VALUEb}\" \"${x#a\"VALUE\"}\"",
             "[b][a][b]",
         );
         check(
@@ -646,6 +656,9 @@ mod tests {
         "echo \"`echo \\\"VALUE\\\"`\"",
         "printf %d VALUE",
         "echo ${x:-VALUE",
+        "echo ${x:-'VALUE'}",
+        "echo \"${x#'VALUE'}\"",
+        "echo \"`echo '$(' VALUE`\"",
         "local -n r=VALUE",
         "select VALUE in a; do :; done",
         "echo ${x:$(echo VALUE)}",

@@ -127,8 +127,13 @@ impl Reader<'_> {
 
     /// Reads white space or an operator between words; returns whether the list is closed.
     fn separator(&mut self, byte: u8) -> Step<bool> {
+        let start = self.at;
         if self.end_word()? {
             return Ok(true);
+        }
+        if self.at != start {
+            // The word was a brace, and what it opened has been read.
+            return Ok(false);
         }
         if byte == b')' {
             return Ok(self.closing_parenthesis());
@@ -182,6 +187,7 @@ impl Reader<'_> {
         if let Some(case @ Case::Pattern) = self.frame.cases.last_mut() {
             *case = Case::Body;
             self.frame.words.clear();
+            self.frame.command_hole = self.places.len();
             return false;
         }
         self.end_command(Separator::Other);
@@ -353,11 +359,11 @@ impl Reader<'_> {
 
     fn test_word(&mut self, word: Word) {
         if !word.is_plain("]]") {
-            let is_name = ARITHMETIC_TESTS.contains(&word.text())
-                || word.is_plain("-v")
-                || self.frame.words.len() < 3;
+            // In `[[` an operator is always written out.
+            let is_operator = ARITHMETIC_TESTS.contains(&word.text()) && !word.is_dynamic;
             // Long tests keep only what decides.
-            if is_name {
+            if is_operator || word.is_plain("-v") || self.frame.words.len() < 3 && !word.is_dynamic
+            {
                 self.frame.words.push(word);
             }
             return;

@@ -305,7 +305,14 @@ impl Reader<'_> {
             return;
         };
         let around = self.inherited.and(self.frame.demands());
-        let demands = around.and(self.assignment_demands()).and(demands);
+        let mut demands = around.and(self.assignment_demands()).and(demands);
+        if self.parameters > 0 && matches!(quote, Quote::Single | Quote::Dollar) {
+            // Shells disagree about such quotes, and some with themselves: bash finds another pattern
+            // when an empty pair of them stands beside a reference.
+            demands = demands.and(Demands::forbidden(
+                "in single quotes inside of an expansion",
+            ));
+        }
         self.places.push(Place {
             quote,
             demands,

@@ -268,10 +268,10 @@ impl Reader<'_> {
             return self.unreadable("a backtick is not closed");
         };
         let body = self.bytes.get(start..end).unwrap_or_default();
-        let is_nested = memchr::memmem::find(body, b"\\`").is_some();
-        let is_requoted = quote != Quote::Bare && memchr::memmem::find(body, b"\\\"").is_some();
-        let demands = if is_nested || is_requoted || self.backticks > 0 {
-            Demands::forbidden("in backticks that hold escaped quotes")
+        let has = |text: &[u8]| memchr::memmem::find(body, text).is_some();
+        let is_requoted = quote != Quote::Bare && (has(b"\\\"") || has(b"$("));
+        let demands = if has(b"\\`") || is_requoted || self.backticks > 0 {
+            Demands::forbidden("in backticks that hold more quotes or substitutions")
         } else {
             Demands::NONE
         };

@@ -14,8 +14,12 @@ impl Reader<'_> {
             return Ok(false);
         }
         self.drop_descriptor();
+        let start = self.at;
         if self.end_word()? {
             return Ok(true);
+        }
+        if self.at != start {
+            return Ok(false);
         }
         if self.peek(1) == Some(b'(') {
             // A process substitution is a word.
@@ -132,6 +136,11 @@ impl Reader<'_> {
             self.limit = limit;
             result?;
             self.at = after;
+        }
+        // The bodies belong to the commands before them.
+        self.frame.command_hole = self.places.len();
+        if !self.frame.follows_pipe {
+            self.frame.pipeline_hole = self.places.len();
         }
         Ok(())
     }
