@@ -33,6 +33,8 @@ pub(super) struct Block {
     pub(super) stack: Vec<Open>,
     /// What the next bytes belong to.
     pub(super) token: Token,
+    /// The scan of an opening tag.
+    tag: TagScan,
     /// Repairs since the last call.
     pub(super) repairs: Repairs,
     /// Id of the call that is open, and whether the model wrote it.
@@ -47,7 +49,7 @@ pub(super) enum Token {
     /// A comment that starts here.
     Comment(Mark),
     /// An opening tag.
-    Open(TagScan),
+    Open,
     /// An end tag.
     End(EndScan),
     /// A raw leaf.
@@ -75,17 +77,28 @@ impl Block {
             is_preserved,
             stack: Vec::new(),
             token: Token::Between,
+            tag: TagScan::default(),
             repairs,
             id: (String::new(), false),
         }
     }
 
+    /// Goes on as far as the bytes at hand decide.
+    pub(super) fn run(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Progress> {
+        loop {
+            match self.step(cx)? {
+                Progress::Again => {}
+                progress => return Ok(progress),
+            }
+        }
+    }
+
     /// Goes on as far as the next token.
-    pub(super) fn step(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Progress> {
+    fn step(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Progress> {
         match self.token {
             Token::Between => self.between(cx),
             Token::Comment(_) => self.comment(cx),
-            Token::Open(_) => self.opening_tag(cx),
+            Token::Open => self.opening_tag(cx),
             Token::End(_) => self.end_tag(cx),
             Token::Raw(_) => self.raw_leaf(cx),
             Token::Text(_) => self.text(cx),
@@ -150,7 +163,7 @@ impl Block {
             }
             b'!' => return self.bang(cx, 0),
             b'?' => return Err(processing_instruction(0)),
-            next if is_name_start_byte(next) => self.token = Token::Open(TagScan::default()),
+            next if is_name_start_byte(next) => self.start_tag(),
             _ => {
                 let message = "`<` starts no tag here";
                 return Err(
@@ -251,22 +264,24 @@ impl Block {
         Ok(Progress::Again)
     }
 
+    /// The next byte is the `<` of an opening tag.
+    pub(super) fn start_tag(&mut self) {
+        self.tag.restart();
+        self.token = Token::Open;
+    }
+
     fn opening_tag(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Progress> {
-        let Token::Open(scan) = &mut self.token else {
-            return Ok(Progress::Again);
-        };
         let rest = cx.view.rest();
-        let (length, is_empty) = match scan.step(rest) {
+        let (length, is_empty) = match self.tag.step(rest) {
             Scanned::More if !cx.is_last() => return Ok(Progress::More),
-            Scanned::More | Scanned::Cut => return Err(unclosed_tag(scan.length(), 0)),
+            Scanned::More | Scanned::Cut => return Err(unclosed_tag(self.tag.length(), 0)),
             Scanned::TooLong | Scanned::TooMany => return Err(too_large(0, "the tag")),
             Scanned::End { length, is_empty } => (length, is_empty),
         };
-        let Token::Open(scan) = std::mem::replace(&mut self.token, Token::Between) else {
-            return Ok(Progress::Again);
-        };
         let tag = tag_text(rest, 0, length)?;
+        let scan = std::mem::take(&mut self.tag);
         let open = self.open(cx, tag, &scan)?;
+        self.tag = scan;
         cx.view.consume(length);
         self.stack.push(open);
         if is_empty {
@@ -281,22 +296,20 @@ impl Block {
     /// Checks a complete opening tag.
     fn open(&mut self, cx: &mut Context<'_, '_>, tag: &str, scan: &TagScan) -> Outcome<Open> {
         let written = tag.get(1..scan.name_end()).unwrap_or_default();
-        if !is_name(written) {
+        let rule = match self.stack.last_mut() {
+            None => tool(cx, written, tag.len()),
+            Some(parent) => parent.child(written, tag.len(), cx.table, cx.mode),
+        };
+        let is_inner = rule.as_ref().is_ok_and(|rule| rule.name.is_empty());
+        if (is_inner || rule.is_err()) && !is_name(written) {
             let message = format!("`{}` is no element name", shown(written));
             return Err(Fault::ahead(Code::BadTag, 0, tag.len(), message));
         }
-        let rule = match self.stack.last_mut() {
-            None => tool(cx, written, tag.len())?,
-            Some(parent) => parent.child(written, tag.len(), cx.table, cx.mode)?,
-        };
+        let rule = rule?;
         if self.stack.len() > MAX_ARGUMENT_DEPTH {
             return Err(too_large(0, "the nesting of elements"));
         }
-        let name = if rule.name.is_empty() {
-            written
-        } else {
-            &rule.name
-        };
+        let name = if is_inner { written } else { &rule.name };
         if name != written {
             self.repairs.add(Repair::R7);
         }
@@ -323,17 +336,15 @@ impl Block {
         if self.stack.is_empty() {
             attributes = attributes.of_tool();
         }
-        for written in scan.attributes(tag, cx.mode)? {
-            if written.is_mended {
-                self.repairs.add(Repair::R7);
-            }
+        scan.attributes(tag, cx.mode, &mut |written| {
             if written.is_mixed {
                 self.mixed_attribute(cx, rule, written.name, tag.len())?;
             }
-            if attributes.take(written)? {
+            if written.is_mended | attributes.take(written)? {
                 self.repairs.add(Repair::R7);
             }
-        }
+            Ok(())
+        })?;
         attributes.check_complete()?;
         if self.stack.is_empty() {
             self.id = call_id(cx, attributes.id.take(), tag.len())?;
@@ -442,7 +453,7 @@ impl Block {
             return Ok(());
         };
         open.check_complete(cx.mode)?;
-        let element = open.into_element(text, cx.view.position().offset);
+        let element = open.into_element(text, cx.view.offset());
         if let Some(parent) = self.stack.last_mut() {
             parent.children.push(element);
             return Ok(());
@@ -458,7 +469,7 @@ impl Block {
     }
 
     /// Returns the text of `<a/>`, where text may stand.
-    fn no_text(&self, cx: &Context<'_, '_>) -> Option<RawText> {
+    fn no_text(&self, cx: &mut Context<'_, '_>) -> Option<RawText> {
         let start = cx.view.position();
         let open = self.stack.last()?;
         open.rule.holds_text().then(|| RawText {
@@ -536,9 +547,7 @@ fn call_id(
 /// Returns the text of a complete tag; its bytes may all stand in a block.
 fn tag_text(rest: &[u8], start: usize, end: usize) -> Outcome<&str> {
     let tag = rest.get(start..end).unwrap_or_default();
-    chars::check(tag).map_err(|bad| bad_byte(&bad, start))?;
-    // What was checked is UTF-8.
-    Ok(std::str::from_utf8(tag).unwrap_or_default())
+    chars::text(tag).map_err(|bad| bad_byte(&bad, start))
 }
 
 /// Returns the fault of a byte that may not stand in a block, `base` bytes ahead.

@@ -61,6 +61,18 @@ pub(super) struct BadByte {
     pub(super) code: Code,
 }
 
+/// Checks a stretch that ends between two characters, and returns it as text.
+pub(super) fn text(bytes: &[u8]) -> Result<&str, BadByte> {
+    let checked = check_cut(bytes)?;
+    match std::str::from_utf8(bytes) {
+        Ok(text) if checked == bytes.len() => Ok(text),
+        Ok(_) | Err(_) => Err(BadByte {
+            at: checked,
+            code: Code::Encoding,
+        }),
+    }
+}
+
 /// Checks a stretch that ends between two characters.
 pub(super) fn check(bytes: &[u8]) -> Result<(), BadByte> {
     match check_cut(bytes)? {
@@ -74,6 +86,9 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), BadByte> {
 
 /// Checks a stretch that may end inside a character; returns how many bytes are known to be good.
 pub(super) fn check_cut(bytes: &[u8]) -> Result<usize, BadByte> {
+    if is_plain(bytes) {
+        return Ok(bytes.len());
+    }
     let (valid, is_broken) = match std::str::from_utf8(bytes) {
         Ok(_) => (bytes.len(), false),
         Err(error) => (error.valid_up_to(), error.error_len().is_some()),
@@ -93,6 +108,30 @@ pub(super) fn check_cut(bytes: &[u8]) -> Result<usize, BadByte> {
     Ok(valid)
 }
 
+/// Bytes looked at together: without early exit among them the compiler uses vector instructions.
+const STRETCH: usize = 32;
+
+/// Tells whether all bytes are ASCII that may stand in a block: the usual case, in one pass.
+fn is_plain(bytes: &[u8]) -> bool {
+    let (stretches, rest) = bytes.as_chunks::<STRETCH>();
+    let mut last = [b' '; STRETCH];
+    if let Some(start) = last.get_mut(..rest.len()) {
+        start.copy_from_slice(rest);
+    }
+    stretches.iter().all(is_plain_stretch) && is_plain_stretch(&last)
+}
+
+fn is_plain_stretch(stretch: &[u8; STRETCH]) -> bool {
+    !stretch
+        .iter()
+        .fold(false, |bad, b| bad | (*b >= 0x80) | is_control(*b))
+}
+
+/// Without branches, for the sake of vector instructions.
+fn is_control(byte: u8) -> bool {
+    (byte < b' ') & (byte != b'\t') & (byte != b'\n') & (byte != b'\r')
+}
+
 /// Finds the first character of valid UTF-8 that XML does not allow.
 fn illegal(bytes: &[u8]) -> Option<usize> {
     let control = control(bytes);
@@ -106,14 +145,7 @@ fn illegal(bytes: &[u8]) -> Option<usize> {
 
 /// Finds the first control character that XML does not allow.
 fn control(bytes: &[u8]) -> Option<usize> {
-    let is_bad = |b: &u8| *b < b' ' && !matches!(b, b'\t' | b'\n' | b'\r');
-    // Without early exit inside a stretch the compiler can look at many bytes at once.
-    let has_bad = |stretch: &[u8]| stretch.iter().fold(false, |bad, b| bad | is_bad(b));
-    let length = 512;
-    let at = bytes.chunks(length).position(has_bad)?;
-    let start = at * length;
-    let found = bytes.get(start..)?.iter().position(is_bad)?;
-    Some(start + found)
+    bytes.iter().position(|b| is_control(*b))
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ impl Fault {
     }
 
     /// Works out position and source line.
-    pub(super) fn locate(self, view: &View<'_>, is_in_json: bool) -> Located {
+    pub(super) fn locate(self, view: &mut View<'_>, is_in_json: bool) -> Located {
         let (position, line, length, is_whole) = match &self.place {
             Place::Ahead(at, length) => {
                 let line = view.line(*at);

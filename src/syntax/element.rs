@@ -29,7 +29,7 @@ pub(super) struct Open {
     /// The group that the next child belongs to, and the child's index in it.
     pub(super) group: (usize, usize),
     /// A comment that stands before any child.
-    pub(super) comment: Option<Mark>,
+    pub(super) comment: Option<Box<Mark>>,
 }
 
 impl Open {
@@ -42,54 +42,49 @@ impl Open {
         table: &Table,
         mode: Mode,
     ) -> Outcome<Arc<Rule>> {
-        let rule = Arc::clone(&self.rule);
-        match &rule.body {
-            Body::Children(groups) => self.next_in_group(groups, name, length, mode),
+        match &self.rule.body {
+            Body::Children(groups) => {
+                let (group, rule) = self.next_in_group(groups, name, length, mode)?;
+                let rule = Arc::clone(rule);
+                self.group = group;
+                Ok(rule)
+            }
             Body::Parameters(parameters) => self.argument(parameters, name, length, mode),
             Body::Value => Ok(Arc::clone(&table.inner)),
             Body::Empty | Body::Leaf(_) => Err(self.unexpected(name, length, "no elements")),
         }
     }
 
-    fn next_in_group(
-        &mut self,
-        groups: &Groups,
+    /// Returns the place in the groups after the child, and its rule.
+    fn next_in_group<'g>(
+        &self,
+        groups: &'g Groups,
         name: &str,
         length: usize,
         mode: Mode,
-    ) -> Outcome<Arc<Rule>> {
+    ) -> Outcome<((usize, usize), &'g Arc<Rule>)> {
         let (group, index) = self.group;
-        let is_named = |rule: &Arc<Rule>| mode.is_same(name, &rule.name);
+        let is_named = |rule: &&Arc<Rule>| mode.is_same(name, &rule.name);
         if index > 0 {
             let expected = groups.groups.get(group).and_then(|g| g.get(index));
-            let Some(rule) = expected.filter(|rule| is_named(rule)) else {
-                let expected = expected.map_or(String::new(), |rule| format!("<{}>", rule.name));
-                return Err(self.unexpected(name, length, &format!("{expected} here")));
+            return match expected.filter(is_named) {
+                Some(rule) => Ok((groups.after(group, index), rule)),
+                None => {
+                    let expected = expected.map_or("", |rule| &rule.name);
+                    Err(self.unexpected(name, length, &format!("<{expected}> here")))
+                }
             };
-            self.advance(groups, group, index);
-            return Ok(Arc::clone(rule));
         }
         let found = groups.groups.iter().enumerate().find_map(|(group, rules)| {
-            let rule = rules.first().filter(|rule| is_named(rule))?;
-            Some((group, Arc::clone(rule)))
+            let rule = rules.first().filter(is_named)?;
+            Some((groups.after(group, 0), rule))
         });
-        let Some((group, rule)) = found else {
+        found.ok_or_else(|| {
             let names: Vec<String> = first_names(groups)
                 .map(|name| format!("<{name}>"))
                 .collect();
-            return Err(self.unexpected(name, length, &names.join(" or ")));
-        };
-        self.advance(groups, group, 0);
-        Ok(rule)
-    }
-
-    /// Moves on to the place after the child `index` of `group`.
-    fn advance(&mut self, groups: &Groups, group: usize, index: usize) {
-        let is_end = groups
-            .groups
-            .get(group)
-            .is_none_or(|g| index + 1 >= g.len());
-        self.group = (group, if is_end { 0 } else { index + 1 });
+            self.unexpected(name, length, &names.join(" or "))
+        })
     }
 
     fn argument(
@@ -226,6 +221,14 @@ impl Open {
             attributes: self.attributes,
             body,
         }
+    }
+}
+
+impl Groups {
+    /// Returns the place after the element `index` of `group`.
+    fn after(&self, group: usize, index: usize) -> (usize, usize) {
+        let is_end = self.groups.get(group).is_none_or(|g| index + 1 >= g.len());
+        (group, if is_end { 0 } else { index + 1 })
     }
 }
 

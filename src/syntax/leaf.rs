@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memchr_iter, memchr2, memmem};
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::Event;
@@ -140,7 +140,7 @@ fn rest(bytes: &[u8], at: usize) -> &[u8] {
 
 fn has_cdata_end(bytes: &[u8], range: Range<usize>) -> bool {
     let text = bytes.get(range).unwrap_or_default();
-    memchr(b'>', text).is_some() && memmem::find(text, CDATA_END).is_some()
+    memchr_iter(b'>', text).any(|at| text.get(..=at).is_some_and(|t| t.ends_with(CDATA_END)))
 }
 
 /// Returns the length of the CDATA section that `bytes` starts with.
@@ -176,9 +176,9 @@ fn decode(leaf: &str, shape: &Shape) -> Reading {
         start = placeholder.end;
     }
     decode_into(leaf.get(start..).unwrap_or_default(), &mut text);
-    let source = with_line_feeds(leaf);
     Reading {
-        source: (source != text).then_some(source),
+        // What is decoded is always shorter than its escape.
+        source: Some(with_line_feeds(leaf)),
         text,
         has_cdata: shape.has_cdata,
         repairs: if shape.placeholders.is_empty() {
@@ -192,11 +192,15 @@ fn decode(leaf: &str, shape: &Shape) -> Reading {
 
 /// Adds the text that a stretch of well-formed XML without tags stands for.
 fn decode_into(xml: &str, text: &mut String) {
+    let push = match memchr(b'\r', xml.as_bytes()) {
+        Some(_) => push_with_line_feeds,
+        None => String::push_str,
+    };
     let mut reader = Reader::from_str(xml);
     loop {
         match reader.read_event() {
-            Ok(Event::Text(piece)) => push_with_line_feeds(text, &piece),
-            Ok(Event::CData(piece)) => push_with_line_feeds(text, &piece),
+            Ok(Event::Text(piece)) => push(text, &piece),
+            Ok(Event::CData(piece)) => push(text, &piece),
             Ok(Event::GeneralRef(name)) => match name.resolve_char_ref() {
                 Ok(Some(c)) => text.push(c),
                 Ok(None) | Err(_) => text.push_str(resolve_xml_entity(&name).unwrap_or_default()),

@@ -2,7 +2,7 @@
 
 use super::Mode;
 use super::block::{Block, EndScan, Token, bad_byte, first_char, processing_instruction};
-use super::chars::{is_name_start_byte, is_space};
+use super::chars::{self, is_name_start_byte, is_space};
 use super::context::{Context, Progress};
 use super::diagnose::{Fault, Outcome, did_you_mean, shown};
 use super::element::{Open, comment_code};
@@ -13,7 +13,6 @@ use super::leaf::{self, IllegalReference, Reading};
 use super::repairs::Repair;
 use super::scan::{EndTag, Found};
 use super::table::{Body, Rule};
-use super::tag::TagScan;
 use super::text::Stop;
 use crate::call::RawText;
 use crate::error::Code;
@@ -57,10 +56,17 @@ impl Block {
                 Found::EndTag(tag) => tag,
             };
             let next = rest.get(tag.next..).unwrap_or_default();
-            match allowed(cx, parents, leaf).decide(next, cx.is_last()) {
+            let follow = allowed(cx, parents, leaf).decide(next, cx.is_last());
+            match follow {
                 Follow::More => return Ok(Progress::More),
-                Follow::Yes if tag.is_nested => return Err(ambiguous(leaf, tag)),
-                Follow::Yes => break tag,
+                // The text is checked when it is read.
+                Follow::Yes if !tag.is_nested => break tag,
+                Follow::Yes | Follow::No => {}
+            }
+            scan.check(rest, tag.start)
+                .map_err(|bad| bad_byte(&bad, 0))?;
+            match follow {
+                Follow::Yes | Follow::More => return Err(ambiguous(leaf, tag)),
                 Follow::No if parents.is_empty() && !tag.is_nested => {
                     return refuse_follower(cx, leaf, tag);
                 }
@@ -141,7 +147,7 @@ impl Block {
         }
         let progress = self.bang(cx, at)?;
         if let (Token::Comment(mark), Some(open)) = (&self.token, self.stack.last_mut()) {
-            open.comment = Some(mark.clone());
+            open.comment = Some(Box::new(mark.clone()));
         }
         Ok(progress)
     }
@@ -151,7 +157,7 @@ impl Block {
             return Err(fault);
         }
         cx.view.consume(at);
-        self.token = Token::Open(TagScan::default());
+        self.start_tag();
         Ok(Progress::Again)
     }
 
@@ -161,7 +167,7 @@ impl Block {
         let first = text.iter().position(|b| !is_space(*b))?;
         let cdata = match &self.token {
             Token::Text(scan) => scan.first_cdata(),
-            Token::Between | Token::Comment(_) | Token::Open(_) | Token::End(_) | Token::Raw(_) => {
+            Token::Between | Token::Comment(_) | Token::Open | Token::End(_) | Token::Raw(_) => {
                 None
             }
         };
@@ -193,8 +199,7 @@ impl Block {
         end: usize,
     ) -> Outcome<RawText> {
         let leaf = cx.view.rest().get(..length).unwrap_or_default();
-        // The scans let only UTF-8 pass.
-        let leaf = std::str::from_utf8(leaf).unwrap_or_default();
+        let leaf = chars::text(leaf).map_err(|bad| bad_byte(&bad, 0))?;
         let reading = match cx.mode {
             Mode::Strict => leaf::read_well_formed(leaf),
             Mode::Repair => leaf::read(leaf),

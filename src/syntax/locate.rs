@@ -499,12 +499,12 @@ fn opening_tag(cx: &mut Context<'_, '_>, tag: &[u8], scan: &TagScan) -> Outcome<
     if tag.get(1..scan.name_end()) != Some("tools") {
         repairs.add(Repair::R7);
     }
-    for written in scan.attributes(tag, cx.mode)? {
-        let is_mended = written.is_mended;
-        if attributes.take(written)? || is_mended {
+    scan.attributes(tag, cx.mode, &mut |written| {
+        if written.is_mended | attributes.take(written)? {
             repairs.add(Repair::R7);
         }
-    }
+        Ok(())
+    })?;
     let mut options = BlockOptions::default();
     let mut is_preserved = false;
     for attribute in &attributes.passed {

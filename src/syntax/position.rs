@@ -32,6 +32,21 @@ impl Tracker {
             return;
         };
         self.position.offset += bytes.len() as u64;
+        if let Some((lines, column)) = short(bytes) {
+            // Tags and indentation: not worth a search.
+            self.position.line += lines;
+            self.position.column = if lines > 0 {
+                column + 1
+            } else {
+                self.position.column + column
+            };
+            if !self.after_cr {
+                return;
+            }
+            self.position.line -= u64::from(*first == b'\n');
+            self.after_cr = false;
+            return;
+        }
         match memrchr2(b'\n', b'\r', bytes) {
             None => self.position.column += columns(bytes),
             Some(at) => {
@@ -43,6 +58,22 @@ impl Tracker {
         }
         self.after_cr = *last == b'\r';
     }
+}
+
+/// Counts line breaks, and columns after the last one, in a few bytes of ASCII without CR.
+fn short(bytes: &[u8]) -> Option<(u64, u64)> {
+    if bytes.len() > 24 {
+        return None;
+    }
+    let (mut lines, mut column) = (0, 0);
+    for byte in bytes {
+        match byte {
+            b'\n' => (lines, column) = (lines + 1, 0),
+            b'\r' | 0x80.. => return None,
+            _ => column += 1,
+        }
+    }
+    Some((lines, column))
 }
 
 /// Counts line breaks: CR, LF and CRLF are one each.
@@ -59,6 +90,9 @@ fn breaks(bytes: &[u8]) -> u64 {
 
 /// Counts Unicode scalars; an invalid byte counts as one.
 fn columns(bytes: &[u8]) -> u64 {
+    if bytes.is_ascii() {
+        return bytes.len() as u64;
+    }
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.chars().count() as u64;
     }

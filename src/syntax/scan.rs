@@ -84,7 +84,7 @@ impl RawScan {
             match found {
                 None => {}
                 Some(Found::More) => return self.check_cut(rest),
-                Some(found) => return self.check_before(rest, found),
+                Some(found) => return found,
             }
         }
     }
@@ -237,18 +237,15 @@ impl RawScan {
         }
     }
 
-    /// Checks the bytes before the place where something was found.
-    fn check_before(&mut self, rest: &[u8], found: Found) -> Found {
-        if self.checked >= self.at {
-            return found;
-        }
-        match chars::check(rest.get(self.checked..self.at).unwrap_or_default()) {
-            Ok(()) => {
-                self.checked = self.at;
-                found
-            }
-            Err(bad) => self.bad(bad),
-        }
+    /// Checks the text up to `end`, which the scan has passed.
+    pub(super) fn check(&mut self, rest: &[u8], end: usize) -> Result<(), BadByte> {
+        let unchecked = rest.get(self.checked..end).unwrap_or_default();
+        let start = self.checked;
+        self.checked = start.max(end);
+        chars::check(unchecked).map_err(|bad| BadByte {
+            at: start + bad.at,
+            ..bad
+        })
     }
 
     fn bad(&self, bad: BadByte) -> Found {
@@ -292,7 +289,7 @@ mod tests {
         loop {
             length = (length + chunk).min(text.len());
             loop {
-                match scan.step(&text[..length], "t") {
+                match checked(&mut scan, &text[..length]) {
                     Found::EndTag(tag) if tag.next == length && length < text.len() => break,
                     Found::EndTag(_) if passes > 0 => {
                         passes -= 1;
@@ -302,6 +299,17 @@ mod tests {
                     found => return (found, scan),
                 }
             }
+        }
+    }
+
+    /// Checks the text before an end tag as the caller does.
+    fn checked(scan: &mut RawScan, rest: &[u8]) -> Found {
+        match scan.step(rest, "t") {
+            Found::EndTag(tag) => match scan.check(rest, tag.start) {
+                Ok(()) => Found::EndTag(tag),
+                Err(bad) => Found::Bad(bad),
+            },
+            found => found,
         }
     }
 

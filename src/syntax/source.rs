@@ -46,6 +46,8 @@ pub(super) struct View<'v> {
     /// Offset of the first of `bytes` in the message.
     base: u64,
     at: usize,
+    /// Up to here lines and columns are counted; done only when somebody asks for a place.
+    counted: usize,
     /// Whether the message ends with these bytes.
     pub(super) is_last: bool,
     source: &'v mut Source,
@@ -58,6 +60,7 @@ impl<'v> View<'v> {
             bytes,
             base: source.tracker.position().offset,
             at: 0,
+            counted: 0,
             is_last,
             source,
         }
@@ -74,12 +77,19 @@ impl<'v> View<'v> {
     }
 
     /// Returns the place of the first byte that is not consumed.
-    pub(super) fn position(&self) -> Position {
+    pub(super) fn position(&mut self) -> Position {
+        self.count();
         self.source.tracker.position()
     }
 
+    /// Returns the offset of the first byte that is not consumed.
+    pub(super) fn offset(&self) -> u64 {
+        self.base + self.at as u64
+    }
+
     /// Returns the place `ahead` bytes further on.
-    pub(super) fn position_ahead(&self, ahead: usize) -> Position {
+    pub(super) fn position_ahead(&mut self, ahead: usize) -> Position {
+        self.count();
         let mut tracker = self.source.tracker.clone();
         tracker.advance(self.rest().get(..ahead).unwrap_or(self.rest()));
         tracker.position()
@@ -87,18 +97,21 @@ impl<'v> View<'v> {
 
     /// Moves on by `count` bytes.
     pub(super) fn consume(&mut self, count: usize) {
-        let rest = self.rest();
-        let count = count.min(rest.len());
-        self.source
-            .tracker
-            .advance(rest.get(..count).unwrap_or_default());
-        self.at += count;
+        self.at = self.at.saturating_add(count).min(self.bytes.len());
     }
 
     /// Moves on by a byte order mark, which is no column.
     pub(super) fn consume_mark(&mut self, count: usize) {
+        self.count();
         self.source.tracker.skip_mark(count);
         self.at += count;
+        self.counted = self.at;
+    }
+
+    fn count(&mut self) {
+        let more = self.bytes.get(self.counted..self.at).unwrap_or_default();
+        self.source.tracker.advance(more);
+        self.counted = self.at;
     }
 
     /// Tells whether all that an excerpt at `ahead` can show is here.
@@ -115,7 +128,7 @@ impl<'v> View<'v> {
     }
 
     /// Marks the next byte, where a tag of `length` bytes stands.
-    pub(super) fn mark(&self, length: usize) -> Mark {
+    pub(super) fn mark(&mut self, length: usize) -> Mark {
         Mark {
             position: self.position(),
             length,
@@ -147,7 +160,8 @@ impl<'v> View<'v> {
     }
 
     /// Keeps what later excerpts need of the consumed bytes.
-    pub(super) fn close(self) {
+    pub(super) fn close(mut self) {
+        self.count();
         let consumed = self.bytes.get(..self.at).unwrap_or_default();
         let tail = tail(consumed);
         let history = &mut self.source.history;

@@ -149,7 +149,7 @@ impl Stream {
                 Ok(Progress::Again) => {}
                 Ok(Progress::More | Progress::Done) => break,
                 Err(fault) => {
-                    self.refuse(*fault, &view, events);
+                    self.refuse(*fault, &mut view, events);
                     break;
                 }
             }
@@ -191,7 +191,7 @@ impl Stream {
                 Ok(self.look(sight))
             }
             Part::Block(block) => {
-                let progress = block.step(&mut cx)?;
+                let progress = block.run(&mut cx)?;
                 if progress == Progress::Done {
                     self.part = Part::Prose;
                     return Ok(Progress::Again);
@@ -231,7 +231,7 @@ impl Stream {
         Progress::Again
     }
 
-    fn refuse(&mut self, fault: Fault, view: &View<'_>, events: &mut Vec<Event>) {
+    fn refuse(&mut self, fault: Fault, view: &mut View<'_>, events: &mut Vec<Event>) {
         let located = fault.locate(view, self.report.is_in_json);
         let is_whole = located.is_whole();
         self.part = Part::Refused(Box::new(located));

@@ -116,7 +116,7 @@ impl TagScan {
         let window = rest.get(..MAX_TAG_BYTES).unwrap_or(rest);
         while let Some(byte) = window.get(self.at) {
             let done = match self.state {
-                State::Name => self.in_name(*byte),
+                State::Name => self.in_name(*byte, window),
                 State::Gap => self.in_gap(*byte, window),
                 State::AttributeName => self.in_attribute_name(*byte, window),
                 State::AfterName => self.after_name(*byte),
@@ -160,7 +160,7 @@ impl TagScan {
         self.name_end
     }
 
-    fn in_name(&mut self, byte: u8) -> Option<Scanned> {
+    fn in_name(&mut self, byte: u8, window: &[u8]) -> Option<Scanned> {
         if byte == b'<' {
             return Some(Scanned::Cut);
         }
@@ -168,9 +168,16 @@ impl TagScan {
             self.name_end = self.at;
             self.state = State::Gap;
         } else {
-            self.at += 1;
+            self.skip_name(window);
         }
         None
+    }
+
+    /// Moves on by one byte, and by the bytes of a usual name that follow it.
+    fn skip_name(&mut self, window: &[u8]) {
+        let rest = window.get(self.at + 1..).unwrap_or_default();
+        let is_usual = |b: &&u8| b.is_ascii_alphanumeric() || **b == b'_';
+        self.at += 1 + rest.iter().take_while(is_usual).count();
     }
 
     fn in_gap(&mut self, byte: u8, window: &[u8]) -> Option<Scanned> {
@@ -211,7 +218,7 @@ impl TagScan {
             self.current.name.1 = self.at;
             self.state = State::AfterName;
         } else {
-            self.at += 1;
+            self.skip_name(window);
         }
         None
     }
@@ -338,53 +345,70 @@ impl TagScan {
         }
     }
 
-    /// Reads the attributes of the complete tag.
-    pub(super) fn attributes<'t>(&self, tag: &'t str, mode: Mode) -> Outcome<Vec<Written<'t>>> {
+    /// Gets ready for another tag.
+    pub(super) fn restart(&mut self) {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.clear();
+        *self = Self {
+            pieces,
+            ..Self::default()
+        };
+    }
+
+    /// Reads the attributes of the complete tag, one after the other.
+    pub(super) fn attributes<'t>(
+        &self,
+        tag: &'t str,
+        mode: Mode,
+        take: &mut dyn FnMut(Written<'t>) -> Outcome<()>,
+    ) -> Outcome<()> {
         if let Some(code) = self.broken {
             return Err(Fault::ahead(code, 0, tag.len(), broken_message(code)));
         }
         if self.is_plain {
-            return self.plain_attributes(tag, mode);
+            return self.plain_attributes(tag, mode, take);
         }
         if mode == Mode::Strict {
             let message = "expected white space and name=\"value\" in the tag";
             return Err(Fault::ahead(Code::BadAttribute, 0, tag.len(), message));
         }
         let text = |(start, end): (usize, usize)| tag.get(start..end).unwrap_or_default();
-        let read = |piece: &Piece| {
+        for piece in &self.pieces {
             let attribute = Attribute {
                 key: QName(text(piece.name)),
                 value: Cow::Borrowed(text(piece.value)),
             };
             let mut written = read(text(piece.name), &attribute, tag, mode)?;
             written.is_mended = true;
-            Ok(written)
-        };
-        self.pieces.iter().map(read).collect()
+            take(written)?;
+        }
+        Ok(())
     }
 
-    fn plain_attributes<'t>(&self, tag: &'t str, mode: Mode) -> Outcome<Vec<Written<'t>>> {
+    fn plain_attributes<'t>(
+        &self,
+        tag: &'t str,
+        mode: Mode,
+        take: &mut dyn FnMut(Written<'t>) -> Outcome<()>,
+    ) -> Outcome<()> {
         if self.pieces.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let content = tag.get(1..tag.len() - 1).unwrap_or_default();
         let content = content.strip_suffix('/').unwrap_or(content);
         let start = BytesStart::from_content(content, self.name_end - 1);
-        let mut written = Vec::with_capacity(self.pieces.len());
-        for (attribute, piece) in start.attributes().with_checks(false).zip(&self.pieces) {
-            let attribute = attribute.map_err(|error| {
-                let message = format!("the tag's attributes are not well formed: {error}");
-                Fault::ahead(Code::BadAttribute, 0, tag.len(), message)
-            })?;
-            let name = tag.get(piece.name.0..piece.name.1).unwrap_or_default();
-            written.push(read(name, &attribute, tag, mode)?);
-        }
-        if written.len() != self.pieces.len() {
+        let mut attributes = start.attributes();
+        let attributes = attributes.with_checks(false);
+        for piece in &self.pieces {
             // No attribute may vanish, should the two readers ever differ.
-            let message = "the tag's attributes are not well formed";
-            return Err(Fault::ahead(Code::BadAttribute, 0, tag.len(), message));
+            let Some(Ok(attribute)) = attributes.next() else {
+                let message = "the tag's attributes are not well formed";
+                return Err(Fault::ahead(Code::BadAttribute, 0, tag.len(), message));
+            };
+            let name = tag.get(piece.name.0..piece.name.1).unwrap_or_default();
+            take(read(name, &attribute, tag, mode)?)?;
         }
-        Ok(written)
+        Ok(())
     }
 }
 
@@ -435,6 +459,7 @@ fn read<'t>(
     };
     let value = match shape.is_raw {
         true => spaced(raw),
+        false if !shape.has_escape && !raw.bytes().any(|b| b < b' ') => raw.to_owned(),
         false => match attribute.normalized_value(XmlVersion::Implicit1_0) {
             Ok(value) => value.into_owned(),
             Err(_) => {
@@ -529,13 +554,12 @@ mod tests {
         let Scanned::End { length, is_empty } = done else {
             return Err(format!("{done:?}"));
         };
-        let written = scan
-            .attributes(&text[..length], mode)
-            .map_err(|f| f.code.as_str().to_owned())?;
-        let row = written
-            .into_iter()
-            .map(|w| (w.name.to_owned(), w.value))
-            .collect();
+        let mut row = Row::new();
+        let read = scan.attributes(&text[..length], mode, &mut |written| {
+            row.push((written.name.to_owned(), written.value));
+            Ok(())
+        });
+        read.map_err(|fault| fault.code.as_str().to_owned())?;
         Ok((row, is_empty, length))
     }
 
