@@ -2,6 +2,9 @@
 //!
 //! Prints ratios measured in one run: absolute times mean nothing on a shared machine.
 
+// A benchmark reports on the terminal and has nobody to pass an error to.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

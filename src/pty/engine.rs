@@ -305,6 +305,10 @@ impl Engine {
     }
 
     fn look(&mut self, live: &Live) {
+        if live.process.is_none() && self.has_ended() {
+            self.shell_ended();
+            return;
+        }
         let activity = live.subject().look();
         let finding = self.watch.add(activity, Instant::now());
         let is_attached = self.shared.lock().call.is_some();
@@ -322,6 +326,15 @@ impl Engine {
             return;
         }
         self.act_on(finding, live);
+    }
+
+    /// Asks for the shell's end where the system cannot tell it by itself.
+    fn has_ended(&mut self) -> bool {
+        let child = self
+            .running
+            .as_mut()
+            .map(|running| &mut running.owned.child);
+        child.is_some_and(|child| child.try_wait().is_ok_and(|status| status.is_some()))
     }
 
     fn act_on(&mut self, finding: Finding, live: &Live) {

@@ -13,6 +13,7 @@ mod engine;
 pub mod key;
 mod live;
 mod marks;
+pub mod options;
 mod process;
 mod restart;
 pub mod session;
@@ -25,5 +26,6 @@ mod syscall;
 pub mod text;
 mod wait;
 
-pub use session::{CommandRequest, InputRequest, Rc, Session, SessionOptions};
+pub use options::{CommandRequest, InputRequest, Rc, SessionOptions};
+pub use session::Session;
 pub use state::{Progress, Restart, Sink};

@@ -1,6 +1,6 @@
 //! A session as its users see it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -21,62 +21,11 @@ use super::engine::Engine;
 use super::key::Key;
 use super::live::Plan;
 use super::marks::MarkCutter;
+use super::options::{CommandRequest, InputRequest, Rc, SessionOptions};
 use super::shell::{self, Places, STATUS_SCRIPT, Shell, variable};
 use super::snapshot::Collector;
 use super::state::{self, Call, Input, Order, Progress, Shared, Sink, Start, State};
 use super::wait::Watch;
-
-/// Whether the user's start-up files are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rc {
-    /// They are, for a limited time.
-    User,
-    /// They are not.
-    None,
-}
-
-/// What a session is started with.
-#[derive(Debug, Clone)]
-pub struct SessionOptions {
-    /// The shell the user asked for; it must be usable.
-    pub shell: Option<PathBuf>,
-    /// The user's usual shell; taken when it is supported.
-    pub preferred_shell: Option<PathBuf>,
-    /// The program that starts shells with [`bootstrap`](super::bootstrap::bootstrap).
-    pub bootstrap: PathBuf,
-    /// A private directory for the session's files.
-    pub runtime_dir: PathBuf,
-    /// Where the shell starts.
-    pub cwd: PathBuf,
-    /// The whole environment to start from.
-    pub env: Vec<(OsString, OsString)>,
-    /// Whether the user's start-up files are read.
-    pub rc: Rc,
-}
-
-/// A command for the shell.
-#[derive(Default)]
-pub struct CommandRequest {
-    /// The text the shell sources.
-    pub script: String,
-    /// Where it runs, when not in the session's directory; the session stays where it was.
-    pub cwd: Option<PathBuf>,
-    /// How long its result may take; it goes on afterwards.
-    pub timeout: Option<Duration>,
-    /// Secrets it refers to as shell variables.
-    pub bindings: Vec<Binding>,
-}
-
-/// How input is to be sent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct InputRequest {
-    /// How long the result may take, waiting for a reader included.
-    pub timeout: Option<Duration>,
-    /// Whether the input is sent only while the terminal hides it.
-    pub is_secret: bool,
-    /// Whether a secret is sent all the same.
-    pub allow_echo: bool,
-}
 
 /// A persistent shell on a terminal of its own. Copies are handles to the same shell; it ends with
 /// the last of them.
@@ -105,7 +54,10 @@ impl Session {
         let (started, starts) = oneshot::channel();
         // The shell ends with the thread that starts it, so the thread lives as long as the session.
         let thread = std::thread::Builder::new().name("karyi-session".to_owned());
+        let gone = Gone(owner.shared.clone());
         let body = move || {
+            // Declared first, so that it drops last, after a panic too.
+            let _gone = gone;
             let result = engine.start();
             let is_started = result.is_ok();
             if started.send(result).is_ok() && is_started {
@@ -340,6 +292,20 @@ impl Session {
             number,
             receiver,
         }
+    }
+}
+
+/// Leaves nobody waiting for a thread that has ended.
+struct Gone(Arc<Shared>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.is_closed = true;
+        state.live = None;
+        state.job = None;
+        state.call = None;
+        state.orders.clear();
     }
 }
 

@@ -20,6 +20,8 @@ pub(super) enum Activity {
     /// A thread is blocked until the terminal gives it something; the number stands for which one,
     /// and where.
     Reading(u64),
+    /// A program of another user runs and the terminal asks for a password: it can be about to.
+    Hidden,
     /// A thread waits for the terminal with a time limit.
     Accepting,
     /// Every process of the job is stopped.
@@ -46,7 +48,9 @@ impl Subject<'_> {
         // makes the kernel pass on what is still on its way.
         let has_input = is_readable(self.slave);
         match self.look_at_processes() {
-            Activity::Reading(_) | Activity::Accepting if has_input => Activity::Busy,
+            Activity::Reading(_) | Activity::Hidden | Activity::Accepting if has_input => {
+                Activity::Busy
+            }
             activity => activity,
         }
     }
@@ -75,7 +79,8 @@ fn is_readable(descriptor: &OwnedFd) -> bool {
 pub(super) struct Watch {
     last: Option<Activity>,
     pause: Duration,
-    accepts_since: Option<Instant>,
+    /// When the last look's activity was first seen.
+    since: Option<Instant>,
 }
 
 /// What is certain.
@@ -95,7 +100,7 @@ impl Watch {
         Self {
             last: None,
             pause: limits::WAIT_SCAN_MIN,
-            accepts_since: None,
+            since: None,
         }
     }
 
@@ -119,19 +124,21 @@ impl Watch {
             _ if is_same => (self.pause * 2).min(limits::WAIT_SCAN_MAX),
             _ => limits::WAIT_SCAN_MIN,
         };
-        if activity != Activity::Accepting {
-            self.accepts_since = None;
-        }
+        let since = if is_same {
+            self.since.unwrap_or(now)
+        } else {
+            now
+        };
+        self.since = Some(since);
+        let lasted = now.saturating_duration_since(since);
         match activity {
             _ if !is_same => Finding::Unknown,
             Activity::ShellIdle => Finding::Idle,
             Activity::Reading(_) => Finding::Reading,
+            Activity::Hidden if lasted >= limits::HIDDEN_PROMPT_QUIET => Finding::Reading,
+            Activity::Hidden | Activity::Busy => Finding::Unknown,
             Activity::Stopped => Finding::Stopped,
-            Activity::Busy => Finding::Unknown,
-            Activity::Accepting => {
-                let since = *self.accepts_since.get_or_insert(now);
-                Finding::Accepting(now.saturating_duration_since(since))
-            }
+            Activity::Accepting => Finding::Accepting(lasted),
         }
     }
 }
@@ -141,6 +148,7 @@ mod linux {
     //! The looks themselves.
 
     use std::hash::{DefaultHasher, Hash, Hasher};
+    use std::io::ErrorKind;
     use std::os::linux::fs::MetadataExt;
 
     use nix::unistd::tcgetpgrp;
@@ -188,7 +196,7 @@ mod linux {
                 for thread in process::threads(member.pid) {
                     match self.look_at_thread(member.pid, thread, terminal) {
                         found @ Activity::Reading(_) => return found,
-                        Activity::Accepting => activity = Activity::Accepting,
+                        found @ (Activity::Accepting | Activity::Hidden) => activity = found,
                         _ => {}
                     }
                 }
@@ -208,8 +216,8 @@ mod linux {
                 }
                 Ok(Blocked::Child | Blocked::Other) => (false, false),
                 // A program of another user, like sudo: its terminal modes tell.
-                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                    (self.hides_input(), false)
+                Err(error) if error.kind() == ErrorKind::PermissionDenied && self.hides_input() => {
+                    return Activity::Hidden;
                 }
                 Err(_) => (false, false),
             };
@@ -266,7 +274,7 @@ impl Subject<'_> {
     /// Without `/proc` only a password prompt is told apart.
     fn look_at_processes(&self) -> Activity {
         if self.hides_input() {
-            return Activity::Reading(0);
+            return Activity::Hidden;
         }
         Activity::Busy
     }
@@ -307,20 +315,15 @@ mod tests {
         let later = |seconds| start + Duration::from_secs(seconds);
         let mut add = |activity, seconds| watch.add(activity, later(seconds));
         assert_eq!(add(Activity::Accepting, 0), Finding::Unknown);
-        assert_eq!(
-            add(Activity::Accepting, 1),
-            Finding::Accepting(Duration::ZERO)
-        );
-        assert_eq!(
-            add(Activity::Accepting, 3),
-            Finding::Accepting(Duration::from_secs(2))
-        );
+        let accepting = |seconds| Finding::Accepting(Duration::from_secs(seconds));
+        assert_eq!(add(Activity::Accepting, 1), accepting(1));
+        assert_eq!(add(Activity::Accepting, 3), accepting(3));
         assert_eq!(add(Activity::Busy, 4), Finding::Unknown);
         assert_eq!(add(Activity::Accepting, 5), Finding::Unknown);
-        assert_eq!(
-            add(Activity::Accepting, 6),
-            Finding::Accepting(Duration::ZERO)
-        );
+        assert_eq!(add(Activity::Accepting, 6), accepting(1));
+        assert_eq!(add(Activity::Hidden, 7), Finding::Unknown);
+        assert_eq!(add(Activity::Hidden, 7), Finding::Unknown);
+        assert_eq!(add(Activity::Hidden, 8), Finding::Reading);
     }
 
     #[test]

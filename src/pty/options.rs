@@ -1,0 +1,59 @@
+//! What a session, a command and an input are asked for with.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::secret::Binding;
+
+/// Whether the user's start-up files are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rc {
+    /// They are, for a limited time.
+    User,
+    /// They are not.
+    None,
+}
+
+/// What a session is started with.
+#[derive(Debug, Clone)]
+pub struct SessionOptions {
+    /// The shell the user asked for; it must be usable.
+    pub shell: Option<PathBuf>,
+    /// The user's usual shell; taken when it is supported.
+    pub preferred_shell: Option<PathBuf>,
+    /// The program that starts shells with [`bootstrap`](super::bootstrap::bootstrap).
+    pub bootstrap: PathBuf,
+    /// A private directory for the session's files.
+    pub runtime_dir: PathBuf,
+    /// Where the shell starts.
+    pub cwd: PathBuf,
+    /// The whole environment to start from.
+    pub env: Vec<(OsString, OsString)>,
+    /// Whether the user's start-up files are read.
+    pub rc: Rc,
+}
+
+/// A command for the shell.
+#[derive(Default)]
+pub struct CommandRequest {
+    /// The text the shell sources.
+    pub script: String,
+    /// Where it runs, when not in the session's directory; the session stays where it was.
+    pub cwd: Option<PathBuf>,
+    /// How long its result may take; it goes on afterwards.
+    pub timeout: Option<Duration>,
+    /// Secrets it refers to as shell variables.
+    pub bindings: Vec<Binding>,
+}
+
+/// How input is to be sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InputRequest {
+    /// How long the result may take, waiting for a reader included.
+    pub timeout: Option<Duration>,
+    /// Whether the input is sent only while the terminal hides it.
+    pub is_secret: bool,
+    /// Whether a secret is sent all the same.
+    pub allow_echo: bool,
+}
