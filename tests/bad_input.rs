@@ -157,7 +157,7 @@ fn no_permission_is_told_and_changes_nothing() {
     let karyi = Karyi::new()
         .file("locked.txt", "x")
         .file("open.txt", "x")
-        .as_uid(65534);
+        .run_as(65534);
     let work = karyi.work();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(work.join("locked.txt"), mode).unwrap();

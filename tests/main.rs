@@ -4,7 +4,10 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test that meets the unexpected stops there"
+    clippy::print_stderr,
+    clippy::print_stdout,
+    unreachable_pub,
+    reason = "a test that meets the unexpected stops there and says so"
 )]
 
 mod architecture;

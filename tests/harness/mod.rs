@@ -98,7 +98,7 @@ impl Karyi {
     }
 
     /// Runs as this user; the whole root is given to them.
-    pub fn as_uid(mut self, uid: u32) -> Self {
+    pub fn run_as(mut self, uid: u32) -> Self {
         self.uid = Some(uid);
         self
     }
