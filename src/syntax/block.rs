@@ -282,6 +282,9 @@ impl Block {
         let scan = std::mem::take(&mut self.tag);
         let open = self.open(cx, tag, &scan)?;
         self.tag = scan;
+        if is_empty {
+            open.check_text("", "")?;
+        }
         cx.view.consume(length);
         self.stack.push(open);
         if is_empty {
