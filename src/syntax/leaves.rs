@@ -1,12 +1,13 @@
 //! The text of leaves and arguments, on its way into a block's elements.
 
 use super::Mode;
-use super::block::{Block, EndScan, Token, bad_byte, first_char, processing_instruction};
+use super::block::{Block, EndScan, Token};
 use super::chars::{self, is_name_start_byte, is_space};
 use super::context::{Context, Progress};
 use super::diagnose::{Fault, Outcome, did_you_mean, shown};
 use super::element::{Open, comment_code};
 use super::escapes;
+use super::faults::{bad_byte, first_char, processing_instruction};
 use super::follow::{Allowed, Follow, is_name_cut, opened_name};
 use super::grammar::LeafKind;
 use super::leaf::{self, IllegalReference, Reading};
