@@ -4,12 +4,15 @@
 
 use std::sync::Arc;
 
-use memchr::{memchr2, memmem};
+use memchr::memchr2;
 
-use super::chars::{self, is_name, is_name_start_byte, is_space, leading_space};
+use super::chars::{is_name, is_name_start_byte, is_space, leading_space};
 use super::context::{Context, Progress};
 use super::diagnose::{Fault, Outcome, did_you_mean, shown};
 use super::element::{Attributes, Open};
+use super::faults::{
+    bad_char, first_char, processing_instruction, tag_text, too_large, unclosed_tag,
+};
 use super::repairs::{Repair, Repairs};
 use super::scan::RawScan;
 use super::source::{Mark, View};
@@ -174,26 +177,6 @@ impl Block {
         Ok(Progress::Again)
     }
 
-    /// Looks at a `<!`, `at` bytes ahead: a comment starts, or it may not stand here.
-    pub(super) fn bang(&mut self, cx: &mut Context<'_, '_>, at: usize) -> Outcome<Progress> {
-        let rest = cx.view.rest().get(at..).unwrap_or_default();
-        if rest.starts_with(b"<!--") {
-            cx.view.consume(at);
-            self.token = Token::Comment(cx.view.mark(4));
-            cx.view.consume(4);
-            return Ok(Progress::Again);
-        }
-        if b"<!--".starts_with(rest) {
-            return match cx.is_last() {
-                true => Err(unclosed_tag(rest.len(), at)),
-                false => Ok(Progress::More),
-            };
-        }
-        // The words do not depend on bytes that may not be here yet.
-        let message = "CDATA and declarations may not stand between elements";
-        Err(Fault::ahead(Code::UnexpectedMarkup, at, 2, message))
-    }
-
     fn stray_text(&self, cx: &Context<'_, '_>) -> Outcome<Progress> {
         let rest = cx.view.rest();
         let Some(length) = first_char(rest, 0, cx.is_last())? else {
@@ -216,54 +199,6 @@ impl Block {
         })
     }
 
-    fn comment(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Progress> {
-        let Token::Comment(mark) = &self.token else {
-            return Ok(Progress::Again);
-        };
-        let rest = cx.view.rest();
-        let Some(dashes) = memmem::find(rest, b"--") else {
-            let checked = chars::check_cut(rest).map_err(|bad| bad_byte(&bad, 0))?;
-            if cx.is_last() {
-                chars::check(rest).map_err(|bad| bad_byte(&bad, 0))?;
-                return Err(Fault::at(
-                    Code::UnclosedComment,
-                    mark,
-                    "the comment has no -->",
-                ));
-            }
-            let dash = usize::from(rest.last() == Some(&b'-'));
-            cx.view.consume(checked.min(rest.len() - dash));
-            return Ok(Progress::More);
-        };
-        chars::check(rest.get(..dashes).unwrap_or_default()).map_err(|bad| bad_byte(&bad, 0))?;
-        match rest.get(dashes + 2) {
-            Some(b'>') => {
-                cx.view.consume(dashes + 3);
-                self.token = Token::Between;
-            }
-            None if cx.is_last() => {
-                return Err(Fault::at(
-                    Code::UnclosedComment,
-                    mark,
-                    "the comment has no -->",
-                ));
-            }
-            None => {
-                cx.view.consume(dashes);
-                return Ok(Progress::More);
-            }
-            Some(_) if cx.mode == Mode::Strict => {
-                return Err(Fault::at(
-                    Code::BadComment,
-                    mark,
-                    "`--` stands in a comment",
-                ));
-            }
-            Some(_) => cx.view.consume(dashes + 1),
-        }
-        Ok(Progress::Again)
-    }
-
     /// The next byte is the `<` of an opening tag.
     pub(super) fn start_tag(&mut self) {
         self.tag.restart();
@@ -282,6 +217,9 @@ impl Block {
         let scan = std::mem::take(&mut self.tag);
         let open = self.open(cx, tag, &scan)?;
         self.tag = scan;
+        if is_empty {
+            open.check_text("", "")?;
+        }
         cx.view.consume(length);
         self.stack.push(open);
         if is_empty {
@@ -484,26 +422,6 @@ impl Block {
     }
 }
 
-impl Open {
-    /// Returns the fault of an element whose end tag never came.
-    pub(super) fn unclosed(&self) -> Box<Fault> {
-        let name = shown(&self.name);
-        let fault = Fault::at(
-            Code::UnclosedElement,
-            &self.mark,
-            format!("<{name}> has no end tag"),
-        );
-        match self.rule.leaf() {
-            None => fault.with_hint(format!("add </{name}>")),
-            Some(_) => {
-                let hint =
-                    format!("add </{name}>; text that holds that tag goes into <![CDATA[...]]>");
-                fault.with_hint(hint)
-            }
-        }
-    }
-}
-
 /// Finds the rule of a tool.
 fn tool(cx: &Context<'_, '_>, name: &str, length: usize) -> Outcome<Arc<Rule>> {
     if let Some(rule) = cx.table.tool(name, cx.mode) {
@@ -542,60 +460,4 @@ fn call_id(
         return Err(Fault::ahead(Code::DuplicateId, 0, length, message));
     }
     Ok((id, true))
-}
-
-/// Returns the text of a complete tag; its bytes may all stand in a block.
-fn tag_text(rest: &[u8], start: usize, end: usize) -> Outcome<&str> {
-    let tag = rest.get(start..end).unwrap_or_default();
-    chars::text(tag).map_err(|bad| bad_byte(&bad, start))
-}
-
-/// Returns the fault of a byte that may not stand in a block, `base` bytes ahead.
-pub(super) fn bad_byte(bad: &chars::BadByte, base: usize) -> Box<Fault> {
-    let message = match bad.code {
-        Code::Encoding => "the bytes are not UTF-8",
-        _ => "a character that XML does not allow",
-    };
-    Fault::ahead(bad.code, base + bad.at, 1, message)
-}
-
-/// Returns the length of the character `at` bytes ahead; nothing when more bytes decide.
-pub(super) fn first_char(rest: &[u8], at: usize, is_last: bool) -> Outcome<Option<usize>> {
-    let rest = rest.get(at..).unwrap_or_default();
-    let near = rest.get(..4).unwrap_or(rest);
-    let valid = match std::str::from_utf8(near) {
-        Ok(text) => text,
-        Err(error) if error.valid_up_to() == 0 && error.error_len().is_none() && !is_last => {
-            return Ok(None);
-        }
-        Err(error) => std::str::from_utf8(near.get(..error.valid_up_to()).unwrap_or_default())
-            .unwrap_or_default(),
-    };
-    let length = valid.chars().next().map_or(1, char::len_utf8);
-    match chars::check(rest.get(..length).unwrap_or_default()) {
-        Ok(()) => Ok(Some(length)),
-        Err(bad) => Err(bad_byte(&bad, at)),
-    }
-}
-
-fn bad_char(rest: &[u8], at: usize) -> Option<Box<Fault>> {
-    first_char(rest, at, true).err()
-}
-
-pub(super) fn too_large(at: usize, what: &str) -> Box<Fault> {
-    Fault::ahead(
-        Code::TooLarge,
-        at,
-        1,
-        format!("{what} is larger than allowed"),
-    )
-}
-
-pub(super) fn processing_instruction(at: usize) -> Box<Fault> {
-    let message = "a processing instruction stands in the block";
-    Fault::ahead(Code::ProcessingInstruction, at, 2, message)
-}
-
-fn unclosed_tag(length: usize, at: usize) -> Box<Fault> {
-    Fault::ahead(Code::UnclosedTag, at, length, "the tag has no `>`")
 }

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Mode;
+use super::attribute::Written;
 use super::chars::is_name;
 use super::diagnose::{Fault, Outcome, did_you_mean, shown};
 use super::source::Mark;
 use super::table::{Body, Groups, Parameter, Rule, Table};
-use super::tag::Written;
 use crate::call::{RawAttribute, RawBody, RawElement, RawText};
 use crate::error::Code;
 use crate::span::Span;

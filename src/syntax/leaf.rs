@@ -152,55 +152,57 @@ fn cdata_length(bytes: &[u8]) -> Option<usize> {
 
 /// Decodes a leaf that is XML but for its placeholders.
 fn decode(leaf: &str, shape: &Shape) -> Reading {
-    let Some(_) = &shape.escape else {
-        let repairs: &[Repair] = match shape.placeholders.is_empty() {
-            true => &[],
-            false => &[Repair::R1],
-        };
+    let source = with_line_feeds(leaf);
+    let repairs: &[Repair] = match shape.placeholders.is_empty() {
+        true => &[],
+        false => &[Repair::R1],
+    };
+    if shape.escape.is_none() {
         return Reading {
-            text: with_line_feeds(leaf),
+            text: source,
             has_cdata: false,
             source: None,
             repairs,
             mixed: None,
         };
-    };
-    let mut text = String::with_capacity(leaf.len());
-    let mut start = 0;
-    for placeholder in &shape.placeholders {
-        decode_into(
-            leaf.get(start..placeholder.start).unwrap_or_default(),
-            &mut text,
-        );
-        text.push_str(leaf.get(placeholder.clone()).unwrap_or_default());
-        start = placeholder.end;
     }
-    decode_into(leaf.get(start..).unwrap_or_default(), &mut text);
     Reading {
-        // What is decoded is always shorter than its escape.
-        source: Some(with_line_feeds(leaf)),
-        text,
+        text: decode_around(&source, &shape.placeholders, source.len() == leaf.len()),
         has_cdata: shape.has_cdata,
-        repairs: if shape.placeholders.is_empty() {
-            &[]
-        } else {
-            &[Repair::R1]
-        },
+        // What is decoded is always shorter than its escape.
+        source: Some(source),
+        repairs,
         mixed: None,
     }
 }
 
+/// Decodes what stands between placeholders.
+fn decode_around(source: &str, placeholders: &[Range<usize>], are_places_right: bool) -> String {
+    if !are_places_right && !placeholders.is_empty() {
+        // Line breaks became shorter, so the placeholders have moved.
+        return decode_around(source, &shape(source).placeholders, true);
+    }
+    let mut text = String::with_capacity(source.len());
+    let mut start = 0;
+    for placeholder in placeholders {
+        decode_into(
+            source.get(start..placeholder.start).unwrap_or_default(),
+            &mut text,
+        );
+        text.push_str(source.get(placeholder.clone()).unwrap_or_default());
+        start = placeholder.end;
+    }
+    decode_into(source.get(start..).unwrap_or_default(), &mut text);
+    text
+}
+
 /// Adds the text that a stretch of well-formed XML without tags stands for.
 fn decode_into(xml: &str, text: &mut String) {
-    let push = match memchr(b'\r', xml.as_bytes()) {
-        Some(_) => push_with_line_feeds,
-        None => String::push_str,
-    };
     let mut reader = Reader::from_str(xml);
     loop {
         match reader.read_event() {
-            Ok(Event::Text(piece)) => push(text, &piece),
-            Ok(Event::CData(piece)) => push(text, &piece),
+            Ok(Event::Text(piece)) => text.push_str(&piece),
+            Ok(Event::CData(piece)) => text.push_str(&piece),
             Ok(Event::GeneralRef(name)) => match name.resolve_char_ref() {
                 Ok(Some(c)) => text.push(c),
                 Ok(None) | Err(_) => text.push_str(resolve_xml_entity(&name).unwrap_or_default()),

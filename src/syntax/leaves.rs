@@ -1,12 +1,13 @@
 //! The text of leaves and arguments, on its way into a block's elements.
 
 use super::Mode;
-use super::block::{Block, EndScan, Token, bad_byte, first_char, processing_instruction};
+use super::block::{Block, EndScan, Token};
 use super::chars::{self, is_name_start_byte, is_space};
 use super::context::{Context, Progress};
 use super::diagnose::{Fault, Outcome, did_you_mean, shown};
 use super::element::{Open, comment_code};
 use super::escapes;
+use super::faults::{bad_byte, first_char, processing_instruction};
 use super::follow::{Allowed, Follow, is_name_cut, opened_name};
 use super::grammar::LeafKind;
 use super::leaf::{self, IllegalReference, Reading};
@@ -212,7 +213,7 @@ impl Block {
         }
         if let Some(open) = self.stack.last() {
             check_mixed(cx, open, &reading, end)?;
-            check_kind(open, leaf, &reading.text)?;
+            open.check_text(leaf, &reading.text)?;
         }
         let start = cx.view.position();
         Ok(RawText {
@@ -252,6 +253,26 @@ impl Open {
             }
             Body::Children(_) | Body::Empty | Body::Leaf(_) | Body::Parameters(_) | Body::Value => {
                 None
+            }
+        }
+    }
+
+    /// Checks what the kind of the leaf asks of its text.
+    pub(super) fn check_text(&self, leaf: &str, text: &str) -> Outcome<()> {
+        match self.rule.leaf() {
+            None | Some(LeafKind::Text | LeafKind::Script) => Ok(()),
+            Some(LeafKind::Escaped) => escapes::unescape(text).map(drop).map_err(|bad| {
+                let at = backslash(leaf, text, bad.offset);
+                Fault::ahead(Code::BadEscape, at, 2, bad.message)
+            }),
+            Some(LeafKind::Word(is_known)) => {
+                let word = text.trim();
+                if is_known(&word.to_lowercase()) {
+                    return Ok(());
+                }
+                let at = leaf.len() - leaf.trim_start().len();
+                let message = format!("`{}` names no key", shown(word));
+                Err(Fault::ahead(Code::BadCtrl, at, leaf.trim().len(), message))
             }
         }
     }
@@ -312,29 +333,6 @@ fn check_mixed(
     let hint = "the text was taken raw; escape all of it, or wrap it in <![CDATA[...]]>";
     cx.warn(*fault.with_hint(hint), end);
     Ok(())
-}
-
-/// Checks what the kind of the leaf asks of its text.
-fn check_kind(open: &Open, leaf: &str, text: &str) -> Outcome<()> {
-    match open.rule.leaf() {
-        None | Some(LeafKind::Text | LeafKind::Script) => Ok(()),
-        Some(LeafKind::Escaped) => match escapes::unescape(text) {
-            Ok(_) => Ok(()),
-            Err(bad) => {
-                let at = backslash(leaf, text, bad.offset);
-                Err(Fault::ahead(Code::BadEscape, at, 2, bad.message))
-            }
-        },
-        Some(LeafKind::Word(is_known)) => {
-            let word = text.trim();
-            if is_known(&word.to_lowercase()) {
-                return Ok(());
-            }
-            let at = leaf.len() - leaf.trim_start().len();
-            let message = format!("`{}` names no key", shown(word));
-            Err(Fault::ahead(Code::BadCtrl, at, leaf.trim().len(), message))
-        }
-    }
 }
 
 /// Finds the place in the source of the backslash at `offset` of the decoded text.

@@ -6,20 +6,17 @@
 
 use memchr::memchr3;
 
+use super::Mode;
 use super::block::Block;
-use super::chars::{is_name_byte, is_space, leading_space};
+use super::chars::leading_space;
 use super::context::Context;
 use super::diagnose::{Fault, Outcome, Place};
-use super::element::Attributes;
+use super::opener::{OpeningTag, TOOLS, Word, is_opener, opening_tag, tools_word};
 use super::position::incomplete_suffix;
-use super::repairs::{Repair, Repairs};
 use super::source::{Mark, View};
 use super::tag::{Scanned, TagScan};
-use super::{Event, Mode};
-use crate::call::{BlockOptions, OnError, Order};
 use crate::error::Code;
 
-const TOOLS: &[u8] = b"<tools";
 /// Bytes of a fence's info string that are kept: all that matter are shorter.
 const MAX_INFO: usize = 16;
 
@@ -89,13 +86,6 @@ struct Pending {
     tag: Outcome<OpeningTag>,
     /// Whether a line break followed.
     is_broken: bool,
-}
-
-#[derive(Debug)]
-struct OpeningTag {
-    options: BlockOptions,
-    is_preserved: bool,
-    repairs: Repairs,
 }
 
 /// What the locator came to.
@@ -392,7 +382,7 @@ impl Locator {
             self.line = Line::Middle(None);
             let tag = tag?;
             cx.view.consume(length);
-            return Ok(open(cx, mark, &tag));
+            return Ok(Sight::Block(tag.open(cx, mark)));
         }
         cx.view.consume(length);
         self.line = Line::Pending(Box::new(Pending {
@@ -427,7 +417,7 @@ impl Locator {
                 fault.place = Place::Mark(Box::new(pending.mark.clone()));
                 fault
             })?;
-            return Ok(open(cx, pending.mark, &tag));
+            return Ok(Sight::Block(tag.open(cx, pending.mark)));
         }
         let message = "no tool follows <tools>, so nothing runs";
         cx.warn(*Fault::at(Code::IgnoredBlock, &pending.mark, message), 0);
@@ -460,87 +450,4 @@ fn skip_space(cx: &mut Context<'_, '_>) -> bool {
     cx.view.consume(length);
     let space = rest.get(..length).unwrap_or_default();
     space.iter().any(|b| matches!(b, b'\n' | b'\r'))
-}
-
-enum Word {
-    Yes,
-    No,
-    Cut,
-}
-
-/// Tells whether `<tools` stands here, upper or lower case.
-fn tools_word(rest: &[u8], is_last: bool) -> Word {
-    let length = rest.len().min(TOOLS.len());
-    let (head, start) = (rest.get(..length).unwrap_or_default(), TOOLS.get(..length));
-    if !start.is_some_and(|start| head.eq_ignore_ascii_case(start)) {
-        return Word::No;
-    }
-    match rest.get(TOOLS.len()) {
-        None if !is_last => Word::Cut,
-        None if length == TOOLS.len() => Word::Yes,
-        Some(next) if !is_name_byte(*next) => Word::Yes,
-        Some(_) | None => Word::No,
-    }
-}
-
-/// Tells whether the `<tools` here can be the tag of a block.
-fn is_opener(rest: &[u8], mode: Mode) -> bool {
-    let is_spelled = mode == Mode::Repair || rest.starts_with(TOOLS);
-    let next = rest.get(TOOLS.len());
-    is_spelled && next.is_some_and(|b| is_space(*b) || *b == b'>')
-}
-
-/// Reads the attributes of a `<tools>` tag.
-fn opening_tag(cx: &mut Context<'_, '_>, tag: &[u8], scan: &TagScan) -> Outcome<OpeningTag> {
-    super::chars::check(tag).map_err(|bad| super::block::bad_byte(&bad, 0))?;
-    let tag = std::str::from_utf8(tag).unwrap_or_default();
-    let mut repairs = Repairs::default();
-    let mut attributes = Attributes::new(&cx.table.block, "tools", tag.len(), cx.mode);
-    if tag.get(1..scan.name_end()) != Some("tools") {
-        repairs.add(Repair::R7);
-    }
-    scan.attributes(tag, cx.mode, &mut |written| {
-        if written.is_mended | attributes.take(written)? {
-            repairs.add(Repair::R7);
-        }
-        Ok(())
-    })?;
-    let mut options = BlockOptions::default();
-    let mut is_preserved = false;
-    for attribute in &attributes.passed {
-        match (attribute.name.as_str(), attribute.value.as_str()) {
-            ("order", "auto") => options.order = Order::Auto,
-            ("order", "sequential") => options.order = Order::Sequential,
-            ("on_error", "continue") => options.on_error = OnError::Continue,
-            ("on_error", "stop") => options.on_error = OnError::Stop,
-            ("xml:space", "default") => is_preserved = false,
-            ("xml:space", "preserve") => is_preserved = true,
-            (name, _) => return Err(bad_option(name, tag.len())),
-        }
-    }
-    Ok(OpeningTag {
-        options,
-        is_preserved,
-        repairs,
-    })
-}
-
-fn bad_option(name: &str, length: usize) -> Box<Fault> {
-    let choices = match name {
-        "order" => "auto or sequential",
-        "on_error" => "continue or stop",
-        _ => "default or preserve",
-    };
-    let message = format!("the attribute `{name}` of <tools> is {choices}");
-    Fault::ahead(Code::BadAttribute, 0, length, message)
-        .with_hint(format!("write {choices}, or leave it out"))
-}
-
-/// Opens the block.
-fn open(cx: &mut Context<'_, '_>, mark: Mark, tag: &OpeningTag) -> Sight {
-    cx.events.push(Event::BlockOpened {
-        options: tag.options,
-        position: mark.position,
-    });
-    Sight::Block(Box::new(Block::new(mark, tag.is_preserved, tag.repairs)))
 }

@@ -15,13 +15,16 @@
 //! Calls come out as soon as their end is decided. An error comes out when its source line is
 //! complete, for the excerpt, or the message ends; the calls before it have come out by then.
 
+mod attribute;
 mod block;
 mod chars;
+mod comment;
 mod context;
 mod diagnose;
 mod element;
 mod envelope;
 pub mod escapes;
+mod faults;
 mod follow;
 pub mod grammar;
 mod ids;
@@ -29,6 +32,7 @@ mod json;
 mod leaf;
 mod leaves;
 mod locate;
+mod opener;
 mod position;
 mod references;
 mod repairs;

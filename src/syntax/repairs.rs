@@ -1,4 +1,8 @@
 //! Which of the published repairs were needed to read a call.
+//!
+//! Without any, and without a warning, strict mode reads the same call. End tags taken as text
+//! (rules R2 and R3) make the text raw, so R4 stands for them; a missing `</tools>` (R8) belongs to
+//! the block and is a warning.
 
 /// A repair, named after its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
