@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use karyi::pty::text::TerminalText;
 use karyi::pty::{CommandRequest, Rc, Session, SessionOptions};
 
 const ROUNDS: usize = 40;
 const COMMANDS_PER_ROUND: usize = 50;
 const SPAWNS_PER_ROUND: usize = 3;
+const STREAM_BYTES: usize = 100_000_000;
 
 fn main() {
     let home = tempfile::tempdir().unwrap();
@@ -34,6 +36,16 @@ fn main() {
         time(&mut samples.spawn, SPAWNS_PER_ROUND, spawn_bash);
     }
     samples.print();
+    let mut through_session = Vec::new();
+    let mut through_terminal = Vec::new();
+    for _ in 0..5 {
+        let command = || runtime.block_on(stream_through_session(&session));
+        time(&mut through_session, 1, command);
+        time(&mut through_terminal, 1, stream_through_terminal);
+    }
+    let ratio =
+        median(&mut through_terminal).as_secs_f64() / median(&mut through_session).as_secs_f64();
+    println!("throughput with text view / raw loop {ratio:.2} (reach: at least 0.8)");
     runtime.block_on(session.close());
 }
 
@@ -84,6 +96,43 @@ async fn run_true(session: &Session) {
     };
     let progress = session.command(request, Box::new(|_| {})).await.unwrap();
     assert_eq!(progress.exit_code, Some(0));
+}
+
+/// Lines as a build prints them.
+fn stream_script() -> String {
+    format!("yes 'warning: unused variable: `x` in src/lib.rs:12:9' | head -c {STREAM_BYTES}")
+}
+
+async fn stream_through_session(session: &Session) {
+    let request = CommandRequest {
+        script: stream_script(),
+        ..CommandRequest::default()
+    };
+    let mut terminal = TerminalText::new();
+    let mut text = String::new();
+    let sink = move |bytes: &[u8]| {
+        terminal.push(bytes, &mut text);
+        text.clear();
+    };
+    let progress = session.command(request, Box::new(sink)).await.unwrap();
+    assert_eq!(progress.exit_code, Some(0));
+}
+
+fn stream_through_terminal() {
+    let pair = portable_pty::native_pty_system()
+        .openpty(Default::default())
+        .unwrap();
+    let mut builder = portable_pty::CommandBuilder::new("sh");
+    builder.args(["-c", &format!("stty -opost; {}", stream_script())]);
+    let mut child = pair.slave.spawn_command(builder).unwrap();
+    drop(pair.slave);
+    let mut reader = pair.master.try_clone_reader().unwrap();
+    let mut buffer = vec![0; 64 << 10];
+    let mut total = 0;
+    while total < STREAM_BYTES {
+        total += reader.read(&mut buffer).unwrap();
+    }
+    child.wait().unwrap();
 }
 
 fn spawn_bash() {

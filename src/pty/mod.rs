@@ -7,6 +7,7 @@
 //! thread per session reads the terminal, and asks the kernel what the job in the foreground waits
 //! for.
 
+mod attend;
 pub mod bootstrap;
 mod ending;
 mod engine;

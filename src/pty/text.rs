@@ -112,6 +112,11 @@ impl TerminalText {
         } else {
             self.complete_partial(bytes)
         };
+        // Several times faster than looking for broken bytes, and there are hardly ever any.
+        if let Ok(characters) = std::str::from_utf8(bytes) {
+            self.line.push(characters);
+            return;
+        }
         for chunk in bytes.utf8_chunks() {
             self.line.push(chunk.valid());
             let invalid = chunk.invalid();
@@ -164,6 +169,10 @@ fn is_incomplete(bytes: &[u8]) -> bool {
 }
 
 fn push_lossy(bytes: &[u8], text: &mut String) {
+    if let Ok(characters) = std::str::from_utf8(bytes) {
+        text.push_str(&without_c1(characters));
+        return;
+    }
     for chunk in bytes.utf8_chunks() {
         text.push_str(&without_c1(chunk.valid()));
         if !chunk.invalid().is_empty() {
@@ -184,21 +193,18 @@ fn without_c1(text: &str) -> std::borrow::Cow<'_, str> {
 /// Returns how many bytes at the start are neither controls nor DEL; line feeds and tabs count as
 /// plain.
 fn plain_length(bytes: &[u8]) -> usize {
-    /// Small enough to stay in registers: the check of a whole block has no branches.
-    const BLOCK: usize = 64;
-    let is_special = |byte: u8| (byte < 0x20 && byte != b'\n' && byte != b'\t') || byte == 0x7f;
-    let mut length = 0;
-    for block in bytes.chunks(BLOCK) {
-        if block
+    let is_special = |byte: u8| (byte < 0x20) & (byte != b'\n') & (byte != b'\t') | (byte == 0x7f);
+    // Without branches inside, a whole block is checked at once.
+    let (blocks, _) = bytes.as_chunks::<64>();
+    let is_plain = |block: &&[u8; 64]| {
+        !block
             .iter()
             .fold(false, |found, byte| found | is_special(*byte))
-        {
-            let inside = block.iter().position(|byte| is_special(*byte));
-            return length + inside.unwrap_or(0);
-        }
-        length += block.len();
-    }
-    length
+    };
+    let length = 64 * blocks.iter().take_while(is_plain).count();
+    let rest = bytes.get(length..).unwrap_or_default();
+    let inside = rest.iter().position(|byte| is_special(*byte));
+    length + inside.unwrap_or(rest.len())
 }
 
 #[cfg(test)]
