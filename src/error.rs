@@ -291,18 +291,10 @@ mod tests {
     #[test]
     fn codes_keep_their_spelling() {
         for code in Code::ALL {
-            assert!(
-                code.as_str()
-                    .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b == b'-')
-            );
+            assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
         }
         for code in ErrorCode::ALL {
-            assert!(
-                code.as_str()
-                    .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b == b'_')
-            );
+            assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
             assert!(!code.hint().is_empty(), "{code:?}");
         }
     }

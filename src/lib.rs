@@ -10,18 +10,18 @@
 //! The modules stand on floors; each imports only from floors below it (`docs/architecture.md`).
 
 // Floor 0: plain values.
-pub mod capped;
-pub mod limits;
 pub mod span;
+pub mod limits;
+pub mod capped;
 
 // Floor 1: the words everything else speaks.
 pub mod call;
-pub mod error;
 pub mod outcome;
+pub mod error;
 pub mod secret;
 
 // Floor 2: engines that know no tool.
-pub mod files;
-pub mod pty;
 pub mod syntax;
 pub mod vault;
+pub mod pty;
+pub mod files;

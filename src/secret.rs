@@ -111,8 +111,7 @@ pub fn split(text: &str) -> Result<Vec<Piece<'_>>, BadPlaceholder> {
             pieces.push(Piece::Escaped(&text[start..=after]));
             after + 1
         } else {
-            let (name, end) =
-                name_until(text, after + 1, closer).ok_or(BadPlaceholder { offset: start })?;
+            let (name, end) = name_until(text, after + 1, closer).ok_or(BadPlaceholder { offset: start })?;
             pieces.push(Piece::Secret(name));
             end
         };
@@ -143,10 +142,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains("$KARYI") {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(
-        text.replace("$KARYI{", "$$KARYI{")
-            .replace("$KARYI<", "$$KARYI<"),
-    )
+    Cow::Owned(text.replace("$KARYI{", "$$KARYI{").replace("$KARYI<", "$$KARYI<"))
 }
 
 /// A secret that travels to the shell beside the script that refers to it.
@@ -208,10 +204,7 @@ impl Template {
     /// Takes the secrets that travel beside the text.
     #[must_use]
     pub fn take_bindings(&mut self) -> Vec<Binding> {
-        self.resolved
-            .as_mut()
-            .map(|r| std::mem::take(&mut r.bindings))
-            .unwrap_or_default()
+        self.resolved.as_mut().map(|r| std::mem::take(&mut r.bindings)).unwrap_or_default()
     }
 }
 
@@ -283,15 +276,9 @@ mod tests {
     #[test]
     fn placeholders_are_cut_out() {
         check("", &[]);
-        check(
-            "plain $x ${y} $$ $KARYI KARYI{A}",
-            &["'plain $x ${y} $$ $KARYI KARYI{A}'"],
-        );
+        check("plain $x ${y} $$ $KARYI KARYI{A}", &["'plain $x ${y} $$ $KARYI KARYI{A}'"]);
         check("$KARYI{A}", &["<A>"]);
-        check(
-            "a$KARYI{A}b$KARYI<b_1>c",
-            &["'a'", "<A>", "'b'", "<b_1>", "'c'"],
-        );
+        check("a$KARYI{A}b$KARYI<b_1>c", &["'a'", "<A>", "'b'", "<b_1>", "'c'"]);
         check("$KARYI{A}$KARYI{B}", &["<A>", "<B>"]);
         check("$KARYI$KARYI{B}", &["'$KARYI'", "<B>"]);
     }
@@ -339,10 +326,7 @@ mod tests {
             bindings: Vec::new(),
         });
         assert_eq!(format!("{template:?}"), r#""a $KARYI{A}""#);
-        assert_eq!(
-            serde_json::to_string(&template).unwrap(),
-            r#""a $KARYI{A}""#
-        );
+        assert_eq!(serde_json::to_string(&template).unwrap(), r#""a $KARYI{A}""#);
         assert_eq!(template.text(), "a hunter2");
     }
 }
