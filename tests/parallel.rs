@@ -128,7 +128,7 @@ fn one_failure_leaves_its_siblings_alone() {
 
 #[test]
 fn ctrl_c_interrupts_the_job_first_and_the_run_second() {
-    let script = "<tools><command>echo first; sleep 100</command><command>echo second; sleep 100</command>\
+    let script = "<tools><command>bash -c 'echo first; sleep 100'</command><command>bash -c 'echo second; sleep 100'</command>\
         <command>echo third</command></tools>";
     let karyi = Karyi::with_args(&["run", "a.xml"]).file("a.xml", script);
     let mut terminal = karyi.on_terminal();
