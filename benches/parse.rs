@@ -15,27 +15,36 @@ use std::time::{Duration, Instant};
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use karyi::syntax::grammar::{AttributeRule, ContentRule, ElementRule, Grammar, LeafKind};
+use karyi::syntax::grammar::Grammar;
 use karyi::syntax::{Event, Mode, Parser};
+
+mod gate;
 
 /// Size of the message.
 const MESSAGE_BYTES: usize = 8 << 20;
 /// What one read of a pipe gives at most.
 const PIPE_BYTES: usize = 64 << 10;
+/// Least speed beside quick-xml's events alone, which copy nothing.
+const LEAST_OF_EVENTS: f64 = 0.12;
+/// Least speed beside quick-xml with names, attributes and unescaped text as owned strings.
+const LEAST_OF_OWNED: f64 = 0.25;
 /// Runs of which the fastest counts.
 const RUNS: usize = 15;
 
 static MESSAGE: LazyLock<String> = LazyLock::new(message);
-static GRAMMAR: LazyLock<Arc<Grammar>> = LazyLock::new(|| Arc::new(grammar()));
+static GRAMMAR: LazyLock<Arc<Grammar>> =
+    LazyLock::new(|| Arc::new(karyi::tools::registry().grammar()));
 
 fn main() {
-    print_ratios();
+    let mut gate = gate::Gate::default();
+    print_ratios(&mut gate);
     divan::main();
+    gate.close();
 }
 
 /// Prints the speed beside that of quick-xml: its events as they are, and its events turned into
 /// owned names, attributes and unescaped texts, which is what a call consists of.
-fn print_ratios() {
+fn print_ratios(gate: &mut gate::Gate) {
     let message = MESSAGE.as_bytes();
     let plain = fastest(|| quick_xml_events(message));
     let owned = fastest(|| quick_xml_owned(message));
@@ -43,9 +52,16 @@ fn print_ratios() {
         let parsed = fastest(|| parse(mode, message, PIPE_BYTES));
         let rate = message.len() as f64 / parsed.as_secs_f64() / 1e6;
         let ratio = |other: Duration| other.as_secs_f64() / parsed.as_secs_f64();
-        let (plain, owned) = (ratio(plain), ratio(owned));
-        println!(
-            "{name}: {rate:.0} MB/s, {plain:.2} of quick-xml's event loop, {owned:.2} of it with owned text"
+        println!("{name}: {rate:.0} MB/s");
+        gate.check(
+            &format!("{name} / quick-xml's event loop"),
+            ratio(plain),
+            LEAST_OF_EVENTS..,
+        );
+        gate.check(
+            &format!("{name} / quick-xml with owned text"),
+            ratio(owned),
+            LEAST_OF_OWNED..,
         );
     }
 }
@@ -259,47 +275,4 @@ Start it with `make run`, and look at http://localhost:8080/invoices for what it
 </edit>
 "#
     )
-}
-
-fn grammar() -> Grammar {
-    let pair = vec![
-        leaf("find", &[], LeafKind::Text),
-        leaf("replace", &[], LeafKind::Text),
-    ];
-    let edited = element(
-        "file",
-        &["src"],
-        ContentRule::Children {
-            groups: vec![pair],
-            min: 0,
-        },
-    );
-    let read = element("file", &["src", "lines"], ContentRule::Empty);
-    let one = |rule: ElementRule| ContentRule::Children {
-        groups: vec![vec![rule]],
-        min: 1,
-    };
-    Grammar {
-        tools: vec![
-            leaf("command", &["timeout"], LeafKind::Script),
-            element("edit", &[], one(edited)),
-            element("read", &[], one(read)),
-        ],
-    }
-}
-
-fn leaf(name: &str, attributes: &[&str], kind: LeafKind) -> ElementRule {
-    element(name, attributes, ContentRule::Leaf(kind))
-}
-
-fn element(name: &str, attributes: &[&str], content: ContentRule) -> ElementRule {
-    let attribute = |name: &&str| AttributeRule {
-        name: (*name).into(),
-        is_required: false,
-    };
-    ElementRule {
-        name: name.into(),
-        attributes: attributes.iter().map(attribute).collect(),
-        content,
-    }
 }

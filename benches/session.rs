@@ -14,6 +14,12 @@ use std::time::{Duration, Instant};
 use karyi::pty::text::TerminalText;
 use karyi::pty::{CommandRequest, Rc, Session, SessionOptions};
 
+mod gate;
+
+/// Most times as long as one byte through a terminal and back a command may take.
+const MOST_OF_BYTE: f64 = 2.5;
+/// Least times as long as a command a new shell must take.
+const LEAST_OF_SPAWN: f64 = 10.0;
 const ROUNDS: usize = 40;
 const COMMANDS_PER_ROUND: usize = 50;
 const SPAWNS_PER_ROUND: usize = 3;
@@ -65,14 +71,14 @@ impl Samples {
         println!("one byte through a terminal and back  {ping:>10.1?}");
         println!("`true` in a session                   {session:>10.1?}");
         println!("bash -c true                          {spawn:>10.1?}");
-        println!(
-            "session / byte   {:6.2}   (reach: at most 2.5)",
-            ratio(session, ping)
+        let mut gate = gate::Gate::default();
+        gate.check("session / byte", ratio(session, ping), ..=MOST_OF_BYTE);
+        gate.check(
+            "bash -c true / session",
+            ratio(spawn, session),
+            LEAST_OF_SPAWN..,
         );
-        println!(
-            "bash -c / session {:5.1}   (reach: at least 10)",
-            ratio(spawn, session)
-        );
+        gate.close();
     }
 }
 

@@ -9,43 +9,48 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+mod gate;
+
 const RUNS: usize = 50;
+/// Most times as long as `bash -c true` a run of one command may take.
+const MOST_OF_BASH: f64 = 12.0;
+/// Most times as long as the smallest program `karyi --version` may take.
+const MOST_OF_SPAWN: f64 = 6.0;
 
 fn main() {
     let karyi = Path::new(env!("CARGO_BIN_EXE_karyi"));
-    let script = "<tools><command>true</command></tools>";
-    let spawn = median(|| Command::new("true"));
+    let one = [
+        "run",
+        "--no-rc",
+        "-c",
+        "<tools><command>true</command></tools>",
+    ];
+    let smallest = median(|| Command::new("true"));
     let version = median(|| with(karyi, &["--version"]));
     let shell = median(|| with(Path::new("bash"), &["-c", "true"]));
-    let one = median(|| with(karyi, &["run", "--no-rc", "-c", script]));
+    let command = median(|| with(karyi, &one));
+    println!("spawning `true`         {:>8.2} ms", ms(smallest));
+    println!("karyi --version         {:>8.2} ms", ms(version));
+    println!("bash -c true            {:>8.2} ms", ms(shell));
+    println!("karyi run, one command  {:>8.2} ms", ms(command));
+    let memory = |args: &[&str]| peak_kib(&mut with(karyi, args)) as f64 / 1024.0;
     println!(
-        "spawning `true`                   {:>8.2} ms   (the limit)",
-        ms(spawn)
+        "karyi --version         {:>8.1} MiB",
+        memory(&["--version"])
     );
-    println!(
-        "karyi --version                   {:>8.2} ms   {:.1} x the limit",
-        ms(version),
-        ratio(version, spawn)
+    println!("karyi run, one command  {:>8.1} MiB", memory(&one));
+    let mut gate = gate::Gate::default();
+    gate.check(
+        "karyi --version / spawning `true`",
+        ratio(version, smallest),
+        ..=MOST_OF_SPAWN,
     );
-    println!(
-        "bash -c true                      {:>8.2} ms   {:.1} x the limit",
-        ms(shell),
-        ratio(shell, spawn)
+    gate.check(
+        "karyi run / bash -c true",
+        ratio(command, shell),
+        ..=MOST_OF_BASH,
     );
-    println!(
-        "karyi run, one command            {:>8.2} ms   {:.1} x bash -c true",
-        ms(one),
-        ratio(one, shell)
-    );
-    let peak = |command: &mut Command| peak_kib(command) as f64 / 1024.0;
-    println!(
-        "memory of karyi --version         {:>8.1} MiB",
-        peak(&mut with(karyi, &["--version"]))
-    );
-    println!(
-        "memory of karyi run, one command  {:>8.1} MiB",
-        peak(&mut with(karyi, &["run", "--no-rc", "-c", script]))
-    );
+    gate.close();
 }
 
 fn with(program: &Path, args: &[&str]) -> Command {
