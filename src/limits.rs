@@ -122,3 +122,14 @@ pub const SPINNER_STEP: Duration = Duration::from_millis(100);
 pub const MAX_DIAGNOSTICS: usize = 100;
 /// How long a prompt waits for a key before it looks at the clock and at the wish to stop.
 pub const KEY_WAIT: Duration = Duration::from_millis(100);
+/// How long a cancelled run waits for a question to clear the terminal, and for a reader of the
+/// report who does not read.
+pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
+/// No time at all.
+pub const NO_GRACE: Duration = Duration::ZERO;
+/// Longest line that says what a call is about, in characters.
+pub const MAX_TITLE_CHARS: usize = 100;
+/// How many calls a block may run ahead of its first one without a result: their results are held.
+pub const MAX_CALLS_AHEAD: usize = 64;
+/// What a call costs in memory beyond its text, in bytes.
+pub const CALL_OVERHEAD_BYTES: u64 = 512;

@@ -84,6 +84,15 @@ impl Status {
         }
     }
 
+    /// Whether the command was still there when its result became final.
+    #[must_use]
+    pub fn goes_on(self) -> bool {
+        matches!(
+            self,
+            Self::AwaitingInput | Self::AcceptsInput | Self::Stopped | Self::Running
+        )
+    }
+
     /// Whether later calls of an `on_error="stop"` block are skipped after this one.
     #[must_use]
     pub fn is_failure(self) -> bool {
@@ -255,6 +264,11 @@ impl Tally {
     /// Notes that the user interrupted the run.
     pub fn add_interruption(&mut self) {
         self.interrupted = true;
+    }
+
+    /// Notes that a part of karyi broke.
+    pub fn add_bug(&mut self) {
+        self.has_bug = true;
     }
 
     /// Notes that a job still ran when the session ended.

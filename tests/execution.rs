@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use karyi::capped::Cap;
 use karyi::exec::Event;
-use karyi::exec::call::{CurrentJob, Stage};
 use karyi::exec::cancel::Cancel;
 use karyi::exec::intake::Intake;
 use karyi::exec::message::{Pace, Runner};
+use karyi::exec::stage::{CurrentJob, Stage};
 use karyi::files::root::Root;
 use karyi::outcome::Outcome;
 use karyi::pty::{Rc, SessionOptions};
@@ -58,6 +58,7 @@ fn context(dir: &std::path::Path) -> Context {
         prompter: Arc::new(Fickle),
         command_timeout: None,
         sink: Arc::new(|| Box::new(|_| {})),
+        cancelled: Arc::default(),
     }
 }
 
@@ -72,7 +73,10 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
         let (events, mut received) = mpsc::channel(64);
         let cancel = Cancel::default();
         let stage = Stage {
-            context: context(dir.path()),
+            context: Context {
+                cancelled: cancel.flag(),
+                ..context(dir.path())
+            },
             cap: Cap::default(),
             is_live: false,
             is_dry_run: false,
@@ -87,13 +91,17 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
             Mode::Repair,
         );
         let (sender, chunks) = mpsc::channel(1);
-        sender.send(message.as_bytes().to_vec()).await.unwrap();
+        sender.send(Ok(message.as_bytes().to_vec())).await.unwrap();
         drop(sender);
         let runner = Runner::new(stage);
         let work = async {
             runner.message(intake, chunks, Pace::Whole).await;
             runner.close().await;
-            events.send(Event::MessageEnded).await.unwrap();
+            let is_interrupted = false;
+            events
+                .send(Event::MessageEnded { is_interrupted })
+                .await
+                .unwrap();
         };
         let mut outcomes = Vec::new();
         let collect = async {
@@ -101,7 +109,7 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
                 watch(&event, &cancel);
                 match event {
                     Event::Finished { index, outcome } => outcomes.push((index, *outcome)),
-                    Event::MessageEnded => break,
+                    Event::MessageEnded { .. } => break,
                     _ => {}
                 }
             }

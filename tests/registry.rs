@@ -124,7 +124,7 @@ fn missing_and_unknown_arguments_are_named() {
 }
 
 /// Text parameters that are labels and patterns, and those of tools that take no secrets.
-const PLAIN: &[&str] = &["name", "lines", "glob", "key", "reason", "note"];
+const PLAIN: &[&str] = &["lines", "key", "reason", "note"];
 
 #[test]
 fn every_text_may_hold_a_placeholder() {

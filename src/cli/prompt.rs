@@ -5,12 +5,14 @@ use std::fs::{File, OpenOptions};
 use std::future::Future;
 use std::io::{self, Write};
 use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::terminal;
 use zeroize::Zeroizing;
 
+use crate::cli::screen::Floor;
 use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::render::paint::safe;
@@ -21,16 +23,19 @@ use crate::tool::context::{Prompter, Question, Reply};
 pub(super) struct Terminal {
     may_ask: bool,
     cancel: Cancel,
+    /// The report waits while a question stands on the terminal.
+    floor: Floor,
     /// One question at a time.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl Terminal {
     /// Makes the way to the user; without `may_ask` nobody is asked.
-    pub(super) fn new(may_ask: bool, cancel: Cancel) -> Self {
+    pub(super) fn new(may_ask: bool, cancel: Cancel, floor: Floor) -> Self {
         Self {
             may_ask,
             cancel,
+            floor,
             turn: tokio::sync::Mutex::new(()),
         }
     }
@@ -47,8 +52,12 @@ impl Prompter for Terminal {
             }
             let _turn = self.turn.lock().await;
             let (question, cancel) = (question.clone(), self.cancel.clone());
-            let answer =
-                tokio::task::spawn_blocking(move || ask_on_terminal(&question, &cancel)).await;
+            let floor = Arc::clone(&self.floor);
+            let answer = tokio::task::spawn_blocking(move || {
+                let _floor = floor.lock().unwrap_or_else(PoisonError::into_inner);
+                ask_on_terminal(&question, &cancel)
+            })
+            .await;
             match answer {
                 Ok(Ok(reply)) => reply,
                 Ok(Err(_)) | Err(_) => Reply::Unavailable,

@@ -14,13 +14,13 @@ use crate::cli::args::RunArgs;
 use crate::cli::fail;
 use crate::cli::prompt::Terminal;
 use crate::cli::runtime_dir::runtime_dir;
-use crate::cli::screen::{self, Screen};
-use crate::cli::signals::{Ending, Signals};
+use crate::cli::screen::{self, Floor, Screen};
+use crate::cli::signals::{Received, Signals};
 use crate::exec::Event;
-use crate::exec::call::Stage;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Intake;
-use crate::exec::message::{Pace, Runner};
+use crate::exec::message::{Chunk, Pace, Runner, Unreadable};
+use crate::exec::stage::{CurrentJob, Stage};
 use crate::files::root::Root;
 use crate::limits;
 use crate::outcome::Tally;
@@ -114,18 +114,20 @@ struct Run {
     cap: Cap,
     is_dry_run: bool,
     cancel: Cancel,
-    ending: Ending,
+    floor: Floor,
+    received: Received,
+    job: CurrentJob,
 }
 
 impl Run {
     fn new(args: &RunArgs) -> anyhow::Result<Self> {
         let registry = Arc::new(tools::registry());
         let grammar = Arc::new(registry.grammar());
-        let cancel = Cancel::default();
+        let (cancel, floor) = (Cancel::default(), Floor::default());
         Ok(Self {
             registry,
             grammar,
-            context: context(args, &cancel)?,
+            context: context(args, &cancel, &floor)?,
             mode: if args.strict {
                 Mode::Strict
             } else {
@@ -140,13 +142,19 @@ impl Run {
             cap: Cap::total(args.max_output),
             is_dry_run: args.dry_run,
             cancel,
-            ending: Ending::default(),
+            floor,
+            received: Received::default(),
+            job: CurrentJob::default(),
         })
     }
 
     /// Runs every script and returns the exit status of all together.
     async fn all(self, inputs: Vec<Input>) -> anyhow::Result<u8> {
         let mut total = Tally::default();
+        let signals = Signals::catch().context("catching signals")?;
+        let session = Arc::clone(&self.context.session);
+        let watch = signals.watch(session, self.cancel.clone(), self.received.clone());
+        let watch = tokio::spawn(watch);
         let last = inputs.len().saturating_sub(1);
         for (number, input) in inputs.into_iter().enumerate() {
             if number > 0 && self.cancel.is_cancelled() {
@@ -154,23 +162,20 @@ impl Run {
             }
             total.merge(&self.one(input, number == last).await?);
         }
+        watch.abort();
+        if self.received.is_interrupted() {
+            total.add_interruption();
+        }
         Ok(self
-            .ending
+            .received
             .exit_code()
             .unwrap_or(total.status().exit_code()))
     }
 
     async fn one(&self, input: Input, is_last: bool) -> anyhow::Result<Tally> {
         let (screen, events) =
-            Screen::open(self.format, self.cancel.clone()).context("starting the report")?;
-        let signals = Signals::catch().context("catching signals")?;
-        let watch = signals.watch(
-            Arc::clone(&self.context.session),
-            events.clone(),
-            self.cancel.clone(),
-            self.ending.clone(),
-        );
-        let watch = tokio::spawn(watch);
+            Screen::open(self.format, self.cancel.clone(), Arc::clone(&self.floor))
+                .context("starting the report")?;
         let ticks = screen::wants_ticks(self.format).then(|| tokio::spawn(tick(events.clone())));
         let runner = Runner::new(self.stage(events.clone()));
         let intake = Intake::new(
@@ -183,12 +188,12 @@ impl Run {
         if is_last || self.cancel.is_cancelled() {
             runner.close().await;
         }
-        watch.abort();
         if let Some(ticks) = ticks {
             ticks.abort();
         }
-        let _ = events.send(Event::MessageEnded).await;
-        let tally = screen.close()?;
+        let is_interrupted = self.received.is_interrupted();
+        runner.tell(Event::MessageEnded { is_interrupted }).await;
+        let tally = screen.close().await?;
         reader.check()?;
         Ok(tally)
     }
@@ -201,7 +206,7 @@ impl Run {
             is_dry_run: self.is_dry_run,
             events,
             cancel: self.cancel.clone(),
-            job: crate::exec::call::CurrentJob::default(),
+            job: self.job.clone(),
         }
     }
 }
@@ -223,7 +228,7 @@ fn format(args: &RunArgs) -> Format {
     }
 }
 
-fn context(args: &RunArgs, cancel: &Cancel) -> anyhow::Result<Context> {
+fn context(args: &RunArgs, cancel: &Cancel, floor: &Floor) -> anyhow::Result<Context> {
     let current = std::env::current_dir().context("finding the current directory")?;
     let cwd = directory(&current, args.cwd.as_deref())?;
     let root = match &args.root {
@@ -250,9 +255,10 @@ fn context(args: &RunArgs, cancel: &Cancel) -> anyhow::Result<Context> {
         session: Arc::new(SessionSlot::new(options)),
         root: Arc::new(root),
         secrets: Secrets::default(),
-        prompter: Arc::new(Terminal::new(may_ask, cancel.clone())),
+        prompter: Arc::new(Terminal::new(may_ask, cancel.clone(), Arc::clone(floor))),
         command_timeout: args.timeout.map(Seconds::duration),
         sink: Arc::new(|| Box::new(|_| {})),
+        cancelled: cancel.flag(),
     })
 }
 
@@ -283,13 +289,13 @@ impl Reader {
 }
 
 /// Reads a script in a thread of its own; a blocked read must not hold up anything.
-fn read(input: Input) -> anyhow::Result<(Reader, mpsc::Receiver<Vec<u8>>)> {
+fn read(input: Input) -> anyhow::Result<(Reader, mpsc::Receiver<Chunk>)> {
     let (chunks, receiver) = mpsc::channel(4);
     let (failures, failed) = std::sync::mpsc::channel();
     let work = move || {
         let result = match input {
             Input::Text(text) => {
-                let _ = chunks.blocking_send(text.into_bytes());
+                let _ = chunks.blocking_send(Ok(text.into_bytes()));
                 Ok(())
             }
             Input::File(path, file) => {
@@ -299,6 +305,7 @@ fn read(input: Input) -> anyhow::Result<(Reader, mpsc::Receiver<Vec<u8>>)> {
         };
         if let Err(error) = result {
             let _ = failures.send(error);
+            let _ = chunks.blocking_send(Err(Unreadable));
         }
     };
     std::thread::Builder::new()
@@ -308,7 +315,7 @@ fn read(input: Input) -> anyhow::Result<(Reader, mpsc::Receiver<Vec<u8>>)> {
     Ok((Reader(failed), receiver))
 }
 
-fn copy(mut input: impl Read, chunks: &mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+fn copy(mut input: impl Read, chunks: &mpsc::Sender<Chunk>) -> io::Result<()> {
     loop {
         let mut buffer = vec![0; CHUNK_BYTES];
         let length = match input.read(&mut buffer) {
@@ -318,7 +325,7 @@ fn copy(mut input: impl Read, chunks: &mpsc::Sender<Vec<u8>>) -> io::Result<()> 
             Err(error) => return Err(error),
         };
         buffer.truncate(length);
-        if chunks.blocking_send(buffer).is_err() {
+        if chunks.blocking_send(Ok(buffer)).is_err() {
             return Ok(());
         }
     }

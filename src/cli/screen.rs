@@ -4,9 +4,9 @@
 //! instead of filling the memory.
 
 use std::io::{self, BufWriter, IsTerminal};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
@@ -19,28 +19,61 @@ use crate::render::text::Text;
 use crate::render::xml::Xml;
 use crate::render::{Format, Reporter, Style};
 
+/// Who may write to the terminal now: the report or a question.
+pub(super) type Floor = Arc<Mutex<()>>;
+
 /// The screen of one message.
 pub(super) struct Screen {
-    thread: JoinHandle<io::Result<Tally>>,
+    done: oneshot::Receiver<io::Result<Tally>>,
+    cancel: Cancel,
 }
 
 impl Screen {
     /// Starts the thread; events go into the sender. When stdout is gone the run is cancelled.
-    pub(super) fn open(format: Format, cancel: Cancel) -> io::Result<(Self, mpsc::Sender<Event>)> {
+    pub(super) fn open(
+        format: Format,
+        cancel: Cancel,
+        floor: Floor,
+    ) -> io::Result<(Self, mpsc::Sender<Event>)> {
         let (sender, receiver) = mpsc::channel(limits::CHANNEL_DEPTH);
-        let thread = std::thread::Builder::new()
+        let (finished, done) = oneshot::channel();
+        let stop = cancel.clone();
+        std::thread::Builder::new()
             .name("report".into())
-            .spawn(move || report(format, receiver, &cancel))?;
-        Ok((Self { thread }, sender))
+            .spawn(move || {
+                let guard = CancelOnPanic(stop);
+                let _ = finished.send(report(format, receiver, &guard.0, &floor));
+            })?;
+        Ok((Self { done, cancel }, sender))
     }
 
-    /// Waits for the end of the report.
-    pub(super) fn close(self) -> io::Result<Tally> {
-        match self.thread.join() {
-            Ok(result) => result,
-            Err(_) => Err(io::Error::other("the report could not be finished")),
+    /// Waits for the end of the report. When the run is cancelled, a reader who does not read gets
+    /// a moment and no more.
+    pub(super) async fn close(self) -> io::Result<Tally> {
+        tokio::select! {
+            biased;
+            result = self.done => result.unwrap_or_else(|_| Ok(broken())),
+            () = self.cancel.cancelled_for(limits::CANCEL_GRACE) => Ok(Tally::default()),
         }
     }
+}
+
+/// Cancels the run when the report breaks.
+struct CancelOnPanic(Cancel);
+
+impl Drop for CancelOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.cancel();
+        }
+    }
+}
+
+/// What a report adds up to that broke.
+fn broken() -> Tally {
+    let mut tally = Tally::default();
+    tally.add_bug();
+    tally
 }
 
 /// Whether time must be told, so that a spinner can move.
@@ -48,19 +81,25 @@ pub(super) fn wants_ticks(format: Format) -> bool {
     format == Format::Text && io::stdout().is_terminal() && io::stderr().is_terminal()
 }
 
-fn report(format: Format, mut events: mpsc::Receiver<Event>, cancel: &Cancel) -> io::Result<Tally> {
+fn report(
+    format: Format,
+    mut events: mpsc::Receiver<Event>,
+    cancel: &Cancel,
+    floor: &Floor,
+) -> io::Result<Tally> {
     let mut reporter = Reporter::new(style(format));
     let mut failure = None;
     while let Some(event) = events.blocking_recv() {
-        if matches!(event, Event::MessageEnded) {
+        let is_last = matches!(event, Event::MessageEnded { .. });
+        if failure.is_none() {
+            let _floor = floor.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(error) = reporter.event(event) {
+                cancel.cancel();
+                failure = Some(error);
+            }
+        }
+        if is_last {
             break;
-        }
-        if failure.is_some() {
-            continue;
-        }
-        if let Err(error) = reporter.event(event) {
-            cancel.cancel();
-            failure = Some(error);
         }
     }
     match failure {

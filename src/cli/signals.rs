@@ -6,23 +6,29 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
 
-use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::tool::context::SessionSlot;
 
-/// Remembers the signal that ends the program.
+/// Remembers which signals came.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ending(Arc<AtomicU8>);
+pub(super) struct Received {
+    presses: Arc<AtomicU32>,
+    ending: Arc<AtomicU8>,
+}
 
-impl Ending {
-    /// Returns the exit status of the signal that came, if one did.
+impl Received {
+    /// Whether the user pressed Ctrl+C.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.presses.load(Ordering::SeqCst) > 0
+    }
+
+    /// Returns the exit status of the signal that ends the program, if one came.
     pub(super) fn exit_code(&self) -> Option<u8> {
-        match self.0.load(Ordering::SeqCst) {
+        match self.ending.load(Ordering::SeqCst) {
             0 => None,
             signal => Some(128 + signal),
         }
@@ -46,33 +52,30 @@ impl Signals {
         })
     }
 
-    /// Acts on the signals until the task is aborted.
+    /// Acts on the signals until the task is aborted. It waits for nothing but them.
     pub(super) async fn watch(
         mut self,
         session: Arc<SessionSlot>,
-        events: mpsc::Sender<Event>,
         cancel: Cancel,
-        ending: Ending,
+        received: Received,
     ) {
-        let mut presses = 0;
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => {
-                    presses += 1;
-                    let _ = events.send(Event::Interrupted).await;
+                    let presses = received.presses.fetch_add(1, Ordering::SeqCst) + 1;
                     let has_job = session.started().is_some_and(|session| session.interrupt());
                     if presses > 1 || !has_job {
                         cancel.cancel();
                     }
                 }
-                _ = self.terminate.recv() => end(&ending, &cancel, 15),
-                _ = self.hangup.recv() => end(&ending, &cancel, 1),
+                _ = self.terminate.recv() => end(&received, &cancel, 15),
+                _ = self.hangup.recv() => end(&received, &cancel, 1),
             }
         }
     }
 }
 
-fn end(ending: &Ending, cancel: &Cancel, signal: u8) {
-    ending.0.store(signal, Ordering::SeqCst);
+fn end(received: &Received, cancel: &Cancel, signal: u8) {
+    received.ending.store(signal, Ordering::SeqCst);
     cancel.cancel();
 }

@@ -7,12 +7,14 @@ use tokio::task::JoinSet;
 use crate::call::{BlockOptions, OnError, Order};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::Event;
-use crate::exec::call::{self, Stage};
+use crate::exec::call;
 use crate::exec::intake::Job;
 use crate::exec::plan::Planner;
 use crate::exec::resolve;
+use crate::exec::stage::Stage;
 use crate::files::root::canonical_for_plan;
 use crate::outcome::Outcome;
+use crate::secret::SecretName;
 use crate::tool::effect::Access;
 
 /// A call that has ended.
@@ -39,6 +41,10 @@ pub struct BlockRun {
     running: HashMap<usize, Running>,
     tasks: JoinSet<Ended>,
     pushed: usize,
+    /// Names that had a value when the block opened: a value asked for in it is for the next one.
+    known: Vec<SecretName>,
+    /// Calls that were refused when they were read.
+    refused: HashMap<usize, ToolError>,
     /// Why later calls are not started any more.
     stopped: Option<ToolError>,
 }
@@ -55,6 +61,8 @@ impl BlockRun {
             Planner::overlapping()
         };
         Self {
+            known: stage.context.secrets.names(),
+            refused: HashMap::new(),
             stage,
             stops_on_error,
             planner,
@@ -67,9 +75,13 @@ impl BlockRun {
     }
 
     /// Adds the next call; it starts as soon as the plan allows.
-    pub async fn push(&mut self, job: Job) {
+    pub async fn push(&mut self, mut job: Job) {
         let number = self.pushed;
         self.pushed += 1;
+        let is_known = |name: &SecretName| self.known.contains(name);
+        if let Err(error) = resolve::check_names(std::iter::once(&mut job.call), &is_known) {
+            self.refused.insert(number, error);
+        }
         self.planner.push(number, job.call.effect());
         self.waiting.insert(number, job);
         self.start().await;
@@ -131,8 +143,8 @@ impl BlockRun {
         }
     }
 
-    async fn start_one(&mut self, number: usize, mut job: Job) {
-        if let Err(error) = self.may_start(&mut job) {
+    async fn start_one(&mut self, number: usize, job: Job) {
+        if let Err(error) = self.may_start(number) {
             self.planner.finish(number);
             let outcome = call::not_started(job.id, &job.call, error);
             self.report(job.index, outcome).await;
@@ -144,14 +156,14 @@ impl BlockRun {
             tool: job.call.spec().name,
         };
         self.running.insert(number, running);
-        let call = tokio::spawn(self.stage.clone().run(job));
+        let call = tokio::spawn(call::run(self.stage.clone(), job));
         self.tasks.spawn(async move {
             let outcome = call.await.ok();
             Ended { number, outcome }
         });
     }
 
-    fn may_start(&self, job: &mut Job) -> Result<(), ToolError> {
+    fn may_start(&mut self, number: usize) -> Result<(), ToolError> {
         if let Some(reason) = &self.stopped {
             return Err(reason.clone());
         }
@@ -161,7 +173,7 @@ impl BlockRun {
                 "the run was interrupted before the call could start",
             ));
         }
-        resolve::check_names(std::iter::once(&mut job.call), &self.stage.context.secrets)
+        self.refused.remove(&number).map_or(Ok(()), Err)
     }
 
     async fn report(&mut self, index: u64, outcome: Outcome) {

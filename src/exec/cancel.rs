@@ -1,6 +1,8 @@
 //! The wish to stop, told to everything that runs.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -8,12 +10,14 @@ use tokio::sync::watch;
 #[derive(Debug, Clone)]
 pub struct Cancel {
     state: Arc<watch::Sender<bool>>,
+    flag: Arc<AtomicBool>,
 }
 
 impl Default for Cancel {
     fn default() -> Self {
         Self {
             state: Arc::new(watch::Sender::new(false)),
+            flag: Arc::default(),
         }
     }
 }
@@ -21,6 +25,7 @@ impl Default for Cancel {
 impl Cancel {
     /// Throws the switch.
     pub fn cancel(&self) {
+        self.flag.store(true, Ordering::Relaxed);
         self.state.send_replace(true);
     }
 
@@ -28,6 +33,20 @@ impl Cancel {
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         *self.state.borrow()
+    }
+
+    /// Waits until the switch is thrown, and then as long as `patience`.
+    pub async fn cancelled_for(&self, patience: Duration) {
+        self.cancelled().await;
+        if !patience.is_zero() {
+            tokio::time::sleep(patience).await;
+        }
+    }
+
+    /// Returns a flag that is set with the switch, for work that cannot wait for it.
+    #[must_use]
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.flag)
     }
 
     /// Waits until the switch is thrown.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::call::{BlockOptions, RawCall};
 use crate::error::Diagnostic;
+use crate::limits;
 use crate::syntax::Parser;
 use crate::syntax::grammar::Grammar;
 use crate::syntax::{self, Mode};
@@ -24,8 +25,8 @@ pub struct Job {
     pub call: Call,
     /// Codes of the repairs that made it readable.
     pub repairs: Vec<&'static str>,
-    /// Bytes of the message it was read from.
-    pub source_bytes: u64,
+    /// What it takes to hold it, in bytes.
+    pub held_bytes: u64,
 }
 
 /// What came of some bytes.
@@ -116,7 +117,8 @@ impl Intake {
                     id: raw.id,
                     call,
                     repairs: raw.repairs,
-                    source_bytes: span.end_offset.saturating_sub(span.start.offset),
+                    held_bytes: span.end_offset.saturating_sub(span.start.offset)
+                        + limits::CALL_OVERHEAD_BYTES,
                 }))
             }
         }

@@ -6,11 +6,13 @@ use crate::call::BlockOptions;
 use crate::error::{Code, Diagnostic, ErrorCode, ToolError};
 use crate::exec::Event;
 use crate::exec::block::BlockRun;
-use crate::exec::call::{self, Stage};
+use crate::exec::call;
 use crate::exec::intake::{Incoming, Intake, Job};
 use crate::exec::resolve;
+use crate::exec::stage::Stage;
 use crate::limits;
 use crate::outcome::EndedJob;
+use crate::secret::SecretName;
 use crate::span::Position;
 
 /// When the first call of a message may start.
@@ -21,6 +23,13 @@ pub enum Pace {
     /// As soon as its own end is decided.
     Stream,
 }
+
+/// Some bytes of a message, or the news that the rest of it cannot be read.
+pub type Chunk = Result<Vec<u8>, Unreadable>;
+
+/// The rest of a message cannot be read: what came before it means nothing then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreadable;
 
 /// A block that was read and not yet run.
 struct Block {
@@ -41,11 +50,16 @@ impl Runner {
     }
 
     /// Reads a message and runs its calls. Returns once every call has its result.
-    pub async fn message(&self, intake: Intake, chunks: mpsc::Receiver<Vec<u8>>, pace: Pace) {
+    pub async fn message(&self, intake: Intake, chunks: mpsc::Receiver<Chunk>, pace: Pace) {
         match pace {
             Pace::Whole => self.whole(intake, chunks).await,
             Pace::Stream => self.stream(intake, chunks).await,
         }
+    }
+
+    /// Tells an event of the message as a whole.
+    pub async fn tell(&self, event: Event) {
+        self.stage.tell(event).await;
     }
 
     /// Ends the session and tells which job still ran.
@@ -61,11 +75,14 @@ impl Runner {
         }
     }
 
-    async fn whole(&self, mut intake: Intake, mut chunks: mpsc::Receiver<Vec<u8>>) {
+    async fn whole(&self, mut intake: Intake, mut chunks: mpsc::Receiver<Chunk>) {
         let mut blocks = Vec::new();
         let mut held_bytes = 0;
         let mut incoming = Vec::new();
         while let Some(chunk) = self.next(&mut chunks).await {
+            let Ok(chunk) = chunk else {
+                return self.stage.tell(Event::Unreadable).await;
+            };
             intake.feed(&chunk, &mut incoming);
             held_bytes += self.collect(&mut incoming, &mut blocks).await;
             if held_bytes > limits::MAX_HELD_BYTES as u64 {
@@ -78,13 +95,14 @@ impl Runner {
         if intake.is_refused() || self.stage.cancel.is_cancelled() {
             return;
         }
+        let mut promised = Vec::new();
         for block in blocks {
-            self.block(block).await;
+            self.block(block, &mut promised).await;
         }
     }
 
     /// Waits for the next bytes; a wish to stop is the end.
-    async fn next(&self, chunks: &mut mpsc::Receiver<Vec<u8>>) -> Option<Vec<u8>> {
+    async fn next(&self, chunks: &mut mpsc::Receiver<Chunk>) -> Option<Chunk> {
         tokio::select! {
             biased;
             () = self.stage.cancel.cancelled() => None,
@@ -103,7 +121,7 @@ impl Runner {
                     self.stage.tell(Event::BlockOpened).await;
                 }
                 Incoming::Job(job) => {
-                    bytes += job.source_bytes;
+                    bytes += job.held_bytes;
                     if let Some(block) = blocks.last_mut() {
                         block.jobs.push(*job);
                     }
@@ -116,12 +134,16 @@ impl Runner {
         bytes
     }
 
-    async fn block(&self, mut block: Block) {
+    /// Runs one block. In a dry run the values it asks for are promised to the blocks after it.
+    async fn block(&self, mut block: Block, promised: &mut Vec<SecretName>) {
+        let secrets = &self.stage.context.secrets;
+        let is_known = |name: &SecretName| secrets.contains(name) || promised.contains(name);
         let calls = block.jobs.iter_mut().map(|job| &mut job.call);
-        if let Err(error) = resolve::check_names(calls, &self.stage.context.secrets) {
+        if let Err(error) = resolve::check_names(calls, &is_known) {
             return self.refuse(block, &error).await;
         }
         if self.stage.is_dry_run {
+            promised.extend(block.jobs.iter().filter_map(|job| job.call.provides()));
             return self.describe(block).await;
         }
         let mut run = BlockRun::new(self.stage.clone(), block.options);
@@ -153,19 +175,20 @@ impl Runner {
         }
     }
 
-    async fn stream(&self, mut intake: Intake, mut chunks: mpsc::Receiver<Vec<u8>>) {
+    async fn stream(&self, mut intake: Intake, mut chunks: mpsc::Receiver<Chunk>) {
         let mut run: Option<BlockRun> = None;
         let mut incoming = Vec::new();
         loop {
             let chunk = self.next_while_running(&mut chunks, &mut run).await;
             match &chunk {
-                Some(bytes) => intake.feed(bytes, &mut incoming),
+                Some(Ok(bytes)) => intake.feed(bytes, &mut incoming),
+                Some(Err(Unreadable)) => self.stage.tell(Event::Unreadable).await,
                 None => intake.finish(&mut incoming),
             }
             for item in incoming.drain(..) {
                 self.arrive(item, &mut run).await;
             }
-            if chunk.is_none() {
+            if !matches!(chunk, Some(Ok(_))) {
                 break;
             }
         }
@@ -177,9 +200,9 @@ impl Runner {
     /// Waits for the next bytes and lets running calls go on meanwhile; a wish to stop is the end.
     async fn next_while_running(
         &self,
-        chunks: &mut mpsc::Receiver<Vec<u8>>,
+        chunks: &mut mpsc::Receiver<Chunk>,
         run: &mut Option<BlockRun>,
-    ) -> Option<Vec<u8>> {
+    ) -> Option<Chunk> {
         loop {
             let Some(run) = run.as_mut().filter(|run| !run.is_done()) else {
                 return self.next(chunks).await;

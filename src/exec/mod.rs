@@ -15,6 +15,7 @@ pub mod message;
 pub mod output;
 pub mod plan;
 pub mod resolve;
+pub mod stage;
 
 use crate::error::Diagnostic;
 use crate::outcome::{EndedJob, Outcome};
@@ -30,6 +31,8 @@ pub enum Event {
         id: String,
         /// Its tool.
         tool: &'static str,
+        /// What stands before its title for a person.
+        heading: &'static str,
         /// What it is about, one line: the first line of a script, the files of an edit.
         title: String,
     },
@@ -57,10 +60,13 @@ pub enum Event {
     Refused(Box<Diagnostic>),
     /// A job still ran at the end and was ended.
     JobEnded(EndedJob),
-    /// The user pressed Ctrl+C.
-    Interrupted,
+    /// The message could not be read to its end; nothing more of it runs.
+    Unreadable,
     /// Time passes; a watcher may show that something still runs.
     Tick,
     /// Nothing follows.
-    MessageEnded,
+    MessageEnded {
+        /// Whether the user interrupted the run.
+        is_interrupted: bool,
+    },
 }

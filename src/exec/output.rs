@@ -5,10 +5,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use crate::capped::{Cap, HeadTail, View};
 use crate::exec::Event;
+use crate::exec::cancel::Cancel;
 use crate::pty::text::TerminalText;
 use crate::tool::context::{MakeSink, OutputSink};
 use crate::vault::redact::{RedactStream, Redactor};
@@ -31,9 +33,31 @@ pub struct Owner {
     pub id: String,
 }
 
+/// Where a watcher sees output at once.
+#[derive(Clone)]
+pub struct Live {
+    /// Where events go.
+    pub events: mpsc::Sender<Event>,
+    /// The wish to stop.
+    pub cancel: Cancel,
+}
+
+impl Live {
+    /// Waits until the watcher has room; one that is gone or does not look when the run is
+    /// cancelled holds up nobody.
+    async fn send(&self, event: Event) {
+        tokio::select! {
+            biased;
+            _ = self.events.send(event) => {}
+            () = self.cancel.cancelled() => {}
+        }
+    }
+}
+
 /// The stages between the terminal and the result of one call.
 pub struct Output {
     stages: Arc<Mutex<Stages>>,
+    live: Option<(Live, Handle)>,
 }
 
 struct Stages {
@@ -41,8 +65,8 @@ struct Stages {
     text: TerminalText,
     redact: Option<RedactStream>,
     kept: HeadTail,
-    /// Where a watcher sees the text at once.
-    live: Option<mpsc::Sender<Event>>,
+    /// Whether a watcher sees the text at once.
+    is_live: bool,
     rendered: String,
     redacted: String,
 }
@@ -50,33 +74,35 @@ struct Stages {
 impl Output {
     /// Makes the stages of one call.
     #[must_use]
-    pub fn new(
-        owner: Owner,
-        redactor: &Redactor,
-        cap: Cap,
-        live: Option<mpsc::Sender<Event>>,
-    ) -> Self {
+    pub fn new(owner: Owner, redactor: &Redactor, cap: Cap, live: Option<Live>) -> Self {
         let stages = Stages {
             owner,
             text: TerminalText::new(),
             redact: Some(redactor.stream()),
             kept: HeadTail::new(cap),
-            live,
+            is_live: live.is_some(),
             rendered: String::new(),
             redacted: String::new(),
         };
         Self {
             stages: Arc::new(Mutex::new(stages)),
+            live: live.map(|live| (live, Handle::current())),
         }
     }
 
     /// Returns the maker of sinks that push into the stages.
     #[must_use]
     pub fn sinks(&self) -> MakeSink {
-        let stages = Arc::clone(&self.stages);
+        let (stages, live) = (Arc::clone(&self.stages), self.live.clone());
         Arc::new(move || -> OutputSink {
-            let stages = Arc::clone(&stages);
-            Box::new(move |bytes| lock(&stages).push(bytes))
+            let (stages, live) = (Arc::clone(&stages), live.clone());
+            Box::new(move |bytes| {
+                // The stages are free again before the watcher is waited for.
+                let event = lock(&stages).push(bytes);
+                if let (Some((live, runtime)), Some(event)) = (&live, event) {
+                    runtime.block_on(live.send(event));
+                }
+            })
         })
     }
 
@@ -93,10 +119,10 @@ fn lock(stages: &Mutex<Stages>) -> std::sync::MutexGuard<'_, Stages> {
 }
 
 impl Stages {
-    fn push(&mut self, bytes: &[u8]) {
+    fn push(&mut self, bytes: &[u8]) -> Option<Event> {
         self.text.push(bytes, &mut self.rendered);
         self.redact();
-        self.pass_on();
+        self.take()
     }
 
     fn redact(&mut self) {
@@ -117,17 +143,7 @@ impl Stages {
         let rest = self.take();
         let empty = HeadTail::new(Cap::total(0));
         let view = std::mem::replace(&mut self.kept, empty).into_view();
-        (view, rest.filter(|_| self.live.is_some()))
-    }
-
-    /// Hands the redacted text to the watcher. One that is gone is no reason to stop the command.
-    fn pass_on(&mut self) {
-        let event = self.take();
-        if let (Some(live), Some(event)) = (&self.live, event)
-            && live.blocking_send(event).is_err()
-        {
-            self.live = None;
-        }
+        (view, rest)
     }
 
     /// Keeps the redacted text and makes the event of it.
@@ -136,7 +152,7 @@ impl Stages {
             return None;
         }
         self.kept.push(&self.redacted);
-        if self.live.is_none() {
+        if !self.is_live {
             self.redacted.clear();
             return None;
         }

@@ -32,7 +32,7 @@ impl Claim {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Footprint {
     Session,
     Files(Vec<Claim>),
@@ -51,11 +51,33 @@ impl Footprint {
     }
 }
 
+/// A call that waits to be started.
+#[derive(Debug)]
+struct Waiting {
+    index: usize,
+    effect: Effect,
+    /// Its footprint since the session's directory was settled. It stays: what runs until the call
+    /// starts cannot change the directory.
+    settled: Option<Footprint>,
+}
+
+impl Waiting {
+    fn footprint(&mut self, is_settled: bool, resolve: &dyn Fn(&Access) -> PathBuf) -> Footprint {
+        if !is_settled {
+            return footprint(&self.effect, false, resolve);
+        }
+        let settled = self
+            .settled
+            .get_or_insert_with(|| footprint(&self.effect, true, resolve));
+        settled.clone()
+    }
+}
+
 /// Orders the calls of one block.
 #[derive(Debug)]
 pub struct Planner {
     is_sequential: bool,
-    queue: VecDeque<(usize, Effect)>,
+    queue: VecDeque<Waiting>,
     active: Vec<(usize, Footprint)>,
 }
 
@@ -81,7 +103,11 @@ impl Planner {
 
     /// Adds the next call in document order.
     pub fn push(&mut self, index: usize, effect: Effect) {
-        self.queue.push_back((index, effect));
+        self.queue.push_back(Waiting {
+            index,
+            effect,
+            settled: None,
+        });
     }
 
     /// Notes that a started call has ended.
@@ -111,35 +137,45 @@ impl Planner {
         let mut started = Vec::new();
         let mut held: Vec<Footprint> = Vec::new();
         let mut position = 0;
+        let last = self.first_open() + limits::MAX_CALLS_AHEAD;
         while position < self.queue.len().min(WINDOW)
             && self.active.len() < limits::MAX_PARALLEL_CALLS
         {
-            let (index, effect) = &self.queue[position];
-            let is_settled =
-                !self.has_session_call() && !held.iter().any(|h| matches!(h, Footprint::Session));
-            let footprint = footprint(effect, is_settled, resolve);
+            let is_settled = !self.has_session_call() && !held.contains(&Footprint::Session);
+            let waiting = &mut self.queue[position];
+            if waiting.index >= last {
+                break;
+            }
+            let footprint = waiting.footprint(is_settled, resolve);
             let conflicts = |other: &Footprint| footprint.conflicts_with(other);
             if held.iter().any(conflicts) || self.active.iter().any(|(_, f)| conflicts(f)) {
                 held.push(footprint);
                 position += 1;
             } else {
-                started.push(*index);
-                self.active.push((*index, footprint));
+                started.push(waiting.index);
+                self.active.push((waiting.index, footprint));
                 self.queue.remove(position);
             }
         }
         started
     }
 
+    /// Returns the first call that has not ended.
+    fn first_open(&self) -> usize {
+        let waiting = self.queue.iter().map(|waiting| waiting.index).take(1);
+        let active = self.active.iter().map(|(index, _)| *index);
+        waiting.chain(active).min().unwrap_or(0)
+    }
+
     fn next_in_line(&mut self) -> Vec<usize> {
         if !self.active.is_empty() {
             return Vec::new();
         }
-        let Some((index, _)) = self.queue.pop_front() else {
+        let Some(waiting) = self.queue.pop_front() else {
             return Vec::new();
         };
-        self.active.push((index, Footprint::Session));
-        vec![index]
+        self.active.push((waiting.index, Footprint::Session));
+        vec![waiting.index]
     }
 
     fn has_session_call(&self) -> bool {

@@ -14,7 +14,7 @@ use crate::vault::{shell, substitute};
 /// A placeholder that is none, else the names without a value, all of them.
 pub fn check_names<'a>(
     calls: impl Iterator<Item = &'a mut Call>,
-    secrets: &Secrets,
+    is_known: &dyn Fn(&SecretName) -> bool,
 ) -> Result<(), ToolError> {
     let mut missing: Vec<SecretName> = Vec::new();
     let mut broken = None;
@@ -24,7 +24,7 @@ pub fn check_names<'a>(
                 Err(error) => broken = broken.take().or(Some(error)),
                 Ok(names) => {
                     for name in names {
-                        if !secrets.contains(&name) && !missing.contains(&name) {
+                        if !is_known(&name) && !missing.contains(&name) {
                             missing.push(name);
                         }
                     }

@@ -84,6 +84,8 @@ pub struct Started<'a> {
     pub id: &'a str,
     /// Its tool.
     pub tool: &'a str,
+    /// What stands before its title.
+    pub heading: &'a str,
     /// What it is about, one line.
     pub title: &'a str,
 }

@@ -57,8 +57,10 @@ pub fn safe(text: &str) -> Cow<'_, str> {
 fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        '\u{200E}'
-        | '\u{200F}'
+        '\u{061C}'
+        | '\u{200B}'..='\u{200F}'
+        | '\u{2060}'
+        | '\u{E0000}'..='\u{E007F}'
         | '\u{202A}'..='\u{202E}'
         | '\u{2066}'..='\u{2069}'
         | '\u{FEFF}' => true,

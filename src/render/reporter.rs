@@ -50,11 +50,13 @@ impl Reporter {
                 index,
                 id,
                 tool,
+                heading,
                 title,
             } => self.style.started(&Started {
                 index,
                 id: &id,
                 tool,
+                heading,
                 title: &title,
             }),
             Event::Output { index, id, text } => self.style.output(&Printed {
@@ -76,14 +78,19 @@ impl Reporter {
                 self.diagnostic(Severity::Error, *diagnostic)
             }
             Event::Tick => self.style.tick(),
-            Event::MessageEnded => Ok(()),
+            Event::MessageEnded { is_interrupted } => {
+                if is_interrupted {
+                    self.tally.add_interruption();
+                }
+                Ok(())
+            }
             Event::JobEnded(job) => {
                 self.tally.add_killed_job();
                 self.jobs.push(job);
                 Ok(())
             }
-            Event::Interrupted => {
-                self.tally.add_interruption();
+            Event::Unreadable => {
+                self.tally.add_refusal();
                 Ok(())
             }
         }

@@ -38,7 +38,7 @@ pub struct Text<W> {
 struct Running {
     index: u64,
     title: String,
-    tool: String,
+    heading: String,
     since: Instant,
     last_output: Instant,
     /// Whether its heading is out and its output is shown as it comes.
@@ -94,13 +94,8 @@ impl<W: Write> Text<W> {
         Ok(())
     }
 
-    fn heading(&mut self, tool: &str, title: &str) -> io::Result<()> {
-        let mark = if tool == "command" {
-            "$".into()
-        } else {
-            format!("> {tool}")
-        };
-        self.line(Ink::Heading, &format!("{mark} {title}"))
+    fn heading(&mut self, heading: &str, title: &str) -> io::Result<()> {
+        self.line(Ink::Heading, format!("{heading} {title}").trim_end())
     }
 
     /// Shows the heading of the next call in order, once it runs.
@@ -118,8 +113,8 @@ impl<W: Write> Text<W> {
             return Ok(());
         }
         call.is_live = true;
-        let (tool, title) = (call.tool.clone(), call.title.clone());
-        self.heading(&tool, &title)?;
+        let (heading, title) = (call.heading.clone(), call.title.clone());
+        self.heading(&heading, &title)?;
         self.out.flush()
     }
 
@@ -256,7 +251,7 @@ impl<W: Write> Style for Text<W> {
         self.running.push(Running {
             index: call.index,
             title: call.title.to_owned(),
-            tool: call.tool.to_owned(),
+            heading: call.heading.to_owned(),
             since: now,
             last_output: now,
             is_live: false,
@@ -285,8 +280,11 @@ impl<W: Write> Style for Text<W> {
         let call = position.map(|position| self.running.swap_remove(position));
         let is_live = call.as_ref().is_some_and(|call| call.is_live);
         if !is_live {
-            let title = call.map(|call| call.title).unwrap_or_default();
-            self.heading(&outcome.tool, &title)?;
+            let (heading, title) = match call {
+                Some(call) => (call.heading, call.title),
+                None => (format!("> {}", outcome.tool), String::new()),
+            };
+            self.heading(&heading, &title)?;
             if let Some(view) = &outcome.output {
                 self.write(&safe(&view.text))?;
             }

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
@@ -110,6 +111,8 @@ pub struct Context {
     pub command_timeout: Option<Duration>,
     /// Where the bytes a command prints go.
     pub sink: MakeSink,
+    /// Set when the run is cancelled.
+    pub cancelled: Arc<AtomicBool>,
 }
 
 impl Context {

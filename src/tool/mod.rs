@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::ToolError;
 use crate::outcome::Status;
-use crate::secret::Template;
+use crate::secret::{SecretName, Template};
 
 pub use context::Context;
 pub use effect::Effect;
@@ -75,6 +75,14 @@ pub trait Tool {
 
     /// Returns what the call may touch.
     fn effect(args: &Self::Args) -> Effect;
+
+    /// Says what a call is about, for a person.
+    fn title(args: &Self::Args) -> String;
+
+    /// Returns the name of the secret a good call brings, for the blocks after its own.
+    fn provides(_: &Self::Args) -> Option<SecretName> {
+        None
+    }
 
     /// Visits every text of the arguments that may hold a placeholder.
     fn templates(args: &mut Self::Args, visit: &mut dyn FnMut(Use, &mut Template));

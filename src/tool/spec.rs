@@ -12,6 +12,10 @@ pub struct Spec {
     pub summary: &'static str,
     /// What a model must know beyond the summary and the parameters, in sentences.
     pub details: &'static str,
+    /// What stands before a call's title for a person.
+    pub heading: &'static str,
+    /// Whether it starts a job that later calls speak to.
+    pub starts_job: bool,
     /// The family it is listed under.
     pub family: Family,
     /// How it is written in XML.

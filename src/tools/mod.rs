@@ -6,7 +6,7 @@ pub mod core;
 use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, ToolError};
-use crate::secret::Template;
+use crate::secret::{SecretName, Template};
 use crate::tool::registry::{Entry, Registry};
 use crate::tool::schema::ArgumentSchema;
 use crate::tool::{Answer, Context, Effect, Spec, Tool, Use};
@@ -46,6 +46,18 @@ macro_rules! tools {
             #[must_use]
             pub fn effect(&self) -> Effect {
                 match self { $(Self::$variant(args) => <$tool as Tool>::effect(args),)* }
+            }
+
+            /// Says what the call is about, for a person.
+            #[must_use]
+            pub fn title(&self) -> String {
+                match self { $(Self::$variant(args) => <$tool as Tool>::title(args),)* }
+            }
+
+            /// Returns the name of the secret a good call brings.
+            #[must_use]
+            pub fn provides(&self) -> Option<SecretName> {
+                match self { $(Self::$variant(args) => <$tool as Tool>::provides(args),)* }
             }
 
             /// Visits every text that may hold a placeholder.

@@ -28,7 +28,7 @@ pub struct Args {
     /// The directory for this script only.
     pub cwd: Option<Template>,
     /// A label, given back in the result.
-    pub name: Option<String>,
+    pub name: Option<Template>,
 }
 
 /// Result of `<command>`, `<input>` and `<ctrl>`.
@@ -101,6 +101,8 @@ impl Tool for Command {
             `exit_code`, `cwd` and `output`. With status `awaiting_input` the script waits: answer \
             with <input>. With `running` the timeout passed and it goes on: read on with <input> or \
             end it with <ctrl>c</ctrl>.",
+        heading: "$",
+        starts_job: true,
         family: Family::Core,
         form: Form::Text {
             parameter: "text",
@@ -135,10 +137,14 @@ impl Tool for Command {
         Effect::Session
     }
 
+    fn title(args: &Args) -> String {
+        args.name.as_ref().unwrap_or(&args.text).source().to_owned()
+    }
+
     fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {
         visit(Use::Script, &mut args.text);
-        if let Some(cwd) = &mut args.cwd {
-            visit(Use::Literal, cwd);
+        for text in [&mut args.cwd, &mut args.name].into_iter().flatten() {
+            visit(Use::Literal, text);
         }
     }
 
@@ -159,6 +165,9 @@ impl Tool for Command {
         };
         let session = context.session.get().await?;
         let progress = session.command(request, (context.sink)()).await?;
-        Ok(Output::answer(progress, args.name))
+        Ok(Output::answer(
+            progress,
+            args.name.map(|name| name.text().to_owned()),
+        ))
     }
 }

@@ -35,6 +35,8 @@ impl Tool for Ctrl {
         summary: "Press a key on the terminal: `c` is Ctrl+C",
         details: "The key is pressed once the call before it has returned. The result has the \
             output that followed and, when the command ended, its `exit_code`.",
+        heading: "> ctrl",
+        starts_job: false,
         family: Family::Core,
         form: Form::Text {
             parameter: "key",
@@ -60,6 +62,10 @@ impl Tool for Ctrl {
 
     fn effect(_: &Args) -> Effect {
         Effect::Session
+    }
+
+    fn title(args: &Args) -> String {
+        args.key.clone()
     }
 
     fn templates(_: &mut Args, _: &mut dyn FnMut(Use, &mut Template)) {}

@@ -87,6 +87,8 @@ impl Tool for Edit {
         details: "Each find must match exactly once, pairs apply in order, line endings are kept. \
             When one pair of one file does not match, no file is changed and the hint shows the \
             closest passage. An empty find creates a file.",
+        heading: "> edit",
+        starts_job: false,
         family: Family::Core,
         form: Form::Attributes,
         examples: &[
@@ -115,6 +117,11 @@ impl Tool for Edit {
                 .map(|file| Access::write(&file.src))
                 .collect(),
         )
+    }
+
+    fn title(args: &Args) -> String {
+        let names: Vec<&str> = args.files.iter().map(|file| file.src.source()).collect();
+        names.join(", ")
     }
 
     fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {

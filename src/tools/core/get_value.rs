@@ -46,6 +46,8 @@ impl Tool for GetValue {
         summary: "Ask the user for a secret value",
         details: "From the next <tools> block on, write $KARYI{KEY} where the value belongs, in any \
             text or attribute. You never see the value, and it is masked in all output.",
+        heading: "> get_value",
+        starts_job: false,
         family: Family::Core,
         form: Form::Attributes,
         examples: &[
@@ -70,6 +72,14 @@ impl Tool for GetValue {
         Effect::Alone
     }
 
+    fn title(args: &Args) -> String {
+        args.key.clone()
+    }
+
+    fn provides(args: &Args) -> Option<SecretName> {
+        SecretName::parse(&args.key)
+    }
+
     fn templates(_: &mut Args, _: &mut dyn FnMut(Use, &mut Template)) {}
 
     async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
@@ -78,6 +88,16 @@ impl Tool for GetValue {
             return Err(ToolError::new(ErrorCode::BadArguments, message)
                 .with_hint("choose a name such as NPM_TOKEN"));
         };
+        let texts = [Some(&args.reason), args.note.as_ref()];
+        if texts
+            .into_iter()
+            .flatten()
+            .any(|text| Template::new(text).has_placeholder())
+        {
+            let message = "the reason and the note of a question cannot hold a placeholder";
+            return Err(ToolError::new(ErrorCode::BadPlaceholder, message)
+                .with_hint("say in words what the value is for"));
+        }
         let answer = |status| {
             Ok(Answer {
                 status,

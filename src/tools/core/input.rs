@@ -41,6 +41,8 @@ impl Tool for Input {
         summary: "Type text into the command that waits for it",
         details: "No line break is added: write `\\n` for Enter. The result has the output that \
             followed and, when the command ended, its `exit_code`.",
+        heading: "> input",
+        starts_job: false,
         family: Family::Core,
         form: Form::Text {
             parameter: "text",
@@ -66,6 +68,10 @@ impl Tool for Input {
 
     fn effect(_: &Args) -> Effect {
         Effect::Session
+    }
+
+    fn title(args: &Args) -> String {
+        args.text.source().to_owned()
     }
 
     fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {

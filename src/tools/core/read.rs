@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,7 +61,7 @@ pub struct Search {
     /// File or directory to look in; the session's directory when absent.
     pub path: Option<Template>,
     /// Look only in files whose path matches, such as `*.rs`.
-    pub glob: Option<String>,
+    pub glob: Option<Template>,
     /// The pattern is a regular expression.
     #[serde(default)]
     pub regex: bool,
@@ -174,6 +175,8 @@ impl Tool for Read {
         summary: "Show files, list directories, search text",
         details: "The text has no line numbers; `first_line` says where it starts. Directories and \
             searches leave out what .gitignore names. Binary files are only named, with their size.",
+        heading: "> read",
+        starts_job: false,
         family: Family::Core,
         form: Form::Attributes,
         examples: &[
@@ -205,14 +208,20 @@ impl Tool for Read {
         Effect::Files(files.chain(searches).map(Access::read).collect())
     }
 
+    fn title(args: &Args) -> String {
+        let files = args.files.iter().map(|file| file.src.source());
+        let searches = args.searches.iter().map(|search| search.pattern.source());
+        files.chain(searches).collect::<Vec<_>>().join(", ")
+    }
+
     fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {
         for file in &mut args.files {
             visit(Use::Literal, &mut file.src);
         }
         for search in &mut args.searches {
             visit(Use::Literal, &mut search.pattern);
-            if let Some(path) = &mut search.path {
-                visit(Use::Literal, path);
+            for text in [&mut search.path, &mut search.glob].into_iter().flatten() {
+                visit(Use::Literal, text);
             }
         }
     }
@@ -227,8 +236,8 @@ impl Tool for Read {
         let place = Place {
             root: Arc::clone(&context.root),
             cwd: context.session.cwd(),
+            cancelled: Arc::clone(&context.cancelled),
         };
-        let args = args.resolved();
         context::blocking(move || place.read(&args).or_nothing()).await
     }
 }
@@ -249,46 +258,21 @@ impl Answer<Output> {
     }
 }
 
-/// Arguments with their values in place.
-struct Wanted {
-    files: Vec<(String, String, File)>,
-    searches: Vec<(String, Option<String>, Search)>,
-}
-
-impl Args {
-    /// Takes the resolved texts along: copies of a template go back to their placeholders.
-    fn resolved(self) -> Wanted {
-        let file = |file: File| {
-            (
-                file.src.source().to_owned(),
-                file.src.text().to_owned(),
-                file,
-            )
-        };
-        let search = |search: Search| {
-            let path = search.path.as_ref().map(|path| path.text().to_owned());
-            (search.pattern.text().to_owned(), path, search)
-        };
-        Wanted {
-            files: self.files.into_iter().map(file).collect(),
-            searches: self.searches.into_iter().map(search).collect(),
-        }
-    }
-}
-
 /// Where paths start and where they may lead.
 struct Place {
     root: Arc<Root>,
     cwd: PathBuf,
+    /// Set when nobody waits for the result any more.
+    cancelled: Arc<AtomicBool>,
 }
 
 impl Place {
     /// Reads everything that can be read; what cannot is told beside it.
-    fn read(&self, wanted: &Wanted) -> Answer<Output> {
+    fn read(&self, args: &Args) -> Answer<Output> {
         let mut output = Output::default();
         let mut problem = None;
-        for (source, path, file) in &wanted.files {
-            let shown = self.file(path, file).unwrap_or_else(|error| {
+        for file in &args.files {
+            let shown = self.file(file).unwrap_or_else(|error| {
                 let shown = FileShown {
                     problem: Some((&error).into()),
                     ..FileShown::default()
@@ -297,21 +281,19 @@ impl Place {
                 shown
             });
             output.files.push(FileShown {
-                src: source.clone(),
+                src: file.src.source().to_owned(),
                 ..shown
             });
         }
-        for (pattern, path, search) in &wanted.searches {
-            let shown = self
-                .search(pattern, path.as_deref(), search)
-                .unwrap_or_else(|error| {
-                    let shown = SearchShown {
-                        problem: Some((&error).into()),
-                        ..SearchShown::default()
-                    };
-                    problem.get_or_insert(error);
-                    shown
-                });
+        for search in &args.searches {
+            let shown = self.search(search).unwrap_or_else(|error| {
+                let shown = SearchShown {
+                    problem: Some((&error).into()),
+                    ..SearchShown::default()
+                };
+                problem.get_or_insert(error);
+                shown
+            });
             output.searches.push(SearchShown {
                 pattern: search.pattern.source().to_owned(),
                 ..shown
@@ -328,7 +310,14 @@ impl Place {
         }
     }
 
-    fn file(&self, path: &str, file: &File) -> Result<FileShown, ToolError> {
+    fn file(&self, file: &File) -> Result<FileShown, ToolError> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(ToolError::new(
+                ErrorCode::Cancelled,
+                "the run was interrupted",
+            ));
+        }
+        let path = file.src.text();
         let options = ViewOptions {
             lines: file
                 .lines
@@ -357,26 +346,21 @@ impl Place {
         })
     }
 
-    fn search(
-        &self,
-        pattern: &str,
-        path: Option<&str>,
-        search: &Search,
-    ) -> Result<SearchShown, ToolError> {
-        let path = Path::new(path.unwrap_or("."));
+    fn search(&self, search: &Search) -> Result<SearchShown, ToolError> {
+        let path = Path::new(search.path.as_ref().map_or(".", Template::text));
         let real = self.root.resolve(&self.cwd, path)?;
         let options = SearchOptions {
-            pattern,
+            pattern: search.pattern.text(),
             syntax: if search.regex {
                 Syntax::Regex
             } else {
                 Syntax::Literal
             },
-            glob: search.glob.as_deref(),
+            glob: search.glob.as_ref().map(Template::text),
             context: search.context,
             max: search.max.unwrap_or(limits::SEARCH_MATCHES),
             scope: Scope::NotIgnored,
-            cancelled: None,
+            cancelled: Some(&self.cancelled),
         };
         search::search(path, &real, &options).map(|found| search_shown(&found))
     }

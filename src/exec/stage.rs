@@ -1,0 +1,127 @@
+//! What all calls of a run share, and the one door its events leave by.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::mpsc;
+
+use crate::capped::Cap;
+use crate::error::{Diagnostic, ToolError};
+use crate::exec::Event;
+use crate::exec::cancel::Cancel;
+use crate::limits;
+use crate::outcome::{Outcome, Status};
+use crate::secret;
+use crate::tool::{Context, Spec};
+use crate::vault::redact::Redactor;
+
+/// What every call of a run shares.
+#[derive(Clone)]
+pub struct Stage {
+    /// What the tools may use.
+    pub context: Context,
+    /// How much of a command's output a result keeps.
+    pub cap: Cap,
+    /// Whether output is shown while it comes.
+    pub is_live: bool,
+    /// Whether calls are only described.
+    pub is_dry_run: bool,
+    /// Where events go.
+    pub events: mpsc::Sender<Event>,
+    /// The wish to stop.
+    pub cancel: Cancel,
+    /// The command that holds the session's terminal.
+    pub job: CurrentJob,
+}
+
+impl Stage {
+    /// Sends an event, without values of secrets. A watcher that is gone is no reason to stop, and
+    /// one that does not look holds up nobody who wants to.
+    pub async fn tell(&self, mut event: Event) {
+        if !self.context.secrets.is_empty() {
+            redact_event(&Redactor::new(&self.context.secrets), &mut event);
+        }
+        tokio::select! {
+            biased;
+            _ = self.events.send(event) => {}
+            () = self.cancel.cancelled_for(limits::CANCEL_GRACE) => {}
+        }
+    }
+}
+
+/// Masks values in everything of an event that came from outside. Output and the fields of results
+/// were masked as they came.
+fn redact_event(redactor: &Redactor, event: &mut Event) {
+    match event {
+        Event::Started { id, title, .. } => {
+            mask(redactor, id);
+            mask(redactor, title);
+        }
+        Event::Output { id, .. } => mask(redactor, id),
+        Event::Finished { outcome, .. } => redact_outcome(redactor, outcome),
+        Event::Warning(diagnostic) | Event::Refused(diagnostic) => {
+            redact_diagnostic(redactor, diagnostic)
+        }
+        Event::JobEnded(job) => mask(redactor, &mut job.id),
+        Event::BlockOpened | Event::Unreadable | Event::Tick | Event::MessageEnded { .. } => {}
+    }
+}
+
+/// Masks values in text the model wrote itself; its placeholders stay as they are.
+fn mask(redactor: &Redactor, text: &mut String) {
+    let masked = redactor.redact_str(text);
+    if masked != secret::escape(text) {
+        *text = masked.into_owned();
+    }
+}
+
+fn redact_outcome(redactor: &Redactor, outcome: &mut Outcome) {
+    mask(redactor, &mut outcome.id);
+}
+
+fn redact_diagnostic(redactor: &Redactor, diagnostic: &mut Diagnostic) {
+    mask(redactor, &mut diagnostic.message);
+    mask(redactor, &mut diagnostic.hint);
+    if let Some(excerpt) = &mut diagnostic.excerpt
+        && let Cow::Owned(line) = redactor.redact_str(&excerpt.line)
+    {
+        // The caret would point beside its place in a line of another length.
+        excerpt.caret_start = 0;
+        excerpt.caret_len = line.chars().count();
+        excerpt.line = line;
+    }
+}
+
+/// Masks values in what a tool gave back. They are read anew: the call may have brought one.
+pub(crate) fn redact_result(outcome: &mut Outcome, context: &Context) {
+    let redactor = Redactor::new(&context.secrets);
+    for value in outcome.fields.values_mut() {
+        redactor.redact_json(value);
+    }
+    if let Some(ToolError { message, hint, .. }) = &mut outcome.error {
+        *message = redactor.redact_str(message).into_owned();
+        *hint = redactor.redact_str(hint).into_owned();
+    }
+}
+
+/// Remembers which command still runs, so that its end can be reported under its id.
+#[derive(Debug, Clone, Default)]
+pub struct CurrentJob(Arc<Mutex<Option<String>>>);
+
+impl CurrentJob {
+    /// Takes the id of the command that still runs.
+    #[must_use]
+    pub fn take(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Notes how a call of the session ended.
+    pub(crate) fn note(&self, id: &str, spec: &Spec, status: Status) {
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !status.goes_on() {
+            *current = None;
+        } else if spec.starts_job {
+            *current = Some(id.to_owned());
+        }
+    }
+}
