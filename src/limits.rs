@@ -74,6 +74,8 @@ pub const WAIT_SCAN_DETACHED: Duration = Duration::from_millis(100);
 pub const ACCEPTS_INPUT_QUIET: Duration = Duration::from_secs(1);
 /// How long a password prompt must be silent when the kernel does not show its program's state.
 pub const HIDDEN_PROMPT_QUIET: Duration = Duration::from_millis(50);
+/// How long a job must be stopped before its call returns: a shell with job control notices first.
+pub const STOPPED_QUIET: Duration = Duration::from_millis(100);
 /// Output kept while no call waits for it, in bytes; older output is dropped.
 pub const MAX_BACKLOG_BYTES: usize = 256 << 10;
 /// Largest description of itself a shell may give for a later restart, in bytes.

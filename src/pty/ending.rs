@@ -7,6 +7,7 @@
 //! puts a child into a session of its own must not run beside a shell session. When several shell
 //! sessions run, an escapee that gives no hint whose it is, is ended with the last of them.
 
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nix::sys::signal::{Signal, kill};
@@ -51,20 +52,19 @@ pub(super) fn unregister(tag: &str) {
     shells().retain(|shell| shell.tag != tag);
 }
 
-/// Sends a signal to everything that still runs of a session; returns how much that is.
-pub(super) fn signal_all(tag: &str, signal: Signal) -> usize {
+/// Sends a signal to what still runs of a session, once to each; returns how much that is.
+///
+/// Called again and again with the same set it reaches what was started meanwhile, too.
+pub(super) fn signal_all(tag: &str, signal: Signal, signalled: &mut HashSet<i32>) -> usize {
     let running = running(tag);
     for pid in &running {
-        let _ = kill(Pid::from_raw(*pid), signal);
-        // A stopped process acts on a signal only when it goes on.
-        let _ = kill(Pid::from_raw(*pid), Signal::SIGCONT);
+        if signalled.insert(*pid) {
+            let _ = kill(Pid::from_raw(*pid), signal);
+            // A stopped process acts on a signal only when it goes on.
+            let _ = kill(Pid::from_raw(*pid), Signal::SIGCONT);
+        }
     }
     running.len()
-}
-
-/// Returns how many processes still run of a session.
-pub(super) fn count(tag: &str) -> usize {
-    running(tag).len()
 }
 
 /// Collects the exit status of adopted processes that have ended.

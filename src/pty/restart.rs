@@ -1,5 +1,6 @@
 //! Starts the shell of a session, again when it is gone, and ends it.
 
+use std::collections::HashSet;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -280,11 +281,12 @@ impl Engine {
         drop(state);
         let mut last = None;
         for (signal, name) in LADDER {
-            if ending::signal_all(&self.plan.tag, signal) == 0 {
+            let mut signalled = HashSet::new();
+            if ending::signal_all(&self.plan.tag, signal, &mut signalled) == 0 {
                 break;
             }
             last = Some(name);
-            if self.wait_until_gone() {
+            if self.wait_until_gone(signal, signalled) {
                 break;
             }
         }
@@ -294,23 +296,22 @@ impl Engine {
 
     /// Ends every process of the session at once.
     pub(super) fn abandon(&mut self) {
-        ending::signal_all(&self.plan.tag, Signal::SIGKILL);
-        self.wait_until_gone();
+        self.wait_until_gone(Signal::SIGKILL, HashSet::new());
         self.forget();
     }
 
-    fn wait_until_gone(&mut self) -> bool {
+    fn wait_until_gone(&mut self, signal: Signal, mut signalled: HashSet<i32>) -> bool {
         let until = Instant::now() + limits::SIGNAL_LADDER_STEP;
         let mut pause = 1;
         while Instant::now() < until {
+            if ending::signal_all(&self.plan.tag, signal, &mut signalled) == 0 {
+                return true;
+            }
             if let Some(running) = &self.running {
                 sleep_for_output(running, pause);
                 self.collector.read(&running.live.state);
             }
             self.read_terminal();
-            if ending::count(&self.plan.tag) == 0 {
-                return true;
-            }
             pause = (pause * 2).min(20);
         }
         false

@@ -1,5 +1,6 @@
 //! A session as its users see it.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
@@ -318,7 +320,7 @@ impl Drop for Owner {
         state.orders.push(Order::Abandon);
         drop(state);
         // At once, because the program may end before the thread gets to it.
-        ending::signal_all(&self.shared.tag, nix::sys::signal::Signal::SIGKILL);
+        ending::signal_all(&self.shared.tag, Signal::SIGKILL, &mut HashSet::new());
         self.shared.wake();
     }
 }

@@ -136,8 +136,8 @@ impl Watch {
             Activity::ShellIdle => Finding::Idle,
             Activity::Reading(_) => Finding::Reading,
             Activity::Hidden if lasted >= limits::HIDDEN_PROMPT_QUIET => Finding::Reading,
-            Activity::Hidden | Activity::Busy => Finding::Unknown,
-            Activity::Stopped => Finding::Stopped,
+            Activity::Stopped if lasted >= limits::STOPPED_QUIET => Finding::Stopped,
+            Activity::Hidden | Activity::Stopped | Activity::Busy => Finding::Unknown,
             Activity::Accepting => Finding::Accepting(lasted),
         }
     }
@@ -171,7 +171,7 @@ mod linux {
             };
             let mut members = process::group_members(self.shell, group.as_raw());
             members.retain(|member| !member.is_zombie());
-            if is_stopped(&members) {
+            if is_stopped(&members) && waits_for_child(self.shell) {
                 return Activity::Stopped;
             }
             self.look_at(&members)
@@ -229,16 +229,17 @@ mod linux {
         }
     }
 
-    /// Whether a job cannot go on until it is continued: everything is stopped, or waits for what is.
+    /// Whether a job cannot go on until it is continued: everything is stopped, or waits for what
+    /// is. A shell that takes notice of the stop is awake already and goes on.
     fn is_stopped(members: &[Process]) -> bool {
         members.iter().any(Process::is_stopped)
-            && members.iter().all(|member| {
-                member.is_stopped()
-                    || matches!(
-                        syscall::blocked_in(member.pid, member.pid),
-                        Ok(Blocked::Child)
-                    )
-            })
+            && members
+                .iter()
+                .all(|member| member.is_stopped() || waits_for_child(member.pid))
+    }
+
+    fn waits_for_child(pid: i32) -> bool {
+        matches!(syscall::blocked_in(pid, pid), Ok(Blocked::Child))
     }
 
     /// Returns a number for the place where a thread is blocked.
@@ -303,13 +304,13 @@ mod tests {
             &[Finding::Unknown, Finding::Unknown],
         );
         check(&[Busy, Busy, Busy], &[Finding::Unknown; 3]);
-        check(&[Stopped, Stopped], &[Finding::Unknown, Finding::Stopped]);
+        check(&[Stopped, Stopped], &[Finding::Unknown; 2]);
         check(&[ShellIdle, ShellIdle], &[Finding::Unknown, Finding::Idle]);
         check(&[Accepting, Busy, Accepting], &[Finding::Unknown; 3]);
     }
 
     #[test]
-    fn accepting_is_timed() {
+    fn some_findings_take_time() {
         let mut watch = Watch::new();
         let start = Instant::now();
         let later = |seconds| start + Duration::from_secs(seconds);
@@ -324,6 +325,8 @@ mod tests {
         assert_eq!(add(Activity::Hidden, 7), Finding::Unknown);
         assert_eq!(add(Activity::Hidden, 7), Finding::Unknown);
         assert_eq!(add(Activity::Hidden, 8), Finding::Reading);
+        assert_eq!(add(Activity::Stopped, 9), Finding::Unknown);
+        assert_eq!(add(Activity::Stopped, 10), Finding::Stopped);
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn check_escapees() {
 #[test]
 fn a_running_job_is_ended_in_steps() {
     run(async {
-        let short = Duration::from_millis(100);
+        let short = Duration::from_secs(1);
         let check = async |script: &str, expected| {
             let shell = Shell::bash().await;
             assert_eq!(

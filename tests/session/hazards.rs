@@ -241,7 +241,7 @@ const HAZARDS: &[Hazard] = &[
     ("stdin closed", "exec 0<&- 1>&- 2>&-", &[], "", Some(0)),
     (
         "a reader in the background",
-        "cat & sleep 0.1; kill %1",
+        "cat & sleep 0.1; kill $!; true",
         &[],
         "",
         Some(0),
@@ -293,7 +293,7 @@ async fn one_hazard(shell: &Shell, hazard: &Hazard) -> Result<(), String> {
     let mut seen = match steps.first() {
         Some(Key(_)) => {
             shell
-                .command_within(script, std::time::Duration::from_millis(300))
+                .command_within(script, std::time::Duration::from_secs(1))
                 .await
         }
         _ => shell.command(script).await,

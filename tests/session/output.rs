@@ -52,12 +52,12 @@ fn endless_output_passes_through_flat_memory() {
 fn output_nobody_waits_for_comes_with_the_next_input() {
     run(async {
         let shell = Shell::bash().await;
-        let script = "echo one; sleep 0.3; echo two; read x; echo $x";
+        let script = "echo one; sleep 1.5; echo two; read x; echo $x";
         let seen = shell
             .command_within(script, Duration::from_millis(100))
             .await;
         assert_eq!(seen.brief(), (Status::Running, None, "one\n"));
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
         let seen = shell.input("three\n").await;
         assert_eq!(seen.brief(), (Status::Ok, Some(0), "two\nthree\nthree\n"));
     });
@@ -105,7 +105,8 @@ fn signals_of_the_shell_have_their_usual_meaning() {
         shell.check("yes | head -n1", 0, "y\n").await;
         shell
             .check(
-                "sh -c 'trap'; grep -c '^SigIgn:.*[08]0000000$' /proc/self/status",
+                // The C library's own signals are inherited from whoever runs the tests.
+                "sh -c 'trap'; grep -c 'SigIgn:.*0000000$' /proc/self/status",
                 0,
                 "1\n",
             )
