@@ -830,6 +830,7 @@ mod tests {
             ("rw/file", b"1"),
             ("rw/secret", b"1"),
         ]);
+        let tree = place.tree();
         open_to_all(place.0.path(), 0o755);
         open_to_all(&place.path("ro"), 0o555);
         open_to_all(&place.path("ro/file"), 0o666);
@@ -837,7 +838,6 @@ mod tests {
         open_to_all(&place.path("rw/ro_file"), 0o444);
         open_to_all(&place.path("rw/file"), 0o666);
         open_to_all(&place.path("rw/secret"), 0o000);
-        let tree = place.tree();
         as_nobody(|| {
             let denied = |edits: &[FileEdit]| {
                 assert_eq!(
@@ -856,6 +856,7 @@ mod tests {
             denied(&[edit("rw/secret", &[("1", "2")])]);
         });
         open_to_all(&place.path("ro"), 0o755);
+        open_to_all(&place.path("rw/secret"), 0o600);
         assert_eq!(place.tree(), tree);
     }
 

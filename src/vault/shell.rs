@@ -43,7 +43,7 @@ pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, Tool
     let mut resolved = Zeroizing::new(String::with_capacity(text.len() + marks.len() * 32));
     let mut at = 0;
     for (mark, place) in marks.iter().zip(&places) {
-        let range = &mark.hole.range;
+        let range = &mark.hole;
         resolved.push_str(text.get(at..range.start).unwrap_or_default());
         match &mark.name {
             Some(name) => {
@@ -99,10 +99,7 @@ fn marks(text: &str) -> Result<Vec<Mark>, ToolError> {
             end
         };
         marks.push(Mark {
-            hole: Hole {
-                range: at..end,
-                is_escaped,
-            },
+            hole: at..end,
             name,
         });
         at = piece_end;

@@ -16,14 +16,8 @@ use super::programs::{self, DECLARATIONS};
 use super::words::{Demands, Word};
 use crate::limits;
 
-/// A stretch of the script that is replaced: a placeholder or an escaped one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::vault) struct Hole {
-    /// Where it stands, in bytes.
-    pub(in crate::vault) range: Range<usize>,
-    /// Whether it stands for literal characters.
-    pub(in crate::vault) is_escaped: bool,
-}
+/// A stretch of the script that is replaced: a placeholder or an escaped one, in bytes.
+pub(in crate::vault) type Hole = Range<usize>;
 
 /// How the text around a hole is quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +79,7 @@ pub(in crate::vault) fn places(script: &str, holes: &[Hole]) -> Step<Vec<Place>>
     match holes.get(reader.places.len()) {
         None => Ok(reader.places),
         Some(missed) => Err(Unreadable {
-            offset: missed.range.start,
+            offset: missed.start,
             why: "a placeholder stands in a construct that is not understood",
         }),
     }
@@ -277,7 +271,7 @@ impl Reader<'_> {
     fn hole_at(&self, offset: usize) -> bool {
         self.holes
             .get(self.places.len())
-            .is_some_and(|hole| hole.range.start == offset)
+            .is_some_and(|hole| hole.start == offset)
     }
 
     fn unreadable<T>(&self, why: &'static str) -> Step<T> {
@@ -322,7 +316,7 @@ impl Reader<'_> {
         if let Some(word) = &mut self.frame.word {
             word.is_dynamic = true;
         }
-        self.at = hole.range.end;
+        self.at = hole.end;
     }
 
     /// What the variable demands that the current word assigns to.

@@ -174,7 +174,7 @@ impl Reader<'_> {
         while self
             .holes
             .get(self.places.len())
-            .is_some_and(|hole| hole.range.start < self.limit)
+            .is_some_and(|hole| hole.start < self.limit)
         {
             self.hole(Quote::Literal, forbidden);
         }
