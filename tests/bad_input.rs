@@ -91,6 +91,10 @@ fn a_value_of_the_wrong_type_runs_nothing() {
         "<tools><command timeout=\"-1\">touch x</command></tools>",
         ("bad-attribute", 1, 8),
     );
+    refused(
+        "<tools><read><file src=\"a\" max_bytes=\"-1\"/></read></tools>",
+        ("bad-attribute", 1, 8),
+    );
     refused("<tools><ctrl>hyper</ctrl></tools>", ("bad-ctrl", 1, 14));
 }
 
@@ -323,4 +327,16 @@ fn any_bytes_are_survived() {
         let ran = Karyi::new().arg("--json").stdin(script).run().exit(2);
         assert_eq!(ran.json()["results"], json!([]));
     }
+}
+
+#[test]
+fn a_slash_at_the_end_names_a_directory() {
+    let edit = "<edit><file src=\"new/\"><find></find><replace>x</replace></file></edit>";
+    fails(Karyi::new(), edit, "not_found", 1);
+    fails(
+        Karyi::new().file("t", ""),
+        "<read><file src=\"t/\"/></read>",
+        "not_a_directory",
+        1,
+    );
 }

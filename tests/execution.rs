@@ -18,6 +18,7 @@ use karyi::secret::SecretValue;
 use karyi::syntax::Mode;
 use karyi::tool::context::{Context, Prompter, Question, Reply, SessionSlot};
 use karyi::tools;
+use karyi::vault::redact::Redactor;
 use karyi::vault::session::Secrets;
 use tokio::sync::mpsc;
 
@@ -72,17 +73,19 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
     runtime.block_on(async {
         let (events, mut received) = mpsc::channel(64);
         let cancel = Cancel::default();
+        let context = Context {
+            cancelled: cancel.flag(),
+            ..context(dir.path())
+        };
         let stage = Stage {
-            context: Context {
-                cancelled: cancel.flag(),
-                ..context(dir.path())
-            },
             cap: Cap::default(),
             is_live: false,
             is_dry_run: false,
             events: events.clone(),
             cancel: cancel.clone(),
             job: CurrentJob::default(),
+            redactor: Redactor::new(&context.secrets),
+            context,
         };
         let registry = Arc::new(tools::registry());
         let intake = Intake::new(
@@ -162,6 +165,7 @@ fn a_cancelled_run_waits_for_nobody() {
             }
         },
     );
-    let cancelled = ("skipped", Some("cancelled"));
-    assert_eq!(told(&outcomes), [cancelled, cancelled, cancelled]);
+    let told = told(&outcomes);
+    let skipped = ("skipped", Some("cancelled"));
+    assert_eq!(told, [skipped, ("killed", Some("cancelled")), skipped]);
 }

@@ -24,4 +24,5 @@ mod report;
 mod secrets;
 mod seed;
 mod session;
+mod stopping;
 mod toolsxml;

@@ -105,3 +105,73 @@ fn literal_placeholders_round_trip() {
         .exit(0)
         .file("doc.md", "put $KARYI{OTHER} there\n");
 }
+
+#[test]
+fn moving_the_cursor_over_a_value_shows_no_part_of_it() {
+    let screen = with_secret(
+        "<tools><command>x=$KARYI{PW}; printf '%s\\r%s\\n' \"$x\" ok; printf '%s\\b\\b\\bZZZ\\n' \"$x\"; \
+         printf '%s\\033[1Gok\\n' \"$x\"; printf '%s\\033[3D??\\n' \"$x\"</command></tools>",
+        0,
+    );
+    assert!(
+        !screen.contains("$$w0rd") && !screen.contains("w0rd'"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn a_stream_knows_a_name_from_the_next_block_on() {
+    let script = "<tools><get_value key=\"PW\" reason=\"a test\"/><command>read -r x < gate</command>\
+        <command>echo $KARYI{PW}</command></tools>\n<tools><command>echo $KARYI{PW}</command></tools>";
+    let karyi =
+        Karyi::with_args(&["run", "--stream", "--format", "xml", "a.xml"]).file("a.xml", script);
+    let gate = karyi.work().join("gate");
+    nix::unistd::mkfifo(&gate, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut terminal = karyi.on_terminal();
+    terminal
+        .expect("value (hidden")
+        .keys("123456\r")
+        .expect("provided");
+    std::fs::write(&gate, "go\n").unwrap();
+    let (screen, status) = terminal.end();
+    assert_eq!(screen.matches("undefined_variable").count(), 1, "{screen}");
+    assert!(screen.contains("<output>$KARYI{PW}"), "{screen}");
+    assert_eq!(status, 2);
+}
+
+#[test]
+fn a_dry_run_knows_what_will_be_asked_for() {
+    let script = "<tools><get_value key=\"PW\" reason=\"a test\"/></tools>\n<tools><command>echo $KARYI{PW}</command></tools>";
+    Karyi::new().arg("--dry-run").stdin(script).run().exit(0);
+}
+
+#[test]
+fn ids_titles_and_excerpts_are_masked() {
+    let karyi = Karyi::with_args(&["run", "--format", "jsonl", "a.xml", "b.xml", "c.xml"])
+        .file(
+            "a.xml",
+            "<tools><get_value key=\"PW\" reason=\"a test\"/></tools>",
+        )
+        .file(
+            "b.xml",
+            "<tools><command id=\"hunter22\">echo hunter22</command></tools>",
+        )
+        .file("c.xml", "<tools><hunter22/></tools>");
+    let mut terminal = karyi.on_terminal();
+    terminal.expect("value (hidden").keys("hunter22\r");
+    let (screen, _) = terminal.end();
+    assert!(!screen.contains("hunter22"), "{screen}");
+    assert!(screen.contains("echo $KARYI{PW}"), "{screen}");
+}
+
+#[test]
+fn a_question_holds_no_placeholder() {
+    let script = "<tools><get_value key=\"PW\" reason=\"$KARYI{OTHER}\"/></tools>";
+    let report = Karyi::new()
+        .arg("--json")
+        .stdin(script)
+        .run()
+        .exit(2)
+        .json();
+    assert_eq!(report["results"][0]["code"], "bad_placeholder");
+}

@@ -45,7 +45,7 @@ pub(super) enum Command {
 #[derive(Debug, Args, Default)]
 #[command(after_help = EXIT_STATUS)]
 pub(super) struct RunArgs {
-    /// Scripts to run one after another in one session; `-` is standard input
+    /// Scripts to run one after another in one session, one report each; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "code")]
     pub(super) files: Vec<PathBuf>,
     /// Run this text
@@ -87,7 +87,7 @@ pub(super) struct RunArgs {
     /// Most bytes of output kept per result, half from the start and half from the end
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MAX_OUTPUT)]
     pub(super) max_output: usize,
-    /// Never ask on the terminal
+    /// Never ask for values on the terminal
     #[arg(long)]
     pub(super) no_interactive: bool,
 }

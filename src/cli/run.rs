@@ -31,8 +31,11 @@ use crate::syntax::grammar::Grammar;
 use crate::tool::context::{Context, SessionSlot};
 use crate::tool::{Registry, Seconds};
 use crate::tools::{self, Call};
+use crate::vault::redact::Redactor;
 use crate::vault::session::Secrets;
 
+/// Exit status when the reader of the report went away, as of a program that SIGPIPE ended.
+const BROKEN_PIPE: u8 = 128 + 13;
 /// Bytes read from a script at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -58,7 +61,7 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     runtime.shutdown_background();
     match result {
         Ok(code) => ExitCode::from(code),
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(BROKEN_PIPE),
         Err(error) => fail(&format!("{error:#}")),
     }
 }
@@ -117,6 +120,7 @@ struct Run {
     floor: Floor,
     received: Received,
     job: CurrentJob,
+    redactor: Redactor,
 }
 
 impl Run {
@@ -124,10 +128,12 @@ impl Run {
         let registry = Arc::new(tools::registry());
         let grammar = Arc::new(registry.grammar());
         let (cancel, floor) = (Cancel::default(), Floor::default());
+        let context = context(args, &cancel, &floor)?;
+        let redactor = Redactor::new(&context.secrets);
         Ok(Self {
             registry,
             grammar,
-            context: context(args, &cancel, &floor)?,
+            context,
             mode: if args.strict {
                 Mode::Strict
             } else {
@@ -145,6 +151,7 @@ impl Run {
             floor,
             received: Received::default(),
             job: CurrentJob::default(),
+            redactor,
         })
     }
 
@@ -207,6 +214,7 @@ impl Run {
             events,
             cancel: self.cancel.clone(),
             job: self.job.clone(),
+            redactor: self.redactor.clone(),
         }
     }
 }
@@ -242,7 +250,7 @@ fn context(args: &RunArgs, cancel: &Cancel, floor: &Floor) -> anyhow::Result<Con
         env.push((key.clone(), value.clone()));
     }
     let options = SessionOptions {
-        shell: args.shell.clone(),
+        shell: args.shell.as_deref().map(shell_path),
         preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
         bootstrap: std::env::current_exe().context("finding karyi itself")?,
         runtime_dir: runtime_dir()?,
@@ -260,6 +268,18 @@ fn context(args: &RunArgs, cancel: &Cancel, floor: &Floor) -> anyhow::Result<Con
         sink: Arc::new(|| Box::new(|_| {})),
         cancelled: cancel.flag(),
     })
+}
+
+/// Finds a shell that is named without its directory.
+fn shell_path(name: &Path) -> PathBuf {
+    let is_bare = name.components().count() == 1;
+    let search = std::env::var_os("PATH")
+        .filter(|_| is_bare)
+        .unwrap_or_default();
+    let found = std::env::split_paths(&search)
+        .map(|dir| dir.join(name))
+        .find(|path| path.is_file());
+    found.unwrap_or_else(|| name.to_owned())
 }
 
 /// Whether the run is unattended.

@@ -14,7 +14,6 @@ use crate::limits;
 use crate::outcome::{Outcome, Status};
 use crate::tool::{Answer, Effect};
 use crate::tools::Call;
-use crate::vault::redact::Redactor;
 
 /// What a tool came to.
 type Answered = Result<Answer<Map<String, Value>>, ToolError>;
@@ -36,6 +35,15 @@ pub async fn run(stage: Stage, job: Job) -> Outcome {
         stage.tell(rest).await;
     }
     let mut outcome = outcome(job.id, spec.name, answered);
+    if spec.starts_job
+        && outcome
+            .error
+            .as_ref()
+            .is_some_and(|error| error.code == ErrorCode::Cancelled)
+    {
+        outcome.status = Status::Killed;
+        stage.job.note(&outcome.id, &spec, Status::Running);
+    }
     let is_shown = outcome.error.is_none() || !view.text.is_empty();
     outcome.output = Some(view).filter(|_| is_of_session && is_shown);
     if is_of_session && outcome.error.is_none() {
@@ -44,7 +52,7 @@ pub async fn run(stage: Stage, job: Job) -> Outcome {
     }
     outcome.duration_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
     outcome.repairs = job.repairs;
-    redact_result(&mut outcome, &stage.context);
+    redact_result(&stage.redactor, &mut outcome);
     outcome
 }
 
@@ -62,14 +70,13 @@ fn started(job: &Job) -> Event {
 fn output(stage: &Stage, job: &Job) -> Output {
     let owner = Owner {
         index: job.index,
-        id: job.id.clone(),
+        id: stage.masked(&job.id),
     };
-    let redactor = Redactor::new(&stage.context.secrets);
     let live = stage.is_live.then(|| Live {
         events: stage.events.clone(),
         cancel: stage.cancel.clone(),
     });
-    Output::new(owner, &redactor, stage.cap, live)
+    Output::new(owner, &stage.redactor, stage.cap, live)
 }
 
 /// Resolves and runs. When the run is cancelled a call of the session is left alone, and a question
@@ -79,7 +86,13 @@ async fn answer(stage: &Stage, mut call: Call, output: &Output) -> Answered {
     let mut context = stage.context.clone();
     context.sink = output.sinks();
     let patience = match call.effect() {
-        Effect::Session => limits::NO_GRACE,
+        Effect::Session => {
+            if call.spec().starts_job {
+                // A shell that is being started is waited for, so that it can be closed again.
+                context.session.get().await?;
+            }
+            limits::NO_GRACE
+        }
         Effect::Alone => limits::CANCEL_GRACE,
         Effect::Files(_) => return call.run(&context).await,
     };

@@ -11,6 +11,7 @@ pub mod block;
 pub mod call;
 pub mod cancel;
 pub mod intake;
+pub mod lossy;
 pub mod message;
 pub mod output;
 pub mod plan;

@@ -1,4 +1,7 @@
-//! The way of a command's bytes into its result: text, then redaction, then the cap.
+//! The way of a command's bytes into its result: redaction, text, redaction again, the cap.
+//!
+//! A value is masked in the bytes as they come, before a carriage return or backspace can take a
+//! part of it away, and once more in the rendered text, which could have put one together.
 //!
 //! The session's reader thread pushes bytes in; what a watcher may see goes out as events at the
 //! same time. Redaction comes before the cap, since half a secret could not be recognised.
@@ -11,6 +14,7 @@ use tokio::sync::mpsc;
 use crate::capped::{Cap, HeadTail, View};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
+use crate::exec::lossy::Lossy;
 use crate::pty::text::TerminalText;
 use crate::tool::context::{MakeSink, OutputSink};
 use crate::vault::redact::{RedactStream, Redactor};
@@ -62,7 +66,10 @@ pub struct Output {
 
 struct Stages {
     owner: Owner,
+    /// The pass over the bytes as they come, while there is something to mask.
+    raw: Option<(Lossy, RedactStream)>,
     text: TerminalText,
+    /// The pass over the rendered text: moving the cursor can assemble a value.
     redact: Option<RedactStream>,
     kept: HeadTail,
     /// Whether a watcher sees the text at once.
@@ -78,7 +85,12 @@ impl Output {
         let stages = Stages {
             owner,
             text: TerminalText::new(),
-            redact: Some(redactor.stream()),
+            redact: Some(if redactor.is_idle() {
+                redactor.stream()
+            } else {
+                redactor.second_stream()
+            }),
+            raw: (!redactor.is_idle()).then(|| (Lossy::default(), redactor.stream())),
             kept: HeadTail::new(cap),
             is_live: live.is_some(),
             rendered: String::new(),
@@ -120,7 +132,15 @@ fn lock(stages: &Mutex<Stages>) -> std::sync::MutexGuard<'_, Stages> {
 
 impl Stages {
     fn push(&mut self, bytes: &[u8]) -> Option<Event> {
-        self.text.push(bytes, &mut self.rendered);
+        match &mut self.raw {
+            None => self.text.push(bytes, &mut self.rendered),
+            Some((lossy, redact)) => {
+                let (mut decoded, mut masked) = (String::new(), String::new());
+                lossy.push(bytes, &mut decoded);
+                redact.push(&decoded, &mut masked);
+                self.text.push(masked.as_bytes(), &mut self.rendered);
+            }
+        }
         self.redact();
         self.take()
     }
@@ -133,12 +153,17 @@ impl Stages {
     }
 
     fn finish(&mut self, ending: Ending) -> (View, Option<Event>) {
+        if let Some((mut lossy, mut redact)) = self.raw.take() {
+            let (mut decoded, mut masked) = (String::new(), String::new());
+            lossy.finish(&mut decoded);
+            redact.push(&decoded, &mut masked);
+            end(redact, ending, &mut masked);
+            self.text.push(masked.as_bytes(), &mut self.rendered);
+        }
         self.text.finish(&mut self.rendered);
         self.redact();
-        match (self.redact.take(), ending) {
-            (Some(redact), Ending::Whole) => redact.finish(&mut self.redacted),
-            (Some(redact), Ending::Cut) => redact.finish_cut(&mut self.redacted),
-            (None, _) => {}
+        if let Some(redact) = self.redact.take() {
+            end(redact, ending, &mut self.redacted);
         }
         let rest = self.take();
         let empty = HeadTail::new(Cap::total(0));
@@ -161,5 +186,12 @@ impl Stages {
             id: self.owner.id.clone(),
             text: std::mem::take(&mut self.redacted),
         })
+    }
+}
+
+fn end(redact: RedactStream, ending: Ending, out: &mut String) {
+    match ending {
+        Ending::Whole => redact.finish(out),
+        Ending::Cut => redact.finish_cut(out),
     }
 }

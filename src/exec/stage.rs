@@ -32,14 +32,26 @@ pub struct Stage {
     pub cancel: Cancel,
     /// The command that holds the session's terminal.
     pub job: CurrentJob,
+    /// Masks values in everything that leaves.
+    pub redactor: Redactor,
 }
 
 impl Stage {
+    /// Returns text the model wrote, without values of secrets.
+    #[must_use]
+    pub(crate) fn masked(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        if !self.redactor.is_idle() {
+            mask(&self.redactor, &mut text);
+        }
+        text
+    }
+
     /// Sends an event, without values of secrets. A watcher that is gone is no reason to stop, and
     /// one that does not look holds up nobody who wants to.
     pub async fn tell(&self, mut event: Event) {
-        if !self.context.secrets.is_empty() {
-            redact_event(&Redactor::new(&self.context.secrets), &mut event);
+        if !self.redactor.is_idle() {
+            redact_event(&self.redactor, &mut event);
         }
         tokio::select! {
             biased;
@@ -92,9 +104,8 @@ fn redact_diagnostic(redactor: &Redactor, diagnostic: &mut Diagnostic) {
     }
 }
 
-/// Masks values in what a tool gave back. They are read anew: the call may have brought one.
-pub(crate) fn redact_result(outcome: &mut Outcome, context: &Context) {
-    let redactor = Redactor::new(&context.secrets);
+/// Masks values in what a tool gave back.
+pub(crate) fn redact_result(redactor: &Redactor, outcome: &mut Outcome) {
     for value in outcome.fields.values_mut() {
         redactor.redact_json(value);
     }

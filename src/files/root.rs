@@ -57,6 +57,9 @@ impl Root {
             return Err(ToolError::new(ErrorCode::BadArguments, "the path is empty"));
         }
         let real = canonical_for_plan(&cwd.join(path));
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            check_is_directory(path, &real)?;
+        }
         match &self.directory {
             Some(root) if !real.starts_with(root) => Err(ToolError::new(
                 ErrorCode::OutsideRoot,
@@ -65,6 +68,17 @@ impl Root {
             _ => Ok(real),
         }
     }
+}
+
+/// A path that ends with a slash names a directory; taking it for a file would be a guess.
+fn check_is_directory(shown: &Path, real: &Path) -> Result<(), ToolError> {
+    let io = |error| ToolError::from_io(shown, &error);
+    if std::fs::metadata(real).map_err(io)?.is_dir() {
+        return Ok(());
+    }
+    let message = format!("{}: expected a directory, found a file", shown.display());
+    Err(ToolError::new(ErrorCode::NotADirectory, message)
+        .with_hint("leave out the slash at the end to name a file"))
 }
 
 /// Returns the one spelling of an absolute path under which effects are compared: symlinks are

@@ -42,7 +42,7 @@ pub(super) struct Engine {
     pub(super) ended_at: Instant,
     pub(super) is_done: bool,
     // Last, because the files of the shell must outlive everything that uses them.
-    pub(super) _directory: tempfile::TempDir,
+    pub(super) directory: Option<tempfile::TempDir>,
 }
 
 /// A shell and what belongs to it on this side.
@@ -245,7 +245,10 @@ impl Engine {
                     let _ = reply.send(self.start_again());
                 }
                 Order::Close(reply) => {
-                    let _ = reply.send(self.close());
+                    let ended = self.close();
+                    // Before the answer: the program may end as soon as it has it.
+                    drop(self.directory.take());
+                    let _ = reply.send(ended);
                     self.is_done = true;
                 }
                 Order::Abandon => {

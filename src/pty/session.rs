@@ -414,7 +414,7 @@ fn prepare(options: SessionOptions, shell: Shell) -> io::Result<(Engine, Arc<Sha
         unsaved_since: None,
         ended_at: now,
         is_done: false,
-        _directory: directory,
+        directory: Some(directory),
     };
     Ok((engine, shared))
 }

@@ -354,6 +354,7 @@ impl<W: Write> Style for Text<W> {
         let calls = summary.calls;
         match summary.status {
             ReportStatus::Ok => {}
+            ReportStatus::Failed if self.failed == 0 => {}
             ReportStatus::Failed | ReportStatus::Bug => self.line(
                 Ink::Bad,
                 &format!("{} of {calls} calls failed", self.failed),

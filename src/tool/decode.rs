@@ -274,7 +274,11 @@ impl Decoder<'_> {
         let value = if is("boolean") {
             trimmed.parse().ok().map(Value::Bool)
         } else if is("integer") {
-            trimmed.parse::<i64>().ok().map(Value::from)
+            trimmed
+                .parse::<i64>()
+                .ok()
+                .filter(|number| is_in_range(*number, schema))
+                .map(Value::from)
         } else if is("number") {
             number(trimmed)
         } else if schema.get("type").is_some() || schema.get("anyOf").is_some() {
@@ -295,6 +299,12 @@ impl Decoder<'_> {
         }
         self.misfit(path, &expected_type(schema), text)
     }
+}
+
+fn is_in_range(number: i64, schema: &Value) -> bool {
+    let bound = |key| schema.get(key).and_then(Value::as_i64);
+    bound("minimum").is_none_or(|least| number >= least)
+        && bound("maximum").is_none_or(|most| number <= most)
 }
 
 /// A finite number; whole ones stay whole.
@@ -345,6 +355,9 @@ fn expected_type(schema: &Value) -> String {
     match schema.get("type") {
         Some(Value::String(name)) => match name.as_str() {
             "boolean" => "true or false".into(),
+            "integer" if schema.get("minimum").and_then(Value::as_i64) == Some(0) => {
+                "a whole number, 0 or more".into()
+            }
             "integer" => "a whole number".into(),
             "number" => "a number".into(),
             "array" => "a list (child elements or JSON text)".into(),

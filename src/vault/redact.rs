@@ -65,6 +65,21 @@ impl Redactor {
         }
     }
 
+    /// Whether there is nothing to mask so far.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.secrets.is_empty()
+    }
+
+    /// Starts on a text that went through a redactor before: its placeholders stay as they are.
+    #[must_use]
+    pub fn second_stream(&self) -> RedactStream {
+        RedactStream {
+            keeps_placeholders: true,
+            ..self.stream()
+        }
+    }
+
     /// Starts on a text that comes in pieces.
     #[must_use]
     pub fn stream(&self) -> RedactStream {
@@ -77,6 +92,7 @@ impl Redactor {
             base: 0,
             given: 0,
             regions: VecDeque::new(),
+            keeps_placeholders: false,
         }
     }
 
@@ -176,6 +192,8 @@ pub struct RedactStream {
     given: u64,
     /// Masked stretches that end in `held`, in order, apart from each other.
     regions: VecDeque<Region>,
+    /// Whether what looks like a placeholder is left alone.
+    keeps_placeholders: bool,
 }
 
 impl RedactStream {
@@ -276,8 +294,15 @@ impl RedactStream {
         let mut at = self.given;
         while let Some(region) = self.regions.pop_front_if(|region| region.end <= safe) {
             self.give(at, region.start, out);
-            let is_whole = region.end - region.start == region.needle_len;
-            out.push_str(&self.tables.marker(region.needle, is_whole));
+            match region.needle {
+                Needle::Marker(_) if self.keeps_placeholders => {
+                    self.give(at.max(region.start), region.end, out);
+                }
+                needle => {
+                    let is_whole = region.end - region.start == region.needle_len;
+                    out.push_str(&self.tables.marker(needle, is_whole));
+                }
+            }
             at = at.max(region.end);
         }
         let open = self

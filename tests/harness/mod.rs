@@ -108,6 +108,12 @@ impl Karyi {
         self.root.path().join("work")
     }
 
+    /// Returns the directory of runtime files.
+    pub fn runtime(&self) -> PathBuf {
+        let user = nix::unistd::geteuid();
+        self.root.path().join("tmp").join(format!("karyi-{user}"))
+    }
+
     /// Returns the command, ready to be started.
     pub fn command(&self) -> Command {
         let root = self.root.path();
@@ -172,7 +178,7 @@ pub fn program() -> &'static Path {
 }
 
 /// Waits for a child; one that hangs is killed and fails the test.
-fn wait(child: Child) -> Output {
+pub fn wait(child: Child) -> Output {
     let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
     let (sender, receiver) = mpsc::channel();
     let thread = std::thread::spawn(move || sender.send(child.wait_with_output()));

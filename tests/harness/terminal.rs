@@ -18,7 +18,7 @@ pub struct Terminal {
     output: Receiver<Vec<u8>>,
     seen: String,
     /// Closing it would hang up the program.
-    _master: Box<dyn MasterPty + Send>,
+    master: Box<dyn MasterPty + Send>,
     _karyi: Karyi,
 }
 
@@ -59,7 +59,7 @@ impl Karyi {
             writer: pair.master.take_writer().unwrap(),
             output,
             seen: String::new(),
-            _master: pair.master,
+            master: pair.master,
             _karyi: self,
         }
     }
@@ -85,6 +85,20 @@ impl Terminal {
         self.writer.write_all(keys.as_bytes()).unwrap();
         self.writer.flush().unwrap();
         self
+    }
+
+    /// Whether the terminal shows what is typed.
+    pub fn is_echoing(&self) -> bool {
+        use nix::sys::termios::LocalFlags;
+        let modes = self.master.get_termios().unwrap();
+        modes.local_flags.bits() & LocalFlags::ECHO.bits() != 0
+    }
+
+    /// Waits for the end of the program; returns whether the terminal shows what is typed then, and
+    /// the exit status.
+    pub fn echo_at_end(mut self) -> (bool, u32) {
+        let status = self.child.wait().unwrap();
+        (self.is_echoing(), status.exit_code())
     }
 
     /// Returns the process id of the program.
