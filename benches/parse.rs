@@ -25,9 +25,9 @@ const MESSAGE_BYTES: usize = 8 << 20;
 /// What one read of a pipe gives at most.
 const PIPE_BYTES: usize = 64 << 10;
 /// Least speed beside quick-xml's events alone, which copy nothing.
-const LEAST_OF_EVENTS: f64 = 0.12;
+const LEAST_OF_EVENTS: f64 = 0.1;
 /// Least speed beside quick-xml with names, attributes and unescaped text as owned strings.
-const LEAST_OF_OWNED: f64 = 0.25;
+const LEAST_OF_OWNED: f64 = 0.2;
 /// Runs of which the fastest counts.
 const RUNS: usize = 15;
 
