@@ -151,6 +151,7 @@ impl Engine {
     fn read_snapshot(&mut self) {
         if let Some(running) = &self.running {
             self.collector.read(&running.live.state);
+            self.shared.lock().saved_at = self.collector.saved_at();
         }
     }
 

@@ -3,7 +3,7 @@
 //! The shell's own standard input is a private FIFO, so it never reads the terminal: there is no
 //! line editor, no echo, no limit of a line, and nothing a command does to the terminal can reach
 //! the next one. Per command the shell sources a private file with the terminal on 0, 1 and 2, then
-//! prints a mark that says how the command ended. A [`Session`](session::Session) is the handle; a
+//! prints a mark that says how the command ended. A [`Session`] is the handle; a
 //! thread per session reads the terminal, and asks the kernel what the job in the foreground waits
 //! for.
 

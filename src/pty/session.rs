@@ -172,6 +172,12 @@ impl Session {
         self.shared().name.clone()
     }
 
+    /// Returns when the environment was saved that a restart would bring back.
+    #[must_use]
+    pub fn saved_at(&self) -> Option<Instant> {
+        self.shared().lock().saved_at
+    }
+
     /// Whether a command holds the terminal.
     #[must_use]
     pub fn has_job(&self) -> bool {

@@ -45,6 +45,11 @@ impl Collector {
         }
     }
 
+    /// Returns when the last whole snapshot came.
+    pub(super) fn saved_at(&self) -> Option<Instant> {
+        self.last.as_ref().map(|snapshot| snapshot.taken)
+    }
+
     /// Reads everything that has come in.
     pub(super) fn read(&mut self, state: &OwnedFd) {
         let mut chunk = [0; 16 << 10];

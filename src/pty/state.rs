@@ -123,6 +123,8 @@ pub(super) struct State {
     /// A restart nobody was told of.
     pub(super) restart: Option<Restart>,
     pub(super) is_closed: bool,
+    /// When the environment a restart would bring back was saved.
+    pub(super) saved_at: Option<Instant>,
     script: File,
     script_length: u64,
 }
@@ -180,6 +182,7 @@ impl State {
             last_status: 0,
             restart: None,
             is_closed: false,
+            saved_at: None,
             script,
             script_length: 0,
         }

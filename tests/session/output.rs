@@ -52,12 +52,14 @@ fn endless_output_passes_through_flat_memory() {
 fn output_nobody_waits_for_comes_with_the_next_input() {
     run(async {
         let shell = Shell::bash().await;
-        let script = "echo one; sleep 1.5; echo two; read x; echo $x";
+        shell.check("mkfifo go done", 0, "").await;
+        let script = "echo one; read x <go; echo two; echo x >done; read x; echo $x";
         let seen = shell
             .command_within(script, Duration::from_millis(100))
             .await;
         assert_eq!(seen.brief(), (Status::Running, None, "one\n"));
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        std::fs::write(shell.home.path().join("go"), "x\n").unwrap();
+        std::fs::read(shell.home.path().join("done")).unwrap();
         let seen = shell.input("three\n").await;
         assert_eq!(seen.brief(), (Status::Ok, Some(0), "two\nthree\nthree\n"));
     });

@@ -1,6 +1,6 @@
 //! A shell that ends, is replaced, or never comes up.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use karyi::error::ErrorCode;
 use karyi::outcome::Status;
@@ -59,8 +59,11 @@ fn a_killed_shell_comes_back_as_it_was_when_idle() {
     run(async {
         let shell = Shell::bash().await;
         shell.check("export A=1; cd /usr", 0, "").await;
-        // Idle long enough for a snapshot; how long does not matter.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let since = Instant::now();
+        while shell.session.saved_at().is_none_or(|at| at < since) {
+            assert!(since.elapsed() < Duration::from_secs(10), "no snapshot");
+            tokio::task::yield_now().await;
+        }
         let seen = shell.command("cd /; export A=2; kill -9 $$").await;
         assert_eq!(seen.brief(), (Status::Failed, Some(137), ""));
         shell.check("echo $A $PWD", 0, "1 /usr\n").await;
