@@ -130,49 +130,74 @@ fn imports_go_down_the_floors() {
 }
 
 #[test]
-fn files_of_a_module_import_each_other_without_cycles() {
-    let import = Regex::new(r"\bcrate::([a-z_]+(?:::[a-z_]+)*)").unwrap();
-    let mut edges: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let name = |path: &Path| {
-        let relative = path.strip_prefix(&root).unwrap().with_extension("");
-        let parts: Vec<String> = relative
-            .iter()
-            .map(|p| p.to_string_lossy().into_owned())
-            .collect();
-        parts.join("::")
-    };
+fn files_import_each_other_without_cycles() {
     let all = sources();
-    let names: Vec<String> = all.iter().map(|s| name(&s.path)).collect();
+    let names: Vec<String> = all.iter().map(module_path).collect();
+    let mut edges: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for source in &all {
-        let own = name(&source.path);
+        let own = module_path(source);
         // A `mod.rs` that re-exports its children is not part of a cycle.
-        if own.ends_with("::mod") {
-            continue;
-        }
-        for line in source
-            .code
-            .lines()
-            .filter(|line| !line.trim_start().starts_with("//"))
-        {
-            for found in import.captures_iter(line) {
-                let target = names
-                    .iter()
-                    .find(|n| found[1].starts_with(n.as_str()) && **n != own);
-                edges
-                    .entry(own.clone())
-                    .or_default()
-                    .extend(target.cloned());
-            }
+        if !source.path.ends_with("mod.rs") {
+            let targets = imports(source).filter_map(|path| file_of(&path, &names));
+            let targets = targets.filter(|target| *target != own).collect();
+            edges.insert(own, targets);
         }
     }
-    let mut cycles = Vec::new();
-    for start in edges.keys() {
-        if reaches(&edges, start, start) {
-            cycles.push(start.clone());
-        }
-    }
+    let cycles = edges
+        .keys()
+        .filter(|start| reaches(&edges, start, start))
+        .cloned()
+        .collect();
     assert_none(cycles, "files in a cycle of imports");
+}
+
+/// Returns the module a file is: `syntax::tag`, and `syntax` for its `mod.rs`.
+fn module_path(source: &Source) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let relative = source.path.strip_prefix(&root).unwrap().with_extension("");
+    let parts: Vec<String> = relative
+        .iter()
+        .map(|p| p.to_string_lossy().into_owned())
+        .collect();
+    let path = parts.join("::");
+    path.strip_suffix("::mod")
+        .map_or(path.clone(), str::to_owned)
+}
+
+/// Returns every path of this crate that a file names, from the top.
+fn imports(source: &Source) -> impl Iterator<Item = String> {
+    let pattern = Regex::new(r"\b(crate|(?:super::)*super)::([a-z_]+(?:::[a-z_]+)*)").unwrap();
+    let own: Vec<String> = module_path(source).split("::").map(str::to_owned).collect();
+    let code: Vec<&str> = source
+        .code
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect();
+    let code = code.join("\n");
+    let paths = pattern.captures_iter(&code).map(|found| {
+        let ups = if &found[1] == "crate" {
+            own.len()
+        } else {
+            found[1].matches("super").count()
+        };
+        let base = own[..own.len().saturating_sub(ups)].join("::");
+        if base.is_empty() {
+            found[2].to_owned()
+        } else {
+            format!("{base}::{}", &found[2])
+        }
+    });
+    paths.collect::<Vec<_>>().into_iter()
+}
+
+/// Returns the file that a path leads to: the longest module it starts with.
+fn file_of(path: &str, names: &[String]) -> Option<String> {
+    let fits = |name: &&String| path == name.as_str() || path.starts_with(&format!("{name}::"));
+    names
+        .iter()
+        .filter(fits)
+        .max_by_key(|name| name.len())
+        .cloned()
 }
 
 fn reaches(edges: &BTreeMap<String, Vec<String>>, start: &str, goal: &str) -> bool {

@@ -16,7 +16,7 @@ use nix::libc;
 use nix::unistd::{Gid, Uid, fchown};
 use tempfile::{Builder, NamedTempFile, TempPath};
 
-use super::edit::{Target, open_for_reading};
+use super::target::{Target, open_for_reading};
 use crate::error::{ErrorCode, ToolError};
 
 /// Files up to this size are compared whole before they are replaced; for larger ones size and

@@ -6,17 +6,16 @@
 //! texts reach the disk is the concern of `commit`.
 
 use std::collections::HashMap;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::Metadata;
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-use nix::libc;
 
 use super::closest::Passage;
 use super::commit;
 use super::matching::{self, MatchError, MatchErrorKind, Pair, PairResult};
 use super::root::Root;
+use super::target::{MARK, Target, open_for_reading};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
@@ -95,44 +94,6 @@ pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<Vec<FileEdi
 pub(super) struct Plan {
     pub(super) targets: Vec<Target>,
     pub(super) results: Vec<FileEdited>,
-}
-
-/// One file with its old and new content.
-pub(super) struct Target {
-    /// The path as it was given first, for messages.
-    pub(super) shown: PathBuf,
-    /// The path with all symlinks followed.
-    pub(super) real: PathBuf,
-    /// The file as it was read; none when it does not exist.
-    pub(super) found: Option<Metadata>,
-    /// The text as it was read, without byte order mark.
-    pub(super) before: String,
-    /// The text as it will be.
-    pub(super) after: String,
-    has_mark: bool,
-}
-
-const MARK: &str = "\u{FEFF}";
-
-impl Target {
-    /// Whether there is something to write.
-    pub(super) fn is_changed(&self) -> bool {
-        self.found.is_none() || self.before != self.after
-    }
-
-    /// Returns the new content, in stretches.
-    pub(super) fn new_bytes(&self) -> [&[u8]; 2] {
-        [self.mark(), self.after.as_bytes()]
-    }
-
-    /// Returns the old content, in stretches.
-    pub(super) fn old_bytes(&self) -> [&[u8]; 2] {
-        [self.mark(), self.before.as_bytes()]
-    }
-
-    fn mark(&self) -> &'static [u8] {
-        if self.has_mark { MARK.as_bytes() } else { b"" }
-    }
 }
 
 /// What makes two paths the same file.
@@ -287,12 +248,6 @@ fn not_utf8(shown: &Path, offset: usize) -> ToolError {
         shown.display()
     );
     ToolError::new(ErrorCode::BinaryFile, message)
-}
-
-/// Opens a file that was a plain one a moment ago; should it be a pipe by now, this does not hang.
-pub(super) fn open_for_reading(path: &Path) -> std::io::Result<File> {
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 /// Applies the pairs of one edit; returns what they did and whether the text is another one.
@@ -795,7 +750,7 @@ mod tests {
     #[test]
     fn a_large_sparse_file_is_refused_at_once() {
         let place = Place::new(&[]);
-        File::create(place.path("big"))
+        std::fs::File::create(place.path("big"))
             .unwrap()
             .set_len(1 << 40)
             .unwrap();

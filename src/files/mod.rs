@@ -15,3 +15,4 @@ pub mod view;
 
 mod commit;
 mod document;
+mod target;

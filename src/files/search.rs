@@ -243,7 +243,7 @@ impl Search {
             is_binary: false,
         };
         let free = sink.free_bytes;
-        let result = super::edit::open_for_reading(real)
+        let result = super::target::open_for_reading(real)
             .and_then(|file| self.searcher.search_file(&self.matcher, &file, &mut sink));
         match result {
             Err(_) => self.found.files_unreadable += 1,

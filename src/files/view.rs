@@ -7,9 +7,9 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek};
 use std::path::Path;
 
-use super::edit::open_for_reading;
 use super::kind::{Special, binary_kind};
 use super::listing::{self, Listing, Scope};
+use super::target::open_for_reading;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 

@@ -12,16 +12,29 @@ use super::context::{Context, Progress};
 use super::diagnose::{Fault, Outcome};
 use super::json::{self, Escape};
 use super::position::incomplete_suffix;
-use super::stream::Stream;
 use crate::error::Code;
 use crate::limits::MAX_JSON_DEPTH;
 
 /// Longest number or literal, in bytes.
 const MAX_SCALAR: usize = 1024;
 
+/// The parser of the `tools` string.
+pub(super) trait Tools {
+    /// Takes further text of the string.
+    fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>);
+    /// Takes the end of the string.
+    fn finish(&mut self, events: &mut Vec<Event>);
+    /// Gives out what it holds back.
+    fn flush(&mut self, events: &mut Vec<Event>);
+    /// Whether it has refused the message.
+    fn has_refused(&self) -> bool;
+    /// Whether it has left a block alone.
+    fn has_ignored_block(&self) -> bool;
+}
+
 /// An envelope that is being read.
 #[derive(Debug)]
-pub(super) struct Envelope {
+pub(super) struct Envelope<T> {
     is_fenced: bool,
     /// The containers that are open; true for objects.
     stack: Vec<bool>,
@@ -29,7 +42,7 @@ pub(super) struct Envelope {
     /// The top-level key before the value, as far as it matters.
     key: Vec<u8>,
     /// The parser of the `tools` string.
-    tools: Box<Stream>,
+    tools: Box<T>,
     has_tools: bool,
 }
 
@@ -59,9 +72,9 @@ enum Text {
     Other,
 }
 
-impl Envelope {
+impl<T: Tools> Envelope<T> {
     /// Starts after the `{`; `tools` is the parser for the `tools` string.
-    pub(super) fn new(is_fenced: bool, tools: Box<Stream>) -> Self {
+    pub(super) fn new(is_fenced: bool, tools: Box<T>) -> Self {
         Self {
             is_fenced,
             stack: vec![true],

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::block::Block;
 use super::context::{Context, Progress, Report};
 use super::diagnose::{Fault, Located, Outcome};
-use super::envelope::Envelope;
+use super::envelope::{Envelope, Tools};
 use super::ids::Ids;
 use super::locate::{Locator, Sight};
 use super::source::{Source, View};
@@ -41,13 +41,35 @@ enum Part {
     Start,
     Prose,
     Block(Box<Block>),
-    Envelope(Box<Envelope>),
+    Envelope(Box<Envelope<Stream>>),
     /// Refused; the diagnostic waits for the end of its source line.
     Refused(Box<Located>),
     /// At its end, by itself or by an error.
     Over {
         is_refused: bool,
     },
+}
+
+impl Tools for Stream {
+    fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
+        Self::feed(self, bytes, events);
+    }
+
+    fn finish(&mut self, events: &mut Vec<Event>) {
+        Self::finish(self, events);
+    }
+
+    fn flush(&mut self, events: &mut Vec<Event>) {
+        Self::flush(self, events);
+    }
+
+    fn has_refused(&self) -> bool {
+        Self::has_refused(self)
+    }
+
+    fn has_ignored_block(&self) -> bool {
+        Self::has_ignored_block(self)
+    }
 }
 
 impl Stream {
