@@ -172,7 +172,7 @@ pub struct EndedJob {
 pub enum ReportStatus {
     /// Every result is good.
     Ok,
-    /// A call failed, or still ran at the end.
+    /// A call failed, or still ran when its time was up or at the end.
     Failed,
     /// The message or one of its blocks was refused.
     Refused,
@@ -289,7 +289,7 @@ impl Tally {
             ReportStatus::Bug
         } else if self.interrupted {
             ReportStatus::Interrupted
-        } else if self.refused {
+        } else if self.refused && !self.needs_input {
             ReportStatus::Refused
         } else if self.needs_input || self.unanswered == Some(true) {
             ReportStatus::NeedsInput

@@ -80,7 +80,7 @@ fn interrupt_a_server() {
 
 #[test]
 fn a_secret_without_a_terminal() {
-    check("07-a-secret", 2);
+    check("07-a-secret", 3);
 }
 
 #[test]

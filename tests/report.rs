@@ -98,7 +98,7 @@ fn text_is_plain_without_a_terminal() {
              > read missing\n\
              error[not_found]: missing: No such file or directory (os error 2)\n  \
              hint: check the path; list its directory with <read><file src=\"DIR\"/></read>\n\
-             2 of 3 calls failed\n",
+             2 of 3 calls failed or outlived their time\n",
         )
         .exit(1);
 }

@@ -21,7 +21,7 @@ pub(super) struct Cli {
 const EXIT_STATUS: &str = "\
 Exit status:
   0    every result is good
-  1    a call failed, or still ran at the end
+  1    a call failed, or still ran when its time was up or at the end
   2    wrong usage, a missing file, or something was refused
   3    a value or an answer is needed and nobody can be asked
   130  interrupted
@@ -60,7 +60,8 @@ pub(super) struct RunArgs {
     /// Accept only well-formed XML and repair nothing
     #[arg(long)]
     pub(super) strict: bool,
-    /// Start each call as soon as it is read
+    /// Start each call as soon as its end is certain: with --strict at its end tag, else when the
+    /// next tag is read
     #[arg(long)]
     pub(super) stream: bool,
     /// Check the script and list its calls; run nothing

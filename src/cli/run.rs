@@ -183,7 +183,8 @@ impl Run {
         let (screen, events) =
             Screen::open(self.format, self.cancel.clone(), Arc::clone(&self.floor))
                 .context("starting the report")?;
-        let ticks = screen::wants_ticks(self.format).then(|| tokio::spawn(tick(events.clone())));
+        let ticks = screen::wants_ticks(self.format)
+            .then(|| tokio::spawn(tick(events.clone(), Arc::clone(&self.floor))));
         let runner = Runner::new(self.stage(events.clone()));
         let intake = Intake::new(
             Arc::clone(&self.registry),
@@ -219,11 +220,14 @@ impl Run {
     }
 }
 
-async fn tick(events: mpsc::Sender<Event>) {
+async fn tick(events: mpsc::Sender<Event>, floor: Floor) {
     loop {
         tokio::time::sleep(limits::SPINNER_STEP).await;
-        // A full channel means that there is something better to show.
-        let _ = events.try_send(Event::Tick);
+        // While a question stands on the terminal nothing moves; a full channel means that there is
+        // something better to show.
+        if floor.try_lock().is_ok() {
+            let _ = events.try_send(Event::Tick);
+        }
     }
 }
 

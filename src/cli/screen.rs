@@ -78,7 +78,7 @@ fn broken() -> Tally {
 
 /// Whether time must be told, so that a spinner can move.
 pub(super) fn wants_ticks(format: Format) -> bool {
-    format == Format::Text && io::stdout().is_terminal() && io::stderr().is_terminal()
+    format == Format::Text && io::stdout().is_terminal() && io::stderr().is_terminal() && !is_dumb()
 }
 
 fn report(
@@ -122,11 +122,15 @@ fn style(format: Format) -> Box<dyn Style + Send> {
     }
 }
 
+/// Whether the terminal can do nothing but print.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
 /// Colours are for terminals, unless NO_COLOR is set or the terminal is dumb.
 fn colour() -> Colour {
     let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    if io::stdout().is_terminal() && !is_refused && !is_dumb {
+    if io::stdout().is_terminal() && !is_refused && !is_dumb() {
         Colour::On
     } else {
         Colour::Off

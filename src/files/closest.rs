@@ -193,8 +193,9 @@ fn counted(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Returns both lines from a little before the first character that differs.
-fn around_difference<'a>(there: &'a str, wanted: &'a str) -> (&'a str, &'a str) {
+/// Returns both lines from a little before the first character that differs; `[...]` stands where
+/// something is left out.
+fn around_difference(there: &str, wanted: &str) -> (String, String) {
     let pairs = there.char_indices().zip(wanted.chars());
     let mut same = pairs
         .take_while(|((_, a), b)| a == b)
@@ -206,7 +207,13 @@ fn around_difference<'a>(there: &'a str, wanted: &'a str) -> (&'a str, &'a str) 
         .find(|at| at + 20 >= split)
         .unwrap_or(0)
         .min(split);
-    let shown = |text: &'a str| cut(text.get(from..).unwrap_or(text), 60);
+    let shown = |text: &str| {
+        let rest = text.get(from..).unwrap_or(text);
+        let part = cut(rest, 60);
+        let before = if from > 0 { "[...]" } else { "" };
+        let after = if part.len() < rest.len() { "[...]" } else { "" };
+        format!("{before}{part}{after}")
+    };
     (shown(there), shown(wanted))
 }
 

@@ -357,7 +357,10 @@ impl<W: Write> Style for Text<W> {
             ReportStatus::Failed if self.failed == 0 => {}
             ReportStatus::Failed | ReportStatus::Bug => self.line(
                 Ink::Bad,
-                &format!("{} of {calls} calls failed", self.failed),
+                &format!(
+                    "{} of {calls} calls failed or outlived their time",
+                    self.failed
+                ),
             )?,
             ReportStatus::Refused => self.line(Ink::Bad, "refused: see above")?,
             ReportStatus::NeedsInput => self.line(

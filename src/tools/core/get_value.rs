@@ -23,7 +23,7 @@ pub struct Args {
     pub key: String,
     /// Why it is needed, for the user to read.
     pub reason: String,
-    /// A note to store with it.
+    /// A note about it, shown with the question.
     pub note: Option<String>,
     /// Ask although the value is there already.
     #[serde(default)]
