@@ -373,7 +373,8 @@ fn describe(edit: &FileEdit, error: MatchError) -> ToolError {
 }
 
 fn list(lines: &[usize], total: usize) -> String {
-    let shown: Vec<String> = lines.iter().map(usize::to_string).collect();
+    let mut shown: Vec<String> = lines.iter().map(usize::to_string).collect();
+    shown.dedup();
     let more = if total > lines.len() { ", ..." } else { "" };
     format!("{}{more}", shown.join(", "))
 }
