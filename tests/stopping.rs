@@ -49,7 +49,7 @@ fn a_reader_who_does_not_read_holds_up_no_signal() {
 #[test]
 fn a_search_ends_when_the_run_is_cancelled() {
     let karyi = Karyi::new().arg("--format").arg("jsonl").arg("-c").arg(
-        "<tools><read><search pattern=\"no such text\" path=\"/\"/><search pattern=\"no such text\" path=\"/\"/></read></tools>",
+        "<tools><read><search pattern=\"no such text\" path=\"/usr\"/><search pattern=\"no such text\" path=\"/usr\"/></read></tools>",
     );
     let mut child = karyi.command().stdout(Stdio::piped()).spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();
