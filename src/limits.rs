@@ -17,8 +17,6 @@ pub const MAX_CALLS: u64 = 1_000_000;
 pub const MAX_ARGUMENT_DEPTH: usize = 64;
 /// Most bytes of calls held while a whole message is parsed before its first call runs.
 pub const MAX_HELD_BYTES: usize = 64 << 20;
-/// Most bytes of one source line shown in a diagnostic.
-pub const MAX_EXCERPT_BYTES: usize = 4 << 10;
 /// Bytes of a source line shown on either side of a diagnostic's place: enough to recognise it.
 pub const EXCERPT_REACH_BYTES: usize = 240;
 /// Most warnings of one message; the rest are left out, or hostile text would outgrow its report.

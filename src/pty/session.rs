@@ -184,12 +184,6 @@ impl Session {
         self.shared().lock().job.is_some()
     }
 
-    /// Takes the output that came while no call waited for any.
-    #[must_use]
-    pub fn take_backlog(&self) -> Vec<u8> {
-        std::mem::take(&mut self.shared().lock().backlog)
-    }
-
     /// Ends every process of the session with HUP, TERM and KILL, one second apart; returns the
     /// signal that ended the running job, if one ran.
     pub async fn close(&self) -> Option<&'static str> {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::{Map, Value};
 
 use crate::outcome::Outcome;
-use crate::render::{Noted, Printed, Started, Style, Summary, wire};
+use crate::render::{Style, Summary, wire};
 
 /// Writes JSON.
 pub struct Json<W> {
@@ -49,14 +49,6 @@ pub(crate) fn summary_fields(summary: &Summary<'_>) -> Map<String, Value> {
 }
 
 impl<W: Write> Style for Json<W> {
-    fn started(&mut self, _: &Started<'_>) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn output(&mut self, _: &Printed<'_>) -> io::Result<()> {
-        Ok(())
-    }
-
     fn result(&mut self, _: u64, outcome: &Outcome) -> io::Result<()> {
         self.out.write_all(if self.has_results {
             b","
@@ -66,14 +58,6 @@ impl<W: Write> Style for Json<W> {
         self.has_results = true;
         serde_json::to_writer(&mut self.out, &wire::result(outcome))?;
         self.out.flush()
-    }
-
-    fn diagnostic(&mut self, _: &Noted) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn tick(&mut self) -> io::Result<()> {
-        Ok(())
     }
 
     fn end(&mut self, summary: &Summary<'_>) -> io::Result<()> {

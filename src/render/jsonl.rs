@@ -50,10 +50,6 @@ impl<W: Write> Style for Jsonl<W> {
         self.line("diagnostic", wire::diagnostic(noted))
     }
 
-    fn tick(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
     /// Results were told one by one; the report counts them.
     fn end(&mut self, summary: &Summary<'_>) -> io::Result<()> {
         let mut fields = Map::new();

@@ -46,18 +46,27 @@ pub struct Summary<'a> {
     pub jobs: &'a [EndedJob],
 }
 
-/// Writes one shape of report. Results arrive in document order; output arrives live.
+/// Writes one shape of report. Results arrive in document order; output arrives live. A shape that
+/// tells everything in its results leaves the rest as it is.
 pub trait Style {
     /// A call starts.
-    fn started(&mut self, call: &Started<'_>) -> io::Result<()>;
+    fn started(&mut self, _: &Started<'_>) -> io::Result<()> {
+        Ok(())
+    }
     /// A running call printed something.
-    fn output(&mut self, output: &Printed<'_>) -> io::Result<()>;
+    fn output(&mut self, _: &Printed<'_>) -> io::Result<()> {
+        Ok(())
+    }
     /// The next result in document order.
     fn result(&mut self, index: u64, outcome: &Outcome) -> io::Result<()>;
     /// A warning or the refusal, at the moment it is known.
-    fn diagnostic(&mut self, noted: &Noted) -> io::Result<()>;
+    fn diagnostic(&mut self, _: &Noted) -> io::Result<()> {
+        Ok(())
+    }
     /// Time passes while a call runs.
-    fn tick(&mut self) -> io::Result<()>;
+    fn tick(&mut self) -> io::Result<()> {
+        Ok(())
+    }
     /// The end of the report.
     fn end(&mut self, summary: &Summary<'_>) -> io::Result<()>;
     /// Whether results are told the moment they are there, in no order.

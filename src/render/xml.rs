@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use serde_json::{Map, Value};
 
 use crate::outcome::Outcome;
-use crate::render::{Noted, Printed, Started, Style, Summary, wire};
+use crate::render::{Style, Summary, wire};
 
 /// Fields that hold text and not a word or number.
 const TEXTS: &[&str] = &["message", "hint", "output", "excerpt", "text"];
@@ -51,14 +51,6 @@ impl<W: Write> Xml<W> {
 }
 
 impl<W: Write> Style for Xml<W> {
-    fn started(&mut self, _: &Started<'_>) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn output(&mut self, _: &Printed<'_>) -> io::Result<()> {
-        Ok(())
-    }
-
     fn result(&mut self, _: u64, outcome: &Outcome) -> io::Result<()> {
         self.open()?;
         let mut text = String::from("  ");
@@ -66,14 +58,6 @@ impl<W: Write> Style for Xml<W> {
         text.push('\n');
         self.out.write_all(text.as_bytes())?;
         self.out.flush()
-    }
-
-    fn diagnostic(&mut self, _: &Noted) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn tick(&mut self) -> io::Result<()> {
-        Ok(())
     }
 
     fn end(&mut self, summary: &Summary<'_>) -> io::Result<()> {
