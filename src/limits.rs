@@ -19,6 +19,13 @@ pub const MAX_ARGUMENT_DEPTH: usize = 64;
 pub const MAX_HELD_BYTES: usize = 64 << 20;
 /// Bytes of a source line shown on either side of a diagnostic's place: enough to recognise it.
 pub const EXCERPT_REACH_BYTES: usize = 240;
+
+/// Bytes of an unfinished text that may wait to be checked: most texts are checked once, at their
+/// end, and one that never ends is refused soon enough.
+pub const MAX_UNCHECKED_BYTES: usize = 64 << 10;
+
+/// Bytes that may gather while the parser waits for one that matters.
+pub const MAX_CALM_BYTES: usize = 4 << 10;
 /// Most warnings of one message; the rest are left out, or hostile text would outgrow its report.
 pub const MAX_WARNINGS: usize = 1000;
 /// Deepest nesting of a JSON envelope.

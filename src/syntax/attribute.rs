@@ -99,10 +99,10 @@ fn shape(raw: &str, mode: Mode) -> Result<Shape, Code> {
                 }
             }
         } else if let Some(reference) = reference(here) {
-            if mode == Mode::Strict && !reference.is_legal {
+            if mode == Mode::Strict && !reference.is_legal() {
                 return Err(Code::IllegalChar);
             }
-            is_illegal |= !reference.is_legal;
+            is_illegal |= !reference.is_legal();
             shape.has_escape = true;
             at += reference.length;
         } else if mode == Mode::Strict {

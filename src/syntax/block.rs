@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use memchr::memchr2;
 
+use super::calm::Calm;
 use super::chars::{is_name, is_name_start_byte, is_space, leading_space};
 use super::context::{Context, Progress};
 use super::diagnose::{Fault, Outcome, did_you_mean, shown};
@@ -105,6 +106,19 @@ impl Block {
             Token::End(_) => self.end_tag(cx),
             Token::Raw(_) => self.raw_leaf(cx),
             Token::Text(_) => self.text(cx),
+        }
+    }
+
+    /// Tells what bytes the block waits for when it has seen all `length` bytes that are not
+    /// consumed.
+    pub(super) fn calm(&self, length: usize) -> Calm {
+        match &self.token {
+            Token::Between if length == 0 => Calm::UntilText,
+            Token::Open if self.tag.length() == length => Calm::UntilAngle,
+            Token::End(scan) if scan.at == length => Calm::UntilAngle,
+            Token::Raw(scan) => scan.calm(length),
+            Token::Text(scan) => scan.calm(length),
+            Token::Between | Token::Comment(_) | Token::Open | Token::End(_) => Calm::Never,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which bytes and characters XML allows, and where.
 
-use memchr::memchr_iter;
+use memchr::memmem;
 
 use crate::error::Code;
 
@@ -63,12 +63,20 @@ pub(super) struct BadByte {
 
 /// Checks a stretch that ends between two characters, and returns it as text.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, BadByte> {
-    let checked = check_cut(bytes)?;
     match std::str::from_utf8(bytes) {
-        Ok(text) if checked == bytes.len() => Ok(text),
-        Ok(_) | Err(_) => Err(BadByte {
-            at: checked,
-            code: Code::Encoding,
+        Ok(text) => match illegal(bytes) {
+            None => Ok(text),
+            Some(at) => Err(BadByte {
+                at,
+                code: Code::IllegalChar,
+            }),
+        },
+        Err(error) => Err(match check_cut(bytes) {
+            Err(bad) => bad,
+            Ok(_) => BadByte {
+                at: error.valid_up_to(),
+                code: Code::Encoding,
+            },
         }),
     }
 }
@@ -109,43 +117,48 @@ pub(super) fn check_cut(bytes: &[u8]) -> Result<usize, BadByte> {
 }
 
 /// Bytes looked at together: without early exit among them the compiler uses vector instructions.
-const STRETCH: usize = 32;
+const STRETCH: usize = 64;
 
 /// Tells whether all bytes are ASCII that may stand in a block: the usual case, in one pass.
 fn is_plain(bytes: &[u8]) -> bool {
     let (stretches, rest) = bytes.as_chunks::<STRETCH>();
-    let mut last = [b' '; STRETCH];
-    if let Some(start) = last.get_mut(..rest.len()) {
-        start.copy_from_slice(rest);
-    }
-    stretches.iter().all(is_plain_stretch) && is_plain_stretch(&last)
+    stretches.iter().all(|stretch| !has(stretch, is_special)) && !has(rest, is_special)
 }
 
-fn is_plain_stretch(stretch: &[u8; STRETCH]) -> bool {
-    !stretch
-        .iter()
-        .fold(false, |bad, b| bad | (*b >= 0x80) | is_control(*b))
+/// Tells whether one of the bytes is of a kind.
+fn has(bytes: &[u8], kind: impl Fn(u8) -> bool) -> bool {
+    bytes.iter().fold(false, |found, byte| found | kind(*byte))
 }
 
-/// Without branches, for the sake of vector instructions.
+/// Tells whether a byte is neither ASCII text nor a blank. Without branches, for the sake of vector
+/// instructions: as a signed number every byte above ASCII is negative.
+fn is_special(byte: u8) -> bool {
+    (byte.cast_signed() < 0x20) & (byte != b'\t') & (byte != b'\n') & (byte != b'\r')
+}
+
+/// Tells whether a byte is a control character that XML does not allow.
 fn is_control(byte: u8) -> bool {
-    (byte < b' ') & (byte != b'\t') & (byte != b'\n') & (byte != b'\r')
+    (byte < 0x20) & (byte != b'\t') & (byte != b'\n') & (byte != b'\r')
 }
 
 /// Finds the first character of valid UTF-8 that XML does not allow.
 fn illegal(bytes: &[u8]) -> Option<usize> {
+    if is_plain(bytes) {
+        return None;
+    }
     let control = control(bytes);
-    let before = bytes
-        .get(..control.unwrap_or(bytes.len()))
-        .unwrap_or_default();
-    let special = memchr_iter(0xEF, before)
-        .find(|at| matches!(bytes.get(at + 1..at + 3), Some([0xBF, 0xBE | 0xBF])));
+    let before = bytes.get(..control.unwrap_or(bytes.len()));
+    let special = memmem::find_iter(before.unwrap_or_default(), b"\xEF\xBF")
+        .find(|at| matches!(bytes.get(at + 2), Some(0xBE | 0xBF)));
     special.or(control)
 }
 
 /// Finds the first control character that XML does not allow.
 fn control(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|b| is_control(*b))
+    let is_clean = |stretch: &&[u8]| !has(stretch, is_control);
+    let clean = bytes.chunks(STRETCH).take_while(is_clean).count() * STRETCH;
+    let found = bytes.get(clean..)?.iter().position(|b| is_control(*b));
+    found.map(|at| clean + at)
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! text is what stands there, with LF for every line break.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use memchr::{memchr, memchr_iter, memchr2, memmem};
+use memchr::{memchr, memchr2, memmem};
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::Event;
@@ -18,6 +19,10 @@ use super::repairs::Repair;
 pub(super) const CDATA_START: &[u8] = b"<![CDATA[";
 /// Ends one.
 pub(super) const CDATA_END: &[u8] = b"]]>";
+
+/// Looks for the end of a CDATA section.
+static FIND_CDATA_END: LazyLock<memmem::Finder<'static>> =
+    LazyLock::new(|| memmem::Finder::new(CDATA_END));
 
 /// A leaf after reading.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,6 +48,9 @@ pub(super) struct IllegalReference {
 
 /// Reads a leaf as repair mode does.
 pub(super) fn read(leaf: &str) -> Result<Reading, IllegalReference> {
+    if let Some(reading) = read_simple(leaf) {
+        return Ok(reading);
+    }
     let shape = shape(leaf);
     if !shape.is_raw {
         return match shape.illegal {
@@ -68,11 +76,41 @@ pub(super) fn read(leaf: &str) -> Result<Reading, IllegalReference> {
 
 /// Reads a leaf that is known to be well formed.
 pub(super) fn read_well_formed(leaf: &str) -> Result<Reading, IllegalReference> {
+    if let Some(reading) = read_simple(leaf) {
+        return Ok(reading);
+    }
     let shape = shape(leaf);
     match shape.illegal {
         Some(range) => Err(IllegalReference { range }),
         None => Ok(decode(leaf, &shape)),
     }
+}
+
+/// Reads a leaf that holds characters and references only, in one pass; `None` when there is more
+/// to it.
+fn read_simple(leaf: &str) -> Option<Reading> {
+    let bytes = leaf.as_bytes();
+    if memchr2(b'<', b'\r', bytes).is_some() || FIND_CDATA_END.find(bytes).is_some() {
+        return None;
+    }
+    let mut reading = Reading {
+        text: String::with_capacity(leaf.len()),
+        has_cdata: false,
+        source: None,
+        repairs: &[],
+        mixed: None,
+    };
+    let mut at = 0;
+    while let Some(length) = memchr(b'&', rest(bytes, at)) {
+        let start = at + length;
+        let reference = reference(rest(bytes, start))?;
+        reading.text.push_str(leaf.get(at..start)?);
+        reading.text.push(reference.character?);
+        at = start + reference.length;
+    }
+    reading.text.push_str(leaf.get(at..)?);
+    reading.source = (at > 0).then(|| leaf.to_owned());
+    Some(reading)
 }
 
 /// What a leaf consists of.
@@ -127,7 +165,7 @@ impl Shape {
         };
         let range = at..at + reference.length;
         self.escape.get_or_insert(range.clone());
-        if !reference.is_legal {
+        if !reference.is_legal() {
             self.illegal.get_or_insert(range);
         }
         reference.length
@@ -140,7 +178,7 @@ fn rest(bytes: &[u8], at: usize) -> &[u8] {
 
 fn has_cdata_end(bytes: &[u8], range: Range<usize>) -> bool {
     let text = bytes.get(range).unwrap_or_default();
-    memchr_iter(b'>', text).any(|at| text.get(..=at).is_some_and(|t| t.ends_with(CDATA_END)))
+    FIND_CDATA_END.find(text).is_some()
 }
 
 /// Returns the length of the CDATA section that `bytes` starts with.

@@ -43,7 +43,7 @@ impl Block {
         };
         let rest = cx.view.rest();
         let tag = loop {
-            let tag = match scan.step(rest, &leaf.name) {
+            let tag = match scan.step(rest, &leaf.name, cx.is_last()) {
                 Found::More if cx.is_last() => return Err(unclosed(leaf, scan.open_cdata())),
                 Found::More => return Ok(Progress::More),
                 Found::Bad(bad) => return Err(bad_byte(&bad, 0)),

@@ -8,6 +8,7 @@ use memchr::memchr3;
 
 use super::Mode;
 use super::block::Block;
+use super::calm::Calm;
 use super::chars::leading_space;
 use super::context::Context;
 use super::diagnose::{Fault, Outcome, Place};
@@ -134,6 +135,21 @@ impl Locator {
             }),
             is_blank: false,
             may_be_envelope: false,
+        }
+    }
+
+    /// Tells what bytes the locator waits for when `length` bytes are not consumed.
+    pub(super) fn calm(&self, length: usize) -> Calm {
+        match self.line {
+            Line::Start if length == 0 => Calm::UntilText,
+            Line::Middle(_) if length == 0 => Calm::UntilLine,
+            Line::Start
+            | Line::Middle(_)
+            | Line::Run { .. }
+            | Line::Tail
+            | Line::Tools(_)
+            | Line::Pending(_)
+            | Line::Brace(_) => Calm::Never,
         }
     }
 

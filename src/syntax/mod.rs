@@ -17,6 +17,7 @@
 
 mod attribute;
 mod block;
+mod calm;
 mod chars;
 mod comment;
 mod context;

@@ -12,19 +12,35 @@ const PLACEHOLDER: &[u8] = b"$KARYI";
 pub(super) struct Reference {
     /// Its bytes, `&` and `;` too.
     pub(super) length: usize,
+    /// The character it stands for, if XML allows it.
+    pub(super) character: Option<char>,
+}
+
+impl Reference {
     /// Whether it stands for a character that XML allows.
-    pub(super) is_legal: bool,
+    pub(super) fn is_legal(self) -> bool {
+        self.character.is_some()
+    }
 }
 
 /// Reads the reference that starts with the `&` at the start of `bytes`.
 pub(super) fn reference(bytes: &[u8]) -> Option<Reference> {
-    let named = [&b"&lt;"[..], b"&gt;", b"&amp;", b"&quot;", b"&apos;"];
-    if let Some(name) = named.into_iter().find(|name| bytes.starts_with(name)) {
-        return Some(Reference {
-            length: name.len(),
-            is_legal: true,
-        });
-    }
+    let (length, character) = match bytes {
+        [b'&', b'l', b't', b';', ..] => (4, '<'),
+        [b'&', b'g', b't', b';', ..] => (4, '>'),
+        [b'&', b'a', b'm', b'p', b';', ..] => (5, '&'),
+        [b'&', b'q', b'u', b'o', b't', b';', ..] => (6, '"'),
+        [b'&', b'a', b'p', b'o', b's', b';', ..] => (6, '\''),
+        _ => return numeric(bytes),
+    };
+    Some(Reference {
+        length,
+        character: Some(character),
+    })
+}
+
+/// Reads a reference by number.
+fn numeric(bytes: &[u8]) -> Option<Reference> {
     let (radix, start) = match bytes.get(1..3)? {
         [b'#', b'x'] => (16, 3),
         [b'#', _] => (10, 2),
@@ -43,7 +59,7 @@ pub(super) fn reference(bytes: &[u8]) -> Option<Reference> {
     let number = u32::from_str_radix(digits, radix).ok();
     Some(Reference {
         length: start + count + 1,
-        is_legal: number.is_some_and(is_xml_char),
+        character: number.filter(|n| is_xml_char(*n)).and_then(char::from_u32),
     })
 }
 
@@ -85,7 +101,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Option<(usize, bool)>) {
-        let found = reference(text.as_bytes()).map(|r| (r.length, r.is_legal));
+        let found = reference(text.as_bytes()).map(|r| (r.length, r.is_legal()));
         assert_eq!(found, expected, "{text}");
     }
 

@@ -6,10 +6,11 @@
 
 use memchr::{memchr, memchr2, memmem};
 
+use super::calm::Calm;
 use super::chars::{self, BadByte, is_space, leading_space};
 use super::leaf::{CDATA_END, CDATA_START};
 use super::references::{Placeholder, placeholder};
-use crate::limits::MAX_LEAF_BYTES;
+use crate::limits::{MAX_LEAF_BYTES, MAX_UNCHECKED_BYTES};
 
 /// The scan of one raw leaf.
 #[derive(Debug, Default)]
@@ -65,7 +66,7 @@ pub(super) enum Found {
 impl RawScan {
     /// Looks for the next end tag of `name` in `rest`, which starts with the leaf's text and grows
     /// from call to call.
-    pub(super) fn step(&mut self, rest: &[u8], name: &str) -> Found {
+    pub(super) fn step(&mut self, rest: &[u8], name: &str, is_last: bool) -> Found {
         loop {
             let found = match self.state {
                 State::Text => self.in_text(rest, name),
@@ -83,6 +84,11 @@ impl RawScan {
             }
             match found {
                 None => {}
+                Some(Found::More)
+                    if !is_last && rest.len() - self.checked < MAX_UNCHECKED_BYTES =>
+                {
+                    return Found::More;
+                }
                 Some(Found::More) => return self.check_cut(rest),
                 Some(found) => return found,
             }
@@ -226,6 +232,17 @@ impl RawScan {
         self.at += leading_space(rest.get(self.at..).unwrap_or_default());
     }
 
+    /// Tells what bytes the scan waits for when it has seen all `length` bytes at hand.
+    pub(super) fn calm(&self, length: usize) -> Calm {
+        match self.state {
+            _ if self.at < length.saturating_sub(CDATA_END.len() - 1) => Calm::Never,
+            State::Cdata(_) => Calm::Until(b'>'),
+            State::Opener if self.at == length => Calm::UntilAngle,
+            State::Text if self.at == length => Calm::Until(b'<'),
+            State::Text | State::Opener | State::EndTag(_) | State::After { .. } => Calm::Never,
+        }
+    }
+
     /// Checks all bytes at hand before waiting for more.
     fn check_cut(&mut self, rest: &[u8]) -> Found {
         match chars::check_cut(rest.get(self.checked..).unwrap_or_default()) {
@@ -289,7 +306,7 @@ mod tests {
         loop {
             length = (length + chunk).min(text.len());
             loop {
-                match checked(&mut scan, &text[..length]) {
+                match checked(&mut scan, &text[..length], length == text.len()) {
                     Found::EndTag(tag) if tag.next == length && length < text.len() => break,
                     Found::EndTag(_) if passes > 0 => {
                         passes -= 1;
@@ -303,8 +320,8 @@ mod tests {
     }
 
     /// Checks the text before an end tag as the caller does.
-    fn checked(scan: &mut RawScan, rest: &[u8]) -> Found {
-        match scan.step(rest, "t") {
+    fn checked(scan: &mut RawScan, rest: &[u8], is_last: bool) -> Found {
+        match scan.step(rest, "t", is_last) {
             Found::EndTag(tag) => match scan.check(rest, tag.start) {
                 Ok(()) => Found::EndTag(tag),
                 Err(bad) => Found::Bad(bad),

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::block::Block;
+use super::calm::{Calm, Waiting};
 use super::context::{Context, Progress, Report};
 use super::diagnose::{Fault, Located, Outcome};
 use super::envelope::{Envelope, Tools};
@@ -25,10 +26,17 @@ const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
 #[derive(Debug)]
 pub(super) struct Stream {
     table: Arc<Table>,
-    mode: Mode,
     source: Source,
     /// Bytes that are not consumed.
     pending: Vec<u8>,
+    waiting: Waiting,
+    state: State,
+}
+
+/// How far the parser is.
+#[derive(Debug)]
+struct State {
+    mode: Mode,
     part: Part,
     locator: Locator,
     ids: Ids,
@@ -75,31 +83,45 @@ impl Tools for Stream {
 impl Stream {
     /// Starts a message.
     pub(super) fn of_message(table: Arc<Table>, mode: Mode) -> Self {
-        Self {
-            table,
+        let state = State {
             mode,
-            source: Source::default(),
-            pending: Vec::new(),
             part: Part::Start,
             locator: Locator::of_message(),
             ids: Ids::default(),
             report: Report::default(),
-        }
+        };
+        Self::new(table, state)
     }
 
     /// Starts the `tools` string of an envelope.
     fn of_string(table: Arc<Table>, mode: Mode) -> Self {
-        Self {
+        let state = State {
+            mode,
             part: Part::Prose,
             locator: Locator::of_string(),
+            ids: Ids::default(),
             report: Report::in_json(),
-            ..Self::of_message(table, mode)
+        };
+        Self::new(table, state)
+    }
+
+    fn new(table: Arc<Table>, state: State) -> Self {
+        Self {
+            table,
+            source: Source::default(),
+            pending: Vec::new(),
+            waiting: Waiting::new(Calm::Never),
+            state,
         }
     }
 
     /// Takes the next bytes.
     pub(super) fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
-        self.take(bytes, false, events);
+        if self.waiting.takes(bytes) {
+            self.pending.extend_from_slice(bytes);
+        } else {
+            self.take(bytes, false, events);
+        }
     }
 
     /// Takes the end.
@@ -107,32 +129,27 @@ impl Stream {
         self.take(&[], true, events);
         self.flush(events);
         if !self.has_refused() {
-            self.part = Part::Over { is_refused: false };
+            self.state.part = Part::Over { is_refused: false };
         }
     }
 
     /// Gives out an error that waits for the end of its source line.
     pub(super) fn flush(&mut self, events: &mut Vec<Event>) {
-        if let Part::Refused(_) = self.part {
-            let over = Part::Over { is_refused: true };
-            if let Part::Refused(located) = std::mem::replace(&mut self.part, over) {
-                events.push(Event::Error(located.finish()));
-            }
-        }
+        self.state.flush(events);
     }
 
     /// Tells whether an error was given out.
     pub(super) fn has_refused(&self) -> bool {
-        matches!(self.part, Part::Over { is_refused: true })
+        matches!(self.state.part, Part::Over { is_refused: true })
     }
 
     /// Tells whether something looked like a block and did not run.
     pub(super) fn has_ignored_block(&self) -> bool {
-        self.report.has_ignored
+        self.state.report.has_ignored
     }
 
     fn take(&mut self, bytes: &[u8], is_last: bool, events: &mut Vec<Event>) {
-        match &mut self.part {
+        match &mut self.state.part {
             Part::Over { .. } => return,
             Part::Refused(located) => {
                 located.extend(bytes);
@@ -156,39 +173,49 @@ impl Stream {
                 self.pending = pending;
             }
         }
-        if let Part::Refused(_) | Part::Over { .. } = self.part {
+        if let Part::Refused(_) | Part::Over { .. } = self.state.part {
             self.pending = Vec::new();
         }
+        self.waiting = Waiting::new(self.state.calm(self.pending.len()));
     }
 
     /// Goes through the bytes as far as they decide anything; returns how many are consumed.
     fn run(&mut self, bytes: &[u8], is_last: bool, events: &mut Vec<Event>) -> usize {
-        let table = Arc::clone(&self.table);
-        let mut source = std::mem::take(&mut self.source);
-        let mut view = View::new(bytes, is_last, &mut source);
+        let mut view = View::new(bytes, is_last, &mut self.source);
+        let state = &mut self.state;
         loop {
-            match self.step(&mut view, &table, events) {
+            match state.step(&mut view, &self.table, events) {
                 Ok(Progress::Again) => {}
                 Ok(Progress::More | Progress::Done) => break,
                 Err(fault) => {
-                    self.refuse(*fault, &mut view, events);
+                    state.refuse(*fault, &mut view, events);
                     break;
                 }
             }
         }
         let consumed = view.consumed();
         if consumed > 0 {
-            self.freeze(&view);
+            state.freeze(&view);
             view.close();
         }
-        self.source = source;
         consumed
+    }
+}
+
+impl State {
+    fn flush(&mut self, events: &mut Vec<Event>) {
+        if let Part::Refused(_) = self.part {
+            let over = Part::Over { is_refused: true };
+            if let Part::Refused(located) = std::mem::replace(&mut self.part, over) {
+                events.push(Event::Error(located.finish()));
+            }
+        }
     }
 
     fn step(
         &mut self,
         view: &mut View<'_>,
-        table: &Table,
+        table: &Arc<Table>,
         events: &mut Vec<Event>,
     ) -> Outcome<Progress> {
         let mut cx = Context {
@@ -210,7 +237,7 @@ impl Stream {
             }
             Part::Prose => {
                 let sight = self.locator.step(&mut cx)?;
-                Ok(self.look(sight))
+                Ok(self.look(sight, table))
             }
             Part::Block(block) => {
                 let progress = block.run(&mut cx)?;
@@ -240,13 +267,13 @@ impl Stream {
         }
     }
 
-    fn look(&mut self, sight: Sight) -> Progress {
+    fn look(&mut self, sight: Sight, table: &Arc<Table>) -> Progress {
         match sight {
             Sight::More => return Progress::More,
             Sight::Again => {}
             Sight::Block(block) => self.part = Part::Block(block),
             Sight::Envelope { is_fenced } => {
-                let tools = Self::of_string(Arc::clone(&self.table), self.mode);
+                let tools = Stream::of_string(Arc::clone(table), self.mode);
                 self.part = Part::Envelope(Box::new(Envelope::new(is_fenced, Box::new(tools))));
             }
         }
@@ -259,6 +286,15 @@ impl Stream {
         self.part = Part::Refused(Box::new(located));
         if is_whole {
             self.flush(events);
+        }
+    }
+
+    /// Tells what bytes the parser waits for when `length` bytes are not consumed.
+    fn calm(&self, length: usize) -> Calm {
+        match &self.part {
+            Part::Prose => self.locator.calm(length),
+            Part::Block(block) => block.calm(length),
+            Part::Start | Part::Envelope(_) | Part::Refused(_) | Part::Over { .. } => Calm::Never,
         }
     }
 

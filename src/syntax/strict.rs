@@ -26,7 +26,7 @@ pub(super) fn check_text(text: &[u8]) -> Result<(), (Code, Range<usize>)> {
         }
         match reference(here) {
             None => return Err((Code::BadReference, at..at + 1)),
-            Some(found) if !found.is_legal => {
+            Some(found) if !found.is_legal() => {
                 return Err((Code::IllegalChar, at..at + found.length));
             }
             Some(found) => at += found.length,

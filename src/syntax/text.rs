@@ -9,11 +9,12 @@ use std::ops::Range;
 use memchr::{memchr, memmem};
 
 use super::Mode;
+use super::calm::Calm;
 use super::chars::{self, BadByte};
 use super::leaf::{CDATA_END, CDATA_START};
 use super::strict;
 use crate::error::Code;
-use crate::limits::MAX_LEAF_BYTES;
+use crate::limits::{MAX_LEAF_BYTES, MAX_UNCHECKED_BYTES};
 
 /// The scan of one text.
 #[derive(Debug, Default)]
@@ -56,6 +57,9 @@ impl TextScan {
             }
             match found {
                 None => {}
+                Some(Stop::More) if !is_last && rest.len() - self.checked < MAX_UNCHECKED_BYTES => {
+                    return Stop::More;
+                }
                 Some(Stop::More) => return self.check_cut(rest, Stop::More),
                 Some(stop) => return stop,
             }
@@ -70,6 +74,15 @@ impl TextScan {
                 self.checked += length;
                 stop
             }
+        }
+    }
+
+    /// Tells what bytes the scan waits for when it has seen all `length` bytes at hand.
+    pub(super) fn calm(&self, length: usize) -> Calm {
+        match self.cdata {
+            Some(_) => Calm::Until(b'>'),
+            None if self.at == length => Calm::Until(b'<'),
+            None => Calm::Never,
         }
     }
 
