@@ -1,8 +1,11 @@
 //! One attribute: escaped or raw, decoded, white space as XML has it.
 
+use std::borrow::Cow;
+
 use memchr::memchr2;
 use quick_xml::XmlVersion;
 use quick_xml::events::attributes::Attribute;
+use quick_xml::name::QName;
 
 use super::Mode;
 use super::diagnose::{Fault, Outcome, shown};
@@ -22,14 +25,8 @@ pub(super) struct Written<'t> {
     pub(super) is_mixed: bool,
 }
 
-/// Decodes one attribute of `tag`, which is the next in the view.
-pub(super) fn read<'t>(
-    name: &'t str,
-    attribute: &Attribute<'_>,
-    tag: &str,
-    mode: Mode,
-) -> Outcome<Written<'t>> {
-    let raw = attribute.value.as_ref();
+/// Decodes one attribute of `tag`, which is the next in the view; `raw` stands between its quotes.
+pub(super) fn read<'t>(name: &'t str, raw: &str, tag: &str, mode: Mode) -> Outcome<Written<'t>> {
     let fault = |code, found: &str| {
         let message = format!("attribute `{}` {found}", shown(name));
         Fault::ahead(code, 0, tag.len(), message)
@@ -53,9 +50,9 @@ pub(super) fn read<'t>(
     let value = match shape.is_raw {
         true => spaced(raw),
         false if !shape.has_escape && !raw.bytes().any(|b| b < b' ') => raw.to_owned(),
-        false => match attribute.normalized_value(XmlVersion::Implicit1_0) {
-            Ok(value) => value.into_owned(),
-            Err(_) => {
+        false => match normalized(name, raw) {
+            Some(value) => value,
+            None => {
                 return Err(fault(
                     Code::BadAttribute,
                     "has a value that is not well formed",
@@ -69,6 +66,16 @@ pub(super) fn read<'t>(
         is_mended: shape.has_less || shape.is_raw,
         is_mixed: shape.is_raw && shape.has_escape,
     })
+}
+
+/// Decodes a value that is XML.
+fn normalized(name: &str, raw: &str) -> Option<String> {
+    let attribute = Attribute {
+        key: QName(name),
+        value: Cow::Borrowed(raw),
+    };
+    let value = attribute.normalized_value(XmlVersion::Implicit1_0).ok()?;
+    Some(value.into_owned())
 }
 
 #[derive(Default)]

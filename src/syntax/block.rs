@@ -111,14 +111,14 @@ impl Block {
 
     /// Tells what bytes the block waits for when it has seen all `length` bytes that are not
     /// consumed.
-    pub(super) fn calm(&self, length: usize) -> Calm {
+    pub(super) fn calm(&self, length: usize) -> &'static Calm {
         match &self.token {
-            Token::Between if length == 0 => Calm::UntilText,
-            Token::Open if self.tag.length() == length => Calm::UntilAngle,
-            Token::End(scan) if scan.at == length => Calm::UntilAngle,
+            Token::Between if length == 0 => Calm::UNTIL_TEXT,
+            Token::Open if self.tag.length() == length => Calm::UNTIL_ANGLE,
+            Token::End(scan) if scan.at == length => Calm::UNTIL_ANGLE,
             Token::Raw(scan) => scan.calm(length),
             Token::Text(scan) => scan.calm(length),
-            Token::Between | Token::Comment(_) | Token::Open | Token::End(_) => Calm::Never,
+            Token::Between | Token::Comment(_) | Token::Open | Token::End(_) => Calm::NEVER,
         }
     }
 

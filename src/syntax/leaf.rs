@@ -236,6 +236,14 @@ fn decode_around(source: &str, placeholders: &[Range<usize>], are_places_right: 
 
 /// Adds the text that a stretch of well-formed XML without tags stands for.
 fn decode_into(xml: &str, text: &mut String) {
+    // At the start of a document the reader would take it for a byte order mark.
+    let xml = match xml.strip_prefix('\u{FEFF}') {
+        Some(rest) => {
+            text.push('\u{FEFF}');
+            rest
+        }
+        None => xml,
+    };
     let mut reader = Reader::from_str(xml);
     loop {
         match reader.read_event() {
@@ -355,6 +363,15 @@ mod tests {
         check(
             "a<![CDATA[<b>&amp;]]>c",
             &reading("a<b>&amp;c", true, Some("a<![CDATA[<b>&amp;]]>c"), &[]),
+        );
+        check(
+            "\u{FEFF}<![CDATA[\u{FEFF}]]>",
+            &reading(
+                "\u{FEFF}\u{FEFF}",
+                true,
+                Some("\u{FEFF}<![CDATA[\u{FEFF}]]>"),
+                &[],
+            ),
         );
         let split = "<![CDATA[]]]]><![CDATA[>]]>";
         check(split, &reading("]]>", true, Some(split), &[]));

@@ -139,17 +139,17 @@ impl Locator {
     }
 
     /// Tells what bytes the locator waits for when `length` bytes are not consumed.
-    pub(super) fn calm(&self, length: usize) -> Calm {
+    pub(super) fn calm(&self, length: usize) -> &'static Calm {
         match self.line {
-            Line::Start if length == 0 => Calm::UntilText,
-            Line::Middle(_) if length == 0 => Calm::UntilLine,
+            Line::Start if length == 0 => Calm::UNTIL_TEXT,
+            Line::Middle(_) if length == 0 => Calm::UNTIL_LINE,
             Line::Start
             | Line::Middle(_)
             | Line::Run { .. }
             | Line::Tail
             | Line::Tools(_)
             | Line::Pending(_)
-            | Line::Brace(_) => Calm::Never,
+            | Line::Brace(_) => Calm::NEVER,
         }
     }
 

@@ -233,13 +233,13 @@ impl RawScan {
     }
 
     /// Tells what bytes the scan waits for when it has seen all `length` bytes at hand.
-    pub(super) fn calm(&self, length: usize) -> Calm {
+    pub(super) fn calm(&self, length: usize) -> &'static Calm {
         match self.state {
-            _ if self.at < length.saturating_sub(CDATA_END.len() - 1) => Calm::Never,
-            State::Cdata(_) => Calm::Until(b'>'),
-            State::Opener if self.at == length => Calm::UntilAngle,
-            State::Text if self.at == length => Calm::Until(b'<'),
-            State::Text | State::Opener | State::EndTag(_) | State::After { .. } => Calm::Never,
+            _ if self.at < length.saturating_sub(CDATA_END.len() - 1) => Calm::NEVER,
+            State::Cdata(_) => Calm::UNTIL_GREATER,
+            State::Opener if self.at == length => Calm::UNTIL_ANGLE,
+            State::Text if self.at == length => Calm::UNTIL_LESS,
+            State::Text | State::Opener | State::EndTag(_) | State::After { .. } => Calm::NEVER,
         }
     }
 

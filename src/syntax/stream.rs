@@ -110,7 +110,7 @@ impl Stream {
             table,
             source: Source::default(),
             pending: Vec::new(),
-            waiting: Waiting::new(Calm::Never),
+            waiting: Waiting::new(Calm::NEVER),
             state,
         }
     }
@@ -118,7 +118,10 @@ impl Stream {
     /// Takes the next bytes.
     pub(super) fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>) {
         if self.waiting.takes(bytes) {
-            self.pending.extend_from_slice(bytes);
+            match bytes {
+                [byte] => self.pending.push(*byte),
+                _ => self.pending.extend_from_slice(bytes),
+            }
         } else {
             self.take(bytes, false, events);
         }
@@ -290,11 +293,11 @@ impl State {
     }
 
     /// Tells what bytes the parser waits for when `length` bytes are not consumed.
-    fn calm(&self, length: usize) -> Calm {
+    fn calm(&self, length: usize) -> &'static Calm {
         match &self.part {
             Part::Prose => self.locator.calm(length),
             Part::Block(block) => block.calm(length),
-            Part::Start | Part::Envelope(_) | Part::Refused(_) | Part::Over { .. } => Calm::Never,
+            Part::Start | Part::Envelope(_) | Part::Refused(_) | Part::Over { .. } => Calm::NEVER,
         }
     }
 

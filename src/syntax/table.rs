@@ -1,6 +1,5 @@
 //! The grammar in the form the parser walks: shared rules, and tools found by name.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Mode;
@@ -9,9 +8,10 @@ use super::grammar::{AttributeRule, ContentRule, ElementRule, Grammar, LeafKind}
 /// All rules of a grammar.
 #[derive(Debug)]
 pub(super) struct Table {
-    exact: HashMap<String, Arc<Rule>>,
-    /// Tools by their name in lower case.
-    folded: HashMap<String, Arc<Rule>>,
+    /// Tools in the order of their names.
+    exact: Vec<(String, Arc<Rule>)>,
+    /// Tools in the order of their names in lower case.
+    folded: Vec<(String, Arc<Rule>)>,
     /// Bytes of the longest name that may follow a raw leaf.
     pub(super) longest_name: usize,
     /// The rule of elements inside an argument.
@@ -77,8 +77,8 @@ impl Table {
         let named =
             |fold: fn(&str) -> String| rules.iter().map(move |r| (fold(&r.name), Arc::clone(r)));
         Self {
-            exact: named(str::to_owned).collect(),
-            folded: named(str::to_ascii_lowercase).collect(),
+            exact: sorted(named(str::to_owned)),
+            folded: sorted(named(str::to_ascii_lowercase)),
             longest_name,
             inner: Arc::new(Rule {
                 name: String::new(),
@@ -91,19 +91,28 @@ impl Table {
 
     /// Returns the rule of a tool as the model spelled it.
     pub(super) fn tool(&self, name: &str, mode: Mode) -> Option<&Arc<Rule>> {
-        match (self.exact.get(name), mode) {
+        match (find(&self.exact, name), mode) {
             (Some(rule), _) => Some(rule),
             (None, Mode::Strict) => None,
-            (None, Mode::Repair) => self.folded.get(&name.to_ascii_lowercase()),
+            (None, Mode::Repair) => find(&self.folded, &name.to_ascii_lowercase()),
         }
     }
 
     /// Returns the names of all tools, in alphabetical order.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        let mut names: Vec<&str> = self.exact.keys().map(String::as_str).collect();
-        names.sort_unstable();
-        names.into_iter()
+        self.exact.iter().map(|(name, _)| name.as_str())
     }
+}
+
+fn sorted(rules: impl Iterator<Item = (String, Arc<Rule>)>) -> Vec<(String, Arc<Rule>)> {
+    let mut rules: Vec<_> = rules.collect();
+    rules.sort_by(|(a, _), (b, _)| a.cmp(b));
+    rules
+}
+
+fn find<'r>(rules: &'r [(String, Arc<Rule>)], name: &str) -> Option<&'r Arc<Rule>> {
+    let at = rules.binary_search_by(|(known, _)| known.as_str().cmp(name));
+    rules.get(at.ok()?).map(|(_, rule)| rule)
 }
 
 impl Mode {

@@ -1,15 +1,9 @@
 //! Opening tags: finds the end of one in a stream and reads its attributes.
 //!
 //! The scanner accepts everything repair mode may mend (rule R7) and says whether there was
-//! anything to mend. A tag without is read by quick-xml; otherwise strict mode refuses it and repair
-//! mode takes the pieces the scanner saw.
-
-use std::borrow::Cow;
+//! anything to mend, which strict mode refuses.
 
 use memchr::{memchr, memchr_iter};
-use quick_xml::events::BytesStart;
-use quick_xml::events::attributes::Attribute;
-use quick_xml::name::QName;
 
 use super::Mode;
 use super::attribute::{Written, read};
@@ -351,48 +345,15 @@ impl TagScan {
         if let Some(code) = self.broken {
             return Err(Fault::ahead(code, 0, tag.len(), broken_message(code)));
         }
-        if self.is_plain {
-            return self.plain_attributes(tag, mode, take);
-        }
-        if mode == Mode::Strict {
+        if mode == Mode::Strict && !self.is_plain {
             let message = "expected white space and name=\"value\" in the tag";
             return Err(Fault::ahead(Code::BadAttribute, 0, tag.len(), message));
         }
         let text = |(start, end): (usize, usize)| tag.get(start..end).unwrap_or_default();
         for piece in &self.pieces {
-            let attribute = Attribute {
-                key: QName(text(piece.name)),
-                value: Cow::Borrowed(text(piece.value)),
-            };
-            let mut written = read(text(piece.name), &attribute, tag, mode)?;
-            written.is_mended = true;
+            let mut written = read(text(piece.name), text(piece.value), tag, mode)?;
+            written.is_mended |= !self.is_plain;
             take(written)?;
-        }
-        Ok(())
-    }
-
-    fn plain_attributes<'t>(
-        &self,
-        tag: &'t str,
-        mode: Mode,
-        take: &mut dyn FnMut(Written<'t>) -> Outcome<()>,
-    ) -> Outcome<()> {
-        if self.pieces.is_empty() {
-            return Ok(());
-        }
-        let content = tag.get(1..tag.len() - 1).unwrap_or_default();
-        let content = content.strip_suffix('/').unwrap_or(content);
-        let start = BytesStart::from_content(content, self.name_end - 1);
-        let mut attributes = start.attributes();
-        let attributes = attributes.with_checks(false);
-        for piece in &self.pieces {
-            // No attribute may vanish, should the two readers ever differ.
-            let Some(Ok(attribute)) = attributes.next() else {
-                let message = "the tag's attributes are not well formed";
-                return Err(Fault::ahead(Code::BadAttribute, 0, tag.len(), message));
-            };
-            let name = tag.get(piece.name.0..piece.name.1).unwrap_or_default();
-            take(read(name, &attribute, tag, mode)?)?;
         }
         Ok(())
     }

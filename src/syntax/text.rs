@@ -78,11 +78,11 @@ impl TextScan {
     }
 
     /// Tells what bytes the scan waits for when it has seen all `length` bytes at hand.
-    pub(super) fn calm(&self, length: usize) -> Calm {
+    pub(super) fn calm(&self, length: usize) -> &'static Calm {
         match self.cdata {
-            Some(_) => Calm::Until(b'>'),
-            None if self.at == length => Calm::Until(b'<'),
-            None => Calm::Never,
+            Some(_) => Calm::UNTIL_GREATER,
+            None if self.at == length => Calm::UNTIL_LESS,
+            None => Calm::NEVER,
         }
     }
 
