@@ -3,6 +3,10 @@
 //! The parser makes these from `<tools>` blocks; the registry turns them into typed calls. Nothing
 //! here knows what a tool is or what its arguments mean.
 
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
 use crate::span::Span;
 
 /// How the calls of one block follow each other.
@@ -47,11 +51,61 @@ pub struct RawCall {
     pub repairs: Vec<&'static str>,
 }
 
+/// The name of an element or attribute; a clone shares the text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Name(Arc<str>);
+
+impl Name {
+    /// Returns the name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Name {
+    fn from(name: &str) -> Self {
+        Self(name.into())
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq<str> for Name {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for Name {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
 /// One element: its name as declared, its attributes and what it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawElement {
     /// Name, in the spelling of the grammar (repair mode ignores case).
-    pub name: String,
+    pub name: Name,
     /// From its `<` to just after its end tag.
     pub span: Span,
     /// Attributes in source order.
@@ -73,7 +127,7 @@ impl RawElement {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawAttribute {
     /// Name, in the spelling of the grammar.
-    pub name: String,
+    pub name: Name,
     /// Value after references were decoded and white space normalised as XML asks.
     pub value: String,
 }

@@ -37,8 +37,8 @@ pub(super) struct Block {
     pub(super) stack: Vec<Open>,
     /// What the next bytes belong to.
     pub(super) token: Token,
-    /// The scan of an opening tag.
-    tag: TagScan,
+    /// The scan of an opening tag; away while its result is used.
+    tag: Option<Box<TagScan>>,
     /// Repairs since the last call.
     pub(super) repairs: Repairs,
     /// Id of the call that is open, and whether the model wrote it.
@@ -81,7 +81,7 @@ impl Block {
             is_preserved,
             stack: Vec::new(),
             token: Token::Between,
-            tag: TagScan::default(),
+            tag: None,
             repairs,
             id: (String::new(), false),
         }
@@ -114,7 +114,9 @@ impl Block {
     pub(super) fn calm(&self, length: usize) -> &'static Calm {
         match &self.token {
             Token::Between if length == 0 => Calm::UNTIL_TEXT,
-            Token::Open if self.tag.length() == length => Calm::UNTIL_ANGLE,
+            Token::Open if self.tag.as_ref().is_some_and(|tag| tag.length() == length) => {
+                Calm::UNTIL_ANGLE
+            }
             Token::End(scan) if scan.at == length => Calm::UNTIL_ANGLE,
             Token::Raw(scan) => scan.calm(length),
             Token::Text(scan) => scan.calm(length),
@@ -215,22 +217,27 @@ impl Block {
 
     /// The next byte is the `<` of an opening tag.
     pub(super) fn start_tag(&mut self) {
-        self.tag.restart();
+        self.tag.get_or_insert_default().restart();
         self.token = Token::Open;
     }
 
     fn opening_tag(&mut self, cx: &mut Context<'_, '_>) -> Outcome<Progress> {
         let rest = cx.view.rest();
-        let (length, is_empty) = match self.tag.step(rest) {
-            Scanned::More if !cx.is_last() => return Ok(Progress::More),
-            Scanned::More | Scanned::Cut => return Err(unclosed_tag(self.tag.length(), 0)),
+        let Some(mut scan) = self.tag.take() else {
+            return Ok(Progress::Again);
+        };
+        let (length, is_empty) = match scan.step(rest) {
+            Scanned::More if !cx.is_last() => {
+                self.tag = Some(scan);
+                return Ok(Progress::More);
+            }
+            Scanned::More | Scanned::Cut => return Err(unclosed_tag(scan.length(), 0)),
             Scanned::TooLong | Scanned::TooMany => return Err(too_large(0, "the tag")),
             Scanned::End { length, is_empty } => (length, is_empty),
         };
         let tag = tag_text(rest, 0, length)?;
-        let scan = std::mem::take(&mut self.tag);
         let open = self.open(cx, tag, &scan)?;
-        self.tag = scan;
+        self.tag = Some(scan);
         if is_empty {
             open.check_text("", "")?;
         }
@@ -261,13 +268,16 @@ impl Block {
         if self.stack.len() > MAX_ARGUMENT_DEPTH {
             return Err(too_large(0, "the nesting of elements"));
         }
-        let name = if is_inner { written } else { &rule.name };
+        let name = match is_inner {
+            true => written.into(),
+            false => rule.name.clone(),
+        };
         if name != written {
             self.repairs.add(Repair::R7);
         }
-        let attributes = self.attributes(cx, &rule, name, (tag, scan))?;
+        let attributes = self.attributes(cx, &rule, &name, (tag, scan))?;
         Ok(Open {
-            name: name.to_owned(),
+            name,
             rule,
             mark: cx.view.mark(tag.len()),
             attributes,

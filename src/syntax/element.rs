@@ -9,7 +9,7 @@ use super::chars::is_name;
 use super::diagnose::{Fault, Outcome, did_you_mean, shown};
 use super::source::Mark;
 use super::table::{Body, Groups, Parameter, Rule, Table};
-use crate::call::{RawAttribute, RawBody, RawElement, RawText};
+use crate::call::{Name, RawAttribute, RawBody, RawElement, RawText};
 use crate::error::Code;
 use crate::span::Span;
 
@@ -19,7 +19,7 @@ pub(super) struct Open {
     /// Its rule.
     pub(super) rule: Arc<Rule>,
     /// Its name: as declared, or as written for elements without declaration.
-    pub(super) name: String,
+    pub(super) name: Name,
     /// Its opening tag.
     pub(super) mark: Mark,
     /// Its attributes.
@@ -255,7 +255,8 @@ pub(super) struct Attributes<'r> {
     /// Bytes of the tag.
     length: usize,
     mode: Mode,
-    seen: HashSet<&'r str>,
+    /// Names that were seen, where no list of attributes bounds them.
+    seen: Option<HashSet<&'r str>>,
     /// Those that passed.
     pub(super) passed: Vec<RawAttribute>,
     /// The call's own id, for a tool.
@@ -271,7 +272,7 @@ impl<'r> Attributes<'r> {
             name,
             length,
             mode,
-            seen: HashSet::new(),
+            seen: None,
             passed: Vec::new(),
             id: None,
             is_tool: false,
@@ -291,26 +292,27 @@ impl<'r> Attributes<'r> {
         };
         let is_again = match self.rule.attributes {
             Some(_) => self.passed.iter().any(|a| a.name == declared),
-            None => !self.seen.insert(declared),
+            None => !self.seen.get_or_insert_default().insert(written.name),
         };
         if is_again {
-            return Err(self.twice(declared));
+            return Err(self.twice(&declared));
         }
+        let is_mended = declared != written.name;
         self.passed.push(RawAttribute {
-            name: declared.to_owned(),
+            name: declared,
             value: written.value,
         });
-        Ok(declared != written.name)
+        Ok(is_mended)
     }
 
     /// Returns the declared name of an attribute, or nothing for the id of a tool.
-    fn declared(&self, name: &'r str) -> Outcome<Option<&'r str>> {
+    fn declared(&self, name: &str) -> Outcome<Option<Name>> {
         if self.is_tool && self.mode.is_same(name, "id") {
             return Ok(None);
         }
         let Some(known) = &self.rule.attributes else {
             return match is_name(name) {
-                true => Ok(Some(name)),
+                true => Ok(Some(name.into())),
                 false => Err(self.fault(
                     Code::BadAttribute,
                     format!("`{}` is no attribute name", shown(name)),
@@ -318,7 +320,7 @@ impl<'r> Attributes<'r> {
             };
         };
         match known.iter().find(|a| self.mode.is_same(name, &a.name)) {
-            Some(attribute) => Ok(Some(&attribute.name)),
+            Some(attribute) => Ok(Some(attribute.name.clone())),
             None => Err(self.unknown(name)),
         }
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::Mode;
-use super::grammar::{AttributeRule, ContentRule, ElementRule, Grammar, LeafKind};
+use super::grammar::{ContentRule, ElementRule, Grammar, LeafKind};
+use crate::call::Name;
 
 /// All rules of a grammar.
 #[derive(Debug)]
@@ -24,11 +25,20 @@ pub(super) struct Table {
 #[derive(Debug)]
 pub(super) struct Rule {
     /// Name as declared.
-    pub(super) name: String,
+    pub(super) name: Name,
     /// Attributes it may have; any when there is no list.
-    pub(super) attributes: Option<Vec<AttributeRule>>,
+    pub(super) attributes: Option<Vec<Attribute>>,
     /// What it holds.
     pub(super) body: Body,
+}
+
+/// One attribute.
+#[derive(Debug)]
+pub(super) struct Attribute {
+    /// Name as declared.
+    pub(super) name: Name,
+    /// Whether it must be there.
+    pub(super) is_required: bool,
 }
 
 /// What an element holds.
@@ -81,7 +91,7 @@ impl Table {
             folded: sorted(named(str::to_ascii_lowercase)),
             longest_name,
             inner: Arc::new(Rule {
-                name: String::new(),
+                name: "".into(),
                 attributes: None,
                 body: Body::Value,
             }),
@@ -152,14 +162,18 @@ impl Rule {
 }
 
 fn block() -> Rule {
-    let optional = |name: &str| AttributeRule {
-        name: name.into(),
-        is_required: false,
-    };
+    let optional = |name: &str| attribute(name, false);
     Rule {
         name: "tools".into(),
-        attributes: Some(["order", "on_error", "xml:space"].map(optional).to_vec()),
+        attributes: Some(["order", "on_error", "xml:space"].map(optional).into()),
         body: Body::Empty,
+    }
+}
+
+fn attribute(name: &str, is_required: bool) -> Attribute {
+    Attribute {
+        name: name.into(),
+        is_required,
     }
 }
 
@@ -178,19 +192,19 @@ fn rule(element: &ElementRule) -> Arc<Rule> {
             Body::Parameters(parameters.iter().map(parameter).collect())
         }
     };
-    let mut attributes = element.attributes.clone();
+    let declared = element.attributes.iter();
+    let mut attributes: Vec<Attribute> = declared
+        .map(|a| attribute(&a.name, a.is_required))
+        .collect();
     if let ContentRule::Parameters(parameters) = &element.content {
         for parameter in parameters {
-            if attributes.iter().all(|a| a.name != parameter.name) {
-                attributes.push(AttributeRule {
-                    name: parameter.name.clone(),
-                    is_required: parameter.is_required,
-                });
+            if attributes.iter().all(|a| *a.name != parameter.name) {
+                attributes.push(attribute(&parameter.name, parameter.is_required));
             }
         }
     }
     Arc::new(Rule {
-        name: element.name.clone(),
+        name: element.name.as_str().into(),
         attributes: Some(attributes),
         body,
     })
@@ -199,7 +213,7 @@ fn rule(element: &ElementRule) -> Arc<Rule> {
 fn parameter(parameter: &super::grammar::ParameterRule) -> Parameter {
     Parameter {
         rule: Arc::new(Rule {
-            name: parameter.name.clone(),
+            name: parameter.name.as_str().into(),
             attributes: Some(Vec::new()),
             body: match parameter.is_raw {
                 true => Body::Leaf(LeafKind::Text),

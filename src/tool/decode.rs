@@ -164,7 +164,7 @@ impl Decoder<'_> {
                 RawBody::Text(text) => framed(text),
                 RawBody::Empty | RawBody::Elements(_) => String::new(),
             };
-            map.insert(child.name.clone(), Value::String(text));
+            map.insert(child.name.to_string(), Value::String(text));
             map.extend(self.attributes(child, item, path)?);
         }
         Ok(Value::Object(map))
@@ -179,7 +179,7 @@ impl Decoder<'_> {
         let properties = schema::properties(schema);
         let mut map = Map::new();
         for attribute in &element.attributes {
-            let Some(property) = properties.iter().find(|p| p.name == attribute.name) else {
+            let Some(property) = properties.iter().find(|p| attribute.name == p.name) else {
                 continue;
             };
             let path = join(path, property.name);
