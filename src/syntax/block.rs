@@ -368,8 +368,10 @@ impl Block {
             return Err(unclosed_tag(end - 1 - start, start));
         }
         let is_after_text = scan.is_after_text;
-        let tag = tag_text(rest, start, end)?;
-        self.check_end(tag, start, cx.mode)?;
+        if !self.is_usual_end(rest.get(start..end).unwrap_or_default()) {
+            let tag = tag_text(rest, start, end)?;
+            self.check_end(tag, start, cx.mode)?;
+        }
         let Some(_) = self.stack.last() else {
             cx.view.consume(end);
             cx.events.push(Event::BlockClosed);
@@ -382,6 +384,15 @@ impl Block {
         cx.view.consume(end);
         self.close(cx, text)?;
         Ok(Progress::Again)
+    }
+
+    /// Tells whether an end tag is that of the innermost element, to the letter.
+    fn is_usual_end(&self, tag: &[u8]) -> bool {
+        let name = tag
+            .strip_prefix(b"</")
+            .and_then(|tag| tag.strip_suffix(b">"));
+        let expected = self.stack.last().map_or("tools", |open| &open.name);
+        name == Some(expected.as_bytes())
     }
 
     /// Checks that an end tag is that of the innermost element.

@@ -4,6 +4,12 @@ use memchr::memmem;
 
 use crate::error::Code;
 
+/// Tells whether two names are the same, upper or lower case.
+pub(super) fn is_same_name(one: &[u8], other: &[u8]) -> bool {
+    // Names are nearly always spelled as declared, and equality is faster.
+    one == other || one.eq_ignore_ascii_case(other)
+}
+
 /// Tells whether `byte` is XML white space.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
@@ -117,17 +123,30 @@ pub(super) fn check_cut(bytes: &[u8]) -> Result<usize, BadByte> {
 }
 
 /// Bytes looked at together: without early exit among them the compiler uses vector instructions.
-const STRETCH: usize = 64;
+const STRETCH: usize = 256;
+/// Bytes of one vector.
+const VECTOR: usize = 16;
 
 /// Tells whether all bytes are ASCII that may stand in a block: the usual case, in one pass.
 fn is_plain(bytes: &[u8]) -> bool {
     let (stretches, rest) = bytes.as_chunks::<STRETCH>();
-    stretches.iter().all(|stretch| !has(stretch, is_special)) && !has(rest, is_special)
+    if stretches.iter().any(|stretch| has(stretch, is_special)) {
+        return false;
+    }
+    let (vectors, rest) = rest.as_chunks::<VECTOR>();
+    let is_clean = !vectors.iter().any(|vector| has(vector, is_special));
+    // What is left is looked at together with what stands before it.
+    is_clean
+        && match bytes.last_chunk::<VECTOR>() {
+            Some(last) => !has(last, is_special),
+            None => !has(rest, is_special),
+        }
 }
 
 /// Tells whether one of the bytes is of a kind.
 fn has(bytes: &[u8], kind: impl Fn(u8) -> bool) -> bool {
-    bytes.iter().fold(false, |found, byte| found | kind(*byte))
+    let found = bytes.iter().fold(0, |found, b| found | u8::from(kind(*b)));
+    found != 0
 }
 
 /// Tells whether a byte is neither ASCII text nor a blank. Without branches, for the sake of vector

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Mode;
-use super::chars::{is_name_byte, is_name_start_byte, is_space};
+use super::chars::{is_name_byte, is_name_start_byte, is_same_name, is_space};
 use super::table::{Body, Rule, Table};
 
 /// What the next token means for an end tag.
@@ -99,7 +99,7 @@ impl<'a> Allowed<'a> {
         match self.openers {
             Openers::Tools => self.table.tool(name, Mode::Repair).is_some(),
             Openers::One(_) | Openers::Groups(_) | Openers::Parameters(..) => {
-                self.opens(&|n| n.eq_ignore_ascii_case(name))
+                self.opens(&|n| is_same_name(n.as_bytes(), name.as_bytes()))
             }
         }
     }
@@ -116,7 +116,9 @@ impl<'a> Allowed<'a> {
             [] | [b'<'] => cut,
             [b'<', b'!', ..] => starts(rest, b"<!--", cut),
             [b'<', b'/', name @ ..] => match self.name(name, b">") {
-                Name::Is(name) if self.closes(&|closer| closer.eq_ignore_ascii_case(name)) => {
+                Name::Is(name)
+                    if self.closes(&|closer| is_same_name(closer.as_bytes(), name.as_bytes())) =>
+                {
                     Follow::Yes
                 }
                 Name::Cut(start) if !is_last || self.closes(&|closer| begins(closer, start)) => cut,

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memchr2, memchr3, memmem};
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::Event;
@@ -90,7 +90,7 @@ pub(super) fn read_well_formed(leaf: &str) -> Result<Reading, IllegalReference> 
 /// to it.
 fn read_simple(leaf: &str) -> Option<Reading> {
     let bytes = leaf.as_bytes();
-    if memchr2(b'<', b'\r', bytes).is_some() || FIND_CDATA_END.find(bytes).is_some() {
+    if FIND_CDATA_END.find(bytes).is_some() {
         return None;
     }
     let mut reading = Reading {
@@ -101,8 +101,9 @@ fn read_simple(leaf: &str) -> Option<Reading> {
         mixed: None,
     };
     let mut at = 0;
-    while let Some(length) = memchr(b'&', rest(bytes, at)) {
+    while let Some(length) = memchr3(b'&', b'<', b'\r', rest(bytes, at)) {
         let start = at + length;
+        // At anything but `&` this finds no reference, and there is more to the leaf.
         let reference = reference(rest(bytes, start))?;
         reading.text.push_str(leaf.get(at..start)?);
         reading.text.push(reference.character?);

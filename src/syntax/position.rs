@@ -3,7 +3,7 @@
 //! It sees the message in slices that may be cut anywhere except inside a valid UTF-8 character;
 //! [`incomplete_suffix`] tells how much of a slice to hold back for that.
 
-use memchr::{memchr, memchr_iter, memrchr2};
+use memchr::{memchr, memchr_iter, memrchr, memrchr2};
 
 use crate::span::Position;
 
@@ -26,27 +26,28 @@ impl Tracker {
         self.position.offset += bytes as u64;
     }
 
+    /// Counts the next bytes of the message, which hold no CR.
+    pub(super) fn advance_by_lines(&mut self, bytes: &[u8]) {
+        if self.after_cr {
+            return self.advance(bytes);
+        }
+        self.position.offset += bytes.len() as u64;
+        match memrchr(b'\n', bytes) {
+            None => self.position.column += columns(bytes),
+            Some(at) => {
+                let (lines, tail) = bytes.split_at(at + 1);
+                self.position.line += memchr_iter(b'\n', lines).count() as u64;
+                self.position.column = 1 + columns(tail);
+            }
+        }
+    }
+
     /// Counts the next bytes of the message.
     pub(super) fn advance(&mut self, bytes: &[u8]) {
         let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
             return;
         };
         self.position.offset += bytes.len() as u64;
-        if let Some((lines, column)) = short(bytes) {
-            // Tags and indentation: not worth a search.
-            self.position.line += lines;
-            self.position.column = if lines > 0 {
-                column + 1
-            } else {
-                self.position.column + column
-            };
-            if !self.after_cr {
-                return;
-            }
-            self.position.line -= u64::from(*first == b'\n');
-            self.after_cr = false;
-            return;
-        }
         match memrchr2(b'\n', b'\r', bytes) {
             None => self.position.column += columns(bytes),
             Some(at) => {
@@ -58,22 +59,6 @@ impl Tracker {
         }
         self.after_cr = *last == b'\r';
     }
-}
-
-/// Counts line breaks, and columns after the last one, in a few bytes of ASCII without CR.
-fn short(bytes: &[u8]) -> Option<(u64, u64)> {
-    if bytes.len() > 24 {
-        return None;
-    }
-    let (mut lines, mut column) = (0, 0);
-    for byte in bytes {
-        match byte {
-            b'\n' => (lines, column) = (lines + 1, 0),
-            b'\r' | 0x80.. => return None,
-            _ => column += 1,
-        }
-    }
-    Some((lines, column))
 }
 
 /// Counts line breaks: CR, LF and CRLF are one each.
@@ -124,9 +109,13 @@ mod tests {
     use super::*;
 
     fn check(pieces: &[&[u8]], expected: (u64, u64, u64)) {
-        let mut tracker = Tracker::default();
+        let (mut tracker, mut by_lines) = (Tracker::default(), Tracker::default());
         for piece in pieces {
             tracker.advance(piece);
+            match piece.contains(&b'\r') {
+                true => by_lines.advance(piece),
+                false => by_lines.advance_by_lines(piece),
+            }
         }
         let (offset, line, column) = expected;
         let expected = Position {
@@ -135,6 +124,7 @@ mod tests {
             column,
         };
         assert_eq!(tracker.position(), expected, "{pieces:?}");
+        assert_eq!(by_lines.position(), expected, "{pieces:?} by lines");
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl Reference {
     }
 }
 
-/// Reads the reference that starts with the `&` at the start of `bytes`.
+/// Reads the reference at the start of `bytes`.
 pub(super) fn reference(bytes: &[u8]) -> Option<Reference> {
     let (length, character) = match bytes {
         [b'&', b'l', b't', b';', ..] => (4, '<'),
@@ -41,9 +41,9 @@ pub(super) fn reference(bytes: &[u8]) -> Option<Reference> {
 
 /// Reads a reference by number.
 fn numeric(bytes: &[u8]) -> Option<Reference> {
-    let (radix, start) = match bytes.get(1..3)? {
-        [b'#', b'x'] => (16, 3),
-        [b'#', _] => (10, 2),
+    let (radix, start) = match bytes {
+        [b'&', b'#', b'x', ..] => (16, 3),
+        [b'&', b'#', ..] => (10, 2),
         _ => return None,
     };
     let digits = bytes.get(start..)?;

@@ -7,7 +7,7 @@
 use memchr::{memchr, memchr2, memmem};
 
 use super::calm::Calm;
-use super::chars::{self, BadByte, is_space, leading_space};
+use super::chars::{self, BadByte, is_same_name, is_space, leading_space};
 use super::leaf::{CDATA_END, CDATA_START};
 use super::references::{Placeholder, placeholder};
 use crate::limits::{MAX_LEAF_BYTES, MAX_UNCHECKED_BYTES};
@@ -285,8 +285,7 @@ fn prefix(bytes: &[u8], name: &str) -> Prefix {
     let length = bytes.len().min(name.len());
     let (head, start) = (bytes.get(..length), name.get(..length));
     match (head, start) {
-        (Some(head), Some(start)) if head.eq_ignore_ascii_case(start) => match length == name.len()
-        {
+        (Some(head), Some(start)) if is_same_name(head, start) => match length == name.len() {
             true => Prefix::Is,
             false => Prefix::Cut,
         },

@@ -4,7 +4,7 @@
 //! diagnostic may need of consumed bytes is kept small: the end of the current line, and a
 //! [`Mark`] for every element that is still open.
 
-use memchr::{memchr2, memrchr2};
+use memchr::{memchr, memchr2, memrchr2};
 
 use super::position::Tracker;
 use crate::error::Excerpt;
@@ -48,6 +48,8 @@ pub(super) struct View<'v> {
     at: usize,
     /// Up to here lines and columns are counted; done only when somebody asks for a place.
     counted: usize,
+    /// Up to here no CR stands after what is counted.
+    without_cr: usize,
     /// Whether the message ends with these bytes.
     pub(super) is_last: bool,
     source: &'v mut Source,
@@ -61,6 +63,7 @@ impl<'v> View<'v> {
             base: source.tracker.position().offset,
             at: 0,
             counted: 0,
+            without_cr: 0,
             is_last,
             source,
         }
@@ -110,8 +113,21 @@ impl<'v> View<'v> {
 
     fn count(&mut self) {
         let more = self.bytes.get(self.counted..self.at).unwrap_or_default();
-        self.source.tracker.advance(more);
+        if self.is_without_cr() {
+            self.source.tracker.advance_by_lines(more);
+        } else {
+            self.source.tracker.advance(more);
+        }
         self.counted = self.at;
+    }
+
+    /// Tells whether no CR stands in what is not yet counted; looks far ahead, and so rarely.
+    fn is_without_cr(&mut self) -> bool {
+        if self.without_cr < self.at {
+            let ahead = self.bytes.get(self.counted..).unwrap_or_default();
+            self.without_cr = memchr(b'\r', ahead).map_or(self.bytes.len(), |at| self.counted + at);
+        }
+        self.without_cr >= self.at
     }
 
     /// Tells whether all that an excerpt at `ahead` can show is here.

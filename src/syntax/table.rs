@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Mode;
+use super::chars::is_same_name;
 use super::grammar::{ContentRule, ElementRule, Grammar, LeafKind};
 use crate::call::Name;
 
@@ -130,7 +131,7 @@ impl Mode {
     pub(super) fn is_same(self, written: &str, declared: &str) -> bool {
         match self {
             Self::Strict => written == declared,
-            Self::Repair => written.eq_ignore_ascii_case(declared),
+            Self::Repair => is_same_name(written.as_bytes(), declared.as_bytes()),
         }
     }
 }
