@@ -153,6 +153,4 @@ pub struct RawText {
     pub verbatim: bool,
     /// The leaf as written, line breaks as LF, when decoding changed it.
     pub source: Option<String>,
-    /// Where the text stands.
-    pub span: Span,
 }

@@ -17,14 +17,13 @@ use super::faults::{
 use super::repairs::{Repair, Repairs};
 use super::scan::RawScan;
 use super::source::{Mark, View};
-use super::table::{Body, Rule};
+use super::table::{Body, Place, Rule};
 use super::tag::{Scanned, TagScan};
 use super::text::TextScan;
 use super::{Event, Mode};
 use crate::call::{RawAttribute, RawCall, RawText};
 use crate::error::Code;
 use crate::limits::{MAX_ARGUMENT_DEPTH, MAX_CALLS, MAX_TAG_BYTES};
-use crate::span::Span;
 
 /// A block that is open.
 #[derive(Debug)]
@@ -244,7 +243,7 @@ impl Block {
         cx.view.consume(length);
         self.stack.push(open);
         if is_empty {
-            let text = self.no_text(cx);
+            let text = self.no_text();
             self.close(cx, text)?;
         } else {
             self.token = self.first_token(cx.mode);
@@ -282,7 +281,7 @@ impl Block {
             mark: cx.view.mark(tag.len()),
             attributes,
             children: Vec::new(),
-            group: (0, 0),
+            place: Place::default(),
             comment: None,
         })
     }
@@ -442,17 +441,12 @@ impl Block {
     }
 
     /// Returns the text of `<a/>`, where text may stand.
-    fn no_text(&self, cx: &mut Context<'_, '_>) -> Option<RawText> {
-        let start = cx.view.position();
+    fn no_text(&self) -> Option<RawText> {
         let open = self.stack.last()?;
         open.rule.holds_text().then(|| RawText {
             text: String::new(),
             verbatim: self.is_preserved,
             source: None,
-            span: Span {
-                start,
-                end_offset: start.offset,
-            },
         })
     }
 }

@@ -8,7 +8,7 @@ use super::attribute::Written;
 use super::chars::is_name;
 use super::diagnose::{Fault, Outcome, did_you_mean, shown};
 use super::source::Mark;
-use super::table::{Body, Groups, Parameter, Rule, Table};
+use super::table::{Body, Groups, Parameter, Place, Rule, Table};
 use crate::call::{Name, RawAttribute, RawBody, RawElement, RawText};
 use crate::error::Code;
 use crate::span::Span;
@@ -26,8 +26,8 @@ pub(super) struct Open {
     pub(super) attributes: Vec<RawAttribute>,
     /// Its child elements so far.
     pub(super) children: Vec<RawElement>,
-    /// The group that the next child belongs to, and the child's index in it.
-    pub(super) group: (usize, usize),
+    /// The place in the groups of the next child; the default where any group may start.
+    pub(super) place: Place,
     /// A comment that stands before any child.
     pub(super) comment: Option<Box<Mark>>,
 }
@@ -44,9 +44,9 @@ impl Open {
     ) -> Outcome<Arc<Rule>> {
         match &self.rule.body {
             Body::Children(groups) => {
-                let (group, rule) = self.next_in_group(groups, name, length, mode)?;
+                let (place, rule) = self.next_in_group(groups, name, length, mode)?;
                 let rule = Arc::clone(rule);
-                self.group = group;
+                self.place = place;
                 Ok(rule)
             }
             Body::Parameters(parameters) => self.argument(parameters, name, length, mode),
@@ -62,22 +62,21 @@ impl Open {
         name: &str,
         length: usize,
         mode: Mode,
-    ) -> Outcome<((usize, usize), &'g Arc<Rule>)> {
-        let (group, index) = self.group;
+    ) -> Outcome<(Place, &'g Arc<Rule>)> {
         let is_named = |rule: &&Arc<Rule>| mode.is_same(name, &rule.name);
-        if index > 0 {
-            let expected = groups.groups.get(group).and_then(|g| g.get(index));
+        if self.place.is_inside() {
+            let expected = groups.rule(self.place);
             return match expected.filter(is_named) {
-                Some(rule) => Ok((groups.after(group, index), rule)),
+                Some(rule) => Ok((groups.after(self.place), rule)),
                 None => {
                     let expected = expected.map_or("", |rule| &rule.name);
                     Err(self.unexpected(name, length, &format!("<{expected}> here")))
                 }
             };
         }
-        let found = groups.groups.iter().enumerate().find_map(|(group, rules)| {
-            let rule = rules.first().filter(is_named)?;
-            Some((groups.after(group, 0), rule))
+        let found = groups.starts().find_map(|place| {
+            let rule = groups.rule(place).filter(is_named)?;
+            Some((groups.after(place), rule))
         });
         found.ok_or_else(|| {
             let names: Vec<String> = first_names(groups)
@@ -135,9 +134,8 @@ impl Open {
     }
 
     fn check_groups(&self, groups: &Groups) -> Outcome<()> {
-        let (group, index) = self.group;
-        let group = groups.groups.get(group);
-        if let Some(missing) = group.and_then(|g| g.get(index)).filter(|_| index > 0) {
+        let missing = groups.rule(self.place);
+        if let Some(missing) = missing.filter(|_| self.place.is_inside()) {
             let message = format!("<{}> needs <{}> before its end", self.name, missing.name);
             return Err(Fault::at(Code::MissingChild, &self.mark, message));
         }
@@ -221,14 +219,6 @@ impl Open {
             attributes: self.attributes,
             body,
         }
-    }
-}
-
-impl Groups {
-    /// Returns the place after the element `index` of `group`.
-    fn after(&self, group: usize, index: usize) -> (usize, usize) {
-        let is_end = self.groups.get(group).is_none_or(|g| index + 1 >= g.len());
-        (group, if is_end { 0 } else { index + 1 })
     }
 }
 

@@ -17,7 +17,6 @@ use super::table::{Body, Rule};
 use super::text::Stop;
 use crate::call::RawText;
 use crate::error::Code;
-use crate::span::Span;
 
 impl Rule {
     /// Tells whether text may stand in the element.
@@ -215,15 +214,10 @@ impl Block {
             check_mixed(cx, open, &reading, end)?;
             open.check_text(leaf, &reading.text)?;
         }
-        let start = cx.view.position();
         Ok(RawText {
             text: reading.text,
             verbatim: reading.has_cdata || self.is_preserved,
             source: reading.source,
-            span: Span {
-                start,
-                end_offset: start.offset + length as u64,
-            },
         })
     }
 }
@@ -246,10 +240,9 @@ fn allowed<'a>(cx: &Context<'a, '_>, parents: &'a [Open], leaf: &'a Open) -> All
 impl Open {
     /// Returns the rule of the element that must come next, when a group is not complete.
     fn awaited(&self) -> Option<&Rule> {
-        let (group, index) = self.group;
         match &self.rule.body {
-            Body::Children(groups) if index > 0 => {
-                groups.groups.get(group)?.get(index).map(AsRef::as_ref)
+            Body::Children(groups) if self.place.is_inside() => {
+                groups.rule(self.place).map(AsRef::as_ref)
             }
             Body::Children(_) | Body::Empty | Body::Leaf(_) | Body::Parameters(_) | Body::Value => {
                 None

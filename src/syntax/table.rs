@@ -11,9 +11,9 @@ use crate::call::Name;
 #[derive(Debug)]
 pub(super) struct Table {
     /// Tools in the order of their names.
-    exact: Vec<(String, Arc<Rule>)>,
-    /// Tools in the order of their names in lower case.
-    folded: Vec<(String, Arc<Rule>)>,
+    exact: Vec<Arc<Rule>>,
+    /// The same by the length of the name.
+    by_length: Vec<Vec<Arc<Rule>>>,
     /// Bytes of the longest name that may follow a raw leaf.
     pub(super) longest_name: usize,
     /// The rule of elements inside an argument.
@@ -66,6 +66,46 @@ pub(super) struct Groups {
     pub(super) min: usize,
 }
 
+/// A place in the groups: which group, and which of its elements.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Place {
+    group: u32,
+    index: u32,
+}
+
+impl Place {
+    /// Tells whether a group is begun.
+    pub(super) fn is_inside(self) -> bool {
+        self.index > 0
+    }
+}
+
+impl Groups {
+    /// Returns the rule of the element at a place.
+    pub(super) fn rule(&self, place: Place) -> Option<&Arc<Rule>> {
+        let group = self.groups.get(place.group as usize)?;
+        group.get(place.index as usize)
+    }
+
+    /// Returns the places of the elements that may start a group.
+    pub(super) fn starts(&self) -> impl Iterator<Item = Place> {
+        let place = |(group, _)| Place { group, index: 0 };
+        (0..).zip(&self.groups).map(place)
+    }
+
+    /// Returns the place after an element.
+    pub(super) fn after(&self, place: Place) -> Place {
+        let next = Place {
+            index: place.index + 1,
+            ..place
+        };
+        match self.rule(next) {
+            Some(_) => next,
+            None => Place::default(),
+        }
+    }
+}
+
 /// One parameter as a child element.
 #[derive(Debug)]
 pub(super) struct Parameter {
@@ -85,11 +125,11 @@ impl Table {
         for rule in &rules {
             longest_name = longest_name.max(longest(rule));
         }
-        let named =
-            |fold: fn(&str) -> String| rules.iter().map(move |r| (fold(&r.name), Arc::clone(r)));
+        let mut exact = rules;
+        exact.sort_by(|a, b| a.name.cmp(&b.name));
         Self {
-            exact: sorted(named(str::to_owned)),
-            folded: sorted(named(str::to_ascii_lowercase)),
+            by_length: by_length(&exact),
+            exact,
             longest_name,
             inner: Arc::new(Rule {
                 name: "".into(),
@@ -102,28 +142,29 @@ impl Table {
 
     /// Returns the rule of a tool as the model spelled it.
     pub(super) fn tool(&self, name: &str, mode: Mode) -> Option<&Arc<Rule>> {
-        match (find(&self.exact, name), mode) {
-            (Some(rule), _) => Some(rule),
-            (None, Mode::Strict) => None,
-            (None, Mode::Repair) => find(&self.folded, &name.to_ascii_lowercase()),
+        let known = self.by_length.get(name.len())?;
+        let exact = known.iter().find(|rule| *rule.name == *name);
+        match mode {
+            Mode::Strict => exact,
+            Mode::Repair => exact.or_else(|| known.iter().find(|r| mode.is_same(name, &r.name))),
         }
     }
 
     /// Returns the names of all tools, in alphabetical order.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.exact.iter().map(|(name, _)| name.as_str())
+        self.exact.iter().map(|rule| rule.name.as_str())
     }
 }
 
-fn sorted(rules: impl Iterator<Item = (String, Arc<Rule>)>) -> Vec<(String, Arc<Rule>)> {
-    let mut rules: Vec<_> = rules.collect();
-    rules.sort_by(|(a, _), (b, _)| a.cmp(b));
-    rules
-}
-
-fn find<'r>(rules: &'r [(String, Arc<Rule>)], name: &str) -> Option<&'r Arc<Rule>> {
-    let at = rules.binary_search_by(|(known, _)| known.as_str().cmp(name));
-    rules.get(at.ok()?).map(|(_, rule)| rule)
+fn by_length(rules: &[Arc<Rule>]) -> Vec<Vec<Arc<Rule>>> {
+    let longest = rules.iter().map(|rule| rule.name.len()).max();
+    let mut table = vec![Vec::new(); longest.map_or(0, |longest| longest + 1)];
+    for rule in rules {
+        if let Some(same) = table.get_mut(rule.name.len()) {
+            same.push(Arc::clone(rule));
+        }
+    }
+    table
 }
 
 impl Mode {
