@@ -1,8 +1,9 @@
 //! Lark, in the part that both llguidance and the Python package read.
 //!
 //! The whole strict language: attributes in any order, both quotes, comments between elements,
-//! references, CDATA. No lookahead, no priorities, no empty terminals. Terminals that may follow
-//! each other start differently, so that a lexer that takes the longest match is never misled.
+//! references, CDATA. No lookahead, no priorities, no empty terminals. llguidance never goes back
+//! when it has read on for a longer match, so a terminal ends where the next byte says so: text
+//! and CDATA are two terminals, and so are blanks and comments.
 
 use super::language::{Attribute, Content, Element, Language, Parameter, Value};
 use super::text;
@@ -52,7 +53,7 @@ impl Grammar {
         let (gt, gap) = (self.gt(), self.gap());
         let end = self.end("tools");
         self.rules.push_str(&format!(
-            "\nstart: \"<tools\"{attributes} {gt} ({gap}? call)* {gap}? {end}\n"
+            "\nstart: \"<tools\"{attributes} {gt} ({gap}* call)* {gap}* {end}\n"
         ));
         let calls = language.tools.iter().map(|tool| tool.label("_"));
         let calls: Vec<String> = calls.collect();
@@ -70,7 +71,7 @@ impl Grammar {
         let (gt, empty) = (self.gt(), self.empty_end());
         let end = self.end(&element.name);
         let body = match &element.content {
-            Content::Empty => format!("({empty} | {gt} {}? {end})", self.gap()),
+            Content::Empty => format!("({empty} | {gt} {}* {end})", self.gap()),
             Content::Text { value, .. } => {
                 let text = self.text(value);
                 format!("({empty} | {gt} {text} {end})")
@@ -82,7 +83,7 @@ impl Grammar {
             Content::Parameters(list) => {
                 let gap = self.gap();
                 let children = self.arguments(list);
-                format!("({empty} | {gt} ({gap}? ({children}))* {gap}? {end})")
+                format!("({empty} | {gt} ({gap}* ({children}))* {gap}* {end})")
             }
         };
         self.rules.push_str(&text::comment("\n//", &element.about));
@@ -98,15 +99,15 @@ impl Grammar {
     fn groups(&mut self, groups: &[Vec<Element>], is_required: bool, end: &str) -> String {
         let (gt, gap) = (self.gt(), self.gap());
         let group = |group: &Vec<Element>| {
-            let members = group.iter().map(|e| format!("{gap}? {}", label(e)));
+            let members = group.iter().map(|e| format!("{gap}* {}", label(e)));
             members.collect::<Vec<_>>().join(" ")
         };
         let any = groups.iter().map(group).collect::<Vec<_>>().join(" | ");
         match is_required {
-            true => format!("{gt} ({any})+ {gap}? {end}"),
+            true => format!("{gt} ({any})+ {gap}* {end}"),
             false => {
                 let empty = self.empty_end();
-                format!("({empty} | {gt} ({any})* {gap}? {end})")
+                format!("({empty} | {gt} ({any})* {gap}* {end})")
             }
         }
     }
@@ -167,8 +168,24 @@ impl Grammar {
                 self.terminal("WORD", format!("[{BLANK}]*({words})[{BLANK}]*"))
             }
             (_, Some(regex)) => self.terminal("SCALAR", regex),
-            (_, None) => format!("{}?", self.terminal("TEXT", text_regex(""))),
+            (_, None) => self.text_after("", "?"),
         }
+    }
+
+    /// Text and CDATA in turn; `start` is what the text begins with, `mark` says whether it may be
+    /// missing.
+    fn text_after(&mut self, start: &str, mark: &str) -> String {
+        let first = self.terminal(
+            if start.is_empty() {
+                "TEXT"
+            } else {
+                "FILLED_TEXT"
+            },
+            text_regex(start),
+        );
+        let text = self.terminal("TEXT", text_regex(""));
+        let cdata = self.terminal("CDATA", cdata_regex());
+        format!("{first}{mark} ({cdata} {text}?)*")
     }
 
     fn arguments(&mut self, list: &[Parameter]) -> String {
@@ -180,7 +197,7 @@ impl Grammar {
         let (name, gt, empty) = (&parameter.name, self.gt(), self.empty_end());
         let body = match &parameter.value {
             Value::List(item) => {
-                let text = self.terminal("FILLED_TEXT", text_regex(&filled()));
+                let text = self.text_after(&filled(), "");
                 let items = self.child("item", item);
                 let keys = match item.as_ref() {
                     Value::Object { .. } => format!(" | {}", self.members(item)),
@@ -196,7 +213,7 @@ impl Grammar {
 
     /// What stands between `>` and the end tag of an element that spells a list or an object.
     fn structured(&mut self, name: &str, value: &Value) -> String {
-        let json = self.terminal("JSON", text_regex(&format!(r"[{BLANK}]*[\[{{]")));
+        let json = self.text_after(&format!(r"[{BLANK}]*[\[{{]"), "");
         let members = self.members(value);
         format!("({json} | {members}) {}", self.late_end(name))
     }
@@ -223,7 +240,7 @@ impl Grammar {
 
     /// An element inside a value; what stands before it belongs to its start tag.
     fn child(&mut self, name: &str, value: &Value) -> String {
-        let start = format!("{}<{name}[{BLANK}]*>", gap_regex("*"));
+        let start = format!("{}<{name}[{BLANK}]*>", gap_regex());
         let start = self.terminal(&format!("{}_START", name.to_ascii_uppercase()), start);
         format!("{start} {}", self.inner(name, value))
     }
@@ -233,7 +250,7 @@ impl Grammar {
         let key = format!("([^\"<&{ILLEGAL}]|{REFERENCE})*");
         let start = format!(
             "{}<entry[{BLANK}]+key[{BLANK}]*=[{BLANK}]*\"{key}\"[{BLANK}]*>",
-            gap_regex("*")
+            gap_regex()
         );
         let start = self.terminal("ENTRY_START", start);
         format!("{start} {}", self.inner("entry", value))
@@ -255,7 +272,9 @@ impl Grammar {
     }
 
     fn gap(&mut self) -> String {
-        self.terminal("GAP", gap_regex("+"))
+        let blanks = self.terminal("BLANKS", format!("[{BLANK}]+"));
+        let comment = self.terminal("COMMENT", comment_regex());
+        format!("({blanks} | {comment})")
     }
 
     fn end(&mut self, name: &str) -> String {
@@ -266,7 +285,7 @@ impl Grammar {
     /// An end tag with what stands before it.
     fn late_end(&mut self, name: &str) -> String {
         let word = format!("{}_LATE_END", name.to_ascii_uppercase());
-        let regex = format!("{}</{name}[{BLANK}]*>", gap_regex("*"));
+        let regex = format!("{}</{name}[{BLANK}]*>", gap_regex());
         self.terminal(&word, regex)
     }
 
@@ -329,10 +348,8 @@ fn scalar(value: &Value) -> Option<String> {
 
 /// Text without markup and without `]]>`; `start` is what it begins with.
 fn text_regex(start: &str) -> String {
-    let cdata =
-        format!(r"<!\[CDATA\[([^\]{ILLEGAL}]|\][^\]{ILLEGAL}]|\]\]+[^\]>{ILLEGAL}])*\]\]+>");
-    let any = format!(r"([^<&\]{ILLEGAL}]|{REFERENCE}|{cdata})");
-    let after_brackets = format!(r"([^<&\]>{ILLEGAL}]|{REFERENCE}|{cdata})");
+    let any = format!(r"([^<&\]{ILLEGAL}]|{REFERENCE})");
+    let after_brackets = format!(r"([^<&\]>{ILLEGAL}]|{REFERENCE})");
     let unit = format!(r"(\]?{any}|\]\]+{after_brackets})");
     match start {
         "" => format!(r"({unit}+\]*|\]+)"),
@@ -345,8 +362,17 @@ fn filled() -> String {
     format!(r"[{BLANK}]*([^<&\]{BLANK}{ILLEGAL}]|{REFERENCE})")
 }
 
-fn gap_regex(times: &str) -> String {
-    format!("([{BLANK}]|<!--([^-{ILLEGAL}]|-[^-{ILLEGAL}])*-->){times}")
+fn cdata_regex() -> String {
+    format!(r"<!\[CDATA\[([^\]{ILLEGAL}]|\][^\]{ILLEGAL}]|\]\]+[^\]>{ILLEGAL}])*\]\]+>")
+}
+
+fn comment_regex() -> String {
+    format!("<!--([^-{ILLEGAL}]|-[^-{ILLEGAL}])*-->")
+}
+
+/// Blanks and comments as one regex, for the start of a terminal.
+fn gap_regex() -> String {
+    format!("([{BLANK}]|{})*", comment_regex())
 }
 
 fn any_case(word: &str) -> String {

@@ -150,21 +150,17 @@ fn one_of(characters: &str) -> String {
 }
 
 fn class(characters: &str) -> String {
-    characters.chars().map(escape_char).collect()
+    let escaped = |c: char| match c {
+        '\n' => "\\n".into(),
+        '\t' => "\\t".into(),
+        '\\' | '[' | ']' => format!("\\{c}"),
+        c => c.to_string(),
+    };
+    characters.chars().map(escaped).collect()
 }
 
 /// A literal.
 pub(super) fn literal(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
-    let escaped: String = text.chars().map(escape_char).collect();
-    format!("\"{escaped}\"")
-}
-
-fn escape_char(c: char) -> String {
-    match c {
-        '\n' => "\\n".into(),
-        '\t' => "\\t".into(),
-        '\\' | '"' | '[' | ']' => format!("\\{c}"),
-        c => c.to_string(),
-    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

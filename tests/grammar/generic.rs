@@ -1,0 +1,1 @@
+//! Generic tools, of which the registry has none yet: every notation knows them.
