@@ -67,6 +67,9 @@ def llguidance(request, kind):
     return [accepts(text) for text in request["texts"]]
 
 
+LETTERS = [chr(code) for code in range(32, 127)] + ["\n"]
+
+
 def generate(request):
     new = matcher(request["grammar"], "gbnf")
     choose = random.Random(request["seed"])
@@ -78,6 +81,8 @@ def generate(request):
             words = choose.sample(request["words"], len(request["words"]))
             if len(text) > 20 * budget:
                 words = request["closers"] + words
+            # A word may stop inside a tag; then a single character goes on.
+            words += choose.sample(LETTERS, len(LETTERS))
             word = next((word for word in words if allows(machine, word)), None)
             if word is None:
                 sys.exit(f"no word may follow {text!r}")

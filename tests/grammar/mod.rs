@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use karyi::call::{RawCall, RawElement};
+use karyi::call::RawCall;
 use karyi::reference::grammar::{Notation, grammar};
 use karyi::syntax::grammar::Grammar;
 use karyi::syntax::{Event, Mode, Parser};
@@ -168,12 +168,4 @@ fn without_required(call: &Value, schema: &Value) -> Vec<Value> {
         call
     });
     without.collect()
-}
-
-/// Counts the elements of a call, itself included.
-fn count(element: &RawElement) -> usize {
-    match &element.body {
-        karyi::call::RawBody::Elements(children) => 1 + children.iter().map(count).sum::<usize>(),
-        _ => 1,
-    }
 }

@@ -330,3 +330,20 @@ fn label(element: &Element) -> String {
 fn dashed(name: &str) -> String {
     name.replace('_', "-")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_stay_within_the_bounds() {
+        let check = |min, max, expected| assert_eq!(integer(Range { min, max }), expected);
+        check(None, None, r#""-"? [0-9]{1,9}"#);
+        check(Some(0), None, "[0-9]{1,9}");
+        check(Some(-5), Some(500), r#""-"? [0-9]{1,2}"#);
+        check(Some(0), Some(31_536_000), "[0-9]{1,7}");
+        check(Some(1), Some(255), "[1-9] [0-9]{0,1}");
+        check(Some(1), Some(5), "[1-5]");
+        check(None, Some(7), "[0-7]");
+    }
+}

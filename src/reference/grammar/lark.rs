@@ -409,3 +409,29 @@ fn permutations(names: &[String]) -> Vec<Vec<String>> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_spelled_out() {
+        let check = |names: &[&str], expected: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let orders: Vec<String> = permutations(&names).iter().map(|o| o.join("")).collect();
+            assert_eq!(orders, expected);
+        };
+        check(&[], &[""]);
+        check(&["a", "b"], &["ba", "ab"]);
+        check(
+            &["a", "b", "c"],
+            &["cba", "bca", "bac", "cab", "acb", "abc"],
+        );
+    }
+
+    #[test]
+    fn words_become_regexes() {
+        assert_eq!(any_case("f1?"), r"[fF]1\?");
+        assert_eq!(literal("a.b&<c>/"), r"a\.b&amp;&lt;c>/");
+    }
+}

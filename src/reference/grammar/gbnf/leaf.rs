@@ -164,3 +164,25 @@ pub(super) fn literal(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_is_spelled_out_to_the_character_that_decides() {
+        let check = |words: &[&[&str]], expected: &str| {
+            let word = |word: &&[&str]| word.iter().map(|place| Place::from(*place)).collect();
+            let words: Vec<Vec<Place>> = words.iter().map(word).collect();
+            let found = tail_of(&words, "<").replace(ILLEGAL, "");
+            assert_eq!(found, expected);
+        };
+        check(&[&["x"]], "[^<x]");
+        check(&[&["a", "b"]], "[^<a] | [a] ([^<b])");
+        check(&[&["a", "b"], &["a", "c"]], "[^<a] | [a] ([^<bc])");
+        check(
+            &[&["/", "aA", "> "], &["aA", ">"]],
+            "[^</aA] | [/] ([^<aA] | [aA] ([^<> ])) | [aA] ([^<>])",
+        );
+    }
+}
