@@ -311,7 +311,7 @@ fn integer(range: Range) -> String {
     });
     let sign = match range.min {
         None => "\"-\"? ",
-        Some(min) if min < 0 => "\"-\"? ",
+        Some(min) if min < 0 && min.unsigned_abs().to_string().len() > most => "\"-\"? ",
         Some(_) => "",
     };
     match (range.min, range.max) {
@@ -340,7 +340,8 @@ mod tests {
         let check = |min, max, expected| assert_eq!(integer(Range { min, max }), expected);
         check(None, None, r#""-"? [0-9]{1,9}"#);
         check(Some(0), None, "[0-9]{1,9}");
-        check(Some(-5), Some(500), r#""-"? [0-9]{1,2}"#);
+        check(Some(-5), Some(500), "[0-9]{1,2}");
+        check(Some(-100), Some(500), r#""-"? [0-9]{1,2}"#);
         check(Some(0), Some(31_536_000), "[0-9]{1,7}");
         check(Some(1), Some(255), "[1-9] [0-9]{0,1}");
         check(Some(1), Some(5), "[1-5]");

@@ -1,6 +1,6 @@
 //! The grammars and schemas of the language, printed from the registry.
 //!
-//! [`language`] says once what blocks may hold; every other file here is one way to write that
+//! `language` says once what blocks may hold; every other file here is one way to write that
 //! down. The files in `grammar/` are these texts, and a test holds them against the registry.
 
 mod ebnf;
