@@ -15,6 +15,7 @@ mod bad_input;
 mod cli;
 mod examples;
 mod execution;
+mod grammar;
 mod harness;
 mod memory;
 mod parallel;

@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::reference::grammar::Notation;
 use crate::render::Format;
 use crate::tool::Seconds;
 
@@ -133,7 +135,10 @@ impl From<FormatName> for Format {
 
 /// Arguments of `karyi tools`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(super) struct ToolsArgs {
+    #[command(subcommand)]
+    pub(super) topic: Option<ToolsTopic>,
     /// A tool to explain, or `prompt` for the text of a model's system prompt
     pub(super) name: Option<String>,
     /// As JSON, with the JSON Schema of the arguments
@@ -142,6 +147,25 @@ pub(super) struct ToolsArgs {
     /// The family of tools the prompt is about
     #[arg(long, value_name = "FAMILY", default_value = "core")]
     pub(super) family: String,
+}
+
+/// What `karyi tools` prints beside the list.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(super) enum ToolsTopic {
+    /// Print the grammar of the <tools> blocks, or the JSON Schema of the calls
+    Grammar {
+        /// How it is written
+        #[arg(value_name = "KIND", value_parser = notation())]
+        notation: Notation,
+    },
+}
+
+fn notation() -> impl TypedValueParser<Value = Notation> {
+    let value = |n: Notation| PossibleValue::new(n.as_str()).help(n.summary());
+    PossibleValuesParser::new(Notation::ALL.map(value)).try_map(|name| {
+        let mut all = Notation::ALL.into_iter();
+        all.find(|n| n.as_str() == name).ok_or("no such notation")
+    })
 }
 
 fn assignment(text: &str) -> Result<(OsString, OsString), String> {

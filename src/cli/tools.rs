@@ -2,15 +2,18 @@
 
 use std::process::ExitCode;
 
-use crate::cli::args::ToolsArgs;
+use crate::cli::args::{ToolsArgs, ToolsTopic};
 use crate::cli::{fail, print};
-use crate::reference::{help, prompt};
+use crate::reference::{grammar, help, prompt};
 use crate::tool::spec::Family;
 use crate::tools;
 
 /// Runs `karyi tools`.
 pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
     let registry = tools::registry();
+    if let Some(ToolsTopic::Grammar { notation }) = args.topic {
+        return print(&grammar::grammar(&registry, notation));
+    }
     let Some(family) = Family::ALL
         .iter()
         .find(|family| family.as_str() == args.family)

@@ -41,6 +41,15 @@ const NAMED: &[(&str, &str)] = &[
     ("f12", "\x1b[24~"),
 ];
 
+/// Returns the names of all keys: the characters that go with Ctrl, then the words.
+#[must_use]
+pub fn names() -> Vec<String> {
+    let characters = (b'!'..=b'~').filter(|byte| control(*byte).is_some());
+    let characters = characters.map(|byte| char::from(byte).to_string());
+    let words = NAMED.iter().map(|(name, _)| (*name).to_owned());
+    characters.chain(words).collect()
+}
+
 impl Key {
     /// Ctrl+C.
     pub const INTERRUPT: Self = Self::Control(3);
@@ -115,6 +124,8 @@ mod tests {
         for (name, sequence) in NAMED {
             check(name, Some(sequence.as_bytes()));
         }
+        assert!(names().iter().all(|name| is_key_name(name)));
+        assert_eq!(names().len(), 26 + 6 + NAMED.len());
     }
 
     #[test]

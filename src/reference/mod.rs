@@ -1,4 +1,5 @@
-//! The registry as text: help, JSON, and what a model is told.
+//! The registry as text: grammars, help, JSON, and what a model is told.
 
+pub mod grammar;
 pub mod help;
 pub mod prompt;

@@ -21,6 +21,7 @@ pub struct Ctrl;
 pub struct Args {
     /// The key: `a` to `z` and `[ \ ] ^ _ ?` with Ctrl, or enter esc tab up down left right home end
     /// pgup pgdn backspace delete f1 to f12.
+    #[schemars(extend("enum" = key::names()))]
     pub key: String,
     /// Seconds to wait for the job to end or to read again; 10 when absent.
     pub timeout: Option<Seconds>,

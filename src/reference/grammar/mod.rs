@@ -1,0 +1,114 @@
+//! The grammars and schemas of the language, printed from the registry.
+//!
+//! `language` says once what blocks may hold; every other file here is one way to write that
+//! down. The files in `grammar/` are these texts, and a test holds them against the registry.
+
+mod ebnf;
+mod gbnf;
+mod json_schema;
+mod language;
+mod lark;
+mod relax;
+mod rnc;
+mod rng;
+mod text;
+mod xsd;
+
+use crate::tool::registry::Registry;
+use language::Language;
+
+/// A way to write the language down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notation {
+    /// RELAX NG, compact syntax.
+    Rnc,
+    /// RELAX NG, XML syntax.
+    Rng,
+    /// W3C XML Schema 1.0.
+    Xsd,
+    /// llama.cpp's grammars; texts are escaped.
+    Gbnf,
+    /// llama.cpp's grammars; texts are written as they are.
+    GbnfRaw,
+    /// Lark, as llguidance and the Python package read it.
+    Lark,
+    /// JSON Schema of the arguments.
+    JsonSchema,
+    /// The EBNF of the XML specification.
+    Ebnf,
+}
+
+impl Notation {
+    /// Every notation, in documentation order.
+    pub const ALL: [Self; 8] = [
+        Self::Rnc,
+        Self::Rng,
+        Self::Xsd,
+        Self::Gbnf,
+        Self::GbnfRaw,
+        Self::Lark,
+        Self::JsonSchema,
+        Self::Ebnf,
+    ];
+
+    /// Returns the word used on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rnc => "rnc",
+            Self::Rng => "rng",
+            Self::Xsd => "xsd",
+            Self::Gbnf => "gbnf",
+            Self::GbnfRaw => "gbnf-raw",
+            Self::Lark => "lark",
+            Self::JsonSchema => "json-schema",
+            Self::Ebnf => "ebnf",
+        }
+    }
+
+    /// Says what it is, on one line.
+    #[must_use]
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Rnc => "RELAX NG, compact syntax",
+            Self::Rng => "RELAX NG, XML syntax",
+            Self::Xsd => "W3C XML Schema 1.0",
+            Self::Gbnf => "llama.cpp, texts escaped as XML",
+            Self::GbnfRaw => "llama.cpp, texts written as they are",
+            Self::Lark => "llguidance and Python's lark",
+            Self::JsonSchema => "JSON Schema of a call and its arguments",
+            Self::Ebnf => "the EBNF of the XML specification",
+        }
+    }
+
+    /// Returns the name of its file in `grammar/`.
+    #[must_use]
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Self::Rnc => "toolsxml.rnc",
+            Self::Rng => "toolsxml.rng",
+            Self::Xsd => "toolsxml.xsd",
+            Self::Gbnf => "toolsxml.gbnf",
+            Self::GbnfRaw => "toolsxml-raw.gbnf",
+            Self::Lark => "toolsxml.lark",
+            Self::JsonSchema => "tools.schema.json",
+            Self::Ebnf => "toolsxml.ebnf",
+        }
+    }
+}
+
+/// Writes down the blocks that the tools of a registry allow.
+#[must_use]
+pub fn grammar<C>(registry: &Registry<C>, notation: Notation) -> String {
+    let language = Language::of(registry);
+    match notation {
+        Notation::Rnc => rnc::print(&relax::defines(&language)),
+        Notation::Rng => rng::print(&relax::defines(&language)),
+        Notation::Xsd => xsd::print(&language),
+        Notation::Gbnf => gbnf::print(&language, gbnf::Spelling::Escaped),
+        Notation::GbnfRaw => gbnf::print(&language, gbnf::Spelling::Raw),
+        Notation::Lark => lark::print(&language),
+        Notation::JsonSchema => json_schema::print(registry),
+        Notation::Ebnf => ebnf::print(&language),
+    }
+}
