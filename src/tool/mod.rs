@@ -7,8 +7,13 @@
 pub mod context;
 pub mod decode;
 pub mod effect;
+pub mod fit;
+pub mod generic;
+pub mod json_text;
+pub mod misfit;
 pub mod normalise;
 pub mod registry;
+pub mod scalar;
 pub mod schema;
 pub mod seconds;
 pub mod spec;

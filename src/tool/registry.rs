@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::call::RawCall;
 use crate::error::Diagnostic;
 use crate::syntax::grammar::Grammar;
-use crate::tool::decode;
+use crate::tool::decode::{self, Texts};
 use crate::tool::schema::ArgumentSchema;
 use crate::tool::spec::{Family, Spec};
 
@@ -75,7 +75,7 @@ impl<C> Registry<C> {
                 "see `karyi tools` for the list".into(),
             ));
         };
-        let arguments = decode::arguments(call, &entry.spec, &entry.schema)?;
+        let arguments = decode::arguments(call, &entry.spec, &entry.schema, Texts::Normalised)?;
         (entry.from_json)(arguments).map_err(|error| {
             let hint = format!("see `karyi tools {name}` for the arguments and their types");
             decode::misfit(
