@@ -18,6 +18,7 @@ mod execution;
 mod harness;
 mod memory;
 mod parallel;
+mod parse;
 mod readme;
 mod registry;
 mod report;

@@ -139,4 +139,11 @@ impl Parser {
     pub fn has_ignored_block(&self) -> bool {
         self.stream.has_ignored_block()
     }
+
+    /// Tells whether the message is a JSON envelope: places of its calls then count inside the
+    /// decoded string `tools`.
+    #[must_use]
+    pub fn is_envelope(&self) -> bool {
+        self.stream.is_envelope()
+    }
 }
