@@ -52,6 +52,16 @@ pub fn json_arguments(mut value: Value, schema: &ArgumentSchema) -> Result<Value
     Ok(value)
 }
 
+/// Returns the text of a find or replace as it was written, when decoding changed it.
+#[must_use]
+pub fn as_written(text: &RawText) -> Option<&str> {
+    let source = text.source.as_deref()?;
+    match text.verbatim {
+        true => Some(source),
+        false => Some(normalise::framed(source)),
+    }
+}
+
 /// Makes the diagnostic of an argument that does not fit.
 #[must_use]
 pub fn misfit(element: &RawElement, message: String, hint: String) -> Box<Diagnostic> {

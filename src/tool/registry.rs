@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::call::RawCall;
+use crate::call::{RawCall, RawElement};
 use crate::error::Diagnostic;
 use crate::syntax::grammar::Grammar;
 use crate::tool::decode::{self, Texts};
@@ -19,6 +19,8 @@ pub struct Entry<C> {
     pub schema: ArgumentSchema,
     /// Makes a typed call of JSON arguments.
     pub from_json: fn(Value) -> Result<C, serde_json::Error>,
+    /// Notes how the texts of a typed call were written.
+    pub note_sources: fn(&mut C, &RawElement),
 }
 
 /// All tools, in documentation order.
@@ -76,13 +78,15 @@ impl<C> Registry<C> {
             ));
         };
         let arguments = decode::arguments(call, &entry.spec, &entry.schema, Texts::Normalised)?;
-        (entry.from_json)(arguments).map_err(|error| {
+        let mut decoded = (entry.from_json)(arguments).map_err(|error| {
             let hint = format!("see `karyi tools {name}` for the arguments and their types");
             decode::misfit(
                 &call.element,
                 format!("an argument of <{name}> does not fit: {error}"),
                 hint,
             )
-        })
+        })?;
+        (entry.note_sources)(&mut decoded, &call.element);
+        Ok(decoded)
     }
 }
