@@ -93,7 +93,7 @@ fn a_refusal_for_people() {
             .stdin("<tools>\n <command>ls</command>\n\t<command x='中文'>😀</command>\n</tools>"),
         "1 command\n  text: ls\n",
         "error[unknown-attribute]: <command> has no attribute `x`\n  --> 3:2\n   |\n 3 |  <command x='中文'>😀</command>\n   \
-         |  ^^^^^^^^^^^^^^^^^^\n  hint: <command> takes timeout, cwd, name\n",
+         |  ^^^^^^^^^^^^^^^^^^\n  hint: remove it; <command> takes timeout, cwd, name\n",
         2,
     );
 }

@@ -1,8 +1,10 @@
 //! The parser on whole messages: the cases of `tests/cases/toolsxml`, in every chunking.
 
+mod arguments;
 mod diagnostics;
 mod generic;
 mod grammar;
+mod hints;
 mod large;
 mod properties;
 

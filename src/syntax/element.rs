@@ -118,7 +118,9 @@ impl Open {
     fn unexpected(&self, name: &str, length: usize, expected: &str) -> Box<Fault> {
         let message = format!("<{}> holds {expected}, found <{}>", self.name, shown(name));
         let fault = Fault::ahead(Code::UnexpectedElement, 0, length, message);
-        match did_you_mean(name, self.rule.child_names().into_iter()) {
+        let known = self.rule.child_names();
+        let slip = known.iter().all(|known| *known != name);
+        match did_you_mean(name, known.into_iter()).filter(|_| slip) {
             Some(hint) => fault.with_hint(hint),
             None => fault,
         }
@@ -367,7 +369,7 @@ impl<'r> Attributes<'r> {
         let hint =
             did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known.is_empty() {
                 true => format!("<{}> takes no attribute here; remove it", self.name),
-                false => format!("<{}> takes {}", self.name, known.join(", ")),
+                false => format!("remove it; <{}> takes {}", self.name, known.join(", ")),
             });
         fault.with_hint(hint)
     }

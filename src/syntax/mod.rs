@@ -95,7 +95,7 @@ pub enum Event {
 ///     attributes: Vec::new(),
 ///     content: ContentRule::Leaf(LeafKind::Script),
 /// };
-/// let grammar = Grammar { tools: vec![command] };
+/// let grammar = Grammar { tools: vec![command], ..Grammar::default() };
 /// let mut parser = Parser::new(Arc::new(grammar), Mode::Repair);
 /// let mut events = Vec::new();
 /// parser.feed(b"Let me see:\n<tools><command>cd a && ", &mut events);

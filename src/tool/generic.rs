@@ -80,23 +80,16 @@ fn grouped<'e>(
     groups
 }
 
-/// The value that all elements of one name spell together.
+/// The value that all elements of one name spell together. A choice one of whose forms is a list is
+/// spelled by one element.
 fn repeated<'e>(given: &[&'e RawElement], schema: &Value, path: &str) -> Decoded<'e, Value> {
-    let list = list_schema(schema);
-    match (given, list) {
-        ([one], None) => value(one, schema, path),
-        ([one], Some(list)) if is_whole_list(one) || schema::is_union(schema) => value(
-            one,
-            if schema::is_union(schema) {
-                schema
-            } else {
-                list
-            },
-            path,
-        ),
-        ([], Some(_)) => Ok(Value::Array(Vec::new())),
-        (many, Some(list)) => items(many.iter().copied(), list, path),
-        (many, None) => {
+    let is_list = schema::has_type(schema, "array");
+    match given {
+        [one] if !is_list || is_whole_list(one) || schema::is_union(schema) => {
+            value(one, schema, path)
+        }
+        many if is_list => items(many.iter().copied(), schema, path),
+        many => {
             let misfit = Misfit::new(path, "given once", format!("{} elements", many.len()));
             Err(match many.get(1) {
                 Some(second) => misfit.at(second),
@@ -104,15 +97,6 @@ fn repeated<'e>(given: &[&'e RawElement], schema: &Value, path: &str) -> Decoded
             })
         }
     }
-}
-
-/// Returns the schema of lists when lists fit.
-fn list_schema(schema: &Value) -> Option<&Value> {
-    if schema::has_type(schema, "array") {
-        return Some(schema);
-    }
-    let mut choices = schema::alternatives(schema)?.iter();
-    choices.find(|choice| schema::has_type(choice, "array"))
 }
 
 fn items<'e>(

@@ -58,8 +58,13 @@ impl<C> Registry<C> {
     #[must_use]
     pub fn grammar(&self) -> Grammar {
         let rule = |entry: &Entry<C>| entry.schema.element_rule(&entry.spec);
+        let also_called = self.entries.iter().flat_map(|entry| {
+            let names = entry.spec.also_called.iter();
+            names.map(|name| ((*name).to_owned(), entry.spec.name.to_owned()))
+        });
         Grammar {
             tools: self.entries.iter().map(rule).collect(),
+            also_called: also_called.collect(),
         }
     }
 

@@ -42,7 +42,8 @@ pub fn attribute(text: &str, schema: &Value, path: &str) -> Result<Value, Misfit
     } else {
         return word(text, schema, path);
     };
-    fit::check(&mut value, schema, path)?;
+    // What was written says more than the number it was read as.
+    fit::check(&mut value, schema, path).map_err(|_| misfit())?;
     Ok(value)
 }
 

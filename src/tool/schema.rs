@@ -284,6 +284,9 @@ fn drop_null_type(map: &mut Map<String, Value>) {
             map.insert("type".into(), only);
         }
     }
+    if let Some(Value::Array(choices)) = map.get_mut("enum") {
+        choices.retain(|choice| !choice.is_null());
+    }
     let is_null = |schema: &Value| schema.get("type").is_some_and(|t| t == "null");
     let Some(Value::Array(choices)) = map.get_mut("anyOf") else {
         return;

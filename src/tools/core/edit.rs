@@ -113,6 +113,20 @@ impl Tool for Edit {
             When one pair of one file does not match, no file is changed and the hint shows the \
             closest passage. An empty find creates a file. A find with escapes such as &amp; that is not \
             there decoded and is there once as written is used as written (fallback=\"verbatim\").",
+        also_called: &[
+            "write",
+            "patch",
+            "replace",
+            "str_replace",
+            "str_replace_editor",
+            "edit_file",
+            "write_file",
+            "create_file",
+            "write_to_file",
+            "replace_in_file",
+            "apply_patch",
+            "apply_diff",
+        ],
         heading: "> edit",
         starts_job: false,
         family: Family::Core,
