@@ -2,6 +2,7 @@
 
 mod arguments;
 mod diagnostics;
+mod envelope;
 mod generic;
 mod grammar;
 mod hints;

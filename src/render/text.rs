@@ -160,6 +160,14 @@ impl<W: Write> Text<W> {
         Ok(())
     }
 
+    /// Names the repairs that made the call readable.
+    fn repairs(&mut self, codes: &[&str]) -> io::Result<()> {
+        match codes.is_empty() {
+            true => Ok(()),
+            false => self.line(Ink::Faint, &format!("repaired {}", codes.join(", "))),
+        }
+    }
+
     /// Shows the fields a tool gave back: texts as they are, with line numbers where the first
     /// line is known; the rest as words.
     fn fields(&mut self, fields: &Map<String, Value>) -> io::Result<()> {
@@ -264,6 +272,7 @@ impl<W: Write> Style for Text<W> {
         }
         self.end_line()?;
         self.fields(&outcome.fields)?;
+        self.repairs(&outcome.repairs)?;
         self.ending(outcome)?;
         self.failed += u64::from(outcome.status.is_failure());
         self.next_index = index + 1;

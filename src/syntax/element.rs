@@ -141,7 +141,11 @@ impl Open {
         let group = groups.groups.get(group);
         if let Some(missing) = group.and_then(|g| g.get(index)).filter(|_| index > 0) {
             let message = format!("<{}> needs <{}> before its end", self.name, missing.name);
-            return Err(Fault::at(Code::MissingChild, &self.mark, message));
+            let hint = format!(
+                "add <{0}>...</{0}> after the element before it",
+                missing.name
+            );
+            return Err(Fault::at(Code::MissingChild, &self.mark, message).with_hint(hint));
         }
         // Groups are complete here, so counting their last elements counts them.
         let is_last = |name: &str| {
@@ -167,7 +171,8 @@ impl Open {
                 groups.min,
                 names.join(" or ")
             );
-            return Err(Fault::at(Code::MissingChild, &self.mark, message));
+            let hint = format!("add {} inside <{}>", names.join(" or "), self.name);
+            return Err(Fault::at(Code::MissingChild, &self.mark, message).with_hint(hint));
         }
         Ok(())
     }
