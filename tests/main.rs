@@ -13,12 +13,14 @@
 mod architecture;
 mod bad_input;
 mod cli;
+mod edit;
 mod examples;
 mod execution;
 mod grammar;
 mod harness;
 mod memory;
 mod parallel;
+mod parse;
 mod readme;
 mod registry;
 mod report;

@@ -41,6 +41,7 @@ struct State {
     locator: Locator,
     ids: Ids,
     report: Report,
+    is_envelope: bool,
 }
 
 #[derive(Debug)]
@@ -89,6 +90,7 @@ impl Stream {
             locator: Locator::of_message(),
             ids: Ids::default(),
             report: Report::default(),
+            is_envelope: false,
         };
         Self::new(table, state)
     }
@@ -101,6 +103,7 @@ impl Stream {
             locator: Locator::of_string(),
             ids: Ids::default(),
             report: Report::in_json(),
+            is_envelope: false,
         };
         Self::new(table, state)
     }
@@ -149,6 +152,11 @@ impl Stream {
     /// Tells whether something looked like a block and did not run.
     pub(super) fn has_ignored_block(&self) -> bool {
         self.state.report.has_ignored
+    }
+
+    /// Tells whether the text is a JSON envelope.
+    pub(super) fn is_envelope(&self) -> bool {
+        self.state.is_envelope
     }
 
     fn take(&mut self, bytes: &[u8], is_last: bool, events: &mut Vec<Event>) {
@@ -276,6 +284,7 @@ impl State {
             Sight::Again => {}
             Sight::Block(block) => self.part = Part::Block(block),
             Sight::Envelope { is_fenced } => {
+                self.is_envelope = true;
                 let tools = Stream::of_string(Arc::clone(table), self.mode);
                 self.part = Part::Envelope(Box::new(Envelope::new(is_fenced, Box::new(tools))));
             }

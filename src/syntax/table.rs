@@ -1,11 +1,16 @@
 //! The grammar in the form the parser walks: shared rules, and tools found by name.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Mode;
 use super::chars::is_same_name;
+use super::diagnose::did_you_mean;
 use super::grammar::{ContentRule, ElementRule, Grammar, LeafKind};
 use crate::call::Name;
+
+/// Most tools that a hint lists.
+const MAX_LISTED: usize = 20;
 
 /// All rules of a grammar.
 #[derive(Debug)]
@@ -14,6 +19,8 @@ pub(super) struct Table {
     exact: Vec<Arc<Rule>>,
     /// The same by the length of the name.
     by_length: Vec<Vec<Arc<Rule>>>,
+    /// Tools by what they are also called, in lower case.
+    also_called: HashMap<String, Vec<String>>,
     /// Bytes of the longest name that may follow a raw leaf.
     pub(super) longest_name: usize,
     /// The rule of elements inside an argument.
@@ -125,9 +132,15 @@ impl Table {
         for rule in &rules {
             longest_name = longest_name.max(longest(rule));
         }
+        let mut also_called: HashMap<String, Vec<String>> = HashMap::new();
+        for (name, tool) in &grammar.also_called {
+            let name = name.to_ascii_lowercase();
+            also_called.entry(name).or_default().push(tool.clone());
+        }
         let mut exact = rules;
         exact.sort_by(|a, b| a.name.cmp(&b.name));
         Self {
+            also_called,
             by_length: by_length(&exact),
             exact,
             longest_name,
@@ -148,6 +161,20 @@ impl Table {
             Mode::Strict => exact,
             Mode::Repair => exact.or_else(|| known.iter().find(|r| mode.is_same(name, &r.name))),
         }
+    }
+
+    /// Says what an unknown tool may have been meant to be: one that is also called so, else one whose
+    /// name is near, else what there is.
+    pub(super) fn suggestion(&self, name: &str) -> String {
+        let meant = self.also_called.get(&name.to_ascii_lowercase());
+        if let Some(tools) = meant {
+            let tools: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
+            return format!("did you mean {}?", tools.join(" or "));
+        }
+        did_you_mean(name, self.names()).unwrap_or_else(|| {
+            let names: Vec<&str> = self.names().take(MAX_LISTED).collect();
+            format!("use one of the tools {}", names.join(", "))
+        })
     }
 
     /// Returns the names of all tools, in alphabetical order.

@@ -63,7 +63,7 @@ struct Range {
 #[allow(dead_code, reason = "only its schema is used")]
 enum Extra {
     Number(f64),
-    List(Vec<i32>),
+    List(Vec<Value>),
 }
 
 fn entry<T: JsonSchema>(name: &'static str) -> Entry<Value> {
@@ -73,6 +73,7 @@ fn entry<T: JsonSchema>(name: &'static str) -> Entry<Value> {
             summary: "Do something",
             details: "",
             heading: ">",
+            also_called: &[],
             starts_job: false,
             family: Family::Core,
             form: Form::Parameters,
@@ -86,6 +87,7 @@ fn entry<T: JsonSchema>(name: &'static str) -> Entry<Value> {
         },
         schema: ArgumentSchema::of::<T>(),
         from_json: Ok,
+        note_sources: |_, _| {},
     }
 }
 
@@ -95,6 +97,7 @@ fn registry() -> Registry<Value> {
         spec: entry.spec,
         schema: entry.schema.clone(),
         from_json: Ok,
+        note_sources: |_, _| {},
     });
     let generic = [entry::<WriteFile>("write_file"), entry::<Fetch>("fetch")];
     Registry::new(core.chain(generic).collect())

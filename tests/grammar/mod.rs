@@ -137,7 +137,13 @@ fn json_schema_accepts_what_examples_decode_to() {
         for example in entry.spec.examples {
             let text = documents::block(example.xml);
             let calls = read(text.as_bytes(), &registry.grammar(), Mode::Repair).unwrap();
-            let arguments = decode::arguments(&calls[0], &entry.spec, &entry.schema).unwrap();
+            let arguments = decode::arguments(
+                &calls[0],
+                &entry.spec,
+                &entry.schema,
+                decode::Texts::Normalised,
+            )
+            .unwrap();
             let call = json!({ "name": entry.spec.name, "arguments": arguments });
             let mut wrong = vec![
                 json!({ "name": "surprise", "arguments": arguments }),
