@@ -2,6 +2,9 @@
 
 use std::hint::black_box;
 
+use karyi::call::{Name, RawAttribute, RawBody, RawElement, RawText};
+use karyi::span::{Position, Span};
+use quick_xml::events::attributes::{AttrError, Attribute};
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use serde::Deserialize;
@@ -37,7 +40,7 @@ pub(crate) struct Element {
 }
 
 /// Reads every event and makes one element of each call, one after the other.
-pub(crate) fn events_to_ast(message: &[u8]) -> usize {
+pub(crate) fn events_to_elements(message: &[u8]) -> usize {
     let mut reader = Reader::from_reader(message);
     let (mut stack, mut count): (Vec<Element>, usize) = (Vec::new(), 0);
     loop {
@@ -95,6 +98,157 @@ fn add(stack: &mut [Element], whole: Element) -> usize {
         [] => 0,
         [_tools] => {
             black_box((&whole.name, &whole.attributes, &whole.text, &whole.children));
+            1
+        }
+        [.., parent] => {
+            parent.children.push(whole);
+            0
+        }
+    }
+}
+
+/// The calls of a block as karyi's parser gives them, made from quick-xml's events.
+///
+/// Beside names, attributes and text they say where each element stands, by line and column, and how
+/// a text was written that decoding changed.
+pub(crate) fn events_to_calls(message: &[u8]) -> usize {
+    let mut reader = Reader::from_reader(message);
+    let mut places = Places::default();
+    let (mut stack, mut count): (Vec<Open>, usize) = (Vec::new(), 0);
+    loop {
+        let start = offset(&reader);
+        let event = reader
+            .read_event()
+            .unwrap_or_else(|error| panic!("{error}"));
+        let end = offset(&reader);
+        match event {
+            Event::Eof => return count,
+            Event::Start(tag) => {
+                let place = places.at(message, start);
+                stack.push(open(&tag, place, end));
+            }
+            Event::Empty(tag) => {
+                let place = places.at(message, start);
+                let whole = open(&tag, place, end).close(message, end, end);
+                count += add_call(&mut stack, whole);
+            }
+            Event::End(_) => {
+                if let Some(open) = stack.pop() {
+                    let whole = open.close(message, start, end);
+                    count += add_call(&mut stack, whole);
+                }
+            }
+            Event::Text(text) => {
+                if let Some(open) = stack.last_mut() {
+                    open.text.push_str(&text.xml10_content());
+                }
+            }
+            Event::CData(text) => {
+                if let Some(open) = stack.last_mut() {
+                    open.has_cdata = true;
+                    open.text.push_str(&text.xml10_content());
+                }
+            }
+            Event::GeneralRef(name) => {
+                let known = quick_xml::escape::resolve_xml_entity(&name);
+                if let Some(open) = stack.last_mut() {
+                    open.has_escape = true;
+                    open.text.push_str(known.unwrap_or_default());
+                }
+            }
+            Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
+        }
+    }
+}
+
+fn offset(reader: &Reader<&[u8]>) -> usize {
+    usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX)
+}
+
+/// Counts lines and columns, going forward.
+#[derive(Default)]
+struct Places(Position);
+
+impl Places {
+    fn at(&mut self, message: &[u8], offset: usize) -> Position {
+        let from = usize::try_from(self.0.offset).unwrap_or(usize::MAX);
+        let passed = message.get(from..offset).unwrap_or_default();
+        let columns = |bytes: &[u8]| bytes.iter().filter(|b| **b & 0xC0 != 0x80).count() as u64;
+        match memchr::memrchr(b'\n', passed) {
+            None => self.0.column += columns(passed),
+            Some(at) => {
+                let (lines, tail) = passed.split_at(at + 1);
+                self.0.line += memchr::memchr_iter(b'\n', lines).count() as u64;
+                self.0.column = 1 + columns(tail);
+            }
+        }
+        self.0.offset = offset as u64;
+        self.0
+    }
+}
+
+/// An element whose end tag has not come.
+struct Open {
+    name: Name,
+    start: Position,
+    attributes: Vec<RawAttribute>,
+    children: Vec<RawElement>,
+    text: String,
+    text_start: usize,
+    has_escape: bool,
+    has_cdata: bool,
+}
+
+fn open(tag: &BytesStart<'_>, start: Position, text_start: usize) -> Open {
+    let attribute = |attribute: Result<Attribute<'_>, AttrError>| {
+        let attribute = attribute.unwrap_or_else(|error| panic!("{error}"));
+        let value = attribute.normalized_value(XmlVersion::Implicit1_0);
+        RawAttribute {
+            name: attribute.key.as_ref().into(),
+            value: value.unwrap_or_else(|error| panic!("{error}")).into_owned(),
+        }
+    };
+    Open {
+        name: tag.name().as_ref().into(),
+        start,
+        attributes: tag.attributes().map(attribute).collect(),
+        children: Vec::new(),
+        text: String::new(),
+        text_start,
+        has_escape: false,
+        has_cdata: false,
+    }
+}
+
+impl Open {
+    fn close(self, message: &[u8], text_end: usize, end: usize) -> RawElement {
+        let is_changed = self.has_escape || self.has_cdata;
+        let written = message.get(self.text_start..text_end).unwrap_or_default();
+        let source = is_changed.then(|| String::from_utf8_lossy(written).into_owned());
+        RawElement {
+            name: self.name,
+            span: Span {
+                start: self.start,
+                end_offset: end as u64,
+            },
+            attributes: self.attributes,
+            body: match self.children.is_empty() {
+                false => RawBody::Elements(self.children),
+                true => RawBody::Text(RawText {
+                    text: self.text,
+                    verbatim: self.has_cdata,
+                    source,
+                }),
+            },
+        }
+    }
+}
+
+fn add_call(stack: &mut [Open], whole: RawElement) -> usize {
+    match stack {
+        [] => 0,
+        [_tools] => {
+            black_box(whole);
             1
         }
         [.., parent] => {

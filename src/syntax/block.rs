@@ -14,6 +14,7 @@ use super::element::{Attributes, Open};
 use super::faults::{
     bad_char, first_char, processing_instruction, tag_text, too_large, unclosed_tag,
 };
+use super::leaf::Reading;
 use super::repairs::{Repair, Repairs};
 use super::scan::RawScan;
 use super::source::{Mark, View};
@@ -70,6 +71,8 @@ pub(super) struct EndScan {
     pub(super) at: usize,
     /// Whether the bytes before it are the element's text.
     pub(super) is_after_text: bool,
+    /// That text, if it is known already.
+    pub(super) reading: Option<Reading>,
 }
 
 impl Block {
@@ -177,6 +180,7 @@ impl Block {
                     start: 0,
                     at: 2,
                     is_after_text: false,
+                    reading: None,
                 });
             }
             b'!' => return self.bang(cx, 0),
@@ -238,7 +242,7 @@ impl Block {
         let open = self.open(cx, tag, &scan)?;
         self.tag = Some(scan);
         if is_empty {
-            open.check_text("", "")?;
+            open.check_text(b"", "")?;
         }
         cx.view.consume(length);
         self.stack.push(open);
@@ -366,7 +370,7 @@ impl Block {
         if rest.get(end - 1) == Some(&b'<') {
             return Err(unclosed_tag(end - 1 - start, start));
         }
-        let is_after_text = scan.is_after_text;
+        let (is_after_text, reading) = (scan.is_after_text, scan.reading.take());
         if !self.is_usual_end(rest.get(start..end).unwrap_or_default()) {
             let tag = tag_text(rest, start, end)?;
             self.check_end(tag, start, cx.mode)?;
@@ -377,7 +381,7 @@ impl Block {
             return Ok(Progress::Done);
         };
         let text = match is_after_text {
-            true => Some(self.text_before(cx, start)?),
+            true => Some(self.leaf_text(cx, start..start, reading)?),
             false => None,
         };
         cx.view.consume(end);

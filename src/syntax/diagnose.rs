@@ -115,7 +115,7 @@ impl Located {
 
     /// Shows at most so many bytes of the line from the place on.
     pub(super) fn cut(mut self, most: usize) -> Self {
-        self.line.from.truncate(most);
+        self.line.truncate(most);
         self
     }
 

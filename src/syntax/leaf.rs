@@ -20,9 +20,12 @@ pub(super) const CDATA_START: &[u8] = b"<![CDATA[";
 /// Ends one.
 pub(super) const CDATA_END: &[u8] = b"]]>";
 
-/// Looks for the end of a CDATA section.
-static FIND_CDATA_END: LazyLock<memmem::Finder<'static>> =
-    LazyLock::new(|| memmem::Finder::new(CDATA_END));
+/// Finds the first end of a CDATA section.
+pub(super) fn find_cdata_end(bytes: &[u8]) -> Option<usize> {
+    static FINDER: LazyLock<memmem::Finder<'static>> =
+        LazyLock::new(|| memmem::Finder::new(CDATA_END));
+    FINDER.find(bytes)
+}
 
 /// A leaf after reading.
 #[derive(Debug, PartialEq, Eq)]
@@ -88,9 +91,9 @@ pub(super) fn read_well_formed(leaf: &str) -> Result<Reading, IllegalReference> 
 
 /// Reads a leaf that holds characters and references only, in one pass; `None` when there is more
 /// to it.
-fn read_simple(leaf: &str) -> Option<Reading> {
+pub(super) fn read_simple(leaf: &str) -> Option<Reading> {
     let bytes = leaf.as_bytes();
-    if FIND_CDATA_END.find(bytes).is_some() {
+    if find_cdata_end(bytes).is_some() {
         return None;
     }
     let mut reading = Reading {
@@ -179,13 +182,13 @@ fn rest(bytes: &[u8], at: usize) -> &[u8] {
 
 fn has_cdata_end(bytes: &[u8], range: Range<usize>) -> bool {
     let text = bytes.get(range).unwrap_or_default();
-    FIND_CDATA_END.find(text).is_some()
+    find_cdata_end(text).is_some()
 }
 
 /// Returns the length of the CDATA section that `bytes` starts with.
 fn cdata_length(bytes: &[u8]) -> Option<usize> {
     let body = bytes.strip_prefix(CDATA_START)?;
-    let length = memmem::find(body, CDATA_END)?;
+    let length = find_cdata_end(body)?;
     Some(CDATA_START.len() + length + CDATA_END.len())
 }
 
@@ -272,8 +275,7 @@ fn wrapped(leaf: &str) -> Option<Range<usize>> {
     let after = bytes.iter().rev().take_while(|b| is_space(**b)).count();
     let section = bytes.get(before..bytes.len() - after)?;
     let body = section.strip_prefix(CDATA_START)?.strip_suffix(CDATA_END)?;
-    let is_wrapper =
-        memmem::find(body, CDATA_END).is_some() && memmem::find(body, CDATA_START).is_none();
+    let is_wrapper = find_cdata_end(body).is_some() && memmem::find(body, CDATA_START).is_none();
     let start = before + CDATA_START.len();
     is_wrapper.then_some(start..start + body.len())
 }

@@ -1,5 +1,7 @@
 //! The text of leaves and arguments, on its way into a block's elements.
 
+use std::ops::Range;
+
 use super::Mode;
 use super::block::{Block, EndScan, Token};
 use super::chars::{self, is_name_start_byte, is_space};
@@ -77,7 +79,7 @@ impl Block {
         if !written.starts_with(leaf.name.as_bytes()) {
             self.repairs.add(Repair::R7);
         }
-        let text = self.leaf_text(cx, tag.start, tag.end)?;
+        let text = self.leaf_text(cx, tag.start..tag.end, None)?;
         cx.view.consume(tag.end);
         self.close(cx, Some(text))?;
         Ok(Progress::Again)
@@ -110,10 +112,16 @@ impl Block {
         match (next, &leaf.rule.body) {
             (None, _) => return Err(leaf.unclosed()),
             (Some(b'/'), _) => {
+                let reading = if let Token::Text(scan) = &mut self.token {
+                    scan.take_reading()
+                } else {
+                    None
+                };
                 self.token = Token::End(EndScan {
                     start: at,
                     at: at + 2,
                     is_after_text: true,
+                    reading,
                 });
             }
             (Some(b'!'), Body::Value) => return self.comment_in_value(cx, at),
@@ -182,36 +190,23 @@ impl Block {
         })
     }
 
-    /// Returns the text that ends at the end tag `start` bytes ahead.
-    pub(super) fn text_before(
+    /// Reads the leaf before the end tag that stands so many bytes ahead, unless it is read already.
+    pub(super) fn leaf_text(
         &mut self,
         cx: &mut Context<'_, '_>,
-        start: usize,
+        end_tag: Range<usize>,
+        reading: Option<Reading>,
     ) -> Outcome<RawText> {
-        self.leaf_text(cx, start, start)
-    }
-
-    /// Reads the leaf that ends `length` bytes ahead, its end tag at `end`.
-    fn leaf_text(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        length: usize,
-        end: usize,
-    ) -> Outcome<RawText> {
-        let leaf = cx.view.rest().get(..length).unwrap_or_default();
-        let leaf = chars::text(leaf).map_err(|bad| bad_byte(&bad, 0))?;
-        let reading = match cx.mode {
-            Mode::Strict => leaf::read_well_formed(leaf),
-            Mode::Repair => leaf::read(leaf),
+        let leaf = cx.view.rest().get(..end_tag.start).unwrap_or_default();
+        let reading = match reading {
+            Some(reading) => reading,
+            None => read(leaf, cx.mode)?,
         };
-        let reading = reading.map_err(|IllegalReference { range }| {
-            offence(Code::IllegalChar, range.start, range.len())
-        })?;
         for repair in reading.repairs {
             self.repairs.add(*repair);
         }
         if let Some(open) = self.stack.last() {
-            check_mixed(cx, open, &reading, end)?;
+            check_mixed(cx, open, &reading, end_tag.end)?;
             open.check_text(leaf, &reading.text)?;
         }
         Ok(RawText {
@@ -220,6 +215,17 @@ impl Block {
             source: reading.source,
         })
     }
+}
+
+/// Reads a complete leaf.
+fn read(leaf: &[u8], mode: Mode) -> Outcome<Reading> {
+    let leaf = chars::text(leaf).map_err(|bad| bad_byte(&bad, 0))?;
+    let reading = match mode {
+        Mode::Strict => leaf::read_well_formed(leaf),
+        Mode::Repair => leaf::read(leaf),
+    };
+    reading
+        .map_err(|IllegalReference { range }| offence(Code::IllegalChar, range.start, range.len()))
 }
 
 fn unclosed(leaf: &Open, cdata: Option<usize>) -> Box<Fault> {
@@ -251,11 +257,12 @@ impl Open {
     }
 
     /// Checks what the kind of the leaf asks of its text.
-    pub(super) fn check_text(&self, leaf: &str, text: &str) -> Outcome<()> {
+    pub(super) fn check_text(&self, leaf: &[u8], text: &str) -> Outcome<()> {
+        let leaf = || str::from_utf8(leaf).unwrap_or_default();
         match self.rule.leaf() {
             None | Some(LeafKind::Text | LeafKind::Script) => Ok(()),
             Some(LeafKind::Escaped) => escapes::unescape(text).map(drop).map_err(|bad| {
-                let at = backslash(leaf, text, bad.offset);
+                let at = backslash(leaf(), text, bad.offset);
                 Fault::ahead(Code::BadEscape, at, 2, bad.message)
             }),
             Some(LeafKind::Word(is_known)) => {
@@ -263,6 +270,7 @@ impl Open {
                 if is_known(&word.to_lowercase()) {
                     return Ok(());
                 }
+                let leaf = leaf();
                 let at = leaf.len() - leaf.trim_start().len();
                 let message = format!("`{}` names no key", shown(word));
                 Err(Fault::ahead(Code::BadCtrl, at, leaf.trim().len(), message))

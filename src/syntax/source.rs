@@ -22,10 +22,9 @@ pub(super) struct Source {
 /// A stretch of one source line around a place, not yet made safe to show.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
-    /// What stands before the place; longer than the reach when there is still more.
-    pub(super) before: Vec<u8>,
-    /// What stands from the place on.
-    pub(super) from: Vec<u8>,
+    bytes: Vec<u8>,
+    /// Where the place is. What stands before it is longer than the reach when there is still more.
+    place: usize,
 }
 
 /// A place that a later diagnostic may point at, with the length of the tag there.
@@ -137,10 +136,7 @@ impl<'v> View<'v> {
 
     /// Returns the line around the place `ahead` bytes further on, as far as it is here.
     pub(super) fn line(&self, ahead: usize) -> Line {
-        Line {
-            before: self.before(self.at + ahead),
-            from: line_start(self.from(ahead)).to_vec(),
-        }
+        self.line_at(self.at + ahead, line_start(self.from(ahead)))
     }
 
     /// Marks the next byte, where a tag of `length` bytes stands.
@@ -160,10 +156,8 @@ impl<'v> View<'v> {
         let start = mark.position.offset.saturating_sub(self.base);
         let start = usize::try_from(start).unwrap_or(self.bytes.len());
         let end = start.saturating_add(mark.length).min(self.bytes.len());
-        Line {
-            before: self.before(start),
-            from: line_start(self.bytes.get(start..end).unwrap_or_default()).to_vec(),
-        }
+        let tag = self.bytes.get(start..end).unwrap_or_default();
+        self.line_at(start, line_start(tag))
     }
 
     /// Makes a mark outlive the view; returns whether it was not frozen before.
@@ -201,22 +195,34 @@ impl<'v> View<'v> {
         self.rest().get(ahead..).unwrap_or_default()
     }
 
-    /// Returns the end of the line that leads up to index `at`.
-    fn before(&self, at: usize) -> Vec<u8> {
+    /// Returns the line around index `at`, from where on `from` is shown.
+    fn line_at(&self, at: usize, from: &[u8]) -> Line {
         let known = self.bytes.get(..at).unwrap_or(self.bytes);
         let near = tail(known);
-        match memrchr2(b'\n', b'\r', near) {
-            Some(at) => near.get(at + 1..).unwrap_or_default().to_vec(),
-            None if near.len() < known.len() => near.to_vec(),
-            None => tail(&[&self.source.history, near].concat()).to_vec(),
+        let history = self.source.history.as_slice();
+        let (earlier, before): (&[u8], &[u8]) = match memrchr2(b'\n', b'\r', near) {
+            Some(at) => (&[], near.get(at + 1..).unwrap_or_default()),
+            None if near.len() < known.len() => (&[], near),
+            None => (tail_of(history, near.len()), near),
+        };
+        Line {
+            bytes: [earlier, before, from].concat(),
+            place: earlier.len() + before.len(),
         }
     }
 }
 
 /// Returns the last bytes an excerpt may show, and one more that tells of a cut.
 fn tail(bytes: &[u8]) -> &[u8] {
-    let start = bytes.len().saturating_sub(EXCERPT_REACH_BYTES + 1);
-    bytes.get(start..).unwrap_or_default()
+    tail_of(bytes, 0)
+}
+
+/// Returns what of them is left to show when so many bytes follow.
+fn tail_of(bytes: &[u8], follow: usize) -> &[u8] {
+    let room = (EXCERPT_REACH_BYTES + 1).saturating_sub(follow);
+    bytes
+        .get(bytes.len().saturating_sub(room)..)
+        .unwrap_or_default()
 }
 
 /// Returns the bytes up to the line's end that an excerpt may show, and one more.
@@ -231,20 +237,31 @@ fn is_whole(bytes: &[u8]) -> bool {
 }
 
 impl Line {
+    /// Returns what is known from the place on.
+    pub(super) fn from(&self) -> &[u8] {
+        self.bytes.get(self.place..).unwrap_or_default()
+    }
+
+    /// Keeps at most `length` bytes from the place on.
+    pub(super) fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(self.place.saturating_add(length));
+    }
+
     /// Adds bytes that follow the line's known part; returns whether it is whole now.
     pub(super) fn extend(&mut self, bytes: &[u8]) -> bool {
-        let room = (EXCERPT_REACH_BYTES + 1).saturating_sub(self.from.len());
+        let room = (EXCERPT_REACH_BYTES + 1).saturating_sub(self.from().len());
         let more = bytes.get(..room).unwrap_or(bytes);
         let end = memchr2(b'\n', b'\r', more).unwrap_or(more.len());
-        self.from
+        self.bytes
             .extend_from_slice(more.get(..end).unwrap_or_default());
-        end < more.len() || self.from.len() > EXCERPT_REACH_BYTES
+        end < more.len() || self.from().len() > EXCERPT_REACH_BYTES
     }
 
     /// Makes the line safe to show, with `length` bytes underlined.
     pub(super) fn excerpt(&self, length: usize) -> Excerpt {
         let mut line = String::new();
-        let mut before = self.before.as_slice();
+        let mut before = self.bytes.get(..self.place).unwrap_or_default();
+        let from = self.from();
         if before.len() > EXCERPT_REACH_BYTES {
             line.push('…');
             before = before.get(1..).unwrap_or_default();
@@ -253,8 +270,8 @@ impl Line {
         }
         push_safe(&mut line, before);
         let caret_start = line.chars().count();
-        let shown = self.from.get(..EXCERPT_REACH_BYTES).unwrap_or(&self.from);
-        let cut = if shown.len() < self.from.len() {
+        let shown = from.get(..EXCERPT_REACH_BYTES).unwrap_or(from);
+        let cut = if shown.len() < from.len() {
             super::position::incomplete_suffix(shown)
         } else {
             0
@@ -264,7 +281,7 @@ impl Line {
         push_safe(&mut line, marked);
         let caret_len = (line.chars().count() - caret_start).max(1);
         push_safe(&mut line, after);
-        if shown.len() < self.from.len() {
+        if shown.len() < from.len() {
             line.push('…');
         }
         Excerpt {

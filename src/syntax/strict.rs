@@ -2,29 +2,20 @@
 
 use std::ops::Range;
 
-use memchr::memchr2;
+use memchr::memchr;
 
-use super::leaf::CDATA_END;
+use super::leaf::{CDATA_END, find_cdata_end};
 use super::references::reference;
 use crate::error::Code;
 
 /// Finds the first thing that may not stand in text between two `<`.
 pub(super) fn check_text(text: &[u8]) -> Result<(), (Code, Range<usize>)> {
+    let cdata_end = find_cdata_end(text);
+    let before = text.get(..cdata_end.unwrap_or(text.len()));
     let mut at = 0;
-    while let Some(found) = memchr2(b'&', b'>', text.get(at..).unwrap_or_default()) {
+    while let Some(found) = memchr(b'&', before.and_then(|b| b.get(at..)).unwrap_or_default()) {
         at += found;
-        let here = text.get(at..).unwrap_or_default();
-        if here.first() == Some(&b'>') {
-            if text
-                .get(..=at)
-                .is_some_and(|before| before.ends_with(CDATA_END))
-            {
-                return Err((Code::CdataEndInText, at - 2..at + 1));
-            }
-            at += 1;
-            continue;
-        }
-        match reference(here) {
+        match reference(text.get(at..).unwrap_or_default()) {
             None => return Err((Code::BadReference, at..at + 1)),
             Some(found) if !found.is_legal() => {
                 return Err((Code::IllegalChar, at..at + found.length));
@@ -32,7 +23,10 @@ pub(super) fn check_text(text: &[u8]) -> Result<(), (Code, Range<usize>)> {
             Some(found) => at += found.length,
         }
     }
-    Ok(())
+    match cdata_end {
+        Some(at) => Err((Code::CdataEndInText, at..at + CDATA_END.len())),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

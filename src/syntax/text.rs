@@ -11,7 +11,7 @@ use memchr::{memchr, memmem};
 use super::Mode;
 use super::calm::Calm;
 use super::chars::{self, BadByte};
-use super::leaf::{CDATA_END, CDATA_START};
+use super::leaf::{self, CDATA_END, CDATA_START, Reading};
 use super::strict;
 use crate::error::Code;
 use crate::limits::{MAX_LEAF_BYTES, MAX_UNCHECKED_BYTES};
@@ -28,6 +28,8 @@ pub(super) struct TextScan {
     checked: usize,
     /// The first CDATA section of the text.
     first_cdata: Option<usize>,
+    /// The text that an end tag seems to close, when it is simple.
+    reading: Option<Reading>,
 }
 
 /// What the scan came to.
@@ -101,6 +103,11 @@ impl TextScan {
         self.first_cdata
     }
 
+    /// Hands over the text, if it was simple enough to be read while it was checked.
+    pub(super) fn take_reading(&mut self) -> Option<Reading> {
+        self.reading.take()
+    }
+
     fn in_text(&mut self, rest: &[u8], is_last: bool, mode: Mode) -> Option<Stop> {
         let Some(length) = memchr(b'<', rest.get(self.at..).unwrap_or_default()) else {
             self.at = rest.len();
@@ -108,6 +115,15 @@ impl TextScan {
         };
         self.at += length;
         let here = rest.get(self.at..).unwrap_or_default();
+        if here.starts_with(b"</") && self.first_cdata.is_none() {
+            match chars::text(rest.get(..self.at).unwrap_or_default()) {
+                Ok(text) => self.reading = leaf::read_simple(text),
+                Err(bad) => return Some(Stop::Offence(bad.code, bad.at..bad.at + 1)),
+            }
+            if self.reading.is_some() {
+                return Some(Stop::Markup(self.at));
+            }
+        }
         if let Some(offence) = self.check_run(rest, mode) {
             return Some(offence);
         }
