@@ -2,7 +2,7 @@
 
 use super::diagnose::{Fault, Place};
 use super::ids::Ids;
-use super::source::View;
+use super::source::{Ending, View};
 use super::table::Table;
 use super::{Event, Mode};
 use crate::error::Code;
@@ -58,7 +58,7 @@ pub(super) enum Progress {
 impl Context<'_, '_> {
     /// Tells what to do when the bytes at hand decide nothing and the message may go on.
     pub(super) fn is_last(&self) -> bool {
-        self.view.is_last
+        self.view.ending == Ending::Last
     }
 
     /// Warns; the source line is shown up to `end` bytes ahead, so that it is the same for every

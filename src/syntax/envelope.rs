@@ -24,8 +24,8 @@ pub(super) trait Tools {
     fn feed(&mut self, bytes: &[u8], events: &mut Vec<Event>);
     /// Takes the end of the string.
     fn finish(&mut self, events: &mut Vec<Event>);
-    /// Gives out what it holds back.
-    fn flush(&mut self, events: &mut Vec<Event>);
+    /// Says what is wrong so far, when nothing will follow that counts.
+    fn cut(&mut self, events: &mut Vec<Event>);
     /// Whether it has refused the message.
     fn has_refused(&self) -> bool;
     /// Whether it has left a block alone.
@@ -133,7 +133,7 @@ impl<T: Tools> Envelope<T> {
             if is_last && self.expect == Expect::Text(Text::Tools) {
                 self.tools.finish(events);
             }
-            self.tools.flush(events);
+            self.tools.cut(events);
         }
         (self.tools.has_refused(), self.tools.has_ignored_block())
     }

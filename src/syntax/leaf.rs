@@ -240,14 +240,10 @@ fn decode_around(source: &str, placeholders: &[Range<usize>], are_places_right: 
 
 /// Adds the text that a stretch of well-formed XML without tags stands for.
 fn decode_into(xml: &str, text: &mut String) {
-    // At the start of a document the reader would take it for a byte order mark.
-    let xml = match xml.strip_prefix('\u{FEFF}') {
-        Some(rest) => {
-            text.push('\u{FEFF}');
-            rest
-        }
-        None => xml,
-    };
+    // The reader would take it for the mark of a document and drop it.
+    let rest = xml.trim_start_matches('\u{FEFF}');
+    text.push_str(xml.get(..xml.len() - rest.len()).unwrap_or_default());
+    let xml = rest;
     let mut reader = Reader::from_str(xml);
     loop {
         match reader.read_event() {

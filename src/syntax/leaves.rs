@@ -15,6 +15,7 @@ use super::grammar::LeafKind;
 use super::leaf::{self, IllegalReference, Reading};
 use super::repairs::Repair;
 use super::scan::{EndTag, Found};
+use super::source::Ending;
 use super::table::{Body, Rule};
 use super::text::Stop;
 use crate::call::RawText;
@@ -44,7 +45,7 @@ impl Block {
         };
         let rest = cx.view.rest();
         let tag = loop {
-            let tag = match scan.step(rest, &leaf.name, cx.is_last()) {
+            let tag = match scan.step(rest, &leaf.name, cx.view.ending) {
                 Found::More if cx.is_last() => return Err(unclosed(leaf, scan.open_cdata())),
                 Found::More => return Ok(Progress::More),
                 Found::Bad(bad) => return Err(bad_byte(&bad, 0)),
@@ -60,7 +61,12 @@ impl Block {
             let next = rest.get(tag.next..).unwrap_or_default();
             let follow = allowed(cx, parents, leaf).decide(next, cx.is_last());
             match follow {
-                Follow::More => return Ok(Progress::More),
+                Follow::More if cx.view.ending == Ending::Open => return Ok(Progress::More),
+                Follow::More => {
+                    scan.check(rest, tag.start)
+                        .map_err(|bad| bad_byte(&bad, 0))?;
+                    return Ok(Progress::More);
+                }
                 // The text is checked when it is read.
                 Follow::Yes if !tag.is_nested => break tag,
                 Follow::Yes | Follow::No => {}
@@ -90,7 +96,7 @@ impl Block {
         let (Token::Text(scan), Some(leaf)) = (&mut self.token, self.stack.last()) else {
             return Ok(Progress::Again);
         };
-        match scan.step(cx.view.rest(), cx.is_last(), cx.mode) {
+        match scan.step(cx.view.rest(), cx.view.ending, cx.mode) {
             Stop::More if cx.is_last() => Err(unclosed(leaf, scan.open_cdata())),
             Stop::More => Ok(Progress::More),
             Stop::Offence(code, range) => Err(offence(code, range.start, range.len())),

@@ -10,6 +10,7 @@ use super::calm::Calm;
 use super::chars::{self, BadByte, is_same_name, is_space, leading_space};
 use super::leaf::{CDATA_END, CDATA_START};
 use super::references::{Placeholder, placeholder};
+use super::source::Ending;
 use crate::limits::{MAX_LEAF_BYTES, MAX_UNCHECKED_BYTES};
 
 /// The scan of one raw leaf.
@@ -66,7 +67,7 @@ pub(super) enum Found {
 impl RawScan {
     /// Looks for the next end tag of `name` in `rest`, which starts with the leaf's text and grows
     /// from call to call.
-    pub(super) fn step(&mut self, rest: &[u8], name: &str, is_last: bool) -> Found {
+    pub(super) fn step(&mut self, rest: &[u8], name: &str, ending: Ending) -> Found {
         loop {
             let found = match self.state {
                 State::Text => self.in_text(rest, name),
@@ -85,7 +86,8 @@ impl RawScan {
             match found {
                 None => {}
                 Some(Found::More)
-                    if !is_last && rest.len() - self.checked < MAX_UNCHECKED_BYTES =>
+                    if ending == Ending::Open
+                        && rest.len() - self.checked < MAX_UNCHECKED_BYTES =>
                 {
                     return Found::More;
                 }
@@ -305,7 +307,11 @@ mod tests {
         loop {
             length = (length + chunk).min(text.len());
             loop {
-                match checked(&mut scan, &text[..length], length == text.len()) {
+                let ending = match length == text.len() {
+                    true => Ending::Last,
+                    false => Ending::Open,
+                };
+                match checked(&mut scan, &text[..length], ending) {
                     Found::EndTag(tag) if tag.next == length && length < text.len() => break,
                     Found::EndTag(_) if passes > 0 => {
                         passes -= 1;
@@ -319,8 +325,8 @@ mod tests {
     }
 
     /// Checks the text before an end tag as the caller does.
-    fn checked(scan: &mut RawScan, rest: &[u8], is_last: bool) -> Found {
-        match scan.step(rest, "t", is_last) {
+    fn checked(scan: &mut RawScan, rest: &[u8], ending: Ending) -> Found {
+        match scan.step(rest, "t", ending) {
             Found::EndTag(tag) => match scan.check(rest, tag.start) {
                 Ok(()) => Found::EndTag(tag),
                 Err(bad) => Found::Bad(bad),

@@ -38,6 +38,17 @@ pub(super) struct Mark {
     frozen: Option<Box<Line>>,
 }
 
+/// What follows the bytes at hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// More bytes may.
+    Open,
+    /// Nothing will that counts: what is wrong so far must be said, but nothing is missing.
+    Cut,
+    /// Nothing: the message ends.
+    Last,
+}
+
 /// All bytes that are not yet consumed.
 #[derive(Debug)]
 pub(super) struct View<'v> {
@@ -49,21 +60,21 @@ pub(super) struct View<'v> {
     counted: usize,
     /// Up to here no CR stands after what is counted.
     without_cr: usize,
-    /// Whether the message ends with these bytes.
-    pub(super) is_last: bool,
+    /// What follows these bytes.
+    pub(super) ending: Ending,
     source: &'v mut Source,
 }
 
 impl<'v> View<'v> {
     /// Makes a view of the bytes that follow what `source` has seen.
-    pub(super) fn new(bytes: &'v [u8], is_last: bool, source: &'v mut Source) -> Self {
+    pub(super) fn new(bytes: &'v [u8], ending: Ending, source: &'v mut Source) -> Self {
         Self {
             bytes,
             base: source.tracker.position().offset,
             at: 0,
             counted: 0,
             without_cr: 0,
-            is_last,
+            ending,
             source,
         }
     }
@@ -131,7 +142,7 @@ impl<'v> View<'v> {
 
     /// Tells whether all that an excerpt at `ahead` can show is here.
     pub(super) fn has_line(&self, ahead: usize) -> bool {
-        self.is_last || is_whole(self.from(ahead))
+        self.ending == Ending::Last || is_whole(self.from(ahead))
     }
 
     /// Returns the line around the place `ahead` bytes further on, as far as it is here.
@@ -320,11 +331,11 @@ mod tests {
     fn excerpt(consumed: &[u8], chunk: usize, rest: &[u8], length: usize) -> Excerpt {
         let mut source = Source::default();
         for piece in consumed.chunks(chunk) {
-            let mut view = View::new(piece, false, &mut source);
+            let mut view = View::new(piece, Ending::Open, &mut source);
             view.consume(piece.len());
             view.close();
         }
-        let view = View::new(rest, true, &mut source);
+        let view = View::new(rest, Ending::Last, &mut source);
         view.line(0).excerpt(length)
     }
 
@@ -376,14 +387,14 @@ mod tests {
     #[test]
     fn a_mark_outlives_its_bytes() {
         let mut source = Source::default();
-        let mut view = View::new(b"ab <c d>e", false, &mut source);
+        let mut view = View::new(b"ab <c d>e", Ending::Open, &mut source);
         view.consume(3);
         let mut mark = view.mark(5);
         view.consume(6);
         assert!(view.freeze(&mut mark));
         assert!(!view.freeze(&mut mark));
         view.close();
-        let view = View::new(b"\nother", true, &mut source);
+        let view = View::new(b"\nother", Ending::Last, &mut source);
         let expected = Excerpt {
             line: "ab <c d>".into(),
             caret_start: 3,

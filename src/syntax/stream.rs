@@ -12,7 +12,7 @@ use super::diagnose::{Fault, Located, Outcome};
 use super::envelope::{Envelope, Tools};
 use super::ids::Ids;
 use super::locate::{Locator, Sight};
-use super::source::{Source, View};
+use super::source::{Ending, Source, View};
 use super::table::Table;
 use super::{Event, Mode};
 use crate::error::Code;
@@ -68,8 +68,8 @@ impl Tools for Stream {
         Self::finish(self, events);
     }
 
-    fn flush(&mut self, events: &mut Vec<Event>) {
-        Self::flush(self, events);
+    fn cut(&mut self, events: &mut Vec<Event>) {
+        Self::cut(self, events);
     }
 
     fn has_refused(&self) -> bool {
@@ -126,17 +126,23 @@ impl Stream {
                 _ => self.pending.extend_from_slice(bytes),
             }
         } else {
-            self.take(bytes, false, events);
+            self.take(bytes, Ending::Open, events);
         }
     }
 
     /// Takes the end.
     pub(super) fn finish(&mut self, events: &mut Vec<Event>) {
-        self.take(&[], true, events);
+        self.take(&[], Ending::Last, events);
         self.flush(events);
         if !self.has_refused() {
             self.state.part = Part::Over { is_refused: false };
         }
+    }
+
+    /// Says what is wrong so far, when nothing will follow that counts.
+    pub(super) fn cut(&mut self, events: &mut Vec<Event>) {
+        self.take(&[], Ending::Cut, events);
+        self.flush(events);
     }
 
     /// Gives out an error that waits for the end of its source line.
@@ -159,7 +165,7 @@ impl Stream {
         self.state.is_envelope
     }
 
-    fn take(&mut self, bytes: &[u8], is_last: bool, events: &mut Vec<Event>) {
+    fn take(&mut self, bytes: &[u8], ending: Ending, events: &mut Vec<Event>) {
         match &mut self.state.part {
             Part::Over { .. } => return,
             Part::Refused(located) => {
@@ -172,13 +178,13 @@ impl Stream {
             Part::Start | Part::Prose | Part::Block(_) | Part::Envelope(_) => {}
         }
         if self.pending.is_empty() {
-            let consumed = self.run(bytes, is_last, events);
+            let consumed = self.run(bytes, ending, events);
             self.pending
                 .extend_from_slice(bytes.get(consumed..).unwrap_or_default());
         } else {
             let mut pending = std::mem::take(&mut self.pending);
             pending.extend_from_slice(bytes);
-            let consumed = self.run(&pending, is_last, events);
+            let consumed = self.run(&pending, ending, events);
             pending.drain(..consumed);
             if !pending.is_empty() || pending.capacity() <= KEPT_CAPACITY {
                 self.pending = pending;
@@ -191,8 +197,8 @@ impl Stream {
     }
 
     /// Goes through the bytes as far as they decide anything; returns how many are consumed.
-    fn run(&mut self, bytes: &[u8], is_last: bool, events: &mut Vec<Event>) -> usize {
-        let mut view = View::new(bytes, is_last, &mut self.source);
+    fn run(&mut self, bytes: &[u8], ending: Ending, events: &mut Vec<Event>) -> usize {
+        let mut view = View::new(bytes, ending, &mut self.source);
         let state = &mut self.state;
         loop {
             match state.step(&mut view, &self.table, events) {

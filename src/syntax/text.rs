@@ -12,6 +12,7 @@ use super::Mode;
 use super::calm::Calm;
 use super::chars::{self, BadByte};
 use super::leaf::{self, CDATA_END, CDATA_START, Reading};
+use super::source::Ending;
 use super::strict;
 use crate::error::Code;
 use crate::limits::{MAX_LEAF_BYTES, MAX_UNCHECKED_BYTES};
@@ -47,11 +48,11 @@ pub(super) enum Stop {
 
 impl TextScan {
     /// Looks for the next markup in `rest`, which starts with the text and grows from call to call.
-    pub(super) fn step(&mut self, rest: &[u8], is_last: bool, mode: Mode) -> Stop {
+    pub(super) fn step(&mut self, rest: &[u8], ending: Ending, mode: Mode) -> Stop {
         loop {
             let found = match self.cdata {
                 Some(start) => self.in_cdata(rest, start),
-                None => self.in_text(rest, is_last, mode),
+                None => self.in_text(rest, ending, mode),
             };
             if self.at > MAX_LEAF_BYTES {
                 self.at = MAX_LEAF_BYTES;
@@ -59,7 +60,10 @@ impl TextScan {
             }
             match found {
                 None => {}
-                Some(Stop::More) if !is_last && rest.len() - self.checked < MAX_UNCHECKED_BYTES => {
+                Some(Stop::More)
+                    if ending == Ending::Open
+                        && rest.len() - self.checked < MAX_UNCHECKED_BYTES =>
+                {
                     return Stop::More;
                 }
                 Some(Stop::More) => return self.check_cut(rest, Stop::More),
@@ -108,7 +112,7 @@ impl TextScan {
         self.reading.take()
     }
 
-    fn in_text(&mut self, rest: &[u8], is_last: bool, mode: Mode) -> Option<Stop> {
+    fn in_text(&mut self, rest: &[u8], ending: Ending, mode: Mode) -> Option<Stop> {
         let Some(length) = memchr(b'<', rest.get(self.at..).unwrap_or_default()) else {
             self.at = rest.len();
             return Some(Stop::More);
@@ -133,7 +137,7 @@ impl TextScan {
             self.at += CDATA_START.len();
             return None;
         }
-        let is_cut = CDATA_START.starts_with(here) && !is_last;
+        let is_cut = CDATA_START.starts_with(here) && ending != Ending::Last;
         Some(if is_cut {
             Stop::More
         } else {
@@ -192,7 +196,8 @@ mod tests {
             let found = loop {
                 length = (length + chunk).min(text.len());
                 let is_last = length == text.len();
-                let stop = scan.step(&text.as_bytes()[..length], is_last, mode);
+                let ending = if is_last { Ending::Last } else { Ending::Open };
+                let stop = scan.step(&text.as_bytes()[..length], ending, mode);
                 if stop != Stop::More || is_last {
                     break stop;
                 }
