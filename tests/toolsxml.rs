@@ -1,10 +1,14 @@
 //! The parser on whole messages: the cases of `tests/cases/toolsxml`, in every chunking.
 
+mod choices;
 mod diagnostics;
+mod documents;
 mod generic;
 mod grammar;
 mod large;
 mod properties;
+mod reader;
+mod well_formed;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
