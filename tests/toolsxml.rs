@@ -6,6 +6,7 @@ mod documents;
 mod generic;
 mod grammar;
 mod large;
+mod mutants;
 mod properties;
 mod reader;
 mod well_formed;
