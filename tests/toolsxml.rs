@@ -1,6 +1,7 @@
 //! The parser on whole messages: the cases of `tests/cases/toolsxml`, in every chunking.
 
 mod choices;
+mod conforming;
 mod diagnostics;
 mod documents;
 mod generic;

@@ -61,10 +61,54 @@ pub(super) fn document(grammar: &Grammar, bytes: &[u8]) -> Document {
 
 /// Characters that mean nothing to XML in text, and some that look as if they did.
 const PLAIN: &[&str] = &[
-    "a", "b", "Z", "0", " ", " ", "  ", "\n", "\n    ", "\r\n", "\r", "\t", ">", "]", "]]", "'",
-    "\"", "/>", "$", "$KARYI{X}", "$$KARYI{", "{", "}", "#", ";", "=", "-", "--", "-->", "!", "?",
-    "?>", "é", "中", "😀", "“", "”", "\u{85}", "\u{2028}", "\u{7f}", "\u{FFFD}", "\u{10FFFF}",
-    "```", "~~~", "lt;", "tools>", "%", "@",
+    "a",
+    "b",
+    "Z",
+    "0",
+    " ",
+    " ",
+    "  ",
+    "\n",
+    "\n    ",
+    "\r\n",
+    "\r",
+    "\t",
+    ">",
+    "]",
+    "]]",
+    "'",
+    "\"",
+    "/>",
+    "$",
+    "$KARYI{X}",
+    "$$KARYI{",
+    "{",
+    "}",
+    "#",
+    ";",
+    "=",
+    "-",
+    "--",
+    "-->",
+    "!",
+    "?",
+    "?>",
+    "é",
+    "中",
+    "😀",
+    "“",
+    "”",
+    "\u{85}",
+    "\u{2028}",
+    "\u{7f}",
+    "\u{FFFD}",
+    "\u{10FFFF}",
+    "```",
+    "~~~",
+    "lt;",
+    "tools>",
+    "%",
+    "@",
 ];
 
 const BACKSLASHES: &[&str] = &["\\n", "\\\\", "\\x1b", "\\u{e9}", "\\d", "\\"];
@@ -73,16 +117,53 @@ const BACKSLASHES: &[&str] = &["\\n", "\\\\", "\\x1b", "\\u{e9}", "\\d", "\\"];
 const ESCAPES: &[&str] = &["\\n", "\\\\", "\\x1b", "\\u{e9}", "\\d", "\\0"];
 
 const REFERENCES: &[&str] = &[
-    "&amp;", "&lt;", "&gt;", "&quot;", "&apos;", "&#65;", "&#x4e2d;", "&#x4E2D;", "&#13;", "&#10;",
-    "&#9;", "&#32;", "&#0010;", "&#x1F600;", "&#x10FFFF;", "&#xFFFD;", "&#133;", "&#38;", "&#60;",
+    "&amp;",
+    "&lt;",
+    "&gt;",
+    "&quot;",
+    "&apos;",
+    "&#65;",
+    "&#x4e2d;",
+    "&#x4E2D;",
+    "&#13;",
+    "&#10;",
+    "&#9;",
+    "&#32;",
+    "&#0010;",
+    "&#x1F600;",
+    "&#x10FFFF;",
+    "&#xFFFD;",
+    "&#133;",
+    "&#38;",
+    "&#60;",
     "&#x5d;",
 ];
 
 /// What only a CDATA section may hold.
 const MARKUP: &[&str] = &[
-    "<", "&", "<tools>", "</tools>", "</command>", "<command>", "</find>", "<replace>", "</edit>",
-    "<find>", "</content>", "<![CDATA[", "<!--", "-->", "<?x?>", "<!DOCTYPE a>", "&amp;", "&#0;",
-    "&nbsp;", "$KARYI<A>", "</input><command>", "</ctrl>", "<a b='c'/>",
+    "<",
+    "&",
+    "<tools>",
+    "</tools>",
+    "</command>",
+    "<command>",
+    "</find>",
+    "<replace>",
+    "</edit>",
+    "<find>",
+    "</content>",
+    "<![CDATA[",
+    "<!--",
+    "-->",
+    "<?x?>",
+    "<!DOCTYPE a>",
+    "&amp;",
+    "&#0;",
+    "&nbsp;",
+    "$KARYI<A>",
+    "</input><command>",
+    "</ctrl>",
+    "<a b='c'/>",
 ];
 
 /// Prose of one line or more that runs nothing.
@@ -133,7 +214,8 @@ impl Writer<'_> {
     }
 
     fn indent(&mut self) {
-        self.out.push_str(self.choices.pick(&["", "  ", "\t", "\n "]));
+        self.out
+            .push_str(self.choices.pick(&["", "  ", "\t", "\n "]));
     }
 
     fn after_block(&mut self) {
@@ -230,10 +312,15 @@ impl Writer<'_> {
         let mut names: Vec<&str> = Vec::new();
         let mut children = Vec::new();
         for parameter in parameters {
-            match self.choices.below(if parameter.is_required { 2 } else { 3 }) {
+            match self
+                .choices
+                .below(if parameter.is_required { 2 } else { 3 })
+            {
                 0 => names.push(&parameter.name),
                 1 => {
-                    let count = 1 + self.choices.below(if parameter.is_repeated { 3 } else { 1 });
+                    let count = 1 + self
+                        .choices
+                        .below(if parameter.is_repeated { 3 } else { 1 });
                     children.extend(std::iter::repeat_n(parameter, count));
                 }
                 _ => {}
@@ -266,7 +353,8 @@ impl Writer<'_> {
     }
 
     fn attribute(&mut self, name: &str, value: impl FnOnce(&mut Self, char)) {
-        self.out.push_str(self.choices.pick(&[" ", "\n  ", "\t", " \r\n"]));
+        self.out
+            .push_str(self.choices.pick(&[" ", "\n  ", "\t", " \r\n"]));
         self.out.push_str(name);
         self.space();
         self.out.push('=');
@@ -319,7 +407,10 @@ impl Writer<'_> {
             0 => word.to_owned(),
             1 => word.to_uppercase(),
             2 => format!("<![CDATA[{word}]]>"),
-            _ => word.chars().map(|c| format!("&#{};", u32::from(c))).collect(),
+            _ => word
+                .chars()
+                .map(|c| format!("&#{};", u32::from(c)))
+                .collect(),
         };
         let space = self.choices.pick(&["", " ", "\r\n", "&#32;"]);
         format!("{space}{word}{space}")

@@ -1,11 +1,8 @@
 //! Properties of any message: chunks change nothing, nothing panics, every refusal says where and
 //! what to do, and what strict mode accepts repair mode reads the same.
 
-use std::sync::{Arc, LazyLock};
-
 use karyi::call::{RawBody, RawElement};
 use karyi::error::Code;
-use karyi::syntax::grammar::Grammar;
 use karyi::syntax::{Event, Mode, Parser};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -15,12 +12,9 @@ use super::choices::check_all;
 use super::mutants::mutant;
 use super::{calls, error, grammar, warnings};
 
-static GRAMMAR: LazyLock<Arc<Grammar>> =
-    LazyLock::new(|| Arc::new(grammar::with_generic_tools()));
-
 /// Parses in pieces of the given sizes, again and again.
 fn parse_in(mode: Mode, message: &[u8], sizes: &[usize]) -> Vec<Event> {
-    let mut parser = Parser::new(Arc::clone(&GRAMMAR), mode);
+    let mut parser = Parser::new(grammar::shared(), mode);
     let (mut events, mut rest) = (Vec::new(), message);
     for size in sizes.iter().cycle() {
         let (piece, more) = rest.split_at((*size).min(rest.len()));

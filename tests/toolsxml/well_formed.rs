@@ -1,7 +1,5 @@
 //! Well-formed documents mean the same to strict mode, to repair mode and to a second reader.
 
-use std::sync::Arc;
-
 use karyi::syntax::{Event, Mode};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -12,14 +10,13 @@ use super::reader::{Meaning, tree};
 use super::{grammar, parse_with};
 
 fn check(document: &Document) -> Result<(), TestCaseError> {
-    let grammar = grammar::with_generic_tools();
+    let grammar = grammar::shared();
     let mut meaning = Meaning::new(&grammar, Some(&document.text));
     for block in &document.blocks {
         let tree = tree(&document.text, block.start, block.end);
         meaning.block(tree.map_err(TestCaseError::fail)?);
     }
     let expected = meaning.events;
-    let grammar = Arc::new(grammar);
     let message = document.text.as_bytes();
     let strict = parse_with(&grammar, Mode::Strict, message, usize::MAX);
     prop_assert_eq!(&without_warnings(&strict), &expected, "strict mode");
