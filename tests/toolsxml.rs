@@ -7,6 +7,7 @@ mod documents;
 mod generic;
 mod grammar;
 mod large;
+mod linear;
 mod mutants;
 mod properties;
 mod reader;

@@ -1,0 +1,309 @@
+//! Hostile messages take time in proportion to their length: each family at two sizes.
+//!
+//! What counts is the processor time of the thread, so that other work on the machine does not
+//! matter much: the least for the long one by the middle one for the short one. A ratio that is too
+//! large is measured again and again.
+
+use std::time::Duration;
+
+use karyi::syntax::Mode;
+use nix::time::{ClockId, clock_gettime};
+
+use super::choices::is_full;
+use super::{error, grammar, parse_with};
+
+/// Twice the input may take this many times the time.
+const MOST: f64 = 2.2;
+/// How often a ratio is measured before it is believed.
+const ATTEMPTS: usize = 12;
+/// Bytes of the first try; doubled until the time can be measured.
+const FIRST_LENGTH: usize = 2_000;
+/// Bytes after which a message counts as refused at its start.
+const MOST_LENGTH: usize = 1 << 19;
+
+/// What is repeated: before, unit, after. `@` in the unit is its number.
+type Family<'f> = (&'f str, &'f str, &'f str);
+
+/// What is repeated in a leaf; `NAME` is the leaf's.
+const LEAVES: &[&str] = &[
+    "let x = a > b; // 中文\n",
+    "<",
+    "a < b ",
+    "&",
+    "&amp;",
+    "&amp",
+    "&#0000000000",
+    "<NAME ",
+    "<NAME>",
+    "<NAME/>",
+    "<NAME></NAME>x",
+    "</NAME>x",
+    "</NAME",
+    "</NAME \n",
+    "</NAMEx>",
+    "</a>",
+    "<![CDATA[x]]>",
+    "<![CDATA[<]]>&amp;",
+    "<![CDATA[",
+    "<![CDATA",
+    "]]>",
+    "]",
+    "<!-- x -->",
+    "<!--",
+    "<?a?>",
+    "$KARYI{A}",
+    "$KARYI{",
+    "$KARYI<A>",
+    "$KARYI<A>&amp;",
+    "$KARYI<",
+    "$KARYI<![CDATA[",
+    "\\",
+    "\\n\\x41\\u{41}",
+    "\r\n\r",
+    " ",
+    "```\n",
+    "<tools></tools>",
+];
+
+/// Elements around a leaf: name, before its text, after it.
+const AROUND: &[(&str, &str, &str)] = &[
+    ("command", "<tools><command>", "</command></tools>"),
+    ("input", "<tools><input>", "</input></tools>"),
+    (
+        "find",
+        "<tools><edit><file src='a'><find>",
+        "</find><replace>b</replace></file></edit></tools>",
+    ),
+    (
+        "content",
+        "<tools><write_file path='a'><content>",
+        "</content></write_file></tools>",
+    ),
+    ("meta", "<tools><todo><meta>", "</meta></todo></tools>"),
+    (
+        "command",
+        "<tools><command><![CDATA[",
+        "]]></command></tools>",
+    ),
+    ("command", "<tools><command>", "\u{1}</command></tools>"),
+    ("command", "<tools><command>", ""),
+];
+
+/// Messages of other kinds.
+const MESSAGES: &[Family<'_>] = &[
+    ("", "many words, `code` and <tags> ", ""),
+    ("", "<", ""),
+    ("", "x <tools> ", ""),
+    ("", "<tools>\n", ""),
+    ("", "<tools x\n", ""),
+    ("", "<tools \"\n", ""),
+    ("", "<tools a=\"x\" \n", ""),
+    ("", "<TOOLS", ""),
+    ("", "```\n", ""),
+    ("", "```a", ""),
+    ("", "`", ""),
+    ("", "~~~~\n<tools>\n", ""),
+    ("", "  ", ""),
+    ("", "\r", ""),
+    ("", "{", ""),
+    ("", "<tools><ctrl>c</ctrl></tools>\n", ""),
+    ("```xml\n", "<tools><ctrl>c</ctrl></tools>\n", "```"),
+    ("<tools>", "<ctrl>c</ctrl>", "</tools>"),
+    ("<tools>", "<ctrl id='a@'>c</ctrl>", "</tools>"),
+    (
+        "<tools>",
+        "<ctrl id='1@'>c</ctrl><ctrl>c</ctrl>",
+        "</tools>",
+    ),
+    ("<tools>", "<Ctrl  timeout=1>c</CTRL >", "</tools>"),
+    (
+        "<tools>",
+        "<read><file src='a' lines=\"1\" all='&amp;'/></read>",
+        "</tools>",
+    ),
+    ("<tools>", "<a>", ""),
+    ("<tools>", " ", "</tools>"),
+    ("<tools>", "<!-- x -->", "</tools>"),
+    ("<tools><!--", "<!-", "--></tools>"),
+    ("<tools><!--", "<!--", "--></tools>"),
+    ("<tools><!--", "-", "--></tools>"),
+    ("<tools><!--", "é", ""),
+    ("<tools><read>", "<file src='a'/>", "</read></tools>"),
+    (
+        "<tools><edit><file src='a'>",
+        "<find>a</find><replace>b</replace>",
+        "</file></edit></tools>",
+    ),
+    (
+        "<tools><edit><file src='a'>",
+        "<find>&amp;<</find><replace/>",
+        "</file></edit></tools>",
+    ),
+    ("<tools><edit>", "<file src='a'></file>", "</edit></tools>"),
+    ("<tools><todo>", "<items>a</items>", "</todo></tools>"),
+    (
+        "<tools><todo>",
+        "<items><a k='@'><b>c</b></a></items>",
+        "</todo></tools>",
+    ),
+    (
+        "<tools><todo><meta>",
+        "<a><a><a><a><a></a></a></a></a></a>",
+        "</meta></todo></tools>",
+    ),
+    (
+        "<tools><todo><meta>",
+        "<a/> <!-- x -->",
+        "</meta></todo></tools>",
+    ),
+    (
+        "<tools><todo><meta>",
+        "<entry key=\"@\"/>",
+        "</meta></todo></tools>",
+    ),
+    ("<tools><todo items='", "[", "'/></tools>"),
+    ("<tools><todo items=\"", "<a/>", "\"/></tools>"),
+    ("<tools><command ", "a", ">"),
+    ("<tools><command>a</command ", " ", "></tools>"),
+    ("<tools><command>a</command>", " ", "</tools>"),
+    ("<tools><command>a</command>", "\n", "x</tools>"),
+    ("<tools><command>a</command>", "x", ""),
+    ("<tools><command>a</command><", "x", ""),
+    ("{\"tools\":\"<tools>", "<ctrl>c</ctrl>", "</tools>\"}"),
+    (
+        "{\"tools\":\"<tools><command>",
+        "\\n",
+        "</command></tools>\"}",
+    ),
+    (
+        "{\"tools\":\"<tools><command>",
+        "\\u0041<",
+        "</command></tools>\"}",
+    ),
+    (
+        "{\"tools\":\"<tools><command>",
+        "\\ud83d\\ude00",
+        "</command></tools>\"}",
+    ),
+    ("{\"tools\":\"", "\\ud83d", "\"}"),
+    ("{\"tools\":\"", "\\u003ctools\\u003e ", "\"}"),
+    ("{\"reply\":\"", "<tools>", "\"}"),
+    ("{\"reply\":\"", "<tool", "\"}"),
+    ("{\"reply\":\"", "\\\\\\u0041", "\"}"),
+    (
+        "{\"reply\":[0",
+        ",1234567890123456789012345678901234567890",
+        "]}",
+    ),
+    ("{\"a\":1", ",\"tools\":[]", "}"),
+    ("{\"a\":1", ",\"\":{}", "}"),
+    ("{\"", "\\u0041", "\":1}"),
+    ("{", " ", "}"),
+];
+
+fn message((before, unit, after): Family<'_>, length: usize) -> Vec<u8> {
+    let count = length.div_ceil(unit.len());
+    let units = match unit.contains('@') {
+        true => (0..count)
+            .map(|n| unit.replace('@', &n.to_string()))
+            .collect(),
+        false => unit.repeat(count),
+    };
+    [before, &units, after].concat().into_bytes()
+}
+
+/// Returns the processor time this thread has used, in seconds.
+fn used() -> f64 {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
+    Duration::from(time).as_secs_f64()
+}
+
+fn time(mode: Mode, message: &[u8], chunk: usize) -> f64 {
+    let start = used();
+    let events = parse_with(&grammar::shared(), mode, message, chunk);
+    drop(events);
+    used() - start
+}
+
+/// Measures how much longer twice the input takes; returns what is wrong with it.
+fn check(family: Family<'_>, mode: Mode, chunk: usize) -> Option<String> {
+    let enough = if is_full() { 20e-3 } else { 1e-3 };
+    let mut one = message(family, FIRST_LENGTH);
+    let mut short = time(mode, &one, chunk);
+    while short < enough {
+        if one.len() > MOST_LENGTH {
+            // Refused at its start.
+            return None;
+        }
+        one = message(family, 2 * one.len());
+        short = time(mode, &one, chunk);
+    }
+    let length = one.len() - family.0.len() - family.2.len();
+    let two = message(family, 2 * length);
+    let (mut times, mut long, mut ratio) = (vec![short], f64::MAX, f64::MAX);
+    for _ in 0..ATTEMPTS {
+        times.push(time(mode, &one, chunk));
+        long = long.min(time(mode, &two, chunk));
+        times.sort_by(f64::total_cmp);
+        short = times[times.len() / 2];
+        ratio = long / short;
+        if ratio <= MOST {
+            return None;
+        }
+    }
+    let events = parse_with(&grammar::shared(), mode, &two, chunk);
+    let end = error(&events).map(|error| (error.code.as_str(), error.position.offset));
+    Some(format!(
+        "{family:?} {mode:?} in chunks of {chunk}: {:.1} ms for {length} bytes, {ratio:.2} times \
+         that for twice as much; ends with {end:?}",
+        1e3 * short
+    ))
+}
+
+/// Checks families in both modes, byte by byte, in pages and whole; in the short run each in one
+/// way after the other.
+fn check_all(families: &[Family<'_>]) {
+    let ways =
+        [1, 4096, usize::MAX].map(|chunk| [Mode::Repair, Mode::Strict].map(|mode| (mode, chunk)));
+    let ways: Vec<(Mode, usize)> = ways.concat();
+    let mut wrong = Vec::new();
+    for (number, family) in families.iter().enumerate() {
+        let (first, count) = if is_full() {
+            (0, ways.len())
+        } else {
+            (number, 2)
+        };
+        for (mode, chunk) in ways
+            .iter()
+            .cycle()
+            .skip(first)
+            .step_by(if is_full() { 1 } else { 3 })
+            .take(count)
+        {
+            wrong.extend(check(*family, *mode, *chunk));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn texts_of_leaves_take_linear_time() {
+    let mut families = Vec::new();
+    for (number, unit) in LEAVES.iter().enumerate() {
+        for (other, (name, before, after)) in AROUND.iter().enumerate() {
+            if is_full() || (number + other) % 2 == 0 {
+                families.push((*before, unit.replace("NAME", name), *after));
+            }
+        }
+    }
+    let families: Vec<Family<'_>> = families
+        .iter()
+        .map(|(b, unit, a)| (*b, unit.as_str(), *a))
+        .collect();
+    check_all(&families);
+}
+
+#[test]
+fn messages_take_linear_time() {
+    check_all(MESSAGES);
+}
