@@ -8,6 +8,7 @@ mod generic;
 mod grammar;
 mod large;
 mod linear;
+mod memory;
 mod mutants;
 mod properties;
 mod reader;
