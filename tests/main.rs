@@ -13,11 +13,13 @@
 mod architecture;
 mod bad_input;
 mod cli;
+mod edit;
 mod examples;
 mod execution;
 mod harness;
 mod memory;
 mod parallel;
+mod parse;
 mod readme;
 mod registry;
 mod report;

@@ -14,6 +14,7 @@ fn measure(karyi: &Karyi, script: impl FnOnce(&mut dyn Write) + Send) -> (u64, u
         .command()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -76,5 +77,29 @@ fn much_output() {
     });
     println!("{bytes} bytes printed, report of {length}: {peak} KiB");
     assert!(length < 200_000, "{length}");
+    assert!((1..LIMIT_KIB).contains(&peak), "{peak} KiB");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn much_text_to_parse() {
+    let lines = if is_full() { 2_000_000 } else { 200_000 };
+    let karyi = Karyi::with_args(&["parse"]);
+    let (length, peak) = measure(&karyi, |stdin| {
+        let mut stdin = std::io::BufWriter::new(stdin);
+        for _ in 0..lines {
+            writeln!(
+                stdin,
+                "words and words and `code` and {{}} and <tags> & more"
+            )
+            .unwrap();
+        }
+        writeln!(stdin, "<tools>").unwrap();
+        for i in 0..lines / 4 {
+            writeln!(stdin, "<command>echo {i} && echo a longer text</command>").unwrap();
+        }
+        writeln!(stdin, "</tools>").unwrap();
+    });
+    println!("{lines} lines of prose, list of {length} bytes: {peak} KiB");
     assert!((1..LIMIT_KIB).contains(&peak), "{peak} KiB");
 }

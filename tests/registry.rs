@@ -240,3 +240,29 @@ fn the_readme_has_the_table_of_tools() {
     let table = help::table(&tools::registry());
     assert!(readme.contains(&table), "README.md must contain:\n{table}");
 }
+
+#[test]
+fn what_a_tool_is_also_called_is_said_of_one_tool() {
+    let registry = tools::registry();
+    let names: Vec<&str> = registry.entries().iter().map(|e| e.spec.name).collect();
+    let mut seen = Vec::new();
+    for entry in registry.entries() {
+        for name in entry.spec.also_called {
+            assert!(!seen.contains(name), "{name} is said of two tools");
+            seen.push(*name);
+            if names.contains(name) {
+                continue;
+            }
+            let error = calls(&format!("<ctrl>c</ctrl>\n<{name} x='1'>y</{name}>")).unwrap_err();
+            assert!(error.starts_with("unexpected-after-end-tag"), "{error}");
+        }
+    }
+    Karyi::with_args(&["parse"])
+        .stdin("<tools>\n<Bash>ls</Bash>\n</tools>")
+        .run()
+        .stderr(
+            "error[unknown-tool]: there is no tool <Bash>\n  --> 2:1\n   |\n 2 | <Bash>ls</Bash>\n   | ^^^^^^\n  \
+             hint: did you mean `command`?\n",
+        )
+        .exit(2);
+}

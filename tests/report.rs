@@ -90,6 +90,7 @@ fn text_is_plain_without_a_terminal() {
         .stdout_text(
             "$ printf 'a<b\\n'; exit_code() { return 3; }; exit_code\n\
              a<b\n\
+             repaired R4\n\
              exit status 3\n\
              > read f.txt\n     \
              2  two\n     \

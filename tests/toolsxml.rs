@@ -1,11 +1,14 @@
 //! The parser on whole messages: the cases of `tests/cases/toolsxml`, in every chunking.
 
+mod arguments;
 mod choices;
 mod conforming;
 mod diagnostics;
 mod documents;
+mod envelope;
 mod generic;
 mod grammar;
+mod hints;
 mod large;
 mod linear;
 mod memory;
@@ -17,11 +20,12 @@ mod well_formed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use karyi::call::{RawBody, RawCall, RawElement};
+use karyi::call::RawCall;
 use karyi::error::Diagnostic;
+use karyi::render::call_list::{self, CallList};
 use karyi::syntax::grammar::Grammar;
 use karyi::syntax::{Event, Mode, Parser};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const CHUNKS: [usize; 8] = [1, 2, 3, 5, 7, 16, 64, 4096];
 
@@ -69,71 +73,17 @@ fn warnings(events: &[Event]) -> Vec<&Diagnostic> {
     warnings.collect()
 }
 
-/// Turns events into the shape of the cases.
+/// Turns events of the core tools into the shape of the cases, as `karyi parse --json` does.
 fn as_case(events: &[Event]) -> Value {
-    let nodes: Vec<Value> = calls(events).into_iter().map(call_as_case).collect();
-    let Some(error) = error(events) else {
-        return Value::Array(nodes);
-    };
-    let mut value = json!({
-        "error": error.code.as_str(),
-        "offset": error.position.offset,
-        "line": error.position.line,
-        "column": error.position.column,
-        "nodes": nodes,
-    });
-    if error.is_in_json {
-        value["in"] = json!("tools");
+    let registry = karyi::tools::registry();
+    let mut list = CallList::default();
+    for raw in calls(events) {
+        let entry = registry.get(&raw.element.name).unwrap();
+        list.push(&call_list::call(raw, entry).unwrap()).unwrap();
     }
-    value
-}
-
-fn call_as_case(call: &RawCall) -> Value {
-    let element = &call.element;
-    let mut value = json!({ "type": element.name });
-    if call.has_own_id {
-        value["id"] = json!(call.id);
-    }
-    for attribute in &element.attributes {
-        let number = attribute.value.parse::<f64>().ok();
-        value[&attribute.name] = match number.filter(|_| attribute.name == "timeout") {
-            Some(number) => json!(number),
-            None => json!(attribute.value),
-        };
-    }
-    match element.name.as_str() {
-        "command" | "input" => value["text"] = json!(text(element)),
-        "ctrl" => value["key"] = json!(text(element).trim().to_lowercase()),
-        "read" => value["files"] = children(element).iter().map(src).collect(),
-        "edit" => value["files"] = children(element).iter().map(edited_file).collect(),
-        _ => {}
-    }
-    value
-}
-
-fn edited_file(file: &RawElement) -> Value {
-    let edits = children(file).chunks(2);
-    let edits = edits.map(|pair| json!({ "find": text(&pair[0]), "replace": text(&pair[1]) }));
-    json!({ "src": src(file), "edits": edits.collect::<Vec<_>>() })
-}
-
-fn src(file: &RawElement) -> Value {
-    json!(file.attribute("src"))
-}
-
-fn text(element: &RawElement) -> &str {
-    match &element.body {
-        RawBody::Text(text) => &text.text,
-        other => panic!("<{}> holds {other:?}", element.name),
-    }
-}
-
-fn children(element: &RawElement) -> &[RawElement] {
-    match &element.body {
-        RawBody::Elements(children) => children,
-        RawBody::Empty => &[],
-        other => panic!("<{}> holds {other:?}", element.name),
-    }
+    let mut json = Vec::new();
+    list.write(&mut json, error(events)).unwrap();
+    serde_json::from_slice(&json).unwrap()
 }
 
 fn folder() -> PathBuf {
@@ -141,7 +91,7 @@ fn folder() -> PathBuf {
 }
 
 /// Returns the inputs of all cases, by name.
-fn inputs() -> Vec<(String, Vec<u8>)> {
+pub(crate) fn inputs() -> Vec<(String, Vec<u8>)> {
     let entries = std::fs::read_dir(folder()).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     let mut inputs: Vec<(String, Vec<u8>)> = paths
@@ -155,7 +105,7 @@ fn inputs() -> Vec<(String, Vec<u8>)> {
     inputs
 }
 
-fn expected(name: &str, mode: Mode) -> Value {
+pub(crate) fn expected(name: &str, mode: Mode) -> Value {
     let kind = match mode {
         Mode::Repair => "expect",
         Mode::Strict => "strict",

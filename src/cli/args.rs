@@ -32,6 +32,8 @@ Exit status:
 pub(super) enum Command {
     /// Run the <tools> blocks of scripts or of a model's answer
     Run(Box<RunArgs>),
+    /// Show the calls of a script or of a model's answer, or what is wrong with it; run nothing
+    Parse(ParseArgs),
     /// List the tools, explain one, or print the text for a model's system prompt
     Tools(ToolsArgs),
     /// Print a completion script
@@ -106,6 +108,31 @@ impl RunArgs {
         }
     }
 }
+
+/// Arguments of `karyi parse`.
+#[derive(Debug, Args)]
+#[command(after_help = PARSE_STATUS)]
+pub(super) struct ParseArgs {
+    /// The text to read; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) file: Option<PathBuf>,
+    /// Accept only well-formed XML and repair nothing
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// As JSON: a list of calls, or an object that says what is wrong
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Give the parser so many bytes at a time; the calls are the same for every size
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) chunk: Option<u64>,
+}
+
+const PARSE_STATUS: &str = "\
+Warnings and repairs are told on standard error.
+
+Exit status:
+  0    the text was read to its end; a block that was ignored is only a warning
+  2    wrong usage, a missing file, or the text is refused";
 
 /// Names of the report formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,6 +2,7 @@
 //! the user for scripts, and touches the terminal.
 
 mod args;
+mod parse;
 mod prompt;
 mod run;
 mod runtime_dir;
@@ -19,6 +20,8 @@ use args::{Cli, Command, RunArgs};
 
 /// Exit status of wrong usage and of refused input.
 const USAGE: u8 = 2;
+/// Exit status when the reader of the output went away, as of a program that SIGPIPE ended.
+const BROKEN_PIPE: u8 = 128 + 13;
 /// Exit status of a bug.
 const BUG: u8 = 255;
 
@@ -63,6 +66,7 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
     };
     match cli.command {
         Some(Command::Run(args)) => run::run(*args),
+        Some(Command::Parse(args)) => parse::parse(&args),
         Some(Command::Tools(args)) => tools::tools(&args),
         Some(Command::Completions { shell }) => completions(shell),
         None if std::io::stdin().is_terminal() => help(),

@@ -11,11 +11,11 @@ use tokio::sync::mpsc;
 
 use crate::capped::Cap;
 use crate::cli::args::RunArgs;
-use crate::cli::fail;
 use crate::cli::prompt::Terminal;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::screen::{self, Floor, Screen};
 use crate::cli::signals::{Received, Signals};
+use crate::cli::{BROKEN_PIPE, fail};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Intake;
@@ -34,10 +34,8 @@ use crate::tools::{self, Call};
 use crate::vault::redact::Redactor;
 use crate::vault::session::Secrets;
 
-/// Exit status when the reader of the report went away, as of a program that SIGPIPE ended.
-const BROKEN_PIPE: u8 = 128 + 13;
 /// Bytes read from a script at a time.
-const CHUNK_BYTES: usize = 64 << 10;
+pub(super) const CHUNK_BYTES: usize = 64 << 10;
 
 /// Runs `karyi run`.
 pub(super) fn run(args: RunArgs) -> ExitCode {
@@ -66,15 +64,19 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     }
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
+/// Whether something failed because the reader of the output went away.
+pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// A script to run.
-enum Input {
+/// A script.
+pub(super) enum Input {
+    /// Its text.
     Text(String),
+    /// An open file and its name.
     File(PathBuf, File),
+    /// Standard input.
     Stdin,
 }
 
@@ -94,7 +96,8 @@ fn inputs(args: &RunArgs) -> anyhow::Result<Vec<Input>> {
     args.files.iter().map(|path| open(path)).collect()
 }
 
-fn open(path: &Path) -> anyhow::Result<Input> {
+/// Opens a script; `-` is standard input.
+pub(super) fn open(path: &Path) -> anyhow::Result<Input> {
     if path.as_os_str() == "-" {
         return Ok(Input::Stdin);
     }

@@ -117,7 +117,7 @@ fn style(format: Format) -> Box<dyn Style + Send> {
         Format::Text => {
             let spinner =
                 wants_ticks(format).then(|| Box::new(io::stderr()) as Box<dyn io::Write + Send>);
-            Box::new(Text::new(out, colour(), spinner))
+            Box::new(Text::new(out, colour(&io::stdout()), spinner))
         }
     }
 }
@@ -128,9 +128,9 @@ fn is_dumb() -> bool {
 }
 
 /// Colours are for terminals, unless NO_COLOR is set or the terminal is dumb.
-fn colour() -> Colour {
+pub(super) fn colour(out: &impl IsTerminal) -> Colour {
     let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if io::stdout().is_terminal() && !is_refused && !is_dumb() {
+    if out.is_terminal() && !is_refused && !is_dumb() {
         Colour::On
     } else {
         Colour::Off

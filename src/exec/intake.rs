@@ -107,7 +107,10 @@ impl Intake {
 
     fn job(&mut self, raw: RawCall) -> Incoming {
         match self.registry.decode(&raw) {
-            Err(diagnostic) => self.refuse(diagnostic),
+            Err(mut diagnostic) => {
+                diagnostic.is_in_json = self.parser.is_envelope();
+                self.refuse(diagnostic)
+            }
             Ok(call) => {
                 let index = self.next_index;
                 self.next_index += 1;

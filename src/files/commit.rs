@@ -357,6 +357,7 @@ mod tests {
                 find: (*find).into(),
                 replace: (*replace).into(),
                 all: false,
+                written: None,
                 has_secret: false,
             }],
         };

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::closest::Passage;
 use super::commit;
-use super::matching::{self, MatchError, MatchErrorKind, Pair, PairResult};
+use super::matching::{self, MatchError, MatchErrorKind, Pair, PairResult, Written};
 use super::root::Root;
 use super::target::{MARK, Target, open_for_reading};
 use crate::error::{ErrorCode, ToolError};
@@ -37,8 +37,20 @@ pub struct EditPair {
     pub replace: String,
     /// Whether every match is replaced.
     pub all: bool,
+    /// The pair before its escapes were decoded, when that changed the text to find: used when the
+    /// decoded text is nowhere in the file and this one is there exactly once.
+    pub written: Option<WrittenPair>,
     /// Whether one of the texts holds the value of a secret: then errors show nothing of the file.
     pub has_secret: bool,
+}
+
+/// A replacement as it was written, escapes and all.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WrittenPair {
+    /// Text to find.
+    pub find: String,
+    /// Text to put in its place.
+    pub replace: String,
 }
 
 impl std::fmt::Debug for EditPair {
@@ -77,6 +89,8 @@ pub struct FileEdited {
     pub changed: bool,
     /// Whether all its pairs were in it already.
     pub already_applied: bool,
+    /// Whether a pair was used as it was written, without decoding its escapes.
+    pub used_written: bool,
 }
 
 /// Makes the changes in all files, or in none.
@@ -256,6 +270,10 @@ fn change(target: &mut Target, edit: &FileEdit) -> Result<(Vec<PairResult>, bool
         find: &pair.find,
         replace: &pair.replace,
         all: pair.all,
+        written: pair.written.as_ref().map(|written| Written {
+            find: &written.find,
+            replace: &written.replace,
+        }),
     });
     let pairs: Vec<Pair<'_>> = pairs.collect();
     let applied = matching::apply(&target.after, &pairs);
@@ -285,9 +303,16 @@ fn summary(edit: &FileEdit, pairs: &[PairResult]) -> FileEdited {
         created: false,
         changed: false,
         already_applied: !pairs.is_empty(),
+        used_written: false,
     };
     for pair in pairs {
-        if let PairResult::Replaced { count, first_line } = *pair {
+        if let PairResult::Replaced {
+            count,
+            first_line,
+            is_written,
+        } = *pair
+        {
+            result.used_written |= is_written;
             result.replacements += count;
             result.already_applied = false;
             result.first_line = Some(
@@ -347,6 +372,20 @@ fn describe(edit: &FileEdit, error: MatchError) -> ToolError {
                 Some(passage) if !has_secret => error.with_hint(closest_hint(&passage)),
                 _ => error,
             }
+        }
+        MatchErrorKind::AmbiguousAsWritten { lines, total } => {
+            let lines = list(&lines, total);
+            let error = make(
+                ErrorCode::FindNotFound,
+                format!(
+                    "expected the text to find once, found it nowhere; with its escapes not decoded it is \
+                     there {total} times, on lines {lines}"
+                ),
+            );
+            error.with_hint(
+                "if the escapes stand in the file, wrap the text in <![CDATA[...]]> and add lines around it \
+                 until it is unique",
+            )
         }
         MatchErrorKind::Ambiguous { lines, total } => make(
             ErrorCode::FindAmbiguous,
@@ -451,6 +490,7 @@ mod tests {
             find: (*find).into(),
             replace: (*replace).into(),
             all: false,
+            written: None,
             has_secret: false,
         };
         FileEdit {
@@ -634,6 +674,7 @@ mod tests {
             created: false,
             changed: false,
             already_applied: true,
+            used_written: false,
         };
         assert_eq!(done, [expected]);
         let error = place
@@ -662,6 +703,7 @@ mod tests {
             created: false,
             changed: true,
             already_applied: false,
+            used_written: false,
         };
         let n = FileEdited {
             path: "n".into(),
@@ -670,6 +712,7 @@ mod tests {
             created: true,
             changed: true,
             already_applied: false,
+            used_written: false,
         };
         assert_eq!(done, [a, n]);
     }

@@ -3,6 +3,10 @@
 //! The pairs work in order, each on what the ones before it left. A text to find must be there
 //! exactly once, unless it is to be replaced everywhere: guessing which place was meant would
 //! damage files quietly. LF and CRLF are the same to matching.
+//!
+//! A text to find that is nowhere may have been meant as it was written, escapes and all: a file of
+//! HTML holds `&amp;`. When the pair comes with that reading and it is there exactly once, also where
+//! every match was wanted, the pair is used as written.
 
 use std::ops::Range;
 
@@ -21,6 +25,17 @@ pub struct Pair<'a> {
     pub replace: &'a str,
     /// Whether every match is replaced.
     pub all: bool,
+    /// The pair as it was written, when decoding changed the text to find.
+    pub written: Option<Written<'a>>,
+}
+
+/// A pair before its escapes were decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written<'a> {
+    /// Text to find.
+    pub find: &'a str,
+    /// Text to put in its place.
+    pub replace: &'a str,
 }
 
 /// What one pair did. Lines count from 1 in the text the pair worked on.
@@ -32,6 +47,8 @@ pub enum PairResult {
         count: usize,
         /// Line of the first.
         first_line: usize,
+        /// Whether the pair was used as written.
+        is_written: bool,
     },
     /// The text to find is gone and its replacement is there already.
     AlreadyApplied {
@@ -56,6 +73,13 @@ pub enum MatchErrorKind {
     NotFound {
         /// What comes closest to it.
         closest: Option<Passage>,
+    },
+    /// The text to find is not there; as written, escapes and all, it is there more than once.
+    AmbiguousAsWritten {
+        /// Lines of the first matches.
+        lines: Vec<usize>,
+        /// How many matches there are.
+        total: usize,
     },
     /// The text to find is there more than once.
     Ambiguous {
@@ -99,21 +123,85 @@ fn apply_pair(document: &mut Document, pair: &Pair<'_>) -> Result<PairResult, Ma
     } else {
         find_once(document.text(), &find)?
     };
-    let Some(first) = found.first() else {
-        return already_applied(document.text(), pair, &find, &replace);
-    };
+    if found.is_empty() {
+        return replace_as_written(document, pair, &find, &replace);
+    }
+    replace_at(document, &found, &find, &replace)
+}
+
+/// Replaces matches that were found.
+fn replace_at(
+    document: &mut Document,
+    found: &[Range<usize>],
+    find: &str,
+    replace: &str,
+) -> Result<PairResult, MatchErrorKind> {
     check_size(
         document.text().len(),
         found.len(),
         find.len(),
         replace.len(),
     )?;
+    let first = found.first().map_or(0, |first| first.start);
     let result = PairResult::Replaced {
         count: found.len(),
-        first_line: line_at(document.text(), first.start),
+        first_line: line_at(document.text(), first),
+        is_written: false,
     };
-    document.replace(&found, &replace);
+    document.replace(found, replace);
     Ok(result)
+}
+
+/// Uses a pair whose text to find is nowhere as it was written, if that is unambiguous; else it may
+/// have been applied before, in either reading.
+fn replace_as_written(
+    document: &mut Document,
+    pair: &Pair<'_>,
+    find: &str,
+    replace: &str,
+) -> Result<PairResult, MatchErrorKind> {
+    let Some(written) = pair.written else {
+        return already_applied(document.text(), pair, find, replace);
+    };
+    let (source, source_replace) = (with_lf(written.find), with_lf(written.replace));
+    let found = find_once(document.text(), &source);
+    match found {
+        Ok(found) if !found.is_empty() => {
+            let result = replace_at(document, &found, &source, &source_replace)?;
+            Ok(result.as_written())
+        }
+        Ok(_) => already_applied(document.text(), pair, find, replace).or_else(|error| {
+            already_applied(document.text(), pair, &source, &source_replace).map_err(|_| error)
+        }),
+        Err(ambiguous) => {
+            let applied = already_applied(document.text(), pair, find, replace);
+            applied.map_err(|_| ambiguous.as_written())
+        }
+    }
+}
+
+impl PairResult {
+    fn as_written(self) -> Self {
+        match self {
+            Self::Replaced {
+                count, first_line, ..
+            } => Self::Replaced {
+                count,
+                first_line,
+                is_written: true,
+            },
+            Self::AlreadyApplied { .. } => self,
+        }
+    }
+}
+
+impl MatchErrorKind {
+    fn as_written(self) -> Self {
+        match self {
+            Self::Ambiguous { lines, total } => Self::AmbiguousAsWritten { lines, total },
+            other => other,
+        }
+    }
 }
 
 /// An empty text to find stands for the content of an empty file.
@@ -123,6 +211,7 @@ fn fill(document: &mut Document, replace: &str) -> Result<PairResult, MatchError
         return Ok(PairResult::Replaced {
             count: 1,
             first_line: 1,
+            is_written: false,
         });
     }
     if document.text() == with_lf(replace) {
@@ -219,6 +308,9 @@ mod tests {
                 MatchErrorKind::Ambiguous { lines, total } => {
                     format!("pair {pair} in {lines:?} of {total}")
                 }
+                MatchErrorKind::AmbiguousAsWritten { lines, total } => {
+                    format!("pair {pair} as written in {lines:?} of {total}")
+                }
                 MatchErrorKind::EmptyFind => format!("pair {pair} empty"),
                 MatchErrorKind::TooLarge => format!("pair {pair} too large"),
             },
@@ -227,7 +319,14 @@ mod tests {
 
     fn show_pair(result: &PairResult) -> String {
         match result {
-            PairResult::Replaced { count, first_line } => format!("{count}@{first_line}"),
+            PairResult::Replaced {
+                count,
+                first_line,
+                is_written,
+            } => {
+                let how = if *is_written { " as written" } else { "" };
+                format!("{count}@{first_line}{how}")
+            }
             PairResult::AlreadyApplied { line } => format!("already@{line}"),
         }
     }
@@ -237,6 +336,7 @@ mod tests {
             find,
             replace,
             all: false,
+            written: None,
         }
     }
 
@@ -245,6 +345,7 @@ mod tests {
             find,
             replace,
             all: true,
+            written: None,
         }
     }
 
@@ -307,6 +408,50 @@ mod tests {
         check("a", &[once("", "b")], "pair 0 empty");
         check("a", &[once("", "a")], r#""a" already@1"#);
         check("", &[once("", "")], r#""" 1@1"#);
+    }
+
+    #[test]
+    fn a_text_that_is_nowhere_may_be_there_as_written() {
+        let escaped = |all| Pair {
+            find: "a & b",
+            replace: "c & d",
+            all,
+            written: Some(Written {
+                find: "a &amp; b",
+                replace: "c &amp; d",
+            }),
+        };
+        let one = [escaped(false)];
+        check("x\na &amp; b", &one, r#""x\nc &amp; d" 1@2 as written"#);
+        check("a & b", &one, r#""c & d" 1@1"#);
+        check("a & b a &amp; b", &one, r#""c & d a &amp; b" 1@1"#);
+        check("a & b a & b", &one, "pair 0 in [1, 1] of 2");
+        check(
+            "a &amp; b\na &amp; b",
+            &one,
+            "pair 0 as written in [1, 2] of 2",
+        );
+        check("c &amp; d", &one, r#""c &amp; d" already@1"#);
+        check("c & d", &one, r#""c & d" already@1"#);
+        check(
+            "c & d\na &amp; b",
+            &one,
+            r#""c & d\nc &amp; d" 1@2 as written"#,
+        );
+        check("e", &one, "pair 0 not found");
+        let all = [escaped(true)];
+        check("a &amp; b", &all, r#""c &amp; d" 1@1 as written"#);
+        check(
+            "a &amp; b a &amp; b",
+            &all,
+            "pair 0 as written in [1, 1] of 2",
+        );
+        check("a & b a & b", &all, r#""c & d c & d" 2@1"#);
+        check(
+            "1\r\na &amp; b\r\n",
+            &[escaped(false), once("1", "2")],
+            r#""2\r\nc &amp; d\r\n" 1@2 as written 1@1"#,
+        );
     }
 
     #[test]

@@ -2,7 +2,11 @@
 //!
 //! Results come out in document order, each as soon as everything before it is out, so that a long
 //! run needs no memory for what it has already told. JSON lines tell events as they happen.
+//! [`call_list`] and [`call_text`] show calls that were read and not run.
 
+pub mod call_list;
+pub mod call_text;
+pub mod diagnostic;
 pub mod json;
 pub mod jsonl;
 pub mod paint;

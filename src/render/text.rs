@@ -9,11 +9,10 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use crate::error::{Diagnostic, Severity};
 use crate::limits;
 use crate::outcome::{Outcome, ReportStatus, Status};
 use crate::render::paint::{Colour, Ink, safe};
-use crate::render::{Noted, Printed, Started, Style, Summary, wire};
+use crate::render::{Noted, Printed, Started, Style, Summary, diagnostic};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Takes the cursor to the start of the line and clears it.
@@ -155,15 +154,18 @@ impl<W: Write> Text<W> {
                 &format!("{}[{}]", outcome.status.as_str(), error.code.as_str()),
             );
             self.write(&format!("{code}: {}\n", safe(&error.message)))?;
-            self.hint(&error.hint)?;
+            let hint = diagnostic::hint(&error.hint, self.colour);
+            self.write(&hint)?;
         }
         Ok(())
     }
 
-    fn hint(&mut self, hint: &str) -> io::Result<()> {
-        let label = self.colour.paint(Ink::Good, "hint");
-        let hint = safe(hint).trim_end().replace('\n', "\n        ");
-        self.write(&format!("  {label}: {hint}\n"))
+    /// Names the repairs that made the call readable.
+    fn repairs(&mut self, codes: &[&str]) -> io::Result<()> {
+        match codes.is_empty() {
+            true => Ok(()),
+            false => self.line(Ink::Faint, &format!("repaired {}", codes.join(", "))),
+        }
     }
 
     /// Shows the fields a tool gave back: texts as they are, with line numbers where the first
@@ -209,27 +211,6 @@ impl<W: Write> Text<W> {
         for (number, line) in (first..).zip(text.lines()) {
             let number = self.colour.paint(Ink::Faint, &format!("{number:>6}"));
             self.write(&format!("{number}  {}\n", safe(line)))?;
-        }
-        Ok(())
-    }
-
-    fn excerpt(&mut self, diagnostic: &Diagnostic) -> io::Result<()> {
-        let position = diagnostic.position;
-        let place = if diagnostic.is_in_json { "tools:" } else { "" };
-        self.write(&format!(
-            "  --> {place}{}:{}\n",
-            position.line, position.column
-        ))?;
-        let Some(excerpt) = &diagnostic.excerpt else {
-            return Ok(());
-        };
-        let number = position.line.to_string();
-        let pad = " ".repeat(number.len());
-        self.write(&format!(" {pad} |\n"))?;
-        let shown = wire::excerpt_text(excerpt);
-        for (i, line) in shown.lines().enumerate() {
-            let gutter = if i == 0 { number.as_str() } else { &pad };
-            self.write(&format!(" {gutter} | {}\n", safe(line)))?;
         }
         Ok(())
     }
@@ -291,6 +272,7 @@ impl<W: Write> Style for Text<W> {
         }
         self.end_line()?;
         self.fields(&outcome.fields)?;
+        self.repairs(&outcome.repairs)?;
         self.ending(outcome)?;
         self.failed += u64::from(outcome.status.is_failure());
         self.next_index = index + 1;
@@ -300,16 +282,8 @@ impl<W: Write> Style for Text<W> {
 
     fn diagnostic(&mut self, noted: &Noted) -> io::Result<()> {
         self.end_line()?;
-        let diagnostic = &noted.diagnostic;
-        let ink = match noted.severity {
-            Severity::Warning => Ink::Warning,
-            Severity::Error => Ink::Bad,
-        };
-        let head = format!("{}[{}]", noted.severity.as_str(), diagnostic.code.as_str());
-        let head = self.colour.paint(ink, &head);
-        self.write(&format!("{head}: {}\n", safe(&diagnostic.message)))?;
-        self.excerpt(diagnostic)?;
-        self.hint(&diagnostic.hint)?;
+        let lines = diagnostic::text(noted, self.colour);
+        self.write(&lines)?;
         self.out.flush()
     }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::error::Excerpt;
 use crate::outcome::{EndedJob, Outcome};
 use crate::render::Noted;
+use crate::render::paint::safe;
 
 /// Returns a result as a JSON object.
 #[must_use]
@@ -57,22 +58,25 @@ pub fn diagnostic(noted: &Noted) -> Map<String, Value> {
 }
 
 /// Returns the source line and, under it, the caret.
+///
+/// The caret stands in the columns of a terminal: wide characters take two, combining ones none.
 #[must_use]
 pub fn excerpt_text(excerpt: &Excerpt) -> String {
-    let pad = " ".repeat(width(&excerpt.line, 0, excerpt.caret_start));
-    let len = width(&excerpt.line, excerpt.caret_start, excerpt.caret_len).max(1);
-    format!("{}\n{pad}{}", excerpt.line, "^".repeat(len))
+    let line = safe(&excerpt.line);
+    let start = width(&line, excerpt.caret_start);
+    let end = width(&line, excerpt.caret_start + excerpt.caret_len);
+    let pad = " ".repeat(start);
+    let caret = "^".repeat(end.saturating_sub(start).max(1));
+    format!("{line}\n{pad}{caret}")
 }
 
-/// Returns how many columns of a terminal some characters of a line take.
+/// Returns how many columns of a terminal the first characters of a line take.
 #[must_use]
-pub fn width(line: &str, skip: usize, take: usize) -> usize {
-    use unicode_width::UnicodeWidthChar;
-    line.chars()
-        .skip(skip)
-        .take(take)
-        .map(|c| c.width().unwrap_or(1))
-        .sum()
+pub fn width(line: &str, characters: usize) -> usize {
+    use unicode_width::UnicodeWidthStr;
+    let end = line.char_indices().nth(characters);
+    let first = end.map_or(line, |(end, _)| line.get(..end).unwrap_or(line));
+    first.width()
 }
 
 /// Returns an ended job as a JSON object.
@@ -83,4 +87,36 @@ pub fn job(job: &EndedJob) -> Map<String, Value> {
     map.insert("status".into(), json!("killed"));
     map.insert("signal".into(), json!(job.signal));
     map
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks the line under a source line whose place is at `[` and as long as `[...]`.
+    fn check(marked: &str, expected: &str) {
+        let caret_start = marked.chars().position(|c| c == '[').unwrap();
+        let end = marked.chars().position(|c| c == ']').unwrap();
+        let excerpt = Excerpt {
+            line: marked.replace(['[', ']'], ""),
+            caret_start,
+            caret_len: end - caret_start - 1,
+        };
+        let text = excerpt_text(&excerpt);
+        assert_eq!(text.lines().nth(1), Some(expected), "{text}");
+    }
+
+    #[test]
+    fn the_caret_stands_under_its_place() {
+        check("ab[c]d", "  ^");
+        check("a中[文]", "   ^^");
+        check("😀👍[x]", "    ^");
+        check("e\u{301}[x]y", " ^");
+        check("❤\u{FE0F}[x]", "  ^");
+        check("🇩🇪[x]", "  ^");
+        check("👍🏽[x]", "  ^");
+        check("ｱ한[글x]", "   ^^^");
+        check("ab[]", "  ^");
+        check("a\u{61C}[x]", "  ^");
+    }
 }

@@ -8,7 +8,7 @@ use memchr::memchr2;
 
 use super::chars::{is_name, is_name_start_byte, is_space, leading_space};
 use super::context::{Context, Progress};
-use super::diagnose::{Fault, Outcome, did_you_mean, shown};
+use super::diagnose::{Fault, Outcome, shown};
 use super::element::{Attributes, Open};
 use super::faults::{
     bad_char, first_char, processing_instruction, tag_text, too_large, unclosed_tag,
@@ -437,10 +437,7 @@ fn tool(cx: &Context<'_, '_>, name: &str, length: usize) -> Outcome<Arc<Rule>> {
     }
     let message = format!("there is no tool <{}>", shown(name));
     let fault = Fault::ahead(Code::UnknownTool, 0, length, message);
-    Err(match did_you_mean(name, cx.table.names()) {
-        Some(hint) => fault.with_hint(hint),
-        None => fault,
-    })
+    Err(fault.with_hint(cx.table.suggestion(name)))
 }
 
 /// Counts a call and settles its id.

@@ -131,7 +131,7 @@ impl Located {
 /// Returns the standard hint of a code.
 fn hint(code: Code) -> &'static str {
     match code {
-        Code::UnknownTool => "`karyi tools` lists the tools",
+        Code::UnknownTool => "use one of the tools there are",
         Code::UnexpectedElement => "remove the element, or move it to where it belongs",
         Code::UnexpectedText => "only elements may stand here; remove the text",
         Code::TextBetweenTools => {
@@ -146,20 +146,20 @@ fn hint(code: Code) -> &'static str {
         Code::MismatchedEnd => {
             "close the innermost open element first; in text write &lt;/ or use CDATA"
         }
-        Code::UnclosedElement => "add the end tag",
+        Code::UnclosedElement => "add its end tag",
         Code::UnclosedTag => "close the tag with `>`, and each quoted value with its quote",
         Code::UnclosedCdata => "close the section with ]]>",
         Code::UnclosedComment => "close the comment with -->",
         Code::UnclosedTools => "end the block with </tools>",
-        Code::MissingChild => "add the missing element",
+        Code::MissingChild => "add the missing element before the end tag",
         Code::MissingAttribute => "add the attribute",
         Code::UnknownAttribute => "remove the attribute, or correct its name",
-        Code::DuplicateAttribute => "give it once",
+        Code::DuplicateAttribute => "give each argument once: remove one of the two",
         Code::DuplicateId => "give every call its own id, or leave ids out",
         Code::BadAttribute => "write attributes as name=\"value\", with &lt; and &amp; for < and &",
         Code::BadTag => "write <name attribute=\"value\"> or </name>; in text write &lt; for <",
         Code::BadCtrl => "name one key: c for Ctrl+C, or enter, esc, tab, up, f1 and so on",
-        Code::BadEscape => "write \\\\ for a backslash",
+        Code::BadEscape => "write \\xHH or \\u{H} with hexadecimal digits, or \\\\ for a backslash",
         Code::BadJson => {
             "send one JSON object; inside strings write \\n for a line break and \\\" for a quote"
         }
@@ -168,16 +168,16 @@ fn hint(code: Code) -> &'static str {
             "write the text either all raw or all escaped, or wrap it in <![CDATA[...]]>"
         }
         Code::IllegalChar => "remove the character; in <input> write \\e or \\xHH",
-        Code::Encoding => "send UTF-8",
+        Code::Encoding => "send the message again as UTF-8",
         Code::ProcessingInstruction => "remove it; in text write &lt;? or use CDATA",
         Code::UnexpectedMarkup => "remove it; only elements and comments may stand here",
-        Code::TooLarge => "split it into smaller parts",
+        Code::TooLarge => "split it into smaller parts, each in a call of its own",
         Code::IgnoredBlock => {
             "to run it, start <tools> on its own line outside code fences, followed by a tool"
         }
         Code::MarkupInText => "write &lt; for <, or wrap the text in <![CDATA[...]]>",
         Code::BadReference => "write &amp; for &, or wrap the text in <![CDATA[...]]>",
-        Code::CdataEndInText => "write ]]&gt; for ]]>",
+        Code::CdataEndInText => "write ]]&gt; for ]]> in text",
         Code::BadComment => "remove `--` from the comment",
     }
 }

@@ -118,7 +118,9 @@ impl Open {
     fn unexpected(&self, name: &str, length: usize, expected: &str) -> Box<Fault> {
         let message = format!("<{}> holds {expected}, found <{}>", self.name, shown(name));
         let fault = Fault::ahead(Code::UnexpectedElement, 0, length, message);
-        match did_you_mean(name, self.rule.child_names().into_iter()) {
+        let known = self.rule.child_names();
+        let slip = known.iter().all(|known| *known != name);
+        match did_you_mean(name, known.into_iter()).filter(|_| slip) {
             Some(hint) => fault.with_hint(hint),
             None => fault,
         }
@@ -139,7 +141,11 @@ impl Open {
         let group = groups.groups.get(group);
         if let Some(missing) = group.and_then(|g| g.get(index)).filter(|_| index > 0) {
             let message = format!("<{}> needs <{}> before its end", self.name, missing.name);
-            return Err(Fault::at(Code::MissingChild, &self.mark, message));
+            let hint = format!(
+                "add <{0}>...</{0}> after the element before it",
+                missing.name
+            );
+            return Err(Fault::at(Code::MissingChild, &self.mark, message).with_hint(hint));
         }
         // Groups are complete here, so counting their last elements counts them.
         let is_last = |name: &str| {
@@ -165,7 +171,8 @@ impl Open {
                 groups.min,
                 names.join(" or ")
             );
-            return Err(Fault::at(Code::MissingChild, &self.mark, message));
+            let hint = format!("add {} inside <{}>", names.join(" or "), self.name);
+            return Err(Fault::at(Code::MissingChild, &self.mark, message).with_hint(hint));
         }
         Ok(())
     }
@@ -367,7 +374,7 @@ impl<'r> Attributes<'r> {
         let hint =
             did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known.is_empty() {
                 true => format!("<{}> takes no attribute here; remove it", self.name),
-                false => format!("<{}> takes {}", self.name, known.join(", ")),
+                false => format!("remove it; <{}> takes {}", self.name, known.join(", ")),
             });
         fault.with_hint(hint)
     }

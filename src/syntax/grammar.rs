@@ -8,6 +8,8 @@
 pub struct Grammar {
     /// One rule per tool, in registry order.
     pub tools: Vec<ElementRule>,
+    /// Names that models give to tools, and the tool meant: for hints only.
+    pub also_called: Vec<(String, String)>,
 }
 
 impl Grammar {

@@ -4,7 +4,7 @@ use super::Mode;
 use super::block::{Block, EndScan, Token};
 use super::chars::{self, is_name_start_byte, is_space};
 use super::context::{Context, Progress};
-use super::diagnose::{Fault, Outcome, did_you_mean, shown};
+use super::diagnose::{Fault, Outcome, shown};
 use super::element::{Open, comment_code};
 use super::escapes;
 use super::faults::{bad_byte, first_char, processing_instruction};
@@ -304,10 +304,9 @@ fn refuse_follower(cx: &Context<'_, '_>, leaf: &Open, tag: EndTag) -> Outcome<Pr
     Err(match opened_name(next) {
         None => fault,
         Some(name) => {
-            let near = did_you_mean(name, cx.table.names())
-                .map_or(String::new(), |near| format!("; {near}"));
+            let near = cx.table.suggestion(name);
             let cdata = "if the end tag is part of the text, use <![CDATA[...]]>";
-            fault.with_hint(format!("unknown tool {}{near}; {cdata}", shown(name)))
+            fault.with_hint(format!("unknown tool {}, {near}; {cdata}", shown(name)))
         }
     })
 }

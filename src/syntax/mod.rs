@@ -95,7 +95,7 @@ pub enum Event {
 ///     attributes: Vec::new(),
 ///     content: ContentRule::Leaf(LeafKind::Script),
 /// };
-/// let grammar = Grammar { tools: vec![command] };
+/// let grammar = Grammar { tools: vec![command], ..Grammar::default() };
 /// let mut parser = Parser::new(Arc::new(grammar), Mode::Repair);
 /// let mut events = Vec::new();
 /// parser.feed(b"Let me see:\n<tools><command>cd a && ", &mut events);
@@ -138,5 +138,12 @@ impl Parser {
     #[must_use]
     pub fn has_ignored_block(&self) -> bool {
         self.stream.has_ignored_block()
+    }
+
+    /// Tells whether the message is a JSON envelope: places of its calls then count inside the
+    /// decoded string `tools`.
+    #[must_use]
+    pub fn is_envelope(&self) -> bool {
+        self.stream.is_envelope()
     }
 }

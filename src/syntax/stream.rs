@@ -33,6 +33,7 @@ pub(super) struct Stream {
     locator: Locator,
     ids: Ids,
     report: Report,
+    is_envelope: bool,
 }
 
 #[derive(Debug)]
@@ -84,6 +85,7 @@ impl Stream {
             locator: Locator::of_message(),
             ids: Ids::default(),
             report: Report::default(),
+            is_envelope: false,
         }
     }
 
@@ -129,6 +131,11 @@ impl Stream {
     /// Tells whether something looked like a block and did not run.
     pub(super) fn has_ignored_block(&self) -> bool {
         self.report.has_ignored
+    }
+
+    /// Tells whether the text is a JSON envelope.
+    pub(super) fn is_envelope(&self) -> bool {
+        self.is_envelope
     }
 
     fn take(&mut self, bytes: &[u8], is_last: bool, events: &mut Vec<Event>) {
@@ -246,6 +253,7 @@ impl Stream {
             Sight::Again => {}
             Sight::Block(block) => self.part = Part::Block(block),
             Sight::Envelope { is_fenced } => {
+                self.is_envelope = true;
                 let tools = Self::of_string(Arc::clone(&self.table), self.mode);
                 self.part = Part::Envelope(Box::new(Envelope::new(is_fenced, Box::new(tools))));
             }

@@ -4,7 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Mode;
+use super::diagnose::did_you_mean;
 use super::grammar::{AttributeRule, ContentRule, ElementRule, Grammar, LeafKind};
+
+/// Most tools that a hint lists.
+const MAX_LISTED: usize = 20;
 
 /// All rules of a grammar.
 #[derive(Debug)]
@@ -12,6 +16,8 @@ pub(super) struct Table {
     exact: HashMap<String, Arc<Rule>>,
     /// Tools by their name in lower case.
     folded: HashMap<String, Arc<Rule>>,
+    /// Tools by what they are also called, in lower case.
+    also_called: HashMap<String, Vec<String>>,
     /// Bytes of the longest name that may follow a raw leaf.
     pub(super) longest_name: usize,
     /// The rule of elements inside an argument.
@@ -76,7 +82,13 @@ impl Table {
         }
         let named =
             |fold: fn(&str) -> String| rules.iter().map(move |r| (fold(&r.name), Arc::clone(r)));
+        let mut also_called: HashMap<String, Vec<String>> = HashMap::new();
+        for (name, tool) in &grammar.also_called {
+            let name = name.to_ascii_lowercase();
+            also_called.entry(name).or_default().push(tool.clone());
+        }
         Self {
+            also_called,
             exact: named(str::to_owned).collect(),
             folded: named(str::to_ascii_lowercase).collect(),
             longest_name,
@@ -96,6 +108,20 @@ impl Table {
             (None, Mode::Strict) => None,
             (None, Mode::Repair) => self.folded.get(&name.to_ascii_lowercase()),
         }
+    }
+
+    /// Says what an unknown tool may have been meant to be: one that is also called so, else one whose
+    /// name is near, else what there is.
+    pub(super) fn suggestion(&self, name: &str) -> String {
+        let meant = self.also_called.get(&name.to_ascii_lowercase());
+        if let Some(tools) = meant {
+            let tools: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
+            return format!("did you mean {}?", tools.join(" or "));
+        }
+        did_you_mean(name, self.names()).unwrap_or_else(|| {
+            let names: Vec<&str> = self.names().take(MAX_LISTED).collect();
+            format!("use one of the tools {}", names.join(", "))
+        })
     }
 
     /// Returns the names of all tools, in alphabetical order.

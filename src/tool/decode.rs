@@ -1,4 +1,4 @@
-//! Raw calls to typed arguments, by the schema of the tool.
+//! Raw calls to the JSON arguments of a tool, by its schema.
 //!
 //! The XML spelling is turned into the JSON spelling first, so that both are one thing: what
 //! [`serde_json`] then makes of it is what MCP and HTTP would get. A value that does not fit is
@@ -9,9 +9,19 @@ use serde_json::{Map, Value};
 use crate::call::{RawBody, RawCall, RawElement, RawText};
 use crate::error::{Code, Diagnostic, Excerpt};
 use crate::syntax::grammar::LeafKind;
-use crate::tool::normalise;
+use crate::tool::misfit::{Misfit, join};
 use crate::tool::schema::{self, ArgumentSchema, Property};
 use crate::tool::spec::{Form, Spec};
+use crate::tool::{fit, generic, normalise, scalar};
+
+/// How the texts of raw leaves are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Texts {
+    /// Without the white space that only lays out the XML around them.
+    Normalised,
+    /// To the letter.
+    Verbatim,
+}
 
 /// Turns the element of a call into the tool's JSON arguments.
 ///
@@ -21,33 +31,41 @@ pub fn arguments(
     call: &RawCall,
     spec: &Spec,
     schema: &ArgumentSchema,
+    texts: Texts,
 ) -> Result<Value, Box<Diagnostic>> {
-    let decoder = Decoder {
-        element: &call.element,
-    };
-    let schema = schema.annotated();
+    let (element, schema) = (&call.element, schema.annotated());
     let map = match spec.form {
-        Form::Attributes => decoder.structured(&call.element, schema, "")?,
-        Form::Text { parameter, kind } => decoder.text(schema, parameter, kind)?,
-        Form::Parameters => decoder.parameters(&call.element, schema)?,
+        Form::Attributes => texts.structured(element, schema, ""),
+        Form::Text { parameter, kind } => texts.text(element, schema, parameter, kind),
+        Form::Parameters => generic::parameters(element, schema),
     };
-    Ok(Value::Object(map))
+    map.map(Value::Object)
+        .map_err(|misfit| diagnostic(&misfit, element))
+}
+
+/// Checks JSON arguments by the schema of their tool and makes their spelling one.
+///
+/// # Errors
+/// A value that does not fit its type.
+pub fn json_arguments(mut value: Value, schema: &ArgumentSchema) -> Result<Value, Misfit<'static>> {
+    fit::check(&mut value, schema.annotated(), "").map_err(Misfit::in_json)?;
+    Ok(value)
+}
+
+/// Returns the text of a find or replace as it was written, when decoding changed it.
+#[must_use]
+pub fn as_written(text: &RawText) -> Option<&str> {
+    let source = text.source.as_deref()?;
+    match text.verbatim {
+        true => Some(source),
+        false => Some(normalise::framed(source)),
+    }
 }
 
 /// Makes the diagnostic of an argument that does not fit.
 #[must_use]
 pub fn misfit(element: &RawElement, message: String, hint: String) -> Box<Diagnostic> {
-    let mut line = format!("<{}", element.name);
-    for attribute in &element.attributes {
-        let value: String = attribute
-            .value
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(60)
-            .collect();
-        line.push_str(&format!(" {}=\"{value}\"", attribute.name));
-    }
-    line.push('>');
+    let line = opening_tag(element);
     Box::new(Diagnostic {
         code: Code::BadAttribute,
         position: element.span.start,
@@ -62,29 +80,51 @@ pub fn misfit(element: &RawElement, message: String, hint: String) -> Box<Diagno
     })
 }
 
-/// Reads one call; its own element is where misfits are reported.
-struct Decoder<'a> {
-    element: &'a RawElement,
+fn diagnostic(found: &Misfit<'_>, element: &RawElement) -> Box<Diagnostic> {
+    let tool = &element.name;
+    let types = format!("see `karyi tools {tool}` for the arguments and their types");
+    let hint = match &found.hint {
+        Some(hint) => format!("{}; {types}", hint.replace(['\n', '\r'], " ")),
+        None => types,
+    };
+    let message = found.message(tool);
+    let diagnostic = misfit(found.element.unwrap_or(element), message, hint);
+    match found.is_in_json {
+        true => Box::new(Diagnostic {
+            code: Code::BadJson,
+            ..*diagnostic
+        }),
+        false => diagnostic,
+    }
 }
 
-type Decoded<T> = Result<T, Box<Diagnostic>>;
-
-impl Decoder<'_> {
-    fn misfit<T>(&self, path: &str, expected: &str, found: &str) -> Decoded<T> {
-        let found: String = found.chars().take(80).collect();
-        let name = &self.element.name;
-        Err(misfit(
-            self.element,
-            format!("`{path}` of <{name}> must be {expected}, found {found:?}"),
-            format!("see `karyi tools {name}` for the arguments and their types"),
-        ))
+/// Writes the opening tag of an element, shortened: the source is gone when arguments are read.
+fn opening_tag(element: &RawElement) -> String {
+    const MOST_CHARS: usize = 60;
+    let mut line = format!("<{}", element.name);
+    for attribute in &element.attributes {
+        let value = attribute.value.chars().filter(|c| !c.is_control());
+        let value: String = value.take(MOST_CHARS).collect();
+        line.push_str(&format!(" {}=\"{value}\"", attribute.name));
     }
+    line.push('>');
+    line
+}
 
+type Decoded<'e, T> = Result<T, Misfit<'e>>;
+
+impl Texts {
     /// An element whose text is one parameter.
-    fn text(&self, schema: &Value, parameter: &str, kind: LeafKind) -> Decoded<Map<String, Value>> {
-        let mut map = self.attributes(self.element, schema, "")?;
-        let text = match &self.element.body {
-            RawBody::Text(text) => leaf(text, kind),
+    fn text<'e>(
+        self,
+        element: &'e RawElement,
+        schema: &Value,
+        parameter: &str,
+        kind: LeafKind,
+    ) -> Decoded<'e, Map<String, Value>> {
+        let mut map = attributes(element, schema, "")?;
+        let text = match &element.body {
+            RawBody::Text(text) => self.leaf(text, kind),
             RawBody::Empty | RawBody::Elements(_) => String::new(),
         };
         map.insert(parameter.into(), Value::String(text));
@@ -92,13 +132,13 @@ impl Decoder<'_> {
     }
 
     /// An element whose scalars are attributes and whose lists are children.
-    fn structured(
-        &self,
-        element: &RawElement,
+    fn structured<'e>(
+        self,
+        element: &'e RawElement,
         schema: &Value,
         path: &str,
-    ) -> Decoded<Map<String, Value>> {
-        let mut map = self.attributes(element, schema, path)?;
+    ) -> Decoded<'e, Map<String, Value>> {
+        let mut map = attributes(element, schema, path)?;
         let children = match &element.body {
             RawBody::Elements(children) => children.as_slice(),
             RawBody::Empty | RawBody::Text(_) => &[],
@@ -117,253 +157,94 @@ impl Decoder<'_> {
         Ok(map)
     }
 
-    fn child_list(
-        &self,
-        children: &[RawElement],
+    fn child_list<'e>(
+        self,
+        children: &'e [RawElement],
         name: &str,
         property: &Property<'_>,
         path: &str,
-    ) -> Decoded<Vec<Value>> {
+    ) -> Decoded<'e, Vec<Value>> {
         let item = schema::items(property.schema);
         let matching = children.iter().filter(|child| child.name == name);
-        matching
-            .enumerate()
-            .map(|(i, child)| {
-                let path = join(path, &format!("{}[{i}]", property.name));
-                self.structured(child, item, &path).map(Value::Object)
-            })
-            .collect()
+        let read = |(i, child)| {
+            let path = join(path, &format!("{}[{i}]", property.name));
+            self.structured(child, item, &path).map(Value::Object)
+        };
+        matching.enumerate().map(read).collect()
     }
 
-    fn group_list(
-        &self,
-        children: &[RawElement],
+    fn group_list<'e>(
+        self,
+        children: &'e [RawElement],
         names: &[&str],
         property: &Property<'_>,
         path: &str,
-    ) -> Decoded<Vec<Value>> {
+    ) -> Decoded<'e, Vec<Value>> {
         let item = schema::items(property.schema);
-        let members: Vec<&RawElement> = children
-            .iter()
-            .filter(|c| names.contains(&c.name.as_str()))
-            .collect();
-        let groups = members.chunks(names.len().max(1));
-        groups
+        let is_member = |child: &&RawElement| names.contains(&child.name.as_str());
+        let members: Vec<&RawElement> = children.iter().filter(is_member).collect();
+        let read = |(i, group): (usize, &[&'e RawElement])| {
+            let path = join(path, &format!("{}[{i}]", property.name));
+            self.group_item(group, item, &path)
+        };
+        members
+            .chunks(names.len().max(1))
             .enumerate()
-            .map(|(i, group)| {
-                let path = join(path, &format!("{}[{i}]", property.name));
-                self.group_item(group, item, &path)
-            })
+            .map(read)
             .collect()
     }
 
-    fn group_item(&self, group: &[&RawElement], item: &Value, path: &str) -> Decoded<Value> {
+    fn group_item<'e>(
+        self,
+        group: &[&'e RawElement],
+        item: &Value,
+        path: &str,
+    ) -> Decoded<'e, Value> {
         let mut map = Map::new();
         for child in group {
             let text = match &child.body {
-                RawBody::Text(text) => framed(text),
+                RawBody::Text(text) => self.framed(text),
                 RawBody::Empty | RawBody::Elements(_) => String::new(),
             };
             map.insert(child.name.clone(), Value::String(text));
-            map.extend(self.attributes(child, item, path)?);
+            map.extend(attributes(child, item, path)?);
         }
         Ok(Value::Object(map))
     }
 
-    fn attributes(
-        &self,
-        element: &RawElement,
-        schema: &Value,
-        path: &str,
-    ) -> Decoded<Map<String, Value>> {
-        let properties = schema::properties(schema);
-        let mut map = Map::new();
-        for attribute in &element.attributes {
-            let Some(property) = properties.iter().find(|p| p.name == attribute.name) else {
-                continue;
-            };
-            let path = join(path, property.name);
-            let value = self.scalar(&attribute.value, property.schema, &path)?;
-            map.insert(property.name.into(), value);
+    fn leaf(self, text: &RawText, kind: LeafKind) -> String {
+        match (kind, self) {
+            (LeafKind::Script, Self::Normalised) if !text.verbatim => normalise::script(&text.text),
+            (LeafKind::Word(_), _) => text.text.trim().to_lowercase(),
+            (LeafKind::Script | LeafKind::Text | LeafKind::Escaped, _) => text.text.clone(),
         }
-        Ok(map)
     }
 
-    /// The parameters of a generic tool: attributes or children.
-    fn parameters(&self, element: &RawElement, schema: &Value) -> Decoded<Map<String, Value>> {
-        let mut map = self.attributes(element, schema, "")?;
-        let children = match &element.body {
-            RawBody::Elements(children) => children.as_slice(),
-            RawBody::Empty | RawBody::Text(_) => &[],
+    fn framed(self, text: &RawText) -> String {
+        match self {
+            Self::Normalised if !text.verbatim => normalise::framed(&text.text).to_owned(),
+            Self::Normalised | Self::Verbatim => text.text.clone(),
+        }
+    }
+}
+
+fn attributes<'e>(
+    element: &'e RawElement,
+    schema: &Value,
+    path: &str,
+) -> Decoded<'e, Map<String, Value>> {
+    let mut map = Map::new();
+    for attribute in &element.attributes {
+        let properties = schema.get("properties");
+        let Some(known) = properties.and_then(|map| map.get(&attribute.name)) else {
+            continue;
         };
-        for property in schema::properties(schema) {
-            let given: Vec<&RawElement> = children
-                .iter()
-                .filter(|c| c.name == property.name)
-                .collect();
-            if !given.is_empty() {
-                let value = self.parameter(&given, &property)?;
-                map.insert(property.name.into(), value);
-            }
-        }
-        Ok(map)
+        let path = join(path, &attribute.name);
+        let value = scalar::attribute(&attribute.value, known, &path);
+        map.insert(
+            attribute.name.clone(),
+            value.map_err(|misfit| misfit.at(element))?,
+        );
     }
-
-    fn parameter(&self, given: &[&RawElement], property: &Property<'_>) -> Decoded<Value> {
-        let path = property.name;
-        match given {
-            [one] if !property.is_array() => self.value(one, property.schema, path),
-            [one] if is_whole_list(one) => self.value(one, property.schema, path),
-            many if property.is_array() => {
-                let item = schema::items(property.schema);
-                let values = many.iter().enumerate();
-                let values =
-                    values.map(|(i, child)| self.value(child, item, &format!("{path}[{i}]")));
-                values.collect::<Decoded<Vec<Value>>>().map(Value::Array)
-            }
-            _ => self.misfit(path, "given once", "the element more than once"),
-        }
-    }
-
-    /// The value an element spells: text, `<item>` children, `<entry key>` children or one child
-    /// per key.
-    fn value(&self, element: &RawElement, schema: &Value, path: &str) -> Decoded<Value> {
-        match &element.body {
-            RawBody::Empty => self.scalar("", schema, path),
-            RawBody::Text(text) => self.scalar(&text.text, schema, path),
-            RawBody::Elements(children) if schema::has_type(schema, "array") => {
-                let item = schema::items(schema);
-                let values = children.iter().enumerate();
-                let values =
-                    values.map(|(i, child)| self.value(child, item, &format!("{path}[{i}]")));
-                values.collect::<Decoded<Vec<Value>>>().map(Value::Array)
-            }
-            RawBody::Elements(children) if schema::has_type(schema, "object") => {
-                self.object(children, schema, path)
-            }
-            RawBody::Elements(_) => self.misfit(path, &expected_type(schema), "elements"),
-        }
-    }
-
-    fn object(&self, children: &[RawElement], schema: &Value, path: &str) -> Decoded<Value> {
-        let properties = schema::properties(schema);
-        let other = schema.get("additionalProperties").unwrap_or(&Value::Null);
-        let mut map = Map::new();
-        for child in children {
-            let key = match child.attribute("key") {
-                Some(key) if child.name == "entry" => key,
-                _ => &child.name,
-            };
-            let declared = properties.iter().find(|p| p.name == key).map(|p| p.schema);
-            let path = join(path, key);
-            let value = self.value(child, declared.unwrap_or(other), &path)?;
-            if map.insert(key.to_owned(), value).is_some() {
-                return self.misfit(&path, "given once", "the key twice");
-            }
-        }
-        Ok(Value::Object(map))
-    }
-
-    /// Text to a value of the schema's type.
-    fn scalar(&self, text: &str, schema: &Value, path: &str) -> Decoded<Value> {
-        let is = |name| schema::has_type(schema, name);
-        if is("string") {
-            return self.choice(text, schema, path);
-        }
-        let trimmed = text.trim();
-        let value = if is("boolean") {
-            trimmed.parse().ok().map(Value::Bool)
-        } else if is("integer") {
-            trimmed
-                .parse::<i64>()
-                .ok()
-                .filter(|number| is_in_range(*number, schema))
-                .map(Value::from)
-        } else if is("number") {
-            number(trimmed)
-        } else if schema.get("type").is_some() || schema.get("anyOf").is_some() {
-            serde_json::from_str(trimmed).ok()
-        } else {
-            Some(Value::String(text.to_owned()))
-        };
-        match value {
-            Some(value) => Ok(value),
-            None => self.misfit(path, &expected_type(schema), text),
-        }
-    }
-
-    fn choice(&self, text: &str, schema: &Value, path: &str) -> Decoded<Value> {
-        let choices = schema.get("enum").and_then(Value::as_array);
-        if choices.is_none_or(|list| list.iter().any(|c| c == text)) {
-            return Ok(Value::String(text.to_owned()));
-        }
-        self.misfit(path, &expected_type(schema), text)
-    }
-}
-
-fn is_in_range(number: i64, schema: &Value) -> bool {
-    let bound = |key| schema.get(key).and_then(Value::as_i64);
-    bound("minimum").is_none_or(|least| number >= least)
-        && bound("maximum").is_none_or(|most| number <= most)
-}
-
-/// A finite number; whole ones stay whole.
-fn number(text: &str) -> Option<Value> {
-    if let Ok(whole) = text.parse::<i64>() {
-        return Some(Value::from(whole));
-    }
-    let value: f64 = text.parse().ok()?;
-    serde_json::Number::from_f64(value).map(Value::Number)
-}
-
-/// Whether one element stands for a whole list: `<item>` children or JSON text.
-fn is_whole_list(element: &RawElement) -> bool {
-    match &element.body {
-        RawBody::Empty => false,
-        RawBody::Text(text) => text.text.trim_start().starts_with('['),
-        RawBody::Elements(children) => children.iter().all(|child| child.name == "item"),
-    }
-}
-
-fn leaf(text: &RawText, kind: LeafKind) -> String {
-    match kind {
-        LeafKind::Script if !text.verbatim => normalise::script(&text.text),
-        LeafKind::Word(_) => text.text.trim().to_lowercase(),
-        LeafKind::Script | LeafKind::Text | LeafKind::Escaped => text.text.clone(),
-    }
-}
-
-fn framed(text: &RawText) -> String {
-    if text.verbatim {
-        return text.text.clone();
-    }
-    normalise::framed(&text.text).to_owned()
-}
-
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        return name.to_owned();
-    }
-    format!("{path}.{name}")
-}
-
-fn expected_type(schema: &Value) -> String {
-    if let Some(Value::Array(choices)) = schema.get("enum") {
-        let words: Vec<String> = choices.iter().map(Value::to_string).collect();
-        return format!("one of {}", words.join(", "));
-    }
-    match schema.get("type") {
-        Some(Value::String(name)) => match name.as_str() {
-            "boolean" => "true or false".into(),
-            "integer" if schema.get("minimum").and_then(Value::as_i64) == Some(0) => {
-                "a whole number, 0 or more".into()
-            }
-            "integer" => "a whole number".into(),
-            "number" => "a number".into(),
-            "array" => "a list (child elements or JSON text)".into(),
-            "object" => "an object (child elements or JSON text)".into(),
-            other => format!("a {other}"),
-        },
-        _ => "a JSON value".into(),
-    }
+    Ok(map)
 }

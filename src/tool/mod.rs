@@ -7,8 +7,13 @@
 pub mod context;
 pub mod decode;
 pub mod effect;
+pub mod fit;
+pub mod generic;
+pub mod json_text;
+pub mod misfit;
 pub mod normalise;
 pub mod registry;
+pub mod scalar;
 pub mod schema;
 pub mod seconds;
 pub mod spec;
@@ -20,6 +25,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::call::RawElement;
 use crate::error::ToolError;
 use crate::outcome::Status;
 use crate::secret::{SecretName, Template};
@@ -72,6 +78,10 @@ pub trait Tool {
     type Output: Serialize + Send;
     /// Its declaration.
     const SPEC: Spec;
+
+    /// Notes how the texts of a call were written, for a tool to which that matters beside what they
+    /// mean.
+    fn note_sources(_: &mut Self::Args, _: &RawElement) {}
 
     /// Returns what the call may touch.
     fn effect(args: &Self::Args) -> Effect;

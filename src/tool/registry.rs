@@ -4,10 +4,10 @@
 
 use serde_json::Value;
 
-use crate::call::RawCall;
+use crate::call::{RawCall, RawElement};
 use crate::error::Diagnostic;
 use crate::syntax::grammar::Grammar;
-use crate::tool::decode;
+use crate::tool::decode::{self, Texts};
 use crate::tool::schema::ArgumentSchema;
 use crate::tool::spec::{Family, Spec};
 
@@ -19,6 +19,8 @@ pub struct Entry<C> {
     pub schema: ArgumentSchema,
     /// Makes a typed call of JSON arguments.
     pub from_json: fn(Value) -> Result<C, serde_json::Error>,
+    /// Notes how the texts of a typed call were written.
+    pub note_sources: fn(&mut C, &RawElement),
 }
 
 /// All tools, in documentation order.
@@ -56,8 +58,13 @@ impl<C> Registry<C> {
     #[must_use]
     pub fn grammar(&self) -> Grammar {
         let rule = |entry: &Entry<C>| entry.schema.element_rule(&entry.spec);
+        let also_called = self.entries.iter().flat_map(|entry| {
+            let names = entry.spec.also_called.iter();
+            names.map(|name| ((*name).to_owned(), entry.spec.name.to_owned()))
+        });
         Grammar {
             tools: self.entries.iter().map(rule).collect(),
+            also_called: also_called.collect(),
         }
     }
 
@@ -75,14 +82,16 @@ impl<C> Registry<C> {
                 "see `karyi tools` for the list".into(),
             ));
         };
-        let arguments = decode::arguments(call, &entry.spec, &entry.schema)?;
-        (entry.from_json)(arguments).map_err(|error| {
+        let arguments = decode::arguments(call, &entry.spec, &entry.schema, Texts::Normalised)?;
+        let mut decoded = (entry.from_json)(arguments).map_err(|error| {
             let hint = format!("see `karyi tools {name}` for the arguments and their types");
             decode::misfit(
                 &call.element,
                 format!("an argument of <{name}> does not fit: {error}"),
                 hint,
             )
-        })
+        })?;
+        (entry.note_sources)(&mut decoded, &call.element);
+        Ok(decoded)
     }
 }

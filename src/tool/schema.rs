@@ -94,6 +94,119 @@ pub fn items(schema: &Value) -> &Value {
     schema.get("items").unwrap_or(&Value::Null)
 }
 
+/// Returns the schema of one item of an array.
+#[must_use]
+pub fn item(schema: &Value, index: usize) -> &Value {
+    let first = schema.get("prefixItems").and_then(|list| list.get(index));
+    first.unwrap_or_else(|| items(schema))
+}
+
+/// Returns the schemas of which a value must fit one, when the schema is such a choice.
+#[must_use]
+pub fn alternatives(schema: &Value) -> Option<&[Value]> {
+    let choices = schema.get("anyOf").or_else(|| schema.get("oneOf"))?;
+    // With properties of its own it is an object that was put together from parts; the argument
+    // type alone knows how.
+    choices
+        .as_array()
+        .filter(|_| schema.get("properties").is_none())
+        .map(Vec::as_slice)
+}
+
+/// Whether a schema says nothing about the kind of its values.
+#[must_use]
+pub fn is_any(schema: &Value) -> bool {
+    const TELLING: [&str; 6] = ["type", "enum", "const", "anyOf", "oneOf", "properties"];
+    TELLING.iter().all(|key| schema.get(key).is_none())
+}
+
+/// Whether values of several kinds fit a schema.
+#[must_use]
+pub fn is_union(schema: &Value) -> bool {
+    let has_types = schema.get("type").is_some_and(Value::is_array);
+    has_types || alternatives(schema).is_some() || is_any(schema)
+}
+
+/// Returns the schema of the value under `key` of an object; nothing when there is no such key.
+#[must_use]
+pub fn key<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
+    let named = schema.get("properties").and_then(Value::as_object);
+    if let Some(found) = named.and_then(|map| map.get(key)) {
+        return Some(found);
+    }
+    const OPEN: [&str; 4] = ["anyOf", "oneOf", "allOf", "patternProperties"];
+    match schema.get("additionalProperties") {
+        Some(Value::Bool(false)) => None,
+        Some(other) => Some(other),
+        None if named.is_none() || OPEN.iter().any(|key| schema.get(key).is_some()) => {
+            Some(&Value::Null)
+        }
+        None => None,
+    }
+}
+
+/// Says in words what fits a schema.
+#[must_use]
+pub fn expected(schema: &Value) -> String {
+    let words = match words(schema) {
+        Some(words) => words,
+        None => return one_expected(schema),
+    };
+    match words.as_slice() {
+        [] => "left out".into(),
+        [only] => only.clone(),
+        several => format!("one of {}", several.join(", ")),
+    }
+}
+
+/// Returns the literal values of a schema that lists them.
+fn words(schema: &Value) -> Option<Vec<String>> {
+    if let Some(only) = schema.get("const") {
+        return Some(vec![only.to_string()]);
+    }
+    if let Some(Value::Array(choices)) = schema.get("enum") {
+        return Some(choices.iter().map(Value::to_string).collect());
+    }
+    let choices = alternatives(schema)?.iter().map(words);
+    Some(choices.collect::<Option<Vec<_>>>()?.concat())
+}
+
+fn one_expected(schema: &Value) -> String {
+    if let Some(choices) = alternatives(schema) {
+        let mut kinds: Vec<String> = choices.iter().map(expected).collect();
+        kinds.dedup();
+        return kinds.join(" or ");
+    }
+    match schema.get("type") {
+        Some(Value::String(name)) => kind(name, schema),
+        Some(Value::Array(names)) => {
+            let names = names.iter().filter_map(Value::as_str);
+            let kinds: Vec<String> = names.map(|name| kind(name, schema)).collect();
+            kinds.join(" or ")
+        }
+        _ => "a value".into(),
+    }
+}
+
+fn kind(name: &str, schema: &Value) -> String {
+    let bound = |key: &str| schema.get(key).and_then(Value::as_number);
+    let range = match (bound("minimum"), bound("maximum")) {
+        (None, None) => String::new(),
+        (Some(least), None) => format!(", {least} or more"),
+        (None, Some(most)) => format!(", {most} or less"),
+        (Some(least), Some(most)) => format!(" from {least} to {most}"),
+    };
+    match name {
+        "boolean" => "true or false".into(),
+        "integer" => format!("a whole number{range}"),
+        "number" => format!("a number{range}"),
+        "string" => "text".into(),
+        "array" => "a list (child elements or JSON text)".into(),
+        "object" => "an object (child elements or JSON text)".into(),
+        other => other.to_owned(),
+    }
+}
+
 impl ArgumentSchema {
     /// Makes the schema of an argument type.
     #[must_use]
@@ -140,13 +253,27 @@ impl ArgumentSchema {
 /// Makes optional mean absent instead of null and drops number formats and the type's own title.
 fn tidy(schema: &mut Value) {
     walk(schema, &mut |map| {
-        map.shift_remove("format");
+        if let Some(Value::String(format)) = map.shift_remove("format") {
+            bound(map, &format);
+        }
         map.shift_remove("title");
         if map.get("default").is_some_and(Value::is_null) {
             map.shift_remove("default");
         }
         drop_null_type(map);
     });
+}
+
+/// Writes the range out that a number format stands for, so that a value outside of it is found
+/// with its path.
+fn bound(map: &mut Map<String, Value>, format: &str) {
+    let (least, most) = match format {
+        "int32" => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        "uint32" => (0, i64::from(u32::MAX)),
+        _ => return,
+    };
+    map.entry("minimum").or_insert(least.into());
+    map.entry("maximum").or_insert(most.into());
 }
 
 fn drop_null_type(map: &mut Map<String, Value>) {
@@ -156,6 +283,9 @@ fn drop_null_type(map: &mut Map<String, Value>) {
             let only = only.clone();
             map.insert("type".into(), only);
         }
+    }
+    if let Some(Value::Array(choices)) = map.get_mut("enum") {
+        choices.retain(|choice| !choice.is_null());
     }
     let is_null = |schema: &Value| schema.get("type").is_some_and(|t| t == "null");
     let Some(Value::Array(choices)) = map.get_mut("anyOf") else {
@@ -300,7 +430,7 @@ mod tests {
                         "type": "object",
                         "properties": {
                             "src": {"type": "string"},
-                            "max": {"type": "integer", "minimum": 0}
+                            "max": {"type": "integer", "minimum": 0, "maximum": 4294967295_u32}
                         },
                         "required": ["src"]
                     }

@@ -12,6 +12,8 @@ pub struct Spec {
     pub summary: &'static str,
     /// What a model must know beyond the summary and the parameters, in sentences.
     pub details: &'static str,
+    /// Names that models give to such a tool: an unknown tool of that name is told to be this one.
+    pub also_called: &'static [&'static str],
     /// What stands before a call's title for a person.
     pub heading: &'static str,
     /// Whether it starts a job that later calls speak to.

@@ -31,6 +31,11 @@ macro_rules! tools {
                     spec: <$tool as Tool>::SPEC,
                     schema: ArgumentSchema::of::<<$tool as Tool>::Args>(),
                     from_json: |value| serde_json::from_value(value).map(Call::$variant),
+                    note_sources: |call, element| {
+                        if let Call::$variant(args) = call {
+                            <$tool as Tool>::note_sources(args, element);
+                        }
+                    },
                 },
             )*])
         }

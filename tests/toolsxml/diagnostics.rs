@@ -87,14 +87,14 @@ fn hints_name_what_is_near() {
         "<tools><command>a</command><bash>b</bash></tools>",
         "unexpected-after-end-tag 1:28: neither a tool nor </tools> follows </command>\n\
          <tools><command>a</command><bash>b</bash></tools>\n                           ^\n\
-         unknown tool bash; if the end tag is part of the text, use <![CDATA[...]]>",
+         unknown tool bash, did you mean `command`?; if the end tag is part of the text, use <![CDATA[...]]>",
     );
     check(
         Mode::Repair,
         "<tools><command>a</command><edti/></tools>",
         "unexpected-after-end-tag 1:28: neither a tool nor </tools> follows </command>\n\
          <tools><command>a</command><edti/></tools>\n                           ^\n\
-         unknown tool edti; did you mean `edit`?; if the end tag is part of the text, use <![CDATA[...]]>",
+         unknown tool edti, did you mean `edit`?; if the end tag is part of the text, use <![CDATA[...]]>",
     );
 }
 

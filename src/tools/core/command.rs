@@ -101,6 +101,22 @@ impl Tool for Command {
             `exit_code`, `cwd` and `output`. With status `awaiting_input` the script waits: answer \
             with <input>. With `running` the timeout passed and it goes on: read on with <input> or \
             end it with <ctrl>c</ctrl>.",
+        also_called: &[
+            "bash",
+            "sh",
+            "zsh",
+            "shell",
+            "terminal",
+            "console",
+            "cmd",
+            "run",
+            "exec",
+            "execute",
+            "run_command",
+            "execute_command",
+            "execute_bash",
+            "run_shell_command",
+        ],
         heading: "$",
         starts_job: true,
         family: Family::Core,

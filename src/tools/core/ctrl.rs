@@ -35,6 +35,7 @@ impl Tool for Ctrl {
         summary: "Press a key on the terminal: `c` is Ctrl+C",
         details: "The key is pressed once the call before it has returned. The result has the \
             output that followed and, when the command ended, its `exit_code`.",
+        also_called: &["key", "press", "keypress", "signal"],
         heading: "> ctrl",
         starts_job: false,
         family: Family::Core,

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::call::{RawBody, RawElement, RawText};
 use crate::error::ToolError;
-use crate::files::edit::{self, EditOptions, EditPair, FileEdit, FileEdited};
+use crate::files::edit::{self, EditOptions, EditPair, FileEdit, FileEdited, WrittenPair};
 use crate::outcome::Status;
 use crate::secret::Template;
-use crate::tool::context;
 use crate::tool::effect::Access;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, Context, Effect, Tool, Use};
+use crate::tool::{context, decode};
 
 /// The tool.
 pub struct Edit;
@@ -54,6 +55,26 @@ pub struct Pair {
     #[serde(default)]
     #[schemars(extend("x-karyi" = {"attribute_of": "find"}))]
     pub all: bool,
+    /// The pair before its escapes were decoded.
+    #[serde(skip)]
+    pub written: Written,
+}
+
+/// How a pair was written, when decoding changed the text to find. It is no part of what the call
+/// means: two spellings of one call are equal.
+#[derive(Debug, Clone, Default)]
+pub struct Written(Option<Box<WrittenTexts>>);
+
+#[derive(Debug, Clone)]
+struct WrittenTexts {
+    find: Template,
+    replace: Template,
+}
+
+impl PartialEq for Written {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// Result of `<edit>`.
@@ -75,6 +96,10 @@ pub struct Edited {
     /// Line of the first one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_line: Option<usize>,
+    /// `verbatim` when a text was found only as it was written, with its escapes not decoded; its
+    /// replacement was then taken as written, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<&'static str>,
 }
 
 impl Tool for Edit {
@@ -86,7 +111,22 @@ impl Tool for Edit {
         summary: "Replace text in files, all of them or none",
         details: "Each find must match exactly once, pairs apply in order, line endings are kept. \
             When one pair of one file does not match, no file is changed and the hint shows the \
-            closest passage. An empty find creates a file.",
+            closest passage. An empty find creates a file. A find with escapes such as &amp; that is not \
+            there decoded and is there once as written is used as written (fallback=\"verbatim\").",
+        also_called: &[
+            "write",
+            "patch",
+            "replace",
+            "str_replace",
+            "str_replace_editor",
+            "edit_file",
+            "write_file",
+            "create_file",
+            "write_to_file",
+            "replace_in_file",
+            "apply_patch",
+            "apply_diff",
+        ],
         heading: "> edit",
         starts_job: false,
         family: Family::Core,
@@ -110,6 +150,15 @@ impl Tool for Edit {
         ],
     };
 
+    fn note_sources(args: &mut Args, element: &RawElement) {
+        for (file, element) in args.files.iter_mut().zip(children(element)) {
+            let leaves = children(element).chunks(2);
+            for (pair, leaves) in file.edits.iter_mut().zip(leaves) {
+                pair.written = written(pair, leaves);
+            }
+        }
+    }
+
     fn effect(args: &Args) -> Effect {
         Effect::Files(
             args.files
@@ -130,6 +179,10 @@ impl Tool for Edit {
             for pair in &mut file.edits {
                 visit(Use::Literal, &mut pair.find);
                 visit(Use::Literal, &mut pair.replace);
+                if let Some(written) = &mut pair.written.0 {
+                    visit(Use::Literal, &mut written.find);
+                    visit(Use::Literal, &mut written.replace);
+                }
             }
         }
     }
@@ -157,11 +210,57 @@ impl Tool for Edit {
     }
 }
 
+fn children(element: &RawElement) -> &[RawElement] {
+    match &element.body {
+        RawBody::Elements(children) => children,
+        RawBody::Empty | RawBody::Text(_) => &[],
+    }
+}
+
+/// Reads a find and its replace as they were written.
+fn written(pair: &Pair, leaves: &[RawElement]) -> Written {
+    let texts: Vec<&RawText> = leaves.iter().filter_map(text).collect();
+    let [find, replace] = texts.as_slice() else {
+        return Written(None);
+    };
+    let Some(source) = decode::as_written(find).filter(|_| has_same_names(find)) else {
+        return Written(None);
+    };
+    let replace_source = match decode::as_written(replace) {
+        Some(_) if !has_same_names(replace) => return Written(None),
+        Some(source) => source,
+        None => pair.replace.source(),
+    };
+    Written(Some(Box::new(WrittenTexts {
+        find: Template::new(source),
+        replace: Template::new(replace_source),
+    })))
+}
+
+fn text(leaf: &RawElement) -> Option<&RawText> {
+    match &leaf.body {
+        RawBody::Text(text) => Some(text),
+        RawBody::Empty | RawBody::Elements(_) => None,
+    }
+}
+
+/// Whether a text holds the same placeholders as written and as decoded. One whose placeholders came
+/// out of escapes has one reading only.
+fn has_same_names(text: &RawText) -> bool {
+    let names = |text: &str| Template::new(text).names().ok();
+    let written = text.source.as_deref().and_then(names);
+    written.is_some() && written == names(&text.text)
+}
+
 fn file_edit(file: &File) -> FileEdit {
     let pair = |pair: &Pair| EditPair {
         find: pair.find.text().to_owned(),
         replace: pair.replace.text().to_owned(),
         all: pair.all,
+        written: pair.written.0.as_ref().map(|written| WrittenPair {
+            find: written.find.text().to_owned(),
+            replace: written.replace.text().to_owned(),
+        }),
         has_secret: pair.find.has_secret() || pair.replace.has_secret(),
     };
     FileEdit {
@@ -185,5 +284,6 @@ fn report(file: &File, edited: &FileEdited) -> Edited {
         change,
         replacements: edited.replacements,
         first_line: edited.first_line,
+        fallback: edited.used_written.then_some("verbatim"),
     }
 }

@@ -46,6 +46,7 @@ impl Tool for GetValue {
         summary: "Ask the user for a secret value",
         details: "From the next <tools> block on, write $KARYI{KEY} where the value belongs, in any \
             text or attribute. You never see the value, and it is masked in all output.",
+        also_called: &["ask", "secret", "get_secret", "password"],
         heading: "> get_value",
         starts_job: false,
         family: Family::Core,

@@ -41,6 +41,7 @@ impl Tool for Input {
         summary: "Type text into the command that waits for it",
         details: "No line break is added: write `\\n` for Enter. The result has the output that \
             followed and, when the command ended, its `exit_code`.",
+        also_called: &["type", "stdin", "send_keys", "send_input"],
         heading: "> input",
         starts_job: false,
         family: Family::Core,

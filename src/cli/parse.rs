@@ -1,0 +1,259 @@
+//! `karyi parse`: shows the calls of a message, or what is wrong with it. Runs nothing.
+//!
+//! Calls go to stdout; warnings, repairs and the diagnostic go to stderr, so that what a program
+//! reads on stdout is one JSON value or a plain list. The list for people is written call by call.
+//! The JSON is not: whether it is a list or an error object is known at the end of the message only,
+//! so the calls are held, as the JSON they will be printed as.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Read, Stderr, Stdout, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde_json::{Map, Value};
+
+use crate::call::RawCall;
+use crate::cli::args::ParseArgs;
+use crate::cli::run::{CHUNK_BYTES, Input, is_broken_pipe, open};
+use crate::cli::screen::colour;
+use crate::cli::{BROKEN_PIPE, USAGE, fail};
+use crate::error::{Diagnostic, Severity};
+use crate::render::call_list::{self, CallList};
+use crate::render::call_text::{self, CallText};
+use crate::render::paint::{Colour, Ink, safe};
+use crate::render::{Noted, diagnostic};
+use crate::syntax::{Event, Mode, Parser};
+use crate::tool::Registry;
+use crate::tools::{self, Call};
+
+/// Runs `karyi parse`.
+pub(super) fn parse(args: &ParseArgs) -> ExitCode {
+    match listed(args) {
+        Ok(false) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::from(USAGE),
+        Err(error) if is_broken_pipe(&error) => ExitCode::from(BROKEN_PIPE),
+        Err(error) => fail(&format!("{error:#}")),
+    }
+}
+
+/// Writes the list; returns whether the message was refused.
+fn listed(args: &ParseArgs) -> anyhow::Result<bool> {
+    let mut input = input(args.file.as_deref())?;
+    let mut listing = Listing::new(args);
+    let chunk = args.chunk.and_then(|bytes| usize::try_from(bytes).ok());
+    let chunk = chunk.unwrap_or(CHUNK_BYTES);
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        let length = match input.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            result => result.context("reading the text")?,
+        };
+        let bytes = buffer.get(..length).unwrap_or_default();
+        for piece in bytes.chunks(chunk) {
+            listing.feed(piece)?;
+        }
+        if length == 0 || listing.refusal.is_some() {
+            break;
+        }
+    }
+    listing.finish()
+}
+
+fn input(file: Option<&Path>) -> anyhow::Result<Source> {
+    let Some(path) = file else {
+        if io::stdin().is_terminal() {
+            anyhow::bail!("no text: name a file, or pipe it in (see `karyi parse --help`)");
+        }
+        return Ok(Source::Stdin(io::stdin()));
+    };
+    match open(path)? {
+        Input::File(_, file) => Ok(Source::File(file)),
+        Input::Text(_) | Input::Stdin => Ok(Source::Stdin(io::stdin())),
+    }
+}
+
+/// Where the message comes from.
+enum Source {
+    File(File),
+    Stdin(io::Stdin),
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read(buffer),
+            Self::Stdin(stdin) => stdin.read(buffer),
+        }
+    }
+}
+
+/// The list that is being written.
+struct Listing {
+    registry: Registry<Call>,
+    parser: Parser,
+    events: Vec<Event>,
+    calls: Calls,
+    notes: Stderr,
+    colour: Colour,
+    refusal: Option<Box<Diagnostic>>,
+    has_calls: bool,
+    is_binary: bool,
+}
+
+/// How calls are written.
+enum Calls {
+    /// At once, for a person.
+    Text(CallText<BufWriter<Stdout>>),
+    /// At the end.
+    Json(CallList),
+}
+
+impl Listing {
+    fn new(args: &ParseArgs) -> Self {
+        let registry = tools::registry();
+        let mode = if args.strict {
+            Mode::Strict
+        } else {
+            Mode::Repair
+        };
+        let out = || BufWriter::new(io::stdout());
+        Self {
+            parser: Parser::new(Arc::new(registry.grammar()), mode),
+            registry,
+            events: Vec::new(),
+            calls: match args.json {
+                true => Calls::Json(CallList::default()),
+                false => Calls::Text(CallText::new(out(), colour(&io::stdout()))),
+            },
+            notes: io::stderr(),
+            colour: colour(&io::stderr()),
+            refusal: None,
+            has_calls: false,
+            is_binary: false,
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.is_binary |= memchr::memchr(0, bytes).is_some();
+        self.parser.feed(bytes, &mut self.events);
+        self.take()
+    }
+
+    /// Writes what came; nothing after a refusal.
+    fn take(&mut self) -> anyhow::Result<()> {
+        for event in std::mem::take(&mut self.events) {
+            if self.refusal.is_some() {
+                break;
+            }
+            match event {
+                Event::BlockOpened { .. } | Event::BlockClosed => {}
+                Event::Call(call) => self.call(&call)?,
+                Event::Warning(diagnostic) => self.note(Severity::Warning, diagnostic)?,
+                Event::Error(diagnostic) => self.refusal = Some(Box::new(diagnostic)),
+            }
+        }
+        self.flush()
+    }
+
+    fn call(&mut self, raw: &RawCall) -> anyhow::Result<()> {
+        let map = match self.read(raw) {
+            Ok(map) => map,
+            Err(mut diagnostic) => {
+                diagnostic.is_in_json = self.parser.is_envelope();
+                self.refusal = Some(diagnostic);
+                return Ok(());
+            }
+        };
+        self.has_calls = true;
+        match &mut self.calls {
+            Calls::Text(text) => text.call(&raw.id, &raw.element.name, &map)?,
+            Calls::Json(list) => list.push(&map)?,
+        }
+        for code in &raw.repairs {
+            self.repair(raw, code)?;
+        }
+        Ok(())
+    }
+
+    /// Checks a call as a run would and returns it as JSON, for people without what its heading
+    /// says.
+    fn read(&self, raw: &RawCall) -> Result<Map<String, Value>, Box<Diagnostic>> {
+        self.registry.decode(raw)?;
+        let Some(entry) = self.registry.get(&raw.element.name) else {
+            return Ok(Map::new());
+        };
+        let mut map = call_list::call(raw, entry)?;
+        if let Calls::Text(_) = self.calls {
+            map.shift_remove("type");
+            map.shift_remove("id");
+        }
+        Ok(map)
+    }
+
+    fn repair(&mut self, raw: &RawCall, code: &str) -> anyhow::Result<()> {
+        self.flush()?;
+        let head = self
+            .colour
+            .paint(Ink::Warning, &format!("repaired[{code}]"));
+        let (id, tool) = (safe(&raw.id), &raw.element.name);
+        let line = format!("{head}: call {id}, {tool}: {}\n", call_text::repair(code));
+        tell(&mut self.notes, &line);
+        Ok(())
+    }
+
+    fn note(&mut self, severity: Severity, diagnostic: Diagnostic) -> anyhow::Result<()> {
+        self.flush()?;
+        let noted = Noted {
+            severity,
+            diagnostic,
+        };
+        tell(&mut self.notes, &diagnostic::text(&noted, self.colour));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        if let Calls::Text(text) = &mut self.calls {
+            text.out().flush()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the message; returns whether it was refused.
+    fn finish(mut self) -> anyhow::Result<bool> {
+        if self.refusal.is_none() {
+            self.parser.finish(&mut self.events);
+            self.take()?;
+        }
+        let refusal = self.refusal.take();
+        match &mut self.calls {
+            Calls::Json(list) => {
+                let mut out = BufWriter::new(io::stdout());
+                list.write(&mut out, refusal.as_deref())?;
+                out.flush()?;
+            }
+            Calls::Text(text) if !self.has_calls && refusal.is_none() => {
+                text.nothing()?;
+                if self.is_binary {
+                    tell(
+                        &mut self.notes,
+                        "note: the text holds NUL bytes; is it a text?\n",
+                    );
+                }
+            }
+            Calls::Text(_) => {}
+        }
+        self.flush()?;
+        let is_refused = refusal.is_some();
+        if let Some(diagnostic) = refusal {
+            self.note(Severity::Error, *diagnostic)?;
+        }
+        Ok(is_refused)
+    }
+}
+
+/// Writes to stderr; there is nowhere to tell if that fails.
+fn tell(notes: &mut Stderr, text: &str) {
+    let _ = notes.write_all(text.as_bytes());
+}

@@ -1,0 +1,204 @@
+//! Whether a JSON value fits a schema, with the path of what does not.
+//!
+//! It knows the part of JSON Schema that argument types use. What it does not know it lets pass:
+//! the argument type itself has the last word. Keys that a schema does not name are refused, since
+//! an argument the model believes in must never vanish. Two spellings are made one: a whole number
+//! with a fraction of zero becomes an integer, and `null` for a key that may be left out is left
+//! out.
+
+use serde_json::{Map, Number, Value};
+
+use crate::tool::misfit::{Misfit, join};
+use crate::tool::schema;
+
+/// The largest whole number up to which every whole number is a floating point number.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// Checks a value and makes its spelling one.
+///
+/// # Errors
+/// The first thing that does not fit.
+pub fn check(value: &mut Value, schema: &Value, path: &str) -> Result<(), Misfit<'static>> {
+    if let Some(choices) = schema::alternatives(schema) {
+        check_union(value, choices, schema, path)?;
+    }
+    check_kind(value, schema, path)?;
+    check_choice(value, schema, path)?;
+    match value {
+        Value::Array(list) => check_list(list, schema, path),
+        Value::Object(map) => check_object(map, schema, path),
+        Value::Number(number) => check_range(number, schema, path),
+        Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
+    }
+}
+
+/// One of several schemas must fit. When only one of them is of the value's kind, what it says is
+/// more helpful than that none fits.
+fn check_union(
+    value: &mut Value,
+    choices: &[Value],
+    schema: &Value,
+    path: &str,
+) -> Result<(), Misfit<'static>> {
+    let mut inner: Vec<Misfit<'static>> = Vec::new();
+    for choice in choices
+        .iter()
+        .filter(|choice| !is_other_form(value, choice))
+    {
+        let mut changed = value.clone();
+        match check(&mut changed, choice, path) {
+            Ok(()) => {
+                *value = changed;
+                return Ok(());
+            }
+            Err(misfit) if misfit.path != path => inner.push(misfit),
+            Err(_) => {}
+        }
+    }
+    match inner.pop() {
+        Some(only) if inner.is_empty() => Err(only),
+        _ => Err(Misfit::value(path, schema::expected(schema), value)),
+    }
+}
+
+/// Whether a word in an object, such as its `type`, says that another choice is meant.
+fn is_other_form(value: &Value, choice: &Value) -> bool {
+    schema::properties(choice).iter().any(|property| {
+        let only = property.schema.get("const");
+        let found = value.get(property.name);
+        only.zip(found).is_some_and(|(only, found)| only != found)
+    })
+}
+
+fn check_kind(value: &mut Value, schema: &Value, path: &str) -> Result<(), Misfit<'static>> {
+    if schema.get("type").is_none() {
+        return Ok(());
+    }
+    let is = |name| schema::has_type(schema, name);
+    let fits = match value {
+        Value::Null => is("null"),
+        Value::Bool(_) => is("boolean"),
+        Value::String(_) => is("string"),
+        Value::Array(_) => is("array"),
+        Value::Object(_) => is("object"),
+        Value::Number(number) if is("integer") => {
+            if let Some(whole) = whole(number) {
+                *number = whole;
+            }
+            is("number") || !number.is_f64()
+        }
+        Value::Number(_) => is("number"),
+    };
+    match fits {
+        true => Ok(()),
+        false => Err(Misfit::value(path, schema::expected(schema), value)),
+    }
+}
+
+/// Returns a floating point number without a fraction as an integer, as long as that is exact.
+fn whole(number: &Number) -> Option<Number> {
+    let value = number.as_f64().filter(|_| number.is_f64())?;
+    let is_whole = value.fract() == 0.0 && value.abs() <= MAX_EXACT;
+    // Exact up to the limit just checked; `{:.0}` prints it without fraction and exponent.
+    is_whole
+        .then(|| format!("{value:.0}").parse::<i64>().ok())?
+        .map(Number::from)
+}
+
+fn check_choice(value: &Value, schema: &Value, path: &str) -> Result<(), Misfit<'static>> {
+    let is_listed = match (schema.get("enum"), schema.get("const")) {
+        (Some(Value::Array(choices)), _) => choices.contains(value),
+        (_, Some(only)) => only == value,
+        _ => true,
+    };
+    match is_listed {
+        true => Ok(()),
+        false => Err(Misfit::value(path, schema::expected(schema), value)),
+    }
+}
+
+fn check_range(number: &Number, schema: &Value, path: &str) -> Result<(), Misfit<'static>> {
+    let bound = |key: &str| schema.get(key).and_then(Value::as_number);
+    let is_less = |a: &Number, b: &Number| match (a.as_i128(), b.as_i128()) {
+        (Some(a), Some(b)) => a < b,
+        (_, _) => a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a < b),
+    };
+    let is_out = bound("minimum").is_some_and(|least| is_less(number, least))
+        || bound("maximum").is_some_and(|most| is_less(most, number));
+    match is_out {
+        false => Ok(()),
+        true => Err(Misfit::new(
+            path,
+            schema::expected(schema),
+            number.to_string(),
+        )),
+    }
+}
+
+fn check_list(list: &mut [Value], schema: &Value, path: &str) -> Result<(), Misfit<'static>> {
+    let count = |key: &str| schema.get(key).and_then(Value::as_u64);
+    let length = list.len() as u64;
+    let is_out = count("minItems").is_some_and(|least| length < least)
+        || count("maxItems").is_some_and(|most| length > most);
+    if is_out {
+        let expected = match (count("minItems"), count("maxItems")) {
+            (Some(least), Some(most)) if least == most => format!("a list of {least}"),
+            (Some(least), Some(most)) => format!("a list of {least} to {most}"),
+            (Some(least), None) => format!("a list of at least {least}"),
+            (None, most) => format!("a list of at most {}", most.unwrap_or(0)),
+        };
+        return Err(Misfit::new(path, expected, format!("a list of {length}")));
+    }
+    for (index, item) in list.iter_mut().enumerate() {
+        let item_schema = schema::item(schema, index);
+        check(item, item_schema, &format!("{path}[{index}]"))?;
+    }
+    Ok(())
+}
+
+fn check_object(
+    map: &mut Map<String, Value>,
+    schema: &Value,
+    path: &str,
+) -> Result<(), Misfit<'static>> {
+    let properties = schema::properties(schema);
+    for property in &properties {
+        let is_null = map.get(property.name).is_some_and(Value::is_null);
+        let may_be_null =
+            schema::has_type(property.schema, "null") || schema::is_any(property.schema);
+        if is_null && !property.is_required && !may_be_null {
+            map.shift_remove(property.name);
+        }
+    }
+    for (key, value) in map.iter_mut() {
+        let inside = join(path, key);
+        match schema::key(schema, key) {
+            Some(known) => check(value, known, &inside)?,
+            None => return Err(unknown_key(&inside, value, schema)),
+        }
+    }
+    let missing = properties
+        .iter()
+        .find(|p| p.is_required && !map.contains_key(p.name));
+    match missing {
+        None => Ok(()),
+        Some(missing) => Err(missing_key(path, missing)),
+    }
+}
+
+fn missing_key(path: &str, missing: &schema::Property<'_>) -> Misfit<'static> {
+    let path = join(path, missing.name);
+    let expected = format!("given: {}", schema::expected(missing.schema));
+    Misfit::new(&path, expected, "nothing").with_hint(format!("add `{path}`"))
+}
+
+/// Makes the misfit of a key that an object does not have.
+#[must_use]
+pub fn unknown_key(path: &str, found: &Value, schema: &Value) -> Misfit<'static> {
+    let keys: Vec<&str> = schema::properties(schema).iter().map(|p| p.name).collect();
+    let hint = match keys.is_empty() {
+        true => "leave it out: there are no arguments here".to_owned(),
+        false => format!("the keys here are {}", keys.join(", ")),
+    };
+    Misfit::value(path, "left out, since there is no such key", found).with_hint(hint)
+}

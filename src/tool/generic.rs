@@ -1,0 +1,240 @@
+//! The parameters of a generic tool: elements and attributes to the JSON the schema describes.
+//!
+//! A list is its element repeated, or one element with `<item>` children; an object is one child
+//! element per key, or `<entry key="...">` where a key is no XML name; any list, object or choice
+//! may be one JSON text instead. One element alone whose text is a JSON list is the whole list, and
+//! an empty one is the empty list.
+
+use serde_json::{Map, Value};
+
+use crate::call::{RawBody, RawElement};
+use crate::tool::fit;
+use crate::tool::misfit::{Misfit, join};
+use crate::tool::scalar;
+use crate::tool::schema;
+
+type Decoded<'e, T> = Result<T, Misfit<'e>>;
+
+/// Reads the parameters of a tool.
+///
+/// # Errors
+/// The first value that does not fit.
+pub fn parameters<'e>(element: &'e RawElement, schema: &Value) -> Decoded<'e, Map<String, Value>> {
+    let mut map = Map::new();
+    for attribute in &element.attributes {
+        let name = &attribute.name;
+        let value = match schema::key(schema, name) {
+            Some(known) => scalar::attribute(&attribute.value, known, name),
+            None => Err(fit::unknown_key(
+                name,
+                &Value::from(attribute.value.as_str()),
+                schema,
+            )),
+        };
+        map.insert(name.clone(), value.map_err(|misfit| misfit.at(element))?);
+    }
+    for (name, given) in grouped(children(element), |child| &child.name) {
+        let first = given.first().copied().unwrap_or(element);
+        let known = schema::key(schema, name)
+            .ok_or_else(|| fit::unknown_key(name, &Value::from("an element"), schema).at(first))?;
+        let mut value = repeated(&given, known, name)?;
+        fit::check(&mut value, known, name).map_err(|misfit| misfit.at(first))?;
+        if map.insert(name.to_owned(), value).is_some() {
+            let misfit = Misfit::new(name, "given once", "an attribute and an element");
+            return Err(misfit.at(first));
+        }
+    }
+    Ok(map)
+}
+
+/// Returns the key an element stands for inside an object.
+fn key(element: &RawElement) -> &str {
+    match element.attribute("key") {
+        Some(key) if element.name == "entry" => key,
+        _ => &element.name,
+    }
+}
+
+fn children(element: &RawElement) -> &[RawElement] {
+    match &element.body {
+        RawBody::Elements(children) => children,
+        RawBody::Empty | RawBody::Text(_) => &[],
+    }
+}
+
+/// Puts elements of the same key together, in order of appearance.
+fn grouped<'e>(
+    children: &'e [RawElement],
+    key: fn(&'e RawElement) -> &'e str,
+) -> Vec<(&'e str, Vec<&'e RawElement>)> {
+    let mut groups: Vec<(&str, Vec<&RawElement>)> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    for child in children {
+        let name = key(child);
+        let place = *places.entry(name).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some((_, group)) => group.push(child),
+            None => groups.push((name, vec![child])),
+        }
+    }
+    groups
+}
+
+/// The value that all elements of one name spell together. A choice one of whose forms is a list is
+/// spelled by one element.
+fn repeated<'e>(given: &[&'e RawElement], schema: &Value, path: &str) -> Decoded<'e, Value> {
+    let is_list = schema::has_type(schema, "array");
+    match given {
+        [one] if !is_list || is_whole_list(one) || schema::is_union(schema) => {
+            value(one, schema, path)
+        }
+        many if is_list => items(many.iter().copied(), schema, path),
+        many => {
+            let misfit = Misfit::new(path, "given once", format!("{} elements", many.len()));
+            Err(match many.get(1) {
+                Some(second) => misfit.at(second),
+                None => misfit,
+            })
+        }
+    }
+}
+
+fn items<'e>(
+    given: impl Iterator<Item = &'e RawElement>,
+    list: &Value,
+    path: &str,
+) -> Decoded<'e, Value> {
+    let item = |(index, child): (usize, &'e RawElement)| {
+        value(
+            child,
+            schema::item(list, index),
+            &format!("{path}[{index}]"),
+        )
+    };
+    let values: Decoded<'e, Vec<Value>> = given.enumerate().map(item).collect();
+    values.map(Value::Array)
+}
+
+/// Whether one element stands for a whole list: nothing, `<item>` children or a JSON list.
+fn is_whole_list(element: &RawElement) -> bool {
+    match &element.body {
+        RawBody::Empty => true,
+        RawBody::Text(text) => {
+            let text = text.text.trim_start();
+            text.is_empty() || text.starts_with('[')
+        }
+        RawBody::Elements(children) => children.iter().all(|child| child.name == "item"),
+    }
+}
+
+/// The value one element spells.
+fn value<'e>(element: &'e RawElement, schema: &Value, path: &str) -> Decoded<'e, Value> {
+    refuse_attributes(element, path)?;
+    let text = match &element.body {
+        RawBody::Elements(children) => return structured(element, children, schema, path),
+        RawBody::Empty => "",
+        RawBody::Text(text) => &text.text,
+    };
+    scalar::element(text, schema, path).map_err(|misfit| misfit.at(element))
+}
+
+/// An attribute in a value would be lost.
+fn refuse_attributes<'e>(element: &'e RawElement, path: &str) -> Decoded<'e, ()> {
+    let is_key = |name: &str| name == "key" && element.name == "entry";
+    match element.attributes.iter().find(|a| !is_key(&a.name)) {
+        None => Ok(()),
+        Some(attribute) => {
+            let name = &attribute.name;
+            let misfit = Misfit::text(
+                &join(path, name),
+                "an element inside the value, not an attribute",
+                &attribute.value,
+            );
+            let hint = format!("write <{name}>...</{name}> inside <{}>", element.name);
+            Err(misfit.with_hint(hint).at(element))
+        }
+    }
+}
+
+/// The value that child elements spell.
+fn structured<'e>(
+    element: &'e RawElement,
+    children: &'e [RawElement],
+    schema: &Value,
+    path: &str,
+) -> Decoded<'e, Value> {
+    if let Some(choices) = schema::alternatives(schema) {
+        return chosen(element, children, choices, schema, path);
+    }
+    let is_list = children.iter().all(|child| child.name == "item");
+    if schema::has_type(schema, "array") && (is_list || !schema::is_union(schema)) {
+        return list(children, schema, path);
+    }
+    let is_any = schema::is_any(schema);
+    if is_any && is_list {
+        return list(children, schema, path);
+    }
+    if is_any || schema::has_type(schema, "object") || schema.get("properties").is_some() {
+        return object(children, schema, path);
+    }
+    let misfit = Misfit::new(path, schema::expected(schema), "elements");
+    Err(misfit.at(element))
+}
+
+fn list<'e>(children: &'e [RawElement], schema: &Value, path: &str) -> Decoded<'e, Value> {
+    if let Some(other) = children.iter().find(|child| child.name != "item") {
+        let found = format!("<{}>", other.name);
+        let misfit = Misfit::new(path, "a list of <item> elements", found);
+        return Err(misfit.at(other));
+    }
+    items(children.iter(), schema, path)
+}
+
+fn object<'e>(children: &'e [RawElement], schema: &Value, path: &str) -> Decoded<'e, Value> {
+    let mut map = Map::new();
+    for (key, given) in grouped(children, key) {
+        let inside = join(path, key);
+        let Some(first) = given.first() else { continue };
+        let known = schema::key(schema, key).ok_or_else(|| {
+            let found = Misfit::new(
+                &inside,
+                "left out, since there is no such key",
+                "an element",
+            );
+            let unknown = fit::unknown_key(&inside, &Value::Null, schema);
+            Misfit {
+                hint: unknown.hint,
+                ..found
+            }
+            .at(first)
+        })?;
+        map.insert(key.to_owned(), repeated(&given, known, &inside)?);
+    }
+    Ok(Value::Object(map))
+}
+
+/// The first choice that the elements fit. When only one can hold elements its misfit is told.
+fn chosen<'e>(
+    element: &'e RawElement,
+    children: &'e [RawElement],
+    choices: &[Value],
+    schema: &Value,
+    path: &str,
+) -> Decoded<'e, Value> {
+    let mut misfits = Vec::new();
+    for choice in choices {
+        let read = structured(element, children, choice, path).and_then(|mut value| {
+            fit::check(&mut value, choice, path).map_err(|misfit| misfit.at(element))?;
+            Ok(value)
+        });
+        match read {
+            Ok(value) => return Ok(value),
+            Err(misfit) if misfit.path != path => misfits.push(misfit),
+            Err(_) => {}
+        }
+    }
+    match misfits.pop() {
+        Some(only) if misfits.is_empty() => Err(only),
+        _ => Err(Misfit::new(path, schema::expected(schema), "elements").at(element)),
+    }
+}

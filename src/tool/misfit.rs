@@ -1,0 +1,138 @@
+//! An argument that does not fit: where it is, what was expected, what was found.
+//!
+//! Every way to spell arguments gives its misfits in this shape, so that a model reads the same
+//! words whether it wrote attributes, elements or JSON.
+
+use serde_json::Value;
+
+use crate::call::RawElement;
+
+/// Most characters of a found value that are shown.
+const MAX_FOUND_CHARS: usize = 80;
+
+/// A value that does not fit its type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit<'e> {
+    /// Where in the arguments: `headers.Accept`, `items[2].name`; empty for all of them.
+    pub path: String,
+    /// What would fit.
+    pub expected: String,
+    /// What was found, shortened.
+    pub found: String,
+    /// What to do, when there is more to say than where the types are described.
+    pub hint: Option<String>,
+    /// Whether it stands in JSON text.
+    pub is_in_json: bool,
+    /// The element it stands in.
+    pub element: Option<&'e RawElement>,
+}
+
+impl<'e> Misfit<'e> {
+    /// Makes the misfit of a text.
+    #[must_use]
+    pub fn text(path: &str, expected: impl Into<String>, found: &str) -> Self {
+        Self::new(path, expected, format!("{:?}", shortened(found)))
+    }
+
+    /// Makes the misfit of a JSON value.
+    #[must_use]
+    pub fn value(path: &str, expected: impl Into<String>, found: &Value) -> Self {
+        let shown = match found {
+            Value::String(text) => format!("{:?}", shortened(text)),
+            Value::Array(_) | Value::Object(_) => shortened(&compact(found)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => found.to_string(),
+        };
+        Self::new(path, expected, shown)
+    }
+
+    /// Makes a misfit of words.
+    #[must_use]
+    pub fn new(path: &str, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            expected: expected.into(),
+            found: found.into(),
+            hint: None,
+            is_in_json: false,
+            element: None,
+        }
+    }
+
+    /// Says what to do.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says that it stands in JSON text.
+    #[must_use]
+    pub fn in_json(mut self) -> Self {
+        self.is_in_json = true;
+        self
+    }
+
+    /// Says in which element it stands, unless an inner one is known.
+    #[must_use]
+    pub fn at(mut self, element: &'e RawElement) -> Self {
+        self.element = self.element.or(Some(element));
+        self
+    }
+
+    /// Says what is wrong with the arguments of `tool`.
+    #[must_use]
+    pub fn message(&self, tool: &str) -> String {
+        let (expected, found) = (&self.expected, &self.found);
+        match self.path.is_empty() {
+            true => format!("the arguments of <{tool}> must be {expected}, found {found}"),
+            false => format!(
+                "`{}` of <{tool}> must be {expected}, found {found}",
+                self.path
+            ),
+        }
+    }
+}
+
+/// Returns the path of `name` inside `path`.
+#[must_use]
+pub fn join(path: &str, name: &str) -> String {
+    let name = shortened(name);
+    if path.is_empty() {
+        return name;
+    }
+    format!("{path}.{name}")
+}
+
+/// Returns JSON text of a value that is not longer than what can be shown: a large value is not
+/// written out only to be cut.
+fn compact(value: &Value) -> String {
+    match value {
+        Value::Array(list) => match list.as_slice() {
+            [] => "[]".into(),
+            [first, ..] => format!("a list of {} that starts with {first:.20}", list.len()),
+        },
+        Value::Object(map) => {
+            let keys: Vec<&str> = map.keys().take(8).map(String::as_str).collect();
+            format!("an object with the keys {}", keys.join(", "))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let mut shown: String = text
+        .chars()
+        .take(MAX_FOUND_CHARS)
+        .map(|c| {
+            if c.is_control() && c != '\n' && c != '\t' {
+                '\u{FFFD}'
+            } else {
+                c
+            }
+        })
+        .collect();
+    if text.chars().nth(MAX_FOUND_CHARS).is_some() {
+        shown.push('…');
+    }
+    shown
+}
