@@ -9,6 +9,7 @@ mod envelope;
 mod generic;
 mod grammar;
 mod hints;
+mod invariants;
 mod large;
 mod linear;
 mod memory;

@@ -10,11 +10,12 @@ use std::process::{Command, Stdio};
 use karyi::call::{RawBody, RawCall, RawElement};
 use karyi::error::{Code, Diagnostic};
 use karyi::span::{Position, Span};
-use karyi::syntax::{Event, Mode, Parser};
+use karyi::syntax::Event;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::choices::check_all;
+use super::invariants::{Strict, parse_strictly};
 use super::mutants::{Message, block_mutant, mutant};
 use super::reader::{Meaning, Tree};
 use super::{error, grammar, inputs};
@@ -35,38 +36,18 @@ struct Reading {
 }
 
 fn read(message: Vec<u8>) -> Reading {
-    let mut parser = Parser::new(grammar::shared(), Mode::Strict);
-    let (mut all, mut blocks, mut start, mut complete) = (Vec::new(), Vec::new(), 0, 0);
-    for (at, byte) in message.iter().enumerate() {
-        let seen = all.len();
-        parser.feed(&[*byte], &mut all);
-        for (index, event) in all.iter().enumerate().skip(seen) {
-            match event {
-                Event::BlockOpened { position, .. } => {
-                    start = usize::try_from(position.offset).unwrap();
-                }
-                Event::BlockClosed => {
-                    blocks.push(start..at + 1);
-                    complete = index + 1;
-                }
-                Event::Call(_) | Event::Warning(_) | Event::Error(_) => {}
-            }
-        }
-    }
-    parser.finish(&mut all);
-    // The places of an envelope count in its string, so its blocks cannot be cut out.
-    if blocks
-        .iter()
-        .any(|block| !message[block.start..].starts_with(b"<tools"))
-    {
-        blocks.clear();
-        complete = 0;
-    }
-    let malformed =
-        error(&all).filter(|error| message.starts_with(b"<tools") && is_malformed(error));
+    let Strict {
+        mut events,
+        blocks,
+        complete,
+    } = parse_strictly(&message);
+    let malformed = error(&events).filter(|e| message.starts_with(b"<tools") && is_malformed(e));
     Reading {
         malformed: malformed.cloned(),
-        events: all.drain(..complete).filter_map(without_places).collect(),
+        events: events
+            .drain(..complete)
+            .filter_map(without_places)
+            .collect(),
         blocks,
         message,
     }

@@ -282,7 +282,8 @@ impl<'m> Meaning<'m> {
         let Some(message) = self.message else {
             return Position::default();
         };
-        let before = with_line_feeds(message[..at].trim_start_matches('\u{FEFF}'));
+        let before = message[..at].strip_prefix('\u{FEFF}');
+        let before = with_line_feeds(before.unwrap_or(&message[..at]));
         let line = before.rsplit('\n').next().unwrap_or_default();
         Position {
             offset: at as u64,
