@@ -6,6 +6,7 @@ mod conforming;
 mod diagnostics;
 mod documents;
 mod envelope;
+mod finds;
 mod generic;
 mod grammar;
 mod hints;

@@ -103,6 +103,7 @@ const PLAIN: &[&str] = &[
     "\u{7f}",
     "\u{FFFD}",
     "\u{10FFFF}",
+    "\u{feff}",
     "```",
     "~~~",
     "lt;",

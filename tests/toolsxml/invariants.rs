@@ -54,6 +54,21 @@ pub(super) fn check_chunks(message: &[u8], sizes: &[usize]) -> Checked {
     Ok(())
 }
 
+/// What is known when part of a message has come does not depend on chunks either: here the rest of
+/// the envelope around it is broken, so that nothing but that part counts.
+pub(super) fn check_part(part: &[u8], sizes: &[usize]) -> Checked {
+    let mut envelope = b"{\"tools\":\"".to_vec();
+    for byte in part {
+        match byte {
+            b'"' | b'\\' => envelope.extend([b'\\', *byte]),
+            0..b' ' => envelope.extend(format!("\\u{byte:04x}").bytes()),
+            _ => envelope.push(*byte),
+        }
+    }
+    envelope.extend(b"\\q");
+    check_chunks(&envelope, sizes)
+}
+
 /// Blocks, calls and what is in them stand in order, and every refusal says where and what to do.
 fn check_sane(events: &[Event], length: u64) -> Checked {
     let mut from = 0;

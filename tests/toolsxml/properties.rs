@@ -2,10 +2,12 @@
 //! what to do, and what strict mode accepts repair mode reads the same.
 
 use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
 use proptest::test_runner::TestCaseError;
 
 use super::choices::check_all;
-use super::invariants::{check_chunks, check_modes, check_reader};
+use super::invariants::{check_chunks, check_modes, check_part, check_reader};
 use super::mutants::mutant;
 
 #[test]
@@ -13,6 +15,15 @@ fn any_chunking_gives_the_same_events() {
     let strategy = (mutant(), vec(1..30_usize, 1..6));
     check_all((3_000, 200_000), &strategy, |(message, sizes)| {
         check_chunks(&message.0, sizes).map_err(TestCaseError::fail)
+    });
+}
+
+#[test]
+fn any_chunking_gives_the_same_events_of_a_part() {
+    let strategy = (mutant(), any::<Index>(), vec(1..30_usize, 1..6));
+    check_all((3_000, 200_000), &strategy, |(message, end, sizes)| {
+        let part = &message.0[..end.index(message.0.len() + 1)];
+        check_part(part, sizes).map_err(TestCaseError::fail)
     });
 }
 
