@@ -106,7 +106,7 @@ fn only_a_text_that_is_open_is_kept() {
         let megabytes = if is_full() { 100 } else { 3 };
         let growth = growth_kib(number, megabytes);
         println!("{before:?} {unit:?} {megabytes} MiB: {growth} KiB");
-        if growth > FIXED_KIB + (kept * megabytes << 10) {
+        if growth > FIXED_KIB + ((kept * megabytes) << 10) {
             wrong.push(format!(
                 "{before:?} {unit:?}: {growth} KiB for {megabytes} MiB"
             ));
