@@ -93,7 +93,7 @@ fn a_value_of_the_wrong_type_runs_nothing() {
     );
     refused(
         "<tools><read><file src=\"a\" max_bytes=\"-1\"/></read></tools>",
-        ("bad-attribute", 1, 8),
+        ("bad-attribute", 1, 14),
     );
     refused("<tools><ctrl>hyper</ctrl></tools>", ("bad-ctrl", 1, 14));
 }

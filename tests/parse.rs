@@ -300,3 +300,19 @@ fn a_reader_that_goes_away_is_no_reason_to_complain() {
         String::from_utf8_lossy(&output.stderr)
     );
 }
+
+#[test]
+fn calls_outside_of_a_block_are_mentioned_and_not_run() {
+    let message = "I'll look:\n\n<command>echo ran</command>\n";
+    let ran = Karyi::new().stdin(message).run().exit(0);
+    ran.stdout_xml("<results>\n<summary status=\"ok\"/>\n</results>").stderr(
+        "karyi: nothing ran: a line starts with <command>, but calls run only inside <tools>...</tools>\n",
+    );
+    let with_block = format!("{message}<tools><ctrl>c</ctrl></tools>");
+    Karyi::new().stdin(with_block).run().stderr("");
+    Karyi::new()
+        .stdin("Use <command> to run.\n")
+        .run()
+        .stderr("")
+        .exit(0);
+}

@@ -44,6 +44,19 @@ fn the_value_survives_a_round_trip_through_files() {
 }
 
 #[test]
+fn the_value_is_put_into_a_pair_that_is_used_as_written() {
+    let screen = with_secret(
+        "<tools><command><![CDATA[printf '&lt;a' > c.html]]></command>\
+         <edit><file src=\"c.html\"><find>&lt;a</find><replace>&lt;b $KARYI{PW}</replace></file></edit>\
+         <command>wc -c &lt; c.html; cut -c1-5 c.html</command></tools>",
+        0,
+    );
+    assert!(screen.contains("fallback=\"verbatim\""), "{screen}");
+    assert!(screen.contains("&amp;lt;b"), "{screen}");
+    assert!(screen.contains(&(VALUE.len() + 6).to_string()), "{screen}");
+}
+
+#[test]
 fn the_value_is_typed_only_where_it_is_not_shown() {
     let hidden = with_secret(
         "<tools><command>read -rs x; echo \"${#x}\"</command><input>$KARYI{PW}\\n</input></tools>",

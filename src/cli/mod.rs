@@ -2,6 +2,7 @@
 //! the user for scripts, and touches the terminal.
 
 mod args;
+mod bare_calls;
 mod parse;
 mod prompt;
 mod run;

@@ -11,11 +11,12 @@ use tokio::sync::mpsc;
 
 use crate::capped::Cap;
 use crate::cli::args::RunArgs;
+use crate::cli::bare_calls::BareCalls;
 use crate::cli::prompt::Terminal;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::screen::{self, Floor, Screen};
 use crate::cli::signals::{Received, Signals};
-use crate::cli::{BROKEN_PIPE, fail};
+use crate::cli::{BROKEN_PIPE, fail, say};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Intake;
@@ -23,7 +24,7 @@ use crate::exec::message::{Chunk, Pace, Runner, Unreadable};
 use crate::exec::stage::{CurrentJob, Stage};
 use crate::files::root::Root;
 use crate::limits;
-use crate::outcome::Tally;
+use crate::outcome::{ReportStatus, Tally};
 use crate::pty::{Rc, SessionOptions};
 use crate::render::Format;
 use crate::syntax::Mode;
@@ -194,7 +195,8 @@ impl Run {
             Arc::clone(&self.grammar),
             self.mode,
         );
-        let (reader, chunks) = read(input)?;
+        let names = self.registry.entries().iter().map(|entry| entry.spec.name);
+        let (reader, chunks) = read(input, BareCalls::new(names.collect()))?;
         runner.message(intake, chunks, self.pace).await;
         if is_last || self.cancel.is_cancelled() {
             runner.close().await;
@@ -205,7 +207,14 @@ impl Run {
         let is_interrupted = self.received.is_interrupted();
         runner.tell(Event::MessageEnded { is_interrupted }).await;
         let tally = screen.close().await?;
-        reader.check()?;
+        if let Some(name) = reader.check()?
+            && tally.calls() == 0
+            && tally.status() == ReportStatus::Ok
+        {
+            say(&format!(
+                "nothing ran: a line starts with <{name}>, but calls run only inside <tools>...</tools>"
+            ));
+        }
         Ok(tally)
     }
 
@@ -307,31 +316,39 @@ fn directory(current: &Path, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
 }
 
 /// Tells afterwards whether a script could be read to its end.
-struct Reader(std::sync::mpsc::Receiver<anyhow::Error>);
+struct Reader(std::sync::mpsc::Receiver<anyhow::Result<Option<&'static str>>>);
 
 impl Reader {
-    fn check(self) -> anyhow::Result<()> {
-        self.0.try_recv().map_or(Ok(()), Err)
+    /// Returns the tool of a call outside of any block, when the script could be read.
+    fn check(self) -> anyhow::Result<Option<&'static str>> {
+        self.0.try_recv().unwrap_or(Ok(None))
     }
 }
 
 /// Reads a script in a thread of its own; a blocked read must not hold up anything.
-fn read(input: Input) -> anyhow::Result<(Reader, mpsc::Receiver<Chunk>)> {
+fn read(
+    input: Input,
+    mut bare_calls: BareCalls,
+) -> anyhow::Result<(Reader, mpsc::Receiver<Chunk>)> {
     let (chunks, receiver) = mpsc::channel(4);
-    let (failures, failed) = std::sync::mpsc::channel();
+    let (ends, ended) = std::sync::mpsc::channel();
     let work = move || {
         let result = match input {
             Input::Text(text) => {
+                bare_calls.feed(text.as_bytes());
                 let _ = chunks.blocking_send(Ok(text.into_bytes()));
                 Ok(())
             }
-            Input::File(path, file) => {
-                copy(file, &chunks).with_context(|| format!("reading {}", path.display()))
+            Input::File(path, file) => copy(file, &chunks, &mut bare_calls)
+                .with_context(|| format!("reading {}", path.display())),
+            Input::Stdin => {
+                copy(io::stdin(), &chunks, &mut bare_calls).context("reading standard input")
             }
-            Input::Stdin => copy(io::stdin(), &chunks).context("reading standard input"),
         };
-        if let Err(error) = result {
-            let _ = failures.send(error);
+        // Told before the channel closes, so that it is known when the message has ended.
+        let is_readable = result.is_ok();
+        let _ = ends.send(result.map(|()| bare_calls.finish()));
+        if !is_readable {
             let _ = chunks.blocking_send(Err(Unreadable));
         }
     };
@@ -339,10 +356,14 @@ fn read(input: Input) -> anyhow::Result<(Reader, mpsc::Receiver<Chunk>)> {
         .name("script".into())
         .spawn(work)
         .context("starting to read")?;
-    Ok((Reader(failed), receiver))
+    Ok((Reader(ended), receiver))
 }
 
-fn copy(mut input: impl Read, chunks: &mpsc::Sender<Chunk>) -> io::Result<()> {
+fn copy(
+    mut input: impl Read,
+    chunks: &mpsc::Sender<Chunk>,
+    bare_calls: &mut BareCalls,
+) -> io::Result<()> {
     loop {
         let mut buffer = vec![0; CHUNK_BYTES];
         let length = match input.read(&mut buffer) {
@@ -352,6 +373,7 @@ fn copy(mut input: impl Read, chunks: &mpsc::Sender<Chunk>) -> io::Result<()> {
             Err(error) => return Err(error),
         };
         buffer.truncate(length);
+        bare_calls.feed(&buffer);
         if chunks.blocking_send(Ok(buffer)).is_err() {
             return Ok(());
         }

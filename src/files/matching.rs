@@ -168,20 +168,20 @@ fn replace_as_written(
     match found {
         Ok(found) if !found.is_empty() => {
             let result = replace_at(document, &found, &source, &source_replace)?;
-            Ok(result.as_written())
+            Ok(result.into_written())
         }
         Ok(_) => already_applied(document.text(), pair, find, replace).or_else(|error| {
             already_applied(document.text(), pair, &source, &source_replace).map_err(|_| error)
         }),
         Err(ambiguous) => {
             let applied = already_applied(document.text(), pair, find, replace);
-            applied.map_err(|_| ambiguous.as_written())
+            applied.map_err(|_| ambiguous.into_written())
         }
     }
 }
 
 impl PairResult {
-    fn as_written(self) -> Self {
+    fn into_written(self) -> Self {
         match self {
             Self::Replaced {
                 count, first_line, ..
@@ -196,7 +196,7 @@ impl PairResult {
 }
 
 impl MatchErrorKind {
-    fn as_written(self) -> Self {
+    fn into_written(self) -> Self {
         match self {
             Self::Ambiguous { lines, total } => Self::AmbiguousAsWritten { lines, total },
             other => other,
