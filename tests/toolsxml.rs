@@ -1,13 +1,23 @@
 //! The parser on whole messages: the cases of `tests/cases/toolsxml`, in every chunking.
 
 mod arguments;
+mod choices;
+mod conforming;
 mod diagnostics;
+mod documents;
 mod envelope;
+mod finds;
 mod generic;
 mod grammar;
 mod hints;
+mod invariants;
 mod large;
+mod linear;
+mod memory;
+mod mutants;
 mod properties;
+mod reader;
+mod well_formed;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

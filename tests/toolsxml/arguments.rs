@@ -149,6 +149,11 @@ fn read(xml: &str) -> Result<Fetch, String> {
     serde_json::from_value(value).map_err(|error| format!("type: {error}"))
 }
 
+/// Reads a call for the time it takes; tells whether it is good.
+pub(super) fn is_read(xml: &str) -> bool {
+    read(xml).is_ok()
+}
+
 fn read_json(value: Value) -> Result<Fetch, String> {
     let value = decode::json_arguments(value, &SCHEMA).map_err(|misfit| misfit.message("fetch"))?;
     serde_json::from_value(value).map_err(|error| format!("type: {error}"))

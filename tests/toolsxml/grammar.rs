@@ -1,10 +1,18 @@
 //! The tools that the tests speak.
 
+use std::sync::{Arc, LazyLock};
+
 use karyi::syntax::grammar::{AttributeRule, ContentRule, ElementRule, Grammar, ParameterRule};
 
 /// Returns the six core tools.
 pub(super) fn core() -> Grammar {
     karyi::tools::registry().grammar()
+}
+
+/// Returns the core tools and two generic ones, made once.
+pub(super) fn shared() -> Arc<Grammar> {
+    static SHARED: LazyLock<Arc<Grammar>> = LazyLock::new(|| Arc::new(with_generic_tools()));
+    Arc::clone(&SHARED)
 }
 
 /// Returns the core tools and two generic ones.

@@ -1,5 +1,5 @@
-//! Large and hostile messages: linear time, bounded memory. Sizes are a tenth of what a release
-//! build takes in the same time, for tests run unoptimised.
+//! Large and hostile messages come out right. Usually they have a tenth of their full size, for
+//! tests are not optimised; `KARYI_FULL` gives them all of it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,10 +7,16 @@ use std::time::{Duration, Instant};
 use karyi::call::RawBody;
 use karyi::syntax::{Event, Mode, Parser};
 
+use super::choices::is_full;
 use super::{as_case, calls, error, grammar, parse, parse_with, warnings};
 
 /// Far more than any of these takes when the time is linear, far less than when it is quadratic.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Returns a size, or a tenth of it.
+fn size(full: usize) -> usize {
+    if is_full() { full } else { full / 10 }
+}
 
 /// Parses in chunks and returns the error as `code at offset`, or the number of calls.
 fn outcome(mode: Mode, message: &[u8], chunk: usize) -> String {
@@ -36,8 +42,8 @@ fn check(message: &[u8], chunks: &[usize], expected: &str) {
 }
 
 #[test]
-fn a_hundred_thousand_nested_tags_are_refused_at_the_first() {
-    let message = format!("<tools>{}", "<a>".repeat(100_000));
+fn a_million_nested_tags_are_refused_at_the_first() {
+    let message = format!("<tools>{}", "<a>".repeat(size(1_000_000)));
     check(
         message.as_bytes(),
         &[1, 4096, usize::MAX],
@@ -46,9 +52,9 @@ fn a_hundred_thousand_nested_tags_are_refused_at_the_first() {
 }
 
 #[test]
-fn a_replace_of_ten_megabytes_is_whole() {
+fn a_replace_of_a_hundred_megabytes_is_whole() {
     let line = "let x = a < b && c > d; // 中文\n";
-    let body = line.repeat(10_000_000 / line.len());
+    let body = line.repeat(size(100_000_000) / line.len());
     let message = format!(
         "<tools><edit><file src=\"f\"><find>x</find><replace>{body}</replace></file></edit></tools>"
     );
@@ -65,7 +71,10 @@ fn a_replace_of_ten_megabytes_is_whole() {
 
 #[test]
 fn many_angle_brackets_in_a_command_are_text() {
-    let message = format!("<tools><command>{}</command></tools>", "<".repeat(100_000));
+    let message = format!(
+        "<tools><command>{}</command></tools>",
+        "<".repeat(size(1_000_000))
+    );
     assert_eq!(outcome(Mode::Repair, message.as_bytes(), 1), "1 calls");
     assert_eq!(
         outcome(Mode::Repair, message.as_bytes(), usize::MAX),
@@ -93,8 +102,8 @@ fn end_tags_in_text_are_looked_at_once() {
 }
 
 #[test]
-fn one_megabyte_of_unclosed_cdata_is_refused() {
-    let message = format!("<tools><command><![CDATA[{}", "]]".repeat(500_000));
+fn ten_megabytes_of_unclosed_cdata_are_refused() {
+    let message = format!("<tools><command><![CDATA[{}", "]]".repeat(size(5_000_000)));
     check(
         message.as_bytes(),
         &[1, 4096, usize::MAX],
