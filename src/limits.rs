@@ -20,9 +20,9 @@ pub const MAX_HELD_BYTES: usize = 64 << 20;
 /// Bytes of a source line shown on either side of a diagnostic's place: enough to recognise it.
 pub const EXCERPT_REACH_BYTES: usize = 240;
 
-/// Bytes of an unfinished text that may wait to be checked: most texts are checked once, at their
-/// end, and one that never ends is refused soon enough.
-pub const MAX_UNCHECKED_BYTES: usize = 64 << 10;
+/// Bytes of an unfinished text that may wait to be checked, so that tokens of a few bytes are not
+/// checked one by one.
+pub const MAX_UNCHECKED_BYTES: usize = 1 << 10;
 
 /// Bytes that may gather while the parser waits for one that matters.
 pub const MAX_CALM_BYTES: usize = 4 << 10;

@@ -69,16 +69,23 @@ pub(super) struct BadByte {
 
 /// Checks a stretch that ends between two characters, and returns it as text.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, BadByte> {
+    text_after(bytes, 0)
+}
+
+/// Does so with a stretch whose first `checked` bytes are known to be good.
+pub(super) fn text_after(bytes: &[u8], checked: usize) -> Result<&str, BadByte> {
+    let unchecked = bytes.get(checked..).unwrap_or_default();
+    let bad = |at, code| BadByte {
+        at: checked + at,
+        code,
+    };
     match std::str::from_utf8(bytes) {
-        Ok(text) => match illegal(bytes) {
+        Ok(text) => match illegal(unchecked) {
             None => Ok(text),
-            Some(at) => Err(BadByte {
-                at,
-                code: Code::IllegalChar,
-            }),
+            Some(at) => Err(bad(at, Code::IllegalChar)),
         },
-        Err(error) => Err(match check_cut(bytes) {
-            Err(bad) => bad,
+        Err(error) => Err(match check_cut(unchecked) {
+            Err(found) => bad(found.at, found.code),
             Ok(_) => BadByte {
                 at: error.valid_up_to(),
                 code: Code::Encoding,

@@ -204,9 +204,13 @@ impl Block {
         reading: Option<Reading>,
     ) -> Outcome<RawText> {
         let leaf = cx.view.rest().get(..end_tag.start).unwrap_or_default();
+        let checked = match &self.token {
+            Token::Raw(scan) => scan.checked().min(leaf.len()),
+            Token::Between | Token::Comment(_) | Token::Open | Token::End(_) | Token::Text(_) => 0,
+        };
         let reading = match reading {
             Some(reading) => reading,
-            None => read(leaf, cx.mode)?,
+            None => read(leaf, checked, cx.mode)?,
         };
         for repair in reading.repairs {
             self.repairs.add(*repair);
@@ -223,9 +227,9 @@ impl Block {
     }
 }
 
-/// Reads a complete leaf.
-fn read(leaf: &[u8], mode: Mode) -> Outcome<Reading> {
-    let leaf = chars::text(leaf).map_err(|bad| bad_byte(&bad, 0))?;
+/// Reads a complete leaf, whose first `checked` bytes may stand in a block.
+fn read(leaf: &[u8], checked: usize, mode: Mode) -> Outcome<Reading> {
+    let leaf = chars::text_after(leaf, checked).map_err(|bad| bad_byte(&bad, 0))?;
     let reading = match mode {
         Mode::Strict => leaf::read_well_formed(leaf),
         Mode::Repair => leaf::read(leaf),

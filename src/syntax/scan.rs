@@ -234,6 +234,11 @@ impl RawScan {
         self.at += leading_space(rest.get(self.at..).unwrap_or_default());
     }
 
+    /// Returns up to where the text was checked.
+    pub(super) fn checked(&self) -> usize {
+        self.checked
+    }
+
     /// Tells what bytes the scan waits for when it has seen all `length` bytes at hand.
     pub(super) fn calm(&self, length: usize) -> &'static Calm {
         match self.state {

@@ -120,7 +120,7 @@ impl TextScan {
         self.at += length;
         let here = rest.get(self.at..).unwrap_or_default();
         if here.starts_with(b"</") && self.first_cdata.is_none() {
-            match chars::text(rest.get(..self.at).unwrap_or_default()) {
+            match chars::text_after(rest.get(..self.at).unwrap_or_default(), self.checked) {
                 Ok(text) => self.reading = leaf::read_simple(text),
                 Err(bad) => return Some(Stop::Offence(bad.code, bad.at..bad.at + 1)),
             }
