@@ -4,13 +4,14 @@
 //!         ┌ prose ──── locate: line starts, fences ──────────────┐
 //! bytes ──┼ envelope ─ json: the `tools` string, unescaped ──────┤ stream: one text
 //!         └ block ──── tag, scan, text: complete slices          ┘
-//!                        └─ quick-xml: attributes, text ─ element ─ RawCall
+//!                        └─ quick-xml: values, CDATA ─ element ─ RawCall
 //! ```
 //!
 //! The parser is push-style: it performs no I/O, never blocks, and gives the same events for every
 //! chunking. It knows no tool; a [`grammar::Grammar`] tells it which elements exist. Its own scanners
-//! find where a tag or a text ends, which repair mode decides by rules no XML parser has; what they
-//! cut out is well formed and read by quick-xml, or taken raw.
+//! find where a tag or a text ends, which repair mode decides by rules no XML parser has. What they
+//! cut out is decoded by quick-xml, or taken raw; only a text of characters and references, which
+//! most texts are, is decoded in the pass that checks it.
 //!
 //! Calls come out as soon as their end is decided. An error comes out when its source line is
 //! complete, for the excerpt, or the message ends; the calls before it have come out by then.
