@@ -1,8 +1,8 @@
 //! A safe pair of hands for any language model: `<tools>` blocks in, exact results out.
 //!
 //! ```text
-//! bytes ─ scan ─ complete slice ─ quick-xml ─┐
-//! JSON ──────────────────────────────────────┴─ RawCall ─ decode ─ Call
+//! bytes ─ scan ─ complete slice ─ XML text ─┐
+//! JSON ─────────────────────────────────────┴─ RawCall ─ decode ─ Call
 //!    ─ plan: lanes by effect ─ [resolve secrets ─ run ─ redact ─ cap] per call
 //!    ─ Outcome ─ Report in document order ─ render xml | json | jsonl | text
 //! ```

@@ -22,7 +22,7 @@ use crate::cli::{BROKEN_PIPE, USAGE, fail};
 use crate::error::{Diagnostic, Severity};
 use crate::render::call_list::{self, CallList};
 use crate::render::call_text::{self, CallText};
-use crate::render::paint::{Colour, Ink, safe};
+use crate::render::paint::{Colour, Ink, safe_line};
 use crate::render::{Noted, diagnostic};
 use crate::syntax::{Event, Mode, Parser};
 use crate::tool::Registry;
@@ -197,7 +197,7 @@ impl Listing {
         let head = self
             .colour
             .paint(Ink::Warning, &format!("repaired[{code}]"));
-        let (id, tool) = (safe(&raw.id), &raw.element.name);
+        let (id, tool) = (safe_line(&raw.id), &raw.element.name);
         let line = format!("{head}: call {id}, {tool}: {}\n", call_text::repair(code));
         tell(&mut self.notes, &line);
         Ok(())

@@ -379,7 +379,7 @@ fn describe(edit: &FileEdit, error: MatchError) -> ToolError {
                 ErrorCode::FindNotFound,
                 format!(
                     "expected the text to find once, found it nowhere; with its escapes not decoded it is \
-                     there {total} times, on lines {lines}"
+                     there {total} times, on {lines}"
                 ),
             );
             error.with_hint(
@@ -387,10 +387,24 @@ fn describe(edit: &FileEdit, error: MatchError) -> ToolError {
                  until it is unique",
             )
         }
+        MatchErrorKind::TwoReadings { lines, total } => {
+            let lines = list(&lines, total);
+            let error = make(
+                ErrorCode::FindAmbiguous,
+                format!(
+                    "the text to find is there decoded, and also with its escapes as they were written: \
+                     {total} places, on {lines}"
+                ),
+            );
+            error.with_hint(
+                "wrap the text in <![CDATA[...]]> exactly as it stands in the file, and add lines around it \
+                 until it is unique",
+            )
+        }
         MatchErrorKind::Ambiguous { lines, total } => make(
             ErrorCode::FindAmbiguous,
             format!(
-                "expected the text to find once, found it {total} times, on lines {}",
+                "expected the text to find once, found it {total} times, on {}",
                 list(&lines, total)
             ),
         ),
@@ -415,7 +429,11 @@ fn list(lines: &[usize], total: usize) -> String {
     let mut shown: Vec<String> = lines.iter().map(usize::to_string).collect();
     shown.dedup();
     let more = if total > lines.len() { ", ..." } else { "" };
-    format!("{}{more}", shown.join(", "))
+    let noun = match (shown.len(), more) {
+        (1, "") => "line",
+        _ => "lines",
+    };
+    format!("{noun} {}{more}", shown.join(", "))
 }
 
 fn closest_hint(passage: &Passage) -> String {

@@ -6,7 +6,8 @@
 //!
 //! A text to find that is nowhere may have been meant as it was written, escapes and all: a file of
 //! HTML holds `&amp;`. When the pair comes with that reading and it is there exactly once, also where
-//! every match was wanted, the pair is used as written.
+//! every match was wanted, the pair is used as written. A match inside a place that holds the text as
+//! written is none: to replace `&` in `&amp;` would leave half of an escape.
 
 use std::ops::Range;
 
@@ -81,6 +82,13 @@ pub enum MatchErrorKind {
         /// How many matches there are.
         total: usize,
     },
+    /// The text to find is there, and also as a part of places that hold it as written.
+    TwoReadings {
+        /// Lines of the first matches, in either reading.
+        lines: Vec<usize>,
+        /// How many matches there are.
+        total: usize,
+    },
     /// The text to find is there more than once.
     Ambiguous {
         /// Lines of the first matches.
@@ -118,15 +126,47 @@ fn apply_pair(document: &mut Document, pair: &Pair<'_>) -> Result<PairResult, Ma
         return fill(document, pair.replace);
     }
     let (find, replace) = (with_lf(pair.find), with_lf(pair.replace));
-    let found = if pair.all {
-        find_all(document.text(), &find)
-    } else {
-        find_once(document.text(), &find)?
+    let source = pair.written.map(|written| with_lf(written.find));
+    // CDATA says that its text is meant to the letter.
+    let is_there = |source: &str| !source.contains("<![CDATA[") && document.text().contains(source);
+    let found = match source.filter(|source| is_there(source)) {
+        Some(source) => find_outside(document.text(), pair.all, &find, &source)?,
+        None => find_wanted(document.text(), pair.all, &find)?,
     };
     if found.is_empty() {
         return replace_as_written(document, pair, &find, &replace);
     }
     replace_at(document, &found, &find, &replace)
+}
+
+fn find_wanted(text: &str, all: bool, find: &str) -> Result<Vec<Range<usize>>, MatchErrorKind> {
+    match all {
+        true => Ok(find_all(text, find)),
+        false => find_once(text, find),
+    }
+}
+
+/// Finds `find` where it is no part of `source`, the same text as it was written.
+fn find_outside(
+    text: &str,
+    all: bool,
+    find: &str,
+    source: &str,
+) -> Result<Vec<Range<usize>>, MatchErrorKind> {
+    let found = find_all(text, find);
+    let mut written = find_all(text, source).into_iter().peekable();
+    let mut is_inside = |place: &Range<usize>| {
+        while written.next_if(|w| w.end <= place.start).is_some() {}
+        written.peek().is_some_and(|w| w.start < place.end)
+    };
+    match found.iter().filter(|place| is_inside(place)).count() {
+        0 => find_wanted(text, all, find),
+        inside if inside == found.len() => Ok(Vec::new()),
+        _ => Err(MatchErrorKind::TwoReadings {
+            lines: lines_of(text, &found),
+            total: found.len(),
+        }),
+    }
 }
 
 /// Replaces matches that were found.
@@ -252,6 +292,17 @@ fn find_once(text: &str, find: &str) -> Result<Vec<Range<usize>>, MatchErrorKind
     Err(MatchErrorKind::Ambiguous { lines, total })
 }
 
+/// Returns the lines of the first matches.
+fn lines_of(text: &str, found: &[Range<usize>]) -> Vec<usize> {
+    let (mut line, mut at) = (1, 0);
+    let lines = found.iter().take(MOST_LINES).map(|place| {
+        line += count_breaks(text.get(at..place.start).unwrap_or_default());
+        at = place.start;
+        line
+    });
+    lines.collect()
+}
+
 fn already_applied(
     text: &str,
     pair: &Pair<'_>,
@@ -310,6 +361,9 @@ mod tests {
                 }
                 MatchErrorKind::AmbiguousAsWritten { lines, total } => {
                     format!("pair {pair} as written in {lines:?} of {total}")
+                }
+                MatchErrorKind::TwoReadings { lines, total } => {
+                    format!("pair {pair} in two readings in {lines:?} of {total}")
                 }
                 MatchErrorKind::EmptyFind => format!("pair {pair} empty"),
                 MatchErrorKind::TooLarge => format!("pair {pair} too large"),
@@ -452,6 +506,42 @@ mod tests {
             &[escaped(false), once("1", "2")],
             r#""2\r\nc &amp; d\r\n" 1@2 as written 1@1"#,
         );
+    }
+
+    #[test]
+    fn half_an_escape_is_never_replaced() {
+        let escaped = |find, source, all| Pair {
+            find,
+            replace: "c",
+            all,
+            written: Some(Written {
+                find: source,
+                replace: "c",
+            }),
+        };
+        let (one, all) = (
+            escaped("a &", "a &amp;", false),
+            escaped("&", "&amp;", true),
+        );
+        check("a &amp; b", &[one], r#""c b" 1@1 as written"#);
+        check("a &amp; b", &[all], r#""a c b" 1@1 as written"#);
+        check("a & b", &[one], r#""c b" 1@1"#);
+        check(
+            "a &amp; b\na &amp; d",
+            &[one],
+            "pair 0 as written in [1, 2] of 2",
+        );
+        check(
+            "x\na & b\na &amp; d",
+            &[one],
+            "pair 0 in two readings in [2, 3] of 2",
+        );
+        check(
+            "& &lt; &amp;",
+            &[all],
+            "pair 0 in two readings in [1, 1, 1] of 3",
+        );
+        check("& &lt;", &[all], r#""c clt;" 2@1"#);
     }
 
     #[test]

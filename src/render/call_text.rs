@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-use crate::render::paint::{Colour, Ink, safe};
+use crate::render::paint::{Colour, Ink, safe, safe_line};
 
 /// Writes calls.
 pub struct CallText<W> {
@@ -34,7 +34,7 @@ impl<W: Write> CallText<W> {
     /// # Errors
     /// It could not be written.
     pub fn call(&mut self, id: &str, tool: &str, arguments: &Map<String, Value>) -> io::Result<()> {
-        let heading = format!("{} {}", safe(id), safe(tool));
+        let heading = format!("{} {}", safe_line(id), safe_line(tool));
         writeln!(self.out, "{}", self.colour.paint(Ink::Heading, &heading))?;
         self.object(arguments, STEP)
     }
@@ -57,7 +57,7 @@ impl<W: Write> CallText<W> {
 
     /// Writes `name: value`; the cursor is where the name starts.
     fn named(&mut self, name: &str, value: &Value, indent: usize) -> io::Result<()> {
-        let label = format!("{}:", safe(name));
+        let label = format!("{}:", safe_line(name));
         let label = self.colour.paint(Ink::Faint, &label);
         write!(self.out, "{label}")?;
         match value {

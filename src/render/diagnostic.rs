@@ -2,7 +2,7 @@
 //! to do.
 
 use crate::error::{Diagnostic, Severity};
-use crate::render::paint::{Colour, Ink, safe};
+use crate::render::paint::{Colour, Ink, safe, safe_line};
 use crate::render::{Noted, wire};
 
 /// Returns the lines of a diagnostic.
@@ -15,7 +15,7 @@ pub fn text(noted: &Noted, colour: Colour) -> String {
     };
     let head = format!("{}[{}]", noted.severity.as_str(), diagnostic.code.as_str());
     let head = colour.paint(ink, &head);
-    let mut lines = format!("{head}: {}\n", safe(&diagnostic.message));
+    let mut lines = format!("{head}: {}\n", safe_line(&diagnostic.message));
     lines.push_str(&place(diagnostic));
     lines.push_str(&hint(&diagnostic.hint, colour));
     lines

@@ -54,6 +54,17 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(visible).collect())
 }
 
+/// Does so with text that is shown on one line, where a line break would look like a new one.
+#[must_use]
+pub fn safe_line(text: &str) -> Cow<'_, str> {
+    match safe(text) {
+        line if line.contains(['\n', '\t']) => {
+            Cow::Owned(line.replace('\n', "\u{240A}").replace('\t', "\u{2409}"))
+        }
+        line => line,
+    }
+}
+
 fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,

@@ -327,7 +327,8 @@ impl<'r> Attributes<'r> {
             return Err(self.twice("id"));
         }
         if written.value.trim().is_empty() {
-            return Err(self.fault(Code::BadAttribute, "attribute `id` is empty".into()));
+            let fault = self.fault(Code::BadAttribute, "attribute `id` is empty".into());
+            return Err(fault.with_hint("give the call a name, or leave `id` out"));
         }
         self.id = Some(written.value);
         Ok(written.name != "id")

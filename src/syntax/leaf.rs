@@ -1,7 +1,8 @@
 //! The text of a complete leaf: decoded as XML, or taken raw (rules R4, R5 and R6).
 //!
-//! A leaf is either escaped throughout or raw throughout. Escaped text goes through quick-xml; raw
-//! text is what stands there, with LF for every line break.
+//! A leaf is either escaped throughout or raw throughout. A text of characters and references is
+//! decoded in one pass; one with CDATA, CR or placeholders goes through quick-xml. Raw text is what
+//! stands there, with LF for every line break.
 
 use std::ops::Range;
 use std::sync::LazyLock;

@@ -304,7 +304,9 @@ impl Locator {
                 Word::Cut => return Sight::More,
                 Word::Yes if !cx.can_warn(0) => return Sight::More,
                 Word::Yes => {
-                    let fault = Fault::ahead(Code::IgnoredBlock, 0, TOOLS.len(), self.reason());
+                    let is_spelled = cx.mode == Mode::Repair || rest.starts_with(TOOLS);
+                    let reason = self.reason(is_spelled);
+                    let fault = Fault::ahead(Code::IgnoredBlock, 0, TOOLS.len(), reason);
                     cx.warn(*fault, usize::MAX);
                     self.note_info(TOOLS);
                     cx.view.consume(TOOLS.len());
@@ -321,10 +323,16 @@ impl Locator {
     }
 
     /// Says why a `<tools` in the middle of things does not run.
-    fn reason(&self) -> &'static str {
-        match (&self.line, self.can_open()) {
-            (_, false) => "<tools> stands in a code fence, where nothing runs",
-            (_, true) => "<tools> does not start its line as a tag of its own, so nothing runs",
+    fn reason(&self, is_spelled: bool) -> &'static str {
+        match &self.fence {
+            Some(fence) if fence.length == usize::MAX => {
+                "<tools> stands after the JSON object, where nothing runs"
+            }
+            Some(fence) if fence.kind != FenceKind::Open => {
+                "<tools> stands in a code fence, where nothing runs"
+            }
+            _ if !is_spelled => "strict mode knows <tools> in lower case only, so nothing runs",
+            _ => "<tools> does not start its line as a tag of its own, so nothing runs",
         }
     }
 

@@ -91,7 +91,9 @@ impl RawScan {
                 {
                     return Found::More;
                 }
-                Some(Found::More) => return self.check_cut(rest),
+                Some(Found::More) => {
+                    return self.check_cut(rest.get(..MAX_LEAF_BYTES).unwrap_or(rest));
+                }
                 Some(found) => return found,
             }
         }

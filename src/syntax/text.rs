@@ -66,7 +66,10 @@ impl TextScan {
                 {
                     return Stop::More;
                 }
-                Some(Stop::More) => return self.check_cut(rest, Stop::More),
+                Some(Stop::More) => {
+                    let most = rest.get(..MAX_LEAF_BYTES).unwrap_or(rest);
+                    return self.check_cut(most, Stop::More);
+                }
                 Some(stop) => return stop,
             }
         }

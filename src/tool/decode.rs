@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::call::{RawBody, RawCall, RawElement, RawText};
 use crate::error::{Code, Diagnostic, Excerpt};
+use crate::limits::EXCERPT_REACH_BYTES;
 use crate::syntax::grammar::LeafKind;
-use crate::tool::misfit::{Misfit, join};
+use crate::tool::misfit::{Misfit, join, shortened};
 use crate::tool::schema::{self, ArgumentSchema, Property};
 use crate::tool::spec::{Form, Spec};
 use crate::tool::{fit, generic, normalise, scalar};
@@ -101,11 +102,15 @@ fn diagnostic(found: &Misfit<'_>, element: &RawElement) -> Box<Diagnostic> {
 /// Writes the opening tag of an element, shortened: the source is gone when arguments are read.
 fn opening_tag(element: &RawElement) -> String {
     const MOST_CHARS: usize = 60;
-    let mut line = format!("<{}", element.name);
+    let mut line = format!("<{}", shortened(&element.name));
     for attribute in &element.attributes {
+        if line.len() > EXCERPT_REACH_BYTES {
+            line.push_str(" …");
+            break;
+        }
         let value = attribute.value.chars().filter(|c| !c.is_control());
         let value: String = value.take(MOST_CHARS).collect();
-        line.push_str(&format!(" {}=\"{value}\"", attribute.name));
+        line.push_str(&format!(" {}=\"{value}\"", shortened(&attribute.name)));
     }
     line.push('>');
     line

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::call::{RawBody, RawElement};
 use crate::tool::fit;
-use crate::tool::misfit::{Misfit, join};
+use crate::tool::misfit::{Misfit, join, shortened};
 use crate::tool::scalar;
 use crate::tool::schema;
 
@@ -147,9 +147,9 @@ fn refuse_attributes<'e>(element: &'e RawElement, path: &str) -> Decoded<'e, ()>
     match element.attributes.iter().find(|a| !is_key(&a.name)) {
         None => Ok(()),
         Some(attribute) => {
-            let name = &attribute.name;
+            let name = shortened(&attribute.name);
             let misfit = Misfit::text(
-                &join(path, name),
+                &join(path, &name),
                 "an element inside the value, not an attribute",
                 &attribute.value,
             );

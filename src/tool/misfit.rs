@@ -103,34 +103,32 @@ pub fn join(path: &str, name: &str) -> String {
     format!("{path}.{name}")
 }
 
-/// Returns JSON text of a value that is not longer than what can be shown: a large value is not
-/// written out only to be cut.
+/// Returns JSON text of a value, and in words what a list or an object is.
 fn compact(value: &Value) -> String {
     match value {
         Value::Array(list) => match list.as_slice() {
             [] => "[]".into(),
-            [first, ..] => format!("a list of {} that starts with {first:.20}", list.len()),
+            items => format!("a list of {}", items.len()),
         },
         Value::Object(map) => {
             let keys: Vec<&str> = map.keys().take(8).map(String::as_str).collect();
+            let keys: Vec<String> = keys.into_iter().map(shortened).collect();
             format!("an object with the keys {}", keys.join(", "))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),
     }
 }
 
-fn shortened(text: &str) -> String {
-    let mut shown: String = text
-        .chars()
-        .take(MAX_FOUND_CHARS)
-        .map(|c| {
-            if c.is_control() && c != '\n' && c != '\t' {
-                '\u{FFFD}'
-            } else {
-                c
-            }
-        })
-        .collect();
+/// Returns text as a message may show it: on one line, and not long.
+#[must_use]
+pub fn shortened(text: &str) -> String {
+    let visible = |c: char| match c {
+        '\n' => '\u{240A}',
+        '\t' => '\u{2409}',
+        c if c.is_control() => '\u{FFFD}',
+        c => c,
+    };
+    let mut shown: String = text.chars().take(MAX_FOUND_CHARS).map(visible).collect();
     if text.chars().nth(MAX_FOUND_CHARS).is_some() {
         shown.push('…');
     }

@@ -111,7 +111,8 @@ fn boolean(text: &str) -> Option<Value> {
 /// A finite decimal number; whole ones stay whole.
 fn number(text: &str) -> Option<Value> {
     let digits = text.strip_prefix('+').unwrap_or(text);
-    if !is_decimal(digits) {
+    let has_two_signs = digits.len() < text.len() && digits.starts_with('-');
+    if has_two_signs || !is_decimal(digits) {
         return None;
     }
     if let Ok(whole) = digits.parse::<i64>() {

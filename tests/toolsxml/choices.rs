@@ -52,13 +52,20 @@ pub(super) fn is_full() -> bool {
     std::env::var_os("KARYI_FULL").is_some()
 }
 
-/// Returns the seed of this run: `KARYI_SEED`, or another every time.
+/// Returns the seed of this run: `KARYI_SEED`; else always the same, and another every time where the
+/// long counts look for what is new.
 fn seed() -> u64 {
     let given = std::env::var("KARYI_SEED").ok();
-    given.and_then(|text| text.parse().ok()).unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        u64::from(now.subsec_nanos()) ^ (now.as_secs() << 20)
+    let given = given.and_then(|text| text.parse().ok());
+    given.unwrap_or_else(|| match is_full() {
+        true => now(),
+        false => 1,
     })
+}
+
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    u64::from(now.subsec_nanos()) ^ (now.as_secs() << 20)
 }
 
 /// Checks `cases` values, or `full` of them when the long counts are wanted.
