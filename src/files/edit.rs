@@ -355,6 +355,11 @@ fn place(edit: &FileEdit, pair: usize) -> String {
     }
 }
 
+const ESCAPES_IN_FILE: &str = "if the escapes stand in the file, wrap the text in <![CDATA[...]]> and \
+                               add lines around it until it is unique";
+const SAY_WHICH: &str = "wrap the text in <![CDATA[...]]> exactly as it stands in the file, and add \
+                         lines around it until it is unique";
+
 fn describe(edit: &FileEdit, error: MatchError) -> ToolError {
     let place = place(edit, error.pair);
     let has_secret = edit
@@ -374,32 +379,20 @@ fn describe(edit: &FileEdit, error: MatchError) -> ToolError {
             }
         }
         MatchErrorKind::AmbiguousAsWritten { lines, total } => {
-            let lines = list(&lines, total);
-            let error = make(
-                ErrorCode::FindNotFound,
-                format!(
-                    "expected the text to find once, found it nowhere; with its escapes not decoded it is \
-                     there {total} times, on {lines}"
-                ),
+            let what = format!(
+                "expected the text to find once, found it nowhere; with its escapes not decoded it is \
+                 there {total} times, on {}",
+                list(&lines, total)
             );
-            error.with_hint(
-                "if the escapes stand in the file, wrap the text in <![CDATA[...]]> and add lines around it \
-                 until it is unique",
-            )
+            make(ErrorCode::FindNotFound, what).with_hint(ESCAPES_IN_FILE)
         }
         MatchErrorKind::TwoReadings { lines, total } => {
-            let lines = list(&lines, total);
-            let error = make(
-                ErrorCode::FindAmbiguous,
-                format!(
-                    "the text to find is there decoded, and also with its escapes as they were written: \
-                     {total} places, on {lines}"
-                ),
+            let what = format!(
+                "the text to find is there decoded, and also with its escapes as they were written: \
+                 {total} places, on {}",
+                list(&lines, total)
             );
-            error.with_hint(
-                "wrap the text in <![CDATA[...]]> exactly as it stands in the file, and add lines around it \
-                 until it is unique",
-            )
+            make(ErrorCode::FindAmbiguous, what).with_hint(SAY_WHICH)
         }
         MatchErrorKind::Ambiguous { lines, total } => make(
             ErrorCode::FindAmbiguous,
