@@ -53,3 +53,12 @@ fn a_bad_byte_before_broken_json_counts_in_every_chunking() {
     }
     check_chunks(b"{\"tools\":\"<tools><command>\xff</command>\\q", &[2]).unwrap();
 }
+
+#[test]
+fn a_mended_block_without_calls_has_nowhere_to_say_so() {
+    let message = b"<tools Order='sequential'>\n</tools>\n<tools><ctrl>c</ctrl></tools>";
+    super::invariants::check_modes(message).unwrap();
+    let events = parse_in(Mode::Repair, message, &[usize::MAX]);
+    let repairs: Vec<_> = calls(&events).iter().map(|call| &call.repairs).collect();
+    assert_eq!(repairs, [&Vec::<&str>::new()]);
+}
