@@ -162,6 +162,7 @@ fn options(home: &Path) -> SessionOptions {
             variable("LANG", "C.UTF-8"),
         ],
         rc: Rc::None,
+        seed: None,
     }
 }
 

@@ -71,6 +71,22 @@ impl HeadTail {
         }
     }
 
+    /// Whether text can be added without anything being left out.
+    #[must_use]
+    pub fn has_room_for(&self, text: &str) -> bool {
+        let kept = self.head.len() + self.tail.len();
+        // The head may lack a few bytes that no whole character fits into.
+        let room = (self.cap.head_bytes + self.cap.tail_bytes).saturating_sub(4);
+        self.omitted_bytes == 0 && kept + text.len() <= room
+    }
+
+    /// Returns what is kept so far, both ends joined; the whole text while nothing was left out.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let bytes = [self.head.as_slice(), self.tail.as_slice()].concat();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// Adds text at the end.
     pub fn push(&mut self, text: &str) {
         let free = self.cap.head_bytes.saturating_sub(self.head.len());

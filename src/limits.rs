@@ -35,6 +35,14 @@ pub const MAX_JSON_DEPTH: usize = 128;
 pub const OUTPUT_HEAD_BYTES: usize = 64 << 10;
 /// Bytes of output kept from the end of a result.
 pub const OUTPUT_TAIL_BYTES: usize = 64 << 10;
+/// Bytes of one file with the whole output of a call.
+pub const OUTPUT_FILE_BYTES: u64 = 256 << 20;
+/// Files with whole outputs that a run has at a time; the oldest is removed for a new one.
+pub const MAX_OUTPUT_FILES: usize = 256;
+/// Bytes kept in memory of the end of a job's output: enough for its last line.
+pub const JOB_TAIL_BYTES: usize = 2 << 10;
+/// Longest last line of a job in a report, in characters.
+pub const MAX_LAST_LINE_CHARS: usize = 200;
 /// Longest line the terminal renderer edits in place (carriage returns, backspaces), in bytes.
 pub const MAX_TERMINAL_LINE_BYTES: usize = 64 << 10;
 /// Bytes of one file shown by `read` when the call names no `max_bytes`.
@@ -83,6 +91,10 @@ pub const HIDDEN_PROMPT_QUIET: Duration = Duration::from_millis(50);
 pub const STOPPED_QUIET: Duration = Duration::from_millis(100);
 /// Output kept while no call waits for it, in bytes; older output is dropped.
 pub const MAX_BACKLOG_BYTES: usize = 256 << 10;
+/// Most shells of one run: the first one and its siblings.
+pub const MAX_SESSIONS: usize = 16;
+/// Jobs of a session that ended unwatched whose exit status is remembered.
+pub const MAX_ENDED_JOBS: usize = 256;
 /// Largest description of itself a shell may give for a later restart, in bytes.
 pub const MAX_SNAPSHOT_BYTES: usize = 8 << 20;
 /// Bytes read from the terminal at once.

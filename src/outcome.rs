@@ -156,15 +156,83 @@ impl Outcome {
             job_waits: None,
         }
     }
+
+    /// Whether the run was stopped while the call ran.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        let code = self.error.as_ref().map(|error| error.code);
+        code == Some(ErrorCode::Cancelled)
+    }
 }
 
-/// A job that still ran when the session ended.
+/// What a job does, or how it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobState {
+    /// It runs.
+    Running,
+    /// It is blocked reading its terminal.
+    AwaitingInput,
+    /// It looks at its terminal now and then.
+    AcceptsInput,
+    /// A signal stopped it.
+    Stopped,
+    /// It has ended by itself.
+    Ended,
+    /// It was ended with the session.
+    Killed,
+}
+
+impl JobState {
+    /// Returns the word used on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::AwaitingInput => "awaiting_input",
+            Self::AcceptsInput => "accepts_input",
+            Self::Stopped => "stopped",
+            Self::Ended => "ended",
+            Self::Killed => "killed",
+        }
+    }
+
+    /// Returns the state of a job whose call would end with a status that goes on.
+    #[must_use]
+    pub fn of_status(status: Status) -> Self {
+        match status {
+            Status::AwaitingInput => Self::AwaitingInput,
+            Status::AcceptsInput => Self::AcceptsInput,
+            Status::Stopped => Self::Stopped,
+            _ => Self::Running,
+        }
+    }
+
+    /// Whether there is nothing more to come.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Ended | Self::Killed)
+    }
+}
+
+/// What a report says about a job: a command that went on after its call, or one in the background.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndedJob {
-    /// Id of the call that started it.
+pub struct JobNews {
+    /// Its id: that of the call that started it, unless that was taken.
     pub id: String,
-    /// The signal that ended it: `HUP`, `TERM` or `KILL`.
-    pub signal: &'static str,
+    /// What it runs, one line.
+    pub command: String,
+    /// What it does.
+    pub state: JobState,
+    /// Whether its script put it in the background.
+    pub is_background: bool,
+    /// Its exit status, when it ended and that is known.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it with the session: `HUP`, `TERM` or `KILL`.
+    pub signal: Option<&'static str>,
+    /// Time since its call began, in milliseconds.
+    pub age_ms: u64,
+    /// The last line it printed that is not blank.
+    pub last_line: Option<String>,
 }
 
 /// How a message went as a whole.
@@ -271,9 +339,9 @@ impl Tally {
         self.has_bug = true;
     }
 
-    /// Notes that a job still ran when the session ended.
-    pub fn add_killed_job(&mut self) {
-        self.failed = true;
+    /// Notes what became of a job. One in the background is no result and does not count.
+    pub fn add_job(&mut self, job: &JobNews) {
+        self.failed |= job.state == JobState::Killed && !job.is_background;
     }
 
     /// Returns how many outcomes were counted.

@@ -232,12 +232,6 @@ fn no_shell_is_a_refusal() {
 }
 
 #[test]
-fn a_session_that_is_busy_says_so() {
-    let script = "<command timeout=\"0.2\">sleep 60</command><command>echo hi</command>";
-    fails(Karyi::new(), script, "session_busy", 1);
-}
-
-#[test]
 fn input_without_a_job_writes_nothing() {
     fails(Karyi::new(), "<input>y\\n</input>", "no_job", 1);
     fails(

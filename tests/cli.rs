@@ -60,9 +60,14 @@ fn the_time_limit_is_kept() {
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
     let took = results(&report)[0]["duration_ms"].as_u64().unwrap();
     assert!((1000..3000).contains(&took), "{took} ms");
+    let job = &report["jobs"][0];
+    let age = job["age_ms"].as_u64().unwrap();
+    assert!((1000..3000).contains(&age), "{age} ms");
     assert_eq!(
         report["jobs"],
-        serde_json::json!([{"id": "1", "status": "killed", "signal": "HUP"}])
+        serde_json::json!([{
+            "id": "1", "state": "killed", "signal": "HUP", "age_ms": age, "command": "sleep 100"
+        }])
     );
 }
 
@@ -219,7 +224,7 @@ fn an_unanswered_question_is_status_3() {
         .stdout_xml(
             r#"<results>
               <result id="1" tool="command" status="awaiting_input" echo="off" duration_ms="0"><output>password: </output></result>
-              <jobs><job id="1" status="killed" signal="HUP"/></jobs>
+              <jobs><job id="1" state="killed" signal="HUP" age_ms="0"><command>read -s -p 'password: ' x</command><last_line>password:</last_line></job></jobs>
               <summary status="needs_input"/>
             </results>"#,
         )

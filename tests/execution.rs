@@ -9,14 +9,17 @@ use karyi::capped::Cap;
 use karyi::exec::Event;
 use karyi::exec::cancel::Cancel;
 use karyi::exec::intake::Intake;
+use karyi::exec::jobs::Jobs;
+use karyi::exec::log::Logs;
 use karyi::exec::message::{Pace, Runner};
-use karyi::exec::stage::{CurrentJob, Stage};
+use karyi::exec::stage::Stage;
 use karyi::files::root::Root;
 use karyi::outcome::Outcome;
 use karyi::pty::{Rc, SessionOptions};
 use karyi::secret::SecretValue;
 use karyi::syntax::Mode;
-use karyi::tool::context::{Context, Prompter, Question, Reply, SessionSlot};
+use karyi::tool::context::{Context, Prompter, Question, Reply};
+use karyi::tool::sessions::{JobFiles, Sessions};
 use karyi::tools;
 use karyi::vault::redact::Redactor;
 use karyi::vault::session::Secrets;
@@ -51,14 +54,18 @@ fn context(dir: &std::path::Path) -> Context {
         cwd: dir.to_owned(),
         env: std::env::vars_os().collect(),
         rc: Rc::None,
+        seed: None,
     };
     Context {
-        session: Arc::new(SessionSlot::new(options)),
+        sessions: Arc::new(Sessions::new(options)),
+        terminal: None,
         root: Arc::new(Root::unconfined()),
         secrets: Secrets::default(),
         prompter: Arc::new(Fickle),
         command_timeout: None,
         sink: Arc::new(|| Box::new(|_| {})),
+        rest: Arc::new(|| Box::new(|_| {})),
+        job_files: JobFiles::default(),
         cancelled: Arc::default(),
     }
 }
@@ -77,14 +84,17 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
             cancelled: cancel.flag(),
             ..context(dir.path())
         };
+        let redactor = Redactor::new(&context.secrets);
+        let files = context.job_files.clone();
+        let logs = Logs::new(dir.path().join("output"), 1 << 20, false, files);
         let stage = Stage {
             cap: Cap::default(),
             is_live: false,
             is_dry_run: false,
             events: events.clone(),
             cancel: cancel.clone(),
-            job: CurrentJob::default(),
-            redactor: Redactor::new(&context.secrets),
+            jobs: Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone()),
+            redactor,
             context,
         };
         let registry = Arc::new(tools::registry());

@@ -18,6 +18,7 @@ mod examples;
 mod execution;
 mod grammar;
 mod harness;
+mod jobs;
 mod memory;
 mod parallel;
 mod parse;

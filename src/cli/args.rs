@@ -92,6 +92,12 @@ pub(super) struct RunArgs {
     /// Most bytes of output kept per result, half from the start and half from the end
     #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_MAX_OUTPUT)]
     pub(super) max_output: usize,
+    /// Most bytes of a file with the whole output of a call whose result shows only a part of it
+    #[arg(long, value_name = "BYTES", default_value_t = crate::limits::OUTPUT_FILE_BYTES)]
+    pub(super) max_output_file: u64,
+    /// Keep the files with whole outputs after the run
+    #[arg(long)]
+    pub(super) keep: bool,
     /// Never ask for values on the terminal
     #[arg(long)]
     pub(super) no_interactive: bool,
@@ -106,6 +112,7 @@ impl RunArgs {
         Self {
             files: vec!["-".into()],
             max_output: DEFAULT_MAX_OUTPUT,
+            max_output_file: crate::limits::OUTPUT_FILE_BYTES,
             ..Self::default()
         }
     }

@@ -9,6 +9,7 @@ mod run;
 mod runtime_dir;
 mod screen;
 mod signals;
+mod state_dir;
 mod tools;
 
 use std::ffi::OsString;

@@ -16,12 +16,15 @@ use crate::cli::prompt::Terminal;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::screen::{self, Floor, Screen};
 use crate::cli::signals::{Received, Signals};
+use crate::cli::state_dir::output_dir;
 use crate::cli::{BROKEN_PIPE, fail, say};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Intake;
+use crate::exec::jobs::Jobs;
+use crate::exec::log::Logs;
 use crate::exec::message::{Chunk, Pace, Runner, Unreadable};
-use crate::exec::stage::{CurrentJob, Stage};
+use crate::exec::stage::Stage;
 use crate::files::root::Root;
 use crate::limits;
 use crate::outcome::{ReportStatus, Tally};
@@ -29,7 +32,8 @@ use crate::pty::{Rc, SessionOptions};
 use crate::render::Format;
 use crate::syntax::Mode;
 use crate::syntax::grammar::Grammar;
-use crate::tool::context::{Context, SessionSlot};
+use crate::tool::context::Context;
+use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Registry, Seconds};
 use crate::tools::{self, Call};
 use crate::vault::redact::Redactor;
@@ -123,7 +127,8 @@ struct Run {
     cancel: Cancel,
     floor: Floor,
     received: Received,
-    job: CurrentJob,
+    jobs: Jobs,
+    logs: Logs,
     redactor: Redactor,
 }
 
@@ -134,10 +139,10 @@ impl Run {
         let (cancel, floor) = (Cancel::default(), Floor::default());
         let context = context(args, &cancel, &floor)?;
         let redactor = Redactor::new(&context.secrets);
+        let logs = logs(args, &context)?;
         Ok(Self {
             registry,
             grammar,
-            context,
             mode: if args.strict {
                 Mode::Strict
             } else {
@@ -154,8 +159,14 @@ impl Run {
             cancel,
             floor,
             received: Received::default(),
-            job: CurrentJob::default(),
+            jobs: Jobs::new(
+                Arc::clone(&context.sessions),
+                logs.clone(),
+                redactor.clone(),
+            ),
+            logs,
             redactor,
+            context,
         })
     }
 
@@ -163,8 +174,8 @@ impl Run {
     async fn all(self, inputs: Vec<Input>) -> anyhow::Result<u8> {
         let mut total = Tally::default();
         let signals = Signals::catch().context("catching signals")?;
-        let session = Arc::clone(&self.context.session);
-        let watch = signals.watch(session, self.cancel.clone(), self.received.clone());
+        let sessions = Arc::clone(&self.context.sessions);
+        let watch = signals.watch(sessions, self.cancel.clone(), self.received.clone());
         let watch = tokio::spawn(watch);
         let last = inputs.len().saturating_sub(1);
         for (number, input) in inputs.into_iter().enumerate() {
@@ -174,6 +185,7 @@ impl Run {
             total.merge(&self.one(input, number == last).await?);
         }
         watch.abort();
+        self.logs.remove();
         if self.received.is_interrupted() {
             total.add_interruption();
         }
@@ -200,6 +212,8 @@ impl Run {
         runner.message(intake, chunks, self.pace).await;
         if is_last || self.cancel.is_cancelled() {
             runner.close().await;
+        } else {
+            runner.jobs().await;
         }
         if let Some(ticks) = ticks {
             ticks.abort();
@@ -226,7 +240,7 @@ impl Run {
             is_dry_run: self.is_dry_run,
             events,
             cancel: self.cancel.clone(),
-            job: self.job.clone(),
+            jobs: self.jobs.clone(),
             redactor: self.redactor.clone(),
         }
     }
@@ -273,17 +287,28 @@ fn context(args: &RunArgs, cancel: &Cancel, floor: &Floor) -> anyhow::Result<Con
         cwd,
         env,
         rc: if args.no_rc { Rc::None } else { Rc::User },
+        seed: None,
     };
     let may_ask = !args.no_interactive && !is_ci();
     Ok(Context {
-        session: Arc::new(SessionSlot::new(options)),
+        sessions: Arc::new(Sessions::new(options)),
+        terminal: None,
         root: Arc::new(root),
         secrets: Secrets::default(),
         prompter: Arc::new(Terminal::new(may_ask, cancel.clone(), Arc::clone(floor))),
         command_timeout: args.timeout.map(Seconds::duration),
         sink: Arc::new(|| Box::new(|_| {})),
+        rest: Arc::new(|| Box::new(|_| {})),
+        job_files: JobFiles::default(),
         cancelled: cancel.flag(),
     })
+}
+
+/// Plans where whole outputs go.
+fn logs(args: &RunArgs, context: &Context) -> anyhow::Result<Logs> {
+    let directory = output_dir(args.keep)?;
+    let files = context.job_files.clone();
+    Ok(Logs::new(directory, args.max_output_file, args.keep, files))
 }
 
 /// Finds a shell that is named without its directory.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exec::cancel::Cancel;
-use crate::tool::context::SessionSlot;
+use crate::tool::sessions::Sessions;
 
 /// Remembers which signals came.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +55,7 @@ impl Signals {
     /// Acts on the signals until the task is aborted. It waits for nothing but them.
     pub(super) async fn watch(
         mut self,
-        session: Arc<SessionSlot>,
+        sessions: Arc<Sessions>,
         cancel: Cancel,
         received: Received,
     ) {
@@ -63,7 +63,7 @@ impl Signals {
             tokio::select! {
                 _ = self.interrupt.recv() => {
                     let presses = received.presses.fetch_add(1, Ordering::SeqCst) + 1;
-                    let has_job = session.started().is_some_and(|session| session.interrupt());
+                    let has_job = sessions.interrupt();
                     if presses > 1 || !has_job {
                         cancel.cancel();
                     }

@@ -129,7 +129,7 @@ impl BlockRun {
 
     async fn start(&mut self) {
         loop {
-            let cwd = self.stage.context.session.cwd();
+            let cwd = self.stage.context.sessions.cwd();
             let resolve = |access: &Access| canonical_for_plan(&cwd.join(access.path.source()));
             let startable = self.planner.startable(&resolve);
             if startable.is_empty() {

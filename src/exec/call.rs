@@ -1,101 +1,168 @@
 //! One call with the stages around it: resolve, run, redact, cap.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::Event;
 use crate::exec::intake::Job;
+use crate::exec::jobs::Target;
 use crate::exec::output::{Ending, Live, Output, Owner};
 use crate::exec::resolve;
 use crate::exec::stage::{Stage, redact_result};
 use crate::limits;
 use crate::outcome::{Outcome, Status};
-use crate::tool::{Answer, Effect};
+use crate::tool::{Answer, Context, Effect, Spec};
 use crate::tools::Call;
 
 /// What a tool came to.
 type Answered = Result<Answer<Map<String, Value>>, ToolError>;
 
+/// What is known of a call beside its arguments.
+struct About {
+    index: u64,
+    id: String,
+    spec: Spec,
+    title: String,
+    since: Instant,
+}
+
 /// Runs one call and returns its outcome, redacted.
 pub async fn run(stage: Stage, job: Job) -> Outcome {
-    let since = Instant::now();
-    let spec = job.call.spec();
-    let is_of_session = matches!(job.call.effect(), Effect::Session);
-    stage.tell(started(&job)).await;
-    let output = output(&stage, &job);
-    let answered = answer(&stage, job.call, &output).await;
-    let ending = match &answered {
-        Ok(answer) if answer.status.goes_on() => Ending::Cut,
-        Ok(_) | Err(_) => Ending::Whole,
+    let about = About {
+        index: job.index,
+        id: job.id,
+        spec: job.call.spec(),
+        title: title(&job.call),
+        since: Instant::now(),
     };
-    let (view, rest) = output.finish(ending);
-    if let Some(rest) = rest {
-        stage.tell(rest).await;
-    }
-    let mut outcome = outcome(job.id, spec.name, answered);
-    if spec.starts_job
-        && outcome
-            .error
-            .as_ref()
-            .is_some_and(|error| error.code == ErrorCode::Cancelled)
-    {
-        outcome.status = Status::Killed;
-        stage.job.note(&outcome.id, &spec, Status::Running);
-    }
-    let is_shown = outcome.error.is_none() || !view.text.is_empty();
-    outcome.output = Some(view).filter(|_| is_of_session && is_shown);
-    if is_of_session && outcome.error.is_none() {
-        outcome.job_waits = Some(outcome.status == Status::AwaitingInput);
-        stage.job.note(&outcome.id, &spec, outcome.status);
-    }
-    outcome.duration_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+    stage.tell(started(&about)).await;
+    let mut call = job.call;
+    let mut outcome = match resolve::resolve(&mut call, &stage.context.secrets) {
+        Err(error) => outcome(&about, Err(error)),
+        Ok(()) if matches!(call.effect(), Effect::Session) => {
+            of_session(&stage, &about, call).await
+        }
+        Ok(()) => of_its_own(&stage, &about, call).await,
+    };
     outcome.repairs = job.repairs;
+    let duration = about.since.elapsed();
+    outcome.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     redact_result(&stage.redactor, &mut outcome);
     outcome
 }
 
-fn started(job: &Job) -> Event {
-    let spec = job.call.spec();
-    Event::Started {
-        index: job.index,
-        id: job.id.clone(),
-        tool: spec.name,
-        heading: spec.heading,
-        title: title(&job.call),
+async fn of_its_own(stage: &Stage, about: &About, call: Call) -> Outcome {
+    // A job's output may be what is read.
+    stage.jobs.write_files();
+    let answered = answer(stage, call, stage.context.clone(), limits::CANCEL_GRACE).await;
+    outcome(about, answered)
+}
+
+/// Runs a call that speaks to a shell.
+async fn of_session(stage: &Stage, about: &About, call: Call) -> Outcome {
+    let target = match target(stage, about, &call).await {
+        Ok(target) => target,
+        Err(error) => return outcome(about, Err(error)),
+    };
+    let owner = Owner {
+        index: about.index,
+        id: stage.masked(&about.id),
+    };
+    if let Some(earlier) = target.output.attach(owner).filter(|_| stage.is_live) {
+        stage.tell(earlier).await;
+    }
+    let answered = answer(stage, call, context(stage, &target), limits::NO_GRACE).await;
+    let mut outcome = outcome(about, answered);
+    if about.spec.starts_job && outcome.is_cancelled() {
+        outcome.status = Status::Killed;
+    }
+    settle(stage, about, &mut outcome, &target).await;
+    outcome
+}
+
+/// Finds the shell and the job a call speaks to. A shell that is being started is waited for, so
+/// that it can be closed again.
+async fn target(stage: &Stage, about: &About, call: &Call) -> Result<Target, ToolError> {
+    if about.spec.starts_job {
+        stage.jobs.for_command(&about.id, stage.cap).await
+    } else {
+        stage.jobs.for_input(call.job())
     }
 }
 
-fn output(stage: &Stage, job: &Job) -> Output {
-    let owner = Owner {
-        index: job.index,
-        id: stage.masked(&job.id),
-    };
+fn context(stage: &Stage, target: &Target) -> Context {
     let live = stage.is_live.then(|| Live {
         events: stage.events.clone(),
         cancel: stage.cancel.clone(),
     });
-    Output::new(owner, &stage.redactor, stage.cap, live)
+    let (output, rest) = (target.output.clone(), target.output.clone());
+    Context {
+        terminal: Some(target.terminal.clone()),
+        sink: Arc::new(move || output.sink(live.clone())),
+        rest: Arc::new(move || rest.sink(None)),
+        ..stage.context.clone()
+    }
 }
 
-/// Resolves and runs. When the run is cancelled a call of the session is left alone, and a question
-/// gets a moment to clear the terminal; work on files comes to its own end.
-async fn answer(stage: &Stage, mut call: Call, output: &Output) -> Answered {
-    resolve::resolve(&mut call, &stage.context.secrets)?;
-    let mut context = stage.context.clone();
-    context.sink = output.sinks();
-    let patience = match call.effect() {
-        Effect::Session => {
-            if call.spec().starts_job {
-                // A shell that is being started is waited for, so that it can be closed again.
-                context.session.get().await?;
-            }
-            limits::NO_GRACE
-        }
-        Effect::Alone => limits::CANCEL_GRACE,
-        Effect::Files(_) => return call.run(&context).await,
+/// Adds what the call printed to its outcome, and notes whether its job goes on.
+async fn settle(stage: &Stage, about: &About, outcome: &mut Outcome, target: &Target) {
+    let is_killed = outcome.status == Status::Killed;
+    let goes_on = is_killed || target.terminal.session.job().is_some();
+    let ending = if goes_on { Ending::Cut } else { Ending::Whole };
+    let (view, rest) = target.output.detach(ending);
+    if let Some(rest) = rest.filter(|_| stage.is_live) {
+        stage.tell(rest).await;
+    }
+    let is_shown = outcome.error.is_none() || !view.text.is_empty();
+    if view.omitted_bytes > 0 {
+        name_file(outcome, &target.output);
+    }
+    outcome.output = Some(view).filter(|_| is_shown);
+    if goes_on && !target.job.is_empty() && target.job != outcome.id {
+        outcome
+            .fields
+            .insert("job".into(), target.job.clone().into());
+    }
+    let status = if is_killed {
+        Status::Running
+    } else {
+        outcome.status
     };
+    if outcome.error.is_none() || is_killed {
+        stage.jobs.note(&about.title, target, status, about.since);
+        let waits = outcome.status == Status::AwaitingInput;
+        outcome.job_waits = Some(waits || stage.jobs.has_question(&target.job).await);
+    }
+}
+
+fn name_file(outcome: &mut Outcome, output: &Output) {
+    let (key, value) = match output.file() {
+        Some(Ok(path)) => ("output_file", path),
+        Some(Err(problem)) => ("output_file_problem", problem),
+        None => return,
+    };
+    outcome.fields.insert(key.into(), value.into());
+}
+
+fn started(about: &About) -> Event {
+    Event::Started {
+        index: about.index,
+        id: about.id.clone(),
+        tool: about.spec.name,
+        heading: about.spec.heading,
+        title: about.title.clone(),
+    }
+}
+
+/// Runs a call whose secrets are resolved. When the run is cancelled a call of the session is left alone, and a question
+/// gets a moment to clear the terminal; work on files comes to its own end.
+async fn answer(stage: &Stage, call: Call, context: Context, patience: Duration) -> Answered {
+    if matches!(call.effect(), Effect::Files(_)) {
+        return call.run(&context).await;
+    }
     tokio::select! {
         biased;
         result = call.run(&context) => result,
@@ -105,7 +172,8 @@ async fn answer(stage: &Stage, mut call: Call, output: &Output) -> Answered {
     }
 }
 
-fn outcome(id: String, tool: &str, answered: Answered) -> Outcome {
+fn outcome(about: &About, answered: Answered) -> Outcome {
+    let (id, tool) = (about.id.clone(), about.spec.name);
     match answered {
         Err(error) => Outcome::failed(id, tool.into(), error),
         Ok(answer) => Outcome {

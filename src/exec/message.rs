@@ -11,7 +11,6 @@ use crate::exec::intake::{Incoming, Intake, Job};
 use crate::exec::resolve;
 use crate::exec::stage::Stage;
 use crate::limits;
-use crate::outcome::EndedJob;
 use crate::secret::SecretName;
 use crate::span::Position;
 
@@ -62,17 +61,16 @@ impl Runner {
         self.stage.tell(event).await;
     }
 
-    /// Ends the session and tells which job still ran.
+    /// Tells what the jobs do.
+    pub async fn jobs(&self) {
+        let news = self.stage.jobs.news().await;
+        self.stage.tell(Event::Jobs(news)).await;
+    }
+
+    /// Ends the sessions and tells what became of the jobs.
     pub async fn close(&self) {
-        let Some(session) = self.stage.context.session.started() else {
-            return;
-        };
-        if let Some(signal) = session.close().await {
-            let id = self.stage.job.take().unwrap_or_default();
-            self.stage
-                .tell(Event::JobEnded(EndedJob { id, signal }))
-                .await;
-        }
+        let news = self.stage.jobs.close().await;
+        self.stage.tell(Event::Jobs(news)).await;
     }
 
     async fn whole(&self, mut intake: Intake, mut chunks: mpsc::Receiver<Chunk>) {

@@ -11,6 +11,8 @@ pub mod block;
 pub mod call;
 pub mod cancel;
 pub mod intake;
+pub mod jobs;
+pub mod log;
 pub mod lossy;
 pub mod message;
 pub mod output;
@@ -19,7 +21,7 @@ pub mod resolve;
 pub mod stage;
 
 use crate::error::Diagnostic;
-use crate::outcome::{EndedJob, Outcome};
+use crate::outcome::{JobNews, Outcome};
 
 /// What happens while a message runs.
 #[derive(Debug)]
@@ -59,8 +61,8 @@ pub enum Event {
     Warning(Box<Diagnostic>),
     /// The message is refused from one place on.
     Refused(Box<Diagnostic>),
-    /// A job still ran at the end and was ended.
-    JobEnded(EndedJob),
+    /// What the jobs of the run do, told once at the end of a message.
+    Jobs(Vec<JobNews>),
     /// The message could not be read to its end; nothing more of it runs.
     Unreadable,
     /// Time passes; a watcher may show that something still runs.

@@ -4,9 +4,11 @@
 //! part of it away, and once more in the rendered text, which could have put one together.
 //!
 //! The session's reader thread pushes bytes in; what a watcher may see goes out as events at the
-//! same time. Redaction comes before the cap, since half a secret could not be recognised.
+//! same time. Redaction comes before the cap, since half a secret could not be recognised. The
+//! stages last as long as the job: what it prints while no call waits for it goes to its file, and
+//! to the call that asks next.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -14,9 +16,10 @@ use tokio::sync::mpsc;
 use crate::capped::{Cap, HeadTail, View};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
+use crate::exec::log::{Log, Printer};
 use crate::exec::lossy::Lossy;
 use crate::pty::text::TerminalText;
-use crate::tool::context::{MakeSink, OutputSink};
+use crate::tool::context::OutputSink;
 use crate::vault::redact::{RedactStream, Redactor};
 
 /// How output comes to its end.
@@ -58,134 +61,277 @@ impl Live {
     }
 }
 
-/// The stages between the terminal and the result of one call.
-pub struct Output {
-    stages: Arc<Mutex<Stages>>,
-    live: Option<(Live, Handle)>,
+/// The logs of the jobs in the background of one terminal: what is printed there may be theirs.
+#[derive(Clone, Default)]
+pub struct Followers(Arc<Mutex<Vec<(String, Log)>>>);
+
+impl Followers {
+    /// Adds the log of a job, which is made at once.
+    pub fn add(&self, id: &str, mut log: Log) {
+        log.begin("");
+        self.lock().push((id.to_owned(), log));
+    }
+
+    /// Removes the log of a job that has ended.
+    pub fn remove(&self, id: &str) {
+        self.lock().retain(|(known, _)| known != id);
+    }
+
+    /// Whether there is nobody.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Returns the end of what is in the log of a job.
+    #[must_use]
+    pub fn tail(&self, id: &str) -> String {
+        let logs = self.lock();
+        let found = logs.iter().find(|(known, _)| known == id);
+        found.map_or_else(String::new, |(_, log)| log.tail().to_owned())
+    }
+
+    fn append(&self, text: &str, by: Printer) {
+        for (_, log) in self.lock().iter_mut() {
+            log.append(text, by);
+        }
+    }
+
+    fn show_unfinished(&self, line: &str) {
+        for (_, log) in self.lock().iter_mut() {
+            log.show_unfinished(line);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(String, Log)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
+/// The stages between the terminal and the results about one job.
+#[derive(Clone)]
+pub struct Output(Arc<Mutex<Stages>>);
+
 struct Stages {
-    owner: Owner,
-    /// The pass over the bytes as they come, while there is something to mask.
-    raw: Option<(Lossy, RedactStream)>,
-    text: TerminalText,
-    /// The pass over the rendered text: moving the cursor can assemble a value.
-    redact: Option<RedactStream>,
+    redactor: Redactor,
+    cap: Cap,
+    /// The call whose result the output belongs to, while one waits.
+    owner: Option<Owner>,
+    streams: Streams,
     kept: HeadTail,
-    /// Whether a watcher sees the text at once.
-    is_live: bool,
+    log: Option<Log>,
+    followers: Followers,
     rendered: String,
     redacted: String,
 }
 
-impl Output {
-    /// Makes the stages of one call.
-    #[must_use]
-    pub fn new(owner: Owner, redactor: &Redactor, cap: Cap, live: Option<Live>) -> Self {
-        let stages = Stages {
-            owner,
+/// The stages that hold something back until more comes.
+struct Streams {
+    /// The pass over the bytes as they come, while there is something to mask.
+    raw: Option<(Lossy, RedactStream)>,
+    text: TerminalText,
+    /// The pass over the rendered text: moving the cursor can assemble a value.
+    redact: RedactStream,
+}
+
+impl Streams {
+    fn new(redactor: &Redactor) -> Self {
+        let is_idle = redactor.is_idle();
+        Self {
+            raw: (!is_idle).then(|| (Lossy::default(), redactor.stream())),
             text: TerminalText::new(),
-            redact: Some(if redactor.is_idle() {
+            redact: if is_idle {
                 redactor.stream()
             } else {
                 redactor.second_stream()
-            }),
-            raw: (!redactor.is_idle()).then(|| (Lossy::default(), redactor.stream())),
-            kept: HeadTail::new(cap),
-            is_live: live.is_some(),
-            rendered: String::new(),
-            redacted: String::new(),
-        };
-        Self {
-            stages: Arc::new(Mutex::new(stages)),
-            live: live.map(|live| (live, Handle::current())),
+            },
         }
-    }
-
-    /// Returns the maker of sinks that push into the stages.
-    #[must_use]
-    pub fn sinks(&self) -> MakeSink {
-        let (stages, live) = (Arc::clone(&self.stages), self.live.clone());
-        Arc::new(move || -> OutputSink {
-            let (stages, live) = (Arc::clone(&stages), live.clone());
-            Box::new(move |bytes| {
-                // The stages are free again before the watcher is waited for.
-                let event = lock(&stages).push(bytes);
-                if let (Some((live, runtime)), Some(event)) = (&live, event) {
-                    runtime.block_on(live.send(event));
-                }
-            })
-        })
-    }
-
-    /// Ends the stages and returns what is kept, and the event of what no watcher has seen yet.
-    #[must_use]
-    pub fn finish(self, ending: Ending) -> (View, Option<Event>) {
-        lock(&self.stages).finish(ending)
     }
 }
 
+impl Output {
+    /// Makes the stages of one job; `log` takes what results do not show.
+    #[must_use]
+    pub fn new(redactor: &Redactor, cap: Cap, log: Option<Log>, followers: Followers) -> Self {
+        let stages = Stages {
+            redactor: redactor.clone(),
+            cap,
+            owner: None,
+            streams: Streams::new(redactor),
+            kept: HeadTail::new(cap),
+            log,
+            followers,
+            rendered: String::new(),
+            redacted: String::new(),
+        };
+        Self(Arc::new(Mutex::new(stages)))
+    }
+
+    /// Returns a sink that pushes into the stages; a watcher sees the text at once.
+    #[must_use]
+    pub fn sink(&self, live: Option<Live>) -> OutputSink {
+        let stages = Arc::clone(&self.0);
+        let live = live.map(|live| (live, Handle::current()));
+        Box::new(move |bytes| {
+            // The stages are free again before the watcher is waited for.
+            let event = lock(&stages).push(bytes, live.is_some());
+            if let (Some((live, runtime)), Some(event)) = (&live, event) {
+                runtime.block_on(live.send(event));
+            }
+        })
+    }
+
+    /// Makes a call the owner of what comes and of what came since the last one; returns the event
+    /// of the latter.
+    #[must_use]
+    pub fn attach(&self, owner: Owner) -> Option<Event> {
+        let mut stages = lock(&self.0);
+        let earlier = stages.kept.text();
+        let event = (!earlier.is_empty()).then(|| Event::Output {
+            index: owner.index,
+            id: owner.id.clone(),
+            text: earlier,
+        });
+        stages.owner = Some(owner);
+        event
+    }
+
+    /// Ends a call's part and returns what is kept of it, and the event of what no watcher has seen
+    /// yet. What comes afterwards is for the next call.
+    #[must_use]
+    pub fn detach(&self, ending: Ending) -> (View, Option<Event>) {
+        lock(&self.0).detach(ending)
+    }
+
+    /// Puts everything into the file that came so far, as of a job that goes on.
+    pub fn write_file(&self) {
+        let mut stages = lock(&self.0);
+        stages.begin_log();
+        let line = stages.unfinished();
+        if let Some(log) = &mut stages.log {
+            log.show_unfinished(&line);
+        }
+        stages.followers.show_unfinished(&line);
+    }
+
+    /// Returns the file with the whole output, or why there is none.
+    #[must_use]
+    pub fn file(&self) -> Option<Result<String, String>> {
+        let stages = lock(&self.0);
+        let log = stages.log.as_ref()?;
+        let path = log.path().map(|path| path.to_string_lossy().into_owned());
+        let problem = log.problem().map(|problem| Err(problem.to_owned()));
+        problem.or_else(|| path.map(Ok))
+    }
+
+    /// Returns the last line of what was printed that says something.
+    #[must_use]
+    pub fn last_line(&self) -> Option<String> {
+        let stages = lock(&self.0);
+        let tail = stages.log.as_ref().map_or("", Log::tail);
+        last_line(tail, &stages.unfinished())
+    }
+
+    /// Returns the line that has not ended.
+    #[must_use]
+    pub fn unfinished(&self) -> String {
+        lock(&self.0).unfinished()
+    }
+}
+
+/// Returns the last line that is not blank of a text and the unfinished line after it.
+#[must_use]
+pub fn last_line(text: &str, unfinished: &str) -> Option<String> {
+    let mut lines = unfinished.lines().rev().chain(text.lines().rev());
+    let line = lines.find(|line| !line.trim().is_empty())?;
+    Some(line.trim_end().to_owned())
+}
+
 /// A poisoned lock means that a stage panicked; what it kept so far is still whole text.
-fn lock(stages: &Mutex<Stages>) -> std::sync::MutexGuard<'_, Stages> {
+fn lock(stages: &Mutex<Stages>) -> MutexGuard<'_, Stages> {
     stages.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Stages {
-    fn push(&mut self, bytes: &[u8]) -> Option<Event> {
-        match &mut self.raw {
-            None => self.text.push(bytes, &mut self.rendered),
+    fn push(&mut self, bytes: &[u8], is_live: bool) -> Option<Event> {
+        let Streams { raw, text, redact } = &mut self.streams;
+        match raw {
+            None => text.push(bytes, &mut self.rendered),
             Some((lossy, redact)) => {
                 let (mut decoded, mut masked) = (String::new(), String::new());
                 lossy.push(bytes, &mut decoded);
                 redact.push(&decoded, &mut masked);
-                self.text.push(masked.as_bytes(), &mut self.rendered);
+                text.push(masked.as_bytes(), &mut self.rendered);
             }
         }
-        self.redact();
-        self.take()
-    }
-
-    fn redact(&mut self) {
-        if let Some(redact) = &mut self.redact {
-            redact.push(&self.rendered, &mut self.redacted);
-        }
+        redact.push(&self.rendered, &mut self.redacted);
         self.rendered.clear();
+        self.take(is_live)
     }
 
-    fn finish(&mut self, ending: Ending) -> (View, Option<Event>) {
-        if let Some((mut lossy, mut redact)) = self.raw.take() {
+    fn detach(&mut self, ending: Ending) -> (View, Option<Event>) {
+        let fresh = Streams::new(&self.redactor);
+        let mut streams = std::mem::replace(&mut self.streams, fresh);
+        if let Some((mut lossy, mut redact)) = streams.raw.take() {
             let (mut decoded, mut masked) = (String::new(), String::new());
             lossy.finish(&mut decoded);
             redact.push(&decoded, &mut masked);
             end(redact, ending, &mut masked);
-            self.text.push(masked.as_bytes(), &mut self.rendered);
+            streams.text.push(masked.as_bytes(), &mut self.rendered);
         }
-        self.text.finish(&mut self.rendered);
-        self.redact();
-        if let Some(redact) = self.redact.take() {
-            end(redact, ending, &mut self.redacted);
+        streams.text.finish(&mut self.rendered);
+        streams.redact.push(&self.rendered, &mut self.redacted);
+        self.rendered.clear();
+        end(streams.redact, ending, &mut self.redacted);
+        let rest = self.take(true);
+        self.owner = None;
+        if ending == Ending::Cut {
+            self.begin_log();
         }
-        let rest = self.take();
-        let empty = HeadTail::new(Cap::total(0));
-        let view = std::mem::replace(&mut self.kept, empty).into_view();
-        (view, rest)
+        let empty = HeadTail::new(self.cap);
+        (std::mem::replace(&mut self.kept, empty).into_view(), rest)
     }
 
     /// Keeps the redacted text and makes the event of it.
-    fn take(&mut self) -> Option<Event> {
+    fn take(&mut self, is_live: bool) -> Option<Event> {
         if self.redacted.is_empty() {
             return None;
         }
+        if !self.kept.has_room_for(&self.redacted) {
+            self.begin_log();
+        }
+        let by = match &mut self.log {
+            Some(log) => {
+                log.append(&self.redacted, Printer::Job);
+                Printer::Another
+            }
+            None => Printer::Job,
+        };
+        self.followers.append(&self.redacted, by);
         self.kept.push(&self.redacted);
-        if !self.is_live {
+        let Some(owner) = self.owner.as_ref().filter(|_| is_live) else {
             self.redacted.clear();
             return None;
-        }
+        };
         Some(Event::Output {
-            index: self.owner.index,
-            id: self.owner.id.clone(),
+            index: owner.index,
+            id: owner.id.clone(),
             text: std::mem::take(&mut self.redacted),
         })
+    }
+
+    /// Makes the file while what came before is still whole.
+    fn begin_log(&mut self) {
+        if let Some(log) = self.log.as_mut().filter(|log| log.is_unmade()) {
+            log.begin(&self.kept.text());
+        }
+    }
+
+    /// Returns the line that has not ended, redacted.
+    fn unfinished(&self) -> String {
+        let mut line = String::new();
+        self.streams.text.clone().finish(&mut line);
+        self.redactor.redact_str(&line).into_owned()
     }
 }
 

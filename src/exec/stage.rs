@@ -1,7 +1,6 @@
 //! What all calls of a run share, and the one door its events leave by.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
@@ -9,10 +8,11 @@ use crate::capped::Cap;
 use crate::error::{Diagnostic, ToolError};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
+use crate::exec::jobs::Jobs;
 use crate::limits;
-use crate::outcome::{Outcome, Status};
+use crate::outcome::Outcome;
 use crate::secret;
-use crate::tool::{Context, Spec};
+use crate::tool::Context;
 use crate::vault::redact::Redactor;
 
 /// What every call of a run shares.
@@ -30,8 +30,8 @@ pub struct Stage {
     pub events: mpsc::Sender<Event>,
     /// The wish to stop.
     pub cancel: Cancel,
-    /// The command that holds the session's terminal.
-    pub job: CurrentJob,
+    /// The commands that go on after their call.
+    pub jobs: Jobs,
     /// Masks values in everything that leaves.
     pub redactor: Redactor,
 }
@@ -74,7 +74,10 @@ fn redact_event(redactor: &Redactor, event: &mut Event) {
         Event::Warning(diagnostic) | Event::Refused(diagnostic) => {
             redact_diagnostic(redactor, diagnostic)
         }
-        Event::JobEnded(job) => mask(redactor, &mut job.id),
+        Event::Jobs(jobs) => jobs.iter_mut().for_each(|job| {
+            mask(redactor, &mut job.id);
+            mask(redactor, &mut job.command);
+        }),
         Event::BlockOpened | Event::Unreadable | Event::Tick | Event::MessageEnded { .. } => {}
     }
 }
@@ -112,27 +115,5 @@ pub(crate) fn redact_result(redactor: &Redactor, outcome: &mut Outcome) {
     if let Some(ToolError { message, hint, .. }) = &mut outcome.error {
         *message = redactor.redact_str(message).into_owned();
         *hint = redactor.redact_str(hint).into_owned();
-    }
-}
-
-/// Remembers which command still runs, so that its end can be reported under its id.
-#[derive(Debug, Clone, Default)]
-pub struct CurrentJob(Arc<Mutex<Option<String>>>);
-
-impl CurrentJob {
-    /// Takes the id of the command that still runs.
-    #[must_use]
-    pub fn take(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Notes how a call of the session ended.
-    pub(crate) fn note(&self, id: &str, spec: &Spec, status: Status) {
-        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !status.goes_on() {
-            *current = None;
-        } else if spec.starts_job {
-            *current = Some(id.to_owned());
-        }
     }
 }

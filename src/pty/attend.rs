@@ -230,10 +230,11 @@ impl Engine {
         }
         self.unsaved_since = None;
         let line = self.shared.kind.snapshot_line(&live.places);
-        let state = self.shared.lock();
+        let mut state = self.shared.lock();
         // A command that came first is followed by a snapshot of its own.
         if state.job.is_none() {
             let _ = live.write_lines(line.as_bytes());
+            state.has_unsaved = false;
         }
         drop(state);
         ending::reap_orphans();

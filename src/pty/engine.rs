@@ -4,6 +4,7 @@
 //! shell, an order. What it decides it decides from the state both sides share; the state is never
 //! held while a sink runs or while processes are looked at.
 
+use std::collections::HashSet;
 use std::io::Read as _;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -14,8 +15,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout};
 
 use crate::limits;
 
+use super::background;
 use super::live::{Live, Owned, Plan, read_some};
 use super::marks::{Mark, MarkCutter};
+use super::options::Seed;
 use super::snapshot::Collector;
 use super::state::{Call, Order, Shared, Sink};
 use super::wait::Watch;
@@ -40,6 +43,10 @@ pub(super) struct Engine {
     /// When the last command ended, if nothing was saved since.
     pub(super) unsaved_since: Option<Instant>,
     pub(super) ended_at: Instant,
+    /// What the shell's jobs before the running one left in the background.
+    pub(super) known_children: HashSet<i32>,
+    /// What the first shell begins with.
+    pub(super) seed: Option<Seed>,
     pub(super) is_done: bool,
     // Last, because the files of the shell must outlive everything that uses them.
     pub(super) directory: Option<tempfile::TempDir>,
@@ -151,7 +158,11 @@ impl Engine {
     fn read_snapshot(&mut self) {
         if let Some(running) = &self.running {
             self.collector.read(&running.live.state);
-            self.shared.lock().saved_at = self.collector.saved_at();
+            let mut state = self.shared.lock();
+            if state.saved_at != self.collector.saved_at() {
+                state.saved_at = self.collector.saved_at();
+                state.snapshot = self.collector.last.as_ref().map(|s| s.commands.clone());
+            }
         }
     }
 
@@ -191,13 +202,24 @@ impl Engine {
         let mut state = self.shared.lock();
         self.cutter
             .await_mark(state.job.as_ref().map(|job| job.number));
-        let Some(mut taken) = state.call.as_mut().and_then(TakenSink::from_call) else {
+        if let Some(mut taken) = state.call.as_mut().and_then(TakenSink::from_call) {
+            drop(state);
+            taken.pass_on_earlier();
+            let result = self.cutter.push(bytes, &mut taken.sink);
+            taken.put_back(&self.shared);
+            return result;
+        }
+        let number = state.job.as_ref().map(|job| job.number);
+        let Some(mut sink) = state.rest_of(number).take() else {
             return self.cutter.push(bytes, &mut |output| state.keep(output));
         };
         drop(state);
-        taken.pass_on_earlier();
-        let result = self.cutter.push(bytes, &mut taken.sink);
-        taken.put_back(&self.shared);
+        let result = self.cutter.push(bytes, &mut sink);
+        let mut state = self.shared.lock();
+        // A job that is gone meanwhile takes its sink along.
+        if state.job.as_ref().map(|job| job.number) == number {
+            *state.rest_of(number) = Some(sink);
+        }
         result
     }
 
@@ -213,6 +235,7 @@ impl Engine {
             return;
         };
         running.owned.reset_modes(&running.live);
+        let background = background::left_by(running.live.pid, &mut self.known_children);
         let kind = self.shared.kind;
         let mut state = self.shared.lock();
         let Some(job) = state.job.take() else {
@@ -231,7 +254,8 @@ impl Engine {
             None => running.live.directory(mark.cwd),
         };
         state.last_status = mark.status;
-        state.end_job(mark.status);
+        state.note_background(job.number, background);
+        state.end_job(job.number, mark.status);
         drop(state);
         self.ended_at = Instant::now();
         self.unsaved_since = Some(self.ended_at);

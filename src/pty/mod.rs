@@ -8,6 +8,8 @@
 //! for.
 
 mod attend;
+pub mod background;
+mod beside;
 pub mod bootstrap;
 mod ending;
 mod engine;
@@ -27,6 +29,7 @@ mod syscall;
 pub mod text;
 mod wait;
 
-pub use options::{CommandRequest, InputRequest, Rc, SessionOptions};
+pub use background::Background;
+pub use options::{CommandRequest, InputRequest, Rc, Seed, SessionOptions};
 pub use session::Session;
 pub use state::{Progress, Restart, Sink};

@@ -2,9 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::secret::Binding;
+
+use super::state::Sink;
 
 /// Whether the user's start-up files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +35,17 @@ pub struct SessionOptions {
     pub env: Vec<(OsString, OsString)>,
     /// Whether the user's start-up files are read.
     pub rc: Rc,
+    /// What the shell begins with, for one that stands beside another.
+    pub seed: Option<Seed>,
+}
+
+/// What a shell passes on to one that is started beside it.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    /// Its directory.
+    pub cwd: PathBuf,
+    /// Commands that bring back its environment, functions, aliases and options.
+    pub(super) commands: Arc<Vec<u8>>,
 }
 
 /// A command for the shell.
@@ -45,6 +59,9 @@ pub struct CommandRequest {
     pub timeout: Option<Duration>,
     /// Secrets it refers to as shell variables.
     pub bindings: Vec<Binding>,
+    /// Takes what it prints while no call waits for it. Without one that is kept, up to a limit, for
+    /// the next call.
+    pub rest: Option<Sink>,
 }
 
 /// How input is to be sent.

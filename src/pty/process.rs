@@ -87,6 +87,14 @@ pub(super) fn children(pid: i32) -> Vec<i32> {
     found
 }
 
+/// Returns the processes that the first thread of `pid` started.
+pub(super) fn own_children(pid: i32) -> Vec<i32> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let list = fs::read_to_string(path).unwrap_or_default();
+    let ids = list.split_ascii_whitespace();
+    ids.filter_map(|pid| pid.parse().ok()).collect()
+}
+
 /// Returns the ids of all processes that are in one of the sessions or below one of the roots.
 pub(super) fn belonging(processes: &[Process], sessions: &[i32], roots: &[i32]) -> HashSet<i32> {
     let mut below: HashMap<i32, Vec<i32>> = HashMap::new();

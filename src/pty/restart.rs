@@ -38,7 +38,7 @@ const LADDER: [(Signal, &str); 3] = [
 struct Beginning<'a> {
     cwd: &'a Path,
     /// Commands of a snapshot.
-    commands: Option<Vec<u8>>,
+    commands: Option<Arc<Vec<u8>>>,
     has_rc: bool,
 }
 
@@ -49,7 +49,8 @@ impl Engine {
     /// `session_failed` when it does not answer, not even without the user's start-up files.
     pub(super) fn start(&mut self) -> Result<(), ToolError> {
         let cwd = self.shared.lock().cwd.clone();
-        self.start_shell(&cwd, None)
+        let commands = self.seed.take().map(|seed| seed.commands);
+        self.start_shell(&cwd, commands)
     }
 
     /// Starts the shell unless one runs.
@@ -75,13 +76,16 @@ impl Engine {
         let mut state = self.shared.lock();
         state.live = None;
         let job = state.job.take();
+        if let Some(job) = &job {
+            state.note_end(job.number, status);
+        }
         let mark_cwd = state.cwd.clone();
         drop(state);
         let restart = self.restart_in(self.cwd_after(job.as_ref(), mark_cwd));
         let mut state = self.shared.lock();
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
-        if job.is_some() {
-            state.end_job(status);
+        if let Some(job) = job {
+            state.end_job(job.number, status);
         }
     }
 
@@ -123,7 +127,7 @@ impl Engine {
         while Instant::now() < until && self.read_terminal() {}
     }
 
-    fn start_shell(&mut self, cwd: &Path, commands: Option<Vec<u8>>) -> Result<(), ToolError> {
+    fn start_shell(&mut self, cwd: &Path, commands: Option<Arc<Vec<u8>>>) -> Result<(), ToolError> {
         if self.has_rc {
             let beginning = Beginning {
                 cwd,
@@ -286,6 +290,7 @@ impl Engine {
                 break;
             }
             last = Some(name);
+            self.shared.lock().last_signal = Some(name);
             if self.wait_until_gone(signal, signalled) {
                 break;
             }

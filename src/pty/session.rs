@@ -80,14 +80,14 @@ impl Session {
     /// `unsupported_shell` when the shell cannot take secrets, `session_failed`.
     pub async fn command(
         &self,
-        request: CommandRequest,
+        mut request: CommandRequest,
         sink: Sink,
     ) -> Result<Progress, ToolError> {
         self.check_command(&request)?;
         if self.shared().lock().live.is_none() {
             self.start_again().await?;
         }
-        let reply = self.begin_command(&request, sink)?;
+        let reply = self.begin_command(&mut request, sink)?;
         drop(request);
         reply.wait().await
     }
@@ -199,7 +199,7 @@ impl Session {
         closed.await.ok().flatten()
     }
 
-    fn shared(&self) -> &Arc<Shared> {
+    pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.owner.shared
     }
 
@@ -232,7 +232,7 @@ impl Session {
 
     fn begin_command(
         &self,
-        request: &CommandRequest,
+        request: &mut CommandRequest,
         sink: Sink,
     ) -> Result<Waiting<'_>, ToolError> {
         let mut state = self.shared().lock();
@@ -254,6 +254,9 @@ impl Session {
         if let Err(error) = started {
             state.call = None;
             return Err(error);
+        }
+        if let Some(job) = &mut state.job {
+            job.rest = request.rest.take();
         }
         Ok(reply)
     }
@@ -388,7 +391,11 @@ fn prepare(options: SessionOptions, shell: Shell) -> io::Result<(Engine, Arc<Sha
     let (wakes, waker) = UnixStream::pair()?;
     wakes.set_nonblocking(true)?;
     waker.set_nonblocking(true)?;
-    let state = State::new(options.cwd, script);
+    let cwd = options
+        .seed
+        .as_ref()
+        .map_or(options.cwd, |seed| seed.cwd.clone());
+    let state = State::new(cwd, script);
     let shared = Arc::new(Shared::new(state, waker, &shell, tag.clone()));
     let plan = Plan {
         shell,
@@ -404,6 +411,8 @@ fn prepare(options: SessionOptions, shell: Shell) -> io::Result<(Engine, Arc<Sha
         plan,
         wakes,
         has_rc: options.rc == Rc::User,
+        known_children: HashSet::new(),
+        seed: options.seed,
         running: None,
         cutter: MarkCutter::new(&nonce),
         collector: Collector::new(&nonce),

@@ -137,10 +137,10 @@ pub(super) fn quote(text: &OsStr) -> String {
     quoted
 }
 
-/// Quotes a path; unlike [`quote`] it keeps bytes that are not UTF-8.
-fn quote_bytes(path: &Path) -> Vec<u8> {
+/// Quotes text; unlike [`quote`] it keeps bytes that are not UTF-8.
+pub(super) fn quote_bytes(text: &OsStr) -> Vec<u8> {
     let mut quoted = vec![b'\''];
-    for byte in path.as_os_str().as_bytes() {
+    for byte in text.as_bytes() {
         match byte {
             b'\'' => quoted.extend_from_slice(br"'\''"),
             _ => quoted.push(*byte),
@@ -214,7 +214,7 @@ impl Kind {
     /// Returns the line that changes the directory.
     pub(super) fn directory_line(self, directory: &Path) -> Vec<u8> {
         let mut line = format!("{} cd -- ", self.builtin()).into_bytes();
-        line.extend(quote_bytes(directory));
+        line.extend(quote_bytes(directory.as_os_str()));
         line.push(b'\n');
         line
     }
@@ -405,7 +405,7 @@ mod tests {
     fn words_are_quoted() {
         let check = |text: &str, expected: &str| {
             assert_eq!(quote(OsStr::new(text)), expected);
-            assert_eq!(quote_bytes(Path::new(text)), expected.as_bytes());
+            assert_eq!(quote_bytes(OsStr::new(text)), expected.as_bytes());
         };
         check("", "''");
         check("a b$x\n", "'a b$x\n'");

@@ -5,6 +5,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::limits;
@@ -18,7 +19,7 @@ pub(super) struct Snapshot {
     /// The shell's directory at that time.
     pub(super) cwd: PathBuf,
     /// Commands that bring the rest back.
-    pub(super) commands: Vec<u8>,
+    pub(super) commands: Arc<Vec<u8>>,
     pub(super) taken: Instant,
 }
 
@@ -84,7 +85,7 @@ impl Collector {
             .strip_suffix(self.end.as_slice())?;
         Some(Snapshot {
             cwd: Path::new(std::ffi::OsStr::from_bytes(cwd)).to_owned(),
-            commands: commands.to_vec(),
+            commands: Arc::new(commands.to_vec()),
             taken: Instant::now(),
         })
     }
@@ -99,13 +100,13 @@ impl Collector {
 #[derive(Debug)]
 pub(super) struct Feeder {
     fifo: Option<OwnedFd>,
-    commands: Vec<u8>,
+    commands: Arc<Vec<u8>>,
     written: usize,
 }
 
 impl Feeder {
     /// Makes the FIFO.
-    pub(super) fn new(path: &Path, commands: Vec<u8>) -> std::io::Result<Self> {
+    pub(super) fn new(path: &Path, commands: Arc<Vec<u8>>) -> std::io::Result<Self> {
         Ok(Self {
             fifo: Some(make_fifo(path)?),
             commands,
@@ -144,7 +145,7 @@ mod tests {
             collector.push(piece.as_bytes());
         }
         let found = collector.last.map(|snapshot| {
-            let commands = String::from_utf8(snapshot.commands).unwrap();
+            let commands = String::from_utf8(snapshot.commands.to_vec()).unwrap();
             (snapshot.cwd.to_str().unwrap().to_owned(), commands)
         });
         assert_eq!(

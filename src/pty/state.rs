@@ -3,6 +3,7 @@
 //! Both sides of a session share it: calls are attached on the caller's side, which keeps the way
 //! of a command to the shell short; the session's thread reads the terminal and ends them.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::io::Write as _;
@@ -21,6 +22,7 @@ use crate::limits;
 use crate::outcome::Status;
 use crate::secret::Binding;
 
+use super::background::Background;
 use super::live::{Live, make_fifo};
 use super::shell::{Kind, Shell};
 
@@ -57,7 +59,6 @@ pub struct Restart {
 pub(super) type Reply = oneshot::Sender<Result<Progress, ToolError>>;
 
 /// The command in the foreground.
-#[derive(Debug)]
 pub(super) struct Job {
     /// Number of its mark.
     pub(super) number: u64,
@@ -69,6 +70,8 @@ pub(super) struct Job {
     pub(super) _secrets: Vec<SecretFifo>,
     /// How often a lost mark was asked for.
     pub(super) rescues: u32,
+    /// Takes the output no call waits for; out while the session's thread uses it.
+    pub(super) rest: Option<Sink>,
 }
 
 /// The call that waits for the job.
@@ -125,6 +128,20 @@ pub(super) struct State {
     pub(super) is_closed: bool,
     /// When the environment a restart would bring back was saved.
     pub(super) saved_at: Option<Instant>,
+    /// The commands of the last snapshot.
+    pub(super) snapshot: Option<Arc<Vec<u8>>>,
+    /// What commands left in the background, by the number of their job; the newest last.
+    pub(super) background: VecDeque<(u64, Background)>,
+    /// The signal that ended the last process of the session.
+    pub(super) last_signal: Option<&'static str>,
+    /// Number of the job that was started last.
+    pub(super) newest_job: u64,
+    /// Whether a script since the last snapshot may have defined what only a snapshot can tell.
+    pub(super) has_unsaved: bool,
+    /// Takes what is printed while no command runs.
+    pub(super) stray: Option<Sink>,
+    /// Jobs that ended while no call waited for them, and their exit status; the newest last.
+    pub(super) ended: VecDeque<(u64, i32)>,
     script: File,
     script_length: u64,
 }
@@ -183,6 +200,13 @@ impl State {
             restart: None,
             is_closed: false,
             saved_at: None,
+            snapshot: None,
+            newest_job: 0,
+            has_unsaved: false,
+            background: VecDeque::new(),
+            last_signal: None,
+            stray: None,
+            ended: VecDeque::new(),
             script,
             script_length: 0,
         }
@@ -191,6 +215,15 @@ impl State {
     pub(super) fn next_number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
+    }
+
+    /// Returns the place of the sink for output no call waits for: that of the running job, or that
+    /// of the session.
+    pub(super) fn rest_of(&mut self, job: Option<u64>) -> &mut Option<Sink> {
+        match (&mut self.job, job) {
+            (Some(running), Some(number)) if running.number == number => &mut running.rest,
+            _ => &mut self.stray,
+        }
     }
 
     /// Keeps output nobody waits for; the oldest goes first.
@@ -219,16 +252,20 @@ impl State {
             .lines(&live, start, number)
             .map_err(|error| failure(&error))?;
         live.write_lines(&job.0).map_err(|error| failure(&error))?;
+        self.newest_job = number;
         self.job = Some(job.1);
         Ok(())
     }
 
     /// Returns the lines of a command, and the job it becomes.
-    fn lines(&self, live: &Live, start: &Start<'_>, number: u64) -> io::Result<(Vec<u8>, Job)> {
+    fn lines(&mut self, live: &Live, start: &Start<'_>, number: u64) -> io::Result<(Vec<u8>, Job)> {
         let (kind, places) = (start.kind, &live.places);
         let mut lines = Vec::with_capacity(512);
         let mut after = Vec::new();
         let mut secrets = Vec::new();
+        if std::mem::replace(&mut self.has_unsaved, may_define(start.script)) {
+            lines.extend(kind.snapshot_line(places).into_bytes());
+        }
         for (index, binding) in start.bindings.iter().enumerate() {
             // A name of its own: the last command's FIFO may be removed only later.
             let name = format!("secret{number}-{index}");
@@ -252,6 +289,7 @@ impl State {
             after,
             _secrets: secrets,
             rescues: 0,
+            rest: None,
         };
         Ok((lines, job))
     }
@@ -266,9 +304,29 @@ impl State {
         Ok(())
     }
 
-    /// Tells whoever waits that the job has ended.
-    pub(super) fn end_job(&mut self, status: i32) {
+    /// Keeps what a job left in the background until it is asked for; the oldest goes first.
+    pub(super) fn note_background(&mut self, job: u64, left: Vec<Background>) {
+        self.background
+            .extend(left.into_iter().map(|left| (job, left)));
+        let excess = self.background.len().saturating_sub(limits::MAX_ENDED_JOBS);
+        self.background.drain(..excess);
+    }
+
+    /// Remembers how a job ended.
+    pub(super) fn note_end(&mut self, job: u64, status: i32) {
+        if self.ended.back() == Some(&(job, status)) {
+            return;
+        }
+        if self.ended.len() >= limits::MAX_ENDED_JOBS {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((job, status));
+    }
+
+    /// Tells whoever waits that a job has ended.
+    pub(super) fn end_job(&mut self, job: u64, status: i32) {
         self.last_status = status;
+        self.note_end(job, status);
         let is_unsent = self
             .call
             .as_ref()
@@ -299,6 +357,18 @@ impl State {
             let _ = call.reply.send(result);
         }
     }
+}
+
+/// Words of scripts that define functions, aliases or options. Directory and environment are known
+/// to the kernel; for these the shell must be asked before a job can hold it up, and asking after
+/// every command would cost too much.
+const DEFINING: [&str; 9] = [
+    "()", "function", "alias", "source", "eval", "set ", "shopt", "setopt", "\n. ",
+];
+
+/// Whether a script may define what a shell beside this one should have.
+fn may_define(script: &str) -> bool {
+    script.starts_with(". ") || DEFINING.iter().any(|word| script.contains(word))
 }
 
 /// A FIFO that holds one secret until the shell has read it; no byte of it reaches a disk.

@@ -15,7 +15,7 @@ use line::Line;
 const ESC: u8 = 0x1b;
 
 /// Reads a terminal's output in pieces and gives text.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct TerminalText {
     line: Line,
     escape: Escape,

@@ -18,7 +18,7 @@ pub mod xml;
 use std::io;
 
 use crate::error::{Diagnostic, Severity};
-use crate::outcome::{EndedJob, Outcome, ReportStatus};
+use crate::outcome::{JobNews, Outcome, ReportStatus};
 
 pub use reporter::Reporter;
 
@@ -46,8 +46,8 @@ pub struct Summary<'a> {
     pub diagnostics: &'a [Noted],
     /// Diagnostics left out because there were too many.
     pub omitted_diagnostics: u64,
-    /// Jobs that were ended with the session.
-    pub jobs: &'a [EndedJob],
+    /// Commands that went on after their call, and those in the background.
+    pub jobs: &'a [JobNews],
 }
 
 /// Writes one shape of report. Results arrive in document order; output arrives live. A shape that

@@ -6,7 +6,7 @@ use std::io;
 use crate::error::{Code, Diagnostic, Severity};
 use crate::exec::Event;
 use crate::limits;
-use crate::outcome::{EndedJob, Outcome, Tally};
+use crate::outcome::{JobNews, Outcome, Tally};
 use crate::render::{Noted, Printed, Started, Style, Summary};
 
 /// Makes the report of one message.
@@ -20,7 +20,7 @@ pub struct Reporter {
     ignored_blocks: u64,
     diagnostics: Vec<Noted>,
     omitted_diagnostics: u64,
-    jobs: Vec<EndedJob>,
+    jobs: Vec<JobNews>,
 }
 
 impl Reporter {
@@ -84,9 +84,9 @@ impl Reporter {
                 }
                 Ok(())
             }
-            Event::JobEnded(job) => {
-                self.tally.add_killed_job();
-                self.jobs.push(job);
+            Event::Jobs(jobs) => {
+                jobs.iter().for_each(|job| self.tally.add_job(job));
+                self.jobs.extend(jobs);
                 Ok(())
             }
             Event::Unreadable => {

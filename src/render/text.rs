@@ -10,7 +10,7 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use crate::limits;
-use crate::outcome::{Outcome, ReportStatus, Status};
+use crate::outcome::{JobNews, JobState, Outcome, ReportStatus, Status};
 use crate::render::paint::{Colour, Ink, safe};
 use crate::render::{Noted, Printed, Started, Style, Summary, diagnostic};
 
@@ -219,6 +219,30 @@ impl<W: Write> Text<W> {
 /// Fields whose meaning the ending already tells.
 const HIDDEN: &[&str] = &["exit_code", "cwd", "echo", "name", "key", "first_line"];
 
+/// Says in one line what a job does.
+fn job_line(job: &JobNews) -> String {
+    let place = if job.is_background {
+        " in the background"
+    } else {
+        ""
+    };
+    let age = job.age_ms as f64 / 1000.0;
+    let state = match (job.state, job.signal, job.exit_code) {
+        (JobState::Killed, Some(signal), _) => format!("still ran and was ended with {signal}"),
+        (JobState::Ended, _, Some(code)) => format!("has ended with exit status {code}"),
+        (JobState::Ended, _, None) => "has ended".to_owned(),
+        (JobState::AwaitingInput, ..) => "waits for input".to_owned(),
+        (JobState::AcceptsInput, ..) => "goes on and accepts input".to_owned(),
+        (JobState::Stopped, ..) => "is stopped".to_owned(),
+        (JobState::Running | JobState::Killed, ..) => format!("runs since {age:.1} s"),
+    };
+    let last = job
+        .last_line
+        .as_ref()
+        .map_or_else(String::new, |line| format!(": {line}"));
+    format!("job {} ({}){place} {state}{last}", job.id, job.command)
+}
+
 fn echo_note(outcome: &Outcome) -> &'static str {
     match outcome.fields.get("echo").and_then(Value::as_str) {
         Some("off") => " (what is typed is not shown)",
@@ -317,13 +341,7 @@ impl<W: Write> Style for Text<W> {
     fn end(&mut self, summary: &Summary<'_>) -> io::Result<()> {
         self.end_line()?;
         for job in summary.jobs {
-            self.line(
-                Ink::Warning,
-                &format!(
-                    "call {} still ran and was ended with {}",
-                    job.id, job.signal
-                ),
-            )?;
+            self.line(Ink::Warning, &job_line(job))?;
         }
         let calls = summary.calls;
         match summary.status {

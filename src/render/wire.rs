@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::Excerpt;
-use crate::outcome::{EndedJob, Outcome};
+use crate::outcome::{JobNews, Outcome};
 use crate::render::Noted;
 use crate::render::paint::safe;
 
@@ -79,13 +79,26 @@ pub fn width(line: &str, characters: usize) -> usize {
     first.width()
 }
 
-/// Returns an ended job as a JSON object.
+/// Returns a job as a JSON object.
 #[must_use]
-pub fn job(job: &EndedJob) -> Map<String, Value> {
+pub fn job(job: &JobNews) -> Map<String, Value> {
     let mut map = Map::new();
     map.insert("id".into(), json!(job.id));
-    map.insert("status".into(), json!("killed"));
-    map.insert("signal".into(), json!(job.signal));
+    map.insert("state".into(), json!(job.state.as_str()));
+    if job.is_background {
+        map.insert("background".into(), json!(true));
+    }
+    if let Some(code) = job.exit_code {
+        map.insert("exit_code".into(), json!(code));
+    }
+    if let Some(signal) = job.signal {
+        map.insert("signal".into(), json!(signal));
+    }
+    map.insert("age_ms".into(), json!(job.age_ms));
+    map.insert("command".into(), json!(job.command));
+    if let Some(line) = &job.last_line {
+        map.insert("last_line".into(), json!(line));
+    }
     map
 }
 

@@ -13,7 +13,16 @@ use crate::outcome::Outcome;
 use crate::render::{Style, Summary, wire};
 
 /// Fields that hold text and not a word or number.
-const TEXTS: &[&str] = &["message", "hint", "output", "excerpt", "text"];
+const TEXTS: &[&str] = &[
+    "message",
+    "hint",
+    "output",
+    "excerpt",
+    "text",
+    "command",
+    "last_line",
+    "note",
+];
 
 /// Writes XML.
 pub struct Xml<W> {

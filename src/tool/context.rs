@@ -1,7 +1,7 @@
 //! What a tool may use while it runs.
 //!
 //! A tool reaches the world only through here: it never reads the environment, the home directory
-//! or the terminal by itself. The session is started by the first call that needs it.
+//! or the terminal by itself.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tokio::sync::OnceCell;
-
 use crate::error::{ErrorCode, ToolError};
 use crate::files::root::Root;
-use crate::pty::{Session, SessionOptions};
 use crate::secret::{SecretName, SecretValue};
+use crate::tool::sessions::{JobFiles, Sessions, Terminal};
 use crate::vault::session::Secrets;
 
 /// Asks the user for values.
@@ -50,46 +48,6 @@ pub enum Reply {
     Timeout,
 }
 
-/// The persistent shell of a run, started when it is first needed.
-pub struct SessionSlot {
-    options: SessionOptions,
-    session: OnceCell<Session>,
-}
-
-impl SessionSlot {
-    /// Makes a slot; nothing is started.
-    #[must_use]
-    pub fn new(options: SessionOptions) -> Self {
-        Self {
-            options,
-            session: OnceCell::new(),
-        }
-    }
-
-    /// Returns the session, starting it if need be.
-    ///
-    /// # Errors
-    /// No shell could be started.
-    pub async fn get(&self) -> Result<&Session, ToolError> {
-        self.session
-            .get_or_try_init(|| Session::start(self.options.clone()))
-            .await
-    }
-
-    /// Returns the session if it was started.
-    #[must_use]
-    pub fn started(&self) -> Option<&Session> {
-        self.session.get()
-    }
-
-    /// Returns the directory of the session, started or not.
-    #[must_use]
-    pub fn cwd(&self) -> PathBuf {
-        self.started()
-            .map_or_else(|| self.options.cwd.clone(), Session::cwd)
-    }
-}
-
 /// Takes the bytes a command prints.
 pub type OutputSink = Box<dyn FnMut(&[u8]) + Send>;
 
@@ -99,8 +57,10 @@ pub type MakeSink = Arc<dyn Fn() -> OutputSink + Send + Sync>;
 /// What a tool may use while it runs.
 #[derive(Clone)]
 pub struct Context {
-    /// The persistent shell.
-    pub session: Arc<SessionSlot>,
+    /// The shells.
+    pub sessions: Arc<Sessions>,
+    /// The shell that the call speaks to, for a tool of the session.
+    pub terminal: Option<Terminal>,
     /// The confinement of paths.
     pub root: Arc<Root>,
     /// The values the user gave.
@@ -109,8 +69,12 @@ pub struct Context {
     pub prompter: Arc<dyn Prompter>,
     /// How long a command runs when its call says nothing; forever when `None`.
     pub command_timeout: Option<Duration>,
-    /// Where the bytes a command prints go.
+    /// Where the bytes go that a command prints while its call waits.
     pub sink: MakeSink,
+    /// Where those go that it prints while no call waits.
+    pub rest: MakeSink,
+    /// The files with the whole output of jobs.
+    pub job_files: JobFiles,
     /// Set when the run is cancelled.
     pub cancelled: Arc<AtomicBool>,
 }
@@ -121,7 +85,16 @@ impl Context {
     /// # Errors
     /// The path leaves the root.
     pub fn path(&self, path: &str) -> Result<PathBuf, ToolError> {
-        self.root.resolve(&self.session.cwd(), Path::new(path))
+        self.root.resolve(&self.sessions.cwd(), Path::new(path))
+    }
+
+    /// Returns the shell that the call speaks to.
+    ///
+    /// # Errors
+    /// `no_job` when there is none.
+    pub fn terminal(&self) -> Result<&Terminal, ToolError> {
+        let nothing = || ToolError::new(ErrorCode::NoJob, "no command was started yet");
+        self.terminal.as_ref().ok_or_else(nothing)
     }
 }
 

@@ -16,6 +16,7 @@ pub mod registry;
 pub mod scalar;
 pub mod schema;
 pub mod seconds;
+pub mod sessions;
 pub mod spec;
 
 use std::fmt::Debug;
@@ -91,6 +92,11 @@ pub trait Tool {
 
     /// Returns the name of the secret a good call brings, for the blocks after its own.
     fn provides(_: &Self::Args) -> Option<SecretName> {
+        None
+    }
+
+    /// Returns the id of the job the call is for, when it names one.
+    fn job(_: &Self::Args) -> Option<&str> {
         None
     }
 

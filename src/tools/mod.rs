@@ -65,6 +65,12 @@ macro_rules! tools {
                 match self { $(Self::$variant(args) => <$tool as Tool>::provides(args),)* }
             }
 
+            /// Returns the id of the job the call is for, when it names one.
+            #[must_use]
+            pub fn job(&self) -> Option<&str> {
+                match self { $(Self::$variant(args) => <$tool as Tool>::job(args),)* }
+            }
+
             /// Visits every text that may hold a placeholder.
             pub fn templates(&mut self, visit: &mut dyn FnMut(Use, &mut Template)) {
                 match self { $(Self::$variant(args) => <$tool as Tool>::templates(args, visit),)* }

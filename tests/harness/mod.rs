@@ -328,7 +328,7 @@ pub fn is_root() -> bool {
 
 /// Replaces the durations of a report by 0.
 pub fn without_durations(text: &str) -> String {
-    let durations = Regex::new(r#"(duration_ms="|"duration_ms":)[0-9]+"#).unwrap();
+    let durations = Regex::new(r#"((?:duration|age)_ms="|"(?:duration|age)_ms":)[0-9]+"#).unwrap();
     durations.replace_all(text, "${1}0").into_owned()
 }
 

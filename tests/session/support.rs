@@ -59,6 +59,7 @@ pub(super) fn options(home: &Path) -> SessionOptions {
             variable("LANG", "C.UTF-8"),
         ],
         rc: Rc::None,
+        seed: None,
     }
 }
 

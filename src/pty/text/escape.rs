@@ -5,7 +5,7 @@ use crate::limits;
 use super::line::Edit;
 
 /// An escape sequence that is being read.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Escape {
     state: State,
     /// The first parameter of a control sequence.

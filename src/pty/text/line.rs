@@ -22,7 +22,7 @@ const MAX_COLUMN: usize = 4096;
 const WIDE_REST: char = '\0';
 
 /// One line and the cursor in it.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Line {
     /// The line while it was only appended to.
     simple: String,

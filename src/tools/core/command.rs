@@ -11,6 +11,7 @@ use crate::outcome::Status;
 use crate::pty::{CommandRequest, Progress};
 use crate::secret::Template;
 use crate::syntax::grammar::LeafKind;
+use crate::tool::sessions::{self, Opening, Terminal};
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, Context, Effect, Seconds, Tool, Use};
 
@@ -46,6 +47,12 @@ pub struct Output {
     /// `off` when what is typed now is not shown: a password is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub echo: Option<&'static str>,
+    /// Number of the session, when it is not the first one: that was busy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<u64>,
+    /// What there is to know about a session that was opened for this command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// `restarted` when the shell was gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<&'static str>,
@@ -63,7 +70,7 @@ pub struct Output {
 impl Output {
     /// Makes the answer of a session tool.
     #[must_use]
-    pub fn answer(progress: Progress, name: Option<String>) -> Answer<Self> {
+    pub fn answer(progress: Progress, terminal: &Terminal, name: Option<String>) -> Answer<Self> {
         let waits = progress.status == Status::AwaitingInput;
         let echo = progress.echo.filter(|_| waits);
         let restart = progress.restarted;
@@ -72,6 +79,8 @@ impl Output {
             exit_code: progress.exit_code,
             cwd: progress.cwd.map(|path| path.to_string_lossy().into_owned()),
             echo: echo.map(|is_on| if is_on { "on" } else { "off" }),
+            session: Some(terminal.number).filter(|number| *number != sessions::FIRST),
+            note: None,
             shell: restart.is_some().then_some("restarted"),
             restored: Vec::new(),
             lost: Vec::new(),
@@ -90,6 +99,24 @@ impl Output {
     }
 }
 
+/// Says what a session is that was opened beside a busy one.
+fn note(terminal: &Terminal, opening: Opening) -> String {
+    let (number, after) = (terminal.number, opening.after);
+    let begins = match opening.snapshot_age {
+        Some(age) => format!(
+            "its functions, aliases and options are {:.1} s old",
+            age.as_secs_f64()
+        ),
+        None => "it has no functions, aliases or options of it".to_owned(),
+    };
+    format!(
+        "session {after} is busy, so this ran in session {number}, opened with its directory and \
+         exported environment; {begins}; other variables are not there. Commands run here until \
+         session {} is free",
+        sessions::FIRST
+    )
+}
+
 impl Tool for Command {
     type Args = Args;
     type Output = Output;
@@ -99,8 +126,10 @@ impl Tool for Command {
         summary: "Run a shell script in the persistent session",
         details: "Directory, variables and functions stay for later commands. The result has \
             `exit_code`, `cwd` and `output`. With status `awaiting_input` the script waits: answer \
-            with <input>. With `running` the timeout passed and it goes on: read on with <input> or \
-            end it with <ctrl>c</ctrl>.",
+            with <input>. With `running` the timeout passed and it goes on as a job, named by the \
+            call's id: read what it prints with <read><file src=\"job:ID\"/></read>, wait for it with \
+            an empty <input>, or end it with <ctrl>c</ctrl>. A command meanwhile runs in a session \
+            beside it.",
         also_called: &[
             "bash",
             "sh",
@@ -140,11 +169,11 @@ impl Tool for Command {
                 code: None,
             },
             Example {
-                title: "A command while another holds the terminal",
+                title: "A command while another one holds the terminal",
                 before: "<command timeout=\"0.2\">sleep 60</command>",
-                xml: "<command>echo too early</command>",
-                status: Status::Error,
-                code: Some("session_busy"),
+                xml: "<command>echo beside it</command>",
+                status: Status::Ok,
+                code: None,
             },
         ],
     };
@@ -178,12 +207,13 @@ impl Tool for Command {
                 .timeout
                 .map(Seconds::duration)
                 .or(context.command_timeout),
+            rest: Some((context.rest)()),
         };
-        let session = context.session.get().await?;
-        let progress = session.command(request, (context.sink)()).await?;
-        Ok(Output::answer(
-            progress,
-            args.name.map(|name| name.text().to_owned()),
-        ))
+        let terminal = context.terminal()?;
+        let progress = terminal.session.command(request, (context.sink)()).await?;
+        let name = args.name.map(|name| name.text().to_owned());
+        let mut answer = Output::answer(progress, terminal, name);
+        answer.output.note = terminal.opening.map(|opening| note(terminal, opening));
+        Ok(answer)
     }
 }

@@ -25,6 +25,8 @@ pub struct Args {
     pub key: String,
     /// Seconds to wait for the job to end or to read again; 10 when absent.
     pub timeout: Option<Seconds>,
+    /// Id of the job it is for; the one spoken to last when absent.
+    pub job: Option<Template>,
 }
 
 impl Tool for Ctrl {
@@ -70,7 +72,13 @@ impl Tool for Ctrl {
         args.key.clone()
     }
 
-    fn templates(_: &mut Args, _: &mut dyn FnMut(Use, &mut Template)) {}
+    fn job(args: &Args) -> Option<&str> {
+        args.job.as_ref().map(Template::text)
+    }
+
+    fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {
+        args.job.iter_mut().for_each(|job| visit(Use::Literal, job));
+    }
 
     async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
         let key = Key::parse(&args.key).ok_or_else(|| {
@@ -79,14 +87,9 @@ impl Tool for Ctrl {
                 format!("{:?} names no key", args.key),
             )
         })?;
-        let Some(session) = context.session.started() else {
-            return Err(ToolError::new(
-                ErrorCode::NoJob,
-                "no command was started yet",
-            ));
-        };
+        let terminal = context.terminal()?;
         let timeout = args.timeout.map(Seconds::duration);
-        let progress = session.key(key, timeout, (context.sink)()).await?;
-        Ok(Output::answer(progress, None))
+        let call = terminal.session.key(key, timeout, (context.sink)());
+        Ok(Output::answer(call.await?, terminal, None))
     }
 }

@@ -189,7 +189,7 @@ impl Tool for Edit {
 
     async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
         let edits: Vec<FileEdit> = args.files.iter().map(file_edit).collect();
-        let (root, cwd) = (Arc::clone(&context.root), context.session.cwd());
+        let (root, cwd) = (Arc::clone(&context.root), context.sessions.cwd());
         let work = move || {
             edit::apply(
                 &edits,

@@ -27,6 +27,8 @@ pub struct Args {
     pub text: Template,
     /// Seconds to wait for the job to read, and then for it to end or to read again; 10 when absent.
     pub timeout: Option<Seconds>,
+    /// Id of the job it is for; the one spoken to last when absent.
+    pub job: Option<Template>,
     /// Send a secret although the terminal shows what is typed.
     #[serde(default)]
     pub allow_echo: bool,
@@ -75,25 +77,25 @@ impl Tool for Input {
         args.text.source().to_owned()
     }
 
+    fn job(args: &Args) -> Option<&str> {
+        args.job.as_ref().map(Template::text)
+    }
+
     fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {
         visit(Use::Typed, &mut args.text);
+        args.job.iter_mut().for_each(|job| visit(Use::Literal, job));
     }
 
     async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
-        let Some(session) = context.session.started() else {
-            return Err(ToolError::new(
-                ErrorCode::NoJob,
-                "no command was started yet",
-            ));
-        };
+        let terminal = context.terminal()?;
         let bytes = typed(&args.text)?;
         let request = InputRequest {
             timeout: args.timeout.map(Seconds::duration),
             is_secret: args.text.has_secret(),
             allow_echo: args.allow_echo,
         };
-        let progress = session.input(&bytes, request, (context.sink)()).await?;
-        Ok(Output::answer(progress, None))
+        let call = terminal.session.input(&bytes, request, (context.sink)());
+        Ok(Output::answer(call.await?, terminal, None))
     }
 }
 

@@ -17,6 +17,7 @@ use crate::outcome::Status;
 use crate::secret::Template;
 use crate::tool::context;
 use crate::tool::effect::Access;
+use crate::tool::sessions::JobFiles;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, Context, Effect, Tool, Use};
 
@@ -41,7 +42,7 @@ pub struct Args {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Path of the file or directory.
+    /// Path of the file or directory; `job:ID` is the output of a job.
     pub src: Template,
     /// Lines to show: `10-40`, `10-` (from 10 on), `-50` (the last 50) or `7`.
     pub lines: Option<String>,
@@ -249,7 +250,8 @@ impl Tool for Read {
         }
         let place = Place {
             root: Arc::clone(&context.root),
-            cwd: context.session.cwd(),
+            cwd: context.sessions.cwd(),
+            job_files: context.job_files.clone(),
             cancelled: Arc::clone(&context.cancelled),
         };
         context::blocking(move || place.read(&args).or_nothing()).await
@@ -272,10 +274,14 @@ impl Answer<Output> {
     }
 }
 
+/// What stands before the id of a job whose output is read.
+const JOB_PREFIX: &str = "job:";
+
 /// Where paths start and where they may lead.
 struct Place {
     root: Arc<Root>,
     cwd: PathBuf,
+    job_files: JobFiles,
     /// Set when nobody waits for the result any more.
     cancelled: Arc<AtomicBool>,
 }
@@ -344,7 +350,10 @@ impl Place {
                 Scope::NotIgnored
             },
         };
-        let real = self.root.resolve(&self.cwd, Path::new(path))?;
+        let real = match path.strip_prefix(JOB_PREFIX) {
+            Some(id) => self.job_files.find(id)?,
+            None => self.root.resolve(&self.cwd, Path::new(path))?,
+        };
         Ok(match view::view(Path::new(path), &real, &options)? {
             Viewed::Text(text) => text_shown(text),
             Viewed::Directory(listing) => listing_shown(&listing),

@@ -1,0 +1,59 @@
+//! Where files go that outlive a call: the user's directory for the state of programs.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+
+/// Most leftovers of earlier runs that are looked at when a run begins.
+const MAX_LEFTOVERS: usize = 100;
+
+/// Returns a directory for the whole outputs of this run, which is not made yet. What earlier runs
+/// left because they were killed is removed, unless it was to be kept.
+pub(super) fn output_dir(is_kept: bool) -> anyhow::Result<PathBuf> {
+    let base = state_dir()?.join("output");
+    remove_leftovers(&base);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let stamp = since.map_or(0, |since| since.as_millis());
+    let kind = if is_kept { "kept" } else { "run" };
+    Ok(base.join(format!("{kind}-{}-{stamp}", std::process::id())))
+}
+
+/// Returns `$KARYI_HOME/state`, else `$XDG_STATE_HOME/karyi`, else `~/.local/state/karyi`.
+fn state_dir() -> anyhow::Result<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(home) = variable("KARYI_HOME") {
+        return Ok(Path::new(&home).join("state"));
+    }
+    if let Some(state) = variable("XDG_STATE_HOME").map(PathBuf::from)
+        && state.is_absolute()
+    {
+        return Ok(state.join("karyi"));
+    }
+    match variable("HOME") {
+        Some(home) => Ok(Path::new(&home).join(".local/state/karyi")),
+        None => super::runtime_dir::runtime_dir().context("finding a place for long outputs"),
+    }
+}
+
+/// Removes the directories of runs whose process is gone.
+fn remove_leftovers(base: &Path) {
+    let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
+    for entry in entries.take(MAX_LEFTOVERS) {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(owner) else {
+            continue;
+        };
+        let is_gone = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None)
+            == Err(nix::errno::Errno::ESRCH);
+        if is_gone {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Reads the process id out of `run-PID-TIME`.
+fn owner(name: &str) -> Option<i32> {
+    let (pid, _) = name.strip_prefix("run-")?.split_once('-')?;
+    pid.parse().ok().filter(|pid| *pid > 0)
+}

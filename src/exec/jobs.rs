@@ -1,0 +1,415 @@
+//! Jobs: commands that go on after their call, and what scripts put in the background.
+//!
+//! A job bears the id of the call that started it. It is listed in the report of every message until
+//! its end was told, once; what it prints meanwhile is in its file.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::capped::Cap;
+use crate::error::{ErrorCode, ToolError};
+use crate::exec::log::Logs;
+use crate::exec::output::{self, Followers, Output};
+use crate::limits;
+use crate::outcome::{JobNews, JobState, Status};
+use crate::pty::background::{Background, Doing};
+use crate::tool::sessions::{Sessions, Terminal};
+use crate::vault::redact::Redactor;
+
+/// The jobs of a run.
+#[derive(Clone)]
+pub struct Jobs {
+    sessions: Arc<Sessions>,
+    logs: Logs,
+    redactor: Redactor,
+    table: Arc<Mutex<Table>>,
+}
+
+#[derive(Default)]
+struct Table {
+    records: Vec<Record>,
+    /// What listens to each terminal beside the job in its foreground.
+    listeners: HashMap<u64, Listeners>,
+    /// The job the last call of a session spoke to.
+    last: Option<String>,
+}
+
+/// One job.
+#[derive(Clone)]
+struct Record {
+    id: String,
+    /// What it is about, for a person.
+    title: String,
+    terminal: Terminal,
+    place: Place,
+    since: Instant,
+}
+
+#[derive(Clone)]
+enum Place {
+    /// It holds its terminal; its number there, and its output.
+    Foreground(u64, Output),
+    Background(Background),
+}
+
+/// What hears everything a terminal prints.
+#[derive(Clone)]
+struct Listeners {
+    followers: Followers,
+    /// The stages of what is printed while no command runs.
+    stray: Output,
+}
+
+/// What a call of a session speaks to.
+pub struct Target {
+    /// The shell.
+    pub terminal: Terminal,
+    /// The stages of the job's output.
+    pub output: Output,
+    /// The id of the job.
+    pub job: String,
+}
+
+impl Jobs {
+    /// Makes an empty table.
+    #[must_use]
+    pub fn new(sessions: Arc<Sessions>, logs: Logs, redactor: Redactor) -> Self {
+        Self {
+            sessions,
+            logs,
+            redactor,
+            table: Arc::default(),
+        }
+    }
+
+    /// Returns where the command of a call runs, and makes the stages of its output.
+    ///
+    /// # Errors
+    /// No shell could be started, or there are too many.
+    pub async fn for_command(&self, id: &str, cap: Cap) -> Result<Target, ToolError> {
+        let terminal = self.sessions.for_command().await?;
+        let job = self.free_id(id);
+        let followers = self.listeners(terminal.number).followers;
+        let log = self.logs.log(&job);
+        Ok(Target {
+            output: Output::new(&self.redactor, cap, Some(log), followers),
+            terminal,
+            job,
+        })
+    }
+
+    /// Returns the job that input is for: the one named, else the one spoken to last, else the
+    /// newest one.
+    ///
+    /// # Errors
+    /// `no_job` when there is none, or when the one named is not in the foreground.
+    pub fn for_input(&self, id: Option<&str>) -> Result<Target, ToolError> {
+        let records = self.lock().records.clone();
+        let record = match id {
+            Some(id) => self.named(&records, id)?,
+            None => self.nearest(&records),
+        };
+        if let Some((record, output)) = record.and_then(in_foreground) {
+            return Ok(Target {
+                terminal: record.terminal.clone(),
+                output: output.clone(),
+                job: record.id.clone(),
+            });
+        }
+        // Nothing runs; the session tells how its last command ended.
+        let nothing = || ToolError::new(ErrorCode::NoJob, "no command was started yet");
+        let terminal = self.sessions.current().ok_or_else(nothing)?;
+        let output = Output::new(&self.redactor, Cap::default(), None, Followers::default());
+        Ok(Target {
+            terminal,
+            output,
+            job: String::new(),
+        })
+    }
+
+    fn named<'a>(&self, records: &'a [Record], id: &str) -> Result<Option<&'a Record>, ToolError> {
+        let Some(record) = records.iter().find(|record| record.id == id) else {
+            return Err(unknown(records, id));
+        };
+        match &record.place {
+            Place::Foreground(number, _) if record.holds(*number) => Ok(Some(record)),
+            Place::Foreground(number, _) => Err(ended(record, *number)),
+            Place::Background(job) => {
+                let session = &record.terminal.session;
+                let holder = records.iter().find(|other| {
+                    other.terminal.number == record.terminal.number
+                        && in_foreground(other).is_some()
+                });
+                let is_in_front = session.foreground_group() == Some(job.group);
+                match holder.filter(|_| is_in_front) {
+                    Some(holder) => Ok(Some(holder)),
+                    None => Err(in_background(id)),
+                }
+            }
+        }
+    }
+
+    fn nearest<'a>(&self, records: &'a [Record]) -> Option<&'a Record> {
+        let last = self.lock().last.clone();
+        let is_last = |record: &&Record| Some(&record.id) == last.as_ref();
+        let mut open = records
+            .iter()
+            .filter(|record| in_foreground(record).is_some());
+        open.clone().find(is_last).or_else(|| open.next_back())
+    }
+
+    /// Notes how a call of a session ended: what it was about, what it spoke to, and its status.
+    pub fn note(&self, title: &str, target: &Target, status: Status, since: Instant) {
+        let session = &target.terminal.session;
+        let goes_on = status.goes_on();
+        let mut table = self.lock();
+        let known = table.records.iter().position(|record| {
+            record.id == target.job && matches!(record.place, Place::Foreground(..))
+        });
+        match known {
+            // Calls of a session come one after another, so the newest job is that of this call.
+            None if goes_on => table.records.push(Record {
+                id: target.job.clone(),
+                title: title.to_owned(),
+                terminal: target.terminal.clone(),
+                place: Place::Foreground(session.newest_job(), target.output.clone()),
+                since,
+            }),
+            Some(known) if !goes_on => {
+                table.records.remove(known);
+            }
+            None | Some(_) => {}
+        }
+        table.last = Some(target.job.clone());
+        drop(table);
+        for (_, job) in session.take_background() {
+            self.note_background(job, title, target, since);
+        }
+    }
+
+    fn note_background(&self, job: Background, title: &str, target: &Target, since: Instant) {
+        let id = self.free_id(&target.job);
+        let terminal = target.terminal.clone();
+        let listeners = self.listeners(terminal.number);
+        let is_first = listeners.followers.is_empty();
+        listeners.followers.add(&id, self.logs.log(&id));
+        if is_first {
+            let sink = listeners.stray.sink(None);
+            terminal.session.set_stray(Some(sink));
+        }
+        self.lock().records.push(Record {
+            id,
+            title: title.to_owned(),
+            terminal,
+            place: Place::Background(job),
+            since,
+        });
+    }
+
+    /// Writes what came so far into the files of all jobs.
+    pub fn write_files(&self) {
+        let table = self.lock();
+        let (records, listeners) = (table.records.clone(), table.listeners.clone());
+        drop(table);
+        for record in records {
+            if let Place::Foreground(_, output) = &record.place {
+                output.write_file();
+            }
+        }
+        for listeners in listeners.into_values() {
+            listeners.stray.write_file();
+        }
+    }
+
+    /// Whether a job other than `except` waits for an answer.
+    pub async fn has_question(&self, except: &str) -> bool {
+        let records = self.lock().records.clone();
+        for record in records.iter().filter(|record| record.id != except) {
+            let is_open = in_foreground(record).is_some();
+            if is_open && record.terminal.session.look().await == Some(Status::AwaitingInput) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Returns what there is to say about every job. One that has ended is named for the last time.
+    pub async fn news(&self) -> Vec<JobNews> {
+        let records = self.lock().records.clone();
+        let mut news = Vec::new();
+        for record in records {
+            let item = self.describe(&record).await;
+            if item.state.is_over() {
+                self.forget(&record);
+            }
+            news.push(item);
+        }
+        news
+    }
+
+    /// Ends every shell, and returns what became of the jobs.
+    pub async fn close(&self) -> Vec<JobNews> {
+        let mut news = self.news().await;
+        for terminal in self.sessions.all() {
+            terminal.session.close().await;
+            let signal = terminal.session.last_signal();
+            let records = self.lock().records.clone();
+            let of_terminal = |record: &&Record| record.terminal.number == terminal.number;
+            for record in records.iter().filter(of_terminal) {
+                if let Some(item) = news.iter_mut().find(|item| item.id == record.id) {
+                    item.state = JobState::Killed;
+                    item.signal = signal;
+                    item.last_line = self.last_line(record);
+                }
+                self.forget(record);
+            }
+        }
+        news
+    }
+
+    async fn describe(&self, record: &Record) -> JobNews {
+        let session = &record.terminal.session;
+        let (state, exit_code) = match &record.place {
+            Place::Background(job) => (state_of(job.doing()), None),
+            Place::Foreground(number, _) => match session.look().await {
+                Some(status) if record.holds(*number) => (JobState::of_status(status), None),
+                _ => (JobState::Ended, session.exit_status(*number)),
+            },
+        };
+        JobNews {
+            id: record.id.clone(),
+            command: self.command(record),
+            state,
+            is_background: matches!(record.place, Place::Background(_)),
+            exit_code,
+            signal: None,
+            age_ms: u64::try_from(record.since.elapsed().as_millis()).unwrap_or(u64::MAX),
+            last_line: self.last_line(record),
+        }
+    }
+
+    /// Returns what a job runs: the command line of a program in the background, else what its call
+    /// was about.
+    fn command(&self, record: &Record) -> String {
+        let Place::Background(job) = &record.place else {
+            return record.title.clone();
+        };
+        let line = job.command_line().unwrap_or_default();
+        let line = self.redactor.redact_str(line.trim()).into_owned();
+        if line.is_empty() {
+            return record.title.clone();
+        }
+        line.chars().take(limits::MAX_TITLE_CHARS).collect()
+    }
+
+    fn last_line(&self, record: &Record) -> Option<String> {
+        let line = match &record.place {
+            Place::Foreground(_, output) => output.last_line(),
+            Place::Background(_) => {
+                let listeners = self.listeners(record.terminal.number);
+                let tail = listeners.followers.tail(&record.id);
+                output::last_line(&tail, &listeners.stray.unfinished())
+            }
+        };
+        let short = |line: String| line.chars().take(limits::MAX_LAST_LINE_CHARS).collect();
+        line.map(short)
+    }
+
+    /// Takes a job out of the table; its file stays.
+    fn forget(&self, record: &Record) {
+        self.lock().records.retain(|other| other.id != record.id);
+        match &record.place {
+            Place::Foreground(_, output) => {
+                output.write_file();
+                let _ = output.detach(output::Ending::Whole);
+            }
+            Place::Background(_) => {
+                let listeners = self.listeners(record.terminal.number);
+                listeners.followers.remove(&record.id);
+                if listeners.followers.is_empty() {
+                    record.terminal.session.set_stray(None);
+                }
+            }
+        }
+    }
+
+    fn listeners(&self, terminal: u64) -> Listeners {
+        let mut table = self.lock();
+        let new = || {
+            let followers = Followers::default();
+            let nothing = Cap::total(0);
+            let stray = Output::new(&self.redactor, nothing, None, followers.clone());
+            Listeners { followers, stray }
+        };
+        table.listeners.entry(terminal).or_insert_with(new).clone()
+    }
+
+    /// Returns the id of a new job: that of its call, or one made of it when that is taken.
+    fn free_id(&self, id: &str) -> String {
+        let table = self.lock();
+        let is_free =
+            |id: &str| !table.records.iter().any(|record| record.id == id) && !self.logs.has(id);
+        let mut numbered = (2..).map(|number: u64| format!("{id}-{number}"));
+        match is_free(id) {
+            true => id.to_owned(),
+            false => numbered
+                .find(|id| is_free(id))
+                .unwrap_or_else(|| id.to_owned()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Record {
+    /// Whether the job of that number still holds the terminal.
+    fn holds(&self, number: u64) -> bool {
+        self.terminal.session.job() == Some(number)
+    }
+}
+
+/// Returns a job that holds its terminal, and its output.
+fn in_foreground(record: &Record) -> Option<(&Record, &Output)> {
+    match &record.place {
+        Place::Foreground(number, output) if record.holds(*number) => Some((record, output)),
+        Place::Foreground(..) | Place::Background(_) => None,
+    }
+}
+
+fn state_of(doing: Doing) -> JobState {
+    match doing {
+        Doing::Running => JobState::Running,
+        Doing::Stopped => JobState::Stopped,
+        Doing::Ended => JobState::Ended,
+    }
+}
+
+fn unknown(records: &[Record], id: &str) -> ToolError {
+    let shown: String = id.chars().take(limits::MAX_TITLE_CHARS).collect();
+    let ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
+    let known = match ids.as_slice() {
+        [] => "no job runs".to_owned(),
+        ids => format!("there are {}", ids.join(", ")),
+    };
+    let message = format!("no job {shown:?}; {known}; nothing was sent");
+    ToolError::new(ErrorCode::NoJob, message).with_hint("name a job by the id of its call")
+}
+
+fn ended(record: &Record, number: u64) -> ToolError {
+    let status = record.terminal.session.exit_status(number);
+    let how = status.map_or_else(String::new, |status| format!(" with exit status {status}"));
+    let message = format!("job {} has ended{how}; nothing was sent", record.id);
+    ToolError::new(ErrorCode::NoJob, message).with_hint(format!(
+        "read what it printed with <read><file src=\"job:{}\"/></read>",
+        record.id
+    ))
+}
+
+fn in_background(id: &str) -> ToolError {
+    let message = format!("job {id} runs in the background of its terminal; nothing was sent");
+    ToolError::new(ErrorCode::NoJob, message)
+        .with_hint("bring it to the foreground with <command>fg</command>, or end it with kill")
+}

@@ -1,0 +1,346 @@
+//! The whole redacted output of a call in a file, for results that show only a part of it and for
+//! jobs that go on after their call.
+//!
+//! A file is made when there is something that a result does not show. All files of a run lie in one
+//! private directory, which is removed at the end of the run unless it is to be kept.
+
+use std::collections::VecDeque;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::limits;
+use crate::tool::sessions::JobFiles;
+
+/// Where the files of a run go.
+#[derive(Clone)]
+pub struct Logs {
+    directory: Arc<Mutex<Directory>>,
+    /// Most bytes of one file.
+    max_bytes: u64,
+    /// Which job each file belongs to, as the tools see it.
+    files: JobFiles,
+}
+
+struct Directory {
+    path: PathBuf,
+    is_made: bool,
+    is_kept: bool,
+    /// How many files were made.
+    count: u64,
+    /// The files there are, oldest first.
+    names: VecDeque<PathBuf>,
+}
+
+impl Logs {
+    /// Plans a directory; it is made with the first file.
+    #[must_use]
+    pub fn new(path: PathBuf, max_bytes: u64, is_kept: bool, files: JobFiles) -> Self {
+        let directory = Directory {
+            path,
+            is_made: false,
+            is_kept,
+            count: 0,
+            names: VecDeque::new(),
+        };
+        Self {
+            directory: Arc::new(Mutex::new(directory)),
+            max_bytes,
+            files,
+        }
+    }
+
+    /// Starts the log of a call; no file is made yet.
+    #[must_use]
+    pub fn log(&self, id: &str) -> Log {
+        Log {
+            logs: self.clone(),
+            id: id.to_owned(),
+            path: None,
+            state: State::Unmade,
+            length: 0,
+            tail: String::new(),
+        }
+    }
+
+    /// Whether there is a file under an id.
+    #[must_use]
+    pub fn has(&self, id: &str) -> bool {
+        self.files.find(id).is_ok()
+    }
+
+    /// Removes the directory unless it is to be kept.
+    pub fn remove(&self) {
+        let mut directory = self.lock();
+        if directory.is_made && !directory.is_kept {
+            let _ = std::fs::remove_dir_all(&directory.path);
+            directory.is_made = false;
+        }
+    }
+
+    fn open(&self, id: &str) -> io::Result<(PathBuf, File)> {
+        let mut directory = self.lock();
+        if !directory.is_made {
+            let mut builder = DirBuilder::new();
+            builder
+                .recursive(true)
+                .mode(0o700)
+                .create(&directory.path)?;
+            directory.is_made = true;
+        }
+        directory.count += 1;
+        let name = format!("{}-{}.txt", directory.count, safe_name(id));
+        let path = directory.path.join(name);
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        directory.names.push_back(path.clone());
+        if directory.names.len() > limits::MAX_OUTPUT_FILES
+            && !directory.is_kept
+            && let Some(oldest) = directory.names.pop_front()
+        {
+            let _ = std::fs::remove_file(oldest);
+        }
+        drop(directory);
+        self.files.insert(id, path.clone());
+        Ok((path, file))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Directory> {
+        self.directory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns an id as a part of a file name.
+fn safe_name(id: &str) -> String {
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    id.chars().filter(is_plain).take(40).collect()
+}
+
+/// Who printed a text, as far as that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Printer {
+    /// The job whose log it is, or another one in the background of its terminal.
+    Job,
+    /// A command in the foreground, unless it was a job in the background meanwhile.
+    Another,
+}
+
+/// The log of one call.
+pub struct Log {
+    logs: Logs,
+    id: String,
+    path: Option<PathBuf>,
+    state: State,
+    /// Bytes of the file that stay.
+    length: u64,
+    /// The end of what the job printed.
+    tail: String,
+}
+
+enum State {
+    /// There is nothing yet that a result would not show.
+    Unmade,
+    Open(File),
+    /// The file has all the bytes it may have.
+    Full,
+    /// The file cannot be made or written.
+    Broken(String),
+}
+
+impl Log {
+    /// Makes the file if there is none, with what came before.
+    pub fn begin(&mut self, earlier: &str) {
+        if !self.is_unmade() {
+            return;
+        }
+        match self.logs.open(&self.id) {
+            Ok((path, file)) => {
+                self.path = Some(path);
+                self.state = State::Open(file);
+                self.append(earlier, Printer::Job);
+            }
+            Err(error) => self.state = State::Broken(error.to_string()),
+        }
+    }
+
+    /// Whether no file was asked for yet.
+    #[must_use]
+    pub fn is_unmade(&self) -> bool {
+        matches!(self.state, State::Unmade)
+    }
+
+    /// Adds text to the file, if there is one.
+    pub fn append(&mut self, text: &str, by: Printer) {
+        let State::Open(file) = &self.state else {
+            return;
+        };
+        if by == Printer::Job {
+            keep_tail(&mut self.tail, text);
+        }
+        let room = self.logs.max_bytes.saturating_sub(self.length);
+        let fits = usize::try_from(room).unwrap_or(usize::MAX).min(text.len());
+        let end = floor_char_boundary(text, fits);
+        let (first, rest) = text.split_at(end);
+        if let Err(error) = write_at(file, first, self.length) {
+            self.state = State::Broken(error.to_string());
+            return;
+        }
+        self.length += first.len() as u64;
+        if !rest.is_empty() {
+            let note = format!(
+                "\n[... the file ends here: it may have {} bytes ...]\n",
+                self.logs.max_bytes
+            );
+            let _ = write_at(file, &note, self.length);
+            self.state = State::Full;
+        }
+    }
+
+    /// Shows in the file, until more comes, a line that has not ended.
+    pub fn show_unfinished(&mut self, line: &str) {
+        if let State::Open(file) = &self.state {
+            let _ = write_at(file, line, self.length);
+        }
+    }
+
+    /// Returns the file, if there is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Returns why there is no whole file, when there should be one.
+    #[must_use]
+    pub fn problem(&self) -> Option<&str> {
+        match &self.state {
+            State::Broken(reason) => Some(reason),
+            State::Unmade | State::Open(_) | State::Full => None,
+        }
+    }
+
+    /// Returns the end of what the job printed.
+    #[must_use]
+    pub fn tail(&self) -> &str {
+        &self.tail
+    }
+}
+
+/// Writes text at a place and cuts the file after it.
+fn write_at(file: &File, text: &str, at: u64) -> io::Result<()> {
+    if file.metadata()?.len() > at {
+        file.set_len(at)?;
+    }
+    file.write_all_at(text.as_bytes(), at)
+}
+
+/// Keeps the last few kilobytes of a text that grows.
+fn keep_tail(tail: &mut String, text: &str) {
+    let keep = limits::JOB_TAIL_BYTES;
+    let from = ceil_char_boundary(text, text.len().saturating_sub(keep));
+    tail.push_str(text.get(from..).unwrap_or_default());
+    if tail.len() > 2 * keep {
+        let excess = ceil_char_boundary(tail, tail.len() - keep);
+        tail.drain(..excess);
+    }
+}
+
+fn floor_char_boundary(text: &str, max: usize) -> usize {
+    (0..=max.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end))
+        .unwrap_or(0)
+}
+
+fn ceil_char_boundary(text: &str, min: usize) -> usize {
+    (min..=text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logs(directory: &Path, max_bytes: u64) -> Logs {
+        Logs::new(directory.join("run"), max_bytes, false, JobFiles::default())
+    }
+
+    fn text(log: &Log) -> String {
+        std::fs::read_to_string(log.path().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_written_before_it_is_needed() {
+        let directory = tempfile::tempdir().unwrap();
+        let logs = logs(directory.path(), 1000);
+        let mut log = logs.log("../1 é");
+        log.append("lost?", Printer::Job);
+        assert_eq!((log.path(), log.problem()), (None, None));
+        assert!(!directory.path().join("run").exists());
+        log.begin("one\n");
+        log.append("two\n", Printer::Another);
+        assert_eq!(log.tail(), "one\n");
+        assert_eq!(text(&log), "one\ntwo\n");
+        assert_eq!(
+            log.path(),
+            Some(directory.path().join("run/1-1.txt").as_path())
+        );
+        assert_eq!(logs.files.find("../1 é").unwrap(), log.path().unwrap());
+        logs.remove();
+        assert!(!directory.path().join("run").exists());
+    }
+
+    #[test]
+    fn an_unfinished_line_makes_room_for_what_follows() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut log = logs(directory.path(), 1000).log("1");
+        log.begin("a\n");
+        log.show_unfinished("50 %");
+        assert_eq!(text(&log), "a\n50 %");
+        log.append("b\n", Printer::Job);
+        assert_eq!(text(&log), "a\nb\n");
+    }
+
+    #[test]
+    fn a_file_has_only_so_many_bytes() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut log = logs(directory.path(), 5).log("1");
+        log.begin("abc");
+        log.append("éé", Printer::Job);
+        log.append("more", Printer::Job);
+        assert_eq!(
+            text(&log),
+            "abcé\n[... the file ends here: it may have 5 bytes ...]\n"
+        );
+        assert_eq!(log.problem(), None);
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("run"), "").unwrap();
+        let mut log = logs(directory.path(), 5).log("1");
+        log.begin("abc");
+        assert_eq!(log.path(), None);
+        assert!(log.problem().is_some());
+    }
+
+    #[test]
+    fn only_the_newest_files_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let logs = logs(directory.path(), 5);
+        for number in 0..limits::MAX_OUTPUT_FILES + 3 {
+            logs.log(&number.to_string()).begin("x");
+        }
+        let files = std::fs::read_dir(directory.path().join("run")).unwrap();
+        assert_eq!(files.count(), limits::MAX_OUTPUT_FILES);
+    }
+}

@@ -1,0 +1,133 @@
+//! What a command leaves behind in the background of its shell.
+//!
+//! When a command has ended, the children its shell did not have before are what the script put in
+//! the background. The kernel tells when one of them ends; its exit status is for the shell alone.
+
+use std::collections::{BTreeMap, HashSet};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+
+use super::process::{self, Process};
+
+/// A process group that a command left behind.
+#[derive(Debug, Clone)]
+pub struct Background {
+    /// Id of the process group.
+    pub group: i32,
+    members: Arc<Vec<Member>>,
+}
+
+/// A child of the shell.
+#[derive(Debug)]
+struct Member {
+    pid: i32,
+    /// Readable once the process has ended.
+    end: OwnedFd,
+}
+
+/// What a job in the background does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing {
+    /// It runs.
+    Running,
+    /// A signal stopped it.
+    Stopped,
+    /// Every process of it that the shell started has ended.
+    Ended,
+}
+
+impl PartialEq for Background {
+    fn eq(&self, other: &Self) -> bool {
+        let ids = |job: &Self| job.members.iter().map(|m| m.pid).collect::<Vec<_>>();
+        (self.group, ids(self)) == (other.group, ids(other))
+    }
+}
+
+impl Eq for Background {}
+
+impl Background {
+    /// Returns what it does now.
+    #[must_use]
+    pub fn doing(&self) -> Doing {
+        let mut alive = self.members.iter().filter(|member| !member.has_ended());
+        let Some(first) = alive.next() else {
+            return Doing::Ended;
+        };
+        let is_stopped = |pid: i32| process::find(pid).is_some_and(|process| process.is_stopped());
+        if is_stopped(first.pid) && alive.all(|member| is_stopped(member.pid)) {
+            Doing::Stopped
+        } else {
+            Doing::Running
+        }
+    }
+
+    /// Returns the words of its first process as they were given to it.
+    #[must_use]
+    pub fn command_line(&self) -> Option<String> {
+        let member = self.members.first()?;
+        let words = std::fs::read(format!("/proc/{}/cmdline", member.pid)).ok()?;
+        let words = String::from_utf8_lossy(&words);
+        let line = words.trim_end_matches('\0').replace('\0', " ");
+        (!line.is_empty()).then_some(line)
+    }
+}
+
+impl Member {
+    fn has_ended(&self) -> bool {
+        let mut asked = [PollFd::new(self.end.as_fd(), PollFlags::POLLIN)];
+        nix::poll::poll(&mut asked, PollTimeout::ZERO).is_ok_and(|count| count > 0)
+    }
+}
+
+/// Returns the jobs that are children of `shell` and not known yet, and makes them known.
+pub(super) fn left_by(shell: i32, known: &mut HashSet<i32>) -> Vec<Background> {
+    let children = process::own_children(shell);
+    if children.is_empty() {
+        known.clear();
+        return Vec::new();
+    }
+    let fresh: Vec<Process> = children
+        .iter()
+        .filter(|pid| !known.contains(pid))
+        .take(MAX_MEMBERS)
+        .filter_map(|pid| process::find(*pid))
+        .filter(|process| !process.is_zombie() && process.parent == shell)
+        .collect();
+    *known = children.into_iter().collect();
+    by_group(fresh)
+}
+
+/// Most processes of one command that are kept account of: each costs a descriptor.
+const MAX_MEMBERS: usize = 64;
+
+fn by_group(processes: Vec<Process>) -> Vec<Background> {
+    let mut groups: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
+    for process in processes {
+        if let Some(end) = open_end(process.pid) {
+            let pid = process.pid;
+            groups
+                .entry(process.group)
+                .or_default()
+                .push(Member { pid, end });
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(group, members)| Background {
+            group,
+            members: Arc::new(members),
+        })
+        .collect()
+}
+
+#[cfg(target_os = "linux")]
+fn open_end(pid: i32) -> Option<OwnedFd> {
+    super::sys::open_process(pid).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_end(_: i32) -> Option<OwnedFd> {
+    None
+}

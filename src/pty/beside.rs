@@ -1,0 +1,197 @@
+//! What a session tells about a job that no call waits for, and what it passes on to a shell that is
+//! started beside it.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::unistd::tcgetpgrp;
+
+use crate::limits;
+use crate::outcome::Status;
+
+use super::background::Background;
+use super::ending::TAG_VARIABLE;
+use super::live::Live;
+use super::options::Seed;
+use super::process;
+use super::session::Session;
+use super::shell::quote_bytes;
+use super::state::Sink;
+use super::wait::Activity;
+
+/// Variables that belong to a shell alone.
+const OWN_VARIABLES: [&[u8]; 5] = [b"PWD", b"OLDPWD", b"SHLVL", b"_", TAG_VARIABLE.as_bytes()];
+
+impl Session {
+    /// Returns the number of the job that holds the terminal.
+    #[must_use]
+    pub fn job(&self) -> Option<u64> {
+        self.shared().lock().job.as_ref().map(|job| job.number)
+    }
+
+    /// Returns the number of the job that was started last, whether it still runs or not.
+    #[must_use]
+    pub fn newest_job(&self) -> u64 {
+        self.shared().lock().newest_job
+    }
+
+    /// Returns the exit status of a job that ended while no call waited for it, or whose call has
+    /// been told.
+    #[must_use]
+    pub fn exit_status(&self, job: u64) -> Option<i32> {
+        let state = self.shared().lock();
+        let found = state.ended.iter().rev().find(|(number, _)| *number == job);
+        found.map(|(_, status)| *status)
+    }
+
+    /// Takes what commands left in the background since this was last asked, with the number of the
+    /// job that left it.
+    #[must_use]
+    pub fn take_background(&self) -> Vec<(u64, Background)> {
+        std::mem::take(&mut self.shared().lock().background).into()
+    }
+
+    /// Whether the shell has children, in the foreground or the background.
+    #[must_use]
+    pub fn has_children(&self) -> bool {
+        let live = self.shared().lock().live.clone();
+        live.is_some_and(|live| !process::own_children(live.pid).is_empty())
+    }
+
+    /// Returns the last signal that was needed to end the session.
+    #[must_use]
+    pub fn last_signal(&self) -> Option<&'static str> {
+        self.shared().lock().last_signal
+    }
+
+    /// Looks at what the job in the foreground does; nothing when none runs.
+    pub async fn look(&self) -> Option<Status> {
+        let live = self.shared().lock().live.clone()?;
+        self.job()?;
+        let mut last = live.subject().look();
+        // Only what is seen twice is certain; a busy job may never be.
+        for _ in 0..MAX_LOOKS {
+            tokio::time::sleep(limits::WAIT_SCAN_MIN).await;
+            let now = live.subject().look();
+            if now == last {
+                break;
+            }
+            last = now;
+        }
+        self.job()?;
+        Some(match last {
+            Activity::Reading(_) | Activity::Hidden => Status::AwaitingInput,
+            Activity::Accepting => Status::AcceptsInput,
+            Activity::Stopped => Status::Stopped,
+            Activity::Busy | Activity::ShellIdle => Status::Running,
+        })
+    }
+
+    /// Returns the process group in the foreground of the terminal.
+    #[must_use]
+    pub fn foreground_group(&self) -> Option<i32> {
+        let live = self.shared().lock().live.clone()?;
+        Some(tcgetpgrp(&live.master).ok()?.as_raw())
+    }
+
+    /// Gives what is printed while no command runs to `sink` from now on; without one it is kept, up
+    /// to a limit, for the next call.
+    pub fn set_stray(&self, sink: Option<Sink>) {
+        let mut state = self.shared().lock();
+        state.stray = sink;
+        let earlier = std::mem::take(&mut state.backlog);
+        match &mut state.stray {
+            Some(sink) => sink(&earlier),
+            None => state.backlog = earlier,
+        }
+    }
+
+    /// Returns what a shell beside this one begins with: its directory, its environment as its
+    /// foreground job has it, and its functions, aliases and options as of the last snapshot.
+    #[must_use]
+    pub fn seed(&self) -> Seed {
+        let state = self.shared().lock();
+        let (live, cwd) = (state.live.clone(), state.cwd.clone());
+        let snapshot = state.snapshot.clone().unwrap_or_default();
+        drop(state);
+        let mut commands = snapshot.to_vec();
+        let Some(live) = live else {
+            let commands = Arc::new(commands);
+            return Seed { cwd, commands };
+        };
+        if let Some(environment) = environment_of_job(&live, &self.shared().tag) {
+            commands.push(b'\n');
+            commands.extend(exports(&environment));
+        }
+        Seed {
+            cwd: live.directory(cwd),
+            commands: Arc::new(commands),
+        }
+    }
+
+    /// Returns how old the snapshot is that a seed takes functions and options from.
+    #[must_use]
+    pub fn snapshot_age(&self) -> Option<Duration> {
+        self.saved_at().map(|at: Instant| at.elapsed())
+    }
+}
+
+/// How often a job is looked at until it does the same twice.
+const MAX_LOOKS: usize = 5;
+
+/// Returns the environment of the job's newest process that has it from its shell.
+fn environment_of_job(live: &Live, tag: &str) -> Option<Vec<u8>> {
+    let group = tcgetpgrp(&live.master).ok()?.as_raw();
+    let own = format!("{TAG_VARIABLE}={tag}");
+    let mut children = process::own_children(live.pid);
+    children.reverse();
+    let members = children
+        .into_iter()
+        .filter(|pid| process::find(*pid).is_some_and(|process| process.group == group));
+    let mut environments = members.filter_map(|pid| fs::read(format!("/proc/{pid}/environ")).ok());
+    environments.find(|bytes| {
+        let mut variables = bytes.split(|byte| *byte == 0);
+        variables.any(|variable| variable == own.as_bytes())
+    })
+}
+
+/// Returns the commands that set every variable of an environment.
+fn exports(environment: &[u8]) -> Vec<u8> {
+    let mut commands = Vec::new();
+    for variable in environment.split(|byte| *byte == 0) {
+        let Some(equals) = memchr::memchr(b'=', variable) else {
+            continue;
+        };
+        let (name, value) = variable.split_at(equals);
+        if is_name(name) && !OWN_VARIABLES.contains(&name) {
+            let value = value.get(1..).unwrap_or_default();
+            commands.extend_from_slice(b"\\export ");
+            commands.extend_from_slice(name);
+            commands.push(b'=');
+            commands.extend(quote_bytes(std::ffi::OsStr::from_bytes(value)));
+            commands.push(b'\n');
+        }
+    }
+    commands
+}
+
+fn is_name(name: &[u8]) -> bool {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    name.first().is_some_and(|first| !first.is_ascii_digit()) && name.iter().all(is_word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_becomes_commands() {
+        let environment =
+            b"A=1\0PWD=/x\0B=it's\nso\0BASH_FUNC_f%%=() {\0KARYI_SESSION=t\0E=\0=x\0\0";
+        let expected = "\\export A='1'\n\\export B='it'\\''s\nso'\n\\export E=''\n";
+        let commands = String::from_utf8(exports(environment)).unwrap();
+        assert_eq!(commands, expected);
+    }
+}

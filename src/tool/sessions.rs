@@ -1,0 +1,245 @@
+//! The shells of a run: the first one, and those that stand beside it while it is busy.
+//!
+//! A command runs in the first shell whenever that is free. While a job holds its terminal, a
+//! command runs in a sibling that begins with the same directory, environment and functions, and
+//! later commands stay there until the first shell is free again.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::pty::{Session, SessionOptions};
+
+/// The number of the first shell.
+pub const FIRST: u64 = 1;
+
+/// The shells of a run, each started when it is first needed.
+pub struct Sessions {
+    options: SessionOptions,
+    first: OnceCell<Session>,
+    siblings: Mutex<Siblings>,
+}
+
+#[derive(Default)]
+struct Siblings {
+    open: Vec<Terminal>,
+    /// The one that commands run in now; the first shell when `None`.
+    current: Option<u64>,
+    opened: u64,
+}
+
+/// A shell and its place among those of the run.
+#[derive(Clone)]
+pub struct Terminal {
+    /// The shell.
+    pub session: Session,
+    /// Its number, from 1.
+    pub number: u64,
+    /// What it was opened with, on the first command in it.
+    pub opening: Option<Opening>,
+}
+
+/// How a sibling began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opening {
+    /// The number of the busy shell it was made after.
+    pub after: u64,
+    /// Age of the functions, aliases and options it was given; it has none without.
+    pub snapshot_age: Option<Duration>,
+}
+
+impl Sessions {
+    /// Makes the shells of a run; nothing is started.
+    #[must_use]
+    pub fn new(options: SessionOptions) -> Self {
+        Self {
+            options,
+            first: OnceCell::new(),
+            siblings: Mutex::default(),
+        }
+    }
+
+    /// Returns the first shell, starting it if need be.
+    ///
+    /// # Errors
+    /// No shell could be started.
+    pub async fn first(&self) -> Result<&Session, ToolError> {
+        self.first
+            .get_or_try_init(|| Session::start(self.options.clone()))
+            .await
+    }
+
+    /// Returns every shell that was started.
+    #[must_use]
+    pub fn all(&self) -> Vec<Terminal> {
+        let first = self.first.get().map(|session| terminal(session, FIRST));
+        let siblings = self.siblings().open.clone();
+        first.into_iter().chain(siblings).collect()
+    }
+
+    /// Returns the shell that commands run in now, if it was started.
+    #[must_use]
+    pub fn current(&self) -> Option<Terminal> {
+        let siblings = self.siblings();
+        let current = siblings.current.and_then(|number| siblings.find(number));
+        current.or_else(|| self.first.get().map(|session| terminal(session, FIRST)))
+    }
+
+    /// Returns the directory of the shell that commands run in now, started or not.
+    #[must_use]
+    pub fn cwd(&self) -> PathBuf {
+        self.current().map_or_else(
+            || self.options.cwd.clone(),
+            |terminal| terminal.session.cwd(),
+        )
+    }
+
+    /// Presses Ctrl+C in the shell that commands run in now, else in another one with a job; returns
+    /// whether there was a job.
+    #[must_use]
+    pub fn interrupt(&self) -> bool {
+        let current = self.current();
+        let others = self.all().into_iter().rev();
+        let mut terminals = current.into_iter().chain(others);
+        terminals.any(|terminal| terminal.session.interrupt())
+    }
+
+    /// Returns the shell for the next command: the first one when it is free, else a sibling.
+    ///
+    /// # Errors
+    /// No shell could be started; `session_busy` when there are too many already.
+    pub async fn for_command(&self) -> Result<Terminal, ToolError> {
+        let first = self.first().await?.clone();
+        if !first.has_job() {
+            self.siblings().current = None;
+            self.close_idle().await;
+            return Ok(terminal(&first, FIRST));
+        }
+        if let Some(free) = self.siblings().take_free() {
+            return Ok(free);
+        }
+        self.open().await
+    }
+
+    /// Opens a sibling of the shell that commands run in now.
+    async fn open(&self) -> Result<Terminal, ToolError> {
+        let (number, busy) = {
+            let mut siblings = self.siblings();
+            if siblings.open.len() + 1 >= limits::MAX_SESSIONS {
+                return Err(too_many());
+            }
+            siblings.opened += 1;
+            (FIRST + siblings.opened, siblings.current)
+        };
+        let busy = busy.and_then(|number| self.siblings().find(number));
+        let busy = match busy {
+            Some(sibling) => sibling,
+            None => terminal(self.first().await?, FIRST),
+        };
+        let opening = Opening {
+            after: busy.number,
+            snapshot_age: busy.session.snapshot_age(),
+        };
+        let mut options = self.options.clone();
+        options.seed = Some(busy.session.seed());
+        let session = Session::start(options).await?;
+        let sibling = terminal(&session, number);
+        let mut siblings = self.siblings();
+        siblings.open.push(sibling.clone());
+        siblings.current = Some(number);
+        Ok(Terminal {
+            opening: Some(opening),
+            ..sibling
+        })
+    }
+
+    /// Closes the siblings in which nothing runs any more.
+    async fn close_idle(&self) {
+        let is_idle = |session: &Session| !session.has_job() && !session.has_children();
+        let idle: Vec<Terminal> = {
+            let mut siblings = self.siblings();
+            let open = std::mem::take(&mut siblings.open);
+            let (idle, busy) = open.into_iter().partition(|t| is_idle(&t.session));
+            siblings.open = busy;
+            idle
+        };
+        for terminal in idle {
+            terminal.session.close().await;
+        }
+    }
+
+    fn siblings(&self) -> MutexGuard<'_, Siblings> {
+        self.siblings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Siblings {
+    fn find(&self, number: u64) -> Option<Terminal> {
+        let mut open = self.open.iter();
+        open.find(|terminal| terminal.number == number).cloned()
+    }
+
+    /// Makes a sibling without a job the current one: the one that is it already, if possible.
+    fn take_free(&mut self) -> Option<Terminal> {
+        let current = self.current.and_then(|number| self.find(number));
+        let free = current
+            .into_iter()
+            .chain(self.open.iter().cloned())
+            .find(|terminal| !terminal.session.has_job())?;
+        self.current = Some(free.number);
+        Some(free)
+    }
+}
+
+fn terminal(session: &Session, number: u64) -> Terminal {
+    Terminal {
+        session: session.clone(),
+        number,
+        opening: None,
+    }
+}
+
+fn too_many() -> ToolError {
+    let message = format!(
+        "{} terminals are held by jobs, and no more are opened",
+        limits::MAX_SESSIONS
+    );
+    ToolError::new(ErrorCode::SessionBusy, message)
+}
+
+/// The files with the whole output of jobs, by the jobs' ids.
+#[derive(Debug, Clone, Default)]
+pub struct JobFiles(Arc<Mutex<Vec<(String, PathBuf)>>>);
+
+impl JobFiles {
+    /// Notes the file of a job.
+    pub fn insert(&self, id: &str, path: PathBuf) {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.retain(|(known, _)| known != id);
+        files.push((id.to_owned(), path));
+    }
+
+    /// Returns the file of a job.
+    ///
+    /// # Errors
+    /// `not_found` when there is none, with the ids that have one.
+    pub fn find(&self, id: &str) -> Result<PathBuf, ToolError> {
+        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = files.iter().find(|(known, _)| known == id);
+        found.map(|(_, path)| path.clone()).ok_or_else(|| {
+            let known: Vec<&str> = files.iter().map(|(id, _)| id.as_str()).collect();
+            let known = match known.as_slice() {
+                [] => "no call has left a job or a long output".to_owned(),
+                ids => format!("there are {}", ids.join(", ")),
+            };
+            let shown: String = id.chars().take(limits::MAX_TITLE_CHARS).collect();
+            let message = format!("no job {shown:?} with output of its own; {known}");
+            ToolError::new(ErrorCode::NotFound, message)
+                .with_hint("name a job of the list `jobs`, or a file as ./NAME")
+        })
+    }
+}

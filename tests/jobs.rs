@@ -1,0 +1,326 @@
+//! Commands that go on after their call, what scripts put in the background, and long outputs.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Karyi, results};
+
+/// Runs scripts one after another in one session; returns their reports.
+fn reports(scripts: &[&str]) -> Vec<Value> {
+    let names: Vec<String> = (0..scripts.len()).map(|n| format!("{n}.xml")).collect();
+    let mut karyi = Karyi::with_args(&["run", "--no-rc", "--json", "--shell", "bash"]);
+    for (name, script) in names.iter().zip(scripts) {
+        karyi = karyi
+            .arg(name)
+            .file(name, format!("<tools>{script}</tools>"));
+    }
+    let ran = karyi.run();
+    let text = String::from_utf8_lossy(ran.raw_stdout()).into_owned();
+    let lines = text.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Returns one field of every result of a report.
+fn field<'a>(report: &'a Value, name: &str) -> Vec<&'a Value> {
+    results(report).iter().map(|result| &result[name]).collect()
+}
+
+/// Returns the jobs of a report without their ages.
+fn jobs(report: &Value) -> Value {
+    let mut jobs = report["jobs"].clone();
+    for job in jobs.as_array_mut().into_iter().flatten() {
+        assert!(job["age_ms"].is_u64(), "{job}");
+        job.as_object_mut().unwrap().remove("age_ms");
+    }
+    jobs
+}
+
+/// A script that waits, after it has printed something, until a file is there.
+const GATED: &str = "<command timeout=\"0.3\">echo step 1; until [ -e go ]; do sleep 0.02; done; echo step 2; exit 4</command>";
+
+#[test]
+fn a_job_is_listed_until_its_end_was_told_once() {
+    let open = "<command>touch go; for i in $(seq 500); do [ -e went ] &amp;&amp; break; sleep 0.02; done</command>";
+    let gated = GATED.replace("exit 4", "touch went; exit 4");
+    let reports = reports(&[
+        &gated,
+        "<command>true</command>",
+        open,
+        "<command>true</command>",
+    ]);
+    let command =
+        "echo step 1; until [ -e go ]; do sleep 0.02; done; echo step 2; touch went; exit 4";
+    let running =
+        json!([{ "id": "1", "state": "running", "command": command, "last_line": "step 1" }]);
+    assert_eq!(jobs(&reports[0]), running);
+    assert_eq!(jobs(&reports[1]), running);
+    let ended = jobs(&reports[2]);
+    // The shell that was left by `exit` may still be at it when the report is made.
+    let last = if ended[0]["state"] == "ended" {
+        &ended
+    } else {
+        &jobs(&reports[3])
+    };
+    let expected = json!([
+        { "id": "1", "state": "ended", "exit_code": 4, "command": command, "last_line": "step 2" }
+    ]);
+    assert_eq!(last, &expected);
+    if ended[0]["state"] == "ended" {
+        assert_eq!(jobs(&reports[3]), Value::Null);
+    }
+}
+
+#[test]
+fn the_later_output_of_a_job_can_be_read() {
+    let read = "<command>touch go; for i in $(seq 500); do [ -e went ] &amp;&amp; break; sleep 0.02; done</command>\
+                <read><file src=\"job:1\" lines=\"-1\"/></read><read><file src=\"job:1\"/></read>";
+    let gated = GATED.replace("exit 4", "printf 'no line end'; touch went; sleep 60");
+    let reports = reports(&[&gated, read]);
+    let shown = |index: usize| results(&reports[1])[index]["files"][0]["output"].clone();
+    assert_eq!(shown(1), json!("no line end"));
+    assert_eq!(shown(2), json!("step 1\nstep 2\nno line end"));
+    assert_eq!(jobs(&reports[1])[0]["state"], "killed");
+}
+
+#[test]
+fn what_a_script_puts_in_the_background_is_a_job() {
+    let start = "<command>(until [ -e go ]; do sleep 0.02; done; echo LATE; sleep 60) &amp; echo now</command>";
+    let look = "<command>touch go; sleep 0.5</command><read><file src=\"job:1\"/></read><input job=\"1\">x</input>";
+    let reports = reports(&[start, look]);
+    assert_eq!(results(&reports[0])[0]["output"], "now\n");
+    let job = &jobs(&reports[0])[0];
+    assert_eq!(
+        (&job["id"], &job["state"], &job["background"]),
+        (&json!("1"), &json!("running"), &json!(true))
+    );
+    assert_eq!(results(&reports[1])[1]["files"][0]["output"], "LATE\n");
+    assert_eq!(results(&reports[1])[2]["code"], "no_job");
+    let message = "job 1 runs in the background of its terminal; nothing was sent";
+    assert_eq!(results(&reports[1])[2]["message"], message);
+    assert_eq!(jobs(&reports[1])[0]["state"], "killed");
+}
+
+#[test]
+fn a_job_in_the_background_does_not_spoil_the_run() {
+    Karyi::new()
+        .stdin("<tools><command>sleep 60 &amp; echo now</command></tools>")
+        .stdout_xml(
+            r#"<results>
+              <result id="1" tool="command" status="ok" exit_code="0" cwd="ROOT/work" duration_ms="0"><output>now
+</output></result>
+              <jobs><job id="1" state="killed" background="true" signal="HUP" age_ms="0"><command>sleep 60</command></job></jobs>
+              <summary status="ok"/>
+            </results>"#,
+        )
+        .exit(0);
+}
+
+#[test]
+fn the_end_of_a_background_job_is_told_once() {
+    let start = "<command>until [ -e go ]; do sleep 0.02; done &amp; echo $!</command>";
+    let end = "<command>touch go; wait; rm go</command>";
+    let reports = reports(&[start, end, "<command>true</command>"]);
+    assert_eq!(jobs(&reports[0])[0]["state"], "running");
+    assert_eq!(jobs(&reports[1])[0]["state"], "ended");
+    assert_eq!(jobs(&reports[2]), Value::Null);
+}
+
+#[test]
+fn a_command_beside_a_busy_one_has_what_the_session_has() {
+    let reports = reports(&[
+        "<command>mkdir sub; cd sub; export A=1 M='it'\\''s\nso'; f() { echo \"fun $1\"; }; alias ll='echo al'; set -u; local=x</command>",
+        "<command id=\"b\">export B=2; sh -c 'read x'; echo over</command>\
+         <command>echo $A$B \"$M\" $PWD; f x; ll; echo ${local-none}; case $- in *u*) echo nounset;; esac; cd ..; C=3</command>\
+         <command>echo $C $PWD</command>\
+         <input job=\"b\">\\n</input>\
+         <command>echo ${C-none} $PWD; f y</command>",
+    ]);
+    let sessions = field(&reports[1], "session");
+    assert_eq!(
+        sessions,
+        [
+            &Value::Null,
+            &json!(2),
+            &json!(2),
+            &Value::Null,
+            &Value::Null
+        ]
+    );
+    let output = |index: usize| {
+        results(&reports[1])[index]["output"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let work = results(&reports[0])[0]["cwd"]
+        .as_str()
+        .unwrap()
+        .strip_suffix("/sub")
+        .unwrap();
+    assert_eq!(
+        output(1),
+        format!("12 it's\nso {work}/sub\nfun x\nal\nnone\nnounset\n")
+    );
+    assert_eq!(output(2), format!("3 {work}\n"));
+    assert_eq!(output(3), "\nover\n");
+    assert_eq!(output(4), format!("none {work}/sub\nfun y\n"));
+    let note = results(&reports[1])[1]["note"].as_str().unwrap();
+    assert!(
+        note.starts_with("session 1 is busy, so this ran in session 2"),
+        "{note}"
+    );
+    assert_eq!(results(&reports[1])[2]["note"], Value::Null);
+}
+
+#[test]
+fn definitions_reach_a_session_beside_without_a_pause() {
+    let reports = reports(&["<command>f() { echo fun; }; shopt -s nullglob</command>\
+         <command timeout=\"0.2\">sleep 60</command>\
+         <command>f; shopt nullglob</command>"]);
+    assert_eq!(
+        results(&reports[0])[2]["output"],
+        "fun\nnullglob       \ton\n"
+    );
+}
+
+#[test]
+fn input_and_keys_name_their_job() {
+    let reports = reports(&[
+        "<command id=\"ask\">read -p 'name? ' x; echo hi $x</command>\
+         <command id=\"loop\" timeout=\"0.2\">sleep 60; echo no</command>\
+         <ctrl job=\"loop\">c</ctrl>\
+         <input job=\"ask\">Ada\\n</input>\
+         <input job=\"ask\">again\\n</input>\
+         <ctrl job=\"nobody\">c</ctrl>",
+    ]);
+    let statuses = field(&reports[0], "status");
+    assert_eq!(
+        statuses,
+        [
+            "awaiting_input",
+            "running",
+            "failed",
+            "ok",
+            "error",
+            "error"
+        ]
+    );
+    assert_eq!(
+        field(&reports[0], "exit_code")[2..4],
+        [&json!(130), &json!(0)]
+    );
+    assert_eq!(results(&reports[0])[3]["output"], "Ada\nhi Ada\n");
+    assert_eq!(
+        results(&reports[0])[4]["message"],
+        "no job \"ask\"; no job runs; nothing was sent"
+    );
+    assert_eq!(
+        results(&reports[0])[5]["message"],
+        "no job \"nobody\"; no job runs; nothing was sent"
+    );
+    assert_eq!(jobs(&reports[0]), Value::Null);
+}
+
+#[test]
+fn a_question_of_another_job_still_waits_at_the_end() {
+    let ran = Karyi::new()
+        .stdin("<tools><command>read x</command><command>true</command></tools>")
+        .run();
+    ran.exit(3);
+}
+
+#[test]
+fn the_same_id_in_a_later_message_gets_a_number() {
+    let sleep = "<command timeout=\"0.2\">sleep 60</command>";
+    let reports = reports(&[sleep, sleep]);
+    assert_eq!(results(&reports[1])[0]["job"], "1-2");
+    let ids: Vec<_> = reports[1]["jobs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|job| &job["id"])
+        .collect();
+    assert_eq!(ids, ["1", "1-2"]);
+}
+
+#[test]
+fn output_that_does_not_fit_is_in_a_file() {
+    let script = "<tools><command>seq 1 50000</command><read><file src=\"job:1\" lines=\"25000-25001\"/></read>\
+                  <command>ls -l \"$(ls -d ~/.local/state/karyi/output/run-*)\" | cut -c1-10 | tail -1</command></tools>";
+    let karyi = Karyi::new().arg("--json").stdin(script);
+    let state = karyi.work().join("../home/.local/state/karyi/output");
+    let ran = karyi.run().exit(0);
+    let report = ran.json();
+    let result = &results(&report)[0];
+    let path = result["output_file"].as_str().unwrap();
+    assert!(path.ends_with("/1-1.txt"), "{path}");
+    let whole: usize = (1..=50000).map(|n: u32| n.to_string().len() + 1).sum();
+    let shown = result["output"].as_str().unwrap();
+    let marker: usize = shown
+        .lines()
+        .filter(|l| l.starts_with("[..."))
+        .map(|l| l.len() + 1)
+        .sum();
+    let omitted = usize::try_from(result["omitted_bytes"].as_u64().unwrap()).unwrap();
+    assert!(whole - omitted <= shown.len() - marker + 1);
+    assert_eq!(results(&report)[1]["files"][0]["output"], "25000\n25001\n");
+    assert_eq!(results(&report)[2]["output"], "-rw-------\n");
+    assert!(std::fs::read_dir(state).unwrap().next().is_none());
+    drop(ran);
+}
+
+#[test]
+fn kept_files_stay_and_have_only_so_many_bytes() {
+    let script = "<tools><command>seq 1 50000</command></tools>";
+    let karyi = Karyi::new()
+        .args(&[
+            "--json",
+            "--keep",
+            "--max-output",
+            "100",
+            "--max-output-file",
+            "1000",
+        ])
+        .stdin(script);
+    let root = karyi.work().parent().unwrap().to_owned();
+    let ran = karyi.run().exit(0);
+    let report = ran.json();
+    let path = results(&report)[0]["output_file"].as_str().unwrap();
+    let path = path.replace("ROOT", root.to_str().unwrap());
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.starts_with("1\n2\n"), "{text}");
+    let end = "\n[... the file ends here: it may have 1000 bytes ...]\n";
+    assert_eq!(text.find(end), Some(1000));
+    assert_eq!(text.len(), 1000 + end.len());
+}
+
+#[test]
+fn a_file_that_cannot_be_made_is_told_and_nothing_else_is_lost() {
+    let report = Karyi::new()
+        .env("XDG_STATE_HOME", "/dev/null")
+        .args(&["--json", "--max-output", "20"])
+        .stdin("<tools><command>seq 1 100</command><command timeout=\"0.1\">sleep 60</command></tools>")
+        .run()
+        .exit(1)
+        .json();
+    let result = &results(&report)[0];
+    assert_eq!(
+        (&result["status"], &result["omitted_lines"]),
+        (&json!("ok"), &json!(92))
+    );
+    assert!(result["output_file_problem"].is_string(), "{result}");
+}
+
+#[test]
+fn jobs_are_told_to_a_person() {
+    Karyi::with_args(&["run", "--no-rc", "--shell", "bash", "--format", "text"])
+        .stdin("<tools><command>sleep 60 &amp; true</command><command timeout=\"0.2\">echo up; sleep 50</command></tools>")
+        .run()
+        .stdout_text(
+            "$ sleep 60 & true\n$ echo up; sleep 50\nup\nstill runs\n\
+             job 1 (sleep 60) in the background still ran and was ended with HUP\n\
+             job 2 (echo up; sleep 50) still ran and was ended with HUP: up\n\
+             1 of 2 calls failed or outlived their time\n",
+        );
+}
