@@ -104,7 +104,7 @@ fn what_a_script_puts_in_the_background_is_a_job() {
 #[test]
 fn a_job_in_the_background_does_not_spoil_the_run() {
     Karyi::new()
-        .stdin("<tools><command>sleep 60 &amp; echo now</command></tools>")
+        .stdin("<tools><command>sleep 60 &amp;\nuntil grep -q ^sleep /proc/$!/cmdline; do :; done\necho now</command></tools>")
         .stdout_xml(
             r#"<results>
               <result id="1" tool="command" status="ok" exit_code="0" cwd="ROOT/work" duration_ms="0"><output>now
@@ -315,10 +315,10 @@ fn a_file_that_cannot_be_made_is_told_and_nothing_else_is_lost() {
 #[test]
 fn jobs_are_told_to_a_person() {
     Karyi::with_args(&["run", "--no-rc", "--shell", "bash", "--format", "text"])
-        .stdin("<tools><command>sleep 60 &amp; true</command><command timeout=\"0.2\">echo up; sleep 50</command></tools>")
+        .stdin("<tools><command>sleep 60 &amp;\nuntil grep -q ^sleep /proc/$!/cmdline; do :; done</command><command timeout=\"0.2\">echo up; sleep 50</command></tools>")
         .run()
         .stdout_text(
-            "$ sleep 60 & true\n$ echo up; sleep 50\nup\nstill runs\n\
+            "$ sleep 60 & ...\n$ echo up; sleep 50\nup\nstill runs\n\
              job 1 (sleep 60) in the background still ran and was ended with HUP\n\
              job 2 (echo up; sleep 50) still ran and was ended with HUP: up\n\
              1 of 2 calls failed or outlived their time\n",

@@ -16,6 +16,7 @@ use super::process::{self, Process};
 pub struct Background {
     /// Id of the process group.
     pub group: i32,
+    shell: i32,
     members: Arc<Vec<Member>>,
 }
 
@@ -63,11 +64,15 @@ impl Background {
         }
     }
 
-    /// Returns the words of its first process as they were given to it.
+    /// Returns the words of its first process as they were given to it; nothing while that is a copy
+    /// of the shell.
     #[must_use]
     pub fn command_line(&self) -> Option<String> {
-        let member = self.members.first()?;
-        let words = std::fs::read(format!("/proc/{}/cmdline", member.pid)).ok()?;
+        let words_of = |pid: i32| std::fs::read(format!("/proc/{pid}/cmdline")).ok();
+        let words = words_of(self.members.first()?.pid)?;
+        if words_of(self.shell).as_ref() == Some(&words) {
+            return None;
+        }
         let words = String::from_utf8_lossy(&words);
         let line = words.trim_end_matches('\0').replace('\0', " ");
         (!line.is_empty()).then_some(line)
@@ -96,13 +101,13 @@ pub(super) fn left_by(shell: i32, known: &mut HashSet<i32>) -> Vec<Background> {
         .filter(|process| !process.is_zombie() && process.parent == shell)
         .collect();
     *known = children.into_iter().collect();
-    by_group(fresh)
+    by_group(shell, fresh)
 }
 
 /// Most processes of one command that are kept account of: each costs a descriptor.
 const MAX_MEMBERS: usize = 64;
 
-fn by_group(processes: Vec<Process>) -> Vec<Background> {
+fn by_group(shell: i32, processes: Vec<Process>) -> Vec<Background> {
     let mut groups: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
     for process in processes {
         if let Some(end) = open_end(process.pid) {
@@ -117,6 +122,7 @@ fn by_group(processes: Vec<Process>) -> Vec<Background> {
         .into_iter()
         .map(|(group, members)| Background {
             group,
+            shell,
             members: Arc::new(members),
         })
         .collect()
