@@ -14,7 +14,7 @@ fn state_is_kept_between_commands() {
               <result id="1" tool="command" status="ok" exit_code="0" cwd="/usr" duration_ms="0"><output></output></result>
               <result id="2" tool="command" status="ok" exit_code="0" cwd="/usr" duration_ms="0"><output>1 /usr
 </output></result>
-              <summary status="ok"/>
+              <summary status="ok" shell="bash"/>
             </results>"#,
         )
         .exit(0);
@@ -30,7 +30,7 @@ fn a_prompt_is_answered_in_the_same_block() {
               <result id="2" tool="input" status="ok" exit_code="0" cwd="ROOT/work" duration_ms="0"><output>Ada
 hi Ada
 </output></result>
-              <summary status="ok"/>
+              <summary status="ok" shell="bash"/>
             </results>"#,
         )
         .exit(0);
@@ -44,7 +44,7 @@ fn a_command_outlives_its_timeout_and_ends_by_ctrl_c() {
             r#"<results>
               <result id="1" tool="command" status="running" duration_ms="0"><output></output></result>
               <result id="2" tool="ctrl" status="failed" exit_code="130" cwd="ROOT/work" duration_ms="0"><output>^C</output></result>
-              <summary status="failed"/>
+              <summary status="failed" shell="bash"/>
             </results>"#,
         )
         .exit(1);
@@ -113,12 +113,12 @@ fn several_scripts_share_one_session() {
         .stdout_xml(
             r#"<results>
               <result id="1" tool="command" status="ok" exit_code="0" cwd="ROOT/work" duration_ms="0"><output></output></result>
-              <summary status="ok"/>
+              <summary status="ok" shell="bash"/>
             </results>
             <results>
               <result id="1" tool="command" status="ok" exit_code="0" cwd="ROOT/work" duration_ms="0"><output>7
 </output></result>
-              <summary status="ok"/>
+              <summary status="ok" shell="bash"/>
             </results>"#,
         )
         .exit(0);
@@ -132,7 +132,7 @@ fn piped_input_needs_no_command_word() {
             r#"<results>
               <result id="1" tool="command" status="ok" exit_code="0" cwd="ROOT/work" duration_ms="0"><output>piped
 </output></result>
-              <summary status="ok"/>
+              <summary status="ok" shell="bash"/>
             </results>"#,
         )
         .exit(0);
@@ -196,7 +196,7 @@ fn options_reach_the_session() {
               <result id="1" tool="command" status="ok" exit_code="0" cwd="/usr" duration_ms="0"><output>blue green
 /usr
 </output></result>
-              <summary status="ok"/>
+              <summary status="ok" shell="bash"/>
             </results>"#,
         )
         .exit(0);
@@ -225,7 +225,7 @@ fn an_unanswered_question_is_status_3() {
             r#"<results>
               <result id="1" tool="command" status="awaiting_input" echo="off" duration_ms="0"><output>password: </output></result>
               <jobs><job id="1" state="killed" signal="HUP" age_ms="0"><command>read -s -p 'password: ' x</command><last_line>password:</last_line></job></jobs>
-              <summary status="needs_input"/>
+              <summary status="needs_input" shell="bash"/>
             </results>"#,
         )
         .exit(3);

@@ -110,11 +110,11 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
         let work = async {
             runner.message(intake, chunks, Pace::Whole).await;
             runner.close().await;
-            let is_interrupted = false;
-            events
-                .send(Event::MessageEnded { is_interrupted })
-                .await
-                .unwrap();
+            let ended = Event::MessageEnded {
+                is_interrupted: false,
+                shell: None,
+            };
+            events.send(ended).await.unwrap();
         };
         let mut outcomes = Vec::new();
         let collect = async {

@@ -110,7 +110,7 @@ fn a_job_in_the_background_does_not_spoil_the_run() {
               <result id="1" tool="command" status="ok" exit_code="0" cwd="ROOT/work" duration_ms="0"><output>now
 </output></result>
               <jobs><job id="1" state="killed" background="true" signal="HUP" age_ms="0"><command>sleep 60</command></job></jobs>
-              <summary status="ok"/>
+              <summary status="ok" shell="bash"/>
             </results>"#,
         )
         .exit(0);

@@ -26,7 +26,7 @@ fn xml() {
 three
 </output></file></files></result>
               <result id="3" tool="read" status="error" code="not_found" duration_ms="0"><message>missing: No such file or directory (os error 2)</message><hint>check the path; list its directory with &lt;read&gt;&lt;file src="DIR"/&gt;&lt;/read&gt;</hint></result>
-              <summary status="failed"/>
+              <summary status="failed" shell="bash"/>
             </results>"#,
         )
         .exit(1);
@@ -51,7 +51,7 @@ fn json_is_one_line() {
     assert_eq!(ran.stdout().matches('\n').count(), 1);
     assert_eq!(
         ran.json(),
-        json!({"results": expected_results(), "diagnostics": [], "status": "failed"})
+        json!({"results": expected_results(), "diagnostics": [], "status": "failed", "shell": "bash"})
     );
 }
 
@@ -79,7 +79,7 @@ fn json_lines_are_events() {
         event.as_object_mut().unwrap().remove("event");
     }
     assert_eq!(Value::Array(finished), expected_results());
-    let report = json!({"event": "report", "calls": 3, "diagnostics": [], "status": "failed"});
+    let report = json!({"event": "report", "calls": 3, "diagnostics": [], "status": "failed", "shell": "bash"});
     assert_eq!(events.last(), Some(&report));
 }
 

@@ -29,7 +29,7 @@ fn command() {
               <result id="1" tool="command" status="ok" exit_code="0" cwd="ROOT/work" duration_ms="0"><output>npm install
 npm run build
 </output></result>
-              <summary status="ok"/>
+              <summary status="ok" shell="bash"/>
             </results>"#,
         )
         .exit(0);

@@ -219,7 +219,13 @@ impl Run {
             ticks.abort();
         }
         let is_interrupted = self.received.is_interrupted();
-        runner.tell(Event::MessageEnded { is_interrupted }).await;
+        let shell = self.context.sessions.current();
+        let shell = shell.map(|terminal| terminal.session.shell_name());
+        let ended = Event::MessageEnded {
+            is_interrupted,
+            shell,
+        };
+        runner.tell(ended).await;
         let tally = screen.close().await?;
         if let Some(name) = reader.check()?
             && tally.calls() == 0

@@ -71,5 +71,7 @@ pub enum Event {
     MessageEnded {
         /// Whether the user interrupted the run.
         is_interrupted: bool,
+        /// Name of the session's shell, when one was started.
+        shell: Option<String>,
     },
 }

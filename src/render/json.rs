@@ -45,6 +45,9 @@ pub(crate) fn summary_fields(summary: &Summary<'_>) -> Map<String, Value> {
         );
     }
     map.insert("status".into(), summary.status.as_str().into());
+    if let Some(shell) = summary.shell {
+        map.insert("shell".into(), shell.into());
+    }
     map
 }
 

@@ -48,6 +48,8 @@ pub struct Summary<'a> {
     pub omitted_diagnostics: u64,
     /// Commands that went on after their call, and those in the background.
     pub jobs: &'a [JobNews],
+    /// Name of the session's shell, when one was started.
+    pub shell: Option<&'a str>,
 }
 
 /// Writes one shape of report. Results arrive in document order; output arrives live. A shape that

@@ -21,6 +21,7 @@ pub struct Reporter {
     diagnostics: Vec<Noted>,
     omitted_diagnostics: u64,
     jobs: Vec<JobNews>,
+    shell: Option<String>,
 }
 
 impl Reporter {
@@ -37,6 +38,7 @@ impl Reporter {
             diagnostics: Vec::new(),
             omitted_diagnostics: 0,
             jobs: Vec::new(),
+            shell: None,
         }
     }
 
@@ -78,7 +80,11 @@ impl Reporter {
                 self.diagnostic(Severity::Error, *diagnostic)
             }
             Event::Tick => self.style.tick(),
-            Event::MessageEnded { is_interrupted } => {
+            Event::MessageEnded {
+                is_interrupted,
+                shell,
+            } => {
+                self.shell = shell;
                 if is_interrupted {
                     self.tally.add_interruption();
                 }
@@ -111,6 +117,7 @@ impl Reporter {
             diagnostics: &self.diagnostics,
             omitted_diagnostics: self.omitted_diagnostics,
             jobs: &self.jobs,
+            shell: self.shell.as_deref(),
         })?;
         Ok(self.tally)
     }

@@ -78,6 +78,9 @@ impl<W: Write> Style for Xml<W> {
         self.list("jobs", summary.jobs.iter().map(wire::job).collect())?;
         let mut map = Map::new();
         map.insert("status".into(), summary.status.as_str().into());
+        if let Some(shell) = summary.shell {
+            map.insert("shell".into(), shell.into());
+        }
         if summary.omitted_diagnostics > 0 {
             map.insert(
                 "omitted_diagnostics".into(),
