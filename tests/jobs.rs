@@ -324,3 +324,25 @@ fn jobs_are_told_to_a_person() {
              1 of 2 calls failed or outlived their time\n",
         );
 }
+
+#[test]
+fn many_jobs_in_the_background_cost_no_descriptors() {
+    let one = "<command>true &amp; wait</command>";
+    let left = "<command>sleep 0 &amp;</command>";
+    let script = format!(
+        "{}{one}<command>ls /proc/$PPID/fd | wc -l</command>",
+        left.repeat(400)
+    );
+    let reports = reports(&[&script, "<command>true</command>"]);
+    let open = results(&reports[0]).last().unwrap()["output"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(open.trim().parse::<u32>().unwrap() < 150, "{open}");
+    let told = reports[0]["jobs"].as_array().map_or(0, Vec::len);
+    let omitted = reports[0]["omitted_jobs"].as_u64().unwrap_or(0);
+    assert!(
+        told <= 320 && told as u64 + omitted <= 400,
+        "{told} {omitted}"
+    );
+}

@@ -3,9 +3,11 @@
 //! A job bears the id of the call that started it. It is listed in the report of every message until
 //! its end was told, once; what it prints meanwhile is in its file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+use tokio::task::JoinSet;
 
 use crate::capped::Cap;
 use crate::error::{ErrorCode, ToolError};
@@ -33,6 +35,12 @@ struct Table {
     listeners: HashMap<u64, Listeners>,
     /// The job the last call of a session spoke to.
     last: Option<String>,
+    /// Jobs that have ended and were not told of yet, oldest first.
+    over: VecDeque<JobNews>,
+    /// How many of those were left out because there were too many.
+    omitted: u64,
+    /// Records at which those that have ended are looked for.
+    sweep_at: usize,
 }
 
 /// One job.
@@ -186,6 +194,30 @@ impl Jobs {
         for (_, job) in session.take_background() {
             self.note_background(job, title, target, since);
         }
+        self.sweep();
+    }
+
+    /// Lets go of what jobs in the background hold that have ended. Looked for only when the jobs
+    /// have doubled since the last time, so that each costs little.
+    fn sweep(&self) {
+        let records = {
+            let table = self.lock();
+            if table.records.len() < table.sweep_at.max(MIN_SWEEP) {
+                return;
+            }
+            table.records.clone()
+        };
+        for record in &records {
+            if let Place::Background(job) = &record.place
+                && job.doing() == Doing::Ended
+            {
+                let news = self.tell(record, JobState::Ended, None);
+                self.forget(record);
+                self.lock().keep(news);
+            }
+        }
+        let mut table = self.lock();
+        table.sweep_at = 2 * table.records.len();
     }
 
     fn note_background(&self, job: Background, title: &str, target: &Target, since: Instant) {
@@ -236,8 +268,11 @@ impl Jobs {
 
     /// Returns what there is to say about every job. One that has ended is named for the last time.
     pub async fn news(&self) -> Vec<JobNews> {
-        let records = self.lock().records.clone();
-        let mut news = Vec::new();
+        let (records, over) = {
+            let mut table = self.lock();
+            (table.records.clone(), std::mem::take(&mut table.over))
+        };
+        let mut news = Vec::from(over);
         for record in records {
             let item = self.describe(&record).await;
             if item.state.is_over() {
@@ -248,11 +283,21 @@ impl Jobs {
         news
     }
 
+    /// Returns how many jobs have ended of which nothing can be told, since it was last asked.
+    #[must_use]
+    pub fn take_omitted(&self) -> u64 {
+        std::mem::take(&mut self.lock().omitted)
+    }
+
     /// Ends every shell, and returns what became of the jobs.
     pub async fn close(&self) -> Vec<JobNews> {
         let mut news = self.news().await;
+        let mut closing = JoinSet::new();
         for terminal in self.sessions.all() {
-            terminal.session.close().await;
+            closing.spawn(async move { terminal.session.close().await });
+        }
+        while closing.join_next().await.is_some() {}
+        for terminal in self.sessions.all() {
             let signal = terminal.session.last_signal();
             let records = self.lock().records.clone();
             let of_terminal = |record: &&Record| record.terminal.number == terminal.number;
@@ -277,6 +322,10 @@ impl Jobs {
                 _ => (JobState::Ended, session.exit_status(*number)),
             },
         };
+        self.tell(record, state, exit_code)
+    }
+
+    fn tell(&self, record: &Record, state: JobState, exit_code: Option<i32>) -> JobNews {
         JobNews {
             id: record.id.clone(),
             command: self.command(record),
@@ -361,6 +410,21 @@ impl Jobs {
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Jobs in the background from which on those that have ended are looked for.
+const MIN_SWEEP: usize = 32;
+
+impl Table {
+    /// Keeps what is to be told of a job that has ended; the oldest is left out when there are too
+    /// many.
+    fn keep(&mut self, news: JobNews) {
+        self.over.push_back(news);
+        if self.over.len() > limits::MAX_ENDED_JOBS {
+            self.over.pop_front();
+            self.omitted += 1;
+        }
     }
 }
 

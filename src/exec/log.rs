@@ -104,7 +104,8 @@ impl Logs {
             && !directory.is_kept
             && let Some(oldest) = directory.names.pop_front()
         {
-            let _ = std::fs::remove_file(oldest);
+            let _ = std::fs::remove_file(&oldest);
+            self.files.remove(&oldest);
         }
         drop(directory);
         self.files.insert(id, path.clone());

@@ -11,6 +11,7 @@ use crate::exec::intake::{Incoming, Intake, Job};
 use crate::exec::resolve;
 use crate::exec::stage::Stage;
 use crate::limits;
+use crate::outcome::JobNews;
 use crate::secret::SecretName;
 use crate::span::Position;
 
@@ -64,13 +65,18 @@ impl Runner {
     /// Tells what the jobs do.
     pub async fn jobs(&self) {
         let news = self.stage.jobs.news().await;
-        self.stage.tell(Event::Jobs(news)).await;
+        self.tell_jobs(news).await;
     }
 
     /// Ends the sessions and tells what became of the jobs.
     pub async fn close(&self) {
         let news = self.stage.jobs.close().await;
-        self.stage.tell(Event::Jobs(news)).await;
+        self.tell_jobs(news).await;
+    }
+
+    async fn tell_jobs(&self, news: Vec<JobNews>) {
+        let omitted = self.stage.jobs.take_omitted();
+        self.stage.tell(Event::Jobs { news, omitted }).await;
     }
 
     async fn whole(&self, mut intake: Intake, mut chunks: mpsc::Receiver<Chunk>) {

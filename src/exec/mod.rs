@@ -62,7 +62,12 @@ pub enum Event {
     /// The message is refused from one place on.
     Refused(Box<Diagnostic>),
     /// What the jobs of the run do, told once at the end of a message.
-    Jobs(Vec<JobNews>),
+    Jobs {
+        /// What there is to say.
+        news: Vec<JobNews>,
+        /// Jobs that have ended of which nothing is said, because there were too many.
+        omitted: u64,
+    },
     /// The message could not be read to its end; nothing more of it runs.
     Unreadable,
     /// Time passes; a watcher may show that something still runs.

@@ -74,7 +74,7 @@ fn redact_event(redactor: &Redactor, event: &mut Event) {
         Event::Warning(diagnostic) | Event::Refused(diagnostic) => {
             redact_diagnostic(redactor, diagnostic)
         }
-        Event::Jobs(jobs) => jobs.iter_mut().for_each(|job| {
+        Event::Jobs { news, .. } => news.iter_mut().for_each(|job| {
             mask(redactor, &mut job.id);
             mask(redactor, &mut job.command);
         }),

@@ -44,6 +44,9 @@ pub(crate) fn summary_fields(summary: &Summary<'_>) -> Map<String, Value> {
             objects(summary.jobs.iter().map(wire::job).collect()),
         );
     }
+    if summary.omitted_jobs > 0 {
+        map.insert("omitted_jobs".into(), summary.omitted_jobs.into());
+    }
     map.insert("status".into(), summary.status.as_str().into());
     if let Some(shell) = summary.shell {
         map.insert("shell".into(), shell.into());

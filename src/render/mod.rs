@@ -48,6 +48,8 @@ pub struct Summary<'a> {
     pub omitted_diagnostics: u64,
     /// Commands that went on after their call, and those in the background.
     pub jobs: &'a [JobNews],
+    /// Jobs left out because there were too many.
+    pub omitted_jobs: u64,
     /// Name of the session's shell, when one was started.
     pub shell: Option<&'a str>,
 }

@@ -21,6 +21,7 @@ pub struct Reporter {
     diagnostics: Vec<Noted>,
     omitted_diagnostics: u64,
     jobs: Vec<JobNews>,
+    omitted_jobs: u64,
     shell: Option<String>,
 }
 
@@ -38,6 +39,7 @@ impl Reporter {
             diagnostics: Vec::new(),
             omitted_diagnostics: 0,
             jobs: Vec::new(),
+            omitted_jobs: 0,
             shell: None,
         }
     }
@@ -90,9 +92,10 @@ impl Reporter {
                 }
                 Ok(())
             }
-            Event::Jobs(jobs) => {
-                jobs.iter().for_each(|job| self.tally.add_job(job));
-                self.jobs.extend(jobs);
+            Event::Jobs { news, omitted } => {
+                news.iter().for_each(|job| self.tally.add_job(job));
+                self.jobs.extend(news);
+                self.omitted_jobs += omitted;
                 Ok(())
             }
             Event::Unreadable => {
@@ -117,6 +120,7 @@ impl Reporter {
             diagnostics: &self.diagnostics,
             omitted_diagnostics: self.omitted_diagnostics,
             jobs: &self.jobs,
+            omitted_jobs: self.omitted_jobs,
             shell: self.shell.as_deref(),
         })?;
         Ok(self.tally)

@@ -87,6 +87,9 @@ impl<W: Write> Style for Xml<W> {
                 summary.omitted_diagnostics.into(),
             );
         }
+        if summary.omitted_jobs > 0 {
+            map.insert("omitted_jobs".into(), summary.omitted_jobs.into());
+        }
         let mut text = String::from("  ");
         element(&mut text, "summary", &map);
         text.push_str("\n</results>\n");

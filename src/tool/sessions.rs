@@ -4,7 +4,7 @@
 //! command runs in a sibling that begins with the same directory, environment and functions, and
 //! later commands stay there until the first shell is free again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -221,6 +221,12 @@ impl JobFiles {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         files.retain(|(known, _)| known != id);
         files.push((id.to_owned(), path));
+    }
+
+    /// Forgets a file that was removed.
+    pub fn remove(&self, path: &Path) {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.retain(|(_, known)| known != path);
     }
 
     /// Returns the file of a job.
