@@ -231,10 +231,13 @@ impl Engine {
             None => running.live.directory(mark.cwd),
         };
         state.last_status = mark.status;
-        state.end_job(mark.status);
+        let answer = state.end_job(mark.status);
         drop(state);
         self.ended_at = Instant::now();
         self.unsaved_since = Some(self.ended_at);
+        if let Some(answer) = answer {
+            answer.send();
+        }
     }
 
     /// Does what the owner of the session asked for.

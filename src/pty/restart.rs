@@ -80,8 +80,10 @@ impl Engine {
         let restart = self.restart_in(self.cwd_after(job.as_ref(), mark_cwd));
         let mut state = self.shared.lock();
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
-        if job.is_some() {
-            state.end_job(status);
+        let answer = job.and_then(|_| state.end_job(status));
+        drop(state);
+        if let Some(answer) = answer {
+            answer.send();
         }
     }
 

@@ -266,18 +266,19 @@ impl State {
         Ok(())
     }
 
-    /// Tells whoever waits that the job has ended.
-    pub(super) fn end_job(&mut self, status: i32) {
+    /// Ends the call that waits for the job; its answer is sent when the state is free again.
+    pub(super) fn end_job(&mut self, status: i32) -> Option<Answer> {
         self.last_status = status;
         let is_unsent = self
             .call
             .as_ref()
             .and_then(|call| call.input.as_ref())
             .is_some_and(|input| !input.is_open);
-        if is_unsent {
-            self.reply(Err(too_late(Some(status))));
-        } else if self.call.is_some() {
-            let progress = Progress {
+        let call = self.call.take()?;
+        let result = if is_unsent {
+            Err(too_late(Some(status)))
+        } else {
+            Ok(Progress {
                 status: if status == 0 {
                     Status::Ok
                 } else {
@@ -287,9 +288,12 @@ impl State {
                 cwd: Some(self.cwd.clone()),
                 echo: None,
                 restarted: self.restart.take(),
-            };
-            self.reply(Ok(progress));
-        }
+            })
+        };
+        Some(Answer {
+            reply: call.reply,
+            result,
+        })
     }
 
     /// Ends the call with a result, if one waits.
@@ -298,6 +302,21 @@ impl State {
             // A receiver that is gone wants no result.
             let _ = call.reply.send(result);
         }
+    }
+}
+
+/// What a call is told. Sent while the state is held, it would wake a caller who then waits for it.
+#[must_use]
+pub(super) struct Answer {
+    reply: Reply,
+    result: Result<Progress, ToolError>,
+}
+
+impl Answer {
+    /// Tells it.
+    pub(super) fn send(self) {
+        // A receiver that is gone wants no result.
+        let _ = self.reply.send(self.result);
     }
 }
 
