@@ -15,7 +15,7 @@ use super::ending;
 use super::engine::{Engine, TakenSink};
 use super::live::Live;
 use super::state::Progress;
-use super::wait::{Finding, Watch, shows_input};
+use super::wait::{Finding, shows_input};
 
 /// How often a lost mark is asked for before the shell is given up.
 const MAX_RESCUES: u32 = 2;
@@ -35,9 +35,13 @@ impl Engine {
         let call = state.call.as_ref().map_or(0, |call| call.number);
         drop(state);
         if self.watched != (job, call) {
+            let is_same_job = self.watched.0 == job;
             self.watched = (job, call);
-            self.watch = Watch::new();
-            self.next_look = Instant::now();
+            self.look_afresh();
+            // A new job does something first, and often ends in less time than a look takes.
+            if is_same_job {
+                self.next_look = Instant::now();
+            }
             self.pass_on_earlier();
         }
         self.type_input(&live);

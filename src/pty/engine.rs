@@ -255,10 +255,13 @@ impl Engine {
         };
         state.last_status = mark.status;
         state.note_background(job.number, background);
-        state.end_job(job.number, mark.status);
+        let answer = state.end_job(job.number, mark.status);
         drop(state);
         self.ended_at = Instant::now();
         self.unsaved_since = Some(self.ended_at);
+        if let Some(answer) = answer {
+            answer.send();
+        }
     }
 
     /// Does what the owner of the session asked for.

@@ -84,8 +84,10 @@ impl Engine {
         let restart = self.restart_in(self.cwd_after(job.as_ref(), mark_cwd));
         let mut state = self.shared.lock();
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
-        if let Some(job) = job {
-            state.end_job(job.number, status);
+        let answer = job.and_then(|job| state.end_job(job.number, status));
+        drop(state);
+        if let Some(answer) = answer {
+            answer.send();
         }
     }
 

@@ -296,6 +296,7 @@ impl Session {
             shared: self.shared(),
             number,
             receiver,
+            is_answered: false,
         }
     }
 }
@@ -333,6 +334,7 @@ struct Waiting<'a> {
     shared: &'a Shared,
     number: u64,
     receiver: oneshot::Receiver<Result<Progress, ToolError>>,
+    is_answered: bool,
 }
 
 impl Waiting<'_> {
@@ -347,12 +349,16 @@ impl Waiting<'_> {
                 (&mut self.receiver).await
             }
         };
+        self.is_answered = true;
         reply.unwrap_or_else(|_| Err(state::no_shell()))
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
+        if self.is_answered {
+            return;
+        }
         let mut state = self.shared.lock();
         if state
             .call

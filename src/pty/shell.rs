@@ -189,8 +189,8 @@ impl Kind {
         let nonce = &places.nonce;
         let terminal = places.quoted_terminal();
         format!(
-            "{builtin} printf '\\033]133;D;{nonce};{sequence};%s;%s;%s;{nonce}\\007' \
-             \"$?\" \"$-\" \"${{PWD-}}\" >{terminal}\n"
+            "{builtin} printf '\\033]133;D;{nonce};{sequence};%s;{nonce}\\007' \
+             \"$?;$-;${{PWD-}}\" >{terminal}\n"
         )
     }
 
@@ -416,7 +416,7 @@ mod tests {
     fn a_command_is_two_lines() {
         let run = r"\builtin . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0";
         assert_eq!(Kind::Bash.run_line(&places()).trim_end(), run);
-        let mark = r#"\command printf '\033]133;D;n0;7;%s;%s;%s;n0\007' "$?" "$-" "${PWD-}" >'/dev/pts/3'"#;
+        let mark = r#"\command printf '\033]133;D;n0;7;%s;n0\007' "$?;$-;${PWD-}" >'/dev/pts/3'"#;
         assert_eq!(Kind::Posix.mark_line(&places(), 7).trim_end(), mark);
     }
 

@@ -323,8 +323,8 @@ impl State {
         self.ended.push_back((job, status));
     }
 
-    /// Tells whoever waits that a job has ended.
-    pub(super) fn end_job(&mut self, job: u64, status: i32) {
+    /// Ends the call that waits for the job; its answer is sent when the state is free again.
+    pub(super) fn end_job(&mut self, job: u64, status: i32) -> Option<Answer> {
         self.last_status = status;
         self.note_end(job, status);
         let is_unsent = self
@@ -332,10 +332,11 @@ impl State {
             .as_ref()
             .and_then(|call| call.input.as_ref())
             .is_some_and(|input| !input.is_open);
-        if is_unsent {
-            self.reply(Err(too_late(Some(status))));
-        } else if self.call.is_some() {
-            let progress = Progress {
+        let call = self.call.take()?;
+        let result = if is_unsent {
+            Err(too_late(Some(status)))
+        } else {
+            Ok(Progress {
                 status: if status == 0 {
                     Status::Ok
                 } else {
@@ -345,9 +346,12 @@ impl State {
                 cwd: Some(self.cwd.clone()),
                 echo: None,
                 restarted: self.restart.take(),
-            };
-            self.reply(Ok(progress));
-        }
+            })
+        };
+        Some(Answer {
+            reply: call.reply,
+            result,
+        })
     }
 
     /// Ends the call with a result, if one waits.
@@ -369,6 +373,21 @@ const DEFINING: [&str; 9] = [
 /// Whether a script may define what a shell beside this one should have.
 fn may_define(script: &str) -> bool {
     script.starts_with(". ") || DEFINING.iter().any(|word| script.contains(word))
+}
+
+/// What a call is told. Sent while the state is held, it would wake a caller who then waits for it.
+#[must_use]
+pub(super) struct Answer {
+    reply: Reply,
+    result: Result<Progress, ToolError>,
+}
+
+impl Answer {
+    /// Tells it.
+    pub(super) fn send(self) {
+        // A receiver that is gone wants no result.
+        let _ = self.reply.send(self.result);
+    }
 }
 
 /// A FIFO that holds one secret until the shell has read it; no byte of it reaches a disk.

@@ -1,0 +1,49 @@
+//! What a command costs in a running session, beside what it is made of and beside its peers.
+//!
+//! Everything is measured in one run, the contestants by turns, so that all of them see the same
+//! machine; what counts is a ratio, never an absolute time. `-- --markdown` prints the tables of
+//! docs/performance.md; `--only NAMES` measures those parts only whose name has one of NAMES,
+//! divided by semicolons; `--full` prints ten gigabytes instead of two.
+
+// A benchmark reports on the terminal and has nobody to pass an error to.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a benchmark's result is what it prints"
+)]
+
+#[path = "../gate/mod.rs"]
+mod gate;
+mod machine;
+mod peers;
+mod report;
+mod samples;
+mod terminal;
+mod trip;
+
+use report::Report;
+
+fn main() {
+    let parts: [(&str, fn(&mut Report)); 1] = [("trip", trip::measure)];
+    let only = argument("--only").unwrap_or_default();
+    let mut report = Report::new(has("--markdown"));
+    for (name, measure) in parts {
+        if only.split(';').any(|part| name.contains(part)) {
+            measure(&mut report);
+        }
+    }
+    report.close();
+}
+
+/// Whether an argument was given.
+fn has(name: &str) -> bool {
+    std::env::args().any(|argument| argument == name)
+}
+
+/// Returns what follows an argument.
+fn argument(name: &str) -> Option<String> {
+    std::env::args()
+        .skip_while(|argument| argument != name)
+        .nth(1)
+}
