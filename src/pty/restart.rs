@@ -81,7 +81,7 @@ impl Engine {
         let mut state = self.shared.lock();
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
         if job.is_some() {
-            state.end_job(status);
+            state.end_job(status, false);
         }
     }
 
@@ -145,10 +145,11 @@ impl Engine {
     }
 
     fn try_start(&mut self, beginning: Beginning<'_>, limit: Duration) -> Result<(), ToolError> {
+        let size = self.shared.lock().size;
         let spawned = ending::register(&self.plan.tag, || {
             let place = existing(beginning.cwd);
             self.plan
-                .spawn(place)
+                .spawn(place, size)
                 .map(|(live, owned)| (live.pid, (live, owned)))
         });
         let (live, owned) = spawned.map_err(|error| failed(&error.to_string()))?;
@@ -333,6 +334,8 @@ impl Engine {
             cwd: None,
             echo: None,
             restarted: None,
+            is_probable: false,
+            unsent_bytes: 0,
         }));
     }
 }

@@ -46,6 +46,12 @@ pub struct Output {
     /// `off` when what is typed now is not shown: a password is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub echo: Option<&'static str>,
+    /// `true` when the status is a guess: the system did not show what the script waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probably: Option<bool>,
+    /// How much of the input was not typed, because the script ended or did not read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsent_bytes: Option<usize>,
     /// `restarted` when the shell was gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<&'static str>,
@@ -72,6 +78,8 @@ impl Output {
             exit_code: progress.exit_code,
             cwd: progress.cwd.map(|path| path.to_string_lossy().into_owned()),
             echo: echo.map(|is_on| if is_on { "on" } else { "off" }),
+            probably: progress.is_probable.then_some(true),
+            unsent_bytes: Some(progress.unsent_bytes).filter(|count| *count > 0),
             shell: restart.is_some().then_some("restarted"),
             restored: Vec::new(),
             lost: Vec::new(),
