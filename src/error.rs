@@ -225,6 +225,8 @@ tool_codes! {
     NoJob = "no_job", Failed, "start a command first; <input> and <ctrl> go to a command that still runs";
     /// The job does not read its input.
     NoReader = "no_reader", Failed, "wait longer with timeout=\"SECONDS\", or end the command with <ctrl>c</ctrl>";
+    /// A line of input is longer than the terminal gives to the job.
+    LineTooLong = "line_too_long", Failed, "write the text to a file and have the command read that";
     /// A secret would be echoed by the terminal.
     EchoOn = "echo_on", Refused, "the program shows what is typed; set allow_echo=\"true\" on <input> to send the secret all the same";
     /// No shell can be started.

@@ -72,12 +72,23 @@ pub const MAX_SEARCH_LINE_BYTES: usize = 2000;
 pub const TERMINAL_COLUMNS: u16 = 120;
 /// Rows of the session's terminal.
 pub const TERMINAL_ROWS: u16 = 40;
+/// Most rows or columns a terminal may be given.
+pub const MAX_TERMINAL_SIDE: u16 = 1000;
 /// How long a shell may take to start and to source the user's rc file before it is started without.
 pub const RC_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a shell without an rc file may take to answer for the first time.
 pub const SHELL_START_TIMEOUT: Duration = Duration::from_secs(10);
 /// First pause between two looks at what the foreground job waits for.
 pub const WAIT_SCAN_MIN: Duration = Duration::from_millis(1);
+/// Pause after a look at a large job, as a multiple of the time the look took.
+pub const WAIT_SCAN_SHARE: u32 = 20;
+/// Most processes one look reads; the next one goes on with the rest.
+pub const MAX_SCANNED_PROCESSES: usize = 128;
+/// Most processes without a parent of their own that are looked at, the newest ones.
+pub const MAX_SCANNED_ORPHANS: usize = 32;
+/// How long a terminal must be silent before a guess from its modes and its last line counts, where
+/// the kernel does not show what the job does.
+pub const GUESS_QUIET: Duration = Duration::from_secs(1);
 /// Longest pause between two such looks; output starts over at the first pause.
 pub const WAIT_SCAN_MAX: Duration = Duration::from_millis(20);
 /// Pause between two such looks at a job that no call waits for; only a lost mark is looked for.
@@ -105,6 +116,21 @@ pub const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
 pub const SNAPSHOT_IDLE: Duration = Duration::from_millis(50);
 /// How long `<input>` and `<ctrl>` wait when the call names no timeout.
 pub const INPUT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest line a terminal gives a program that reads whole lines, in bytes without the line break;
+/// the kernel drops the rest of a longer one.
+pub const MAX_TERMINAL_INPUT_LINE: usize = if cfg!(target_os = "linux") {
+    4095
+} else {
+    1023
+};
+/// Most lines of one input that are typed one by one into a terminal that hides them, each when the
+/// job reads again: programs that ask for a password throw away what was typed ahead.
+pub const MAX_GATED_LINES: usize = 64;
+/// Pause between the signals INT, TERM and KILL when a job is ended.
+pub const JOB_LADDER_STEP: Duration = Duration::from_secs(1);
+/// How long the shell itself must be in the foreground before it is killed as its own job: between
+/// two programs of a script it is that for a moment only.
+pub const SHELL_GRACE: Duration = Duration::from_millis(300);
 /// Pause between the signals HUP, TERM and KILL when a session ends.
 pub const SIGNAL_LADDER_STEP: Duration = Duration::from_secs(1);
 /// How long a person has to answer a prompt for a value.

@@ -126,10 +126,11 @@ async fn settle(stage: &Stage, about: &About, outcome: &mut Outcome, target: &Ta
             .fields
             .insert("job".into(), target.job.clone().into());
     }
-    let status = if is_killed {
-        Status::Running
-    } else {
-        outcome.status
+    // One that was stopped and left the terminal to the shell is in the background from now on.
+    let status = match outcome.status {
+        Status::Killed => Status::Running,
+        _ if outcome.fields.contains_key("exit_code") => Status::Ok,
+        status => status,
     };
     if outcome.error.is_none() || is_killed {
         stage.jobs.note(&about.title, target, status, about.since);

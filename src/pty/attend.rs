@@ -14,8 +14,8 @@ use crate::outcome::Status;
 use super::ending;
 use super::engine::{Engine, TakenSink};
 use super::live::Live;
-use super::state::Progress;
-use super::wait::{Finding, shows_input};
+use super::state::{Input, Progress};
+use super::wait::{Certainty, Finding, Watch, shows_input};
 
 /// How often a lost mark is asked for before the shell is given up.
 const MAX_RESCUES: u32 = 2;
@@ -67,15 +67,19 @@ impl Engine {
 
     fn type_input(&mut self, live: &Live) {
         let mut state = self.shared.lock();
+        let state = &mut *state;
         let input = state.call.as_mut().and_then(|call| call.input.as_mut());
-        let Some(input) = input.filter(|input| input.is_open && !input.rest().is_empty()) else {
+        let Some(input) = input.filter(|input| !input.rest().is_empty()) else {
             return;
         };
-        input.written += nix::unistd::write(&live.master, input.rest()).unwrap_or(0);
-        let is_done = input.rest().is_empty();
-        drop(state);
-        if is_done {
-            self.look_afresh();
+        let count = nix::unistd::write(&live.master, input.rest()).unwrap_or(0);
+        if let Some(job) = &mut state.job {
+            job.typed(input.rest().get(..count).unwrap_or_default());
+        }
+        input.written += count;
+        if input.rest().is_empty() {
+            self.watch = Watch::new();
+            self.next_look = Instant::now() + self.watch.pause();
         }
     }
 
@@ -84,15 +88,17 @@ impl Engine {
             self.shell_ended();
             return;
         }
-        let activity = live.subject().look();
-        let finding = self.watch.add(activity, Instant::now());
+        let start = Instant::now();
+        let activity = live.subject().look(&mut self.scanner);
+        let now = Instant::now();
+        let finding = self.watch.add(activity, now, now - start);
         let is_attached = self.shared.lock().call.is_some();
         let pause = if is_attached {
             self.watch.pause()
         } else {
             limits::WAIT_SCAN_DETACHED
         };
-        self.next_look = Instant::now() + pause;
+        self.next_look = now + pause;
         if finding == Finding::Unknown {
             return;
         }
@@ -116,15 +122,21 @@ impl Engine {
         match finding {
             Finding::Unknown => {}
             Finding::Idle => self.rescue(live),
-            Finding::Reading => self.job_waits(live, Status::AwaitingInput),
-            Finding::Accepting(quiet) => {
-                let is_gated = self.is_gated();
-                if is_gated || quiet >= limits::ACCEPTS_INPUT_QUIET {
-                    self.job_waits(live, Status::AcceptsInput);
+            Finding::Reading(certainty) => {
+                self.job_waits(live, Status::AwaitingInput, certainty);
+            }
+            Finding::Accepting(quiet, certainty) => {
+                if self.is_gated() || quiet >= limits::ACCEPTS_INPUT_QUIET {
+                    self.job_waits(live, Status::AcceptsInput, certainty);
                 }
             }
+            // Who sends input believes that it is read, and nothing speaks against it.
+            Finding::Silent(quiet) if self.is_gated() && quiet >= limits::GUESS_QUIET => {
+                self.open_gate(live);
+            }
+            Finding::Silent(_) => {}
             Finding::Stopped if self.is_gated() => {}
-            Finding::Stopped => self.finish(Status::Stopped, None),
+            Finding::Stopped => self.finish(Status::Stopped, None, Certainty::Known),
         }
     }
 
@@ -132,37 +144,49 @@ impl Engine {
     fn is_gated(&self) -> bool {
         let state = self.shared.lock();
         let input = state.call.as_ref().and_then(|call| call.input.as_ref());
-        input.is_some_and(|input| !input.is_open)
+        input.is_some_and(Input::is_gated)
     }
 
-    fn job_waits(&mut self, live: &Live, status: Status) {
+    fn job_waits(&mut self, live: &Live, status: Status, certainty: Certainty) {
         if self.is_gated() {
             self.open_gate(live);
             return;
         }
         if !self.is_typing() {
-            let echo = (status == Status::AwaitingInput).then(|| !live.subject().hides_input());
-            self.finish(status, echo);
+            let hides_input = || live.subject().hides_input(&self.scanner);
+            let echo = (status == Status::AwaitingInput).then(|| !hides_input());
+            self.finish(status, echo, certainty);
         }
     }
 
+    /// Lets input through to a job that waits for it.
     fn open_gate(&mut self, live: &Live) {
-        let mut state = self.shared.lock();
+        let subject = live.subject();
+        let (is_hidden, is_canonical) =
+            (subject.hides_input(&self.scanner), subject.is_canonical());
+        let mut guard = self.shared.lock();
+        let state = &mut *guard;
         let Some(input) = state.call.as_mut().and_then(|call| call.input.as_mut()) else {
             return;
         };
-        if input.is_secret && !live.subject().hides_input() {
-            let shown = if shows_input(&live.master) {
-                "shows"
-            } else {
-                "may show"
-            };
-            let message = format!("the secret was not sent: the terminal {shown} what is typed");
-            state.reply(Err(ToolError::new(ErrorCode::EchoOn, message)));
+        let open_line = state.job.as_ref().map_or(0, |job| job.open_line_bytes);
+        let refusal = if input.is_secret && !is_hidden {
+            Some(shown_secret(live))
+        } else if is_canonical
+            && longest_line(input.unsent(), open_line) > limits::MAX_TERMINAL_INPUT_LINE
+        {
+            Some(too_long())
+        } else {
+            None
+        };
+        if let Some(error) = refusal {
+            state.refuse_input(error, !is_hidden);
             return;
         }
-        input.is_open = true;
-        drop(state);
+        let lines = input.unsent().split(|byte| *byte == b'\n').count();
+        let is_by_line = input.is_secret || is_hidden && lines <= limits::MAX_GATED_LINES;
+        input.allow(is_by_line);
+        drop(guard);
         self.type_input(live);
     }
 
@@ -188,19 +212,22 @@ impl Engine {
     }
 
     /// Ends the call while the job goes on.
-    fn finish(&mut self, status: Status, echo: Option<bool>) {
+    fn finish(&mut self, status: Status, echo: Option<bool>, certainty: Certainty) {
         let mut state = self.shared.lock();
         let restarted = if state.call.is_some() {
             state.restart.take()
         } else {
             None
         };
+        let unsent_bytes = state.unsent_bytes();
         state.reply(Ok(Progress {
             status,
             exit_code: None,
             cwd: None,
             echo,
             restarted,
+            is_probable: certainty == Certainty::Probable,
+            unsent_bytes,
         }));
     }
 
@@ -215,16 +242,29 @@ impl Engine {
         if self.read_terminal() && self.shared.lock().call.is_none() {
             return;
         }
-        if self.is_gated() {
-            let message = "the job did not read the terminal in time; nothing was sent";
-            self.shared
-                .lock()
-                .reply(Err(ToolError::new(ErrorCode::NoReader, message)));
-        } else if self.watch.accepts() {
-            self.finish(Status::AcceptsInput, None);
+        let is_unread = {
+            let state = self.shared.lock();
+            let input = state.call.as_ref().and_then(|call| call.input.as_ref());
+            input.is_some_and(Input::is_untouched)
+        };
+        if is_unread {
+            let error = self.unread();
+            self.shared.lock().reply(Err(error));
+        } else if let Some(certainty) = self.watch.accepts() {
+            self.finish(Status::AcceptsInput, None, certainty);
         } else {
-            self.finish(Status::Running, None);
+            self.finish(Status::Running, None, Certainty::Known);
         }
+    }
+
+    /// The error of input that nobody reads.
+    fn unread(&self) -> ToolError {
+        let found = if self.watch.is_stopped() {
+            "the job is stopped"
+        } else {
+            "the job did not read the terminal in time"
+        };
+        ToolError::new(ErrorCode::NoReader, format!("{found}; nothing was sent"))
     }
 
     fn save_when_idle(&mut self, live: &Live) {
@@ -243,4 +283,33 @@ impl Engine {
         drop(state);
         ending::reap_orphans();
     }
+}
+
+/// The error of a secret that would be seen.
+fn shown_secret(live: &Live) -> ToolError {
+    let shown = if shows_input(&live.master) {
+        "shows"
+    } else {
+        "may show"
+    };
+    let message = format!("the secret was not sent: the terminal {shown} what is typed");
+    ToolError::new(ErrorCode::EchoOn, message)
+}
+
+/// The error of input whose end the terminal would drop.
+fn too_long() -> ToolError {
+    let message = format!(
+        "the job reads whole lines, and a terminal holds {} bytes of one; nothing was sent",
+        limits::MAX_TERMINAL_INPUT_LINE
+    );
+    ToolError::new(ErrorCode::LineTooLong, message)
+}
+
+/// Returns the length of the longest line in bytes, when some of the first one was typed before.
+fn longest_line(text: &[u8], open_line: usize) -> usize {
+    let lines = text.split(|byte| *byte == b'\n').enumerate();
+    lines
+        .map(|(index, line)| line.len() + if index == 0 { open_line } else { 0 })
+        .max()
+        .unwrap_or(0)
 }

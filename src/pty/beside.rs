@@ -19,7 +19,7 @@ use super::process;
 use super::session::Session;
 use super::shell::quote_bytes;
 use super::state::Sink;
-use super::wait::Activity;
+use super::wait::{Activity, Guess, Scanner};
 
 /// Variables that belong to a shell alone.
 const OWN_VARIABLES: [&[u8]; 5] = [b"PWD", b"OLDPWD", b"SHLVL", b"_", TAG_VARIABLE.as_bytes()];
@@ -70,11 +70,12 @@ impl Session {
     pub async fn look(&self) -> Option<Status> {
         let live = self.shared().lock().live.clone()?;
         self.job()?;
-        let mut last = live.subject().look();
+        let mut scanner = Scanner::default();
+        let mut last = live.subject().look(&mut scanner);
         // Only what is seen twice is certain; a busy job may never be.
         for _ in 0..MAX_LOOKS {
             tokio::time::sleep(limits::WAIT_SCAN_MIN).await;
-            let now = live.subject().look();
+            let now = live.subject().look(&mut scanner);
             if now == last {
                 break;
             }
@@ -83,9 +84,13 @@ impl Session {
         self.job()?;
         Some(match last {
             Activity::Reading(_) | Activity::Hidden => Status::AwaitingInput,
-            Activity::Accepting => Status::AcceptsInput,
+            Activity::Opaque(Guess::Password | Guess::Question) => Status::AwaitingInput,
+            Activity::Accepting | Activity::Opaque(Guess::Keys) => Status::AcceptsInput,
             Activity::Stopped => Status::Stopped,
-            Activity::Busy | Activity::ShellIdle => Status::Running,
+            Activity::Busy
+            | Activity::ShellIdle
+            | Activity::ShellSilent
+            | Activity::Opaque(Guess::Nothing) => Status::Running,
         })
     }
 

@@ -16,12 +16,13 @@ use nix::poll::{PollFd, PollFlags, PollTimeout};
 use crate::limits;
 
 use super::background;
+use super::hints::HintReader;
 use super::live::{Live, Owned, Plan, read_some};
 use super::marks::{Mark, MarkCutter};
 use super::options::Seed;
 use super::snapshot::Collector;
 use super::state::{Call, Order, Shared, Sink};
-use super::wait::Watch;
+use super::wait::{Scanner, Watch};
 
 /// How often output is read before anything else is looked at; a read gives 4 KiB at most.
 const READS_IN_A_ROW: usize = 32;
@@ -37,6 +38,8 @@ pub(super) struct Engine {
     pub(super) collector: Collector,
     pub(super) buffer: Vec<u8>,
     pub(super) watch: Watch,
+    pub(super) scanner: Scanner,
+    pub(super) hint_reader: HintReader,
     /// What the watch is about: the numbers of the job and the call.
     pub(super) watched: (u64, u64),
     pub(super) next_look: Instant,
@@ -144,7 +147,7 @@ impl Engine {
     pub(super) fn is_typing(&self) -> bool {
         let state = self.shared.lock();
         let input = state.call.as_ref().and_then(|call| call.input.as_ref());
-        input.is_some_and(|input| input.is_open && !input.rest().is_empty())
+        input.is_some_and(|input| !input.rest().is_empty())
     }
 
     fn clear_wakes(&mut self) {
@@ -183,6 +186,7 @@ impl Engine {
         let mut buffer = std::mem::take(&mut self.buffer);
         let count = read_some(&running.live.master, &mut buffer);
         let mut rest = buffer.get(..count).unwrap_or_default();
+        self.hint_reader.push(rest, &running.live.hints);
         while !rest.is_empty() {
             let (used, mark) = self.pass_on(rest);
             rest = rest.get(used..).unwrap_or_default();
@@ -236,11 +240,16 @@ impl Engine {
         };
         running.owned.reset_modes(&running.live);
         let background = background::left_by(running.live.pid, &mut self.known_children);
+        running.live.hints.reset();
+        let has_stopped = running.live.has_stopped_child(mark.status);
         let kind = self.shared.kind;
         let mut state = self.shared.lock();
         let Some(job) = state.job.take() else {
             return;
         };
+        if job.was_typed_to {
+            running.live.flush_input();
+        }
         let mut after = job.after.clone();
         if mark.is_errexit {
             after.extend(kind.no_errexit_line().into_bytes());
@@ -255,7 +264,7 @@ impl Engine {
         };
         state.last_status = mark.status;
         state.note_background(job.number, background);
-        let answer = state.end_job(job.number, mark.status);
+        let answer = state.end_job(job.number, mark.status, has_stopped);
         drop(state);
         self.ended_at = Instant::now();
         self.unsaved_since = Some(self.ended_at);

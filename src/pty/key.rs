@@ -1,7 +1,8 @@
 //! Names of keys and the bytes a terminal sends for them.
 //!
 //! `<ctrl>` names a key: a single character means Ctrl and that character, a word means the key
-//! itself. Cursor keys are sent as in the normal cursor mode of a terminal.
+//! itself. Cursor keys, home and end are sent as the job has asked for: by ESC `[`, or by ESC `O` in
+//! the application mode of the keypad.
 
 /// A key that can be pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,10 @@ pub fn names() -> Vec<String> {
 impl Key {
     /// Ctrl+C.
     pub const INTERRUPT: Self = Self::Control(3);
+    /// Ctrl+Z.
+    pub const SUSPEND: Self = Self::Control(26);
+    /// Ctrl+\\.
+    pub const QUIT: Self = Self::Control(28);
 
     /// Returns the key of a trimmed lower-case name.
     #[must_use]
@@ -62,6 +67,16 @@ impl Key {
         }
         let (_, sequence) = NAMED.iter().find(|(known, _)| *known == name)?;
         Some(Self::Named(sequence))
+    }
+
+    /// Returns the bytes the key sends in the application mode of the cursor keys.
+    #[must_use]
+    pub fn application_bytes(self) -> Vec<u8> {
+        let mut bytes = self.bytes();
+        if let [0x1b, second @ b'[', b'A'..=b'D' | b'F' | b'H'] = bytes.as_mut_slice() {
+            *second = b'O';
+        }
+        bytes
     }
 
     /// Returns the bytes the key sends.
@@ -126,6 +141,23 @@ mod tests {
         }
         assert!(names().iter().all(|name| is_key_name(name)));
         assert_eq!(names().len(), 26 + 6 + NAMED.len());
+    }
+
+    #[test]
+    fn cursor_keys_have_another_mode() {
+        let check = |name: &str, expected: &[u8]| {
+            let bytes = Key::parse(name).unwrap().application_bytes();
+            assert_eq!(bytes, expected, "{name}");
+        };
+        check("up", b"\x1bOA");
+        check("left", b"\x1bOD");
+        check("home", b"\x1bOH");
+        check("end", b"\x1bOF");
+        check("pgup", b"\x1b[5~");
+        check("f1", b"\x1bOP");
+        check("esc", b"\x1b");
+        check("[", b"\x1b");
+        check("a", b"\x01");
     }
 
     #[test]

@@ -24,10 +24,19 @@ use crate::limits;
 
 use super::bootstrap;
 use super::ending;
+use super::hints::Hints;
 use super::key::Key;
+use super::process;
 use super::shell::{Places, Shell, variable};
 use super::sys;
 use super::wait::Subject;
+
+/// The size of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) rows: u16,
+    pub(super) columns: u16,
+}
 
 /// What is needed to start a shell.
 #[derive(Debug)]
@@ -54,6 +63,10 @@ pub(super) struct Live {
     /// Readable when the shell has ended.
     pub(super) process: Option<OwnedFd>,
     pub(super) places: Places,
+    /// What the output told about the job.
+    pub(super) hints: Hints,
+    /// Whether the kernel tells what threads are blocked in.
+    is_told: bool,
 }
 
 /// What only the thread that started the shell needs.
@@ -64,14 +77,14 @@ pub(super) struct Owned {
 }
 
 impl Plan {
-    /// Starts the shell in a directory.
+    /// Starts the shell in a directory, on a terminal of a size.
     ///
     /// # Errors
     /// When the system cannot make a terminal, a FIFO or a process.
-    pub(super) fn spawn(&self, cwd: &Path) -> io::Result<(Live, Owned)> {
+    pub(super) fn spawn(&self, cwd: &Path, size: Size) -> io::Result<(Live, Owned)> {
         let size = PtySize {
-            rows: limits::TERMINAL_ROWS,
-            cols: limits::TERMINAL_COLUMNS,
+            rows: size.rows,
+            cols: size.columns,
             pixel_width: 0,
             pixel_height: 0,
         };
@@ -120,6 +133,8 @@ impl Plan {
             state,
             process: open_process(pid),
             places,
+            hints: Hints::default(),
+            is_told: is_told(),
         };
         Ok((
             live,
@@ -173,21 +188,57 @@ impl Live {
         write_all(&self.fifo, lines)
     }
 
-    /// Types a key into the terminal; Ctrl+C reaches the job even when the terminal does not turn
-    /// it into a signal.
+    /// Types a key into the terminal. Where the terminal turns keys into signals, Ctrl+C, Ctrl+Z and
+    /// Ctrl+\\ are whatever it has in their place; where it does not, Ctrl+C reaches the job all the
+    /// same.
     ///
     /// # Errors
     /// When the terminal takes no more input.
     pub(super) fn press(&self, key: Key) -> io::Result<()> {
+        let place = match key {
+            Key::INTERRUPT => SpecialCharacterIndices::VINTR,
+            Key::SUSPEND => SpecialCharacterIndices::VSUSP,
+            Key::QUIT => SpecialCharacterIndices::VQUIT,
+            _ if self.hints.has_application_keys() => {
+                return write_all(&self.master, &key.application_bytes());
+            }
+            _ => return write_all(&self.master, &key.bytes()),
+        };
+        let modes = termios::tcgetattr(&self.master)?;
+        let character = modes.control_chars[place as usize];
+        if modes.local_flags.contains(LocalFlags::ISIG) && character != 0 {
+            return write_all(&self.master, &[character]);
+        }
         if key != Key::INTERRUPT {
             return write_all(&self.master, &key.bytes());
         }
-        let modes = termios::tcgetattr(&self.master)?;
-        let interrupt = modes.control_chars[SpecialCharacterIndices::VINTR as usize];
-        if modes.local_flags.contains(LocalFlags::ISIG) && interrupt != 0 {
-            return write_all(&self.master, &[interrupt]);
-        }
         Ok(killpg(tcgetpgrp(&self.master)?, Signal::SIGINT)?)
+    }
+
+    /// Sets the size of the terminal; the job in the foreground is told.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(super) fn resize(&self, size: Size) -> io::Result<()> {
+        sys::set_size(&self.master, size.rows, size.columns)
+    }
+
+    /// Whether an exit status says that a job was stopped, and a job of the shell is.
+    pub(super) fn has_stopped_child(&self, exit_code: i32) -> bool {
+        const STOPS: [Signal; 4] = [
+            Signal::SIGSTOP,
+            Signal::SIGTSTP,
+            Signal::SIGTTIN,
+            Signal::SIGTTOU,
+        ];
+        let is_stop = STOPS.iter().any(|stop| exit_code == 128 + *stop as i32);
+        is_stop
+            && process::children(self.pid)
+                .into_iter()
+                .rev()
+                .take(limits::MAX_SCANNED_PROCESSES)
+                .filter_map(process::find)
+                .any(|child| child.is_stopped())
     }
 
     /// Returns what wait detection looks at.
@@ -197,6 +248,8 @@ impl Live {
             master: &self.master,
             slave: &self.slave,
             fifo: &self.fifo,
+            is_told: self.is_told,
+            is_line_open: self.hints.is_line_open(),
         }
     }
 
@@ -213,7 +266,7 @@ impl Live {
         if is_same { claimed } else { real }
     }
 
-    /// Throws away input that nobody has read.
+    /// Throws away input that nobody has read; it was typed for a command that has ended.
     pub(super) fn flush_input(&self) {
         let _ = termios::tcflush(&self.slave, termios::FlushArg::TCIFLUSH);
     }
@@ -253,6 +306,16 @@ fn sane_modes(master: &OwnedFd) -> io::Result<Termios> {
     );
     termios::tcsetattr(master, SetArg::TCSANOW, &modes)?;
     Ok(termios::tcgetattr(master)?)
+}
+
+#[cfg(target_os = "linux")]
+fn is_told() -> bool {
+    super::syscall::is_told()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_told() -> bool {
+    false
 }
 
 #[cfg(target_os = "linux")]

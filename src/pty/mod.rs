@@ -11,9 +11,13 @@ mod attend;
 pub mod background;
 mod beside;
 pub mod bootstrap;
+#[cfg(target_os = "linux")]
+mod descriptor;
 mod ending;
 mod engine;
+mod hints;
 pub mod key;
+mod ladder;
 mod live;
 mod marks;
 pub mod options;

@@ -1,13 +1,14 @@
 //! What the kernel knows about processes: who belongs to whom, and in which state.
 //!
 //! Everything is read from `/proc` and may be outdated when it is used; a process that ends while
-//! it is looked at is simply not there. Where there is no `/proc` nothing is found.
+//! it is looked at is simply not there. Where there is no `/proc` only ids, groups, sessions and our
+//! own children are known.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-/// Most processes looked at in one walk: a fork bomb must not take the session down with it.
-const MAX_PROCESSES: usize = 4096;
+/// Largest process id of Linux; other systems have smaller ones.
+const MAX_PID: i32 = 1 << 22;
 
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,10 @@ pub(super) struct Process {
     pub(super) parent: i32,
     pub(super) group: i32,
     pub(super) session: i32,
+    /// The device number of its terminal, as `stat` writes it; 0 when it has none.
+    pub(super) terminal: i32,
+    /// The group in the foreground of its terminal.
+    pub(super) foreground: i32,
     /// The letter of `/proc/PID/stat`.
     pub(super) state: u8,
 }
@@ -39,7 +44,47 @@ pub(super) fn find(pid: i32) -> Option<Process> {
 
 /// Returns every process of the system.
 pub(super) fn all() -> Vec<Process> {
-    numbers("/proc").into_iter().filter_map(find).collect()
+    let found: Vec<Process> = numbers("/proc").into_iter().filter_map(find).collect();
+    if found.is_empty() { asked() } else { found }
+}
+
+/// Returns every process without the help of `/proc`: asks for each number by itself. It takes a
+/// good part of a second.
+fn asked() -> Vec<Process> {
+    (1..=MAX_PID).filter_map(ask).collect()
+}
+
+/// Asks the kernel for one process. Of its parent it tells only whether that is this program.
+fn ask(number: i32) -> Option<Process> {
+    use nix::unistd::{Pid, getpgid, getpid, getsid};
+    let pid = Pid::from_raw(number);
+    let session = getsid(Some(pid)).ok()?.as_raw();
+    let group = getpgid(Some(pid)).ok()?.as_raw();
+    let is_ended = ask_child(pid);
+    Some(Process {
+        pid: number,
+        parent: is_ended.map_or(0, |_| getpid().as_raw()),
+        group,
+        session,
+        terminal: 0,
+        foreground: -1,
+        state: if is_ended == Some(true) { b'Z' } else { b'S' },
+    })
+}
+
+/// Whether a child of this program has ended; nothing when it is none.
+#[cfg(target_os = "linux")]
+fn ask_child(pid: nix::unistd::Pid) -> Option<bool> {
+    use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let status = waitid(Id::Pid(pid), flags).ok()?;
+    Some(status != WaitStatus::StillAlive)
+}
+
+/// Elsewhere nobody adopts orphans, and the shell's end is known without this.
+#[cfg(not(target_os = "linux"))]
+fn ask_child(_pid: nix::unistd::Pid) -> Option<bool> {
+    None
 }
 
 /// Returns the threads of a process.
@@ -47,42 +92,12 @@ pub(super) fn threads(pid: i32) -> Vec<i32> {
     numbers(&format!("/proc/{pid}/task"))
 }
 
-/// Returns the processes of a group: those below `root`, or, when none of them is, any.
-pub(super) fn group_members(root: i32, group: i32) -> Vec<Process> {
-    let below = descendants(root);
-    let members: Vec<_> = below.into_iter().filter(|p| p.group == group).collect();
-    if !members.is_empty() {
-        return members;
-    }
-    all().into_iter().filter(|p| p.group == group).collect()
-}
-
-/// Returns a process and all below it.
-fn descendants(root: i32) -> Vec<Process> {
-    let mut found: Vec<Process> = Vec::new();
-    let mut open = vec![root];
-    while let Some(pid) = open.pop() {
-        if found.len() >= MAX_PROCESSES {
-            break;
-        }
-        if let Some(process) = find(pid) {
-            found.push(process);
-            open.extend(children(pid));
-        }
-    }
-    found
-}
-
 /// Returns the processes whose parent is `pid`.
 pub(super) fn children(pid: i32) -> Vec<i32> {
     let mut found = Vec::new();
     for thread in threads(pid) {
         let path = format!("/proc/{pid}/task/{thread}/children");
-        let list = fs::read_to_string(path).unwrap_or_default();
-        found.extend(
-            list.split_ascii_whitespace()
-                .filter_map(|pid| pid.parse::<i32>().ok()),
-        );
+        found.extend(parse_list(&fs::read_to_string(path).unwrap_or_default()));
     }
     found
 }
@@ -115,6 +130,27 @@ pub(super) fn belonging(processes: &[Process], sessions: &[i32], roots: &[i32]) 
     found
 }
 
+/// Returns the processes that this program adopted or started in its first thread.
+#[cfg(target_os = "linux")]
+pub(super) fn adopted() -> Vec<i32> {
+    let own = std::process::id();
+    let list = fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
+    parse_list(&list)
+}
+
+/// Whether the kernel lists the children of a process.
+#[cfg(target_os = "linux")]
+pub(super) fn lists_children() -> bool {
+    let own = std::process::id();
+    fs::exists(format!("/proc/{own}/task/{own}/children")).unwrap_or(false)
+}
+
+fn parse_list(list: &str) -> Vec<i32> {
+    list.split_ascii_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
+}
+
 fn numbers(directory: &str) -> Vec<i32> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -122,7 +158,7 @@ fn numbers(directory: &str) -> Vec<i32> {
         .collect()
 }
 
-/// Reads `PID (NAME) STATE PARENT GROUP SESSION …`; the name may hold anything.
+/// Reads `PID (NAME) STATE PARENT GROUP SESSION TERMINAL FOREGROUND …`; the name may hold anything.
 fn parse_stat(text: &str) -> Option<Process> {
     let pid = text.split(' ').next()?.parse().ok()?;
     let (_, rest) = text.rsplit_once(')')?;
@@ -134,6 +170,8 @@ fn parse_stat(text: &str) -> Option<Process> {
         parent: number()?,
         group: number()?,
         session: number()?,
+        terminal: number()?,
+        foreground: number()?,
         state,
     })
 }
@@ -149,15 +187,17 @@ mod tests {
             parent: 1,
             group: 2,
             session: 3,
+            terminal: 34816,
+            foreground: -1,
             state: b'S',
         };
         for name in ["sh", "a b", ") T 9 9 9", "(((", ""] {
             assert_eq!(
-                parse_stat(&format!("7 ({name}) S 1 2 3 0 -1")),
+                parse_stat(&format!("7 ({name}) S 1 2 3 34816 -1 4")),
                 Some(expected)
             );
         }
-        for text in ["", "7", "7 (sh", "7 (sh) S 1 2", "x (sh) S 1 2 3"] {
+        for text in ["", "7", "7 (sh", "7 (sh) S 1 2 3 0", "x (sh) S 1 2 3 0 0"] {
             assert_eq!(parse_stat(text), None);
         }
     }
@@ -169,6 +209,8 @@ mod tests {
             parent,
             group: pid,
             session,
+            terminal: 0,
+            foreground: -1,
             state: b'S',
         };
         let all = [
@@ -183,6 +225,29 @@ mod tests {
         assert_eq!(belonging(&all, &[10], &[]), HashSet::from([10, 11, 12, 13]));
         assert_eq!(belonging(&all, &[], &[20]), HashSet::from([20, 21]));
         assert_eq!(belonging(&all, &[9], &[]), HashSet::new());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn processes_are_found_by_asking() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("100")
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let own = i32::try_from(std::process::id()).unwrap();
+        let found = ask(pid).unwrap();
+        assert_eq!((found.parent, found.is_zombie()), (own, false));
+        let parent = ask(own).unwrap();
+        assert_ne!(parent.parent, own);
+        assert_eq!((found.group, found.session), (parent.group, parent.session));
+        child.kill().unwrap();
+        let start = std::time::Instant::now();
+        while !ask(pid).unwrap().is_zombie() {
+            assert!(start.elapsed().as_secs() < 10);
+        }
+        child.wait().unwrap();
+        assert_eq!(ask(pid), None);
     }
 
     #[cfg(target_os = "linux")]

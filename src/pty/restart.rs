@@ -84,7 +84,7 @@ impl Engine {
         let restart = self.restart_in(self.cwd_after(job.as_ref(), mark_cwd));
         let mut state = self.shared.lock();
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
-        let answer = job.and_then(|job| state.end_job(job.number, status));
+        let answer = job.and_then(|job| state.end_job(job.number, status, false));
         drop(state);
         if let Some(answer) = answer {
             answer.send();
@@ -151,10 +151,11 @@ impl Engine {
     }
 
     fn try_start(&mut self, beginning: Beginning<'_>, limit: Duration) -> Result<(), ToolError> {
+        let size = self.shared.lock().size;
         let spawned = ending::register(&self.plan.tag, || {
             let place = existing(beginning.cwd);
             self.plan
-                .spawn(place)
+                .spawn(place, size)
                 .map(|(live, owned)| (live.pid, (live, owned)))
         });
         let (live, owned) = spawned.map_err(|error| failed(&error.to_string()))?;
@@ -340,6 +341,8 @@ impl Engine {
             cwd: None,
             echo: None,
             restarted: None,
+            is_probable: false,
+            unsent_bytes: 0,
         }));
     }
 }

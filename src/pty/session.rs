@@ -20,14 +20,15 @@ use crate::secret::Binding;
 
 use super::ending;
 use super::engine::Engine;
+use super::hints::HintReader;
 use super::key::Key;
-use super::live::Plan;
+use super::live::{Plan, Size};
 use super::marks::MarkCutter;
 use super::options::{CommandRequest, InputRequest, Rc, SessionOptions};
 use super::shell::{self, Places, STATUS_SCRIPT, Shell, variable};
 use super::snapshot::Collector;
 use super::state::{self, Call, Input, Order, Progress, Shared, Sink, Start, State};
-use super::wait::Watch;
+use super::wait::{Scanner, Watch};
 
 /// A persistent shell on a terminal of its own. Copies are handles to the same shell; it ends with
 /// the last of them.
@@ -107,7 +108,7 @@ impl Session {
         let input = Input {
             bytes: Zeroizing::new(bytes.to_vec()),
             written: 0,
-            is_open: false,
+            allowed: 0,
             is_secret: request.is_secret && !request.allow_echo,
         };
         let reply = {
@@ -158,6 +159,36 @@ impl Session {
         let state = self.shared().lock();
         let live = state.live.as_ref().filter(|_| state.job.is_some());
         live.is_some_and(|live| live.press(Key::INTERRUPT).is_ok())
+    }
+
+    /// Gives the terminal another size, for this shell and those that take its place; the job in the
+    /// foreground gets WINCH.
+    ///
+    /// # Errors
+    /// `bad_value` when a side is not between 1 and 1000, `session_failed`.
+    pub fn resize(&self, rows: u16, columns: u16) -> Result<(), ToolError> {
+        let sides = 1..=limits::MAX_TERMINAL_SIDE;
+        if !sides.contains(&rows) || !sides.contains(&columns) {
+            let most = limits::MAX_TERMINAL_SIDE;
+            let message =
+                format!("expected 1 to {most} rows and columns, found {rows} and {columns}");
+            return Err(ToolError::new(ErrorCode::BadValue, message));
+        }
+        let mut state = self.shared().lock();
+        state.size = Size { rows, columns };
+        match &state.live {
+            Some(live) => live
+                .resize(state.size)
+                .map_err(|error| state::failure(&error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the rows and columns of the terminal.
+    #[must_use]
+    pub fn size(&self) -> (u16, u16) {
+        let size = self.shared().lock().size;
+        (size.rows, size.columns)
     }
 
     /// Returns the shell's directory after the last command.
@@ -424,6 +455,8 @@ fn prepare(options: SessionOptions, shell: Shell) -> io::Result<(Engine, Arc<Sha
         collector: Collector::new(&nonce),
         buffer: vec![0; limits::TERMINAL_READ_BYTES],
         watch: Watch::new(),
+        scanner: Scanner::default(),
+        hint_reader: HintReader::default(),
         watched: (0, 0),
         next_look: now,
         unsaved_since: None,

@@ -23,7 +23,7 @@ use crate::outcome::Status;
 use crate::secret::Binding;
 
 use super::background::Background;
-use super::live::{Live, make_fifo};
+use super::live::{Live, Size, make_fifo};
 use super::shell::{Kind, Shell};
 
 /// Takes the output that belongs to a call. It may block; it must not call back into the session.
@@ -43,6 +43,10 @@ pub struct Progress {
     pub echo: Option<bool>,
     /// What became of the shell, when it had to be started again.
     pub restarted: Option<Restart>,
+    /// Whether the status is a guess: the kernel did not show what the job does.
+    pub is_probable: bool,
+    /// Bytes of the input that were not typed, because the job ended or did not read them.
+    pub unsent_bytes: usize,
 }
 
 /// A shell that took the place of another one.
@@ -72,6 +76,22 @@ pub(super) struct Job {
     pub(super) rescues: u32,
     /// Takes the output no call waits for; out while the session's thread uses it.
     pub(super) rest: Option<Sink>,
+    /// Whether input was typed for it.
+    pub(super) was_typed_to: bool,
+    /// Bytes typed since the last line break.
+    pub(super) open_line_bytes: usize,
+}
+
+impl Job {
+    /// Takes note of input that was typed.
+    pub(super) fn typed(&mut self, bytes: &[u8]) {
+        self.was_typed_to = true;
+        let end = bytes.iter().rposition(|byte| *byte == b'\n');
+        self.open_line_bytes = match end {
+            Some(end) => bytes.len() - end - 1,
+            None => self.open_line_bytes + bytes.len(),
+        };
+    }
 }
 
 /// The call that waits for the job.
@@ -90,15 +110,41 @@ pub(super) struct Call {
 pub(super) struct Input {
     pub(super) bytes: Zeroizing<Vec<u8>>,
     pub(super) written: usize,
-    /// Whether the job was seen waiting, so that typing may begin.
-    pub(super) is_open: bool,
+    /// How many bytes may be written: as many as a job was seen waiting for.
+    pub(super) allowed: usize,
     pub(super) is_secret: bool,
 }
 
 impl Input {
-    /// Returns what is left to write.
+    /// Returns what may be written now.
     pub(super) fn rest(&self) -> &[u8] {
+        self.bytes
+            .get(self.written..self.allowed)
+            .unwrap_or_default()
+    }
+
+    /// Returns what was not written.
+    pub(super) fn unsent(&self) -> &[u8] {
         self.bytes.get(self.written..).unwrap_or_default()
+    }
+
+    /// Whether it waits for a reader.
+    pub(super) fn is_gated(&self) -> bool {
+        self.rest().is_empty() && !self.unsent().is_empty()
+    }
+
+    /// Whether nothing of it was written.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.allowed == 0
+    }
+
+    /// Allows the next line to be written, or everything.
+    pub(super) fn allow(&mut self, is_by_line: bool) {
+        let end = self.unsent().iter().position(|byte| *byte == b'\n');
+        self.allowed = match end {
+            Some(end) if is_by_line => self.written + end + 1,
+            _ => self.bytes.len(),
+        };
     }
 }
 
@@ -122,6 +168,7 @@ pub(super) struct State {
     /// Output nobody waited for.
     pub(super) backlog: Vec<u8>,
     pub(super) cwd: PathBuf,
+    pub(super) size: Size,
     pub(super) last_status: i32,
     /// A restart nobody was told of.
     pub(super) restart: Option<Restart>,
@@ -196,6 +243,10 @@ impl State {
             numbers: 0,
             backlog: Vec::new(),
             cwd,
+            size: Size {
+                rows: limits::TERMINAL_ROWS,
+                columns: limits::TERMINAL_COLUMNS,
+            },
             last_status: 0,
             restart: None,
             is_closed: false,
@@ -290,6 +341,8 @@ impl State {
             _secrets: secrets,
             rescues: 0,
             rest: None,
+            was_typed_to: false,
+            open_line_bytes: 0,
         };
         Ok((lines, job))
     }
@@ -323,35 +376,65 @@ impl State {
         self.ended.push_back((job, status));
     }
 
-    /// Ends the call that waits for the job; its answer is sent when the state is free again.
-    pub(super) fn end_job(&mut self, job: u64, status: i32) -> Option<Answer> {
-        self.last_status = status;
-        self.note_end(job, status);
-        let is_unsent = self
-            .call
-            .as_ref()
-            .and_then(|call| call.input.as_ref())
-            .is_some_and(|input| !input.is_open);
+    /// Ends the call that waits for the job, or for one that was stopped and left the terminal to the
+    /// shell; its answer is sent when the state is free again.
+    pub(super) fn end_job(
+        &mut self,
+        job: u64,
+        exit_code: i32,
+        has_stopped: bool,
+    ) -> Option<Answer> {
+        self.last_status = exit_code;
+        self.note_end(job, exit_code);
+        let unsent_bytes = self.unsent_bytes();
         let call = self.call.take()?;
-        let result = if is_unsent {
-            Err(too_late(Some(status)))
+        let result = if call.input.as_ref().is_some_and(Input::is_untouched) {
+            Err(too_late(Some(exit_code)))
         } else {
             Ok(Progress {
-                status: if status == 0 {
-                    Status::Ok
-                } else {
-                    Status::Failed
+                status: match exit_code {
+                    _ if has_stopped => Status::Stopped,
+                    0 => Status::Ok,
+                    _ => Status::Failed,
                 },
-                exit_code: Some(status),
+                exit_code: Some(exit_code),
                 cwd: Some(self.cwd.clone()),
                 echo: None,
                 restarted: self.restart.take(),
+                is_probable: false,
+                unsent_bytes,
             })
         };
         Some(Answer {
             reply: call.reply,
             result,
         })
+    }
+
+    /// Ends the call whose input cannot be typed, or not any further.
+    pub(super) fn refuse_input(&mut self, error: ToolError, is_shown: bool) {
+        let input = self.call.as_ref().and_then(|call| call.input.as_ref());
+        if input.is_none_or(Input::is_untouched) {
+            self.reply(Err(error));
+            return;
+        }
+        let unsent_bytes = self.unsent_bytes();
+        let restarted = self.restart.take();
+        self.reply(Ok(Progress {
+            status: Status::AwaitingInput,
+            exit_code: None,
+            cwd: None,
+            echo: Some(is_shown),
+            restarted,
+            is_probable: false,
+            unsent_bytes,
+        }));
+    }
+
+    /// Returns how much of the call's input was not typed.
+    pub(super) fn unsent_bytes(&self) -> usize {
+        let input = self.call.as_ref().and_then(|call| call.input.as_ref());
+        input.map_or(0, |input| input.unsent().len())
     }
 
     /// Ends the call with a result, if one waits.

@@ -25,6 +25,23 @@ pub(super) fn bytes_waiting(pipe: impl AsFd) -> io::Result<usize> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
+/// Sets the size of a terminal in rows and columns.
+pub(super) fn set_size(terminal: impl AsFd, rows: u16, columns: u16) -> io::Result<()> {
+    let size = libc::winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    let descriptor = terminal.as_fd().as_raw_fd();
+    // SAFETY: TIOCSWINSZ reads one winsize from the address, which is that of a live local variable.
+    let result = unsafe { libc::ioctl(descriptor, libc::TIOCSWINSZ, &raw const size) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Opens a descriptor that becomes readable when the process ends.
 #[cfg(target_os = "linux")]
 pub(super) fn open_process(pid: i32) -> io::Result<OwnedFd> {

@@ -4,11 +4,16 @@
 //! the memory of the process. A process may change both while they are read, so nothing here is
 //! trusted further than an answer of the kernel to the next question.
 
+mod compat;
+mod uring;
+
 use std::io::{self, IoSliceMut};
 
 use nix::libc;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
+
+pub(super) use uring::pending;
 
 /// Most descriptors of one `poll` that are looked at; the terminal is nearly always among the first.
 const MAX_POLLED: usize = 1024;
@@ -33,38 +38,72 @@ pub(super) enum Blocked {
 struct Call {
     number: i64,
     arguments: [u64; 6],
+    /// Where the stack and the code of the thread are.
+    places: [u64; 2],
+}
+
+/// The thread that is looked at.
+#[derive(Debug, Clone, Copy)]
+struct Thread {
+    pid: i32,
+    id: i32,
 }
 
 /// Returns what a thread is blocked in.
 ///
 /// # Errors
 /// When the kernel does not tell: the process has ended, or belongs to another user.
-pub(super) fn blocked_in(pid: i32, thread: i32) -> io::Result<Blocked> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/syscall"))?;
-    Ok(parse(&text).map_or(Blocked::Other, |call| classify(pid, call)))
+pub(super) fn blocked_in(pid: i32, id: i32) -> io::Result<Blocked> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall"))?;
+    let Some(call) = parse(&text) else {
+        return Ok(Blocked::Other);
+    };
+    let thread = Thread { pid, id };
+    Ok(if compat::is_compat(pid, call.places) {
+        compat::classify(thread, call)
+    } else {
+        classify(thread, call)
+    })
 }
 
-/// Reads `NUMBER 0xARGUMENT …`; a running thread has none.
+/// Whether the kernel tells what threads are blocked in: there is a `/proc`, and it has the file.
+pub(super) fn is_told() -> bool {
+    let own = std::process::id();
+    std::fs::read(format!("/proc/{own}/task/{own}/syscall")).is_ok()
+}
+
+/// Reads `NUMBER 0xARGUMENT … 0xSTACK 0xCODE`; a running thread has none.
 fn parse(text: &str) -> Option<Call> {
     let mut fields = text.split_ascii_whitespace();
     let number = fields.next()?.parse().ok()?;
-    let mut arguments = [0; 6];
-    for argument in &mut arguments {
+    let mut words = [0; 8];
+    for word in &mut words {
         let hex = fields.next()?.strip_prefix("0x")?;
-        *argument = u64::from_str_radix(hex, 16).ok()?;
+        *word = u64::from_str_radix(hex, 16).ok()?;
     }
-    (number >= 0).then_some(Call { number, arguments })
+    let [a, b, c, d, e, f, stack, code] = words;
+    (number >= 0).then_some(Call {
+        number,
+        arguments: [a, b, c, d, e, f],
+        places: [stack, code],
+    })
 }
 
-fn classify(pid: i32, call: Call) -> Blocked {
+fn classify(thread: Thread, call: Call) -> Blocked {
+    let pid = thread.pid;
     let [first, second, third, fourth, fifth, _] = call.arguments;
     match call.number {
-        libc::SYS_read | libc::SYS_readv => Blocked::Read(low(first)),
+        libc::SYS_read | libc::SYS_readv | libc::SYS_preadv2 | libc::SYS_splice => {
+            Blocked::Read(low(first))
+        }
+        libc::SYS_sendfile => Blocked::Read(low(second)),
         libc::SYS_wait4 | libc::SYS_waitid => Blocked::Child,
         libc::SYS_ppoll => polled(pid, first, second, third != 0),
         libc::SYS_pselect6 => selected(pid, first, second, fifth != 0),
         libc::SYS_epoll_pwait => registered(pid, low(first), low(fourth) >= 0),
         libc::SYS_epoll_pwait2 => registered(pid, low(first), fourth != 0),
+        libc::SYS_io_uring_enter => uring::entered(pid, call.arguments),
+        libc::SYS_restart_syscall => restarted(thread, call.arguments),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_poll => polled(pid, first, second, low(third) >= 0),
         #[cfg(target_arch = "x86_64")]
@@ -73,6 +112,18 @@ fn classify(pid: i32, call: Call) -> Blocked {
         libc::SYS_epoll_wait => registered(pid, low(first), low(fourth) >= 0),
         _ => Blocked::Other,
     }
+}
+
+/// A call that a stopped process went on with. Only `poll` among those that matter goes on like
+/// this; its arguments are still there.
+fn restarted(thread: Thread, arguments: [u64; 6]) -> Blocked {
+    let Thread { pid, id } = thread;
+    let place = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/wchan"));
+    if !place.unwrap_or_default().contains("poll") {
+        return Blocked::Other;
+    }
+    let [first, second, third, ..] = arguments;
+    polled(pid, first, second, !matches!(low(third), -1 | 0))
 }
 
 /// Returns the lower half of an argument, which is all of an `int`.
@@ -117,10 +168,18 @@ fn selected(pid: i32, highest: u64, address: u64, has_limit: bool) -> Blocked {
     )
 }
 
-/// Reads what is registered with an epoll descriptor: lines of `tfd: NUMBER events: HEX …`.
+/// Waits for what is registered with an epoll descriptor.
 fn registered(pid: i32, epoll: i32, has_limit: bool) -> Blocked {
+    Blocked::Wait(registrations(pid, epoll), has_limit)
+}
+
+/// Reads what is registered with an epoll descriptor: lines of `tfd: NUMBER events: HEX …`.
+pub(super) fn registrations(pid: i32, epoll: i32) -> Vec<i32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).unwrap_or_default();
-    Blocked::Wait(text.lines().filter_map(registration).collect(), has_limit)
+    text.lines()
+        .filter_map(registration)
+        .take(MAX_POLLED)
+        .collect()
 }
 
 fn registration(line: &str) -> Option<i32> {
@@ -153,13 +212,19 @@ mod tests {
 
     #[test]
     fn lines_of_the_kernel_are_read() {
-        let call = |number, arguments| Some(Call { number, arguments });
+        let call = |number, arguments| {
+            Some(Call {
+                number,
+                arguments,
+                places: [0x7ffc, 0x7f],
+            })
+        };
         let check =
             |text: &str, expected: Option<Call>| assert_eq!(parse(text), expected, "{text:?}");
         check("running\n", None);
         check("-1 0x7ffc 0x7f\n", None);
         check("", None);
-        check("0 0x0 0x1 0x2 0x3 0x4", None);
+        check("0 0x0 0x1 0x2 0x3 0x4 0xff 0x7ffc", None);
         check(
             "0 0x0 0x1 0x2 0x3 0x4 0xff 0x7ffc 0x7f\n",
             call(0, [0, 1, 2, 3, 4, 255]),

@@ -2,30 +2,48 @@
 //!
 //! The kernel shows for every thread the system call it is blocked in. A read from the terminal, or
 //! a wait for several descriptors with the terminal among them, means that the job cannot go on
-//! without the user. A wait with a time limit goes on by itself: the job accepts input, no more.
+//! without the user. A wait with a time limit, or for others as well, goes on by itself: the job
+//! accepts input, no more. Where the kernel does not show it, the modes of the terminal and silence
+//! must do, and what follows from them is only probable.
+
+mod guess;
+#[cfg(target_os = "linux")]
+mod look;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
-use nix::sys::termios::{LocalFlags, tcgetattr};
+use nix::sys::termios::{LocalFlags, Termios, tcgetattr};
+use nix::unistd::tcgetpgrp;
 
 use crate::limits;
+
+use super::sys;
+
+pub(super) use guess::Guess;
+#[cfg(target_os = "linux")]
+pub(super) use look::Scanner;
 
 /// What was seen in one look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
     /// The shell waits for its next line: nothing runs.
     ShellIdle,
+    /// The shell may wait for its next line: its own group is in the foreground and it has taken
+    /// every line.
+    ShellSilent,
     /// A thread is blocked until the terminal gives it something; the number stands for which one,
     /// and where.
     Reading(u64),
     /// A program of another user runs and the terminal asks for a password: it can be about to.
     Hidden,
-    /// A thread waits for the terminal with a time limit.
+    /// A thread waits for the terminal with a time limit, or for something else as well.
     Accepting,
     /// Every process of the job is stopped.
     Stopped,
+    /// The kernel does not show what the job does; this is what the terminal looks like.
+    Opaque(Guess),
     /// None of these.
     Busy,
 }
@@ -39,29 +57,81 @@ pub(super) struct Subject<'a> {
     pub(super) slave: &'a OwnedFd,
     /// The shell's standard input.
     pub(super) fifo: &'a OwnedFd,
+    /// Whether the kernel tells what threads are blocked in.
+    pub(super) is_told: bool,
+    /// Whether the output so far ends within a line, as after a question.
+    pub(super) is_line_open: bool,
 }
 
 impl Subject<'_> {
     /// Looks once.
-    pub(super) fn look(&self) -> Activity {
+    pub(super) fn look(&self, scanner: &mut Scanner) -> Activity {
         // Input that nobody has taken yet makes a blocked reader go on in a moment. Asking first
         // makes the kernel pass on what is still on its way.
         let has_input = is_readable(self.slave);
-        match self.look_at_processes() {
-            Activity::Reading(_) | Activity::Hidden | Activity::Accepting if has_input => {
-                Activity::Busy
+        match self.look_at_job(scanner) {
+            activity @ (Activity::ShellIdle | Activity::ShellSilent | Activity::Stopped) => {
+                activity
             }
+            _ if has_input => Activity::Busy,
             activity => activity,
         }
     }
 
-    /// Whether the terminal hides what is typed but still reads whole lines: a password prompt.
-    pub(super) fn hides_input(&self) -> bool {
-        tcgetattr(self.master).is_ok_and(|modes| {
-            modes.local_flags.contains(LocalFlags::ICANON)
-                && !modes.local_flags.contains(LocalFlags::ECHO)
+    #[cfg(target_os = "linux")]
+    fn look_at_job(&self, scanner: &mut Scanner) -> Activity {
+        if self.is_told {
+            return self.look_at_processes(scanner);
+        }
+        self.look_from_outside()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn look_at_job(&self, _scanner: &mut Scanner) -> Activity {
+        self.look_from_outside()
+    }
+
+    /// Looks where the kernel shows no process.
+    fn look_from_outside(&self) -> Activity {
+        let is_shell = tcgetpgrp(self.master).is_ok_and(|group| group.as_raw() == self.shell);
+        let guess = self.guess();
+        // A shell that asks something has taken every line, too.
+        if is_shell && self.has_taken_lines() && guess == Guess::Nothing {
+            return Activity::ShellSilent;
+        }
+        Activity::Opaque(guess)
+    }
+
+    /// Whether the shell has read every line it was given.
+    fn has_taken_lines(&self) -> bool {
+        sys::bytes_waiting(self.fifo).is_ok_and(|count| count == 0)
+    }
+
+    /// Guesses from the terminal alone.
+    fn guess(&self) -> Guess {
+        tcgetattr(self.master).map_or(Guess::Nothing, |modes| {
+            Guess::from_terminal(&modes, self.is_line_open)
         })
     }
+
+    /// Whether the terminal the job reads hides what is typed but still gives whole lines: a
+    /// password prompt.
+    pub(super) fn hides_input(&self, scanner: &Scanner) -> bool {
+        let Ok(modes) = tcgetattr(self.master) else {
+            return false;
+        };
+        is_password_prompt(&modes)
+            || !modes.local_flags.contains(LocalFlags::ECHO) && scanner.hides_input_inside()
+    }
+
+    /// Whether the terminal gives whole lines only.
+    pub(super) fn is_canonical(&self) -> bool {
+        tcgetattr(self.master).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ICANON))
+    }
+}
+
+fn is_password_prompt(modes: &Termios) -> bool {
+    modes.local_flags.contains(LocalFlags::ICANON) && !modes.local_flags.contains(LocalFlags::ECHO)
 }
 
 /// Whether the terminal shows what is typed.
@@ -69,9 +139,23 @@ pub(super) fn shows_input(master: impl AsFd) -> bool {
     tcgetattr(master).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ECHO))
 }
 
-fn is_readable(descriptor: &OwnedFd) -> bool {
+/// Whether the terminal has input for its readers.
+pub(super) fn is_readable(descriptor: &OwnedFd) -> bool {
     let mut asked = [PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)];
     nix::poll::poll(&mut asked, PollTimeout::ZERO).is_ok_and(|count| count > 0)
+}
+
+/// Where there is nothing to scan.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug, Default)]
+pub(super) struct Scanner;
+
+#[cfg(not(target_os = "linux"))]
+impl Scanner {
+    /// Whether a terminal inside ours asks for a password; unknown here.
+    fn hides_input_inside(&self) -> bool {
+        false
+    }
 }
 
 /// Decides from several looks what the job is doing for certain.
@@ -83,15 +167,28 @@ pub(super) struct Watch {
     since: Option<Instant>,
 }
 
-/// What is certain.
+/// What is known after several looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Finding {
+    /// The shell waits for its next line.
     Idle,
-    Reading,
+    /// The job waits for input.
+    Reading(Certainty),
     /// The job accepts input, and for how long it has done nothing else.
-    Accepting(Duration),
+    Accepting(Duration, Certainty),
+    /// The job is stopped.
     Stopped,
+    /// Nothing shows what the job does, and for how long it has been silent.
+    Silent(Duration),
+    /// Nothing is certain.
     Unknown,
+}
+
+/// Whether the kernel said it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Certainty {
+    Known,
+    Probable,
 }
 
 impl Watch {
@@ -109,13 +206,22 @@ impl Watch {
         self.pause
     }
 
-    /// Whether the last look saw the job accept input.
-    pub(super) fn accepts(&self) -> bool {
-        self.last == Some(Activity::Accepting)
+    /// Whether the last look saw the job accept input, and how certain that is.
+    pub(super) fn accepts(&self) -> Option<Certainty> {
+        match self.last {
+            Some(Activity::Accepting) => Some(Certainty::Known),
+            Some(Activity::Opaque(Guess::Keys)) => Some(Certainty::Probable),
+            _ => None,
+        }
     }
 
-    /// Takes in a look; only two equal ones in a row count.
-    pub(super) fn add(&mut self, activity: Activity, now: Instant) -> Finding {
+    /// Whether the last look saw the job stopped.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.last == Some(Activity::Stopped)
+    }
+
+    /// Takes in a look and how long it took; only two equal ones in a row count.
+    pub(super) fn add(&mut self, activity: Activity, now: Instant, cost: Duration) -> Finding {
         let is_same = self.last == Some(activity);
         self.last = Some(activity);
         // A look that may be confirmed by the next one is followed by it at once.
@@ -124,160 +230,43 @@ impl Watch {
             _ if is_same => (self.pause * 2).min(limits::WAIT_SCAN_MAX),
             _ => limits::WAIT_SCAN_MIN,
         };
+        if cost > limits::WAIT_SCAN_MIN && activity == Activity::Busy {
+            self.pause = self.pause.max(cost * limits::WAIT_SCAN_SHARE);
+        }
         let since = if is_same {
             self.since.unwrap_or(now)
         } else {
             now
         };
         self.since = Some(since);
-        let lasted = now.saturating_duration_since(since);
-        match activity {
-            _ if !is_same => Finding::Unknown,
-            Activity::ShellIdle => Finding::Idle,
-            Activity::Reading(_) => Finding::Reading,
-            Activity::Hidden if lasted >= limits::HIDDEN_PROMPT_QUIET => Finding::Reading,
-            Activity::Stopped if lasted >= limits::STOPPED_QUIET => Finding::Stopped,
-            Activity::Hidden | Activity::Stopped | Activity::Busy => Finding::Unknown,
-            Activity::Accepting => Finding::Accepting(lasted),
+        if is_same {
+            find(activity, now.saturating_duration_since(since))
+        } else {
+            Finding::Unknown
         }
     }
 }
 
-#[cfg(target_os = "linux")]
-mod linux {
-    //! The looks themselves.
-
-    use std::hash::{DefaultHasher, Hash, Hasher};
-    use std::io::ErrorKind;
-    use std::os::linux::fs::MetadataExt;
-
-    use nix::unistd::tcgetpgrp;
-
-    use super::super::process::{self, Process};
-    use super::super::sys;
-    use super::super::syscall::{self, Blocked};
-    use super::{Activity, Subject};
-
-    /// The device number of `/dev/tty`.
-    const CONTROLLING_TERMINAL: u64 = 5 << 8;
-
-    impl Subject<'_> {
-        pub(super) fn look_at_processes(&self) -> Activity {
-            if self.is_shell_idle() {
-                return Activity::ShellIdle;
-            }
-            let Ok(group) = tcgetpgrp(self.master) else {
-                return Activity::Busy;
-            };
-            let mut members = process::group_members(self.shell, group.as_raw());
-            members.retain(|member| !member.is_zombie());
-            if is_stopped(&members) && waits_for_child(self.shell) {
-                return Activity::Stopped;
-            }
-            self.look_at(&members)
+/// Returns what follows when looks have shown the same for a time.
+fn find(activity: Activity, lasted: Duration) -> Finding {
+    use Certainty::{Known, Probable};
+    let is_quiet = lasted >= limits::GUESS_QUIET;
+    match activity {
+        Activity::ShellIdle => Finding::Idle,
+        Activity::ShellSilent if is_quiet => Finding::Idle,
+        Activity::Reading(_) => Finding::Reading(Known),
+        Activity::Hidden if lasted >= limits::HIDDEN_PROMPT_QUIET => Finding::Reading(Known),
+        Activity::Opaque(Guess::Password) if lasted >= limits::HIDDEN_PROMPT_QUIET => {
+            Finding::Reading(Probable)
         }
-
-        /// Whether the shell has read every line and waits for more.
-        fn is_shell_idle(&self) -> bool {
-            if sys::bytes_waiting(self.fifo).is_ok_and(|count| count > 0) {
-                return false;
-            }
-            let fifo = file_of_own(self.fifo);
-            matches!(
-                syscall::blocked_in(self.shell, self.shell),
-                Ok(Blocked::Read(descriptor)) if fifo.is_some() && file_of(self.shell, descriptor) == fifo
-            )
+        Activity::Opaque(Guess::Question) if is_quiet => Finding::Reading(Probable),
+        Activity::Opaque(Guess::Keys) => Finding::Accepting(lasted, Probable),
+        Activity::Opaque(Guess::Nothing) | Activity::ShellSilent => Finding::Silent(lasted),
+        Activity::Stopped if lasted >= limits::STOPPED_QUIET => Finding::Stopped,
+        Activity::Accepting => Finding::Accepting(lasted, Known),
+        Activity::Hidden | Activity::Opaque(_) | Activity::Stopped | Activity::Busy => {
+            Finding::Unknown
         }
-
-        fn look_at(&self, members: &[Process]) -> Activity {
-            let terminal = device_of_own(self.slave);
-            let mut activity = Activity::Busy;
-            for member in members {
-                for thread in process::threads(member.pid) {
-                    match self.look_at_thread(member.pid, thread, terminal) {
-                        found @ Activity::Reading(_) => return found,
-                        found @ (Activity::Accepting | Activity::Hidden) => activity = found,
-                        _ => {}
-                    }
-                }
-            }
-            activity
-        }
-
-        fn look_at_thread(&self, pid: i32, thread: i32, terminal: Option<u64>) -> Activity {
-            let is_ours = |descriptor: i32| {
-                let device = device_of(pid, descriptor);
-                device.is_some() && (device == terminal || device == Some(CONTROLLING_TERMINAL))
-            };
-            let (is_terminal, has_limit) = match syscall::blocked_in(pid, thread) {
-                Ok(Blocked::Read(descriptor)) => (is_ours(descriptor), false),
-                Ok(Blocked::Wait(descriptors, has_limit)) => {
-                    (descriptors.into_iter().any(is_ours), has_limit)
-                }
-                Ok(Blocked::Child | Blocked::Other) => (false, false),
-                // A program of another user, like sudo: its terminal modes tell.
-                Err(error) if error.kind() == ErrorKind::PermissionDenied && self.hides_input() => {
-                    return Activity::Hidden;
-                }
-                Err(_) => (false, false),
-            };
-            match (is_terminal, has_limit) {
-                (false, _) => Activity::Busy,
-                (true, true) => Activity::Accepting,
-                (true, false) => Activity::Reading(fingerprint(pid, thread)),
-            }
-        }
-    }
-
-    /// Whether a job cannot go on until it is continued: everything is stopped, or waits for what
-    /// is. A shell that takes notice of the stop is awake already and goes on.
-    fn is_stopped(members: &[Process]) -> bool {
-        members.iter().any(Process::is_stopped)
-            && members
-                .iter()
-                .all(|member| member.is_stopped() || waits_for_child(member.pid))
-    }
-
-    fn waits_for_child(pid: i32) -> bool {
-        matches!(syscall::blocked_in(pid, pid), Ok(Blocked::Child))
-    }
-
-    /// Returns a number for the place where a thread is blocked.
-    fn fingerprint(pid: i32, thread: i32) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        let place = std::fs::read(format!("/proc/{pid}/task/{thread}/syscall"));
-        (pid, thread, place.unwrap_or_default()).hash(&mut hasher);
-        hasher.finish()
-    }
-
-    fn device_of(pid: i32, descriptor: i32) -> Option<u64> {
-        let file = std::fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
-        Some(file.st_rdev())
-    }
-
-    fn file_of(pid: i32, descriptor: i32) -> Option<(u64, u64)> {
-        let file = std::fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
-        Some((file.st_dev(), file.st_ino()))
-    }
-
-    fn file_of_own(descriptor: &std::os::fd::OwnedFd) -> Option<(u64, u64)> {
-        let file = nix::sys::stat::fstat(descriptor).ok()?;
-        Some((file.st_dev, file.st_ino))
-    }
-
-    fn device_of_own(descriptor: &std::os::fd::OwnedFd) -> Option<u64> {
-        Some(nix::sys::stat::fstat(descriptor).ok()?.st_rdev)
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-impl Subject<'_> {
-    /// Without `/proc` only a password prompt is told apart.
-    fn look_at_processes(&self) -> Activity {
-        if self.hides_input() {
-            return Activity::Hidden;
-        }
-        Activity::Busy
     }
 }
 
@@ -288,17 +277,18 @@ mod tests {
     fn check(looks: &[Activity], expected: &[Finding]) {
         let mut watch = Watch::new();
         let now = Instant::now();
-        let found: Vec<_> = looks.iter().map(|look| watch.add(*look, now)).collect();
+        let found: Vec<_> = looks
+            .iter()
+            .map(|look| watch.add(*look, now, Duration::ZERO))
+            .collect();
         assert_eq!(found, expected, "{looks:?}");
     }
 
     #[test]
     fn two_equal_looks_make_a_finding() {
         use Activity::{Accepting, Busy, Reading, ShellIdle, Stopped};
-        check(
-            &[Reading(1), Reading(1)],
-            &[Finding::Unknown, Finding::Reading],
-        );
+        let reading = Finding::Reading(Certainty::Known);
+        check(&[Reading(1), Reading(1)], &[Finding::Unknown, reading]);
         check(
             &[Reading(1), Reading(2)],
             &[Finding::Unknown, Finding::Unknown],
@@ -314,9 +304,10 @@ mod tests {
         let mut watch = Watch::new();
         let start = Instant::now();
         let later = |seconds| start + Duration::from_secs(seconds);
-        let mut add = |activity, seconds| watch.add(activity, later(seconds));
+        let mut add = |activity, seconds| watch.add(activity, later(seconds), Duration::ZERO);
         assert_eq!(add(Activity::Accepting, 0), Finding::Unknown);
-        let accepting = |seconds| Finding::Accepting(Duration::from_secs(seconds));
+        let accepting =
+            |seconds| Finding::Accepting(Duration::from_secs(seconds), Certainty::Known);
         assert_eq!(add(Activity::Accepting, 1), accepting(1));
         assert_eq!(add(Activity::Accepting, 3), accepting(3));
         assert_eq!(add(Activity::Busy, 4), Finding::Unknown);
@@ -324,7 +315,7 @@ mod tests {
         assert_eq!(add(Activity::Accepting, 6), accepting(1));
         assert_eq!(add(Activity::Hidden, 7), Finding::Unknown);
         assert_eq!(add(Activity::Hidden, 7), Finding::Unknown);
-        assert_eq!(add(Activity::Hidden, 8), Finding::Reading);
+        assert_eq!(add(Activity::Hidden, 8), Finding::Reading(Certainty::Known));
         assert_eq!(add(Activity::Stopped, 9), Finding::Unknown);
         assert_eq!(add(Activity::Stopped, 10), Finding::Stopped);
     }
@@ -333,10 +324,47 @@ mod tests {
     fn looks_become_rarer_while_the_job_is_busy() {
         let mut watch = Watch::new();
         for _ in 0..10 {
-            watch.add(Activity::Busy, Instant::now());
+            watch.add(Activity::Busy, Instant::now(), Duration::ZERO);
         }
         assert_eq!(watch.pause(), limits::WAIT_SCAN_MAX);
-        watch.add(Activity::Reading(1), Instant::now());
+        watch.add(Activity::Reading(1), Instant::now(), Duration::ZERO);
+        assert_eq!(watch.pause(), limits::WAIT_SCAN_MIN);
+    }
+
+    #[test]
+    fn guesses_take_time_and_are_only_probable() {
+        let start = Instant::now();
+        let check = |activity, lasted_ms, expected| {
+            let mut watch = Watch::new();
+            let later = start + Duration::from_millis(lasted_ms);
+            watch.add(activity, start, Duration::ZERO);
+            let found = watch.add(activity, later, Duration::ZERO);
+            assert_eq!(found, expected, "{activity:?} {lasted_ms}");
+        };
+        let lasted = Duration::from_millis;
+        let reading = Finding::Reading(Certainty::Probable);
+        check(Activity::Opaque(Guess::Password), 49, Finding::Unknown);
+        check(Activity::Opaque(Guess::Password), 50, reading);
+        check(Activity::Opaque(Guess::Question), 999, Finding::Unknown);
+        check(Activity::Opaque(Guess::Question), 1000, reading);
+        let keys = Finding::Accepting(lasted(9), Certainty::Probable);
+        check(Activity::Opaque(Guess::Keys), 9, keys);
+        check(
+            Activity::Opaque(Guess::Nothing),
+            9,
+            Finding::Silent(lasted(9)),
+        );
+        check(Activity::ShellSilent, 999, Finding::Silent(lasted(999)));
+        check(Activity::ShellSilent, 1000, Finding::Idle);
+    }
+
+    #[test]
+    fn expensive_looks_become_rare() {
+        let mut watch = Watch::new();
+        let cost = Duration::from_millis(5);
+        watch.add(Activity::Busy, Instant::now(), cost);
+        assert_eq!(watch.pause(), cost * limits::WAIT_SCAN_SHARE);
+        watch.add(Activity::Reading(1), Instant::now(), cost);
         assert_eq!(watch.pause(), limits::WAIT_SCAN_MIN);
     }
 }

@@ -307,7 +307,7 @@ async fn one_hazard(shell: &Shell, hazard: &Hazard) -> Result<(), String> {
         output.push_str(&seen.output);
     }
     let is_right = output.contains(contains)
-        && matches!(seen.status, Status::Ok | Status::Failed)
+        && matches!(seen.status, Status::Ok | Status::Failed | Status::Stopped)
         && exit_code.is_none_or(|code| seen.exit_code == Some(code));
     if !is_right {
         return Err(format!(

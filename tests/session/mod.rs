@@ -1,6 +1,7 @@
 //! Sessions with real shells.
 
 mod basics;
+mod detection;
 mod ending;
 mod hazards;
 mod output;

@@ -44,13 +44,19 @@ pub(super) struct Shell {
     pub(super) home: tempfile::TempDir,
 }
 
+/// The program under test: where it was built, or a copy for a user who may not go there.
+fn bootstrap() -> PathBuf {
+    let copy = std::env::var_os("KARYI_TEST_BOOTSTRAP");
+    copy.map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_karyi")), PathBuf::from)
+}
+
 /// Options for a shell without start-up files in an empty home.
 pub(super) fn options(home: &Path) -> SessionOptions {
     let variable = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
     SessionOptions {
         shell: Some(PathBuf::from("/bin/bash")),
         preferred_shell: None,
-        bootstrap: PathBuf::from(env!("CARGO_BIN_EXE_karyi")),
+        bootstrap: bootstrap(),
         runtime_dir: home.join("run"),
         cwd: home.to_owned(),
         env: vec![

@@ -66,7 +66,7 @@ fn a_stopped_job_is_seen() {
     run(async {
         let shell = Shell::bash().await;
         let seen = shell.command("sh -c 'kill -STOP $$; echo on'").await;
-        assert_eq!((seen.status, seen.exit_code), (Status::Failed, Some(147)));
+        assert_eq!((seen.status, seen.exit_code), (Status::Stopped, Some(147)));
         shell.check("fg >/dev/null", 0, "on\n").await;
         let seen = shell
             .command("set +m; sh -c 'kill -STOP $$; echo on'")

@@ -53,6 +53,12 @@ pub struct Output {
     /// What there is to know about a session that was opened for this command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// `true` when the status is a guess: the system did not show what the script waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probably: Option<bool>,
+    /// How much of the input was not typed, because the script ended or did not read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsent_bytes: Option<usize>,
     /// `restarted` when the shell was gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<&'static str>,
@@ -81,6 +87,8 @@ impl Output {
             echo: echo.map(|is_on| if is_on { "on" } else { "off" }),
             session: Some(terminal.number).filter(|number| *number != sessions::FIRST),
             note: None,
+            probably: progress.is_probable.then_some(true),
+            unsent_bytes: Some(progress.unsent_bytes).filter(|count| *count > 0),
             shell: restart.is_some().then_some("restarted"),
             restored: Vec::new(),
             lost: Vec::new(),

@@ -1,0 +1,119 @@
+//! System calls of 32-bit programs on a 64-bit kernel: other numbers, pointers of four bytes.
+//!
+//! Known are i386 programs on `x86_64`. Elsewhere every program is taken for a native one.
+
+use super::{Blocked, Call, Thread};
+
+/// Whether a process is a 32-bit program. The stack and the code of such a program lie low; a
+/// native program that places them there is told apart by its file.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn is_compat(pid: i32, places: [u64; 2]) -> bool {
+    places.iter().all(|place| *place <= u64::from(u32::MAX)) && has_32_bit_file(pid)
+}
+
+/// Whether a process is a 32-bit program.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn is_compat(_pid: i32, _places: [u64; 2]) -> bool {
+    false
+}
+
+/// Looks at the class in the ELF header of the program.
+#[cfg(target_arch = "x86_64")]
+fn has_32_bit_file(pid: i32) -> bool {
+    use std::io::Read as _;
+    let mut header = [0; 5];
+    let file = std::fs::File::open(format!("/proc/{pid}/exe"));
+    let read = file.and_then(|mut file| file.read_exact(&mut header));
+    read.is_ok() && header == *b"\x7fELF\x01"
+}
+
+/// Says what a call of a 32-bit program waits for.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn classify(_thread: Thread, _call: Call) -> Blocked {
+    Blocked::Other
+}
+
+/// Says what a call of a 32-bit program waits for; the numbers are those of i386.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn classify(thread: Thread, call: Call) -> Blocked {
+    use super::{low, memory, polled, registered, restarted, selected, uring};
+    let pid = thread.pid;
+    let [first, second, third, fourth, fifth, _] = call.arguments;
+    match call.number {
+        // read, readv, splice, preadv2
+        3 | 145 | 313 | 378 => Blocked::Read(low(first)),
+        // sendfile, sendfile64
+        187 | 239 => Blocked::Read(low(second)),
+        // waitpid, wait4, waitid
+        7 | 114 | 284 => Blocked::Child,
+        168 => polled(pid, first, second, low(third) >= 0),
+        // ppoll, ppoll_time64
+        309 | 414 => polled(pid, first, second, third != 0),
+        // _newselect, pselect6, pselect6_time64
+        142 | 308 | 413 => selected(pid, first, second, fifth != 0),
+        // select, whose five arguments lie in memory
+        82 => match words(&memory(pid, first, 20)).as_slice() {
+            [count, set, _, _, limit] => selected(pid, *count, *set, *limit != 0),
+            _ => Blocked::Other,
+        },
+        // epoll_wait, epoll_pwait
+        256 | 319 => registered(pid, low(first), low(fourth) >= 0),
+        // epoll_pwait2
+        441 => registered(pid, low(first), fourth != 0),
+        426 => uring::entered(pid, call.arguments),
+        0 => restarted(thread, call.arguments),
+        _ => Blocked::Other,
+    }
+}
+
+/// Reads 32-bit words.
+#[cfg(target_arch = "x86_64")]
+fn words(bytes: &[u8]) -> Vec<u64> {
+    let word = |chunk: &[u8]| Some(u64::from(u32::from_le_bytes(chunk.try_into().ok()?)));
+    bytes.chunks_exact(4).filter_map(word).collect()
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    fn check(number: i64, arguments: [u64; 6], expected: &Blocked) {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let thread = Thread { pid: own, id: own };
+        let places = [0, 0];
+        let call = Call {
+            number,
+            arguments,
+            places,
+        };
+        assert_eq!(classify(thread, call), *expected, "{number}");
+    }
+
+    #[test]
+    fn numbers_are_those_of_i386() {
+        let entries: [u8; 8] = [3, 0, 0, 0, 1, 0, 0, 0];
+        let place = entries.as_ptr() as u64;
+        check(3, [5, 0, 0, 0, 0, 0], &Blocked::Read(5));
+        check(7, [0; 6], &Blocked::Child);
+        check(0, [0; 6], &Blocked::Other);
+        check(
+            168,
+            [place, 1, 0xffff_ffff, 0, 0, 0],
+            &Blocked::Wait(vec![3], false),
+        );
+        check(168, [place, 1, 9, 0, 0, 0], &Blocked::Wait(vec![3], true));
+        check(
+            142,
+            [8, place, 0, 0, 1, 0],
+            &Blocked::Wait(vec![0, 1], true),
+        );
+        check(82, [0; 6], &Blocked::Other);
+    }
+
+    #[test]
+    fn this_program_is_native() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(!is_compat(own, [0, 0]));
+        assert_eq!(words(&[1, 0, 0, 0, 2, 1, 0, 0, 9]), [1, 258]);
+    }
+}
