@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
@@ -54,6 +55,17 @@ pub(super) struct Live {
     /// Readable when the shell has ended.
     pub(super) process: Option<OwnedFd>,
     pub(super) places: Places,
+}
+
+/// Where the FIFO is among a shell's descriptors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InputPlace {
+    /// On 0: the shell reads its next line from it.
+    Here,
+    /// Put aside: a script runs.
+    Elsewhere,
+    /// A command has closed it, or the shell was replaced.
+    Nowhere,
 }
 
 /// What only the thread that started the shell needs.
@@ -130,6 +142,13 @@ impl Plan {
         ))
     }
 
+    /// Returns the names of the variables a shell starts with that a shell could unset.
+    pub(super) fn variables(&self) -> Vec<String> {
+        let names = self.env.iter().filter_map(|(name, _)| name.to_str());
+        let is_name = |name: &&str| crate::secret::SecretName::parse(name).is_some();
+        names.filter(is_name).map(str::to_owned).collect()
+    }
+
     fn command(&self, places: &Places, cwd: &Path) -> CommandBuilder {
         let mut builder = CommandBuilder::new(&self.bootstrap);
         builder.arg(bootstrap::ARGUMENT);
@@ -156,6 +175,13 @@ impl Plan {
                 "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             );
         }
+        if let Some(file) = variable(&self.env, "ENV") {
+            builder.env("KARYI_ENV", file);
+        }
+        // Not removed: some shells would read a file of their own instead.
+        builder.env("ENV", "");
+        // ksh would open the user's before it can be told not to.
+        builder.env("HISTFILE", "/dev/null");
         builder.env("TERM", "xterm-256color");
         builder.env("PWD", cwd);
         builder.env(ending::TAG_VARIABLE, &self.tag);
@@ -200,6 +226,30 @@ impl Live {
         }
     }
 
+    /// Returns where the shell's own input is, between two commands or in the middle of one.
+    pub(super) fn input_place(&self) -> InputPlace {
+        let Ok(own) = nix::sys::stat::fstat(&self.fifo) else {
+            return InputPlace::Here;
+        };
+        let is_fifo = |path: &Path| {
+            let file = fs::metadata(path).ok()?;
+            Some(file.ino() == own.st_ino && file.dev() == own.st_dev)
+        };
+        // A shell that has ended, or that cannot be looked at, has lost nothing.
+        let directory = format!("/proc/{}/fd", self.pid);
+        match is_fifo(Path::new(&format!("{directory}/0"))) {
+            Some(true) => return InputPlace::Here,
+            None if !Path::new(&directory).exists() => return InputPlace::Here,
+            _ => {}
+        }
+        let mut all = fs::read_dir(directory).into_iter().flatten().flatten();
+        if all.any(|entry| is_fifo(&entry.path()) == Some(true)) {
+            InputPlace::Elsewhere
+        } else {
+            InputPlace::Nowhere
+        }
+    }
+
     /// Returns the directory the shell is in: as the shell spells it when that is true.
     pub(super) fn directory(&self, claimed: PathBuf) -> PathBuf {
         let link = format!("/proc/{}/cwd", self.pid);
@@ -229,7 +279,6 @@ impl Owned {
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let file = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
     file(one).is_some_and(|found| Some(found) == file(other))
 }

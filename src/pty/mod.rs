@@ -9,11 +9,13 @@
 
 mod attend;
 pub mod bootstrap;
+mod describe;
 mod ending;
 mod engine;
 pub mod key;
 mod live;
 mod marks;
+mod mend;
 pub mod options;
 mod process;
 mod restart;

@@ -22,6 +22,7 @@ use crate::outcome::Status;
 use crate::secret::Binding;
 
 use super::live::{Live, make_fifo};
+use super::marks::Mark;
 use super::shell::{Kind, Shell};
 
 /// Takes the output that belongs to a call. It may block; it must not call back into the session.
@@ -69,6 +70,21 @@ pub(super) struct Job {
     pub(super) _secrets: Vec<SecretFifo>,
     /// How often a lost mark was asked for.
     pub(super) rescues: u32,
+    /// Whether the shell gets back what the command may have closed.
+    pub(super) is_mended: bool,
+    /// A mark that came while the shell seemed to be in the middle of the script.
+    pub(super) claim: Option<Mark>,
+    /// How it ended, when that is known before the shell is ready or gone.
+    pub(super) verdict: Option<Verdict>,
+}
+
+/// How a command has ended whose shell is not ready for the next one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The mark has told; the shell is to get its input back by then.
+    Exited(Mark, Instant),
+    /// The shell could not tell, and was ended by us.
+    Killed,
 }
 
 /// The call that waits for the job.
@@ -134,17 +150,26 @@ pub(super) struct Shared {
     waker: UnixStream,
     pub(super) kind: Kind,
     pub(super) name: String,
+    /// Why it is not the user's usual shell, when it is not.
+    pub(super) fallback: Option<String>,
     /// The session's name among those of this program.
     pub(super) tag: String,
 }
 
 impl Shared {
-    pub(super) fn new(state: State, waker: UnixStream, shell: &Shell, tag: String) -> Self {
+    pub(super) fn new(
+        state: State,
+        waker: UnixStream,
+        shell: &Shell,
+        fallback: Option<String>,
+        tag: String,
+    ) -> Self {
         Self {
             state: Mutex::new(state),
             waker,
             kind: shell.kind,
             name: shell.name.clone(),
+            fallback,
             tag,
         }
     }
@@ -244,14 +269,21 @@ impl State {
         if let Some(line) = kind.status_line(places, self.last_status) {
             lines.extend(line.into_bytes());
         }
-        lines.extend(kind.run_line(places).into_bytes());
-        lines.extend(kind.mark_line(places, number).into_bytes());
+        lines.extend(kind.command_lines(places, number).into_bytes());
+        let mending = kind.mend_lines(places, start.script);
+        let is_mended = mending.is_some();
+        lines.extend(mending.unwrap_or_default().into_bytes());
+        let enabling = kind.enable_line_after(start.script);
+        after.extend(enabling.unwrap_or_default().bytes());
         let job = Job {
             number,
             home: start.cwd.map(|_| self.cwd.clone()),
             after,
             _secrets: secrets,
             rescues: 0,
+            is_mended,
+            claim: None,
+            verdict: None,
         };
         Ok((lines, job))
     }
@@ -269,27 +301,36 @@ impl State {
     /// Tells whoever waits that the job has ended.
     pub(super) fn end_job(&mut self, status: i32) {
         self.last_status = status;
-        let is_unsent = self
-            .call
-            .as_ref()
-            .and_then(|call| call.input.as_ref())
-            .is_some_and(|input| !input.is_open);
+        let named = if status == 0 {
+            Status::Ok
+        } else {
+            Status::Failed
+        };
+        self.end_call(named, Some(status));
+    }
+
+    /// Tells whoever waits that the job had to be ended without its status being known.
+    pub(super) fn end_killed_job(&mut self) {
+        self.end_call(Status::Killed, None);
+    }
+
+    fn end_call(&mut self, status: Status, exit_code: Option<i32>) {
+        let Some(call) = &self.call else {
+            return;
+        };
+        let is_unsent = call.input.as_ref().is_some_and(|input| !input.is_open);
         if is_unsent {
-            self.reply(Err(too_late(Some(status))));
-        } else if self.call.is_some() {
-            let progress = Progress {
-                status: if status == 0 {
-                    Status::Ok
-                } else {
-                    Status::Failed
-                },
-                exit_code: Some(status),
-                cwd: Some(self.cwd.clone()),
-                echo: None,
-                restarted: self.restart.take(),
-            };
-            self.reply(Ok(progress));
+            self.reply(Err(too_late(exit_code)));
+            return;
         }
+        let progress = Progress {
+            status,
+            exit_code,
+            cwd: Some(self.cwd.clone()),
+            echo: None,
+            restarted: self.restart.take(),
+        };
+        self.reply(Ok(progress));
     }
 
     /// Ends the call with a result, if one waits.

@@ -3,6 +3,7 @@
 mod basics;
 mod ending;
 mod hazards;
+mod mending;
 mod output;
 mod restart;
 mod secrets;
