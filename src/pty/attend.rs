@@ -80,6 +80,7 @@ impl Engine {
         if self.is_decided(live) {
             return;
         }
+        live.wake_if_stopped();
         let activity = live.subject().look();
         let finding = self.watch.add(activity, Instant::now());
         let is_attached = self.shared.lock().call.is_some();

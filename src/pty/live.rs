@@ -13,12 +13,12 @@ use std::process::Child;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::stat::Mode;
 use nix::sys::termios::{
     self, InputFlags, LocalFlags, OutputFlags, SetArg, SpecialCharacterIndices, Termios,
 };
-use nix::unistd::{mkfifo, tcgetpgrp};
+use nix::unistd::{Pid, mkfifo, tcgetpgrp};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
 use crate::limits;
@@ -26,6 +26,7 @@ use crate::limits;
 use super::bootstrap;
 use super::ending;
 use super::key::Key;
+use super::process;
 use super::shell::{Places, Shell, variable};
 use super::sys;
 use super::wait::Subject;
@@ -223,6 +224,13 @@ impl Live {
             master: &self.master,
             slave: &self.slave,
             fifo: &self.fifo,
+        }
+    }
+
+    /// Has a stopped shell go on: nobody else could, and no command would ever end.
+    pub(super) fn wake_if_stopped(&self) {
+        if process::find(self.pid).is_some_and(|shell| shell.is_stopped()) {
+            let _ = kill(Pid::from_raw(self.pid), Signal::SIGCONT);
         }
     }
 

@@ -7,13 +7,13 @@
 use super::shell::{Kind, Places, quote};
 
 impl Kind {
-    /// Returns the lines after a script that may have closed or moved descriptors of the shell.
+    /// Whether a script may close or move descriptors of the shell, so that
+    /// [`Kind::descriptor_lines`] are to follow its mark.
     ///
     /// They must reach the shell in one read with those before them: bash reads 1024 bytes.
-    pub(super) fn mend_lines(self, places: &Places, script: &str) -> Option<String> {
+    pub(super) fn needs_mending(self, script: &str) -> bool {
         // Others keep theirs where a script cannot name them.
-        let may_close = self == Self::Bash && holds(script, "exec");
-        may_close.then(|| self.descriptor_lines(places))
+        self == Self::Bash && holds(script, "exec")
     }
 
     /// Returns the line after the mark of a script that may have switched off what is needed.
@@ -67,7 +67,7 @@ impl Kind {
         let again = self.mark_of(places, last);
         match attempt {
             0 => Some(format!(
-                "case {last} in \"{sequence};\"*)\n{again}\n;; *)\n{}\n;; esac\n",
+                "case {last} in \"{sequence};\"*) {again};; *) {};; esac\n",
                 self.mark(places, sequence)
             )),
             1 => {

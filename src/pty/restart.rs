@@ -78,9 +78,17 @@ impl Engine {
         let job = state.job.take();
         let mark_cwd = state.cwd.clone();
         drop(state);
+        let is_unread = job.as_ref().is_some_and(|job| job.is_unread(&running.live));
         let restart = self.restart_in(self.cwd_after(job.as_ref(), mark_cwd));
         let mut state = self.shared.lock();
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
+        let job = match job {
+            Some(job) if is_unread => match state.start_unread(job, self.shared.kind) {
+                Ok(()) => return,
+                Err(job) => Some(job),
+            },
+            job => job,
+        };
         match job.map(|job| job.verdict) {
             Some(Some(Verdict::Killed)) => state.end_killed_job(),
             Some(Some(Verdict::Exited(mark, _))) => state.end_job(mark.status),
@@ -329,10 +337,14 @@ impl Engine {
     fn wait_until_gone(&mut self, signal: Signal, mut signalled: HashSet<i32>) -> bool {
         let until = Instant::now() + limits::SIGNAL_LADDER_STEP;
         let mut pause = 1;
+        // Twice, because a look takes time, and what changes its parent meanwhile is not seen.
+        let mut has_seen_none = false;
         while Instant::now() < until {
-            if ending::signal_all(&self.plan.tag, signal, &mut signalled) == 0 {
+            let is_none = ending::signal_all(&self.plan.tag, signal, &mut signalled) == 0;
+            if is_none && has_seen_none {
                 return true;
             }
+            has_seen_none = is_none;
             if let Some(running) = &self.running {
                 sleep_for_output(running, pause);
                 self.collector.read(&running.live.state);

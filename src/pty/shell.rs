@@ -266,7 +266,9 @@ impl Kind {
             Self::Bash => self.mark_of(places, &ending),
             _ => {
                 let mark = self.mark_of(places, self.last());
-                format!("KARYI_LAST=\"{ending}\"; {mark}")
+                // What ksh prints between lines comes to the terminal.
+                let prompts = if self == Self::Ksh { " PS1= PS2=" } else { "" };
+                format!("KARYI_LAST=\"{ending}\"{prompts}; {mark}")
             }
         }
     }

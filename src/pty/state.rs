@@ -68,6 +68,12 @@ pub(super) struct Job {
     pub(super) after: Vec<u8>,
     /// FIFOs of its secrets, kept open until it ends.
     pub(super) _secrets: Vec<SecretFifo>,
+    /// Lines before those that run the script.
+    before: Vec<u8>,
+    /// Length of all lines the shell got.
+    length: usize,
+    /// Whether it was given to a second shell.
+    is_second: bool,
     /// How often a lost mark was asked for.
     pub(super) rescues: u32,
     /// Whether the shell gets back what the command may have closed.
@@ -76,6 +82,25 @@ pub(super) struct Job {
     pub(super) claim: Option<Mark>,
     /// How it ended, when that is known before the shell is ready or gone.
     pub(super) verdict: Option<Verdict>,
+}
+
+impl Job {
+    /// Writes its lines to a shell.
+    fn give(&mut self, live: &Live, kind: Kind) -> io::Result<()> {
+        let mut lines = self.before.clone();
+        lines.extend(kind.command_lines(&live.places, self.number).into_bytes());
+        if self.is_mended {
+            lines.extend(kind.descriptor_lines(&live.places).into_bytes());
+        }
+        self.length = lines.len();
+        live.write_lines(&lines)
+    }
+
+    /// Whether the shell has read nothing of it; then another one may run it, once.
+    pub(super) fn is_unread(&self, live: &Live) -> bool {
+        let waiting = super::sys::bytes_waiting(&live.fifo).unwrap_or(0);
+        !self.is_second && self.length > 0 && waiting >= self.length
+    }
 }
 
 /// How a command has ended whose shell is not ready for the next one.
@@ -240,52 +265,64 @@ impl State {
         self.write_script(start.script)
             .map_err(|error| failure(&error))?;
         let number = self.next_number();
-        let job = self
-            .lines(&live, start, number)
+        let mut job = self
+            .prepare_job(&live, start, number)
             .map_err(|error| failure(&error))?;
-        live.write_lines(&job.0).map_err(|error| failure(&error))?;
-        self.job = Some(job.1);
+        job.give(&live, start.kind)
+            .map_err(|error| failure(&error))?;
+        self.job = Some(job);
         Ok(())
     }
 
-    /// Returns the lines of a command, and the job it becomes.
-    fn lines(&self, live: &Live, start: &Start<'_>, number: u64) -> io::Result<(Vec<u8>, Job)> {
+    /// Gives a job to the shell that took the place of another one, which never read it; gives it back
+    /// when that failed.
+    pub(super) fn start_unread(&mut self, mut job: Job, kind: Kind) -> Result<(), Job> {
+        job.is_second = true;
+        match &self.live {
+            Some(live) if job.give(live, kind).is_ok() => {
+                self.job = Some(job);
+                Ok(())
+            }
+            _ => Err(job),
+        }
+    }
+
+    /// Makes the job of a command.
+    fn prepare_job(&self, live: &Live, start: &Start<'_>, number: u64) -> io::Result<Job> {
         let (kind, places) = (start.kind, &live.places);
-        let mut lines = Vec::with_capacity(512);
+        let mut before = Vec::with_capacity(512);
         let mut after = Vec::new();
         let mut secrets = Vec::new();
         for (index, binding) in start.bindings.iter().enumerate() {
             // A name of its own: the last command's FIFO may be removed only later.
             let name = format!("secret{number}-{index}");
             let fifo = SecretFifo::new(places.file(&name), binding)?;
-            lines.extend(kind.secret_line(&binding.variable, &fifo.path).into_bytes());
+            before.extend(kind.secret_line(&binding.variable, &fifo.path).into_bytes());
             after.extend(kind.forget_line(&binding.variable).into_bytes());
             secrets.push(fifo);
         }
         if let Some(directory) = start.cwd {
-            lines.extend(kind.directory_line(directory));
+            before.extend(kind.directory_line(directory));
             after.extend(kind.directory_line(&self.cwd));
         }
         if let Some(line) = kind.status_line(places, self.last_status) {
-            lines.extend(line.into_bytes());
+            before.extend(line.into_bytes());
         }
-        lines.extend(kind.command_lines(places, number).into_bytes());
-        let mending = kind.mend_lines(places, start.script);
-        let is_mended = mending.is_some();
-        lines.extend(mending.unwrap_or_default().into_bytes());
         let enabling = kind.enable_line_after(start.script);
         after.extend(enabling.unwrap_or_default().bytes());
-        let job = Job {
+        Ok(Job {
             number,
             home: start.cwd.map(|_| self.cwd.clone()),
             after,
             _secrets: secrets,
+            before,
+            length: 0,
+            is_second: false,
             rescues: 0,
-            is_mended,
+            is_mended: kind.needs_mending(start.script),
             claim: None,
             verdict: None,
-        };
-        Ok((lines, job))
+        })
     }
 
     fn write_script(&mut self, script: &str) -> io::Result<()> {
