@@ -76,6 +76,10 @@ pub const TERMINAL_ROWS: u16 = 40;
 pub const MAX_TERMINAL_SIDE: u16 = 1000;
 /// How long a shell may take to start and to source the user's rc file before it is started without.
 pub const RC_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a shell may take more to read back what an earlier one printed about itself.
+pub const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a shell may take to get back the descriptors a command has closed.
+pub const MEND_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a shell without an rc file may take to answer for the first time.
 pub const SHELL_START_TIMEOUT: Duration = Duration::from_secs(10);
 /// First pause between two looks at what the foreground job waits for.

@@ -13,12 +13,9 @@ use crate::outcome::Status;
 
 use super::ending;
 use super::engine::{Engine, TakenSink};
-use super::live::Live;
-use super::state::{Input, Progress};
+use super::live::{InputPlace, Live};
+use super::state::{Input, Progress, Verdict};
 use super::wait::{Certainty, Finding, Watch, shows_input};
-
-/// How often a lost mark is asked for before the shell is given up.
-const MAX_RESCUES: u32 = 2;
 
 impl Engine {
     /// Does what is due: types, looks at the job, keeps time limits, saves the shell's state.
@@ -88,6 +85,10 @@ impl Engine {
             self.shell_ended();
             return;
         }
+        if self.is_decided(live) {
+            return;
+        }
+        live.wake_if_stopped();
         let start = Instant::now();
         let activity = live.subject().look(&mut self.scanner);
         let now = Instant::now();
@@ -190,6 +191,29 @@ impl Engine {
         self.type_input(live);
     }
 
+    /// Whether the job's result waits for nothing but the shell, which must get its input back or
+    /// end.
+    fn is_decided(&mut self, live: &Live) -> bool {
+        let verdict = self
+            .shared
+            .lock()
+            .job
+            .as_ref()
+            .and_then(|job| job.verdict.clone());
+        let Some(verdict) = verdict else {
+            return false;
+        };
+        self.next_look = Instant::now() + limits::WAIT_SCAN_MIN;
+        if let Verdict::Exited(mark, until) = verdict {
+            if live.input_place() == InputPlace::Here {
+                self.complete(mark);
+            } else if Instant::now() >= until {
+                let _ = kill(Pid::from_raw(live.pid), Signal::SIGKILL);
+            }
+        }
+        true
+    }
+
     /// The shell waits for its next line, and the mark did not come: asks for it again.
     fn rescue(&mut self, live: &Live) {
         let kind = self.shared.kind;
@@ -197,17 +221,24 @@ impl Engine {
         let Some(job) = state.job.as_mut() else {
             return;
         };
-        let mut lines = String::new();
-        if job.rescues > 0 {
-            lines.push_str(kind.rescue_lines());
+        if let Some(mark) = job.claim.take() {
+            // It came at the end after all.
+            drop(state);
+            self.complete(mark);
+            return;
         }
-        lines.push_str(&kind.mark_line(&live.places, job.number));
+        let lines = kind.rescue_lines(&live.places, job.number, job.rescues);
+        if job.rescues == 0 {
+            job.after
+                .extend(kind.forget_line("KARYI_LAST").into_bytes());
+        }
         job.rescues += 1;
-        let is_hopeless = job.rescues > MAX_RESCUES;
-        drop(state);
-        if is_hopeless || live.write_lines(lines.as_bytes()).is_err() {
+        let is_asked = lines.is_some_and(|lines| live.write_lines(lines.as_bytes()).is_ok());
+        if !is_asked {
+            job.verdict = Some(Verdict::Killed);
             let _ = kill(Pid::from_raw(live.pid), Signal::SIGKILL);
         }
+        drop(state);
         self.look_afresh();
     }
 
@@ -273,7 +304,7 @@ impl Engine {
             return;
         }
         self.unsaved_since = None;
-        let line = self.shared.kind.snapshot_line(&live.places);
+        let line = self.shared.kind.resting_lines(&live.places);
         let mut state = self.shared.lock();
         // A command that came first is followed by a snapshot of its own.
         if state.job.is_none() {

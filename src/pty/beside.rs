@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::unistd::tcgetpgrp;
@@ -119,20 +118,19 @@ impl Session {
     pub fn seed(&self) -> Seed {
         let state = self.shared().lock();
         let (live, cwd) = (state.live.clone(), state.cwd.clone());
-        let snapshot = state.snapshot.clone().unwrap_or_default();
+        let snapshot = state.snapshot.clone();
         drop(state);
-        let mut commands = snapshot.to_vec();
-        let Some(live) = live else {
-            let commands = Arc::new(commands);
-            return Seed { cwd, commands };
-        };
-        if let Some(environment) = environment_of_job(&live, &self.shared().tag) {
-            commands.push(b'\n');
-            commands.extend(exports(&environment));
+        let mut exports = Vec::new();
+        let mut place = cwd.clone();
+        if let Some(live) = live {
+            let environment = environment_of_job(&live, &self.shared().tag);
+            exports = environment.map_or_else(Vec::new, |bytes| self::exports(&bytes));
+            place = live.directory(cwd);
         }
         Seed {
-            cwd: live.directory(cwd),
-            commands: Arc::new(commands),
+            cwd: place,
+            snapshot,
+            exports,
         }
     }
 

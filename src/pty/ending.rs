@@ -56,7 +56,7 @@ pub(super) fn unregister(tag: &str) {
 ///
 /// Called again and again with the same set it reaches what was started meanwhile, too.
 pub(super) fn signal_all(tag: &str, signal: Signal, signalled: &mut HashSet<i32>) -> usize {
-    let running = running(tag);
+    let (running, undecided) = running(tag);
     for pid in &running {
         if signalled.insert(*pid) {
             let _ = kill(Pid::from_raw(*pid), signal);
@@ -64,7 +64,7 @@ pub(super) fn signal_all(tag: &str, signal: Signal, signalled: &mut HashSet<i32>
             let _ = kill(Pid::from_raw(*pid), Signal::SIGCONT);
         }
     }
-    running.len()
+    running.len() + undecided
 }
 
 /// Collects the exit status of adopted processes that have ended.
@@ -78,8 +78,9 @@ pub(super) fn reap_orphans() {
     }
 }
 
-/// Returns the ids of what still runs of a session, and collects what has ended.
-fn running(tag: &str) -> Vec<i32> {
+/// Returns the ids of what still runs of a session, and collects what has ended; and how many
+/// processes are about to be told whether they are of it.
+fn running(tag: &str) -> (Vec<i32>, usize) {
     let known = shells();
     let all = process::all();
     let (own, others): (Vec<&KnownShell>, Vec<&KnownShell>) =
@@ -93,6 +94,11 @@ fn running(tag: &str) -> Vec<i32> {
         .map(|process| process.pid)
         .collect();
     let mine = process::belonging(&all, &ids(&own), &adopted);
+    let undecided = all
+        .iter()
+        .filter(|process| is_adopted(process, &known) && !process.is_zombie())
+        .filter(|process| !mine.contains(&process.pid) && is_between_programs(process.pid))
+        .count();
     let spared = process::belonging(&all, &ids(&others), &[]);
     let is_target = |p: &&Process| mine.contains(&p.pid) && !spared.contains(&p.pid);
     let (ended, running): (Vec<&Process>, Vec<&Process>) = all
@@ -105,7 +111,18 @@ fn running(tag: &str) -> Vec<i32> {
             reap(process.pid);
         }
     }
-    running.into_iter().map(|process| process.pid).collect()
+    let running = running.into_iter().map(|process| process.pid).collect();
+    (running, undecided)
+}
+
+/// Whether a process is just becoming another program: it has no environment to be known by, nor
+/// arguments, which every program has.
+fn is_between_programs(pid: i32) -> bool {
+    let is_empty = |file: &str| {
+        let content = std::fs::read(format!("/proc/{pid}/{file}"));
+        content.is_ok_and(|content| content.is_empty())
+    };
+    is_empty("environ") && is_empty("cmdline")
 }
 
 /// Whether a process became our child without our doing: it is in no session of ours.

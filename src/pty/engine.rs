@@ -17,11 +17,11 @@ use crate::limits;
 
 use super::background;
 use super::hints::HintReader;
-use super::live::{Live, Owned, Plan, read_some};
+use super::live::{InputPlace, Live, Owned, Plan, read_some};
 use super::marks::{Mark, MarkCutter};
 use super::options::Seed;
 use super::snapshot::Collector;
-use super::state::{Call, Order, Shared, Sink};
+use super::state::{Call, Order, Shared, Sink, Verdict};
 use super::wait::{Scanner, Watch};
 
 /// How often output is read before anything else is looked at; a read gives 4 KiB at most.
@@ -84,10 +84,10 @@ impl Engine {
             if events.has_snapshot {
                 self.read_snapshot();
             }
-            if events.has_ended {
+            self.obey();
+            if events.has_ended && !self.is_done {
                 self.shell_ended();
             }
-            self.obey();
             self.tend();
         }
     }
@@ -164,7 +164,7 @@ impl Engine {
             let mut state = self.shared.lock();
             if state.saved_at != self.collector.saved_at() {
                 state.saved_at = self.collector.saved_at();
-                state.snapshot = self.collector.last.as_ref().map(|s| s.commands.clone());
+                state.snapshot = self.collector.last.clone();
             }
         }
     }
@@ -235,6 +235,36 @@ impl Engine {
 
     /// The mark of the running command has come.
     fn command_ended(&mut self, mark: Mark) {
+        let Some(running) = &self.running else {
+            return;
+        };
+        let place = running.live.input_place();
+        let mut state = self.shared.lock();
+        match (place, &mut state.job) {
+            (_, None) => return,
+            (InputPlace::Here, Some(_)) => {}
+            // The script itself printed it: a mark comes when the script is done.
+            (InputPlace::Elsewhere, Some(job)) => {
+                job.claim = Some(mark);
+                return;
+            }
+            (InputPlace::Nowhere, Some(job)) => {
+                // The shell would never read the next command. What the mark told stays true.
+                let patience = if job.is_mended {
+                    limits::MEND_TIMEOUT
+                } else {
+                    limits::NO_GRACE
+                };
+                job.verdict = Some(Verdict::Exited(mark, Instant::now() + patience));
+                return;
+            }
+        }
+        drop(state);
+        self.complete(mark);
+    }
+
+    /// Ends the running command, whose shell is ready for the next one.
+    pub(super) fn complete(&mut self, mark: Mark) {
         let Some(running) = &self.running else {
             return;
         };

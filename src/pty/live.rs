@@ -7,17 +7,18 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::stat::Mode;
 use nix::sys::termios::{
     self, InputFlags, LocalFlags, OutputFlags, SetArg, SpecialCharacterIndices, Termios,
 };
-use nix::unistd::{mkfifo, tcgetpgrp};
+use nix::unistd::{Pid, mkfifo, tcgetpgrp};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
 use crate::limits;
@@ -67,6 +68,17 @@ pub(super) struct Live {
     pub(super) hints: Hints,
     /// Whether the kernel tells what threads are blocked in.
     is_told: bool,
+}
+
+/// Where the FIFO is among a shell's descriptors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InputPlace {
+    /// On 0: the shell reads its next line from it.
+    Here,
+    /// Put aside: a script runs.
+    Elsewhere,
+    /// A command has closed it, or the shell was replaced.
+    Nowhere,
 }
 
 /// What only the thread that started the shell needs.
@@ -145,6 +157,13 @@ impl Plan {
         ))
     }
 
+    /// Returns the names of the variables a shell starts with that a shell could unset.
+    pub(super) fn variables(&self) -> Vec<String> {
+        let names = self.env.iter().filter_map(|(name, _)| name.to_str());
+        let is_name = |name: &&str| crate::secret::SecretName::parse(name).is_some();
+        names.filter(is_name).map(str::to_owned).collect()
+    }
+
     fn command(&self, places: &Places, cwd: &Path) -> CommandBuilder {
         let mut builder = CommandBuilder::new(&self.bootstrap);
         builder.arg(bootstrap::ARGUMENT);
@@ -171,6 +190,13 @@ impl Plan {
                 "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             );
         }
+        if let Some(file) = variable(&self.env, "ENV") {
+            builder.env("KARYI_ENV", file);
+        }
+        // Not removed: some shells would read a file of their own instead.
+        builder.env("ENV", "");
+        // ksh would open the user's before it can be told not to.
+        builder.env("HISTFILE", "/dev/null");
         builder.env("TERM", "xterm-256color");
         builder.env("PWD", cwd);
         builder.env(ending::TAG_VARIABLE, &self.tag);
@@ -253,6 +279,37 @@ impl Live {
         }
     }
 
+    /// Has a stopped shell go on: nobody else could, and no command would ever end.
+    pub(super) fn wake_if_stopped(&self) {
+        if process::find(self.pid).is_some_and(|shell| shell.is_stopped()) {
+            let _ = kill(Pid::from_raw(self.pid), Signal::SIGCONT);
+        }
+    }
+
+    /// Returns where the shell's own input is, between two commands or in the middle of one.
+    pub(super) fn input_place(&self) -> InputPlace {
+        let Ok(own) = nix::sys::stat::fstat(&self.fifo) else {
+            return InputPlace::Here;
+        };
+        let is_fifo = |path: &Path| {
+            let file = fs::metadata(path).ok()?;
+            Some(file.ino() == own.st_ino && file.dev() == own.st_dev)
+        };
+        // A shell that has ended, or that cannot be looked at, has lost nothing.
+        let directory = format!("/proc/{}/fd", self.pid);
+        match is_fifo(Path::new(&format!("{directory}/0"))) {
+            Some(true) => return InputPlace::Here,
+            None if !Path::new(&directory).exists() => return InputPlace::Here,
+            _ => {}
+        }
+        let mut all = fs::read_dir(directory).into_iter().flatten().flatten();
+        if all.any(|entry| is_fifo(&entry.path()) == Some(true)) {
+            InputPlace::Elsewhere
+        } else {
+            InputPlace::Nowhere
+        }
+    }
+
     /// Returns the directory the shell is in: as the shell spells it when that is true.
     pub(super) fn directory(&self, claimed: PathBuf) -> PathBuf {
         let link = format!("/proc/{}/cwd", self.pid);
@@ -282,7 +339,6 @@ impl Owned {
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let file = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
     file(one).is_some_and(|found| Some(found) == file(other))
 }

@@ -160,6 +160,8 @@ fn emit(bytes: &[u8], output: &mut dyn FnMut(&[u8])) {
 fn parse(fields: &[u8]) -> Option<Mark> {
     let mut parts = fields.splitn(3, |byte| *byte == b';');
     let status = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
+    // ksh counts signals from 256.
+    let status = if status > 256 { status - 128 } else { status };
     let is_errexit = parts.next()?.contains(&b'e');
     let cwd = PathBuf::from(OsString::from_vec(parts.next()?.to_vec()));
     Some(Mark {
@@ -211,6 +213,7 @@ mod tests {
         check(MARK, "<3 /a b>");
         check(&format!("out\n{MARK}late"), "out\n<3 /a b>late");
         check("\x1b]133;D;n0;7;0;;;n0\x07", "<0 >");
+        check("\x1b]133;D;n0;7;258;;/;n0\x07", "<130 />");
         check("\x1b]133;D;n0;7;0;e;/a;n1\x07;n0\x07x", "<0 /a;n1\x07>x");
         check(&format!("\x1b[1m\x1b{MARK}"), "\x1b[1m\x1b<3 /a b>");
         check(&format!("\x1b]133;D;n0;{MARK}"), "\x1b]133;D;n0;<3 /a b>");

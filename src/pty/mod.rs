@@ -11,6 +11,7 @@ mod attend;
 pub mod background;
 mod beside;
 pub mod bootstrap;
+mod describe;
 #[cfg(target_os = "linux")]
 mod descriptor;
 mod ending;
@@ -20,6 +21,7 @@ pub mod key;
 mod ladder;
 mod live;
 mod marks;
+mod mend;
 pub mod options;
 mod process;
 mod restart;

@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::secret::Binding;
 
+use super::snapshot::Snapshot;
 use super::state::Sink;
 
 /// Whether the user's start-up files are read.
@@ -44,8 +44,10 @@ pub struct SessionOptions {
 pub struct Seed {
     /// Its directory.
     pub cwd: PathBuf,
-    /// Commands that bring back its environment, functions, aliases and options.
-    pub(super) commands: Arc<Vec<u8>>,
+    /// What it last said about itself.
+    pub(super) snapshot: Option<Snapshot>,
+    /// Commands that bring its environment up to date.
+    pub(super) exports: Vec<u8>,
 }
 
 /// A command for the shell.

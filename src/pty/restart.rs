@@ -20,8 +20,8 @@ use super::engine::{Engine, Running};
 use super::live::read_some;
 use super::marks::Mark;
 use super::process;
-use super::snapshot::Feeder;
-use super::state::{Job, Order, Progress, Restart};
+use super::snapshot::{Feeder, Snapshot};
+use super::state::{Job, Order, Progress, Restart, Verdict};
 
 /// What is gone with every shell.
 const ALWAYS_LOST: [&str; 3] = ["variables", "traps", "jobs"];
@@ -35,10 +35,13 @@ const LADDER: [(Signal, &str); 3] = [
 ];
 
 /// How a shell is to begin.
+#[derive(Clone, Copy)]
 struct Beginning<'a> {
     cwd: &'a Path,
-    /// Commands of a snapshot.
-    commands: Option<Arc<Vec<u8>>>,
+    /// What an earlier shell was.
+    snapshot: Option<&'a Snapshot>,
+    /// Commands that follow those of the snapshot.
+    exports: &'a [u8],
     has_rc: bool,
 }
 
@@ -49,8 +52,10 @@ impl Engine {
     /// `session_failed` when it does not answer, not even without the user's start-up files.
     pub(super) fn start(&mut self) -> Result<(), ToolError> {
         let cwd = self.shared.lock().cwd.clone();
-        let commands = self.seed.take().map(|seed| seed.commands);
-        self.start_shell(&cwd, commands)
+        match self.seed.take() {
+            Some(seed) => self.start_shell(&cwd, seed.snapshot.as_ref(), &seed.exports),
+            None => self.start_shell(&cwd, None, &[]),
+        }
     }
 
     /// Starts the shell unless one runs.
@@ -76,15 +81,24 @@ impl Engine {
         let mut state = self.shared.lock();
         state.live = None;
         let job = state.job.take();
-        if let Some(job) = &job {
-            state.note_end(job.number, status);
-        }
         let mark_cwd = state.cwd.clone();
         drop(state);
+        let is_unread = job.as_ref().is_some_and(|job| job.is_unread(&running.live));
         let restart = self.restart_in(self.cwd_after(job.as_ref(), mark_cwd));
         let mut state = self.shared.lock();
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
-        let answer = job.and_then(|job| state.end_job(job.number, status, false));
+        let job = match job {
+            Some(job) if is_unread => match state.start_unread(job, self.shared.kind) {
+                Ok(()) => return,
+                Err(job) => Some(job),
+            },
+            job => job,
+        };
+        let answer = job.and_then(|job| match job.verdict {
+            Some(Verdict::Killed) => state.end_killed_job(job.number),
+            Some(Verdict::Exited(mark, _)) => state.end_job(job.number, mark.status, false),
+            None => state.end_job(job.number, status, false),
+        });
         drop(state);
         if let Some(answer) = answer {
             answer.send();
@@ -96,6 +110,9 @@ impl Engine {
         if let Some(home) = job.and_then(|job| job.home.clone()) {
             return home;
         }
+        if let Some(Verdict::Exited(mark, _)) = job.and_then(|job| job.verdict.as_ref()) {
+            return mark.cwd.clone();
+        }
         match &self.collector.last {
             Some(snapshot) if snapshot.taken > self.ended_at => snapshot.cwd.clone(),
             _ => mark_cwd,
@@ -104,21 +121,29 @@ impl Engine {
 
     fn restart_in(&mut self, cwd: PathBuf) -> Result<Restart, ToolError> {
         let snapshot = self.collector.last.clone();
-        let age = snapshot.as_ref().map(|snapshot| snapshot.taken.elapsed());
-        self.start_shell(&cwd, snapshot.map(|snapshot| snapshot.commands))?;
-        let restorable = self.shared.kind.restorable();
-        let (restored, lost) = match age {
-            Some(_) => (restorable, &[][..]),
-            None => (&[][..], restorable),
+        self.start_shell(&cwd, snapshot.as_ref(), &[])?;
+        let kind = self.shared.kind;
+        let (restored, age) = match (&snapshot, &self.collector.last) {
+            (Some(old), Some(new)) if new.taken > old.taken => {
+                let kept = old.kept(kind.restorable(), new);
+                (kept, Some(old.taken.elapsed()))
+            }
+            _ => (Vec::new(), None),
         };
-        let words = |list: &[&str]| {
-            list.iter()
-                .map(|word| (*word).to_owned())
-                .collect::<Vec<_>>()
-        };
+        let is_lost = |name: &&&str| !restored.contains(*name);
+        let lost = kind.restorable().iter().filter(is_lost);
+        let is_there = self.shared.lock().cwd == cwd;
+        let place = |is_wanted: bool| ["cwd"].into_iter().filter(move |_| is_wanted);
+        let lost = place(!is_there)
+            .chain(lost.copied())
+            .chain(kind.unprintable().iter().copied())
+            .chain(ALWAYS_LOST);
         Ok(Restart {
-            restored: [words(&["cwd"]), words(restored)].concat(),
-            lost: [words(lost), words(&ALWAYS_LOST)].concat(),
+            lost: lost.map(str::to_owned).collect(),
+            restored: place(is_there)
+                .chain(restored.iter().copied())
+                .map(str::to_owned)
+                .collect(),
             snapshot_age_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
         })
     }
@@ -129,24 +154,35 @@ impl Engine {
         while Instant::now() < until && self.read_terminal() {}
     }
 
-    fn start_shell(&mut self, cwd: &Path, commands: Option<Arc<Vec<u8>>>) -> Result<(), ToolError> {
-        if self.has_rc {
-            let beginning = Beginning {
-                cwd,
-                commands: commands.clone(),
-                has_rc: true,
-            };
-            match self.try_start(beginning, limits::RC_TIMEOUT) {
-                Ok(()) => return Ok(()),
-                // The rc file is not tried twice: it would cost its time limit at every restart.
-                Err(_) => self.has_rc = false,
-            }
-        }
-        let beginning = Beginning {
+    /// Starts a shell: with all there is to bring back, then without the user's start-up files,
+    /// then with nothing at all.
+    fn start_shell(
+        &mut self,
+        cwd: &Path,
+        snapshot: Option<&Snapshot>,
+        exports: &[u8],
+    ) -> Result<(), ToolError> {
+        let more = snapshot.map_or(limits::NO_GRACE, |_| limits::RESTORE_TIMEOUT);
+        let mut beginning = Beginning {
+            exports,
             cwd,
-            commands,
-            has_rc: false,
+            snapshot,
+            has_rc: true,
         };
+        if self.has_rc {
+            if self.try_start(beginning, limits::RC_TIMEOUT + more).is_ok() {
+                return Ok(());
+            }
+            // The rc file is not tried twice: it would cost its time limit at every restart.
+            self.has_rc = false;
+        }
+        beginning.has_rc = false;
+        let first = self.try_start(beginning, limits::SHELL_START_TIMEOUT + more);
+        if first.is_ok() || snapshot.is_none() || self.is_ordered_to_end() {
+            return first;
+        }
+        beginning.snapshot = None;
+        beginning.exports = &[];
         self.try_start(beginning, limits::SHELL_START_TIMEOUT)
     }
 
@@ -193,19 +229,28 @@ impl Engine {
         let live = running.live.clone();
         let (kind, places) = (self.shared.kind, &live.places);
         let number = self.shared.lock().next_number();
-        let mut lines = Vec::new();
+        let mut lines = kind.first_line().as_bytes().to_vec();
         if beginning.has_rc {
             lines.extend(kind.rc_lines(places).into_bytes());
+            lines.extend(kind.descriptor_lines(places).into_bytes());
         }
         lines.extend(kind.setup_line(places).into_bytes());
         let mut feeder = None;
-        if let Some(commands) = beginning.commands.filter(|commands| !commands.is_empty()) {
+        let mut commands = beginning.snapshot.map_or_else(Vec::new, |snapshot| {
+            snapshot.restoring(kind, &self.plan.variables())
+        });
+        commands.extend_from_slice(beginning.exports);
+        if !commands.is_empty() {
             lines.extend(kind.restore_line(places).into_bytes());
             let fifo = places.file("restore");
             feeder =
                 Some(Feeder::new(&fifo, commands).map_err(|error| failed(&error.to_string()))?);
         }
         lines.extend(kind.directory_line(beginning.cwd));
+        if beginning.snapshot.is_some() {
+            // Tells what came back.
+            lines.extend(kind.snapshot_line(places).into_bytes());
+        }
         lines.extend(kind.mark_line(places, number).into_bytes());
         live.write_lines(&lines)
             .map_err(|error| failed(&error.to_string()))?;
@@ -230,6 +275,7 @@ impl Engine {
                 20
             };
             sleep_for_output(running, pause);
+            self.collector.read(&running.live.state);
             let mut chunk = [0; 4096];
             let count = read_some(&running.live.master, &mut chunk);
             let bytes = chunk.get(..count).unwrap_or_default();
@@ -237,6 +283,7 @@ impl Engine {
                 .cutter
                 .push(bytes, &mut |output| printed.extend_from_slice(output));
             if let Some(mark) = mark {
+                self.collector.read(&running.live.state);
                 return Ok(mark);
             }
             let excess = printed.len().saturating_sub(MAX_START_OUTPUT_BYTES);
@@ -269,7 +316,6 @@ impl Engine {
     fn settle(&mut self, running: Running, mark: Mark) {
         running.owned.reset_modes(&running.live);
         running.live.flush_input();
-        let _ = std::fs::remove_file(running.live.places.file("in"));
         let _ = std::fs::remove_file(running.live.places.file("restore"));
         let mut state = self.shared.lock();
         state.cwd = running.live.directory(mark.cwd);
@@ -311,10 +357,14 @@ impl Engine {
     fn wait_until_gone(&mut self, signal: Signal, mut signalled: HashSet<i32>) -> bool {
         let until = Instant::now() + limits::SIGNAL_LADDER_STEP;
         let mut pause = 1;
+        // Twice, because a look takes time, and what changes its parent meanwhile is not seen.
+        let mut has_seen_none = false;
         while Instant::now() < until {
-            if ending::signal_all(&self.plan.tag, signal, &mut signalled) == 0 {
+            let is_none = ending::signal_all(&self.plan.tag, signal, &mut signalled) == 0;
+            if is_none && has_seen_none {
                 return true;
             }
+            has_seen_none = is_none;
             if let Some(running) = &self.running {
                 sleep_for_output(running, pause);
                 self.collector.read(&running.live.state);
@@ -349,7 +399,10 @@ impl Engine {
 
 /// Sleeps until the shell prints or ends, a few milliseconds at most.
 fn sleep_for_output(running: &Running, pause_ms: u8) {
-    let mut asked = vec![PollFd::new(running.live.master.as_fd(), PollFlags::POLLIN)];
+    let mut asked = vec![
+        PollFd::new(running.live.master.as_fd(), PollFlags::POLLIN),
+        PollFd::new(running.live.state.as_fd(), PollFlags::POLLIN),
+    ];
     if let Some(process) = &running.live.process {
         asked.push(PollFd::new(process.as_fd(), PollFlags::POLLIN));
     }

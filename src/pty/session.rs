@@ -25,7 +25,7 @@ use super::key::Key;
 use super::live::{Plan, Size};
 use super::marks::MarkCutter;
 use super::options::{CommandRequest, InputRequest, Rc, SessionOptions};
-use super::shell::{self, Places, STATUS_SCRIPT, Shell, variable};
+use super::shell::{self, Choice, Places, STATUS_SCRIPT, variable};
 use super::snapshot::Collector;
 use super::state::{self, Call, Input, Order, Progress, Shared, Sink, Start, State};
 use super::wait::{Scanner, Watch};
@@ -50,9 +50,10 @@ impl Session {
     pub async fn start(options: SessionOptions) -> Result<Self, ToolError> {
         let search_path = variable(&options.env, "PATH").unwrap_or(OsStr::new(""));
         let asked = options.shell.as_deref();
-        let shell = shell::choose(asked, options.preferred_shell.as_deref(), search_path)?;
+        let directories = shell::directories(search_path);
+        let choice = shell::choose(asked, options.preferred_shell.as_deref(), &directories)?;
         ending::adopt_orphans();
-        let (mut engine, shared) = prepare(options, shell).map_err(|error| unusable(&error))?;
+        let (mut engine, shared) = prepare(options, choice).map_err(|error| unusable(&error))?;
         let owner = Arc::new(Owner { shared });
         let (started, starts) = oneshot::channel();
         // The shell ends with the thread that starts it, so the thread lives as long as the session.
@@ -201,6 +202,12 @@ impl Session {
     #[must_use]
     pub fn shell_name(&self) -> String {
         self.shared().name.clone()
+    }
+
+    /// Returns why the shell is not the user's usual one, when it is not.
+    #[must_use]
+    pub fn fallback(&self) -> Option<String> {
+        self.shared().fallback.clone()
     }
 
     /// Returns when the environment was saved that a restart would bring back.
@@ -402,7 +409,8 @@ impl Drop for Waiting<'_> {
 }
 
 /// Makes the files of a session and the two halves of it.
-fn prepare(options: SessionOptions, shell: Shell) -> io::Result<(Engine, Arc<Shared>)> {
+fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<Shared>)> {
+    let Choice { shell, fallback } = choice;
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -433,7 +441,7 @@ fn prepare(options: SessionOptions, shell: Shell) -> io::Result<(Engine, Arc<Sha
         .as_ref()
         .map_or(options.cwd, |seed| seed.cwd.clone());
     let state = State::new(cwd, script);
-    let shared = Arc::new(Shared::new(state, waker, &shell, tag.clone()));
+    let shared = Arc::new(Shared::new(state, waker, &shell, fallback, tag.clone()));
     let plan = Plan {
         shell,
         bootstrap: options.bootstrap,

@@ -15,7 +15,10 @@ use crate::error::{ErrorCode, ToolError};
 pub(super) enum Kind {
     Bash,
     Zsh,
-    /// dash, ksh, busybox ash, and whatever else is called `sh`.
+    /// ksh93.
+    Ksh,
+    Mksh,
+    /// dash, busybox ash, and whatever else is called `sh`.
     Posix,
 }
 
@@ -27,6 +30,13 @@ pub(super) struct Shell {
     pub(super) kind: Kind,
     /// Arguments after the program.
     pub(super) arguments: Vec<&'static str>,
+}
+
+/// The shell of a session and, when it is not the user's usual one, why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) shell: Shell,
+    pub(super) fallback: Option<String>,
 }
 
 /// The files and names a session's lines refer to.
@@ -52,45 +62,83 @@ impl Places {
     }
 }
 
-/// Chooses the shell: the one asked for, else the user's when it is supported, else bash, else sh.
+/// Where shells are looked for after the search path.
+const STANDARD_DIRECTORIES: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/// What can be asked for, in the words of an error.
+const SUPPORTED: &str = "bash, zsh, dash, ksh, mksh, busybox or sh";
+
+/// Returns the directories in which shells are looked for.
+pub(super) fn directories(search_path: &OsStr) -> Vec<PathBuf> {
+    let standard = STANDARD_DIRECTORIES.into_iter().map(PathBuf::from);
+    let all = std::env::split_paths(search_path).chain(standard);
+    all.filter(|directory| directory.is_absolute()).collect()
+}
+
+/// Chooses the shell: the one asked for, by name or path, else the user's when it is supported,
+/// else bash, else sh.
 ///
 /// # Errors
 /// `no_shell` when the one asked for cannot be used, or when there is none.
 pub(super) fn choose(
     asked: Option<&Path>,
     preferred: Option<&Path>,
-    search_path: &OsStr,
-) -> Result<Shell, ToolError> {
-    if let Some(path) = asked {
-        return Shell::at(path).ok_or_else(|| refusal(path));
+    directories: &[PathBuf],
+) -> Result<Choice, ToolError> {
+    if let Some(asked) = asked {
+        let path = find_named(asked, directories).unwrap_or_else(|| asked.to_owned());
+        let shell = Shell::at(&path).ok_or_else(|| no_shell(&refusal(&path)))?;
+        return Ok(Choice {
+            shell,
+            fallback: None,
+        });
     }
     if let Some(shell) = preferred.and_then(Shell::at) {
-        return Ok(shell);
+        return Ok(Choice {
+            shell,
+            fallback: None,
+        });
     }
-    let standard = OsStr::new("/usr/local/bin:/usr/bin:/bin");
-    for name in ["bash", "sh"] {
-        let directories = std::env::split_paths(search_path).chain(std::env::split_paths(standard));
-        let mut candidates = directories
-            .filter(|d| d.is_absolute())
-            .map(|d| d.join(name));
-        if let Some(shell) = candidates.find_map(|path| Shell::at(&path)) {
-            return Ok(shell);
-        }
+    let reason = preferred.map(refusal);
+    let found = ["bash", "sh"].into_iter().find_map(|name| {
+        let mut candidates = directories.iter().map(|directory| directory.join(name));
+        candidates.find_map(|path| Shell::at(&path))
+    });
+    match (found, reason) {
+        (Some(shell), reason) => Ok(Choice {
+            fallback: reason.map(|reason| format!("{reason}; {} runs instead", shell.name)),
+            shell,
+        }),
+        (None, None) => Err(no_shell("found neither bash nor sh")),
+        (None, Some(reason)) => Err(no_shell(&format!("{reason}; found neither bash nor sh"))),
     }
-    Err(ToolError::new(
-        ErrorCode::NoShell,
-        "found neither bash nor sh",
-    ))
 }
 
-fn refusal(path: &Path) -> ToolError {
-    let shown = path.display();
-    let message = if is_program(path) {
-        format!("{shown} is not supported; expected bash, zsh, dash, ksh or sh")
-    } else {
-        format!("expected a shell at {shown}, found no program there")
-    };
+/// Returns the path of a shell that is named without a directory.
+fn find_named(asked: &Path, directories: &[PathBuf]) -> Option<PathBuf> {
+    if asked.components().count() != 1 || asked.is_absolute() {
+        return None;
+    }
+    let mut candidates = directories.iter().map(|directory| directory.join(asked));
+    candidates.find(|path| is_program(path))
+}
+
+fn no_shell(message: &str) -> ToolError {
     ToolError::new(ErrorCode::NoShell, message)
+}
+
+fn refusal(path: &Path) -> String {
+    let shown = path.display();
+    if !is_program(path) {
+        return format!("expected a shell at {shown}, found no program there");
+    }
+    if path.file_name() == Some(OsStr::new("fish")) {
+        return format!(
+            "{shown} does not read the language of sh; use {SUPPORTED} instead, and start fish \
+             in it where you need it (`fish -c '...'`)"
+        );
+    }
+    format!("{shown} is not supported; expected {SUPPORTED}")
 }
 
 fn is_program(path: &Path) -> bool {
@@ -104,14 +152,9 @@ impl Shell {
             return None;
         }
         let name = path.file_name()?.to_str()?.to_owned();
-        let (kind, arguments): (_, &[_]) = match name.as_str() {
-            "bash" => (Kind::Bash, BASH),
-            "zsh" => (Kind::Zsh, &["-f", "-i", "-s"]),
-            // A bash that is called sh needs to be told not to use its line editor.
-            "sh" if is_bash(path) => (Kind::Bash, BASH_AS_SH),
-            "sh" | "dash" | "ksh" | "ksh93" | "mksh" | "ash" => (Kind::Posix, &["-i"]),
-            _ => return None,
-        };
+        let real = path.canonicalize().ok();
+        let real = real.as_deref().and_then(Path::file_name);
+        let (kind, arguments) = kind_of(&name, real.and_then(OsStr::to_str))?;
         Some(Self {
             path: path.to_owned(),
             name,
@@ -124,9 +167,30 @@ impl Shell {
 const BASH: &[&str] = &["--norc", "--noprofile", "--noediting", "-i"];
 const BASH_AS_SH: &[&str] = &["--posix", "--norc", "--noprofile", "--noediting", "-i"];
 
-fn is_bash(path: &Path) -> bool {
-    path.canonicalize()
-        .is_ok_and(|real| real.file_name() == Some(OsStr::new("bash")))
+/// Returns what a program is by its name and, for one with a name that several have, by that of the
+/// file it is a link to; and its arguments.
+fn kind_of(name: &str, real: Option<&str>) -> Option<(Kind, &'static [&'static str])> {
+    match without_version(name) {
+        "bash" => Some((Kind::Bash, BASH)),
+        "zsh" => Some((Kind::Zsh, &["-f", "-i", "-s"])),
+        "dash" | "ash" => Some((Kind::Posix, &["-i"])),
+        "busybox" => Some((Kind::Posix, &["ash", "-i"])),
+        "mksh" => Some((Kind::Mksh, &["-i"])),
+        name @ ("sh" | "ksh") => match (name, real.map(without_version)) {
+            // A bash that is called sh needs to be told not to use its line editor.
+            (_, Some("bash")) => Some((Kind::Bash, BASH_AS_SH)),
+            (_, Some("mksh" | "lksh")) => Some((Kind::Mksh, &["-i"])),
+            (_, Some("zsh")) => Some((Kind::Zsh, &["-f", "-i", "-s"])),
+            ("ksh", _) | (_, Some("ksh")) => Some((Kind::Ksh, &["-i"])),
+            _ => Some((Kind::Posix, &["-i"])),
+        },
+        _ => None,
+    }
+}
+
+/// Returns a program's name without the version some systems add: `bash-5.2`, `ksh93`.
+fn without_version(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'))
 }
 
 /// Quotes text so that any shell reads it as one word.
@@ -155,43 +219,86 @@ impl Kind {
     pub(super) fn takes_secrets(self) -> bool {
         match self {
             Self::Bash | Self::Zsh => true,
-            Self::Posix => false,
-        }
-    }
-
-    /// What the shell prints into a snapshot, in the words of a report.
-    pub(super) fn restorable(self) -> &'static [&'static str] {
-        match self {
-            Self::Bash | Self::Zsh => &["environment", "functions", "aliases", "options"],
-            Self::Posix => &["environment", "options"],
+            Self::Ksh | Self::Mksh | Self::Posix => false,
         }
     }
 
     /// The word before a built-in command that keeps functions and aliases out.
-    fn builtin(self) -> &'static str {
+    pub(super) fn builtin(self) -> &'static str {
         match self {
-            Self::Bash | Self::Zsh => r"\builtin",
-            Self::Posix => r"\command",
+            Self::Bash | Self::Zsh | Self::Mksh => r"\builtin",
+            Self::Ksh | Self::Posix => r"\command",
         }
     }
 
-    /// Returns the line that runs the script file with the terminal on 0, 1 and 2.
-    pub(super) fn run_line(self, places: &Places) -> String {
-        let builtin = self.builtin();
-        let script = places.quoted("script");
-        let terminal = places.quoted_terminal();
-        format!("{builtin} . {script} 0<>{terminal} 1>&0 2>&0\n")
+    /// Returns the lines that run the script file and print the mark of the command.
+    pub(super) fn command_lines(self, places: &Places, sequence: u64) -> String {
+        let run = self.run(places, "script");
+        let mark = self.mark(places, sequence);
+        match self {
+            // It moves groups to the foreground with what descriptor 2 was, which must stay the
+            // terminal; a prompt between two lines would be seen there.
+            Self::Ksh => format!("{{ {run}; {mark}; }} 2>/dev/null\n"),
+            _ => format!("{run}\n{mark}\n"),
+        }
     }
 
-    /// Returns the line that prints the mark of a command.
+    /// Returns the command that sources a file of the session with the terminal on 0, 1 and 2.
+    fn run(self, places: &Places, name: &str) -> String {
+        let builtin = self.builtin();
+        let script = places.quoted(name);
+        let terminal = places.quoted_terminal();
+        format!("{builtin} . {script} 0<>{terminal} 1>&0 2>&0")
+    }
+
+    /// Returns the line that prints a mark.
     pub(super) fn mark_line(self, places: &Places, sequence: u64) -> String {
+        let mark = self.mark(places, sequence);
+        format!("{mark}\n")
+    }
+
+    /// Returns the command that prints the mark of a command.
+    ///
+    /// It keeps number and status where [`Kind::last`] finds them should the mark fail.
+    pub(super) fn mark(self, places: &Places, sequence: u64) -> String {
+        let ending = format!("{sequence};$?");
+        match self {
+            Self::Bash => self.mark_of(places, &ending),
+            _ => {
+                let mark = self.mark_of(places, self.last());
+                // What ksh prints between lines comes to the terminal.
+                let prompts = if self == Self::Ksh { " PS1= PS2=" } else { "" };
+                format!("KARYI_LAST=\"{ending}\"{prompts}; {mark}")
+            }
+        }
+    }
+
+    /// Returns what expands to number and status of the command whose mark was printed last, or
+    /// was to be: bash keeps the last word of a command even when the command fails.
+    pub(super) fn last(self) -> &'static str {
+        match self {
+            Self::Bash => "${_-}",
+            _ => "${KARYI_LAST-}",
+        }
+    }
+
+    /// Returns the command that prints a mark; `ending` expands to the command's number and status.
+    pub(super) fn mark_of(self, places: &Places, ending: &str) -> String {
         let builtin = self.builtin();
         let nonce = &places.nonce;
         let terminal = places.quoted_terminal();
-        format!(
-            "{builtin} printf '\\033]133;D;{nonce};{sequence};%s;{nonce}\\007' \
-             \"$?;$-;${{PWD-}}\" >{terminal}\n"
-        )
+        match self {
+            // Its printf is another program.
+            Self::Mksh => format!(
+                "{builtin} print -nr -- $'\\033]133;D;{nonce};'\"{ending};$-;${{PWD-}};{nonce}\"$'\\007' \
+                 >{terminal}"
+            ),
+            // The last word is printed nowhere; it is there for `$_`.
+            _ => format!(
+                "{builtin} printf '\\033]133;D;{nonce};%s;%s;%s;{nonce}\\007%.0s' \
+                 \"{ending}\" \"$-\" \"${{PWD-}}\" \"{ending}\" >{terminal}"
+            ),
+        }
     }
 
     /// Returns the line that lets the next command see the exit status of the last one.
@@ -202,7 +309,7 @@ impl Kind {
             _ if status == 0 => None,
             // A failure before `&&` runs no ERR trap and does not end a shell under -e.
             Self::Bash | Self::Zsh => Some(format!("{builtin} . {file} {status} && {builtin} :\n")),
-            Self::Posix => None,
+            Self::Ksh | Self::Mksh | Self::Posix => None,
         }
     }
 
@@ -245,16 +352,11 @@ impl Kind {
         format!("{} . {}\n", self.builtin(), places.quoted("restore"))
     }
 
-    /// Returns the lines that make a built-in command reachable again after the user hid it.
-    pub(super) fn rescue_lines(self) -> &'static str {
-        match self {
-            // In POSIX mode `unset` is found before a function of that name.
-            Self::Bash => {
-                "POSIXLY_CORRECT=1\n\\unset -f builtin unset printf set\n\\unset -v POSIXLY_CORRECT\n"
-            }
-            Self::Zsh => "\\unfunction builtin printf\n",
-            Self::Posix => "\\unset -f command printf\n",
-        }
+    /// Returns the line that gives ENV its value back: shells read the file it names while they
+    /// start, when nothing limits its time.
+    pub(super) fn first_line(self) -> &'static str {
+        "case ${KARYI_ENV+x} in x) ENV=$KARYI_ENV; \\export ENV;; *) \\unset ENV;; esac; \
+         \\unset KARYI_ENV\n"
     }
 
     /// Returns the lines that source the user's start-up files.
@@ -269,6 +371,8 @@ impl Kind {
                 "/etc/zsh/zshrc",
                 "${ZDOTDIR:-${HOME-}}/.zshrc",
             ],
+            Self::Mksh => &["${ENV:-${HOME-}/.mkshrc}"],
+            Self::Ksh => &["${ENV:-${HOME-}/.kshrc}"],
             Self::Posix => &["${ENV:-/dev/null}"],
         };
         files
@@ -282,106 +386,21 @@ impl Kind {
             .collect()
     }
 
-    /// Returns the text of the file `setup`, sourced once after the rc file.
-    pub(super) fn setup_script(self, places: &Places) -> String {
-        let own = match self {
-            Self::Bash => BASH_SETUP,
-            Self::Zsh => ZSH_SETUP,
-            Self::Posix => "",
-        };
-        let trap = quote(OsStr::new(self.snapshot_line(places).trim_end()));
-        let builtin = self.builtin();
-        format!("{own}{COMMON_SETUP}{builtin} trap {trap} EXIT\n")
-    }
-
     /// Returns the line that sources `setup`, and from then on keeps what the shell itself prints
     /// between commands - prompts, traces, notices - away from the terminal.
     pub(super) fn setup_line(self, places: &Places) -> String {
         let builtin = self.builtin();
         // Named through `builtin`, exec would take its redirections back.
-        format!(
-            "\\exec >/dev/null 2>&1\n{builtin} . {}\n",
-            places.quoted("setup")
-        )
-    }
-
-    /// Returns the text of the file `snapshot`, which prints what a restarted shell needs.
-    pub(super) fn snapshot_script(self, places: &Places) -> String {
-        let nonce = &places.nonce;
-        let builtin = self.builtin();
-        let body = match self {
-            Self::Bash => BASH_SNAPSHOT,
-            Self::Zsh => ZSH_SNAPSHOT,
-            Self::Posix => POSIX_SNAPSHOT,
+        let quiet = match self {
+            Self::Ksh => "\\exec >/dev/null",
+            _ => "\\exec >/dev/null 2>&1",
         };
-        format!(
-            "{builtin} set +e\n\
-             {builtin} printf '#begin {nonce}\\n%s\\n#state {nonce}\\n' \"${{PWD-}}\"\n\
-             {body}\
-             {builtin} printf '#end {nonce}\\n'\n"
-        )
+        format!("{quiet}\n{builtin} . {}\n", places.quoted("setup"))
     }
 }
 
 /// The file `status`: ends with the status it is told.
 pub(super) const STATUS_SCRIPT: &str = "\\builtin return \"$1\"\n";
-
-const BASH_SETUP: &str = r"
-\builtin set +o history +o histexpand
-\builtin set -o monitor
-\builtin unset -v PROMPT_COMMAND PS0 HISTFILE MAILCHECK TMOUT
-";
-
-const ZSH_SETUP: &str = r"
-\builtin unsetopt PROMPT_SP PROMPT_CR ZLE BANG_HIST BEEP
-\builtin setopt MONITOR INTERACTIVE_COMMENTS
-\builtin unset HISTFILE MAILCHECK TMOUT
-precmd_functions=() preexec_functions=() RPS1= RPROMPT= PROMPT_EOL_MARK= SAVEHIST=0
-\builtin unfunction precmd preexec
-";
-
-const COMMON_SETUP: &str = r#"
-PS1= PS2=
-\unset HISTFILE
-PAGER=cat GIT_PAGER=cat EDITOR=false VISUAL=false TERM=xterm-256color
-\export PAGER GIT_PAGER EDITOR VISUAL TERM
-\unset COLUMNS LINES
-case "${LC_ALL:-${LC_CTYPE:-${LANG-}}}" in
-*[Uu][Tt][Ff]8* | *[Uu][Tt][Ff]-8*) ;;
-*)
-  if [ -n "${LC_ALL-}" ]; then LANG=$LC_ALL; \export LANG; \unset LC_ALL; fi
-  LC_CTYPE=C.UTF-8
-  \export LC_CTYPE
-  ;;
-esac
-"#;
-
-const BASH_SNAPSHOT: &str = r"
-\builtin shopt -p
-\builtin declare -px
-\builtin declare -f
-\builtin declare -Fx
-\builtin alias -p
-\builtin umask -p
-\builtin set +o
-\builtin printf '\\builtin set +et\n'
-";
-
-const ZSH_SNAPSHOT: &str = r"
-\builtin typeset -px
-\builtin functions
-\builtin alias -L
-\builtin printf 'umask %s\n' $(\builtin umask)
-\builtin set +o
-\builtin printf '\\builtin set +et\n'
-";
-
-const POSIX_SNAPSHOT: &str = r#"
-\command export -p
-\command printf 'umask %s\n' "$(umask)"
-\command set +o
-\command printf 'set +e\n'
-"#;
 
 /// Returns the value of a variable in an environment.
 pub(super) fn variable<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
@@ -414,41 +433,129 @@ mod tests {
 
     #[test]
     fn a_command_is_two_lines() {
-        let run = r"\builtin . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0";
-        assert_eq!(Kind::Bash.run_line(&places()).trim_end(), run);
-        let mark = r#"\command printf '\033]133;D;n0;7;%s;n0\007' "$?;$-;${PWD-}" >'/dev/pts/3'"#;
-        assert_eq!(Kind::Posix.mark_line(&places(), 7).trim_end(), mark);
+        let bash = r#"\builtin . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0
+\builtin printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "7;$?" "$-" "${PWD-}" "7;$?" >'/dev/pts/3'
+"#;
+        assert_eq!(Kind::Bash.command_lines(&places(), 7), bash);
+        let dash = r#"\command . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0
+KARYI_LAST="7;$?"; \command printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "${KARYI_LAST-}" "$-" "${PWD-}" "${KARYI_LAST-}" >'/dev/pts/3'
+"#;
+        assert_eq!(Kind::Posix.command_lines(&places(), 7), dash);
+    }
+
+    #[test]
+    fn a_name_tells_the_kind() {
+        let check = |name: &str, real: &str, expected: Option<(Kind, &str)>| {
+            let found = kind_of(name, Some(real));
+            let found = found.map(|(kind, arguments)| (kind, arguments.join(" ")));
+            assert_eq!(found, expected.map(|(kind, text)| (kind, text.to_owned())));
+        };
+        let posix_bash = "--posix --norc --noprofile --noediting -i";
+        check("bash-5.2", "bash", Some((Kind::Bash, &BASH.join(" "))));
+        check("sh", "bash", Some((Kind::Bash, posix_bash)));
+        check("sh", "dash", Some((Kind::Posix, "-i")));
+        check("sh", "busybox", Some((Kind::Posix, "-i")));
+        check("sh", "mksh", Some((Kind::Mksh, "-i")));
+        check("ksh", "ksh93", Some((Kind::Ksh, "-i")));
+        check("ksh", "mksh", Some((Kind::Mksh, "-i")));
+        check("ksh93", "ksh93", Some((Kind::Ksh, "-i")));
+        check("busybox", "busybox", Some((Kind::Posix, "ash -i")));
+        check("ash", "busybox", Some((Kind::Posix, "-i")));
+        check("zsh", "zsh5", Some((Kind::Zsh, "-f -i -s")));
+        check("rbash", "bash", None);
+        check("fish", "fish", None);
+        check("", "", None);
+    }
+
+    /// Makes programs of these names in a directory.
+    fn programs(names: &[&str]) -> tempfile::TempDir {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        for name in names {
+            let path = directory.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).unwrap();
+        }
+        directory
     }
 
     #[test]
     fn a_shell_must_be_a_program_of_a_known_name() {
+        let home = programs(&["cat", "fish"]);
         let check = |asked: &str, expected: &str| {
-            let error = choose(Some(Path::new(asked)), None, OsStr::new("")).unwrap_err();
-            assert_eq!(
-                (error.code, error.message.as_str()),
-                (ErrorCode::NoShell, expected)
-            );
+            let directories = [home.path().to_owned()];
+            let error = choose(Some(Path::new(asked)), None, &directories).unwrap_err();
+            let expected = expected.replace('@', home.path().to_str().unwrap());
+            assert_eq!((error.code, error.message), (ErrorCode::NoShell, expected));
         };
         check(
             "/no/bash",
             "expected a shell at /no/bash, found no program there",
         );
+        check("zsh", "expected a shell at zsh, found no program there");
         check("/", "expected a shell at /, found no program there");
         check(
-            "/bin/cat",
-            "/bin/cat is not supported; expected bash, zsh, dash, ksh or sh",
+            "cat",
+            "@/cat is not supported; expected bash, zsh, dash, ksh, mksh, busybox or sh",
+        );
+        check(
+            "fish",
+            "@/fish does not read the language of sh; use bash, zsh, dash, ksh, mksh, busybox or \
+             sh instead, and start fish in it where you need it (`fish -c '...'`)",
         );
     }
 
     #[test]
-    fn without_a_usable_preference_bash_is_found() {
-        for preferred in [
-            None,
-            Some(Path::new("/bin/cat")),
-            Some(Path::new("/no/zsh")),
-        ] {
-            let shell = choose(None, preferred, OsStr::new("/no:/bin")).unwrap();
-            assert_eq!((shell.name.as_str(), shell.kind), ("bash", Kind::Bash));
-        }
+    fn a_shell_is_found_by_its_name() {
+        let home = programs(&["zsh"]);
+        let directories = [PathBuf::from("/no"), home.path().to_owned()];
+        let choice = choose(Some(Path::new("zsh")), None, &directories).unwrap();
+        assert_eq!(choice.shell.path, home.path().join("zsh"));
+        assert_eq!(choice.fallback, None);
+    }
+
+    #[test]
+    fn without_a_usable_preference_bash_is_taken_then_sh() {
+        let check = |names: &[&str], preferred: Option<&str>, expected: Result<&str, &str>| {
+            let home = programs(names);
+            let own = |text: &str| text.replace('@', home.path().to_str().unwrap());
+            let preferred = preferred.map(|path| PathBuf::from(own(path)));
+            let found = choose(None, preferred.as_deref(), &[home.path().to_owned()]);
+            let shown = |choice: Choice| {
+                let reason = choice.fallback.unwrap_or_default();
+                format!("{} {reason}", choice.shell.name)
+            };
+            let found = found.map(shown).map_err(|error| error.message);
+            assert_eq!(found, expected.map(own).map_err(own));
+        };
+        check(&["bash", "sh"], None, Ok("bash "));
+        check(&["sh"], None, Ok("sh "));
+        check(&["bash", "zsh"], Some("@/zsh"), Ok("zsh "));
+        check(
+            &["bash"],
+            Some("@/zsh"),
+            Ok("bash expected a shell at @/zsh, found no program there; bash runs instead"),
+        );
+        check(
+            &["bash", "cat"],
+            Some("@/cat"),
+            Ok(
+                "bash @/cat is not supported; expected bash, zsh, dash, ksh, mksh, busybox or sh; \
+                bash runs instead",
+            ),
+        );
+        check(&[], None, Err("found neither bash nor sh"));
+        check(
+            &["cat"],
+            Some("@/zsh"),
+            Err("expected a shell at @/zsh, found no program there; found neither bash nor sh"),
+        );
+    }
+
+    #[test]
+    fn relative_directories_are_not_searched() {
+        let found = directories(OsStr::new("/a:b:.:"));
+        let expected = ["/a", "/usr/local/bin", "/usr/bin", "/bin"];
+        assert_eq!(found, expected.map(PathBuf::from));
     }
 }

@@ -11,6 +11,7 @@ use std::time::Instant;
 use crate::limits;
 
 use super::live::{make_fifo, read_some};
+use super::shell::Kind;
 use super::sys;
 
 /// A whole snapshot.
@@ -21,6 +22,175 @@ pub(super) struct Snapshot {
     /// Commands that bring the rest back.
     pub(super) commands: Arc<Vec<u8>>,
     pub(super) taken: Instant,
+}
+
+/// One part of a snapshot.
+struct Section<'a> {
+    name: &'a [u8],
+    text: &'a [u8],
+}
+
+/// Variables that are the new shell's own business.
+const OWN_VARIABLES: [&str; 5] = ["PWD", "OLDPWD", "SHLVL", "_", "KARYI_LAST"];
+
+impl Snapshot {
+    /// Returns the commands that bring a shell of this kind back to what it was; `inherited` are
+    /// the names of the environment it starts with.
+    pub(super) fn restoring(&self, kind: Kind, inherited: &[String]) -> Vec<u8> {
+        let mut text = kind.restoring_lines().as_bytes().to_vec();
+        let mut last = Vec::new();
+        for section in self.sections() {
+            match section.name {
+                b"+options" => write_options(section.text, &mut text, &mut last),
+                b"+functions" | b"+aliases" => write_quoted(section.text, &mut text),
+                b"=aliases" => write_aliases(section.text, &mut text),
+                b"environment" => {
+                    for name in inherited.iter().filter(|name| !section.names(name)) {
+                        text.extend(kind.forget_line(name).into_bytes());
+                    }
+                    text.extend_from_slice(section.text);
+                }
+                _ => text.extend_from_slice(section.text),
+            }
+        }
+        text.extend(last);
+        text.extend_from_slice(kind.restored_line().as_bytes());
+        text
+    }
+
+    /// Returns which of these parts are the same in another snapshot.
+    pub(super) fn kept<'a>(&self, names: &[&'a str], other: &Self) -> Vec<&'a str> {
+        let is_same = |name: &&&str| self.part(name) == other.part(name);
+        names.iter().filter(is_same).copied().collect()
+    }
+
+    /// Returns the lines of a part, without those that differ from shell to shell.
+    fn part(&self, name: &str) -> Vec<&[u8]> {
+        let is_part = |section: &Section<'_>| {
+            let prefix = section.name.strip_suffix(name.as_bytes());
+            prefix.is_some_and(|prefix| prefix.len() < 2)
+        };
+        let sections = self.sections().into_iter().filter(is_part);
+        let lines = sections.flat_map(|section| section.text.split(|byte| *byte == b'\n'));
+        lines
+            .filter(|line| !is_transient(line) && !is_own_variable(line))
+            .collect()
+    }
+
+    /// Cuts the text at its headings, each `#NAME NONCE`; the first line is one.
+    fn sections(&self) -> Vec<Section<'_>> {
+        let mut found: Vec<Section<'_>> = Vec::new();
+        let first = self.commands.split(|byte| *byte == b'\n').next();
+        let Some(at) = first.and_then(|line| memchr::memchr(b' ', line)) else {
+            return found;
+        };
+        let nonce = first.and_then(|line| line.get(at..)).unwrap_or_default();
+        let ending = [nonce, b"\n"].concat();
+        let mut rest = self.commands.as_slice();
+        while let Some(heading) = find_heading(rest, &ending) {
+            let (text, after) = rest.split_at(heading.start);
+            if let Some(section) = found.last_mut() {
+                section.text = text;
+            }
+            let name = after.get(1..heading.name_length + 1).unwrap_or_default();
+            let body = after.get(heading.length..).unwrap_or_default();
+            found.push(Section { name, text: body });
+            rest = body;
+        }
+        found
+    }
+}
+
+impl Section<'_> {
+    /// Whether a variable of this name is among the lines; a value may look like one, too.
+    fn names(&self, name: &str) -> bool {
+        let mut found = memchr::memmem::find_iter(self.text, name.as_bytes());
+        found.any(|at| {
+            let before = at.checked_sub(1).and_then(|at| self.text.get(at));
+            let after = self.text.get(at + name.len());
+            before == Some(&b' ') && matches!(after, Some(b'=' | b'\n'))
+        })
+    }
+}
+
+struct Heading {
+    start: usize,
+    name_length: usize,
+    length: usize,
+}
+
+/// Finds the first line `#NAME` with this ending.
+fn find_heading(text: &[u8], ending: &[u8]) -> Option<Heading> {
+    for end in memchr::memmem::find_iter(text, ending) {
+        let before = text.get(..end)?;
+        let start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+        let name = before.get(start..)?.strip_prefix(b"#");
+        if let Some(name) = name.filter(|name| !name.contains(&b' ')) {
+            return Some(Heading {
+                start,
+                name_length: name.len(),
+                length: end + ending.len() - start,
+            });
+        }
+    }
+    None
+}
+
+/// Whether a line says something that must not, or need not, be brought back.
+fn is_transient(line: &[u8]) -> bool {
+    let is_of = |option: &&str| line.ends_with(option.as_bytes());
+    line.starts_with(b"set ") && [" errexit", " onecmd", " noexec"].iter().any(is_of)
+}
+
+fn is_own_variable(line: &[u8]) -> bool {
+    let is_of = |name: &&str| {
+        let mut words = line.split(|byte| *byte == b' ').take(3);
+        let rest = words.find_map(|word| word.strip_prefix(name.as_bytes()));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"="))
+    };
+    OWN_VARIABLES.iter().any(|name| is_of(&name))
+}
+
+/// Writes lines so that no alias reaches them; the option that turns aliases on comes last.
+fn write_options(text: &[u8], commands: &mut Vec<u8>, last: &mut Vec<u8>) {
+    for line in text.split(|byte| *byte == b'\n') {
+        if is_transient(line) {
+            continue;
+        }
+        let target = if line.ends_with(b"aliases") {
+            &mut *last
+        } else {
+            &mut *commands
+        };
+        write_quoted(line, target);
+    }
+}
+
+fn write_quoted(text: &[u8], commands: &mut Vec<u8>) {
+    let lines = text.split(|byte| *byte == b'\n');
+    for line in lines.filter(|line| !line.is_empty()) {
+        commands.push(b'\\');
+        commands.extend_from_slice(line);
+        commands.push(b'\n');
+    }
+}
+
+/// Writes `name='value'` lines, whose values may hold line breaks, as definitions.
+fn write_aliases(text: &[u8], commands: &mut Vec<u8>) {
+    let mut quote = None;
+    let mut is_start = true;
+    for byte in text {
+        if is_start && *byte != b'\n' {
+            commands.extend_from_slice(br"\alias ");
+        }
+        quote = match quote {
+            Some(open) if open == *byte => None,
+            Some(open) => Some(open),
+            None => Some(*byte).filter(|byte| matches!(byte, b'\'' | b'"')),
+        };
+        is_start = quote.is_none() && *byte == b'\n';
+        commands.push(*byte);
+    }
 }
 
 /// Collects snapshots as they come in.
@@ -65,10 +235,13 @@ impl Collector {
     }
 
     fn push(&mut self, bytes: &[u8]) {
+        let seen = self.buffer.len().saturating_sub(self.end.len());
         self.buffer.extend_from_slice(bytes);
-        if self.buffer.ends_with(&self.end) {
+        let fresh = self.buffer.get(seen..).unwrap_or_default();
+        if let Some(at) = memchr::memmem::rfind(fresh, &self.end) {
+            let rest = self.buffer.split_off(seen + at + self.end.len());
             self.last = self.parse().or(self.last.take());
-            self.buffer.clear();
+            self.buffer = rest;
         } else if self.buffer.len() > limits::MAX_SNAPSHOT_BYTES {
             self.buffer.clear();
         }
@@ -100,13 +273,13 @@ impl Collector {
 #[derive(Debug)]
 pub(super) struct Feeder {
     fifo: Option<OwnedFd>,
-    commands: Arc<Vec<u8>>,
+    commands: Vec<u8>,
     written: usize,
 }
 
 impl Feeder {
     /// Makes the FIFO.
-    pub(super) fn new(path: &Path, commands: Arc<Vec<u8>>) -> std::io::Result<Self> {
+    pub(super) fn new(path: &Path, commands: Vec<u8>) -> std::io::Result<Self> {
         Ok(Self {
             fifo: Some(make_fifo(path)?),
             commands,
@@ -162,7 +335,67 @@ mod tests {
         check(&[first, second], Some(("/a", "export A=1\n")));
         check(&["#begin n\n/b\n#st", whole], Some(("/a", "export A=1\n")));
         check(&[whole, "#begin n\n/b"], Some(("/a", "export A=1\n")));
+        check(&[whole, "trap output\n"], Some(("/a", "export A=1\n")));
+        check(
+            &[&format!("x\n{whole}y\n"), whole],
+            Some(("/a", "export A=1\n")),
+        );
         check(&["#begin x\n/b\n#state x\n#end x\n"], None);
         check(&["/b\n#state n\n#end n\n"], None);
+        let single: Vec<&str> = whole.split_inclusive(|_: char| true).collect();
+        check(&single, Some(("/a", "export A=1\n")));
+    }
+
+    fn snapshot(text: &str) -> Snapshot {
+        Snapshot {
+            cwd: "/".into(),
+            commands: Arc::new(text.into()),
+            taken: Instant::now(),
+        }
+    }
+
+    #[test]
+    fn aliases_cannot_reach_what_is_brought_back() {
+        let text = "#+options n\nshopt -s expand_aliases\nshopt -s extglob\n\
+                    #environment n\nexport A='1\n#+x m\n2'\nexport B\n\
+                    #=aliases n\na='x\ny'\nb='it'\"'\"'s'\n\
+                    #functions n\nf () \n{ \n    : #x n\n}\n\
+                    #+options n\nset -o errexit\nset -o noclobber\n";
+        let inherited = ["A", "B", "C", "E"].map(str::to_owned);
+        let commands = snapshot(text).restoring(Kind::Posix, &inherited);
+        let expected = "\\command unalias -a\n\\shopt -s extglob\n\
+                        \\command unset -v C\n\\command unset -v E\n\
+                        export A='1\n#+x m\n2'\nexport B\n\
+                        \\alias a='x\ny'\n\\alias b='it'\"'\"'s'\n\
+                        f () \n{ \n    : #x n\n}\n\\set -o noclobber\n\
+                        \\shopt -s expand_aliases\n\\command set +e\n";
+        assert_eq!(String::from_utf8(commands).unwrap(), expected);
+        assert_eq!(
+            snapshot("").restoring(Kind::Posix, &[]),
+            b"\\command unalias -a\n\\command set +e\n"
+        );
+    }
+
+    #[test]
+    fn what_is_back_is_what_is_equal() {
+        let one = "#environment n\nexport A=1\nexport PWD=/a\n#functions n\nf\n\
+                   #+functions n\ndeclare -fx f\n#+options n\nset -o errexit\nset +o x\n";
+        let check = |change: (&str, &str), expected: &[&str]| {
+            let names = ["environment", "functions", "options"];
+            let other = snapshot(&one.replace(change.0, change.1));
+            assert_eq!(snapshot(one).kept(&names, &other), expected, "{change:?}");
+        };
+        check(("", ""), &["environment", "functions", "options"]);
+        check(
+            ("PWD=/a", "PWD=/b"),
+            &["environment", "functions", "options"],
+        );
+        check(
+            ("-o err", "+o err"),
+            &["environment", "functions", "options"],
+        );
+        check(("A=1", "A=2"), &["functions", "options"]);
+        check(("-fx f", "-fx g"), &["environment", "options"]);
+        check(("+o x", "-o x"), &["environment", "functions"]);
     }
 }

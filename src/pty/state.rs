@@ -24,7 +24,9 @@ use crate::secret::Binding;
 
 use super::background::Background;
 use super::live::{Live, Size, make_fifo};
+use super::marks::Mark;
 use super::shell::{Kind, Shell};
+use super::snapshot::Snapshot;
 
 /// Takes the output that belongs to a call. It may block; it must not call back into the session.
 pub type Sink = Box<dyn FnMut(&[u8]) + Send>;
@@ -72,6 +74,12 @@ pub(super) struct Job {
     pub(super) after: Vec<u8>,
     /// FIFOs of its secrets, kept open until it ends.
     pub(super) _secrets: Vec<SecretFifo>,
+    /// Lines before those that run the script.
+    before: Vec<u8>,
+    /// Length of all lines the shell got.
+    length: usize,
+    /// Whether it was given to a second shell.
+    is_second: bool,
     /// How often a lost mark was asked for.
     pub(super) rescues: u32,
     /// Takes the output no call waits for; out while the session's thread uses it.
@@ -80,6 +88,12 @@ pub(super) struct Job {
     pub(super) was_typed_to: bool,
     /// Bytes typed since the last line break.
     pub(super) open_line_bytes: usize,
+    /// Whether the shell gets back what the command may have closed.
+    pub(super) is_mended: bool,
+    /// A mark that came while the shell seemed to be in the middle of the script.
+    pub(super) claim: Option<Mark>,
+    /// How it ended, when that is known before the shell is ready or gone.
+    pub(super) verdict: Option<Verdict>,
 }
 
 impl Job {
@@ -92,6 +106,32 @@ impl Job {
             None => self.open_line_bytes + bytes.len(),
         };
     }
+
+    /// Writes its lines to a shell.
+    fn give(&mut self, live: &Live, kind: Kind) -> io::Result<()> {
+        let mut lines = self.before.clone();
+        lines.extend(kind.command_lines(&live.places, self.number).into_bytes());
+        if self.is_mended {
+            lines.extend(kind.descriptor_lines(&live.places).into_bytes());
+        }
+        self.length = lines.len();
+        live.write_lines(&lines)
+    }
+
+    /// Whether the shell has read nothing of it; then another one may run it, once.
+    pub(super) fn is_unread(&self, live: &Live) -> bool {
+        let waiting = super::sys::bytes_waiting(&live.fifo).unwrap_or(0);
+        !self.is_second && self.length > 0 && waiting >= self.length
+    }
+}
+
+/// How a command has ended whose shell is not ready for the next one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The mark has told; the shell is to get its input back by then.
+    Exited(Mark, Instant),
+    /// The shell could not tell, and was ended by us.
+    Killed,
 }
 
 /// The call that waits for the job.
@@ -175,8 +215,8 @@ pub(super) struct State {
     pub(super) is_closed: bool,
     /// When the environment a restart would bring back was saved.
     pub(super) saved_at: Option<Instant>,
-    /// The commands of the last snapshot.
-    pub(super) snapshot: Option<Arc<Vec<u8>>>,
+    /// The last snapshot.
+    pub(super) snapshot: Option<Snapshot>,
     /// What commands left in the background, by the number of their job; the newest last.
     pub(super) background: VecDeque<(u64, Background)>,
     /// The signal that ended the last process of the session.
@@ -198,17 +238,26 @@ pub(super) struct Shared {
     waker: UnixStream,
     pub(super) kind: Kind,
     pub(super) name: String,
+    /// Why it is not the user's usual shell, when it is not.
+    pub(super) fallback: Option<String>,
     /// The session's name among those of this program.
     pub(super) tag: String,
 }
 
 impl Shared {
-    pub(super) fn new(state: State, waker: UnixStream, shell: &Shell, tag: String) -> Self {
+    pub(super) fn new(
+        state: State,
+        waker: UnixStream,
+        shell: &Shell,
+        fallback: Option<String>,
+        tag: String,
+    ) -> Self {
         Self {
             state: Mutex::new(state),
             waker,
             kind: shell.kind,
             name: shell.name.clone(),
+            fallback,
             tag,
         }
     }
@@ -299,52 +348,71 @@ impl State {
         self.write_script(start.script)
             .map_err(|error| failure(&error))?;
         let number = self.next_number();
-        let job = self
-            .lines(&live, start, number)
+        let mut job = self
+            .prepare_job(&live, start, number)
             .map_err(|error| failure(&error))?;
-        live.write_lines(&job.0).map_err(|error| failure(&error))?;
+        job.give(&live, start.kind)
+            .map_err(|error| failure(&error))?;
         self.newest_job = number;
-        self.job = Some(job.1);
+        self.job = Some(job);
         Ok(())
     }
 
-    /// Returns the lines of a command, and the job it becomes.
-    fn lines(&mut self, live: &Live, start: &Start<'_>, number: u64) -> io::Result<(Vec<u8>, Job)> {
+    /// Gives a job to the shell that took the place of another one, which never read it; gives it back
+    /// when that failed.
+    pub(super) fn start_unread(&mut self, mut job: Job, kind: Kind) -> Result<(), Job> {
+        job.is_second = true;
+        match &self.live {
+            Some(live) if job.give(live, kind).is_ok() => {
+                self.job = Some(job);
+                Ok(())
+            }
+            _ => Err(job),
+        }
+    }
+
+    /// Makes the job of a command.
+    fn prepare_job(&mut self, live: &Live, start: &Start<'_>, number: u64) -> io::Result<Job> {
         let (kind, places) = (start.kind, &live.places);
-        let mut lines = Vec::with_capacity(512);
+        let mut before = Vec::with_capacity(512);
         let mut after = Vec::new();
         let mut secrets = Vec::new();
         if std::mem::replace(&mut self.has_unsaved, may_define(start.script)) {
-            lines.extend(kind.snapshot_line(places).into_bytes());
+            before.extend(kind.snapshot_line(places).into_bytes());
         }
         for (index, binding) in start.bindings.iter().enumerate() {
             // A name of its own: the last command's FIFO may be removed only later.
             let name = format!("secret{number}-{index}");
             let fifo = SecretFifo::new(places.file(&name), binding)?;
-            lines.extend(kind.secret_line(&binding.variable, &fifo.path).into_bytes());
+            before.extend(kind.secret_line(&binding.variable, &fifo.path).into_bytes());
             after.extend(kind.forget_line(&binding.variable).into_bytes());
             secrets.push(fifo);
         }
         if let Some(directory) = start.cwd {
-            lines.extend(kind.directory_line(directory));
+            before.extend(kind.directory_line(directory));
             after.extend(kind.directory_line(&self.cwd));
         }
         if let Some(line) = kind.status_line(places, self.last_status) {
-            lines.extend(line.into_bytes());
+            before.extend(line.into_bytes());
         }
-        lines.extend(kind.run_line(places).into_bytes());
-        lines.extend(kind.mark_line(places, number).into_bytes());
-        let job = Job {
+        let enabling = kind.enable_line_after(start.script);
+        after.extend(enabling.unwrap_or_default().bytes());
+        Ok(Job {
             number,
             home: start.cwd.map(|_| self.cwd.clone()),
             after,
             _secrets: secrets,
+            before,
+            length: 0,
+            is_second: false,
             rescues: 0,
             rest: None,
             was_typed_to: false,
             open_line_bytes: 0,
-        };
-        Ok((lines, job))
+            is_mended: kind.needs_mending(start.script),
+            claim: None,
+            verdict: None,
+        })
     }
 
     fn write_script(&mut self, script: &str) -> io::Result<()> {
@@ -386,18 +454,29 @@ impl State {
     ) -> Option<Answer> {
         self.last_status = exit_code;
         self.note_end(job, exit_code);
+        let status = match exit_code {
+            _ if has_stopped => Status::Stopped,
+            0 => Status::Ok,
+            _ => Status::Failed,
+        };
+        self.end_call(status, Some(exit_code))
+    }
+
+    /// Ends the call that waits for a job that had to be ended without its status being known.
+    pub(super) fn end_killed_job(&mut self, job: u64) -> Option<Answer> {
+        self.note_end(job, KILLED_STATUS);
+        self.end_call(Status::Killed, None)
+    }
+
+    fn end_call(&mut self, status: Status, exit_code: Option<i32>) -> Option<Answer> {
         let unsent_bytes = self.unsent_bytes();
         let call = self.call.take()?;
         let result = if call.input.as_ref().is_some_and(Input::is_untouched) {
-            Err(too_late(Some(exit_code)))
+            Err(too_late(exit_code))
         } else {
             Ok(Progress {
-                status: match exit_code {
-                    _ if has_stopped => Status::Stopped,
-                    0 => Status::Ok,
-                    _ => Status::Failed,
-                },
-                exit_code: Some(exit_code),
+                status,
+                exit_code,
                 cwd: Some(self.cwd.clone()),
                 echo: None,
                 restarted: self.restart.take(),
@@ -445,6 +524,9 @@ impl State {
         }
     }
 }
+
+/// The exit status a shell gives a command that was killed.
+const KILLED_STATUS: i32 = 137;
 
 /// Words of scripts that define functions, aliases or options. Directory and environment are known
 /// to the kernel; for these the shell must be asked before a job can hold it up, and asking after

@@ -4,6 +4,7 @@ mod basics;
 mod detection;
 mod ending;
 mod hazards;
+mod mending;
 mod output;
 mod restart;
 mod secrets;

@@ -1,0 +1,114 @@
+//! Lines that bring a shell back within reach after a command took away what karyi needs of it.
+//!
+//! A command can close the descriptors on which the shell keeps its own input while a script runs,
+//! hide or switch off built-in commands, or forbid redirections. What can be put back is put back;
+//! else the shell is asked to end with the status of the command, so that it is not lost with it.
+
+use super::shell::{Kind, Places, quote};
+
+impl Kind {
+    /// Whether a script may close or move descriptors of the shell, so that
+    /// [`Kind::descriptor_lines`] are to follow its mark.
+    ///
+    /// They must reach the shell in one read with those before them: bash reads 1024 bytes.
+    pub(super) fn needs_mending(self, script: &str) -> bool {
+        // Others keep theirs where a script cannot name them.
+        self == Self::Bash && holds(script, "exec")
+    }
+
+    /// Returns the line after the mark of a script that may have switched off what is needed.
+    pub(super) fn enable_line_after(self, script: &str) -> Option<&'static str> {
+        let may_disable = holds(script, "enable") || holds(script, "disable");
+        may_disable.then(|| self.enable_line())
+    }
+
+    /// Returns the lines that put the descriptors 0 to 2 back, and the one bash moves groups to the
+    /// foreground with.
+    pub(super) fn descriptor_lines(self, places: &Places) -> String {
+        if self != Self::Bash {
+            return String::new();
+        }
+        let fifo = quote(places.file("in").as_os_str());
+        let terminal = quote(places.terminal.as_os_str());
+        // Keywords leave `$_` alone, which may hold the status of the command.
+        format!(
+            "[[ /dev/stdin -ef {fifo} && ! -t 1 && ! -t 2 ]] || \\exec <{fifo} >/dev/null 2>&1\n\
+             [[ -t 255 ]] || \\exec 255<>{terminal}\n"
+        )
+    }
+
+    /// Returns the line that switches the needed built-in commands on again.
+    pub(super) fn enable_line(self) -> &'static str {
+        match self {
+            Self::Bash => {
+                "\\enable builtin . : [ test cd compgen declare eval exec exit printf read return \
+                 set shopt trap typeset umask unset alias unalias enable 2>/dev/null\n"
+            }
+            Self::Zsh => {
+                "\\enable builtin . : [ test alias cd eval exec exit functions printf read return \
+                 set setopt trap typeset umask unalias unfunction unset unsetopt enable \
+                 2>/dev/null\n"
+            }
+            Self::Ksh | Self::Mksh | Self::Posix => "",
+        }
+    }
+
+    /// Returns the lines that ask for a lost mark the `attempt`-th time, counted from 0; none when
+    /// there is nothing left to try.
+    ///
+    /// The status comes from what the failed mark has left behind: `$?` is that of the failure.
+    pub(super) fn rescue_lines(
+        self,
+        places: &Places,
+        sequence: u64,
+        attempt: u32,
+    ) -> Option<String> {
+        let last = self.last();
+        let again = self.mark_of(places, last);
+        match attempt {
+            0 => Some(format!(
+                "case {last} in \"{sequence};\"*) {again};; *) {};; esac\n",
+                self.mark(places, sequence)
+            )),
+            1 => {
+                let again = self.mark_of(places, "${KARYI_LAST-}");
+                Some(format!(
+                    "KARYI_LAST=\"{last}\"\n{}{again}\n",
+                    self.uncover_lines()
+                ))
+            }
+            // Twice, because stopped jobs make a shell refuse once.
+            2 => Some(self.exit_line(sequence).repeat(2)),
+            _ => None,
+        }
+    }
+
+    /// Returns the line that ends the shell with the status of the command, if that is known.
+    fn exit_line(self, sequence: u64) -> String {
+        let builtin = self.builtin();
+        format!(
+            "case ${{KARYI_LAST-}} in \"{sequence};\"*[0-9]) {builtin} exit \"${{KARYI_LAST#*;}}\" \
+             || \\exit \"${{KARYI_LAST#*;}}\";; esac\n"
+        )
+    }
+
+    /// Returns the lines that make built-in commands reachable again after the user hid them or
+    /// switched them off.
+    fn uncover_lines(self) -> String {
+        let functions = match self {
+            // In POSIX mode `unset` is found before a function of that name.
+            Self::Bash => {
+                "POSIXLY_CORRECT=1\n\\unset -f builtin unset printf set enable exit\n\
+                 \\unset -v POSIXLY_CORRECT\n"
+            }
+            Self::Zsh => "\\unfunction builtin printf\n",
+            Self::Mksh => "\\unset -f builtin print\n",
+            Self::Ksh | Self::Posix => "\\unset -f command\n\\unset -f printf\n",
+        };
+        format!("{}{functions}", self.enable_line())
+    }
+}
+
+fn holds(script: &str, word: &str) -> bool {
+    memchr::memmem::find(script.as_bytes(), word.as_bytes()).is_some()
+}

@@ -1,0 +1,180 @@
+//! Commands that take away what the session needs of its shell.
+
+use std::path::Path;
+
+use karyi::outcome::Status;
+use karyi::pty::Rc;
+
+use super::support::{Shell, run};
+
+/// Runs a command and compares; the shell must be the same one afterwards, and usable.
+async fn check_survives(shell: &Shell, script: &str, exit_code: i32) {
+    let before = shell.command("echo $$").await.output;
+    let seen = shell.command(script).await;
+    assert_eq!(seen.exit_code, Some(exit_code), "{script:?}: {seen:?}");
+    assert_eq!(seen.progress.restarted, None, "{script:?}");
+    let after = shell.command("echo $$").await;
+    assert_eq!(after.brief(), (Status::Ok, Some(0), &*before), "{script:?}");
+    shell.check("true", 0, "").await;
+    let seen = shell.command("read x; echo got $x").await;
+    assert_eq!(seen.status, Status::AwaitingInput, "{script:?}");
+    let seen = shell.input("it\n").await;
+    assert_eq!(seen.output, "it\ngot it\n", "{script:?}");
+    let seen = shell.command("cat").await;
+    assert_eq!(seen.status, Status::AwaitingInput, "{script:?}");
+    let seen = shell.key("d").await;
+    assert_eq!(seen.brief(), (Status::Ok, Some(0), ""), "{script:?}");
+}
+
+/// Runs a command that costs the shell; the next one must work, in the same directory.
+async fn check_restarts(shell: &Shell, script: &str, expected: (Status, Option<i32>)) {
+    shell.check("cd /usr", 0, "").await;
+    let seen = shell.command(script).await;
+    assert_eq!(
+        (seen.status, seen.exit_code),
+        expected,
+        "{script:?}: {seen:?}"
+    );
+    let restart = seen.progress.restarted.unwrap();
+    assert!(restart.lost.contains(&"variables".to_owned()), "{script:?}");
+    shell.check("echo on $PWD", 0, "on /usr\n").await;
+}
+
+#[test]
+fn closed_descriptors_are_put_back() {
+    run(async {
+        let shell = Shell::bash().await;
+        for (script, exit_code) in [
+            ("exec 10>&-", 0),
+            ("exec 10<&-; (exit 7)", 7),
+            ("exec 10>&- 11>&- 12>&-; false", 1),
+            ("for i in {3..255}; do eval \"exec $i>&-\"; done", 0),
+            ("for i in {0..255}; do eval \"exec $i>&-\"; done", 0),
+            ("exec 10>&-; exec 10</dev/null", 0),
+            ("exec 10</dev/null 11</dev/null 12</dev/null", 0),
+            ("unset x; exec 10>&-; : ${x:?}", 1),
+            ("exec 10>&-\nif then", 2),
+            ("exec 0</dev/null", 0),
+            ("exec 20<&0 0</dev/null >/dev/null 2>&1", 0),
+            ("exec 255>&-", 0),
+            ("exec 10>&- 77< <(sleep 100) 0<&77; kill $!; (exit 3)", 3),
+        ] {
+            check_survives(&shell, script, exit_code).await;
+        }
+        shell
+            .check("exec 10>&- 11>&-; read x <<<a; echo $x", 0, "a\n")
+            .await;
+        shell.check("set -x; set +x", 0, "++ set +x\n").await;
+    });
+}
+
+#[test]
+fn a_shell_that_lost_its_input_unseen_is_replaced() {
+    run(async {
+        let shell = Shell::bash().await;
+        let file = shell.home.path().join("closes");
+        std::fs::write(&file, "exec 10>&-\n").unwrap();
+        let script = format!(". '{}'; (exit 7)", file.display());
+        check_restarts(&shell, &script, (Status::Failed, Some(7))).await;
+        let script = format!(". '{}'", file.display());
+        check_restarts(&shell, &script, (Status::Ok, Some(0))).await;
+    });
+}
+
+#[test]
+fn an_rc_file_may_close_descriptors() {
+    run(async {
+        let shell = Shell::with(|options| {
+            std::fs::write(options.cwd.join(".bashrc"), "RC=1; exec 10>&-\n").unwrap();
+            options.rc = Rc::User;
+        })
+        .await;
+        shell.check("echo $RC", 0, "1\n").await;
+    });
+}
+
+#[test]
+fn bash_gets_built_in_commands_back() {
+    run(async {
+        let shell = Shell::bash().await;
+        for script in [
+            "enable -n printf; (exit 7)",
+            "enable -n builtin; (exit 7)",
+            "enable -n . source eval read unset set exec exit printf builtin; sh -c 'exit 7'",
+            "builtin() { :; }; (exit 7)",
+            "builtin() { :; }; printf() { :; }; unset() { :; }; (exit 7)",
+            "builtin() { return 3; }; enable() { :; }; (exit 7)",
+        ] {
+            check_survives(&shell, script, 7).await;
+        }
+    });
+}
+
+#[test]
+fn zsh_gets_built_in_commands_back() {
+    if !Path::new("/usr/bin/zsh").exists() {
+        eprintln!("skipped: no zsh");
+        return;
+    }
+    run(async {
+        let shell = Shell::with(|options| options.shell = Some("/usr/bin/zsh".into())).await;
+        for script in [
+            "disable printf; (exit 7)",
+            "disable builtin; (exit 7)",
+            "builtin() { :; }; (exit 7)",
+            "for i in {3..30}; do exec {i}>&-; done 2>/dev/null; (exit 7)",
+            "exec 0</dev/null 3>&- 9>&-; (exit 7)",
+        ] {
+            check_survives(&shell, script, 7).await;
+        }
+        check_restarts(
+            &shell,
+            "setopt restricted; (exit 7)",
+            (Status::Failed, Some(7)),
+        )
+        .await;
+    });
+}
+
+#[test]
+fn dash_keeps_its_descriptors() {
+    if !Path::new("/bin/dash").exists() {
+        eprintln!("skipped: no dash");
+        return;
+    }
+    run(async {
+        let shell = Shell::with(|options| options.shell = Some("/bin/dash".into())).await;
+        for script in [
+            "for i in 0 1 2 3 4 5 6 7 8 9; do eval \"exec $i>&-\"; done; (exit 7)",
+            "exec 0</dev/null >/dev/null; (exit 7)",
+            "command() { :; }; (exit 7)",
+            "command() { :; }; printf() { :; }; (exit 7)",
+        ] {
+            check_survives(&shell, script, 7).await;
+        }
+    });
+}
+
+#[test]
+fn a_shell_that_cannot_go_on_ends_with_the_status_of_its_command() {
+    run(async {
+        let shell = Shell::bash().await;
+        check_restarts(&shell, "set -r; (exit 7)", (Status::Failed, Some(7))).await;
+        check_restarts(&shell, "set -r; true", (Status::Ok, Some(0))).await;
+        let script = "set -r; builtin() { :; }; (exit 7)";
+        check_restarts(&shell, script, (Status::Failed, Some(7))).await;
+        let script = "sleep 100 & kill -STOP $!; set -r; (exit 7)";
+        check_restarts(&shell, script, (Status::Failed, Some(7))).await;
+    });
+}
+
+#[test]
+fn an_end_nobody_can_know_is_reported_as_killed() {
+    run(async {
+        let shell = Shell::bash().await;
+        let killed = (Status::Killed, None);
+        let script = "shopt -s extdebug; trap false DEBUG";
+        check_restarts(&shell, script, killed).await;
+        check_restarts(&shell, "enable -n exit enable; set -r", killed).await;
+    });
+}
