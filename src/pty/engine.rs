@@ -40,6 +40,8 @@ pub(super) struct Engine {
     /// When the last command ended, if nothing was saved since.
     pub(super) unsaved_since: Option<Instant>,
     pub(super) ended_at: Instant,
+    /// When ended processes without a parent were last collected.
+    pub(super) reaped_at: Instant,
     pub(super) is_done: bool,
     // Last, because the files of the shell must outlive everything that uses them.
     pub(super) directory: Option<tempfile::TempDir>,

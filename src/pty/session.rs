@@ -419,6 +419,7 @@ fn prepare(options: SessionOptions, shell: Shell) -> io::Result<(Engine, Arc<Sha
         next_look: now,
         unsaved_since: None,
         ended_at: now,
+        reaped_at: now,
         is_done: false,
         directory: Some(directory),
     };
