@@ -118,6 +118,9 @@ pub const TERMINAL_READ_BYTES: usize = 64 << 10;
 pub const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long a session rests before its environment is saved for a later restart.
 pub const SNAPSHOT_IDLE: Duration = Duration::from_millis(50);
+/// Longest time for which ended processes that lost their parent wait to be collected while
+/// commands run: each of them takes one of the process ids there are.
+pub const REAP_EVERY: Duration = Duration::from_millis(500);
 /// How long `<input>` and `<ctrl>` wait when the call names no timeout.
 pub const INPUT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest line a terminal gives a program that reads whole lines, in bytes without the line break;

@@ -27,6 +27,11 @@ pub(crate) fn describe() -> String {
     )
 }
 
+/// Whether a program is on this machine.
+pub(crate) fn has_program(name: &str) -> bool {
+    first_line(name, &["--version"]).is_some()
+}
+
 fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -16,16 +16,24 @@
 #[path = "../gate/mod.rs"]
 mod gate;
 mod machine;
+mod memory;
 mod peers;
 mod report;
 mod samples;
+mod stream;
 mod terminal;
 mod trip;
+mod waits;
 
 use report::Report;
 
 fn main() {
-    let parts: [(&str, fn(&mut Report)); 1] = [("trip", trip::measure)];
+    let parts: [(&str, fn(&mut Report)); 4] = [
+        ("trip", trip::measure),
+        ("stream", stream::measure),
+        ("waits", waits::measure),
+        ("memory", memory::measure),
+    ];
     let only = argument("--only").unwrap_or_default();
     let mut report = Report::new(has("--markdown"));
     for (name, measure) in parts {

@@ -74,7 +74,7 @@ fn set_modes(terminal: &Path, modes: Modes) {
 pub(crate) struct Driven {
     pub(crate) session: Session,
     pub(crate) runtime: tokio::runtime::Runtime,
-    pub(crate) home: tempfile::TempDir,
+    _home: tempfile::TempDir,
 }
 
 impl Driven {
@@ -87,7 +87,7 @@ impl Driven {
         Self {
             session: session.unwrap(),
             runtime,
-            home,
+            _home: home,
         }
     }
 

@@ -23,6 +23,7 @@ impl Engine {
         let Some(live) = self.running.as_ref().map(|running| running.live.clone()) else {
             return;
         };
+        self.reap_now_and_then();
         let state = self.shared.lock();
         let Some(job) = state.job.as_ref().map(|job| job.number) else {
             drop(state);
@@ -46,6 +47,14 @@ impl Engine {
             self.look(&live);
         }
         self.keep_deadline();
+    }
+
+    /// Collects ended processes also while commands follow each other without a rest.
+    fn reap_now_and_then(&mut self) {
+        if self.reaped_at.elapsed() >= limits::REAP_EVERY {
+            self.reaped_at = Instant::now();
+            ending::reap_orphans();
+        }
     }
 
     /// Gives a new call the output that came before it.

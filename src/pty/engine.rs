@@ -50,6 +50,8 @@ pub(super) struct Engine {
     pub(super) known_children: HashSet<i32>,
     /// What the first shell begins with.
     pub(super) seed: Option<Seed>,
+    /// When ended processes without a parent were last collected.
+    pub(super) reaped_at: Instant,
     pub(super) is_done: bool,
     // Last, because the files of the shell must outlive everything that uses them.
     pub(super) directory: Option<tempfile::TempDir>,

@@ -469,6 +469,7 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
         next_look: now,
         unsaved_since: None,
         ended_at: now,
+        reaped_at: now,
         is_done: false,
         directory: Some(directory),
     };

@@ -9,5 +9,6 @@ mod output;
 mod restart;
 mod secrets;
 mod shells;
+mod soak;
 mod support;
 mod waiting;
