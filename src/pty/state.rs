@@ -3,7 +3,6 @@
 //! Both sides of a session share it: calls are attached on the caller's side, which keeps the way
 //! of a command to the shell short; the session's thread reads the terminal and ends them.
 
-use std::fs::File;
 use std::io;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
@@ -21,7 +20,7 @@ use crate::limits;
 use crate::outcome::Status;
 use crate::secret::Binding;
 
-use super::live::{Live, make_fifo};
+use super::live::{Live, ScriptFile, make_fifo};
 use super::marks::Mark;
 use super::shell::{Kind, Shell};
 
@@ -78,6 +77,8 @@ pub(super) struct Job {
     pub(super) rescues: u32,
     /// Whether the shell gets back what the command may have closed.
     pub(super) is_mended: bool,
+    /// Whether it may have limited the shell's descriptors.
+    pub(super) may_limit: bool,
     /// A mark that came while the shell seemed to be in the middle of the script.
     pub(super) claim: Option<Mark>,
     /// How it ended, when that is known before the shell is ready or gone.
@@ -166,7 +167,7 @@ pub(super) struct State {
     pub(super) is_closed: bool,
     /// When the environment a restart would bring back was saved.
     pub(super) saved_at: Option<Instant>,
-    script: File,
+    pub(super) script: ScriptFile,
     script_length: u64,
 }
 
@@ -220,7 +221,7 @@ pub(super) struct Start<'a> {
 }
 
 impl State {
-    pub(super) fn new(cwd: PathBuf, script: File) -> Self {
+    pub(super) fn new(cwd: PathBuf, script: ScriptFile) -> Self {
         Self {
             live: None,
             job: None,
@@ -320,6 +321,7 @@ impl State {
             is_second: false,
             rescues: 0,
             is_mended: kind.needs_mending(start.script),
+            may_limit: Kind::may_limit(start.script),
             claim: None,
             verdict: None,
         })
@@ -328,11 +330,24 @@ impl State {
     fn write_script(&mut self, script: &str) -> io::Result<()> {
         let length = script.len() as u64;
         if length < self.script_length {
-            self.script.set_len(0)?;
+            self.script.file.set_len(0)?;
         }
-        self.script.write_all_at(script.as_bytes(), 0)?;
+        // Until all of it stands there, nothing is known about the file.
+        self.script_length = u64::MAX;
+        self.script.file.write_all_at(script.as_bytes(), 0)?;
         self.script_length = length;
         Ok(())
+    }
+
+    /// Takes another file for scripts, an empty one.
+    pub(super) fn set_script(&mut self, script: ScriptFile) {
+        self.script = script;
+        self.script_length = 0;
+    }
+
+    /// Whether there is a shell, and what it needs for a command.
+    pub(super) fn is_ready(&self) -> bool {
+        self.live.is_some() && (self.job.is_some() || self.script.is_there())
     }
 
     /// Tells whoever waits that the job has ended.
