@@ -78,6 +78,9 @@ pub const MAX_TERMINAL_SIDE: u16 = 1000;
 pub const RC_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a shell may take more to read back what an earlier one printed about itself.
 pub const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Fewest descriptors with which a shell can put its own aside while a script runs: it uses numbers
+/// from 10 on.
+pub const MIN_SHELL_DESCRIPTORS: u64 = 20;
 /// How long a shell may take to get back the descriptors a command has closed.
 pub const MEND_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a shell without an rc file may take to answer for the first time.

@@ -214,7 +214,7 @@ impl Engine {
         };
         self.next_look = Instant::now() + limits::WAIT_SCAN_MIN;
         if let Verdict::Exited(mark, until) = verdict {
-            if live.input_place() == InputPlace::Here {
+            if live.input_place() == InputPlace::Here && !live.is_starved() {
                 self.complete(mark);
             } else if Instant::now() >= until {
                 let _ = kill(Pid::from_raw(live.pid), Signal::SIGKILL);

@@ -106,7 +106,7 @@ impl Engine {
                 input
             };
             asked.push(PollFd::new(live.master.as_fd(), terminal));
-            asked.push(PollFd::new(live.state.as_fd(), input));
+            asked.push(PollFd::new(running.owned.state.as_fd(), input));
             if let Some(process) = &live.process {
                 asked.push(PollFd::new(process.as_fd(), input));
             }
@@ -162,7 +162,7 @@ impl Engine {
 
     fn read_snapshot(&mut self) {
         if let Some(running) = &self.running {
-            self.collector.read(&running.live.state);
+            self.collector.read(&running.owned.state);
             let mut state = self.shared.lock();
             if state.saved_at != self.collector.saved_at() {
                 state.saved_at = self.collector.saved_at();
@@ -244,6 +244,10 @@ impl Engine {
         let mut state = self.shared.lock();
         match (place, &mut state.job) {
             (_, None) => return,
+            (InputPlace::Here, Some(job)) if job.may_limit && running.live.is_starved() => {
+                job.verdict = Some(Verdict::Exited(mark, Instant::now()));
+                return;
+            }
             (InputPlace::Here, Some(_)) => {}
             // The script itself printed it: a mark comes when the script is done.
             (InputPlace::Elsewhere, Some(job)) => {

@@ -4,10 +4,10 @@
 //! a signal when its parent ends, and to the kernel that is the thread.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
@@ -28,7 +28,7 @@ use super::ending;
 use super::hints::Hints;
 use super::key::Key;
 use super::process;
-use super::shell::{Places, Shell, variable};
+use super::shell::{Places, STATUS_SCRIPT, Shell, variable};
 use super::sys;
 use super::wait::Subject;
 
@@ -52,6 +52,23 @@ pub(super) struct Plan {
     pub(super) tag: String,
 }
 
+/// The file that scripts are written to.
+#[derive(Debug)]
+pub(super) struct ScriptFile {
+    pub(super) file: File,
+    path: PathBuf,
+    /// Its device and number.
+    identity: (u64, u64),
+}
+
+impl ScriptFile {
+    /// Whether the shell would find it: a command may have removed it, or its directory.
+    pub(super) fn is_there(&self) -> bool {
+        let found = fs::symlink_metadata(&self.path);
+        found.is_ok_and(|file| (file.dev(), file.ino()) == self.identity)
+    }
+}
+
 /// A running shell, as everyone may use it.
 #[derive(Debug)]
 pub(super) struct Live {
@@ -59,8 +76,6 @@ pub(super) struct Live {
     pub(super) master: OwnedFd,
     pub(super) slave: OwnedFd,
     pub(super) fifo: OwnedFd,
-    /// Where the shell writes its snapshots.
-    pub(super) state: OwnedFd,
     /// Readable when the shell has ended.
     pub(super) process: Option<OwnedFd>,
     pub(super) places: Places,
@@ -84,6 +99,8 @@ pub(super) enum InputPlace {
 /// What only the thread that started the shell needs.
 pub(super) struct Owned {
     pub(super) child: Child,
+    /// Where the shell writes its snapshots.
+    pub(super) state: OwnedFd,
     /// The terminal's modes between commands.
     pub(super) sane: Termios,
 }
@@ -125,7 +142,7 @@ impl Plan {
             nonce: self.nonce.clone(),
         };
         let fifo = make_fifo(&places.file("in"))?;
-        let state = make_fifo(&places.file("state"))?;
+        let state = self.make_state_fifo()?;
         let builder = self.command(&places, cwd);
         let child = pair
             .slave
@@ -142,7 +159,6 @@ impl Plan {
             master,
             slave,
             fifo,
-            state,
             process: open_process(pid),
             places,
             hints: Hints::default(),
@@ -152,9 +168,44 @@ impl Plan {
             live,
             Owned {
                 child: *child,
+                state,
                 sane,
             },
         ))
+    }
+
+    /// Makes the FIFO into which the shell describes itself.
+    ///
+    /// # Errors
+    /// When the session's directory takes no files.
+    pub(super) fn make_state_fifo(&self) -> io::Result<OwnedFd> {
+        make_fifo(&self.directory.join("state"))
+    }
+
+    /// Makes the session's directory, if it is gone, and its files; returns the one for scripts.
+    ///
+    /// # Errors
+    /// When the directory cannot be made, is not ours alone, or takes no files.
+    pub(super) fn write_files(&self) -> io::Result<ScriptFile> {
+        own_directory(&self.directory)?;
+        let places = Places {
+            directory: self.directory.clone(),
+            terminal: PathBuf::new(),
+            nonce: self.nonce.clone(),
+        };
+        let kind = self.shell.kind;
+        write_private(&places.file("setup"), &kind.setup_script(&places))?;
+        write_private(&places.file("snapshot"), &kind.snapshot_script(&places))?;
+        write_private(&places.file("status"), STATUS_SCRIPT)?;
+        let path = places.file("script");
+        let file = write_private(&path, "")?;
+        let found = file.metadata()?;
+        let identity = (found.dev(), found.ino());
+        Ok(ScriptFile {
+            file,
+            path,
+            identity,
+        })
     }
 
     /// Returns the names of the variables a shell starts with that a shell could unset.
@@ -286,6 +337,14 @@ impl Live {
         }
     }
 
+    /// Whether the shell has too few descriptors left to put its own aside for a script.
+    pub(super) fn is_starved(&self) -> bool {
+        let text = fs::read_to_string(format!("/proc/{}/limits", self.pid)).unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with("Max open files"));
+        let soft = line.and_then(|line| line.split_ascii_whitespace().nth(3)?.parse().ok());
+        soft.is_some_and(|soft: u64| soft < limits::MIN_SHELL_DESCRIPTORS)
+    }
+
     /// Returns where the shell's own input is, between two commands or in the middle of one.
     pub(super) fn input_place(&self) -> InputPlace {
         let Ok(own) = nix::sys::stat::fstat(&self.fifo) else {
@@ -384,12 +443,40 @@ fn open_process(_pid: i32) -> Option<OwnedFd> {
     None
 }
 
+/// Makes a directory that only we can use, unless it is there.
+fn own_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    let found = fs::symlink_metadata(path)?;
+    if !found.is_dir() || found.uid() != nix::unistd::geteuid().as_raw() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    if found.mode() & 0o777 != 0o700 {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<File> {
+    remove(path)?;
+    let mut file = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    Ok(file)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Makes a FIFO only we can use and opens both its ends, so that neither side ever sees it closed.
 pub(super) fn make_fifo(path: &Path) -> io::Result<OwnedFd> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove(path)?;
     mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR)?;
     let flags = OFlag::O_RDWR | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     Ok(open(path, flags, Mode::empty())?)

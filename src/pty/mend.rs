@@ -16,6 +16,11 @@ impl Kind {
         self == Self::Bash && holds(script, "exec")
     }
 
+    /// Whether a script may leave the shell too few descriptors for what surrounds the next one.
+    pub(super) fn may_limit(script: &str) -> bool {
+        holds(script, "limit")
+    }
+
     /// Returns the line after the mark of a script that may have switched off what is needed.
     pub(super) fn enable_line_after(self, script: &str) -> Option<&'static str> {
         let may_disable = holds(script, "enable") || holds(script, "disable");
@@ -66,6 +71,14 @@ impl Kind {
         let last = self.last();
         let again = self.mark_of(places, last);
         match attempt {
+            // After too deep a recursion it refuses to source anything, for good.
+            0 if self == Self::Ksh => Some(format!(
+                "KARYI_LAST=\"{sequence};$?\" PS1= PS2=; \\command . /dev/null; {again}\n"
+            )),
+            1 if self == Self::Ksh => {
+                let functions = self.uncover_lines();
+                Some(format!("{functions}\\command . /dev/null; {again}\n"))
+            }
             0 => Some(format!(
                 "case {last} in \"{sequence};\"*) {again};; *) {};; esac\n",
                 self.mark(places, sequence)

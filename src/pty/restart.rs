@@ -1,6 +1,7 @@
 //! Starts the shell of a session, again when it is gone, and ends it.
 
 use std::collections::HashSet;
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -58,14 +59,29 @@ impl Engine {
         }
     }
 
-    /// Starts the shell unless one runs.
+    /// Starts the shell unless one runs, and makes its files again if they are gone.
     pub(super) fn start_again(&mut self) -> Result<(), ToolError> {
+        self.write_files_again().map_err(|error| no_files(&error))?;
         if self.running.is_some() {
             return Ok(());
         }
         let cwd = self.shared.lock().cwd.clone();
         let restart = self.restart_in(cwd)?;
         self.shared.lock().restart = Some(restart);
+        Ok(())
+    }
+
+    /// Makes the session's files again when a command has removed them.
+    fn write_files_again(&mut self) -> io::Result<()> {
+        if self.shared.lock().script.is_there() {
+            return Ok(());
+        }
+        let script = self.plan.write_files()?;
+        if let Some(running) = &mut self.running {
+            running.owned.state = self.plan.make_state_fifo()?;
+            self.collector.forget_partial();
+        }
+        self.shared.lock().set_script(script);
         Ok(())
     }
 
@@ -76,7 +92,7 @@ impl Engine {
             return;
         };
         let status = running.owned.child.wait().map_or(1, exit_code);
-        self.collector.read(&running.live.state);
+        self.collector.read(&running.owned.state);
         self.collector.forget_partial();
         let mut state = self.shared.lock();
         state.live = None;
@@ -187,6 +203,7 @@ impl Engine {
     }
 
     fn try_start(&mut self, beginning: Beginning<'_>, limit: Duration) -> Result<(), ToolError> {
+        self.write_files_again().map_err(|error| no_files(&error))?;
         let size = self.shared.lock().size;
         let spawned = ending::register(&self.plan.tag, || {
             let place = existing(beginning.cwd);
@@ -275,7 +292,7 @@ impl Engine {
                 20
             };
             sleep_for_output(running, pause);
-            self.collector.read(&running.live.state);
+            self.collector.read(&running.owned.state);
             let mut chunk = [0; 4096];
             let count = read_some(&running.live.master, &mut chunk);
             let bytes = chunk.get(..count).unwrap_or_default();
@@ -283,7 +300,7 @@ impl Engine {
                 .cutter
                 .push(bytes, &mut |output| printed.extend_from_slice(output));
             if let Some(mark) = mark {
-                self.collector.read(&running.live.state);
+                self.collector.read(&running.owned.state);
                 return Ok(mark);
             }
             let excess = printed.len().saturating_sub(MAX_START_OUTPUT_BYTES);
@@ -367,7 +384,7 @@ impl Engine {
             has_seen_none = is_none;
             if let Some(running) = &self.running {
                 sleep_for_output(running, pause);
-                self.collector.read(&running.live.state);
+                self.collector.read(&running.owned.state);
             }
             self.read_terminal();
             pause = (pause * 2).min(20);
@@ -401,7 +418,7 @@ impl Engine {
 fn sleep_for_output(running: &Running, pause_ms: u8) {
     let mut asked = vec![
         PollFd::new(running.live.master.as_fd(), PollFlags::POLLIN),
-        PollFd::new(running.live.state.as_fd(), PollFlags::POLLIN),
+        PollFd::new(running.owned.state.as_fd(), PollFlags::POLLIN),
     ];
     if let Some(process) = &running.live.process {
         asked.push(PollFd::new(process.as_fd(), PollFlags::POLLIN));
@@ -442,6 +459,13 @@ fn shown(printed: &[u8]) -> String {
     terminal.push(printed, &mut text);
     terminal.finish(&mut text);
     text.trim().replace('\n', " / ")
+}
+
+fn no_files(error: &io::Error) -> ToolError {
+    ToolError::new(
+        ErrorCode::SessionFailed,
+        format!("the session's files are gone and could not be made again: {error}"),
+    )
 }
 
 fn failed(reason: &str) -> ToolError {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
@@ -25,7 +25,7 @@ use super::key::Key;
 use super::live::{Plan, Size};
 use super::marks::MarkCutter;
 use super::options::{CommandRequest, InputRequest, Rc, SessionOptions};
-use super::shell::{self, Choice, Places, STATUS_SCRIPT, variable};
+use super::shell::{self, Choice, variable};
 use super::snapshot::Collector;
 use super::state::{self, Call, Input, Order, Progress, Shared, Sink, Start, State};
 use super::wait::{Scanner, Watch};
@@ -86,7 +86,8 @@ impl Session {
         sink: Sink,
     ) -> Result<Progress, ToolError> {
         self.check_command(&request)?;
-        if self.shared().lock().live.is_none() {
+        let is_ready = self.shared().lock().is_ready();
+        if !is_ready {
             self.start_again().await?;
         }
         let reply = self.begin_command(&mut request, sink)?;
@@ -421,35 +422,22 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
     let nonce = make_nonce()?;
     // Not the nonce: programs of the session see the tag.
     let tag = make_nonce()?;
-    let places = Places {
-        directory: directory.path().to_owned(),
-        terminal: PathBuf::new(),
-        nonce: nonce.clone(),
-    };
-    write_private(&places.file("setup"), &shell.kind.setup_script(&places))?;
-    write_private(
-        &places.file("snapshot"),
-        &shell.kind.snapshot_script(&places),
-    )?;
-    write_private(&places.file("status"), STATUS_SCRIPT)?;
-    let script = write_private(&places.file("script"), "")?;
-    let (wakes, waker) = UnixStream::pair()?;
-    wakes.set_nonblocking(true)?;
-    waker.set_nonblocking(true)?;
-    let cwd = options
-        .seed
-        .as_ref()
-        .map_or(options.cwd, |seed| seed.cwd.clone());
-    let state = State::new(cwd, script);
-    let shared = Arc::new(Shared::new(state, waker, &shell, fallback, tag.clone()));
     let plan = Plan {
         shell,
         bootstrap: options.bootstrap,
         env: options.env,
         directory: directory.path().to_owned(),
         nonce: nonce.clone(),
-        tag,
+        tag: tag.clone(),
     };
+    let script = plan.write_files()?;
+    let (wakes, waker) = UnixStream::pair()?;
+    wakes.set_nonblocking(true)?;
+    waker.set_nonblocking(true)?;
+    let seed = options.seed.as_ref();
+    let cwd = seed.map_or(options.cwd, |seed| seed.cwd.clone());
+    let state = State::new(cwd, script);
+    let shared = Arc::new(Shared::new(state, waker, &plan.shell, fallback, tag));
     let now = Instant::now();
     let engine = Engine {
         shared: shared.clone(),
@@ -474,17 +462,6 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
         directory: Some(directory),
     };
     Ok((engine, shared))
-}
-
-fn write_private(path: &Path, text: &str) -> io::Result<File> {
-    use std::io::Write as _;
-    let mut file = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
-    file.write_all(text.as_bytes())?;
-    Ok(file)
 }
 
 /// Returns a word nobody can guess.

@@ -4,7 +4,6 @@
 //! of a command to the shell short; the session's thread reads the terminal and ends them.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
@@ -23,7 +22,7 @@ use crate::outcome::Status;
 use crate::secret::Binding;
 
 use super::background::Background;
-use super::live::{Live, Size, make_fifo};
+use super::live::{Live, ScriptFile, Size, make_fifo};
 use super::marks::Mark;
 use super::shell::{Kind, Shell};
 use super::snapshot::Snapshot;
@@ -90,6 +89,8 @@ pub(super) struct Job {
     pub(super) open_line_bytes: usize,
     /// Whether the shell gets back what the command may have closed.
     pub(super) is_mended: bool,
+    /// Whether it may have limited the shell's descriptors.
+    pub(super) may_limit: bool,
     /// A mark that came while the shell seemed to be in the middle of the script.
     pub(super) claim: Option<Mark>,
     /// How it ended, when that is known before the shell is ready or gone.
@@ -229,7 +230,7 @@ pub(super) struct State {
     pub(super) stray: Option<Sink>,
     /// Jobs that ended while no call waited for them, and their exit status; the newest last.
     pub(super) ended: VecDeque<(u64, i32)>,
-    script: File,
+    pub(super) script: ScriptFile,
     script_length: u64,
 }
 
@@ -283,7 +284,7 @@ pub(super) struct Start<'a> {
 }
 
 impl State {
-    pub(super) fn new(cwd: PathBuf, script: File) -> Self {
+    pub(super) fn new(cwd: PathBuf, script: ScriptFile) -> Self {
         Self {
             live: None,
             job: None,
@@ -410,6 +411,7 @@ impl State {
             was_typed_to: false,
             open_line_bytes: 0,
             is_mended: kind.needs_mending(start.script),
+            may_limit: Kind::may_limit(start.script),
             claim: None,
             verdict: None,
         })
@@ -418,11 +420,24 @@ impl State {
     fn write_script(&mut self, script: &str) -> io::Result<()> {
         let length = script.len() as u64;
         if length < self.script_length {
-            self.script.set_len(0)?;
+            self.script.file.set_len(0)?;
         }
-        self.script.write_all_at(script.as_bytes(), 0)?;
+        // Until all of it stands there, nothing is known about the file.
+        self.script_length = u64::MAX;
+        self.script.file.write_all_at(script.as_bytes(), 0)?;
         self.script_length = length;
         Ok(())
+    }
+
+    /// Takes another file for scripts, an empty one.
+    pub(super) fn set_script(&mut self, script: ScriptFile) {
+        self.script = script;
+        self.script_length = 0;
+    }
+
+    /// Whether there is a shell, and what it needs for a command.
+    pub(super) fn is_ready(&self) -> bool {
+        self.live.is_some() && (self.job.is_some() || self.script.is_there())
     }
 
     /// Keeps what a job left in the background until it is asked for; the oldest goes first.
