@@ -118,6 +118,9 @@ impl Engine {
         match finding {
             Finding::Unknown => {}
             Finding::Idle => self.rescue(live),
+            Finding::HungUp => {
+                let _ = kill(Pid::from_raw(live.pid), Signal::SIGKILL);
+            }
             Finding::Reading(certainty) => {
                 self.job_waits(live, Status::AwaitingInput, certainty);
             }

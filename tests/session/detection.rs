@@ -11,7 +11,7 @@ use karyi::pty::InputRequest;
 use super::support::{Seen, Shell, run};
 
 /// How often each kind is tried, and how often in the full run.
-fn rounds(few: usize, many: usize) -> usize {
+pub(super) fn rounds(few: usize, many: usize) -> usize {
     match std::env::var_os("KARYI_FULL") {
         Some(_) => many,
         None => few,
@@ -88,7 +88,7 @@ const KINDS: &[Kind] = &[
     ("sqlite3", "sqlite3 :memory: 2>&1; echo on", ".quit\n", "on\n"),
     ("bc", "bc -q; echo on", "quit\n", "on\n"),
     ("gdb", "gdb -q -nx; echo on", "quit\n", "on\n"),
-    ("python3", "python3 -m pdb -c n /dev/null; echo on", "q\n", "on\n"),
+    ("python3", "echo x=1 >p.py; python3 -m pdb p.py; echo on", "q\n", "on\n"),
     ("bash", "bash --norc -i; echo on", "exit\n", "on\n"),
 ];
 

@@ -3,7 +3,10 @@
 mod basics;
 mod detection;
 mod ending;
+mod gating;
 mod hazards;
+mod keys;
+mod no_proc;
 mod output;
 mod restart;
 mod secrets;
