@@ -81,8 +81,8 @@ const KINDS: &[Kind] = &[
     ("python3", READV, "abc\n", "3\n"),
     ("python3", ORPHAN, "abc\n", "3\n"),
     ("node", NODE, "abc\n", "3\n"),
-    ("script", "script -qc 'head -n1 | wc -c' /dev/null", "abc\n", "4\n"),
-    ("script", "script -qc \"script -qc 'head -n1 | wc -c' /dev/null\" /dev/null", "abc\n", "4\n"),
+    ("script", "SHELL=/bin/sh script -qc 'head -n1 | wc -c' /dev/null", "abc\n", "4\n"),
+    ("script", "SHELL=/bin/sh script -qc \"SHELL=/bin/sh script -qc 'head -n1 | wc -c' /dev/null\" /dev/null", "abc\n", "4\n"),
     ("expect", EXPECT, "abc\n", "abc\n"),
     ("less", "seq 9 | less; echo on", "q", "on\n"),
     ("sqlite3", "sqlite3 :memory: 2>&1; echo on", ".quit\n", "on\n"),
@@ -151,7 +151,7 @@ const BUSY: &[&str] = &[
     "cat /dev/zero | head -c 30000000 | wc -c >/dev/null",
     "read -t 0.2 x <> <(:)",
     "node -e 'setTimeout(() => {}, 200)'",
-    "script -qc 'sleep 0.2' /dev/null",
+    "SHELL=/bin/sh script -qc 'sleep 0.2' /dev/null",
     "expect -c 'spawn -noecho sleep 0.2; interact'",
     "(cat <$(tty) >/dev/null &) ; sleep 0.2; pkill -KILL -g 0 -x nothing; true",
     "timeout 0.2 sleep 9; true",
@@ -298,7 +298,8 @@ fn an_unprivileged_user_sees_the_same() {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
     assert!(text.contains("3 passed"), "{text}");
 }
 

@@ -178,7 +178,14 @@ fn the_terminal_takes_another_size() {
         let shell = Shell::bash().await;
         shell.check("stty size", 0, "40 120\n").await;
         let script = "bash -c \"trap 'stty size' WINCH; echo ready; while :; do sleep 0.01; done\"";
-        let seen = shell.command_within(script, Duration::from_millis(200)).await;
+        let mut seen = shell.command_within(script, Duration::from_millis(50)).await;
+        while seen.output.is_empty() {
+            let again = InputRequest {
+                timeout: Some(Duration::from_millis(50)),
+                ..InputRequest::default()
+            };
+            seen = shell.try_input("", again).await.unwrap();
+        }
         assert_eq!(seen.brief(), (Status::Running, None, "ready\n"));
         shell.session.resize(50, 200).unwrap();
         let wait = InputRequest {
