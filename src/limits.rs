@@ -97,7 +97,11 @@ pub const MAX_SCANNED_ORPHANS: usize = 32;
 /// the kernel does not show what the job does.
 pub const GUESS_QUIET: Duration = Duration::from_secs(1);
 /// Longest pause between two such looks; output starts over at the first pause.
-pub const WAIT_SCAN_MAX: Duration = Duration::from_millis(20);
+pub const WAIT_SCAN_MAX: Duration = Duration::from_millis(8);
+/// Longest pause between two such looks at a job that has been silent for long.
+pub const WAIT_SCAN_MAX_LATER: Duration = Duration::from_millis(20);
+/// How long that is.
+pub const WAIT_SCAN_LATER: Duration = Duration::from_secs(10);
 /// Pause between two such looks at a job that no call waits for; only a lost mark is looked for.
 pub const WAIT_SCAN_DETACHED: Duration = Duration::from_millis(100);
 /// How long a job must do nothing but look for input, silently, before its call returns: a

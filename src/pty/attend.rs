@@ -132,11 +132,15 @@ impl Engine {
         match finding {
             Finding::Unknown => {}
             Finding::Idle => self.rescue(live),
+            Finding::HungUp => {
+                let _ = kill(Pid::from_raw(live.pid), Signal::SIGKILL);
+            }
             Finding::Reading(certainty) => {
                 self.job_waits(live, Status::AwaitingInput, certainty);
             }
             Finding::Accepting(quiet, certainty) => {
-                if self.is_gated() || quiet >= limits::ACCEPTS_INPUT_QUIET {
+                let is_long = quiet >= limits::ACCEPTS_INPUT_QUIET;
+                if is_long || self.is_gated() && self.may_type(live) {
                     self.job_waits(live, Status::AcceptsInput, certainty);
                 }
             }
@@ -155,6 +159,15 @@ impl Engine {
         let state = self.shared.lock();
         let input = state.call.as_ref().and_then(|call| call.input.as_ref());
         input.is_some_and(Input::is_gated)
+    }
+
+    /// Whether input may be typed now: a program that only starts to ask hides a secret later.
+    fn may_type(&self, live: &Live) -> bool {
+        let state = self.shared.lock();
+        let input = state.call.as_ref().and_then(|call| call.input.as_ref());
+        let is_secret = input.is_some_and(|input| input.is_secret);
+        drop(state);
+        !is_secret || live.subject().hides_input(&self.scanner)
     }
 
     fn job_waits(&mut self, live: &Live, status: Status, certainty: Certainty) {

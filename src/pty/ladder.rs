@@ -1,12 +1,12 @@
 //! Ends a job with ever stronger signals: INT, TERM, KILL.
 //!
 //! The signals go to the group in the foreground, and to every group that takes its place while the
-//! script goes on. The shell itself gets the last of them only when it is that group for some time:
-//! it runs a loop of its own.
+//! script goes on. The shell itself is killed only when it is the job: when it is that group for
+//! some time, or starts one program after the other although each is killed.
 
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, tcgetpgrp};
 
 use crate::error::{ErrorCode, ToolError};
@@ -76,6 +76,7 @@ struct Step {
     reached: Vec<Pid>,
     /// Since when the shell itself has been in the foreground.
     shell_since: Option<Instant>,
+    start: Instant,
 }
 
 impl Step {
@@ -84,6 +85,7 @@ impl Step {
             signal,
             reached: Vec::new(),
             shell_since: None,
+            start: Instant::now(),
         }
     }
 
@@ -95,6 +97,9 @@ impl Step {
         if !is_shell {
             self.shell_since = None;
         }
+        if self.is_outrun() {
+            let _ = kill(Pid::from_raw(live.pid), self.signal);
+        }
         if self.reached.contains(&group) || is_shell && !self.may_reach_shell() {
             return;
         }
@@ -102,6 +107,13 @@ impl Step {
         let _ = killpg(group, self.signal);
         // A stopped process acts on a signal only when it goes on.
         let _ = killpg(group, Signal::SIGCONT);
+    }
+
+    /// Whether the shell has gone on to other programs although all were killed.
+    fn is_outrun(&self) -> bool {
+        self.signal == Signal::SIGKILL
+            && self.reached.len() > 1
+            && self.start.elapsed() >= limits::SHELL_GRACE
     }
 
     /// Whether the shell gets the signal, too. Between two programs of a script it is in the

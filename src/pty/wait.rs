@@ -44,6 +44,8 @@ pub(super) enum Activity {
     Stopped,
     /// The kernel does not show what the job does; this is what the terminal looks like.
     Opaque(Guess),
+    /// The terminal was hung up: nothing can be typed or printed any more.
+    HungUp,
     /// None of these.
     Busy,
 }
@@ -68,7 +70,11 @@ impl Subject<'_> {
     pub(super) fn look(&self, scanner: &mut Scanner) -> Activity {
         // Input that nobody has taken yet makes a blocked reader go on in a moment. Asking first
         // makes the kernel pass on what is still on its way.
-        let has_input = is_readable(self.slave);
+        let state = ask(self.slave);
+        if state.contains(PollFlags::POLLHUP) {
+            return Activity::HungUp;
+        }
+        let has_input = state.contains(PollFlags::POLLIN);
         match self.look_at_job(scanner) {
             activity @ (Activity::ShellIdle | Activity::ShellSilent | Activity::Stopped) => {
                 activity
@@ -139,10 +145,12 @@ pub(super) fn shows_input(master: impl AsFd) -> bool {
     tcgetattr(master).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ECHO))
 }
 
-/// Whether the terminal has input for its readers.
-pub(super) fn is_readable(descriptor: &OwnedFd) -> bool {
-    let mut asked = [PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)];
-    nix::poll::poll(&mut asked, PollTimeout::ZERO).is_ok_and(|count| count > 0)
+/// Asks whether the terminal has input for its readers, and whether it was hung up.
+fn ask(slave: &OwnedFd) -> PollFlags {
+    let mut asked = [PollFd::new(slave.as_fd(), PollFlags::POLLIN)];
+    let _ = nix::poll::poll(&mut asked, PollTimeout::ZERO);
+    let [asked] = asked;
+    asked.revents().unwrap_or(PollFlags::empty())
 }
 
 /// Where there is nothing to scan.
@@ -178,6 +186,8 @@ pub(super) enum Finding {
     Accepting(Duration, Certainty),
     /// The job is stopped.
     Stopped,
+    /// The terminal was hung up.
+    HungUp,
     /// Nothing shows what the job does, and for how long it has been silent.
     Silent(Duration),
     /// Nothing is certain.
@@ -224,23 +234,24 @@ impl Watch {
     pub(super) fn add(&mut self, activity: Activity, now: Instant, cost: Duration) -> Finding {
         let is_same = self.last == Some(activity);
         self.last = Some(activity);
+        let since = self.since.filter(|_| is_same).unwrap_or(now);
+        self.since = Some(since);
+        let lasted = now.saturating_duration_since(since);
+        let longest = if lasted < limits::WAIT_SCAN_LATER {
+            limits::WAIT_SCAN_MAX
+        } else {
+            limits::WAIT_SCAN_MAX_LATER
+        };
         // A look that may be confirmed by the next one is followed by it at once.
         self.pause = match activity {
-            Activity::Busy => (self.pause * 2).min(limits::WAIT_SCAN_MAX),
-            _ if is_same => (self.pause * 2).min(limits::WAIT_SCAN_MAX),
+            _ if is_same || activity == Activity::Busy => (self.pause * 2).min(longest),
             _ => limits::WAIT_SCAN_MIN,
         };
         if cost > limits::WAIT_SCAN_MIN && activity == Activity::Busy {
             self.pause = self.pause.max(cost * limits::WAIT_SCAN_SHARE);
         }
-        let since = if is_same {
-            self.since.unwrap_or(now)
-        } else {
-            now
-        };
-        self.since = Some(since);
         if is_same {
-            find(activity, now.saturating_duration_since(since))
+            find(activity, lasted)
         } else {
             Finding::Unknown
         }
@@ -252,6 +263,7 @@ fn find(activity: Activity, lasted: Duration) -> Finding {
     use Certainty::{Known, Probable};
     let is_quiet = lasted >= limits::GUESS_QUIET;
     match activity {
+        Activity::HungUp => Finding::HungUp,
         Activity::ShellIdle => Finding::Idle,
         Activity::ShellSilent if is_quiet => Finding::Idle,
         Activity::Reading(_) => Finding::Reading(Known),
@@ -327,6 +339,11 @@ mod tests {
             watch.add(Activity::Busy, Instant::now(), Duration::ZERO);
         }
         assert_eq!(watch.pause(), limits::WAIT_SCAN_MAX);
+        let later = Instant::now() + limits::WAIT_SCAN_LATER;
+        for _ in 0..10 {
+            watch.add(Activity::Busy, later, Duration::ZERO);
+        }
+        assert_eq!(watch.pause(), limits::WAIT_SCAN_MAX_LATER);
         watch.add(Activity::Reading(1), Instant::now(), Duration::ZERO);
         assert_eq!(watch.pause(), limits::WAIT_SCAN_MIN);
     }

@@ -11,7 +11,7 @@ use karyi::pty::InputRequest;
 use super::support::{Seen, Shell, run};
 
 /// How often each kind is tried, and how often in the full run.
-fn rounds(few: usize, many: usize) -> usize {
+pub(super) fn rounds(few: usize, many: usize) -> usize {
     match std::env::var_os("KARYI_FULL") {
         Some(_) => many,
         None => few,
@@ -98,13 +98,13 @@ const KINDS: &[Kind] = &[
     ("node", NODE, "abc\n", "3\n"),
     (
         "script",
-        "script -qc 'head -n1 | wc -c' /dev/null",
+        "SHELL=/bin/sh script -qc 'head -n1 | wc -c' /dev/null",
         "abc\n",
         "4\n",
     ),
     (
         "script",
-        "script -qc \"script -qc 'head -n1 | wc -c' /dev/null\" /dev/null",
+        "SHELL=/bin/sh script -qc \"SHELL=/bin/sh script -qc 'head -n1 | wc -c' /dev/null\" /dev/null",
         "abc\n",
         "4\n",
     ),
@@ -120,7 +120,7 @@ const KINDS: &[Kind] = &[
     ("gdb", "gdb -q -nx; echo on", "quit\n", "on\n"),
     (
         "python3",
-        "python3 -m pdb -c n /dev/null; echo on",
+        "echo x=1 >p.py; python3 -m pdb p.py; echo on",
         "q\n",
         "on\n",
     ),
@@ -190,7 +190,7 @@ const BUSY: &[&str] = &[
     "cat /dev/zero | head -c 30000000 | wc -c >/dev/null",
     "read -t 0.2 x <> <(:)",
     "node -e 'setTimeout(() => {}, 200)'",
-    "script -qc 'sleep 0.2' /dev/null",
+    "SHELL=/bin/sh script -qc 'sleep 0.2' /dev/null",
     "expect -c 'spawn -noecho sleep 0.2; interact'",
     "(cat <$(tty) >/dev/null &) ; sleep 0.2; pkill -KILL -g 0 -x nothing; true",
     "timeout 0.2 sleep 9; true",
@@ -341,7 +341,8 @@ fn an_unprivileged_user_sees_the_same() {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
     assert!(text.contains("3 passed"), "{text}");
 }
 

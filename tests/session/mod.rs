@@ -3,8 +3,11 @@
 mod basics;
 mod detection;
 mod ending;
+mod gating;
 mod hazards;
+mod keys;
 mod mending;
+mod no_proc;
 mod output;
 mod restart;
 mod secrets;

@@ -1,4 +1,5 @@
 /* Reads the terminal through an io_uring: read, poll, epoll (on the ring), timed, pipe (no terminal). */
+#include <errno.h>
 #include <linux/io_uring.h>
 #include <linux/time_types.h>
 #include <string.h>
@@ -40,7 +41,9 @@ int main(int count, char **words) {
         int set = epoll_create1(0);
         epoll_ctl(set, EPOLL_CTL_ADD, ring, &event);
         syscall(SYS_io_uring_enter, ring, 1, 0, 0, 0, 0);
-        return epoll_wait(set, &event, 1, -1) != 1;
+        /* The kernel interrupts the wait to finish the read. */
+        while ((count = epoll_wait(set, &event, 1, -1)) < 0 && errno == EINTR) continue;
+        return count != 1;
     }
     if (!strcmp(how, "timed")) {
         memset(&argument, 0, sizeof argument);

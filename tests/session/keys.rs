@@ -1,0 +1,257 @@
+//! Keys, signals and the size of the terminal.
+
+use std::time::{Duration, Instant};
+
+use karyi::error::ErrorCode;
+use karyi::outcome::Status;
+use karyi::pty::key::{Key, names};
+use karyi::pty::{CommandRequest, InputRequest};
+
+use super::support::{Shell, run};
+
+/// Prints the next bytes it receives in hexadecimal digits; the terminal makes no signals.
+const RAW: &str = "stty raw -echo; printf READY >&2; head -c %N | od -An -tx1 | tr -d ' \\n'";
+
+/// Presses a key while a program reads raw bytes; returns what it received.
+async fn pressed(shell: &Shell, name: &str, before: &str) -> String {
+    let length = Key::parse(name).unwrap().bytes().len();
+    let script = format!("{before}{}", RAW.replace("%N", &length.to_string()));
+    let seen = shell.command(&script).await;
+    assert_eq!(
+        seen.brief(),
+        (Status::AwaitingInput, None, "READY"),
+        "{name}"
+    );
+    let seen = shell.key(name).await;
+    assert_eq!(seen.exit_code, Some(0), "{name}");
+    seen.output
+}
+
+#[test]
+fn every_key_sends_what_a_terminal_sends() {
+    run(async {
+        let shell = Shell::bash().await;
+        // Ctrl+C is a signal even where the terminal makes none.
+        for name in names().iter().filter(|name| *name != "c") {
+            let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let expected: String = hex(&Key::parse(name).unwrap().bytes());
+            assert_eq!(pressed(&shell, name, "").await, expected, "{name}");
+        }
+        let script = RAW.replace("%N", "1");
+        assert_eq!(shell.command(&script).await.status, Status::AwaitingInput);
+        let seen = shell.key("c").await;
+        assert_eq!(seen.brief(), (Status::Failed, Some(130), ""));
+    });
+}
+
+#[test]
+fn cursor_keys_follow_the_mode_the_program_asked_for() {
+    run(async {
+        let shell = Shell::bash().await;
+        let on = "printf '\\033[?1h' >&2; ";
+        assert_eq!(pressed(&shell, "up", on).await, "1b4f41");
+        assert_eq!(pressed(&shell, "end", on).await, "1b4f46");
+        assert_eq!(pressed(&shell, "delete", on).await, "1b5b337e");
+        let off = "printf '\\033[?1h\\033[?1l' >&2; ";
+        assert_eq!(pressed(&shell, "up", off).await, "1b5b41");
+        // The mode ends with the command that asked for it.
+        assert_eq!(pressed(&shell, "down", "").await, "1b5b42");
+    });
+}
+
+#[test]
+fn keys_make_signals() {
+    run(async {
+        let shell = Shell::bash().await;
+        let short = Duration::from_millis(50);
+        let seen = shell.command_within("sleep 100", short).await;
+        assert_eq!(seen.status, Status::Running);
+        let seen = shell.key("\\").await;
+        let found = (seen.status, seen.exit_code);
+        assert_eq!(found, (Status::Failed, Some(131)), "{:?}", seen.output);
+        assert!(seen.output.contains("Quit"), "{:?}", seen.output);
+
+        assert_eq!(shell.command("cat").await.status, Status::AwaitingInput);
+        let seen = shell.key("d").await;
+        assert_eq!(seen.brief(), (Status::Ok, Some(0), ""));
+
+        // A terminal with other characters for its signals.
+        let seen = shell
+            .command_within("stty intr ^X susp ^Y; sleep 100", short)
+            .await;
+        assert_eq!(seen.status, Status::Running);
+        assert_eq!(shell.key("c").await.exit_code, Some(130));
+        let seen = shell
+            .command_within("stty intr undef; sleep 100", short)
+            .await;
+        assert_eq!(seen.status, Status::Running);
+        assert_eq!(shell.key("c").await.exit_code, Some(130));
+    });
+}
+
+#[test]
+fn a_stopped_job_goes_on_when_asked() {
+    run(async {
+        let shell = Shell::bash().await;
+        let short = Duration::from_millis(50);
+        for go_on in [
+            "fg >/dev/null",
+            "bg >/dev/null; wait",
+            "kill -CONT %1; wait",
+        ] {
+            let script = "sh -c 'while [ ! -e go ]; do sleep 0.01; done; rm go; echo on'";
+            let seen = shell.command_within(script, short).await;
+            assert_eq!(seen.status, Status::Running);
+            let seen = shell.key("z").await;
+            let found = (seen.status, seen.exit_code);
+            assert_eq!(found, (Status::Stopped, Some(148)), "{:?}", seen.output);
+            let seen = shell.command(&format!("touch go; {go_on}")).await;
+            assert_eq!(seen.exit_code, Some(0), "{go_on}");
+            assert!(seen.output.contains("on\n"), "{go_on}: {:?}", seen.output);
+        }
+        // The status alone is no stop.
+        shell.check("(exit 148)", 148, "").await;
+        // Without job control the shell waits for the stopped program.
+        let seen = shell
+            .command_within("set +m; read x; echo got $x", short)
+            .await;
+        assert_eq!(seen.status, Status::AwaitingInput);
+        shell.input("y\n").await;
+        let seen = shell
+            .command("set +m; sh -c 'kill -STOP $$; echo on'")
+            .await;
+        assert_eq!(seen.brief(), (Status::Stopped, None, ""));
+        let request = InputRequest {
+            timeout: Some(Duration::from_millis(300)),
+            ..InputRequest::default()
+        };
+        let error = shell.try_input("x\n", request).await.unwrap_err();
+        let found = (error.code, error.message.as_str());
+        let expected = "the job is stopped; nothing was sent";
+        assert_eq!(found, (ErrorCode::NoReader, expected));
+        assert!(shell.session.end_job().await.is_ok());
+        shell.check("echo on", 0, "on\n").await;
+    });
+}
+
+#[test]
+fn a_job_is_ended_by_the_first_signal_it_obeys() {
+    run(async {
+        let shell = Shell::bash().await;
+        let error = shell.session.end_job().await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::NoJob);
+        for (script, expected) in [
+            ("sleep 100", "INT"),
+            ("sleep 100 | cat", "INT"),
+            ("sleep 100; sleep 100", "INT"),
+            ("cat", "INT"),
+            ("stty raw; cat", "INT"),
+            ("while :; do :; done", "INT"),
+            ("sh -c 'trap \"\" INT; sleep 100; true'", "TERM"),
+            (
+                "sh -c 'trap \"\" INT TERM; while :; do sleep 1; done'",
+                "KILL",
+            ),
+            ("trap '' INT; while :; do :; done", "KILL"),
+            ("trap '' INT TERM; while :; do sleep 0.1; done", "KILL"),
+            (
+                "set +m; trap '' INT TERM; while :; do sleep 0.1; done",
+                "KILL",
+            ),
+            ("trap '' INT; read x", "KILL"),
+        ] {
+            let quick = Duration::from_millis(200);
+            let seen = shell.command_within(script, quick).await;
+            assert_eq!(seen.exit_code, None, "{script}");
+            let start = Instant::now();
+            let ended = shell.session.end_job().await;
+            assert_eq!(ended.as_ref().ok(), Some(&expected), "{script}: {ended:?}");
+            assert!(start.elapsed() < Duration::from_secs(4), "{script}");
+            let seen = shell.command("trap - INT TERM; set -m; echo on").await;
+            assert_eq!(seen.exit_code, Some(0), "{script}: {:?}", seen.output);
+        }
+    });
+}
+
+#[test]
+fn a_call_that_waits_is_told_that_its_job_was_ended() {
+    run(async {
+        let shell = Shell::bash().await;
+        let ending = async {
+            while !shell.session.has_job() {
+                tokio::task::yield_now().await;
+            }
+            shell.session.end_job().await
+        };
+        let (seen, ended) = tokio::join!(shell.command("sleep 100"), ending);
+        assert_eq!((seen.exit_code, ended.ok()), (Some(130), Some("INT")));
+    });
+}
+
+#[test]
+fn the_terminal_takes_another_size() {
+    run(async {
+        let shell = Shell::bash().await;
+        shell.check("stty size", 0, "40 120\n").await;
+        let script = "bash -c \"trap 'stty size' WINCH; echo ready; while :; do sleep 0.01; done\"";
+        let mut seen = shell
+            .command_within(script, Duration::from_millis(50))
+            .await;
+        while seen.output.is_empty() {
+            let again = InputRequest {
+                timeout: Some(Duration::from_millis(50)),
+                ..InputRequest::default()
+            };
+            seen = shell.try_input("", again).await.unwrap();
+        }
+        assert_eq!(seen.brief(), (Status::Running, None, "ready\n"));
+        shell.session.resize(50, 200).unwrap();
+        let wait = InputRequest {
+            timeout: Some(Duration::from_millis(500)),
+            ..InputRequest::default()
+        };
+        let seen = shell.try_input("", wait).await.unwrap();
+        assert_eq!(seen.brief(), (Status::Running, None, "50 200\n"));
+        assert_eq!(shell.key("c").await.exit_code, Some(130));
+        let size = "python3 -c 'import shutil; print(*shutil.get_terminal_size())'";
+        shell.check(size, 0, "200 50\n").await;
+        assert_eq!(shell.command("exit 3").await.exit_code, Some(3));
+        shell.check("stty size", 0, "50 200\n").await;
+        shell.session.resize(1, 1000).unwrap();
+        shell.check("stty size", 0, "1 1000\n").await;
+        for (rows, columns) in [(0, 80), (24, 0), (1001, 80), (24, u16::MAX)] {
+            let error = shell.session.resize(rows, columns).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadValue, "{rows} {columns}");
+        }
+        assert_eq!(shell.session.size(), (1, 1000));
+    });
+}
+
+/// A terminal that was hung up takes its shell with it; another one takes their place.
+#[test]
+fn a_terminal_that_was_hung_up_is_replaced() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root hangs up terminals");
+        return;
+    }
+    run(async {
+        let shell = Shell::bash().await;
+        let hang_up = "python3 -c 'import ctypes; ctypes.CDLL(None).vhangup()'";
+        for before in ["", "trap '' HUP; "] {
+            let request = CommandRequest {
+                script: format!("{before}{hang_up}; sleep 100"),
+                timeout: Some(Duration::from_secs(5)),
+                ..CommandRequest::default()
+            };
+            let seen = shell.request(request).await.unwrap();
+            assert_eq!(seen.status, Status::Failed, "{before}: {:?}", seen.progress);
+            assert!(seen.progress.restarted.is_some(), "{before}");
+            shell.check("trap - HUP; echo on", 0, "on\n").await;
+            assert_eq!(
+                shell.command("read x; echo $x").await.status,
+                Status::AwaitingInput
+            );
+            assert_eq!(shell.input("it\n").await.exit_code, Some(0));
+        }
+    });
+}
