@@ -74,7 +74,8 @@ impl Engine {
             if events.has_snapshot {
                 self.read_snapshot();
             }
-            if events.has_ended {
+            // A shell that was killed with its session is followed by no other.
+            if events.has_ended && !self.is_ordered_to_end() {
                 self.shell_ended();
             }
             self.obey();

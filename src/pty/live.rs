@@ -26,6 +26,7 @@ use super::bootstrap;
 use super::ending;
 use super::key::Key;
 use super::shell::{Places, Shell, variable};
+use super::stamp::{Stamp, stamp_argument};
 use super::sys;
 use super::wait::Subject;
 
@@ -40,6 +41,8 @@ pub(super) struct Plan {
     pub(super) nonce: String,
     /// The session's name among those of this program.
     pub(super) tag: String,
+    /// What its processes are known by.
+    pub(super) stamp: Option<Stamp>,
 }
 
 /// A running shell, as everyone may use it.
@@ -134,6 +137,7 @@ impl Plan {
         let mut builder = CommandBuilder::new(&self.bootstrap);
         builder.arg(bootstrap::ARGUMENT);
         builder.arg(places.file("in"));
+        builder.arg(stamp_argument(self.stamp));
         builder.arg(&self.shell.path);
         builder.args(&self.shell.arguments);
         builder.env_clear();

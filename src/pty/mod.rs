@@ -16,11 +16,14 @@ mod live;
 mod marks;
 pub mod options;
 mod process;
+mod record;
 mod restart;
 pub mod session;
 mod shell;
 mod snapshot;
+mod stamp;
 pub mod state;
+mod sweep;
 mod sys;
 #[cfg(target_os = "linux")]
 mod syscall;

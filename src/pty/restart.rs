@@ -250,7 +250,8 @@ impl Engine {
         )))
     }
 
-    fn is_ordered_to_end(&self) -> bool {
+    /// Whether the owner wants no shell any more.
+    pub(super) fn is_ordered_to_end(&self) -> bool {
         let state = self.shared.lock();
         state
             .orders
@@ -301,7 +302,11 @@ impl Engine {
     }
 
     fn wait_until_gone(&mut self, signal: Signal, mut signalled: HashSet<i32>) -> bool {
-        let until = Instant::now() + limits::SIGNAL_LADDER_STEP;
+        let until = Instant::now()
+            + match signal {
+                Signal::SIGKILL => limits::KILL_TIMEOUT,
+                _ => limits::SIGNAL_LADDER_STEP,
+            };
         let mut pause = 1;
         while Instant::now() < until {
             if ending::signal_all(&self.plan.tag, signal, &mut signalled) == 0 {

@@ -1,6 +1,5 @@
 //! A session as its users see it.
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -10,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
@@ -27,6 +25,7 @@ use super::options::{CommandRequest, InputRequest, Rc, SessionOptions};
 use super::shell::{self, Places, STATUS_SCRIPT, Shell, variable};
 use super::snapshot::Collector;
 use super::state::{self, Call, Input, Order, Progress, Shared, Sink, Start, State};
+use super::sweep;
 use super::wait::Watch;
 
 /// A persistent shell on a terminal of its own. Copies are handles to the same shell; it ends with
@@ -51,6 +50,7 @@ impl Session {
         let asked = options.shell.as_deref();
         let shell = shell::choose(asked, options.preferred_shell.as_deref(), search_path)?;
         ending::adopt_orphans();
+        sweep::sweep(&options.runtime_dir);
         let (mut engine, shared) = prepare(options, shell).map_err(|error| unusable(&error))?;
         let owner = Arc::new(Owner { shared });
         let (started, starts) = oneshot::channel();
@@ -308,6 +308,8 @@ impl Drop for Gone {
         state.job = None;
         state.call = None;
         state.orders.clear();
+        drop(state);
+        ending::unregister(&self.0.tag);
     }
 }
 
@@ -320,7 +322,7 @@ impl Drop for Owner {
         state.orders.push(Order::Abandon);
         drop(state);
         // At once, because the program may end before the thread gets to it.
-        ending::signal_all(&self.shared.tag, Signal::SIGKILL, &mut HashSet::new());
+        ending::kill_all(&self.shared.tag);
         self.shared.wake();
     }
 }
@@ -368,7 +370,7 @@ fn prepare(options: SessionOptions, shell: Shell) -> io::Result<(Engine, Arc<Sha
         .mode(0o700)
         .create(&options.runtime_dir)?;
     let directory = tempfile::Builder::new()
-        .prefix("session-")
+        .prefix(sweep::PREFIX)
         .tempdir_in(&options.runtime_dir)?;
     let nonce = make_nonce()?;
     // Not the nonce: programs of the session see the tag.
@@ -390,6 +392,7 @@ fn prepare(options: SessionOptions, shell: Shell) -> io::Result<(Engine, Arc<Sha
     waker.set_nonblocking(true)?;
     let state = State::new(options.cwd, script);
     let shared = Arc::new(Shared::new(state, waker, &shell, tag.clone()));
+    let stamp = ending::open(directory.path(), &tag, random()?)?;
     let plan = Plan {
         shell,
         bootstrap: options.bootstrap,
@@ -397,6 +400,7 @@ fn prepare(options: SessionOptions, shell: Shell) -> io::Result<(Engine, Arc<Sha
         directory: directory.path().to_owned(),
         nonce: nonce.clone(),
         tag,
+        stamp,
     };
     let now = Instant::now();
     let engine = Engine {
@@ -432,10 +436,14 @@ fn write_private(path: &Path, text: &str) -> io::Result<File> {
 
 /// Returns a word nobody can guess.
 fn make_nonce() -> io::Result<String> {
+    Ok(format!("{:016x}", random()?))
+}
+
+fn random() -> io::Result<u64> {
     use std::io::Read as _;
     let mut bytes = [0; 8];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
+    Ok(u64::from_ne_bytes(bytes))
 }
 
 fn check_binding(binding: &Binding) -> Result<(), ToolError> {
