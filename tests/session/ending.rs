@@ -1,63 +1,14 @@
 //! Nothing outlives a session.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use karyi::outcome::Status;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::support::{Shell, run};
-
-/// A number that only the processes of one test have in their arguments.
-struct Mark(String);
-
-impl Mark {
-    fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::SeqCst);
-        Self(format!("7{:07}{number:03}", std::process::id()))
-    }
-
-    /// Puts the number into a script.
-    fn script(&self, script: &str) -> String {
-        script.replace("MARK", &self.0)
-    }
-
-    /// Returns the processes that have it, as far as they have not ended.
-    fn found(&self) -> Vec<String> {
-        let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let lines = processes.filter_map(|entry| {
-            let line = std::fs::read(entry.path().join("cmdline")).ok()?;
-            let line = String::from_utf8_lossy(&line).replace('\0', " ");
-            line.contains(&self.0).then_some(line)
-        });
-        lines.collect()
-    }
-
-    /// Waits until so many run.
-    async fn expect(&self, count: usize) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while self.found().len() < count {
-            assert!(Instant::now() < deadline, "{:?}", self.found());
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-}
-
-/// Ways to leave a session behind; each is one process that stays.
-const ESCAPES: &[&str] = &[
-    "sleep 99010.MARK & disown",
-    "nohup sleep 99011.MARK >/dev/null 2>&1 &",
-    "setsid sleep 99012.MARK &",
-    "(setsid sleep 99013.MARK &) &",
-    "python3 -c 'import os\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0:\n  os.execve(\"/bin/sleep\", [\"sleep\", \"99014.MARK\"], {})\n os._exit(0)'",
-    "(trap '' HUP TERM INT QUIT; exec sleep 99015.MARK) &",
-    "sh -c 'kill -STOP $$; :' 16.MARK &",
-    "setsid env -i sh -c 'kill -STOP $$; :' 17.MARK &",
-    "bash -c 'set -m; sleep 99018.MARK & disown -a'",
-];
+use crate::harness::escape::{ESCAPES, Mark};
 
 /// Processes that are never two looks at the same place: a new one takes over all the time.
 const FLEEING: &[&str] = &[
@@ -73,7 +24,7 @@ fn escapees_are_gone_after_close() {
             let seen = shell.command(&mark.script(escape)).await;
             assert_eq!(seen.status, Status::Ok, "{escape}");
         }
-        mark.expect(ESCAPES.len()).await;
+        mark.expect(ESCAPES.len());
         assert_eq!(shell.session.close().await, None);
         assert_eq!(mark.found(), Vec::<String>::new());
         assert_eq!(shell.session.close().await, None);
@@ -86,7 +37,7 @@ fn what_flees_is_caught() {
         run(async {
             let (shell, mark) = (Shell::bash().await, Mark::new());
             shell.command(&mark.script(script)).await;
-            mark.expect(1).await;
+            mark.expect(1);
             shell.session.close().await;
             tokio::time::sleep(Duration::from_millis(20)).await;
             assert_eq!(mark.found(), Vec::<String>::new(), "{script}");
@@ -103,7 +54,7 @@ fn a_thousand_are_ended_together() {
             .command_within(&mark.script(script), Duration::from_secs(25))
             .await;
         assert_eq!(seen.status, Status::Ok);
-        mark.expect(1000).await;
+        mark.expect(1000);
         shell.session.close().await;
         assert_eq!(mark.found(), Vec::<String>::new());
     });
@@ -117,8 +68,8 @@ fn only_the_processes_of_the_closed_session_end() {
         let (two, other) = (Shell::bash().await, Mark::new());
         one.command(&mark.script(escape)).await;
         two.command(&other.script(escape)).await;
-        mark.expect(2).await;
-        other.expect(2).await;
+        mark.expect(2);
+        other.expect(2);
         one.session.close().await;
         assert_eq!((mark.found().len(), other.found().len()), (0, 2));
         two.check("echo here", 0, "here\n").await;
@@ -138,7 +89,7 @@ fn children_that_are_not_of_the_session_go_on() {
             .unwrap();
         let shell = Shell::bash().await;
         shell.command(&mark.script("sleep 99011.MARK &")).await;
-        mark.expect(2).await;
+        mark.expect(2);
         shell.session.close().await;
         assert_eq!(mark.found(), [mark.script("sleep 99010.MARK ")]);
         child.kill().unwrap();
@@ -158,7 +109,7 @@ fn a_session_inside_a_session_ends_with_it() {
             env!("CARGO_BIN_EXE_karyi")
         );
         shell.command(&script).await;
-        mark.expect(3).await;
+        mark.expect(3);
         shell.session.close().await;
         assert_eq!(mark.found(), Vec::<String>::new());
     });
@@ -218,7 +169,7 @@ fn a_shell_that_is_stopped_or_gone_can_be_closed() {
                 .command(&mark.script("sleep 99010.MARK & echo $$"))
                 .await;
             let pid = seen.output.trim().parse().unwrap();
-            mark.expect(1).await;
+            mark.expect(1);
             kill(Pid::from_raw(pid), signal).unwrap();
             shell.session.close().await;
             assert_eq!(mark.found(), Vec::<String>::new(), "{signal}");
@@ -235,7 +186,7 @@ fn a_shell_killed_while_it_is_closed_stays_closed() {
             .command(&mark.script("(trap '' HUP; exec sleep 99010.MARK) & echo $$"))
             .await;
         let pid = Pid::from_raw(seen.output.trim().parse().unwrap());
-        mark.expect(1).await;
+        mark.expect(1);
         let kill_soon = async {
             tokio::time::sleep(Duration::from_millis(1)).await;
             let _ = kill(pid, Signal::SIGKILL);
@@ -254,7 +205,7 @@ fn a_call_that_waits_is_told_that_the_session_was_closed() {
         let script = mark.script("sleep 99010.MARK");
         let call = shell.command(&script);
         let close = async {
-            mark.expect(1).await;
+            mark.expect(1);
             shell.session.close().await
         };
         let (seen, ended_by) = tokio::join!(call, close);
