@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::harness::escape::{ESCAPES, Mark};
+use crate::harness::escape::{ESCAPES, Mark, expect_ended};
 use crate::harness::{Karyi, is_root, skip, wait};
 
 fn send(child: &Child, signal: Signal) {
@@ -211,21 +211,21 @@ fn a_user_without_privileges_leaves_nothing_either() {
 }
 
 #[test]
-fn a_killed_run_takes_its_shell_and_jobs_with_it() {
+fn a_killed_run_takes_its_shell_and_its_job_with_it() {
     let (karyi, mark) = (Karyi::new(), Mark::new());
-    let script =
-        mark.script("<tools><command>sleep 99001.MARK & sleep 99002.MARK</command></tools>");
+    let script = "<tools><command>echo $$ >pid; trap : HUP; sleep 99002.MARK</command></tools>";
     let mut command = karyi.command();
-    let child = command
+    command
         .arg("-c")
-        .arg(script)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    mark.expect(3);
+        .arg(mark.script(script))
+        .stdout(Stdio::null());
+    let child = command.spawn().unwrap();
+    mark.expect(2);
+    let pid = std::fs::read_to_string(karyi.work().join("pid")).unwrap();
     send(&child, Signal::SIGKILL);
     wait(child);
     mark.expect_none();
+    expect_ended(pid.trim());
 }
 
 #[test]

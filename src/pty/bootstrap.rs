@@ -5,10 +5,11 @@
 //! named FIFO its standard input, asks for a signal when its parent ends and puts the session's
 //! stamp on - and then becomes the shell.
 //!
-//! The signal is HUP: a shell passes it on to its jobs, which KILL would not. It comes when this
-//! program was killed, together with the HUP of the vanished terminal; a shell that ignores both
-//! reads the end of its FIFO next. The kernel forgets the wish when the shell is replaced by a setuid
-//! program; what goes on all the same is ended by the next start ([`sweep`](super::sweep)).
+//! The signal comes when this program was killed. It is KILL: HUP, which the vanished terminal sends
+//! as well, can be ignored, and would let the shell wait for ever for somebody to read its last
+//! snapshot. With the shell, the leader of its session, the job in the foreground loses its terminal
+//! and gets HUP. The kernel forgets the wish when the shell is replaced by a setuid program; that,
+//! jobs in the background and whatever ignores HUP are ended by the next start (`sweep`).
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -48,7 +49,7 @@ pub fn bootstrap(arguments: impl IntoIterator<Item = OsString>) -> io::Error {
 
 fn prepare(fifo: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGHUP)?;
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
     // Without O_NONBLOCK it would wait for ever when the other end is gone already.
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
     let input = open(fifo, flags, Mode::empty())?;

@@ -66,3 +66,14 @@ pub const ESCAPES: &[&str] = &[
     "setsid env -i sh -c 'kill -STOP $$; :' 17.MARK &",
     "bash -c 'set -m; sleep 99018.MARK & disown -a'",
 ];
+
+/// Waits until a process has ended, collected or not.
+#[track_caller]
+pub fn expect_ended(pid: &str) {
+    let deadline = Instant::now() + LIMIT;
+    let line = format!("/proc/{pid}/cmdline");
+    while std::fs::read(&line).is_ok_and(|line| !line.is_empty()) {
+        assert!(Instant::now() < deadline, "{pid} still runs");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
