@@ -105,6 +105,10 @@ pub const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 pub const UNFINISHED_SESSION_AGE: Duration = Duration::from_secs(60);
 /// Most bytes of a session's record.
 pub const MAX_RECORD_BYTES: u64 = 64 << 10;
+/// How long one check of `karyi doctor` may take.
+pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a shell may take to tell its version.
+pub const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a person has to answer a prompt for a value.
 pub const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Longest reason shown when a value is asked for, in characters.

@@ -169,13 +169,20 @@ fn names(directory: &Path) -> Vec<String> {
 
 /// Starts a run that leaves everything behind when it is killed; returns it when all that is there.
 fn leave_behind(karyi: &Karyi, mark: &Mark) -> Child {
-    let script = escapes(mark);
-    let mut command = karyi.command();
-    command.arg("-c").arg(script).stdout(Stdio::null());
-    let child = command.spawn().unwrap();
-    // The command line of the program itself has the mark, too.
-    mark.expect(ESCAPES.len() + 2);
+    let child = start(karyi, &escapes(mark));
+    mark.expect(ESCAPES.len() + 1);
     child
+}
+
+/// Starts a run of a script that stands in a file: a command line would have the mark in it.
+fn start(karyi: &Karyi, script: &str) -> Child {
+    std::fs::write(karyi.work().join("script.xml"), script).unwrap();
+    let mut command = karyi.command();
+    command
+        .arg("script.xml")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 fn kill_and_start_again(karyi: Karyi, runtime: &Path) {
@@ -214,13 +221,8 @@ fn a_user_without_privileges_leaves_nothing_either() {
 fn a_killed_run_takes_its_shell_and_its_job_with_it() {
     let (karyi, mark) = (Karyi::new(), Mark::new());
     let script = "<tools><command>echo $$ >pid; trap : HUP; sleep 99002.MARK</command></tools>";
-    let mut command = karyi.command();
-    command
-        .arg("-c")
-        .arg(mark.script(script))
-        .stdout(Stdio::null());
-    let child = command.spawn().unwrap();
-    mark.expect(2);
+    let child = start(&karyi, &mark.script(script));
+    mark.expect(1);
     let pid = std::fs::read_to_string(karyi.work().join("pid")).unwrap();
     send(&child, Signal::SIGKILL);
     wait(child);
@@ -239,9 +241,10 @@ fn a_start_leaves_the_sessions_of_others_alone() {
         .arg("<tools><command>echo on</command></tools>");
     let output = wait(other.stdout(Stdio::piped()).spawn().unwrap());
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!((mark.found().len(), names(&karyi.runtime())), before);
+    let after = (mark.found().len(), names(&karyi.runtime()));
     send(&child, Signal::SIGTERM);
     assert_eq!(wait(child).status.code(), Some(143));
+    assert_eq!(after, before);
     assert_eq!(mark.found(), Vec::<String>::new());
     assert_eq!(names(&karyi.runtime()), Vec::<String>::new());
 }

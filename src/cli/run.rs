@@ -291,7 +291,7 @@ fn context(args: &RunArgs, cancel: &Cancel, floor: &Floor) -> anyhow::Result<Con
 }
 
 /// Finds a shell that is named without its directory.
-fn shell_path(name: &Path) -> PathBuf {
+pub(super) fn shell_path(name: &Path) -> PathBuf {
     let is_bare = name.components().count() == 1;
     let search = std::env::var_os("PATH")
         .filter(|_| is_bare)

@@ -11,6 +11,7 @@ mod attend;
 pub mod bootstrap;
 mod ending;
 mod engine;
+pub mod health;
 pub mod key;
 mod live;
 mod marks;

@@ -28,7 +28,8 @@ impl Mark {
         let lines = processes.filter_map(|entry| {
             let line = std::fs::read(entry.path().join("cmdline")).ok()?;
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
-            line.contains(&self.0).then_some(line)
+            let is_start = STARTERS.iter().any(|name| line.starts_with(name));
+            (line.contains(&self.0) && !is_start).then_some(line)
         });
         lines.collect()
     }
@@ -53,6 +54,15 @@ impl Mark {
         }
     }
 }
+
+/// Programs that only start another one and are gone in a moment.
+const STARTERS: [&str; 5] = [
+    "setsid ",
+    "nohup ",
+    "env ",
+    "bash ",
+    "python3 -c import os\n",
+];
 
 /// Ways to leave a session behind; each is one process that stays.
 pub const ESCAPES: &[&str] = &[
