@@ -4,9 +4,9 @@
 //! A process is known by the [`Stamp`] it inherited; without one, by the tag in its environment, by
 //! the session it is in or by what it descends from. This program adopts what loses its parent (it
 //! is the subreaper), so nothing leaves the tree below it while it runs. Its own other children
-//! carry no stamp of ours and stay in its own session: they are left alone. Another part that puts
-//! a child into a session of its own must not run beside a shell session where there are no stamps:
-//! an adopted process that gives no hint whose it is, is ended with the last session.
+//! carry no stamp of ours: they are left alone. Only where stamps do not work is an adopted process
+//! that gives no hint whose it is ended with the last session; there, another part of the program
+//! must not put a child of its own into a session of its own.
 //!
 //! A look at all processes takes time in which processes are started and end. So nothing is gone
 //! before two looks in a row have found nothing, neither running nor just ended; and KILL goes to
@@ -45,6 +45,8 @@ static SESSIONS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 struct Known {
     tag: String,
     stamp: Option<Stamp>,
+    /// Whether its processes turned out to carry no stamp.
+    is_unstamped: bool,
     /// Every shell the session had.
     shells: Vec<i32>,
     claim: Claim,
@@ -74,6 +76,7 @@ pub(super) fn open(directory: &Path, tag: &str, random: u64) -> std::io::Result<
     sessions().push(Known {
         tag: tag.to_owned(),
         stamp,
+        is_unstamped: stamp.is_none(),
         shells: Vec::new(),
         claim,
     });
@@ -93,6 +96,16 @@ pub(super) fn register<T, E>(
         session.claim.add_shell(pid);
     }
     Ok(value)
+}
+
+/// Finds out whether the processes of a session carry its stamp, by a shell that runs.
+pub(super) fn look_for_stamp(tag: &str, shell: i32) {
+    let mut known = sessions();
+    if let Some(session) = known.iter_mut().find(|session| session.tag == tag) {
+        let limits = stamp::limits_of(shell);
+        let found = session.stamp.zip(limits);
+        session.is_unstamped = !found.is_some_and(|(stamp, limits)| stamp.is_on(limits));
+    }
 }
 
 /// Forgets a session that has ended.
@@ -244,7 +257,9 @@ fn targets(
     let is_near = |p: &&Process| below.contains(&p.pid) || stamped.contains_key(&p.pid);
     // Shells of old are known by numbers that may be used again elsewhere.
     let near: Vec<Process> = all.iter().filter(is_near).copied().collect();
-    let is_alone = known.iter().all(|session| session.tag == tag);
+    let is_alone = known
+        .iter()
+        .all(|session| session.tag == tag && session.is_unstamped);
     let is_own = |process: &&Process| match stamped.get(&process.pid) {
         Some(place) => Some(*place) == own,
         None => {

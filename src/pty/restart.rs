@@ -261,6 +261,7 @@ impl Engine {
 
     /// A new shell has answered.
     fn settle(&mut self, running: Running, mark: Mark) {
+        ending::look_for_stamp(&self.plan.tag, running.live.pid);
         running.owned.reset_modes(&running.live);
         running.live.flush_input();
         let _ = std::fs::remove_file(running.live.places.file("in"));

@@ -83,10 +83,8 @@ fn children_that_are_not_of_the_session_go_on() {
     run(async {
         let mark = Mark::new();
         let sleep = mark.script("99010.MARK");
-        let mut child = std::process::Command::new("sleep")
-            .arg(sleep)
-            .spawn()
-            .unwrap();
+        let mut command = std::process::Command::new("setsid");
+        let mut child = command.arg("sleep").arg(sleep).spawn().unwrap();
         let shell = Shell::bash().await;
         shell.command(&mark.script("sleep 99011.MARK &")).await;
         mark.expect(2);
