@@ -147,6 +147,20 @@ pub const JOB_LADDER_STEP: Duration = Duration::from_secs(1);
 pub const SHELL_GRACE: Duration = Duration::from_millis(300);
 /// Pause between the signals HUP, TERM and KILL when a session ends.
 pub const SIGNAL_LADDER_STEP: Duration = Duration::from_secs(1);
+/// How long killed processes may take to be gone: many take long on a busy machine.
+pub const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Most directories of sessions that a start looks at for abandoned ones.
+pub const MAX_SWEPT_SESSIONS: usize = 1000;
+/// How long a start may take to end what is left of abandoned sessions.
+pub const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
+/// Age at which a session's directory without a record was left half made by somebody killed.
+pub const UNFINISHED_SESSION_AGE: Duration = Duration::from_secs(60);
+/// Most bytes of a session's record.
+pub const MAX_RECORD_BYTES: u64 = 64 << 10;
+/// How long one check of `karyi doctor` may take.
+pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a shell may take to tell its version.
+pub const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a person has to answer a prompt for a value.
 pub const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Longest reason shown when a value is asked for, in characters.

@@ -13,6 +13,7 @@
 mod architecture;
 mod bad_input;
 mod cli;
+mod doctor;
 mod edit;
 mod examples;
 mod execution;

@@ -1,12 +1,14 @@
 //! A run ends when it is asked to, whatever is in the way, and leaves nothing behind.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::harness::{Karyi, wait};
+use crate::harness::escape::{ESCAPES, Mark, expect_ended};
+use crate::harness::{Karyi, is_root, skip, wait};
 
 fn send(child: &Child, signal: Signal) {
     kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
@@ -18,6 +20,7 @@ fn a_signal_at_a_question_gives_the_terminal_back() {
         (Signal::SIGTERM, 143),
         (Signal::SIGHUP, 129),
         (Signal::SIGINT, 130),
+        (Signal::SIGQUIT, 131),
     ] {
         let script = "<tools><get_value key=\"PW\" reason=\"a test\"/></tools>";
         let karyi = Karyi::with_args(&["run", "a.xml"]).file("a.xml", script);
@@ -145,4 +148,141 @@ fn a_cancelled_command_is_killed_and_keeps_its_output() {
     assert_eq!(serde_json::json!(told), expected);
     assert_eq!(next("report")["jobs"][0]["id"], "1");
     assert_eq!(wait(child).status.code(), Some(143));
+}
+
+/// A script that starts everything that tries to stay, with a shell that ignores HUP.
+fn escapes(mark: &Mark) -> String {
+    let command = |script: &str| format!("<command><![CDATA[{}]]></command>", mark.script(script));
+    let starts: String = ESCAPES.iter().map(|escape| command(escape)).collect();
+    let ignoring = command("trap '' HUP; sleep 99000.MARK");
+    format!("<tools>{starts}{ignoring}</tools>")
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Starts a run that leaves everything behind when it is killed; returns it when all that is there.
+fn leave_behind(karyi: &Karyi, mark: &Mark) -> Child {
+    let child = start(karyi, &escapes(mark));
+    mark.expect(ESCAPES.len() + 1);
+    child
+}
+
+/// Starts a run of a script that stands in a file: a command line would have the mark in it.
+fn start(karyi: &Karyi, script: &str) -> Child {
+    std::fs::write(karyi.work().join("script.xml"), script).unwrap();
+    let mut command = karyi.command();
+    command
+        .arg("script.xml")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn kill_and_start_again(karyi: Karyi, runtime: &Path) {
+    let mark = Mark::new();
+    let child = leave_behind(&karyi, &mark);
+    send(&child, Signal::SIGKILL);
+    wait(child);
+    assert_eq!(names(runtime).len(), 1);
+    let script = "<tools><command>echo on</command></tools>";
+    let mut again = karyi.command();
+    again.arg("-c").arg(script).stdout(Stdio::piped());
+    let output = wait(again.spawn().unwrap());
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(mark.found(), Vec::<String>::new());
+    assert_eq!(names(runtime), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_killed_run_leaves_is_ended_by_the_next() {
+    let karyi = Karyi::new();
+    let runtime = karyi.runtime();
+    kill_and_start_again(karyi, &runtime);
+}
+
+#[test]
+fn a_user_without_privileges_leaves_nothing_either() {
+    if !is_root() {
+        return skip("not root, so there is no other user to be");
+    }
+    let karyi = Karyi::new().run_as(65534);
+    let runtime = karyi.runtime().with_file_name("karyi-65534");
+    kill_and_start_again(karyi, &runtime);
+}
+
+#[test]
+fn a_killed_run_takes_its_shell_and_its_job_with_it() {
+    let (karyi, mark) = (Karyi::new(), Mark::new());
+    let script = "<tools><command>echo $$ >pid; trap : HUP; sleep 99002.MARK</command></tools>";
+    let child = start(&karyi, &mark.script(script));
+    mark.expect(1);
+    let pid = std::fs::read_to_string(karyi.work().join("pid")).unwrap();
+    send(&child, Signal::SIGKILL);
+    wait(child);
+    mark.expect_none();
+    expect_ended(pid.trim());
+}
+
+#[test]
+fn a_start_leaves_the_sessions_of_others_alone() {
+    let (karyi, mark) = (Karyi::new(), Mark::new());
+    let child = leave_behind(&karyi, &mark);
+    let before = (mark.found().len(), names(&karyi.runtime()));
+    let mut other = karyi.command();
+    other
+        .arg("-c")
+        .arg("<tools><command>echo on</command></tools>");
+    let output = wait(other.stdout(Stdio::piped()).spawn().unwrap());
+    assert_eq!(output.status.code(), Some(0));
+    let after = (mark.found().len(), names(&karyi.runtime()));
+    send(&child, Signal::SIGTERM);
+    assert_eq!(wait(child).status.code(), Some(143));
+    assert_eq!(after, before);
+    assert_eq!(mark.found(), Vec::<String>::new());
+    assert_eq!(names(&karyi.runtime()), Vec::<String>::new());
+}
+
+#[test]
+fn only_what_a_session_left_is_removed() {
+    let karyi = Karyi::new();
+    let runtime = karyi.runtime();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::create_dir(&runtime).unwrap();
+    std::fs::set_permissions(&runtime, private).unwrap();
+    for name in ["session-old", "session-new", "session-odd", "other"] {
+        std::fs::create_dir(runtime.join(name)).unwrap();
+    }
+    std::fs::write(runtime.join("session-odd/owner"), "\0owner x\n").unwrap();
+    std::fs::write(runtime.join("session-file"), "").unwrap();
+    std::os::unix::fs::symlink("other", runtime.join("session-link")).unwrap();
+    for name in ["session-old", "session-odd", "other"] {
+        let directory = std::fs::File::open(runtime.join(name)).unwrap();
+        directory.set_modified(old).unwrap();
+    }
+    let mut command = karyi.command();
+    command
+        .arg("-c")
+        .arg("<tools><command>echo on</command></tools>");
+    let output = wait(command.stdout(Stdio::piped()).spawn().unwrap());
+    assert_eq!(output.status.code(), Some(0));
+    let kept = ["other", "session-file", "session-link", "session-new"];
+    assert_eq!(names(&runtime), kept);
+}
+
+#[test]
+fn what_needs_no_session_looks_at_none() {
+    for arguments in [&["--version"][..], &["tools"], &["parse", "a.xml"]] {
+        let karyi = Karyi::with_args(arguments).file("a.xml", "<tools></tools>");
+        let runtime = karyi.runtime();
+        assert!(karyi.command().output().unwrap().status.success());
+        assert!(!runtime.exists(), "{arguments:?}");
+    }
 }

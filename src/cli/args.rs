@@ -38,6 +38,8 @@ pub(super) enum Command {
     Parse(ParseArgs),
     /// List the tools, explain one, or print the text for a model's system prompt
     Tools(ToolsArgs),
+    /// Check what works on this machine, and tell what to do about what does not
+    Doctor(DoctorArgs),
     /// Print a completion script
     Completions {
         /// The shell it is for
@@ -142,6 +144,26 @@ Warnings and repairs are told on standard error.
 Exit status:
   0    the text was read to its end; a block that was ignored is only a warning
   2    wrong usage, a missing file, or the text is refused";
+
+/// Arguments of `karyi doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_STATUS)]
+pub(super) struct DoctorArgs {
+    /// As one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Shell of the session that is tried [default: $SHELL when supported, else bash, else sh]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    pub(super) shell: Option<PathBuf>,
+}
+
+const DOCTOR_STATUS: &str = "\
+Each line is ok, limited (a session works without it) or missing (a session needs it).
+
+Exit status:
+  0    a session works
+  1    something is missing that a session needs
+  2    wrong usage";
 
 /// Names of the report formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

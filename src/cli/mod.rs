@@ -3,6 +3,7 @@
 
 mod args;
 mod bare_calls;
+mod doctor;
 mod parse;
 mod prompt;
 mod run;
@@ -70,6 +71,7 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Run(args)) => run::run(*args),
         Some(Command::Parse(args)) => parse::parse(&args),
         Some(Command::Tools(args)) => tools::tools(&args),
+        Some(Command::Doctor(args)) => doctor::doctor(&args),
         Some(Command::Completions { shell }) => completions(shell),
         None if std::io::stdin().is_terminal() => help(),
         None => run::run(RunArgs::from_stdin()),

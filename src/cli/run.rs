@@ -14,7 +14,7 @@ use crate::cli::args::RunArgs;
 use crate::cli::bare_calls::BareCalls;
 use crate::cli::prompt::Terminal;
 use crate::cli::runtime_dir::runtime_dir;
-use crate::cli::screen::{self, Floor, Screen};
+use crate::cli::screen::{self, CancelOnPanic, Floor, Screen};
 use crate::cli::signals::{Received, Signals};
 use crate::cli::state_dir::output_dir;
 use crate::cli::{BROKEN_PIPE, fail, say};
@@ -59,7 +59,11 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("starting the runtime: {error}")),
     };
-    let result = runtime.block_on(run.all(inputs));
+    let result = {
+        // A question gives the terminal back when the run breaks.
+        let _guard = CancelOnPanic(run.cancel.clone());
+        runtime.block_on(run.all(inputs))
+    };
     // A thread may still wait for a script on standard input; nobody waits for it.
     runtime.shutdown_background();
     match result {
@@ -318,7 +322,7 @@ fn logs(args: &RunArgs, context: &Context) -> anyhow::Result<Logs> {
 }
 
 /// Finds a shell that is named without its directory.
-fn shell_path(name: &Path) -> PathBuf {
+pub(super) fn shell_path(name: &Path) -> PathBuf {
     let is_bare = name.components().count() == 1;
     let search = std::env::var_os("PATH")
         .filter(|_| is_bare)

@@ -59,7 +59,7 @@ impl Screen {
 }
 
 /// Cancels the run when the report breaks.
-struct CancelOnPanic(Cancel);
+pub(super) struct CancelOnPanic(pub(super) Cancel);
 
 impl Drop for CancelOnPanic {
     fn drop(&mut self) {

@@ -1,7 +1,7 @@
 //! Ctrl+C and the signals that end the program.
 //!
 //! The first Ctrl+C interrupts the job in the session's foreground; a second one, or the first when
-//! no job runs, cancels the run. SIGTERM and SIGHUP cancel the run at once. In every case the
+//! no job runs, cancels the run. SIGTERM, SIGHUP and SIGQUIT cancel the run at once. In every case the
 //! session is closed and the terminal left as it was.
 
 use std::io;
@@ -40,6 +40,7 @@ pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    quit: Signal,
 }
 
 impl Signals {
@@ -49,6 +50,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
         })
     }
 
@@ -70,6 +72,7 @@ impl Signals {
                 }
                 _ = self.terminate.recv() => end(&received, &cancel, 15),
                 _ = self.hangup.recv() => end(&received, &cancel, 1),
+                _ = self.quit.recv() => end(&received, &cancel, 3),
             }
         }
     }

@@ -87,6 +87,7 @@ impl Session {
             Activity::Accepting | Activity::Opaque(Guess::Keys) => Status::AcceptsInput,
             Activity::Stopped => Status::Stopped,
             Activity::Busy
+            | Activity::HungUp
             | Activity::ShellIdle
             | Activity::ShellSilent
             | Activity::Opaque(Guess::Nothing) => Status::Running,

@@ -1,31 +1,63 @@
 //! Ends every process of a session, however far it went: background jobs, disowned ones, those in
-//! a session of their own, those whose parents ended.
+//! a session of their own, those whose parents ended, those whose environment was cleared.
 //!
-//! This program adopts what loses its parent (it is the subreaper), so an escapee is found by the
-//! session it is in, by what it descends from, or as a child we have but never started. Children
-//! that this program started itself stay in its own session and are left alone; another part that
-//! puts a child into a session of its own must not run beside a shell session. When several shell
-//! sessions run, an escapee that gives no hint whose it is, is ended with the last of them.
+//! A process is known by the [`Stamp`] it inherited; without one, by the tag in its environment, by
+//! the session it is in or by what it descends from. This program adopts what loses its parent (it
+//! is the subreaper), so nothing leaves the tree below it while it runs. Its own other children
+//! carry no stamp of ours: they are left alone. Only where stamps do not work is an adopted process
+//! that gives no hint whose it is ended with the last session; there, another part of the program
+//! must not put a child of its own into a session of its own.
+//!
+//! A look at all processes takes time in which processes are started and end. So nothing is gone
+//! before two looks in a row have found nothing, neither running nor just ended; and KILL goes to
+//! whole process groups, which no fork escapes.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Instant;
 
-use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid, getsid};
 
+use crate::limits;
+
 use super::process::{self, Process};
+use super::record::Claim;
+use super::stamp::{self, Stamp};
 
 /// The environment variable by which processes of a session know each other.
 pub(super) const TAG_VARIABLE: &str = "KARYI_SESSION";
+/// Looks in a row that must find nothing.
+const QUIET_LOOKS: usize = 2;
+/// Looks in a row before the caller rests: something ends all the time.
+const MAX_LOOKS: usize = 8;
+/// Quick looks at what was just adopted, after each look at everything: a process that forks and
+/// ends without pause is somewhere else by the time a long look is over.
+const QUICK_LOOKS: usize = 50;
 
-/// The shells of every session of this program.
-static SHELLS: Mutex<Vec<KnownShell>> = Mutex::new(Vec::new());
+/// The sessions of this program.
+static SESSIONS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
 #[derive(Debug)]
-struct KnownShell {
-    pid: i32,
+struct Known {
     tag: String,
+    stamp: Option<Stamp>,
+    /// Whether its processes turned out to carry no stamp.
+    is_unstamped: bool,
+    /// Every shell the session had.
+    shells: Vec<i32>,
+    claim: Claim,
+}
+
+/// What one look found of a session.
+#[derive(Debug, Default)]
+struct Look {
+    running: Vec<Process>,
+    /// How many had ended and were collected.
+    collected: usize,
 }
 
 /// Has this program adopt the processes of its sessions that lose their parent.
@@ -34,42 +66,87 @@ pub(super) fn adopt_orphans() {
     let _ = nix::sys::prctl::set_child_subreaper(true);
 }
 
+/// Makes a session known, whose files are in `directory`; its processes get a stamp of `random`.
+///
+/// # Errors
+/// When nothing can be written there.
+pub(super) fn open(directory: &Path, tag: &str, random: u64) -> std::io::Result<Option<Stamp>> {
+    let stamp = Stamp::new(random);
+    let claim = Claim::new(directory, tag, stamp)?;
+    sessions().push(Known {
+        tag: tag.to_owned(),
+        stamp,
+        is_unstamped: stamp.is_none(),
+        shells: Vec::new(),
+        claim,
+    });
+    Ok(stamp)
+}
+
 /// Starts a shell with `spawn`, which returns its process id, so that nobody takes it for an
-/// escapee before it is known.
+/// escapee before it is known. It must not call anything of this module.
 pub(super) fn register<T, E>(
     tag: &str,
     spawn: impl FnOnce() -> Result<(i32, T), E>,
 ) -> Result<T, E> {
-    let mut known = shells();
+    let mut known = sessions();
     let (pid, value) = spawn()?;
-    let tag = tag.to_owned();
-    known.push(KnownShell { pid, tag });
+    if let Some(session) = known.iter_mut().find(|session| session.tag == tag) {
+        session.shells.push(pid);
+        session.claim.add_shell(pid);
+    }
     Ok(value)
 }
 
-/// Forgets the shells of a session that has ended.
-pub(super) fn unregister(tag: &str) {
-    shells().retain(|shell| shell.tag != tag);
+/// Finds out whether the processes of a session carry its stamp, by a shell that runs.
+pub(super) fn look_for_stamp(tag: &str, shell: i32) {
+    let mut known = sessions();
+    if let Some(session) = known.iter_mut().find(|session| session.tag == tag) {
+        let limits = stamp::limits_of(shell);
+        let found = session.stamp.zip(limits);
+        session.is_unstamped = !found.is_some_and(|(stamp, limits)| stamp.is_on(limits));
+    }
 }
 
-/// Sends a signal to what still runs of a session, once to each; returns how much that is.
+/// Forgets a session that has ended.
+pub(super) fn unregister(tag: &str) {
+    sessions().retain(|session| session.tag != tag);
+}
+
+/// Sends a signal to what still runs of a session, once to each; returns how much that is. It is 0
+/// only when nothing can be left.
 ///
 /// Called again and again with the same set it reaches what was started meanwhile, too.
 pub(super) fn signal_all(tag: &str, signal: Signal, signalled: &mut HashSet<i32>) -> usize {
-    let (running, undecided) = running(tag);
-    for pid in &running {
-        if signalled.insert(*pid) {
-            let _ = kill(Pid::from_raw(*pid), signal);
-            // A stopped process acts on a signal only when it goes on.
-            let _ = kill(Pid::from_raw(*pid), Signal::SIGCONT);
+    let mut quiet = 0;
+    for _ in 0..MAX_LOOKS {
+        let look = look(tag);
+        if !look.running.is_empty() {
+            match signal {
+                Signal::SIGKILL => kill_now(tag, &look.running),
+                _ => send_once(signal, &look.running, signalled),
+            }
+            return look.running.len();
+        }
+        quiet = if look.collected == 0 { quiet + 1 } else { 0 };
+        if quiet == QUIET_LOOKS {
+            return 0;
         }
     }
-    running.len() + undecided
+    1
+}
+
+/// Kills everything of a session; waits until it is gone, or a limited time.
+pub(super) fn kill_all(tag: &str) {
+    let until = Instant::now() + limits::SIGNAL_LADDER_STEP;
+    while signal_all(tag, Signal::SIGKILL, &mut HashSet::new()) > 0 && Instant::now() < until {
+        sleep(limits::WAIT_SCAN_MIN);
+    }
 }
 
 /// Collects the exit status of adopted processes that have ended.
 pub(super) fn reap_orphans() {
-    let known = shells();
+    let known = sessions();
     let children = process::children(getpid().as_raw());
     for process in children.into_iter().filter_map(process::find) {
         if is_adopted(&process, &known) && process.is_zombie() {
@@ -78,63 +155,156 @@ pub(super) fn reap_orphans() {
     }
 }
 
-/// Returns the ids of what still runs of a session, and collects what has ended; and how many
-/// processes are about to be told whether they are of it.
-fn running(tag: &str) -> (Vec<i32>, usize) {
-    let known = shells();
-    let all = process::all();
-    let (own, others): (Vec<&KnownShell>, Vec<&KnownShell>) =
-        known.iter().partition(|shell| shell.tag == tag);
-    let ids = |shells: &[&KnownShell]| shells.iter().map(|shell| shell.pid).collect::<Vec<_>>();
-    let is_alone = others.is_empty();
-    let adopted: Vec<i32> = all
-        .iter()
-        .filter(|process| is_adopted(process, &known))
-        .filter(|process| find_tag(process.pid).map_or(is_alone, |found| found == tag))
-        .map(|process| process.pid)
-        .collect();
-    let mine = process::belonging(&all, &ids(&own), &adopted);
-    let undecided = all
-        .iter()
-        .filter(|process| is_adopted(process, &known) && !process.is_zombie())
-        .filter(|process| !mine.contains(&process.pid) && is_between_programs(process.pid))
-        .count();
-    let spared = process::belonging(&all, &ids(&others), &[]);
-    let is_target = |p: &&Process| mine.contains(&p.pid) && !spared.contains(&p.pid);
-    let (ended, running): (Vec<&Process>, Vec<&Process>) = all
-        .iter()
-        .filter(is_target)
-        .partition(|process| process.is_zombie());
-    for process in ended {
-        // The shells are collected by those who started them.
-        if is_adopted(process, &known) {
-            reap(process.pid);
+fn send_once(signal: Signal, running: &[Process], signalled: &mut HashSet<i32>) {
+    for process in running {
+        if is_still(process) && signalled.insert(process.pid) {
+            let _ = kill(Pid::from_raw(process.pid), signal);
+            // A stopped process acts on a signal only when it goes on.
+            let _ = kill(Pid::from_raw(process.pid), Signal::SIGCONT);
         }
     }
-    let running = running.into_iter().map(|process| process.pid).collect();
-    (running, undecided)
 }
 
-/// Whether a process is just becoming another program: it has no environment to be known by, nor
-/// arguments, which every program has.
-fn is_between_programs(pid: i32) -> bool {
-    let is_empty = |file: &str| {
-        let content = std::fs::read(format!("/proc/{pid}/{file}"));
-        content.is_ok_and(|content| content.is_empty())
+/// Kills processes with everything in their groups: while a group is killed no fork in it succeeds.
+fn kill_now(tag: &str, running: &[Process]) {
+    let mut groups = HashSet::new();
+    for process in running.iter().filter(|process| is_still(process)) {
+        // A group is never shared by two sessions of the system, and never by two of ours.
+        if process.group > 1 && groups.insert(process.group) {
+            let _ = killpg(Pid::from_raw(process.group), Signal::SIGKILL);
+        }
+        let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
+    }
+    let stamp = {
+        let known = sessions();
+        let session = known.iter().find(|session| session.tag == tag);
+        session.and_then(|session| session.stamp)
     };
-    is_empty("environ") && is_empty("cmdline")
+    if let Some(stamp) = stamp {
+        kill_fleeing(stamp);
+    }
+}
+
+/// Kills what this program adopts just now.
+fn kill_fleeing(stamp: Stamp) {
+    let own = getpid().as_raw();
+    // The kernel gives orphans to the first thread.
+    let path = format!("/proc/{own}/task/{own}/children");
+    for _ in 0..QUICK_LOOKS {
+        let list = std::fs::read_to_string(&path).unwrap_or_default();
+        let mut is_any = false;
+        for pid in list
+            .split_ascii_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+        {
+            if stamp::limits_of(pid).is_some_and(|limits| stamp.is_on(limits)) {
+                is_any = kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok() || is_any;
+            }
+        }
+        if !is_any {
+            return;
+        }
+    }
+}
+
+/// Whether a process is still the one that was seen: process ids are used again.
+fn is_still(seen: &Process) -> bool {
+    process::find(seen.pid).is_some_and(|now| now.session == seen.session && !now.is_zombie())
+}
+
+/// Looks at everything once, and collects what has ended.
+fn look(tag: &str) -> Look {
+    let known = sessions();
+    let all = process::all();
+    let stamped = stamped(&all, &known);
+    let targets = targets(tag, &all, &stamped, &known);
+    let mut look = Look::default();
+    for process in all
+        .into_iter()
+        .filter(|process| targets.contains(&process.pid))
+    {
+        if !process.is_zombie() {
+            look.running.push(process);
+        // The shells are collected by those who started them.
+        } else if is_adopted(&process, &known) && reap(process.pid) {
+            look.collected += 1;
+        }
+    }
+    look
+}
+
+/// Returns the processes that carry a stamp of ours, each with its session's place in the list.
+fn stamped(all: &[Process], known: &[Known]) -> HashMap<i32, usize> {
+    let own_session = own_session();
+    let is_candidate = |process: &&Process| process.session != own_session && process.session > 0;
+    let find = |process: &Process| {
+        let limits = stamp::limits_of(process.pid)?;
+        let is_on = |session: &Known| session.stamp.is_some_and(|stamp| stamp.is_on(limits));
+        Some((process.pid, known.iter().position(is_on)?))
+    };
+    all.iter().filter(is_candidate).filter_map(find).collect()
+}
+
+/// Returns the ids of all processes of a session, ended or not.
+fn targets(
+    tag: &str,
+    all: &[Process],
+    stamped: &HashMap<i32, usize>,
+    known: &[Known],
+) -> HashSet<i32> {
+    let own = known.iter().position(|session| session.tag == tag);
+    let below = process::belonging(all, &[], &[getpid().as_raw()]);
+    let is_near = |p: &&Process| below.contains(&p.pid) || stamped.contains_key(&p.pid);
+    // Shells of old are known by numbers that may be used again elsewhere.
+    let near: Vec<Process> = all.iter().filter(is_near).copied().collect();
+    let is_alone = known
+        .iter()
+        .all(|session| session.tag == tag && session.is_unstamped);
+    let is_own = |process: &&Process| match stamped.get(&process.pid) {
+        Some(place) => Some(*place) == own,
+        None => {
+            is_adopted(process, known)
+                && find_tag(process.pid).map_or(is_alone, |found| found == tag)
+        }
+    };
+    let roots: Vec<i32> = near
+        .iter()
+        .filter(is_own)
+        .map(|process| process.pid)
+        .collect();
+    let shells = |is_mine: bool| -> Vec<i32> {
+        let sessions = known
+            .iter()
+            .filter(|session| (session.tag == tag) == is_mine);
+        sessions
+            .flat_map(|session| session.shells.iter().copied())
+            .collect()
+    };
+    let mut mine = process::belonging(&near, &shells(true), &roots);
+    let others = process::belonging(&near, &shells(false), &[]);
+    mine.retain(|pid| match stamped.get(pid) {
+        Some(place) => Some(*place) == own,
+        None => !others.contains(pid),
+    });
+    mine.remove(&getpid().as_raw());
+    mine
 }
 
 /// Whether a process became our child without our doing: it is in no session of ours.
-fn is_adopted(process: &Process, known: &[KnownShell]) -> bool {
-    let own_session = getsid(None).map_or(0, Pid::as_raw);
+fn is_adopted(process: &Process, known: &[Known]) -> bool {
     process.parent == getpid().as_raw()
-        && process.session != own_session
-        && !known.iter().any(|shell| shell.pid == process.pid)
+        && process.session != own_session()
+        && !known
+            .iter()
+            .any(|session| session.shells.contains(&process.pid))
+}
+
+fn own_session() -> i32 {
+    getsid(None).map_or(0, Pid::as_raw)
 }
 
 /// Returns the tag in a process's environment.
-fn find_tag(pid: i32) -> Option<String> {
+pub(super) fn find_tag(pid: i32) -> Option<String> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let prefix = format!("{TAG_VARIABLE}=");
     let mut variables = environment.split(|byte| *byte == 0);
@@ -142,10 +312,11 @@ fn find_tag(pid: i32) -> Option<String> {
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
-fn shells() -> MutexGuard<'static, Vec<KnownShell>> {
-    SHELLS.lock().unwrap_or_else(PoisonError::into_inner)
+fn sessions() -> MutexGuard<'static, Vec<Known>> {
+    SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn reap(pid: i32) {
-    let _ = waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG));
+fn reap(pid: i32) -> bool {
+    let ended = waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG));
+    ended.is_ok_and(|status| !matches!(status, WaitStatus::StillAlive))
 }

@@ -87,7 +87,8 @@ impl Engine {
                 self.read_snapshot();
             }
             self.obey();
-            if events.has_ended && !self.is_done {
+            // A shell that was killed with its session is followed by no other.
+            if events.has_ended && !self.is_done && !self.is_ordered_to_end() {
                 self.shell_ended();
             }
             self.tend();

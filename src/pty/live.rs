@@ -29,6 +29,7 @@ use super::hints::Hints;
 use super::key::Key;
 use super::process;
 use super::shell::{Places, STATUS_SCRIPT, Shell, variable};
+use super::stamp::{Stamp, stamp_argument};
 use super::sys;
 use super::wait::Subject;
 
@@ -50,6 +51,8 @@ pub(super) struct Plan {
     pub(super) nonce: String,
     /// The session's name among those of this program.
     pub(super) tag: String,
+    /// What its processes are known by.
+    pub(super) stamp: Option<Stamp>,
 }
 
 /// The file that scripts are written to.
@@ -219,6 +222,7 @@ impl Plan {
         let mut builder = CommandBuilder::new(&self.bootstrap);
         builder.arg(bootstrap::ARGUMENT);
         builder.arg(places.file("in"));
+        builder.arg(stamp_argument(self.stamp));
         builder.arg(&self.shell.path);
         builder.args(&self.shell.arguments);
         builder.env_clear();

@@ -321,7 +321,8 @@ impl Engine {
         )))
     }
 
-    fn is_ordered_to_end(&self) -> bool {
+    /// Whether the owner wants no shell any more.
+    pub(super) fn is_ordered_to_end(&self) -> bool {
         let state = self.shared.lock();
         state
             .orders
@@ -331,6 +332,7 @@ impl Engine {
 
     /// A new shell has answered.
     fn settle(&mut self, running: Running, mark: Mark) {
+        ending::look_for_stamp(&self.plan.tag, running.live.pid);
         running.owned.reset_modes(&running.live);
         running.live.flush_input();
         let _ = std::fs::remove_file(running.live.places.file("restore"));
@@ -372,7 +374,11 @@ impl Engine {
     }
 
     fn wait_until_gone(&mut self, signal: Signal, mut signalled: HashSet<i32>) -> bool {
-        let until = Instant::now() + limits::SIGNAL_LADDER_STEP;
+        let until = Instant::now()
+            + match signal {
+                Signal::SIGKILL => limits::KILL_TIMEOUT,
+                _ => limits::SIGNAL_LADDER_STEP,
+            };
         let mut pause = 1;
         // Twice, because a look takes time, and what changes its parent meanwhile is not seen.
         let mut has_seen_none = false;

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
@@ -28,6 +27,7 @@ use super::options::{CommandRequest, InputRequest, Rc, SessionOptions};
 use super::shell::{self, Choice, variable};
 use super::snapshot::Collector;
 use super::state::{self, Call, Input, Order, Progress, Shared, Sink, Start, State};
+use super::sweep;
 use super::wait::{Scanner, Watch};
 
 /// A persistent shell on a terminal of its own. Copies are handles to the same shell; it ends with
@@ -53,6 +53,7 @@ impl Session {
         let directories = shell::directories(search_path);
         let choice = shell::choose(asked, options.preferred_shell.as_deref(), &directories)?;
         ending::adopt_orphans();
+        sweep::sweep(&options.runtime_dir);
         let (mut engine, shared) = prepare(options, choice).map_err(|error| unusable(&error))?;
         let owner = Arc::new(Owner { shared });
         let (started, starts) = oneshot::channel();
@@ -351,6 +352,8 @@ impl Drop for Gone {
         state.job = None;
         state.call = None;
         state.orders.clear();
+        drop(state);
+        ending::unregister(&self.0.tag);
     }
 }
 
@@ -363,7 +366,7 @@ impl Drop for Owner {
         state.orders.push(Order::Abandon);
         drop(state);
         // At once, because the program may end before the thread gets to it.
-        ending::signal_all(&self.shared.tag, Signal::SIGKILL, &mut HashSet::new());
+        ending::kill_all(&self.shared.tag);
         self.shared.wake();
     }
 }
@@ -417,11 +420,12 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
         .mode(0o700)
         .create(&options.runtime_dir)?;
     let directory = tempfile::Builder::new()
-        .prefix("session-")
+        .prefix(sweep::PREFIX)
         .tempdir_in(&options.runtime_dir)?;
     let nonce = make_nonce()?;
     // Not the nonce: programs of the session see the tag.
     let tag = make_nonce()?;
+    let stamp = ending::open(directory.path(), &tag, random()?)?;
     let plan = Plan {
         shell,
         bootstrap: options.bootstrap,
@@ -429,6 +433,7 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
         directory: directory.path().to_owned(),
         nonce: nonce.clone(),
         tag: tag.clone(),
+        stamp,
     };
     let script = plan.write_files()?;
     let (wakes, waker) = UnixStream::pair()?;
@@ -466,10 +471,14 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
 
 /// Returns a word nobody can guess.
 fn make_nonce() -> io::Result<String> {
+    Ok(format!("{:016x}", random()?))
+}
+
+fn random() -> io::Result<u64> {
     use std::io::Read as _;
     let mut bytes = [0; 8];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
+    Ok(u64::from_ne_bytes(bytes))
 }
 
 fn check_binding(binding: &Binding) -> Result<(), ToolError> {

@@ -56,3 +56,18 @@ pub(super) fn open_process(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: the kernel has just made this descriptor for us; nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
+
+/// Returns the version of the Landlock interface.
+#[cfg(target_os = "linux")]
+pub(super) fn landlock_version() -> io::Result<i64> {
+    /// `LANDLOCK_CREATE_RULESET_VERSION`: no rules are made, the version is returned.
+    const VERSION: libc::c_uint = 1;
+    let none = std::ptr::null::<libc::c_void>();
+    // SAFETY: with this flag the kernel wants a null pointer and a size of 0, and touches no memory.
+    let result =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, VERSION) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}

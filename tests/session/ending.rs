@@ -1,74 +1,115 @@
 //! Nothing outlives a session.
 
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Duration;
 
 use karyi::outcome::Status;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use super::support::{Shell, run};
+use crate::harness::escape::{ESCAPES, Mark};
 
-/// Ways to leave a session behind, each starting a `sleep` of its own length.
-const ESCAPES: &[&str] = &[
-    "sleep 54321 & disown",
-    "nohup sleep 54322 >/dev/null 2>&1 &",
-    "setsid sleep 54323 &",
-    "(setsid sleep 54324 &) &",
-    "python3 -c 'import os\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0:\n  os.execve(\"/bin/sleep\", [\"sleep\", \"54325\"], {})\n os._exit(0)'",
-    "(trap '' HUP TERM INT; sleep 54326) &",
+/// Processes that are never two looks at the same place: a new one takes over all the time.
+const FLEEING: &[&str] = &[
+    "python3 -c 'import os, signal, time\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\nwhile True:\n if os.fork(): os._exit(0)\n time.sleep(0.002)' MARK &",
+    "python3 -c 'import os, signal, time\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\nwhile True:\n if os.fork(): os._exit(0)\n os.setsid()\n time.sleep(0.001)' MARK &",
 ];
-
-fn is_running(length: &str) -> bool {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines
-        .into_iter()
-        .any(|line| line == format!("sleep\0{length}\0").as_bytes())
-}
-
-fn survivors() -> Vec<&'static str> {
-    let lengths = ["54321", "54322", "54323", "54324", "54325", "54326"];
-    lengths
-        .into_iter()
-        .filter(|length| is_running(length))
-        .collect()
-}
-
-/// Runs one test of this program alone in a process: other sessions would blur whose escapee it is.
-fn alone(test: &str, body: impl FnOnce()) {
-    if std::env::var_os("KARYI_TEST_ALONE").is_some() {
-        return body();
-    }
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test]).env("KARYI_TEST_ALONE", "1");
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
-}
 
 #[test]
 fn escapees_are_gone_after_close() {
-    alone(
-        "session::ending::escapees_are_gone_after_close",
-        check_escapees,
-    );
+    run(async {
+        let (shell, mark) = (Shell::bash().await, Mark::new());
+        for escape in ESCAPES {
+            let seen = shell.command(&mark.script(escape)).await;
+            assert_eq!(seen.status, Status::Ok, "{escape}");
+        }
+        mark.expect(ESCAPES.len());
+        assert_eq!(shell.session.close().await, None);
+        assert_eq!(mark.found(), Vec::<String>::new());
+        assert_eq!(shell.session.close().await, None);
+    });
 }
 
-fn check_escapees() {
+#[test]
+fn what_flees_is_caught() {
+    for script in FLEEING {
+        run(async {
+            let (shell, mark) = (Shell::bash().await, Mark::new());
+            shell.command(&mark.script(script)).await;
+            mark.expect(1);
+            shell.session.close().await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert_eq!(mark.found(), Vec::<String>::new(), "{script}");
+        });
+    }
+}
+
+#[test]
+fn a_thousand_are_ended_together() {
     run(async {
+        let (shell, mark) = (Shell::bash().await, Mark::new());
+        let script = "trap '' HUP; for i in {1..500}; do setsid sleep 99010.MARK & sleep 99011.MARK & done 2>/dev/null";
+        let seen = shell
+            .command_within(&mark.script(script), Duration::from_secs(25))
+            .await;
+        assert_eq!(seen.status, Status::Ok);
+        mark.expect(1000);
+        shell.session.close().await;
+        assert_eq!(mark.found(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn only_the_processes_of_the_closed_session_end() {
+    run(async {
+        let escape = "setsid env -i setsid -f sleep 99010.MARK; sleep 99011.MARK & sleep 0";
+        let (one, mark) = (Shell::bash().await, Mark::new());
+        let (two, other) = (Shell::bash().await, Mark::new());
+        one.command(&mark.script(escape)).await;
+        two.command(&other.script(escape)).await;
+        mark.expect(2);
+        other.expect(2);
+        one.session.close().await;
+        assert_eq!((mark.found().len(), other.found().len()), (0, 2));
+        two.check("echo here", 0, "here\n").await;
+        two.session.close().await;
+        assert_eq!(other.found().len(), 0);
+    });
+}
+
+#[test]
+fn children_that_are_not_of_the_session_go_on() {
+    run(async {
+        let mark = Mark::new();
+        let sleep = mark.script("99010.MARK");
+        let mut command = std::process::Command::new("setsid");
+        let mut child = command.arg("sleep").arg(sleep).spawn().unwrap();
         let shell = Shell::bash().await;
-        for escape in ESCAPES {
-            assert_eq!(shell.command(escape).await.status, Status::Ok, "{escape}");
-        }
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while survivors().len() < 6 && Instant::now() < deadline {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        assert_eq!(survivors().len(), 6, "{:?}", survivors());
-        assert_eq!(shell.session.close().await, None);
-        assert_eq!(survivors(), Vec::<&str>::new());
-        assert_eq!(shell.session.close().await, None);
+        shell.command(&mark.script("sleep 99011.MARK &")).await;
+        mark.expect(2);
+        shell.session.close().await;
+        assert_eq!(mark.found(), [mark.script("sleep 99010.MARK ")]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    });
+}
+
+#[test]
+fn a_session_inside_a_session_ends_with_it() {
+    run(async {
+        let (shell, mark) = (Shell::bash().await, Mark::new());
+        let inner = mark.script(
+            "<tools><command>setsid -f env -i sleep 99010.MARK; sleep 99011.MARK</command></tools>",
+        );
+        let script = format!(
+            "TMPDIR=$HOME {} run -c '{inner}' >/dev/null &",
+            env!("CARGO_BIN_EXE_karyi")
+        );
+        shell.command(&script).await;
+        mark.expect(3);
+        shell.session.close().await;
+        assert_eq!(mark.found(), Vec::<String>::new());
     });
 }
 
@@ -91,27 +132,101 @@ fn a_running_job_is_ended_in_steps() {
 }
 
 #[test]
-fn dropping_the_last_handle_ends_the_shell() {
+fn dropping_the_last_handle_ends_everything_at_once() {
+    let rounds = if std::env::var_os("KARYI_FULL").is_some() {
+        200
+    } else {
+        5
+    };
+    for round in 0..rounds {
+        run(async {
+            let (shell, mark) = (Shell::bash().await, Mark::new());
+            let script =
+                "setsid sleep 99010.MARK & sleep 99011.MARK & (setsid env -i sleep 99012.MARK &)";
+            shell.command(&mark.script(script)).await;
+            let copy = shell.session.clone();
+            drop(shell);
+            assert!(!copy.has_job());
+            let _ = copy.interrupt();
+            drop(copy);
+            // Some may not even have begun to be what they are to become.
+            for _ in 0..20 {
+                assert_eq!(mark.found(), Vec::<String>::new(), "round {round}");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+    }
+}
+
+#[test]
+fn a_shell_that_is_stopped_or_gone_can_be_closed() {
+    for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
+        run(async {
+            let (shell, mark) = (Shell::bash().await, Mark::new());
+            let seen = shell
+                .command(&mark.script("sleep 99010.MARK & echo $$"))
+                .await;
+            let pid = seen.output.trim().parse().unwrap();
+            mark.expect(1);
+            kill(Pid::from_raw(pid), signal).unwrap();
+            shell.session.close().await;
+            assert_eq!(mark.found(), Vec::<String>::new(), "{signal}");
+            assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{signal}");
+        });
+    }
+}
+
+#[test]
+fn a_shell_killed_while_it_is_closed_stays_closed() {
+    run(async {
+        let (shell, mark) = (Shell::bash().await, Mark::new());
+        let seen = shell
+            .command(&mark.script("(trap '' HUP; exec sleep 99010.MARK) & echo $$"))
+            .await;
+        let pid = Pid::from_raw(seen.output.trim().parse().unwrap());
+        mark.expect(1);
+        let kill_soon = async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let _ = kill(pid, Signal::SIGKILL);
+        };
+        let (first, second, ()) =
+            tokio::join!(shell.session.close(), shell.session.close(), kill_soon);
+        assert_eq!((first, second), (None, None));
+        assert_eq!(mark.found(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_call_that_waits_is_told_that_the_session_was_closed() {
+    run(async {
+        let (shell, mark) = (Shell::bash().await, Mark::new());
+        let script = mark.script("sleep 99010.MARK");
+        let call = shell.command(&script);
+        let close = async {
+            mark.expect(1);
+            shell.session.close().await
+        };
+        let (seen, ended_by) = tokio::join!(call, close);
+        assert_eq!(
+            (seen.brief(), ended_by),
+            ((Status::Killed, None, ""), Some("HUP"))
+        );
+        assert_eq!(mark.found(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_session_is_closed_while_input_is_typed() {
     run(async {
         let shell = Shell::bash().await;
-        let pid: i32 = shell
-            .command("echo $$; setsid sleep 54330 &")
-            .await
-            .output
-            .lines()
-            .next()
-            .unwrap()
-            .parse()
-            .unwrap();
-        let copy = shell.session.clone();
-        drop(shell);
-        assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
-        drop(copy);
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while std::path::Path::new(&format!("/proc/{pid}")).exists() || is_running("54330") {
-            assert!(Instant::now() < deadline, "the shell still runs");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let seen = shell.command("stty -icanon; read -n 1 x; sleep 1000").await;
+        assert_eq!(seen.status, Status::AwaitingInput);
+        let text = "x".repeat(200 << 10);
+        let (_, ended_by) = tokio::join!(
+            shell.try_input(&text, karyi::pty::InputRequest::default()),
+            shell.session.close()
+        );
+        assert_eq!(ended_by, Some("HUP"));
     });
 }
 

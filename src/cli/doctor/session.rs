@@ -1,0 +1,218 @@
+//! Checks with real shells: which there are, which of them a session can use, how fast it is.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::cli::args::DoctorArgs;
+use crate::cli::run::shell_path;
+use crate::cli::runtime_dir::runtime_dir;
+use crate::limits;
+use crate::pty::health::{self, Check};
+use crate::pty::{CommandRequest, Rc, Session, SessionOptions};
+
+/// The shells looked for, and what makes each tell its version, if anything does.
+const SHELLS: &[(&str, &[&str])] = &[
+    ("bash", &["--version"]),
+    ("zsh", &["--version"]),
+    ("dash", &[]),
+    ("ksh", &["-c", "echo $KSH_VERSION"]),
+    ("mksh", &["-c", "echo $KSH_VERSION"]),
+    ("busybox", &["--help"]),
+    ("sh", &[]),
+    ("fish", &["--version"]),
+];
+/// Most bytes of what a shell says about its version.
+const MAX_VERSION_BYTES: u64 = 4096;
+/// Commands run to find out how long one takes.
+const ROUNDS: usize = 9;
+
+/// Checks every shell that is found, and then the one a session would use.
+pub(super) async fn checks(args: &DoctorArgs) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for (name, arguments) in SHELLS {
+        checks.push(shell(name, arguments).await);
+    }
+    checks.extend(session(args).await);
+    checks
+}
+
+fn options(shell: Option<PathBuf>, rc: Rc) -> anyhow::Result<SessionOptions> {
+    Ok(SessionOptions {
+        shell,
+        preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
+        bootstrap: std::env::current_exe()?,
+        runtime_dir: runtime_dir()?,
+        cwd: std::env::current_dir()?,
+        env: std::env::vars_os().collect(),
+        rc,
+    })
+}
+
+async fn shell(name: &str, arguments: &[&str]) -> Check {
+    let label = format!("shell {name}");
+    let path = shell_path(Path::new(name));
+    if path.is_relative() {
+        let meaning = "no session can use it";
+        return Check::limited(
+            &label,
+            "not found",
+            meaning,
+            "install it if you want to use it",
+        );
+    }
+    let version = version(&path, arguments).await;
+    let found = format!("{}{version}", path.display());
+    match try_shell(path).await {
+        Ok(()) => Check::ok(&label, found, "a session can use it"),
+        Err(reason) => Check::limited(
+            &label,
+            format!("{found}: {reason}"),
+            "no session can use it",
+            "choose another one with --shell",
+        ),
+    }
+}
+
+/// Starts a session with a shell and ends it.
+async fn try_shell(path: PathBuf) -> Result<(), String> {
+    let options = options(Some(path), Rc::None).map_err(|error| format!("{error:#}"))?;
+    match timeout(limits::CHECK_TIMEOUT, Session::start(options)).await {
+        Ok(Ok(session)) => {
+            session.close().await;
+            Ok(())
+        }
+        Ok(Err(error)) => Err(error.message),
+        Err(_) => Err("it did not start in time".to_owned()),
+    }
+}
+
+/// Returns a comma and the first line of what a shell says about itself.
+async fn version(path: &Path, arguments: &[&str]) -> String {
+    if arguments.is_empty() {
+        return String::new();
+    }
+    let mut command = Command::new(path);
+    command.args(arguments).kill_on_drop(true);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let Ok(mut child) = command.spawn() else {
+        return ", cannot be started".to_owned();
+    };
+    let Some(output) = child.stdout.take() else {
+        return String::new();
+    };
+    let mut bytes = Vec::new();
+    let mut output = output.take(MAX_VERSION_BYTES);
+    if timeout(limits::VERSION_TIMEOUT, output.read_to_end(&mut bytes))
+        .await
+        .is_err()
+    {
+        return ", does not tell its version in time".to_owned();
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let line = text.lines().next().unwrap_or_default().trim();
+    if line.is_empty() {
+        String::new()
+    } else {
+        format!(", {line}")
+    }
+}
+
+/// Starts the session that `karyi run` would start, and runs commands in it.
+async fn session(args: &DoctorArgs) -> Vec<Check> {
+    let advice = "install bash, or name a shell with --shell";
+    let failed = |found: String| vec![Check::missing("session", found, "nothing can run", advice)];
+    let asked = args.shell.as_deref().map(shell_path);
+    let options = match options(asked, Rc::User) {
+        Ok(options) => options,
+        Err(error) => return failed(format!("{error:#}")),
+    };
+    let preferred = options.preferred_shell.clone();
+    let start = Instant::now();
+    let session = match timeout(limits::SHELL_START_TIMEOUT, Session::start(options)).await {
+        Ok(Ok(session)) => session,
+        Ok(Err(error)) => return failed(error.message),
+        Err(_) => return failed("the shell did not start in time".to_owned()),
+    };
+    let took = start.elapsed();
+    let checks = match timeout(limits::CHECK_TIMEOUT, measure(&session)).await {
+        Ok(Ok((round, pid))) => {
+            let reason = reason(args, preferred.as_deref(), &session.shell_name());
+            let found = format!(
+                "{} ({reason}), started in {}, a command takes {}",
+                session.shell_name(),
+                milliseconds(took),
+                milliseconds(round)
+            );
+            let session = Check::ok("session", found, "commands can run");
+            vec![health::of_child(pid), session]
+        }
+        Ok(Err(message)) => failed(message),
+        Err(_) => failed("a command did not end in time".to_owned()),
+    };
+    session.close().await;
+    checks
+}
+
+/// Returns how long a command takes, and the shell's process id.
+async fn measure(session: &Session) -> Result<(Duration, i32), String> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    run(session, "echo $$", Some(sender)).await?;
+    let output: Vec<u8> = receiver.into_iter().flatten().collect();
+    let text = String::from_utf8_lossy(&output);
+    let pid = text.trim().parse();
+    let pid = pid.map_err(|_| format!("`echo $$` printed {:?}", text.trim()))?;
+    let mut times = Vec::new();
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        run(session, "true", None).await?;
+        times.push(start.elapsed());
+    }
+    times.sort();
+    Ok((times.get(ROUNDS / 2).copied().unwrap_or_default(), pid))
+}
+
+async fn run(
+    session: &Session,
+    script: &str,
+    output: Option<std::sync::mpsc::Sender<Vec<u8>>>,
+) -> Result<(), String> {
+    let request = CommandRequest {
+        script: script.into(),
+        ..CommandRequest::default()
+    };
+    let sink = Box::new(move |bytes: &[u8]| {
+        if let Some(output) = &output {
+            let _ = output.send(bytes.to_vec());
+        }
+    });
+    let progress = session.command(request, sink).await;
+    match progress.map_err(|error| error.message)?.exit_code {
+        Some(0) => Ok(()),
+        Some(status) => Err(format!("`{script}` ended with status {status}")),
+        None => Err(format!("`{script}` did not end")),
+    }
+}
+
+/// Why a session uses this shell.
+fn reason(args: &DoctorArgs, preferred: Option<&Path>, name: &str) -> &'static str {
+    let is_preferred = preferred
+        .and_then(Path::file_name)
+        .is_some_and(|file| file == name);
+    match (&args.shell, is_preferred) {
+        (Some(_), _) => "by --shell",
+        (None, true) => "by $SHELL",
+        (None, false) => "as $SHELL is not usable",
+    }
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
+}

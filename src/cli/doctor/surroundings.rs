@@ -1,0 +1,191 @@
+//! Checks of what the program is started with: environment, terminal, directories, limits.
+
+use std::io::IsTerminal;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+
+use crate::cli::runtime_dir::runtime_dir;
+use crate::pty::health::{Check, SystemCheck};
+
+/// The checks, with their names.
+pub(super) const CHECKS: &[(&str, SystemCheck)] = &[
+    ("runtime directory", runtime_directory),
+    ("keyring", keyring),
+    ("locale", locale),
+    ("terminal", terminal),
+    ("open files", open_files),
+    ("processes", processes),
+    ("clock", clock),
+];
+
+/// Free space a session should find for its scripts, in bytes.
+const MIN_FREE_BYTES: u64 = 16 << 20;
+/// Open files below which several sessions at once do not fit.
+const MIN_OPEN_FILES: u64 = 256;
+/// Processes below which builds do not fit.
+const MIN_PROCESSES: u64 = 128;
+/// 2024-01-01 in seconds since 1970: no clock that is right shows an earlier time.
+const EARLIEST_S: u64 = 1_704_067_200;
+
+fn runtime_directory() -> Check {
+    let name = "runtime directory";
+    let meaning = "the private files of sessions are there";
+    let advice = "set XDG_RUNTIME_DIR, or TMPDIR, to a directory you may write to";
+    let path = match runtime_dir() {
+        Ok(path) => path,
+        Err(error) => {
+            return Check::missing(
+                name,
+                format!("{error:#}"),
+                "no session can be started",
+                advice,
+            );
+        }
+    };
+    let shown = path.display();
+    if let Err(error) = tempfile::tempfile_in(&path) {
+        let found = format!("{shown} is not writable: {error}");
+        return Check::missing(name, found, "no session can be started", advice);
+    }
+    let free = nix::sys::statvfs::statvfs(&path).map_or(0, |disk| {
+        disk.blocks_available().saturating_mul(disk.fragment_size())
+    });
+    let (mode, owner) = std::fs::metadata(&path).map_or((0, 0), |m| (m.mode() & 0o777, m.uid()));
+    let found = format!(
+        "{shown}, mode {mode:o}, owner {owner}, {} MiB free",
+        free >> 20
+    );
+    if free < MIN_FREE_BYTES {
+        return Check::limited(name, found, "long scripts may not fit", "make room there");
+    }
+    Check::ok(name, found, meaning)
+}
+
+fn keyring() -> Check {
+    let meaning = "karyi keeps values for one run, in memory: it uses no keyring";
+    let has_kernel_keys = std::fs::read("/proc/keys").is_ok();
+    let kernel = if has_kernel_keys {
+        "kernel keyring readable"
+    } else {
+        "no kernel keyring"
+    };
+    let address = std::env::var("DBUS_SESSION_BUS_ADDRESS").unwrap_or_default();
+    let path = address
+        .split([';', ','])
+        .find_map(|part| part.strip_prefix("unix:path="));
+    let Some(path) = path else {
+        let found = format!("no session bus in DBUS_SESSION_BUS_ADDRESS; {kernel}");
+        return Check::limited("keyring", found, meaning, "nothing");
+    };
+    match UnixStream::connect(path) {
+        Ok(_) => Check::ok(
+            "keyring",
+            format!("session bus at {path}; {kernel}"),
+            meaning,
+        ),
+        Err(error) => {
+            let found = format!("the session bus at {path} does not answer: {error}; {kernel}");
+            Check::limited("keyring", found, meaning, "nothing")
+        }
+    }
+}
+
+fn locale() -> Check {
+    let names = ["LC_ALL", "LC_CTYPE", "LANG"];
+    let set = names.into_iter().find_map(|name| {
+        let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
+        Some((name, value))
+    });
+    let Some((name, value)) = set else {
+        return no_utf8("none set".to_owned());
+    };
+    let lower = value.to_lowercase();
+    if lower.contains("utf-8") || lower.contains("utf8") {
+        return Check::ok("locale", format!("{name}={value}"), "text is UTF-8");
+    }
+    no_utf8(format!("{name}={value} is not UTF-8"))
+}
+
+fn no_utf8(found: String) -> Check {
+    let meaning = "sessions get LC_CTYPE=C.UTF-8";
+    Check::limited("locale", found, meaning, "set LANG to a locale with UTF-8")
+}
+
+fn terminal() -> Check {
+    let name = "terminal";
+    let term = std::env::var("TERM").unwrap_or_default();
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colours = if is_plain { ", NO_COLOR is set" } else { "" };
+    if !std::io::stdin().is_terminal() && !std::io::stdout().is_terminal() {
+        let found = format!("standard input and output are none{colours}");
+        let has_one = std::fs::File::open("/dev/tty").is_ok();
+        let meaning = if has_one {
+            "reports are XML; values are asked for on /dev/tty"
+        } else {
+            "reports are XML; nobody can be asked for values"
+        };
+        return Check::limited(
+            name,
+            found,
+            meaning,
+            "nothing, unless a person should be asked",
+        );
+    }
+    let (columns, rows) = crossterm::terminal::size().unwrap_or_default();
+    let found = format!("{columns} columns, {rows} rows, TERM={term}{colours}");
+    if term.is_empty() || term == "dumb" {
+        let meaning = "no colours and no spinner";
+        return Check::limited(name, found, meaning, "set TERM to what the terminal is");
+    }
+    Check::ok(name, found, "reports are text; values can be asked for")
+}
+
+fn open_files() -> Check {
+    limit(
+        ("open files", Resource::RLIMIT_NOFILE, MIN_OPEN_FILES),
+        "a session needs about 20",
+        "raise it with ulimit -n",
+    )
+}
+
+fn processes() -> Check {
+    limit(
+        ("processes", Resource::RLIMIT_NPROC, MIN_PROCESSES),
+        "threads and processes of the user count",
+        "raise it with ulimit -u",
+    )
+}
+
+fn limit((name, resource, enough): (&str, Resource, u64), meaning: &str, advice: &str) -> Check {
+    match getrlimit(resource) {
+        Ok((RLIM_INFINITY, _)) => Check::ok(name, "no limit", meaning),
+        Ok((soft, hard)) => {
+            let most = if hard == RLIM_INFINITY {
+                "no limit".to_owned()
+            } else {
+                hard.to_string()
+            };
+            let found = format!("{soft}, at most {most}");
+            if soft < enough {
+                return Check::limited(name, found, meaning, advice);
+            }
+            Check::ok(name, found, meaning)
+        }
+        Err(error) => Check::limited(name, error.to_string(), meaning, advice),
+    }
+}
+
+fn clock() -> Check {
+    let meaning = "reports are dated by it; time limits are not";
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs());
+    let found = format!("{now} s since 1970");
+    if now < EARLIEST_S {
+        return Check::limited("clock", found, meaning, "set the clock");
+    }
+    Check::ok("clock", found, meaning)
+}

@@ -1,0 +1,132 @@
+//! Ends what is left of sessions whose program was killed, and removes their files.
+//!
+//! A program that ends by itself leaves nothing. One that is killed leaves its session's directory,
+//! and processes that neither the end of the terminal nor the signal to the shell has ended. The
+//! next session that uses the same runtime directory looks at what it finds there. Only a process
+//! that carries the stamp or the tag of such a session, or is in the session of its shell, is
+//! ended; both are random, and a process id counts only together with its starting time.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Instant;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, geteuid};
+
+use crate::limits;
+
+use super::ending::find_tag;
+use super::process::{self, Process};
+use super::record::{self, Birth, Record};
+use super::stamp;
+
+/// How the names of directories of sessions begin.
+pub(super) const PREFIX: &str = "session-";
+
+/// An abandoned session.
+struct Abandoned {
+    directory: PathBuf,
+    /// None when its owner was killed before it could write one.
+    record: Option<Record>,
+    /// Keeps others away.
+    _lock: File,
+}
+
+/// Ends what is left of abandoned sessions in a runtime directory. It costs a few system calls for
+/// each session there when none is abandoned.
+pub(super) fn sweep(runtime_dir: &Path) {
+    let entries = fs::read_dir(runtime_dir).into_iter().flatten().flatten();
+    let names = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+    let abandoned: Vec<Abandoned> = names
+        .take(limits::MAX_SWEPT_SESSIONS)
+        .filter_map(|entry| find_abandoned(entry.path()))
+        .collect();
+    if abandoned.is_empty() {
+        return;
+    }
+    let world = record::world();
+    let records = abandoned.iter().filter_map(|found| found.record.as_ref());
+    let records: Vec<&Record> = records
+        .filter(|record| record.world == world && !is_around_us(record))
+        .collect();
+    end(&records);
+    for found in &abandoned {
+        // What cannot be removed is tried again by the next start.
+        let _ = fs::remove_dir_all(&found.directory);
+    }
+}
+
+/// Returns the session of a directory when its owner is gone.
+fn find_abandoned(directory: PathBuf) -> Option<Abandoned> {
+    let metadata = fs::symlink_metadata(&directory).ok()?;
+    if !metadata.is_dir() || metadata.uid() != geteuid().as_raw() {
+        return None;
+    }
+    let lock = record::lock(&directory)?;
+    let record = record::read(&directory);
+    let is_gone = match &record {
+        Some(record) => {
+            record.world != record::world() || record::birth(record.owner.pid) != Some(record.owner)
+        }
+        // Somebody may be making it.
+        None => metadata.modified().is_ok_and(|at| {
+            at.elapsed()
+                .is_ok_and(|age| age > limits::UNFINISHED_SESSION_AGE)
+        }),
+    };
+    is_gone.then_some(Abandoned {
+        directory,
+        record,
+        _lock: lock,
+    })
+}
+
+/// Whether this program runs inside the session: it would end itself.
+fn is_around_us(record: &Record) -> bool {
+    belongs(std::process::id().cast_signed(), record)
+}
+
+fn end(records: &[&Record]) {
+    let until = Instant::now() + limits::SWEEP_TIMEOUT;
+    // A process that was being started while it was looked for is there the second time.
+    let mut quiet = 0;
+    while !records.is_empty() && quiet < 2 && Instant::now() < until {
+        let left = left_of(records);
+        quiet = if left.is_empty() { quiet + 1 } else { 0 };
+        for seen in &left {
+            // Nobody else took its place meanwhile.
+            if process::find(seen.pid).is_some_and(|now| now.session == seen.session) {
+                let _ = kill(Pid::from_raw(seen.pid), Signal::SIGKILL);
+            }
+        }
+        if !left.is_empty() {
+            sleep(limits::WAIT_SCAN_MIN);
+        }
+    }
+}
+
+/// Returns the processes of the sessions.
+fn left_of(records: &[&Record]) -> Vec<Process> {
+    let shells = records.iter().flat_map(|record| &record.shells);
+    let sessions: Vec<i32> = shells
+        .filter(|shell| record::birth(shell.pid) == Some(**shell))
+        .map(|shell: &Birth| shell.pid)
+        .collect();
+    let is_left = |process: &Process| {
+        !process.is_zombie()
+            && (sessions.contains(&process.session)
+                || records.iter().any(|record| belongs(process.pid, record)))
+    };
+    process::all().into_iter().filter(is_left).collect()
+}
+
+fn belongs(pid: i32, record: &Record) -> bool {
+    let limits = stamp::limits_of(pid);
+    let is_stamped = record
+        .stamp
+        .zip(limits)
+        .is_some_and(|(stamp, limits)| stamp.is_on(limits));
+    is_stamped || find_tag(pid).is_some_and(|tag| tag == record.tag)
+}

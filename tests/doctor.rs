@@ -1,0 +1,171 @@
+//! `karyi doctor` tells what works on this machine.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::harness::{Karyi, Ran, is_root, skip};
+
+fn doctor(arguments: &[&str]) -> Karyi {
+    Karyi::with_args(&["doctor"]).args(arguments)
+}
+
+/// Returns name and status of every check.
+fn statuses(report: &Value) -> Vec<(String, String)> {
+    let word = |check: &Value, key: &str| check[key].as_str().unwrap().to_owned();
+    let checks = report["checks"].as_array().unwrap().iter();
+    checks
+        .map(|check| (word(check, "name"), word(check, "status")))
+        .collect()
+}
+
+fn find<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let mut checks = report["checks"].as_array().unwrap().iter();
+    checks.find(|check| check["name"] == name).unwrap()
+}
+
+/// Replaces times, free space and the numbers of terminals, which differ from run to run.
+fn without_numbers(text: &str) -> String {
+    let number = regex::Regex::new(r"[0-9.]+( ms|  *MiB free| s since)|pts/[0-9]+").unwrap();
+    number.replace_all(text, "N").into_owned()
+}
+
+#[test]
+fn a_machine_with_bash_can_run_sessions() {
+    let report = doctor(&["--json"]).run().exit(0).json();
+    for name in [
+        "pseudo-terminal",
+        "runtime directory",
+        "shell bash",
+        "session",
+    ] {
+        assert_eq!(find(&report, name)["status"], "ok", "{report:#}");
+    }
+    let found = find(&report, "session")["found"].as_str().unwrap();
+    assert!(
+        found.starts_with("bash (by $SHELL), started in "),
+        "{found}"
+    );
+}
+
+#[test]
+fn text_and_json_say_the_same() {
+    let report = doctor(&["--json"]).run().exit(0).json();
+    let text = without_numbers(&doctor(&[]).run().exit(0).stdout());
+    let mut expected = String::new();
+    let checks = report["checks"].as_array().unwrap();
+    let width = checks
+        .iter()
+        .map(|c| c["name"].as_str().unwrap().len())
+        .max()
+        .unwrap();
+    for check in checks {
+        let word = |key: &str| check[key].as_str().unwrap().to_owned();
+        expected += &format!(
+            "{:7}  {:width$}  {}\n",
+            word("status"),
+            word("name"),
+            word("found")
+        );
+        if check["status"] != "ok" {
+            let indent = " ".repeat(width + 11);
+            expected += &format!("{indent}means: {}\n", word("meaning"));
+            expected += &format!("{indent}to do: {}\n", word("advice"));
+        }
+    }
+    expected += "\nSessions work, with the limits above.\n";
+    assert_eq!(text, without_numbers(&expected));
+}
+
+#[test]
+fn nothing_on_the_path_is_needed() {
+    let root = std::env::temp_dir();
+    let report = doctor(&["--json"]).env("PATH", &root).run().exit(0).json();
+    assert_eq!(find(&report, "shell bash")["found"], "not found");
+    assert_eq!(find(&report, "session")["status"], "ok");
+}
+
+#[test]
+fn an_unprivileged_user_can_run_sessions() {
+    if !is_root() {
+        return skip("not root, so there is no other user to be");
+    }
+    let report = doctor(&["--json"]).run_as(65534).run().exit(0).json();
+    for name in ["stamp", "looking at programs", "subreaper", "session"] {
+        assert_eq!(find(&report, name)["status"], "ok", "{report:#}");
+    }
+    assert!(
+        find(&report, "runtime directory")["found"]
+            .as_str()
+            .unwrap()
+            .contains("owner 65534")
+    );
+}
+
+fn check_unusable_directory(ran: &Ran) {
+    let missing: Vec<_> = statuses(&ran.json())
+        .into_iter()
+        .filter(|(_, status)| status == "missing")
+        .collect();
+    let pair = |name: &str| (name.to_owned(), "missing".to_owned());
+    assert_eq!(missing, [pair("runtime directory"), pair("session")]);
+}
+
+#[test]
+fn a_runtime_directory_that_cannot_be_used_is_missing() {
+    let open_to_all = doctor(&["--json"]);
+    let runtime = open_to_all.runtime();
+    std::fs::create_dir(&runtime).unwrap();
+    std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o777)).unwrap();
+    check_unusable_directory(&open_to_all.run().exit(1));
+    if !is_root() {
+        return skip("not root, so nothing can be mounted or given away");
+    }
+    let read_only = doctor(&["--json"]).env("TMPDIR", "/proc/sys").run().exit(1);
+    check_unusable_directory(&read_only);
+}
+
+#[test]
+fn a_shell_that_hangs_is_told_so() {
+    let start = Instant::now();
+    let hanging = "#!/bin/sh\nexec sleep 1000\n";
+    let report = doctor(&["--json"])
+        .program("zsh", hanging)
+        .run()
+        .exit(0)
+        .json();
+    let found = find(&report, "shell zsh");
+    assert_eq!(found["status"], "limited");
+    let text = found["found"].as_str().unwrap();
+    assert!(text.contains("does not tell its version in time"), "{text}");
+    assert!(start.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn a_shell_that_no_session_can_use_is_missing() {
+    let report = doctor(&["--json", "--shell", "/bin/cat"])
+        .run()
+        .exit(1)
+        .json();
+    let session = find(&report, "session");
+    assert_eq!(session["status"], "missing");
+    assert!(
+        session["found"]
+            .as_str()
+            .unwrap()
+            .contains("/bin/cat is not supported")
+    );
+}
+
+#[test]
+fn colours_are_for_terminals() {
+    let (screen, status) = doctor(&[]).on_terminal().end();
+    assert_eq!(
+        (status, screen.contains("\x1b[32mok     \x1b[0m")),
+        (0, true),
+        "{screen}"
+    );
+    let (screen, status) = doctor(&[]).env("NO_COLOR", "1").on_terminal().end();
+    assert_eq!((status, screen.contains('\x1b')), (0, false), "{screen}");
+}
