@@ -50,6 +50,7 @@ fn options(shell: Option<PathBuf>, rc: Rc) -> anyhow::Result<SessionOptions> {
         cwd: std::env::current_dir()?,
         env: std::env::vars_os().collect(),
         rc,
+        seed: None,
     })
 }
 
