@@ -55,8 +55,10 @@ struct Known {
     stamp: Option<Stamp>,
     /// Whether its processes turned out to carry no stamp.
     is_unstamped: bool,
-    /// Every shell the session had.
+    /// Every shell the session had: their jobs are found by the session they are in.
     shells: Vec<i32>,
+    /// Those of them whose exit status is still to be collected.
+    children: HashSet<i32>,
     claim: Claim,
 }
 
@@ -86,6 +88,7 @@ pub(super) fn open(directory: &Path, tag: &str, random: u64) -> std::io::Result<
         stamp,
         is_unstamped: stamp.is_none(),
         shells: Vec::new(),
+        children: HashSet::new(),
         claim,
     });
     Ok(stamp)
@@ -101,9 +104,17 @@ pub(super) fn register<T, E>(
     let (pid, value) = spawn()?;
     if let Some(session) = known.sessions.iter_mut().find(|session| session.tag == tag) {
         session.shells.push(pid);
+        session.children.insert(pid);
         session.claim.add_shell(pid);
     }
     Ok(value)
+}
+
+/// Takes note that the exit status of a shell was collected: its number may be another's by now.
+pub(super) fn collected(pid: i32) {
+    for session in &mut sessions().sessions {
+        session.children.remove(&pid);
+    }
 }
 
 /// Finds out whether the processes of a session carry its stamp, by a shell that runs.
@@ -325,7 +336,7 @@ fn is_adopted(process: &Process, known: &[Known]) -> bool {
         && process.session != own_session()
         && !known
             .iter()
-            .any(|session| session.shells.contains(&process.pid))
+            .any(|session| session.children.contains(&process.pid))
 }
 
 fn own_session() -> i32 {
