@@ -159,6 +159,8 @@ pub const UNFINISHED_SESSION_AGE: Duration = Duration::from_secs(60);
 pub const MAX_RECORD_BYTES: u64 = 64 << 10;
 /// How long one check of `karyi doctor` may take.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long `karyi doctor` waits for a shell to be blocked, to look at it.
+pub const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a shell may take to tell its version.
 pub const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a person has to answer a prompt for a value.

@@ -36,6 +36,18 @@ fn a_signal_at_a_question_gives_the_terminal_back() {
 }
 
 #[test]
+fn an_answered_question_gives_the_terminal_back() {
+    for (keys, code) in [("value\r", 0), ("\x1b", 1), ("\x03", 1)] {
+        let script = "<tools><get_value key=\"PW\" reason=\"a test\"/></tools>";
+        let karyi = Karyi::with_args(&["run", "a.xml"]).file("a.xml", script);
+        let mut terminal = karyi.on_terminal();
+        terminal.expect("value (hidden").keys(keys);
+        terminal.expect("\x1b[?2004l");
+        assert_eq!(terminal.echo_at_end(), (true, code), "{keys:?}");
+    }
+}
+
+#[test]
 fn a_reader_who_does_not_read_holds_up_no_signal() {
     let karyi = Karyi::new()
         .arg("--format")

@@ -58,7 +58,7 @@ impl Screen {
     }
 }
 
-/// Cancels the run when the report breaks.
+/// Cancels the run when the report, or the run itself, breaks.
 pub(super) struct CancelOnPanic(pub(super) Cancel);
 
 impl Drop for CancelOnPanic {
@@ -134,5 +134,23 @@ pub(super) fn colour(out: &impl IsTerminal) -> Colour {
         Colour::On
     } else {
         Colour::Off
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_cancels_the_run_and_nothing_else_does() {
+        let cancel = Cancel::default();
+        drop(CancelOnPanic(cancel.clone()));
+        assert!(!cancel.is_cancelled());
+        let guard = CancelOnPanic(cancel.clone());
+        let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _guard = guard;
+            std::panic::resume_unwind(Box::new(()));
+        }));
+        assert!(broken.is_err() && cancel.is_cancelled());
     }
 }

@@ -14,7 +14,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Instant;
 
@@ -39,7 +39,15 @@ const MAX_LOOKS: usize = 8;
 const QUICK_LOOKS: usize = 50;
 
 /// The sessions of this program.
-static SESSIONS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+static SESSIONS: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
+
+#[derive(Debug, Default)]
+struct Registry {
+    sessions: Vec<Known>,
+    /// Processes elsewhere, by process id and session, that need not be looked at again while a
+    /// session is ended: a stamp is never put on later.
+    foreign: HashSet<(i32, i32)>,
+}
 
 #[derive(Debug)]
 struct Known {
@@ -47,8 +55,10 @@ struct Known {
     stamp: Option<Stamp>,
     /// Whether its processes turned out to carry no stamp.
     is_unstamped: bool,
-    /// Every shell the session had.
+    /// Every shell the session had: their jobs are found by the session they are in.
     shells: Vec<i32>,
+    /// Those of them whose exit status is still to be collected.
+    children: HashSet<i32>,
     claim: Claim,
 }
 
@@ -73,11 +83,12 @@ pub(super) fn adopt_orphans() {
 pub(super) fn open(directory: &Path, tag: &str, random: u64) -> std::io::Result<Option<Stamp>> {
     let stamp = Stamp::new(random);
     let claim = Claim::new(directory, tag, stamp)?;
-    sessions().push(Known {
+    sessions().sessions.push(Known {
         tag: tag.to_owned(),
         stamp,
         is_unstamped: stamp.is_none(),
         shells: Vec::new(),
+        children: HashSet::new(),
         claim,
     });
     Ok(stamp)
@@ -91,17 +102,25 @@ pub(super) fn register<T, E>(
 ) -> Result<T, E> {
     let mut known = sessions();
     let (pid, value) = spawn()?;
-    if let Some(session) = known.iter_mut().find(|session| session.tag == tag) {
+    if let Some(session) = known.sessions.iter_mut().find(|session| session.tag == tag) {
         session.shells.push(pid);
+        session.children.insert(pid);
         session.claim.add_shell(pid);
     }
     Ok(value)
 }
 
+/// Takes note that the exit status of a shell was collected: its number may be another's by now.
+pub(super) fn collected(pid: i32) {
+    for session in &mut sessions().sessions {
+        session.children.remove(&pid);
+    }
+}
+
 /// Finds out whether the processes of a session carry its stamp, by a shell that runs.
 pub(super) fn look_for_stamp(tag: &str, shell: i32) {
     let mut known = sessions();
-    if let Some(session) = known.iter_mut().find(|session| session.tag == tag) {
+    if let Some(session) = known.sessions.iter_mut().find(|session| session.tag == tag) {
         let limits = stamp::limits_of(shell);
         let found = session.stamp.zip(limits);
         session.is_unstamped = !found.is_some_and(|(stamp, limits)| stamp.is_on(limits));
@@ -110,7 +129,9 @@ pub(super) fn look_for_stamp(tag: &str, shell: i32) {
 
 /// Forgets a session that has ended.
 pub(super) fn unregister(tag: &str) {
-    sessions().retain(|session| session.tag != tag);
+    let mut known = sessions();
+    known.sessions.retain(|session| session.tag != tag);
+    known.foreign.clear();
 }
 
 /// Sends a signal to what still runs of a session, once to each; returns how much that is. It is 0
@@ -149,7 +170,7 @@ pub(super) fn reap_orphans() {
     let known = sessions();
     let children = process::children(getpid().as_raw());
     for process in children.into_iter().filter_map(process::find) {
-        if is_adopted(&process, &known) && process.is_zombie() {
+        if is_adopted(&process, &known.sessions) && process.is_zombie() {
             reap(process.pid);
         }
     }
@@ -177,7 +198,7 @@ fn kill_now(tag: &str, running: &[Process]) {
     }
     let stamp = {
         let known = sessions();
-        let session = known.iter().find(|session| session.tag == tag);
+        let session = known.sessions.iter().find(|session| session.tag == tag);
         session.and_then(|session| session.stamp)
     };
     if let Some(stamp) = stamp {
@@ -214,19 +235,23 @@ fn is_still(seen: &Process) -> bool {
 
 /// Looks at everything once, and collects what has ended.
 fn look(tag: &str) -> Look {
-    let known = sessions();
+    let mut known = sessions();
     let all = process::all();
-    let stamped = stamped(&all, &known);
-    let targets = targets(tag, &all, &stamped, &known);
+    let below = process::belonging(&all, &[], &[getpid().as_raw()]);
+    let stamped = stamped(&all, &below, &mut known);
+    let is_near = |p: &&Process| below.contains(&p.pid) || stamped.contains_key(&p.pid);
+    // Shells of old are known by numbers that may be used again elsewhere.
+    let near: Vec<Process> = all.iter().filter(is_near).copied().collect();
+    let targets = targets(tag, &near, &stamped, &known.sessions);
     let mut look = Look::default();
-    for process in all
+    for process in near
         .into_iter()
         .filter(|process| targets.contains(&process.pid))
     {
         if !process.is_zombie() {
             look.running.push(process);
         // The shells are collected by those who started them.
-        } else if is_adopted(&process, &known) && reap(process.pid) {
+        } else if is_adopted(&process, &known.sessions) && reap(process.pid) {
             look.collected += 1;
         }
     }
@@ -234,29 +259,44 @@ fn look(tag: &str) -> Look {
 }
 
 /// Returns the processes that carry a stamp of ours, each with its session's place in the list.
-fn stamped(all: &[Process], known: &[Known]) -> HashMap<i32, usize> {
+fn stamped(all: &[Process], below: &HashSet<i32>, known: &mut Registry) -> HashMap<i32, usize> {
     let own_session = own_session();
-    let is_candidate = |process: &&Process| process.session != own_session && process.session > 0;
-    let find = |process: &Process| {
-        let limits = stamp::limits_of(process.pid)?;
-        let is_on = |session: &Known| session.stamp.is_some_and(|stamp| stamp.is_on(limits));
-        Some((process.pid, known.iter().position(is_on)?))
-    };
-    all.iter().filter(is_candidate).filter_map(find).collect()
+    let mut found = HashMap::new();
+    for process in all {
+        let name = (process.pid, process.session);
+        let is_none_of_ours = process.session == own_session || process.session <= 0;
+        let is_below = below.contains(&process.pid);
+        if is_none_of_ours || (!is_below && known.foreign.contains(&name)) {
+            continue;
+        }
+        match place_of(process.pid, &known.sessions) {
+            Some(place) => {
+                found.insert(process.pid, place);
+            }
+            None if is_below => {}
+            None => {
+                known.foreign.insert(name);
+            }
+        }
+    }
+    found
+}
+
+fn place_of(pid: i32, known: &[Known]) -> Option<usize> {
+    let limits = stamp::limits_of(pid)?;
+    known
+        .iter()
+        .position(|session| session.stamp.is_some_and(|stamp| stamp.is_on(limits)))
 }
 
 /// Returns the ids of all processes of a session, ended or not.
 fn targets(
     tag: &str,
-    all: &[Process],
+    near: &[Process],
     stamped: &HashMap<i32, usize>,
     known: &[Known],
 ) -> HashSet<i32> {
     let own = known.iter().position(|session| session.tag == tag);
-    let below = process::belonging(all, &[], &[getpid().as_raw()]);
-    let is_near = |p: &&Process| below.contains(&p.pid) || stamped.contains_key(&p.pid);
-    // Shells of old are known by numbers that may be used again elsewhere.
-    let near: Vec<Process> = all.iter().filter(is_near).copied().collect();
     let is_alone = known
         .iter()
         .all(|session| session.tag == tag && session.is_unstamped);
@@ -280,8 +320,8 @@ fn targets(
             .flat_map(|session| session.shells.iter().copied())
             .collect()
     };
-    let mut mine = process::belonging(&near, &shells(true), &roots);
-    let others = process::belonging(&near, &shells(false), &[]);
+    let mut mine = process::belonging(near, &shells(true), &roots);
+    let others = process::belonging(near, &shells(false), &[]);
     mine.retain(|pid| match stamped.get(pid) {
         Some(place) => Some(*place) == own,
         None => !others.contains(pid),
@@ -296,7 +336,7 @@ fn is_adopted(process: &Process, known: &[Known]) -> bool {
         && process.session != own_session()
         && !known
             .iter()
-            .any(|session| session.shells.contains(&process.pid))
+            .any(|session| session.children.contains(&process.pid))
 }
 
 fn own_session() -> i32 {
@@ -312,7 +352,7 @@ pub(super) fn find_tag(pid: i32) -> Option<String> {
     Some(String::from_utf8_lossy(value).into_owned())
 }
 
-fn sessions() -> MutexGuard<'static, Vec<Known>> {
+fn sessions() -> MutexGuard<'static, Registry> {
     SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -5,8 +5,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use nix::unistd::{AccessFlags, access};
+
+use crate::limits;
 
 use super::stamp::Stamp;
 
@@ -320,7 +323,7 @@ fn own_cgroup() -> Option<PathBuf> {
 pub fn of_child(pid: i32) -> Check {
     let name = "looking at programs";
     let advice = "allow ptrace of children, in a container with --cap-add=SYS_PTRACE";
-    match fs::read_to_string(format!("/proc/{pid}/syscall")) {
+    match blocked_call(pid) {
         Err(error) => Check::limited(
             name,
             format!("the system call of a child cannot be read: {error}"),
@@ -338,6 +341,18 @@ pub fn of_child(pid: i32) -> Check {
             "system calls and memory of a child can be read",
             "waiting programs are seen at once",
         ),
+    }
+}
+
+/// Returns the system call a process is blocked in; while it runs it has none.
+fn blocked_call(pid: i32) -> std::io::Result<String> {
+    let until = Instant::now() + limits::LOOK_TIMEOUT;
+    loop {
+        let call = fs::read_to_string(format!("/proc/{pid}/syscall"))?;
+        if call.trim() != "running" || Instant::now() >= until {
+            return Ok(call);
+        }
+        std::thread::sleep(limits::WAIT_SCAN_MIN);
     }
 }
 

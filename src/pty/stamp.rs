@@ -11,7 +11,7 @@
 use std::fmt;
 
 /// The smallest name: no limit that somebody set for its own sake is as large.
-#[cfg(target_pointer_width = "64")]
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 const MIN_NAME: u64 = 1 << 60;
 
 /// A session's name, as a soft and a hard limit; equal ones in a session that is inside no other.
@@ -41,7 +41,7 @@ impl Stamp {
     }
 
     /// Makes a stamp under the hard limit of a session around this one.
-    #[cfg(target_pointer_width = "64")]
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     fn below(random: u64, around: Option<u64>) -> Option<Self> {
         match around {
             None => {
@@ -115,7 +115,7 @@ fn parse_limits(text: &str) -> Option<Limits> {
 mod tests {
     use super::*;
 
-    #[cfg(target_pointer_width = "64")]
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     #[test]
     fn a_session_knows_its_own_and_those_inside() {
         let outer = Stamp::below(7, None).unwrap();
