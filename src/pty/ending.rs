@@ -26,6 +26,9 @@ static SHELLS: Mutex<Vec<KnownShell>> = Mutex::new(Vec::new());
 struct KnownShell {
     pid: i32,
     tag: String,
+    /// Whether its exit status was collected, so that its number may be somebody else's by now. Its
+    /// jobs are still found by it: it is the number of their session.
+    is_gone: bool,
 }
 
 /// Has this program adopt the processes of its sessions that lose their parent.
@@ -43,8 +46,19 @@ pub(super) fn register<T, E>(
     let mut known = shells();
     let (pid, value) = spawn()?;
     let tag = tag.to_owned();
-    known.push(KnownShell { pid, tag });
+    known.push(KnownShell {
+        pid,
+        tag,
+        is_gone: false,
+    });
     Ok(value)
+}
+
+/// Takes note that the exit status of a shell was collected.
+pub(super) fn collected(pid: i32) {
+    for shell in shells().iter_mut().filter(|shell| shell.pid == pid) {
+        shell.is_gone = true;
+    }
 }
 
 /// Forgets the shells of a session that has ended.
@@ -113,7 +127,9 @@ fn is_adopted(process: &Process, known: &[KnownShell]) -> bool {
     let own_session = getsid(None).map_or(0, Pid::as_raw);
     process.parent == getpid().as_raw()
         && process.session != own_session
-        && !known.iter().any(|shell| shell.pid == process.pid)
+        && !known
+            .iter()
+            .any(|shell| shell.pid == process.pid && !shell.is_gone)
 }
 
 /// Returns the tag in a process's environment.

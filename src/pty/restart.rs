@@ -70,6 +70,7 @@ impl Engine {
             return;
         };
         let status = running.owned.child.wait().map_or(1, exit_code);
+        ending::collected(running.live.pid);
         self.collector.read(&running.live.state);
         self.collector.forget_partial();
         let mut state = self.shared.lock();
@@ -176,6 +177,7 @@ impl Engine {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
         let _ = running.owned.child.wait();
+        ending::collected(running.live.pid);
     }
 
     /// Gives a new shell its first lines and waits for its first mark.

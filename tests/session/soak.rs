@@ -155,10 +155,20 @@ async fn settled(shell: &Shell) -> Counts {
     loop {
         shell.command("wait").await;
         let counts = take(shell);
-        if counts.processes == 1 || Instant::now() > until {
+        if counts.processes == 1 {
+            return counts;
+        }
+        if Instant::now() > until {
+            let own = std::process::id().to_string();
+            descendants(&own).iter().for_each(|pid| show(pid));
             return counts;
         }
     }
+}
+
+fn show(pid: &str) {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    println!("left: {}", stat.unwrap_or_default().trim_end());
 }
 
 fn take(shell: &Shell) -> Counts {
