@@ -79,12 +79,18 @@ impl Report {
 
     /// Tells which gates were passed, and ends the run with a failure when one was not.
     pub(crate) fn close(mut self) {
+        if self.is_markdown {
+            println!("```text");
+        }
         for (what, ratio, (least, most)) in self.checks {
             if least.is_finite() {
                 self.gate.check(&what, ratio, least..);
             } else {
                 self.gate.check(&what, ratio, ..=most);
             }
+        }
+        if self.is_markdown {
+            println!("```");
         }
         self.gate.close();
     }

@@ -83,18 +83,14 @@ pub(crate) fn measure(report: &mut Report) {
             ratios.speed.push(1.0 / of(|cost| cost.wall));
         }
     }
-    let names: Vec<&str> = texts.iter().map(|(name, _)| *name).collect();
+    let mut names = vec![String::new()];
+    names.extend(texts.iter().map(|(name, _)| (*name).to_owned()));
     let title = "Processor time per byte of output ÷ bare read loop";
-    table(
-        report,
-        title,
-        &names,
-        &all,
-        |ratios| &ratios.processor,
-        Some(bare),
-    );
+    let processor = rows(&all, |ratios| &ratios.processor);
+    report.table(title, &[vec![names.clone(), bare], processor].concat());
+    let speed = rows(&all, |ratios| &ratios.speed);
     let title = "Speed of output ÷ bare read loop";
-    table(report, title, &names, &all, |ratios| &ratios.speed, None);
+    report.table(title, &[vec![names], speed].concat());
     check(report, &all);
 }
 
@@ -131,24 +127,13 @@ fn absolute(costs: &[Cost]) -> String {
     format!("{speed:.0} MB/s, {nanoseconds:.2} ns/B")
 }
 
-fn table(
-    report: &Report,
-    title: &str,
-    names: &[&str],
-    all: &[Ratios],
-    part: fn(&Ratios) -> &Vec<f64>,
-    first: Option<Vec<String>>,
-) {
-    let mut rows = vec![vec![String::new()]];
-    rows.iter_mut()
-        .for_each(|row| row.extend(names.iter().map(|name| (*name).to_owned())));
-    rows.extend(first);
-    for ratios in all.iter().skip(1) {
-        let mut row = vec![ratios.name.to_owned()];
-        row.extend(part(ratios).iter().map(|ratio| format!("{ratio:.2}")));
-        rows.push(row);
-    }
-    report.table(title, &rows);
+fn rows(all: &[Ratios], part: fn(&Ratios) -> &Vec<f64>) -> Vec<Vec<String>> {
+    let row = |ratios: &Ratios| {
+        let shown = part(ratios).iter().map(|ratio| format!("{ratio:.2}"));
+        [ratios.name.to_owned()].into_iter().chain(shown).collect()
+    };
+    // The first is the bare loop itself.
+    all.iter().skip(1).map(row).collect()
 }
 
 fn check(report: &mut Report, all: &[Ratios]) {
@@ -262,15 +247,18 @@ fn emulate_vt100(path: &Path) {
     read(path, |bytes| parser.process(bytes));
 }
 
+/// Adds the line of a number to a text.
+type Line = fn(&mut String, usize);
+
 /// Writes the texts to be printed, all of the same length.
 fn texts(directory: &Path) -> Vec<(&'static str, PathBuf)> {
-    let kinds: [(&str, fn(&mut String, usize)); 4] = [
+    let kinds: [(&str, Line); 4] = [
         ("build log", build_log),
         ("coloured", coloured),
         ("progress", progress),
         ("UTF-8", unicode),
     ];
-    let write = |(name, line): (&'static str, fn(&mut String, usize))| {
+    let write = |(name, line): (&'static str, Line)| {
         let mut text = String::with_capacity(TEXT_BYTES + 256);
         for number in 0.. {
             line(&mut text, number);

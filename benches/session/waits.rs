@@ -85,8 +85,8 @@ fn watch(script: &str) -> Samples {
 /// Returns the time the job told.
 fn told(output: &Mutex<Vec<u8>>) -> Duration {
     let text = String::from_utf8(output.lock().unwrap().clone()).unwrap();
-    let numbers = text.split_whitespace().filter_map(|word| word.parse().ok());
-    Duration::from_nanos(numbers.last().unwrap())
+    let mut words = text.split_whitespace().rev();
+    Duration::from_nanos(words.find_map(|word| word.parse().ok()).unwrap())
 }
 
 fn collector() -> (Arc<Mutex<Vec<u8>>>, Sink) {

@@ -74,7 +74,7 @@ async fn soak(count: u64) {
     let mut first = None;
     for number in 1..=count {
         one_command(&shell, number).await;
-        if number % (count / READINGS).max(1) == 0 {
+        if number.is_multiple_of((count / READINGS).max(1)) {
             let counts = settled(&shell).await;
             println!("{number} commands in {:.0?}: {counts:?}", start.elapsed());
             compare(first.get_or_insert(counts), &counts);
@@ -103,11 +103,11 @@ fn compare(first: &Counts, now: &Counts) {
 }
 
 async fn one_command(shell: &Shell, number: u64) {
-    if number % RESTART_EVERY == 0 {
+    if number.is_multiple_of(RESTART_EVERY) {
         let seen = shell.command("exit 3").await;
         assert_eq!(seen.brief(), (Status::Failed, Some(3), ""));
         assert!(seen.progress.restarted.is_some());
-    } else if number % INPUT_EVERY == 0 {
+    } else if number.is_multiple_of(INPUT_EVERY) {
         let seen = shell.command("read -r line && echo \"got $line\"").await;
         assert_eq!(seen.brief(), (Status::AwaitingInput, None, ""));
         let seen = shell.input("it\n").await;
@@ -155,10 +155,20 @@ async fn settled(shell: &Shell) -> Counts {
     loop {
         shell.command("wait").await;
         let counts = take(shell);
-        if counts.processes == 1 || Instant::now() > until {
+        if counts.processes == 1 {
+            return counts;
+        }
+        if Instant::now() > until {
+            let own = std::process::id().to_string();
+            descendants(&own).iter().for_each(|pid| show(pid));
             return counts;
         }
     }
+}
+
+fn show(pid: &str) {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    println!("left: {}", stat.unwrap_or_default().trim_end());
 }
 
 fn take(shell: &Shell) -> Counts {
