@@ -110,7 +110,11 @@ pub const SNAPSHOT_IDLE: Duration = Duration::from_millis(50);
 pub const INPUT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest line a terminal gives a program that reads whole lines, in bytes without the line break;
 /// the kernel drops the rest of a longer one.
-pub const MAX_TERMINAL_INPUT_LINE: usize = if cfg!(target_os = "linux") { 4095 } else { 1023 };
+pub const MAX_TERMINAL_INPUT_LINE: usize = if cfg!(target_os = "linux") {
+    4095
+} else {
+    1023
+};
 /// Most lines of one input that are typed one by one into a terminal that hides them, each when the
 /// job reads again: programs that ask for a password throw away what was typed ahead.
 pub const MAX_GATED_LINES: usize = 64;

@@ -181,7 +181,9 @@ impl Engine {
         let open_line = state.job.as_ref().map_or(0, |job| job.open_line_bytes);
         let refusal = if input.is_secret && !is_hidden {
             Some(shown_secret(live))
-        } else if is_canonical && longest_line(input.unsent(), open_line) > limits::MAX_TERMINAL_INPUT_LINE {
+        } else if is_canonical
+            && longest_line(input.unsent(), open_line) > limits::MAX_TERMINAL_INPUT_LINE
+        {
             Some(too_long())
         } else {
             None

@@ -83,7 +83,7 @@ impl Terminal {
 pub(super) struct Sources {
     /// The terminal is among them.
     pub(super) has_terminal: bool,
-    /// A timer is among them that will go off.
+    /// The wait ends by itself: a timer is among them that will go off.
     pub(super) has_timer: bool,
     /// Something is among them that others make ready.
     pub(super) has_others: bool,
@@ -107,7 +107,10 @@ impl Sources {
         // Only then does it matter what the others are.
         if sources.has_terminal && !sources.has_others && !sources.channels.is_empty() {
             let own = channels(process.pid);
-            sources.has_others = sources.channels.iter().any(|channel| !channel.is_loop(&own));
+            sources.has_others = sources
+                .channels
+                .iter()
+                .any(|channel| !channel.is_loop(&own));
         }
         sources
     }
@@ -145,7 +148,13 @@ impl Sources {
     }
 
     /// Adds what has no file: events, timers, sets of other descriptors.
-    fn add_special(&mut self, process: &Process, descriptor: i32, terminal: Terminal, depth: usize) {
+    fn add_special(
+        &mut self,
+        process: &Process,
+        descriptor: i32,
+        terminal: Terminal,
+        depth: usize,
+    ) {
         let pid = process.pid;
         let name = fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).unwrap_or_default();
         let name = name.to_string_lossy();
@@ -189,7 +198,11 @@ impl Channel {
 /// Returns the pipes and sockets of a process, and whether it can write to them.
 fn channels(pid: i32) -> Vec<(Channel, bool)> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"));
-    let entries = entries.into_iter().flatten().flatten().take(MAX_DESCRIPTORS);
+    let entries = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(MAX_DESCRIPTORS);
     let channel = |entry: fs::DirEntry| {
         // The link itself is writable when the descriptor is.
         let is_writable = entry.metadata().ok()?.st_mode() & 0o200 != 0;
@@ -257,7 +270,10 @@ mod tests {
         let [index] = sources.inner[..] else {
             panic!("{sources:?}");
         };
-        assert_eq!(Terminal::numbered(index).path().to_str(), Some(name.as_str()));
+        assert_eq!(
+            Terminal::numbered(index).path().to_str(),
+            Some(name.as_str())
+        );
     }
 
     #[test]

@@ -57,7 +57,10 @@ impl HintReader {
         }
         if !held.is_empty() {
             let start = bytes.iter().take(MAX_SEQUENCE_BYTES);
-            set_modes(&held.iter().chain(start).copied().collect::<Vec<u8>>(), hints);
+            set_modes(
+                &held.iter().chain(start).copied().collect::<Vec<u8>>(),
+                hints,
+            );
         }
         self.push_whole(bytes, hints);
     }

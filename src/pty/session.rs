@@ -177,7 +177,9 @@ impl Session {
         let mut state = self.shared().lock();
         state.size = Size { rows, columns };
         match &state.live {
-            Some(live) => live.resize(state.size).map_err(|error| state::failure(&error)),
+            Some(live) => live
+                .resize(state.size)
+                .map_err(|error| state::failure(&error)),
             None => Ok(()),
         }
     }

@@ -76,7 +76,9 @@ impl Subject<'_> {
         }
         let has_input = state.contains(PollFlags::POLLIN);
         match self.look_at_job(scanner) {
-            activity @ (Activity::ShellIdle | Activity::ShellSilent | Activity::Stopped) => activity,
+            activity @ (Activity::ShellIdle | Activity::ShellSilent | Activity::Stopped) => {
+                activity
+            }
             _ if has_input => Activity::Busy,
             activity => activity,
         }
@@ -287,7 +289,10 @@ mod tests {
     fn check(looks: &[Activity], expected: &[Finding]) {
         let mut watch = Watch::new();
         let now = Instant::now();
-        let found: Vec<_> = looks.iter().map(|look| watch.add(*look, now, Duration::ZERO)).collect();
+        let found: Vec<_> = looks
+            .iter()
+            .map(|look| watch.add(*look, now, Duration::ZERO))
+            .collect();
         assert_eq!(found, expected, "{looks:?}");
     }
 
@@ -313,7 +318,8 @@ mod tests {
         let later = |seconds| start + Duration::from_secs(seconds);
         let mut add = |activity, seconds| watch.add(activity, later(seconds), Duration::ZERO);
         assert_eq!(add(Activity::Accepting, 0), Finding::Unknown);
-        let accepting = |seconds| Finding::Accepting(Duration::from_secs(seconds), Certainty::Known);
+        let accepting =
+            |seconds| Finding::Accepting(Duration::from_secs(seconds), Certainty::Known);
         assert_eq!(add(Activity::Accepting, 1), accepting(1));
         assert_eq!(add(Activity::Accepting, 3), accepting(3));
         assert_eq!(add(Activity::Busy, 4), Finding::Unknown);
@@ -360,7 +366,11 @@ mod tests {
         check(Activity::Opaque(Guess::Question), 1000, reading);
         let keys = Finding::Accepting(lasted(9), Certainty::Probable);
         check(Activity::Opaque(Guess::Keys), 9, keys);
-        check(Activity::Opaque(Guess::Nothing), 9, Finding::Silent(lasted(9)));
+        check(
+            Activity::Opaque(Guess::Nothing),
+            9,
+            Finding::Silent(lasted(9)),
+        );
         check(Activity::ShellSilent, 999, Finding::Silent(lasted(999)));
         check(Activity::ShellSilent, 1000, Finding::Idle);
     }

@@ -29,9 +29,19 @@ const PROMPTS: &[(&str, &str, &str, &str)] = &[
     ("python3", LATE, "hunter2\n", "\n7\n"),
     ("python3", TWICE, "hunter2\nhunter2\n", "\n7 True\n"),
     ("bash", "read -s x; echo ${#x}", "hunter2\n", "7\n"),
-    ("bash", "read -sp 'a: ' x; read -sp 'b: ' y; echo ${#x} ${#y}", "hunter2\nhunter2\n", "7 7\n"),
+    (
+        "bash",
+        "read -sp 'a: ' x; read -sp 'b: ' y; echo ${#x} ${#y}",
+        "hunter2\nhunter2\n",
+        "7 7\n",
+    ),
     ("ssh-keygen", KEYGEN, "hunter2\nhunter2\n", "1\n"),
-    ("script", "SHELL=/bin/sh script -qc 'bash -c \"read -s x; echo \\${#x}\"' /dev/null", "hunter2\n", "7\n"),
+    (
+        "script",
+        "SHELL=/bin/sh script -qc 'bash -c \"read -s x; echo \\${#x}\"' /dev/null",
+        "hunter2\n",
+        "7\n",
+    ),
 ];
 
 #[test]
@@ -51,7 +61,11 @@ fn a_gated_secret_is_taken_and_never_shown() {
                 let output = seen.output + &answer.output;
                 assert!(!output.contains("hunter2"), "{script} {round}: {output:?}");
                 let is_right = answer.exit_code == Some(0) && output.ends_with(end);
-                assert!(is_right, "{script} {round}: {output:?} {:?}", answer.progress);
+                assert!(
+                    is_right,
+                    "{script} {round}: {output:?} {:?}",
+                    answer.progress
+                );
             }
             println!("{script:?}: {:?}", start.elapsed());
         }
@@ -99,10 +113,18 @@ fn what_a_job_leaves_unread_is_gone() {
         assert_eq!(seen.exit_code, Some(0));
         let seen = shell.command("read -t 0.05 x; echo \"[$x]\"").await;
         assert_eq!(seen.brief(), (Status::Ok, Some(0), "[]\n"));
-        shell.command_within("sleep 0.3; (exit 5)", Duration::ZERO).await;
-        let error = shell.try_input("x\n", InputRequest::default()).await.unwrap_err();
+        shell
+            .command_within("sleep 0.3; (exit 5)", Duration::ZERO)
+            .await;
+        let error = shell
+            .try_input("x\n", InputRequest::default())
+            .await
+            .unwrap_err();
         let expected = "the command has ended with exit status 5; nothing was sent";
-        assert_eq!((error.code, error.message.as_str()), (ErrorCode::NoJob, expected));
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (ErrorCode::NoJob, expected)
+        );
     });
 }
 
@@ -128,7 +150,10 @@ fn a_line_the_terminal_cannot_hold_is_refused() {
             .unwrap_err();
         assert_eq!(error.code, ErrorCode::LineTooLong);
         // What was typed of the line before counts, too.
-        assert_eq!(shell.input(&line[..4000]).await.status, Status::AwaitingInput);
+        assert_eq!(
+            shell.input(&line[..4000]).await.status,
+            Status::AwaitingInput
+        );
         let error = shell
             .try_input(&line[..96], InputRequest::default())
             .await
@@ -153,7 +178,10 @@ fn a_megabyte_of_lines_arrives() {
         let text = format!("{}\n", "y".repeat(99)).repeat(10_000);
         shell.command("stty -echo; cat | md5sum | cut -c1-32").await;
         let seen = shell.input(&text).await;
-        assert_eq!((seen.status, seen.progress.unsent_bytes), (Status::AwaitingInput, 0));
+        assert_eq!(
+            (seen.status, seen.progress.unsent_bytes),
+            (Status::AwaitingInput, 0)
+        );
         let arrived = shell.key("d").await.output;
         std::fs::write(shell.home.path().join("text"), &text).unwrap();
         shell.check("md5sum <text | cut -c1-32", 0, &arrived).await;
@@ -164,7 +192,9 @@ fn a_megabyte_of_lines_arrives() {
 fn what_is_not_read_is_counted() {
     run(async {
         let shell = Shell::bash().await;
-        shell.command("stty -echo; sh -c 'read x; exec sleep 100'").await;
+        shell
+            .command("stty -echo; sh -c 'read x; exec sleep 100'")
+            .await;
         let request = InputRequest {
             timeout: Some(Duration::from_millis(500)),
             ..InputRequest::default()
@@ -179,6 +209,9 @@ fn what_is_not_read_is_counted() {
         shell.command_within("sleep 100", Duration::ZERO).await;
         let error = shell.try_input("x\n", request).await.unwrap_err();
         let expected = "the job did not read the terminal in time; nothing was sent";
-        assert_eq!((error.code, error.message.as_str()), (ErrorCode::NoReader, expected));
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (ErrorCode::NoReader, expected)
+        );
     });
 }

@@ -17,7 +17,11 @@ async fn pressed(shell: &Shell, name: &str, before: &str) -> String {
     let length = Key::parse(name).unwrap().bytes().len();
     let script = format!("{before}{}", RAW.replace("%N", &length.to_string()));
     let seen = shell.command(&script).await;
-    assert_eq!(seen.brief(), (Status::AwaitingInput, None, "READY"), "{name}");
+    assert_eq!(
+        seen.brief(),
+        (Status::AwaitingInput, None, "READY"),
+        "{name}"
+    );
     let seen = shell.key(name).await;
     assert_eq!(seen.exit_code, Some(0), "{name}");
     seen.output
@@ -90,7 +94,11 @@ fn a_stopped_job_goes_on_when_asked() {
     run(async {
         let shell = Shell::bash().await;
         let short = Duration::from_millis(50);
-        for go_on in ["fg >/dev/null", "bg >/dev/null; wait", "kill -CONT %1; wait"] {
+        for go_on in [
+            "fg >/dev/null",
+            "bg >/dev/null; wait",
+            "kill -CONT %1; wait",
+        ] {
             let script = "sh -c 'while [ ! -e go ]; do sleep 0.01; done; rm go; echo on'";
             let seen = shell.command_within(script, short).await;
             assert_eq!(seen.status, Status::Running);
@@ -109,7 +117,9 @@ fn a_stopped_job_goes_on_when_asked() {
             .await;
         assert_eq!(seen.status, Status::AwaitingInput);
         shell.input("y\n").await;
-        let seen = shell.command("set +m; sh -c 'kill -STOP $$; echo on'").await;
+        let seen = shell
+            .command("set +m; sh -c 'kill -STOP $$; echo on'")
+            .await;
         assert_eq!(seen.brief(), (Status::Stopped, None, ""));
         let request = InputRequest {
             timeout: Some(Duration::from_millis(300)),
@@ -138,10 +148,16 @@ fn a_job_is_ended_by_the_first_signal_it_obeys() {
             ("stty raw; cat", "INT"),
             ("while :; do :; done", "INT"),
             ("sh -c 'trap \"\" INT; sleep 100; true'", "TERM"),
-            ("sh -c 'trap \"\" INT TERM; while :; do sleep 1; done'", "KILL"),
+            (
+                "sh -c 'trap \"\" INT TERM; while :; do sleep 1; done'",
+                "KILL",
+            ),
             ("trap '' INT; while :; do :; done", "KILL"),
             ("trap '' INT TERM; while :; do sleep 0.1; done", "KILL"),
-            ("set +m; trap '' INT TERM; while :; do sleep 0.1; done", "KILL"),
+            (
+                "set +m; trap '' INT TERM; while :; do sleep 0.1; done",
+                "KILL",
+            ),
             ("trap '' INT; read x", "KILL"),
         ] {
             let quick = Duration::from_millis(200);
@@ -178,7 +194,9 @@ fn the_terminal_takes_another_size() {
         let shell = Shell::bash().await;
         shell.check("stty size", 0, "40 120\n").await;
         let script = "bash -c \"trap 'stty size' WINCH; echo ready; while :; do sleep 0.01; done\"";
-        let mut seen = shell.command_within(script, Duration::from_millis(50)).await;
+        let mut seen = shell
+            .command_within(script, Duration::from_millis(50))
+            .await;
         while seen.output.is_empty() {
             let again = InputRequest {
                 timeout: Some(Duration::from_millis(50)),
@@ -229,7 +247,10 @@ fn a_terminal_that_was_hung_up_is_replaced() {
             assert_eq!(seen.status, Status::Failed, "{before}: {:?}", seen.progress);
             assert!(seen.progress.restarted.is_some(), "{before}");
             shell.check("trap - HUP; echo on", 0, "on\n").await;
-            assert_eq!(shell.command("read x; echo $x").await.status, Status::AwaitingInput);
+            assert_eq!(
+                shell.command("read x; echo $x").await.status,
+                Status::AwaitingInput
+            );
             assert_eq!(shell.input("it\n").await.exit_code, Some(0));
         }
     });

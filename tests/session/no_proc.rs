@@ -23,7 +23,8 @@ fn without_proc(test: &str, body: impl FnOnce()) {
         start.args(["-U", "--map-root-user"]);
     }
     start.args(["sh", "-c", hide, "sh"]);
-    let is_possible = |mut start: Command| start.arg("true").status().is_ok_and(|end| end.success());
+    let is_possible =
+        |mut start: Command| start.arg("true").status().is_ok_and(|end| end.success());
     let mut probe = Command::new(start.get_program());
     probe.args(start.get_args());
     if !is_possible(probe) {
@@ -31,7 +32,11 @@ fn without_proc(test: &str, body: impl FnOnce()) {
         return;
     }
     start.arg(std::env::current_exe().unwrap());
-    let output = start.args(["--exact", test]).env(ALONE, "1").output().unwrap();
+    let output = start
+        .args(["--exact", test])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     let is_right = output.status.success() && text.contains("1 passed");
@@ -40,7 +45,10 @@ fn without_proc(test: &str, body: impl FnOnce()) {
 
 #[test]
 fn commands_run_without_proc() {
-    without_proc("session::no_proc::commands_run_without_proc", check_commands);
+    without_proc(
+        "session::no_proc::commands_run_without_proc",
+        check_commands,
+    );
 }
 
 fn check_commands() {
@@ -109,8 +117,20 @@ fn check_questions() {
         assert_eq!(shell.input("x").await.exit_code, Some(0));
         // Nothing shows that this reads; who sends input knows.
         let quick = Duration::from_millis(100);
-        assert_eq!(shell.command_within("cat", quick).await.status, Status::Running);
-        let seen = shell.try_input("a\n", InputRequest { timeout: Some(Duration::from_secs(3)), ..InputRequest::default() }).await.unwrap();
+        assert_eq!(
+            shell.command_within("cat", quick).await.status,
+            Status::Running
+        );
+        let seen = shell
+            .try_input(
+                "a\n",
+                InputRequest {
+                    timeout: Some(Duration::from_secs(3)),
+                    ..InputRequest::default()
+                },
+            )
+            .await
+            .unwrap();
         assert_eq!(seen.brief(), (Status::Running, None, "a\na\n"));
         assert_eq!(shell.key("d").await.exit_code, Some(0));
     });
@@ -131,7 +151,11 @@ fn check_ending() {
             disown -a; setsid sh -c 'echo $$; exec sleep 100' &
             (setsid sh -c 'echo $$; exec sleep 100' &); sleep 0.3";
         let seen = shell.command(script).await;
-        let pids: Vec<i32> = seen.output.lines().filter_map(|line| line.parse().ok()).collect();
+        let pids: Vec<i32> = seen
+            .output
+            .lines()
+            .filter_map(|line| line.parse().ok())
+            .collect();
         assert_eq!(pids.len(), 4, "{:?}", seen.output);
         let is_alive = |pid: &i32| {
             let pid = nix::unistd::Pid::from_raw(*pid);

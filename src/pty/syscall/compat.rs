@@ -73,7 +73,8 @@ fn words(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks_exact(4).filter_map(word).collect()
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
 mod tests {
     use super::*;
 
@@ -96,9 +97,17 @@ mod tests {
         check(3, [5, 0, 0, 0, 0, 0], &Blocked::Read(5));
         check(7, [0; 6], &Blocked::Child);
         check(0, [0; 6], &Blocked::Other);
-        check(168, [place, 1, 0xffff_ffff, 0, 0, 0], &Blocked::Wait(vec![3], false));
+        check(
+            168,
+            [place, 1, 0xffff_ffff, 0, 0, 0],
+            &Blocked::Wait(vec![3], false),
+        );
         check(168, [place, 1, 9, 0, 0, 0], &Blocked::Wait(vec![3], true));
-        check(142, [8, place, 0, 0, 1, 0], &Blocked::Wait(vec![0, 1], true));
+        check(
+            142,
+            [8, place, 0, 0, 1, 0],
+            &Blocked::Wait(vec![0, 1], true),
+        );
         check(82, [0; 6], &Blocked::Other);
     }
 

@@ -68,8 +68,12 @@ pub(in crate::pty) fn pending(pid: i32, ring: i32) -> Pending {
 
 /// Reads the lines `op=KIND, task_works=N` after `PollList:`.
 fn waiting_kinds(text: &str) -> Vec<u8> {
-    let after = text.lines().skip_while(|line| !line.starts_with("PollList:"));
-    let lines = after.skip(1).map_while(|line| line.trim().strip_prefix("op="));
+    let after = text
+        .lines()
+        .skip_while(|line| !line.starts_with("PollList:"));
+    let lines = after
+        .skip(1)
+        .map_while(|line| line.trim().strip_prefix("op="));
     lines
         .filter_map(|line| line.split(',').next()?.parse().ok())
         .take(MAX_ENTRIES)
@@ -82,7 +86,8 @@ fn entries(pid: i32, text: &str) -> Vec<u8> {
         let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
         Some(lines.next()?.trim().to_owned())
     };
-    let mask = field("SqMask:").and_then(|mask| usize::from_str_radix(mask.strip_prefix("0x")?, 16).ok());
+    let mask =
+        field("SqMask:").and_then(|mask| usize::from_str_radix(mask.strip_prefix("0x")?, 16).ok());
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     let inode = field("ino:").unwrap_or_default();
     let address = maps.lines().find_map(|line| mapping_of(line, &inode));
@@ -131,10 +136,14 @@ mod tests {
 
     #[test]
     fn a_ring_is_found_by_its_inode() {
-        let line = "7f12-7f13 rw-s 10000000 00:10 3105611                     anon_inode:[io_uring]";
+        let line =
+            "7f12-7f13 rw-s 10000000 00:10 3105611                     anon_inode:[io_uring]";
         assert_eq!(mapping_of(line, "3105611"), Some(0x7f12));
         assert_eq!(mapping_of(line, "3105612"), None);
-        assert_eq!(mapping_of(&line.replace("1000000", "0000000"), "3105611"), None);
+        assert_eq!(
+            mapping_of(&line.replace("1000000", "0000000"), "3105611"),
+            None
+        );
         assert_eq!(mapping_of("7f12-7f13 rw-s", ""), None);
     }
 

@@ -136,7 +136,10 @@ impl Subject<'_> {
             .filter(|process| self.belongs(process, suspect.relation, group))
             .map(|process| self.look_at_thread(&process, suspect.thread, target));
         match found {
-            Some(Look { activity: activity @ Activity::Reading(_), inner }) => {
+            Some(Look {
+                activity: activity @ Activity::Reading(_),
+                inner,
+            }) => {
                 scanner.suspect = Some(Suspect { inner, ..suspect });
                 Some(activity)
             }
@@ -181,7 +184,9 @@ impl Subject<'_> {
             }
             if is_member {
                 stops.add(&process);
-                if self.look_at_process(scanner, &process, candidate.relation, target, &mut seen) {
+                let found = self.look_at_process(&process, candidate.relation, target, &mut seen);
+                if found.is_some() {
+                    scanner.suspect = found;
                     return seen.activity;
                 }
             }
@@ -222,15 +227,14 @@ impl Subject<'_> {
         candidates
     }
 
-    /// Looks at the threads of a process; returns whether one reads, which ends the look.
+    /// Looks at the threads of a process; returns one that reads, which ends the look.
     fn look_at_process(
         &self,
-        scanner: &mut Scanner,
         process: &Process,
         relation: Relation,
         target: Target,
         seen: &mut Seen,
-    ) -> bool {
+    ) -> Option<Suspect> {
         for thread in process::threads(process.pid) {
             let look = self.look_at_thread(process, thread, target);
             let activity = match look.activity {
@@ -241,16 +245,15 @@ impl Subject<'_> {
                 seen.activity = activity;
             }
             if matches!(activity, Activity::Reading(_)) {
-                scanner.suspect = Some(Suspect {
+                return Some(Suspect {
                     pid: process.pid,
                     thread,
                     relation,
                     inner: look.inner,
                 });
-                return true;
             }
         }
-        false
+        None
     }
 
     fn look_at_thread(&self, process: &Process, thread: i32, target: Target) -> Look {
@@ -270,8 +273,9 @@ impl Subject<'_> {
                 })
             }
             Blocked::Wait(descriptors, has_limit) => {
-                let sources = Sources::of(process, descriptors, target.terminal);
-                self.look_at_sources(process, thread, &sources, has_limit, target)
+                let mut sources = Sources::of(process, descriptors, target.terminal);
+                sources.has_timer |= has_limit;
+                self.look_at_sources(process, thread, &sources, target)
             }
             Blocked::Read(_) | Blocked::Child | Blocked::Other => Look::at(Activity::Busy),
         }
@@ -290,7 +294,6 @@ impl Subject<'_> {
         process: &Process,
         thread: i32,
         sources: &Sources,
-        has_limit: bool,
         target: Target,
     ) -> Look {
         if !sources.has_terminal {
@@ -298,13 +301,13 @@ impl Subject<'_> {
         }
         if target.depth < MAX_INNER {
             let inner = sources.inner.iter().map(|index| Terminal::numbered(*index));
-            let looks = inner.filter_map(|inner| self.look_inside(process, inner, target.depth + 1));
+            let looks =
+                inner.filter_map(|inner| self.look_inside(process, inner, target.depth + 1));
             if let Some(look) = looks.max_by_key(|look| weight(look.activity)) {
                 return look;
             }
         }
-        let goes_on =
-            has_limit || sources.has_timer || sources.has_others || !sources.inner.is_empty();
+        let goes_on = sources.has_timer || sources.has_others || !sources.inner.is_empty();
         Look::at(match goes_on {
             true => Activity::Accepting,
             false => Activity::Reading(fingerprint(process.pid, thread)),
@@ -397,7 +400,9 @@ fn push_children(scanner: &mut Scanner, process: &Process, is_below: bool, group
     let children = process::children(process.pid)
         .into_iter()
         .filter(|pid| *pid != group);
-    scanner.rest.extend(children.map(|pid| Candidate { pid, relation }));
+    scanner
+        .rest
+        .extend(children.map(|pid| Candidate { pid, relation }));
 }
 
 /// Returns a process's descendants, a bounded number of them.
@@ -422,7 +427,9 @@ fn modes_inside(terminal: Terminal) -> Option<Termios> {
 
 /// Whether a read from a terminal ends by itself after a time.
 fn has_timed_reads(modes: &Termios) -> bool {
-    let least = modes.control_chars.get(SpecialCharacterIndices::VMIN as usize);
+    let least = modes
+        .control_chars
+        .get(SpecialCharacterIndices::VMIN as usize);
     !modes.local_flags.contains(LocalFlags::ICANON) && least == Some(&(0 as libc::cc_t))
 }
 
