@@ -4,7 +4,7 @@
 //! script goes on. The shell itself is killed only when it is the job: when it is that group for
 //! some time, or starts one program after the other although each is killed.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, tcgetpgrp};
@@ -22,9 +22,6 @@ const LADDER: [(Signal, &str); 3] = [
     (Signal::SIGTERM, "TERM"),
     (Signal::SIGKILL, "KILL"),
 ];
-
-/// Longest pause between two looks whether the job has ended.
-const MAX_PAUSE: Duration = Duration::from_millis(10);
 
 impl Session {
     /// Ends the running command with INT, TERM and KILL, one second apart; returns the signal that
@@ -62,7 +59,7 @@ impl Session {
                 step.signal(&live);
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(MAX_PAUSE);
+            pause = (pause * 2).min(limits::WAIT_SCAN_MAX);
         }
         self.job_number() != Some(job)
     }

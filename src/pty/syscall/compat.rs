@@ -74,8 +74,9 @@ fn words(bytes: &[u8]) -> Vec<u64> {
 }
 
 #[cfg(test)]
-#[cfg(target_arch = "x86_64")]
 mod tests {
+    #![cfg(target_arch = "x86_64")]
+
     use super::*;
 
     fn check(number: i64, arguments: [u64; 6], expected: &Blocked) {
