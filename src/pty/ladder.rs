@@ -74,6 +74,7 @@ struct Step {
     /// Since when the shell itself has been in the foreground.
     shell_since: Option<Instant>,
     start: Instant,
+    is_repeated: bool,
 }
 
 impl Step {
@@ -83,6 +84,7 @@ impl Step {
             reached: Vec::new(),
             shell_since: None,
             start: Instant::now(),
+            is_repeated: false,
         }
     }
 
@@ -94,6 +96,7 @@ impl Step {
         if !is_shell {
             self.shell_since = None;
         }
+        self.repeat_if_due();
         if self.is_outrun() {
             let _ = kill(Pid::from_raw(live.pid), self.signal);
         }
@@ -104,6 +107,16 @@ impl Step {
         let _ = killpg(group, self.signal);
         // A stopped process acts on a signal only when it goes on.
         let _ = killpg(group, Signal::SIGCONT);
+    }
+
+    /// Has the groups get the signal once more in the middle of a step: a program that was just being
+    /// started lost the first one.
+    fn repeat_if_due(&mut self) {
+        let is_due = self.start.elapsed() >= limits::JOB_LADDER_STEP / 2;
+        if is_due && !self.is_repeated && self.signal != Signal::SIGKILL {
+            self.is_repeated = true;
+            self.reached.clear();
+        }
     }
 
     /// Whether the shell has gone on to other programs although all were killed.
