@@ -83,7 +83,7 @@ impl Terminal {
 pub(super) struct Sources {
     /// The terminal is among them.
     pub(super) has_terminal: bool,
-    /// A timer is among them that will go off.
+    /// The wait ends by itself: a timer is among them that will go off.
     pub(super) has_timer: bool,
     /// Something is among them that others make ready.
     pub(super) has_others: bool,
@@ -107,10 +107,8 @@ impl Sources {
         // Only then does it matter what the others are.
         if sources.has_terminal && !sources.has_others && !sources.channels.is_empty() {
             let own = channels(process.pid);
-            sources.has_others = sources
-                .channels
-                .iter()
-                .any(|channel| !channel.is_loop(&own));
+            let waited = &sources.channels;
+            sources.has_others = waited.iter().any(|channel| !channel.is_loop(&own, waited));
         }
         sources
     }
@@ -180,18 +178,24 @@ impl Sources {
 
 impl Channel {
     /// Whether its other end is in the same process.
-    fn is_loop(self, own: &[(Self, bool)]) -> bool {
-        match self {
-            Self::Pipe(_) => own.contains(&(self, true)),
-            // The kernel does not name the other end; both ends of a pair are made at once.
-            Self::Socket(number) => {
-                let near = [number.wrapping_add(1), number.wrapping_sub(1)];
-                near.iter().any(|number| {
-                    let other = Self::Socket(*number);
-                    own.iter().any(|(channel, _)| *channel == other)
-                })
-            }
-        }
+    fn is_loop(self, own: &[(Self, bool)], waited: &[Self]) -> bool {
+        let Self::Socket(number) = self else {
+            return own.contains(&(self, true));
+        };
+        // The kernel does not name the other end. Both ends of a pair are made at once, most often
+        // with numbers in a row, and nobody waits for both of them.
+        let is_other = |channel: &Self| matches!(channel, Self::Socket(_)) && *channel != self;
+        let others: Vec<Self> = own
+            .iter()
+            .map(|(channel, _)| *channel)
+            .filter(is_other)
+            .collect();
+        let is_near = |channel: &Self| match channel {
+            Self::Socket(other) => other.abs_diff(number) == 1,
+            Self::Pipe(_) => false,
+        };
+        let is_only = others.len() == 1 && !others.iter().any(|other| waited.contains(other));
+        is_only || others.iter().any(is_near)
     }
 }
 
@@ -254,9 +258,22 @@ mod tests {
 
     #[test]
     fn a_pair_of_sockets_is_nobody_else() {
-        let (one, other) = UnixStream::pair().unwrap();
+        let number = |socket: &UnixStream| {
+            let file = nix::sys::stat::fstat(socket).unwrap();
+            file.st_ino
+        };
+        let mut pairs = std::iter::repeat_with(|| UnixStream::pair().unwrap());
+        let (one, other) = pairs
+            .find(|(one, other)| number(one).abs_diff(number(other)) == 1)
+            .unwrap();
         assert!(!look(&[&one]).has_others);
         assert!(!look(&[&other]).has_others);
+        let pair = |number| [(Channel::Socket(9), true), (Channel::Socket(number), true)];
+        let is_loop =
+            |number, waited: &[Channel]| Channel::Socket(9).is_loop(&pair(number), waited);
+        assert!(is_loop(500, &[Channel::Socket(9)]));
+        assert!(!is_loop(500, &[Channel::Socket(9), Channel::Socket(500)]));
+        assert!(!Channel::Socket(9).is_loop(&[(Channel::Socket(9), true)], &[]));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         assert!(look(&[&one, &listener]).has_others);
     }

@@ -4,7 +4,7 @@
 //! script goes on. The shell itself is killed only when it is the job: when it is that group for
 //! some time, or starts one program after the other although each is killed.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, tcgetpgrp};
@@ -22,9 +22,6 @@ const LADDER: [(Signal, &str); 3] = [
     (Signal::SIGTERM, "TERM"),
     (Signal::SIGKILL, "KILL"),
 ];
-
-/// Longest pause between two looks whether the job has ended.
-const MAX_PAUSE: Duration = Duration::from_millis(10);
 
 impl Session {
     /// Ends the running command with INT, TERM and KILL, one second apart; returns the signal that
@@ -62,7 +59,7 @@ impl Session {
                 step.signal(&live);
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(MAX_PAUSE);
+            pause = (pause * 2).min(limits::WAIT_SCAN_MAX);
         }
         self.job_number() != Some(job)
     }
@@ -77,6 +74,7 @@ struct Step {
     /// Since when the shell itself has been in the foreground.
     shell_since: Option<Instant>,
     start: Instant,
+    is_repeated: bool,
 }
 
 impl Step {
@@ -86,6 +84,7 @@ impl Step {
             reached: Vec::new(),
             shell_since: None,
             start: Instant::now(),
+            is_repeated: false,
         }
     }
 
@@ -97,6 +96,7 @@ impl Step {
         if !is_shell {
             self.shell_since = None;
         }
+        self.repeat_if_due();
         if self.is_outrun() {
             let _ = kill(Pid::from_raw(live.pid), self.signal);
         }
@@ -107,6 +107,16 @@ impl Step {
         let _ = killpg(group, self.signal);
         // A stopped process acts on a signal only when it goes on.
         let _ = killpg(group, Signal::SIGCONT);
+    }
+
+    /// Has the groups get the signal once more in the middle of a step: a program that was just being
+    /// started lost the first one.
+    fn repeat_if_due(&mut self) {
+        let is_due = self.start.elapsed() >= limits::JOB_LADDER_STEP / 2;
+        if is_due && !self.is_repeated && self.signal != Signal::SIGKILL {
+            self.is_repeated = true;
+            self.reached.clear();
+        }
     }
 
     /// Whether the shell has gone on to other programs although all were killed.

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::io::{self, Read as _};
 
 /// Largest process id of Linux; other systems have smaller ones.
 const MAX_PID: i32 = 1 << 22;
@@ -39,7 +40,15 @@ impl Process {
 
 /// Returns a process.
 pub(super) fn find(pid: i32) -> Option<Process> {
-    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    parse_stat(&read_line(&format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Reads a file of one short line with as few calls as that takes.
+pub(super) fn read_line(path: &str) -> io::Result<String> {
+    let mut bytes = [0; 1024];
+    let count = fs::File::open(path)?.read(&mut bytes)?;
+    let line = bytes.get(..count).unwrap_or_default();
+    Ok(String::from_utf8_lossy(line).into_owned())
 }
 
 /// Returns every process of the system.

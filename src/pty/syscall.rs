@@ -13,6 +13,8 @@ use nix::libc;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
+use super::process::read_line;
+
 pub(super) use uring::pending;
 
 /// Most descriptors of one `poll` that are looked at; the terminal is nearly always among the first.
@@ -54,7 +56,7 @@ struct Thread {
 /// # Errors
 /// When the kernel does not tell: the process has ended, or belongs to another user.
 pub(super) fn blocked_in(pid: i32, id: i32) -> io::Result<Blocked> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall"))?;
+    let text = read_line(&format!("/proc/{pid}/task/{id}/syscall"))?;
     let Some(call) = parse(&text) else {
         return Ok(Blocked::Other);
     };

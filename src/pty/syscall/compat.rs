@@ -73,10 +73,12 @@ fn words(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks_exact(4).filter_map(word).collect()
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
 mod tests {
+    #[cfg(target_arch = "x86_64")]
     use super::*;
 
+    #[cfg(target_arch = "x86_64")]
     fn check(number: i64, arguments: [u64; 6], expected: &Blocked) {
         let own = i32::try_from(std::process::id()).unwrap();
         let thread = Thread { pid: own, id: own };
@@ -89,6 +91,7 @@ mod tests {
         assert_eq!(classify(thread, call), *expected, "{number}");
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[test]
     fn numbers_are_those_of_i386() {
         let entries: [u8; 8] = [3, 0, 0, 0, 1, 0, 0, 0];
@@ -110,6 +113,7 @@ mod tests {
         check(82, [0; 6], &Blocked::Other);
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[test]
     fn this_program_is_native() {
         let own = i32::try_from(std::process::id()).unwrap();

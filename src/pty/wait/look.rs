@@ -184,7 +184,9 @@ impl Subject<'_> {
             }
             if is_member {
                 stops.add(&process);
-                if self.look_at_process(scanner, &process, candidate.relation, target, &mut seen) {
+                let found = self.look_at_process(&process, candidate.relation, target, &mut seen);
+                if found.is_some() {
+                    scanner.suspect = found;
                     return seen.activity;
                 }
             }
@@ -225,15 +227,14 @@ impl Subject<'_> {
         candidates
     }
 
-    /// Looks at the threads of a process; returns whether one reads, which ends the look.
+    /// Looks at the threads of a process; returns one that reads, which ends the look.
     fn look_at_process(
         &self,
-        scanner: &mut Scanner,
         process: &Process,
         relation: Relation,
         target: Target,
         seen: &mut Seen,
-    ) -> bool {
+    ) -> Option<Suspect> {
         for thread in process::threads(process.pid) {
             let look = self.look_at_thread(process, thread, target);
             let activity = match look.activity {
@@ -244,16 +245,15 @@ impl Subject<'_> {
                 seen.activity = activity;
             }
             if matches!(activity, Activity::Reading(_)) {
-                scanner.suspect = Some(Suspect {
+                return Some(Suspect {
                     pid: process.pid,
                     thread,
                     relation,
                     inner: look.inner,
                 });
-                return true;
             }
         }
-        false
+        None
     }
 
     fn look_at_thread(&self, process: &Process, thread: i32, target: Target) -> Look {
@@ -273,8 +273,9 @@ impl Subject<'_> {
                 })
             }
             Blocked::Wait(descriptors, has_limit) => {
-                let sources = Sources::of(process, descriptors, target.terminal);
-                self.look_at_sources(process, thread, &sources, has_limit, target)
+                let mut sources = Sources::of(process, descriptors, target.terminal);
+                sources.has_timer |= has_limit;
+                self.look_at_sources(process, thread, &sources, target)
             }
             Blocked::Read(_) | Blocked::Child | Blocked::Other => Look::at(Activity::Busy),
         }
@@ -293,7 +294,6 @@ impl Subject<'_> {
         process: &Process,
         thread: i32,
         sources: &Sources,
-        has_limit: bool,
         target: Target,
     ) -> Look {
         if !sources.has_terminal {
@@ -307,8 +307,7 @@ impl Subject<'_> {
                 return look;
             }
         }
-        let goes_on =
-            has_limit || sources.has_timer || sources.has_others || !sources.inner.is_empty();
+        let goes_on = sources.has_timer || sources.has_others || !sources.inner.is_empty();
         Look::at(match goes_on {
             true => Activity::Accepting,
             false => Activity::Reading(fingerprint(process.pid, thread)),
