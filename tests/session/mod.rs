@@ -2,6 +2,7 @@
 
 mod basics;
 mod ending;
+mod faults;
 mod hazards;
 mod mending;
 mod output;
