@@ -110,10 +110,11 @@ fn signals_from_outside_end_no_session() {
             Status::AwaitingInput | Status::Running
         ));
         assert_eq!(shell.input("it\n").await.output, "it\ngot it\n");
-        let seen = shell.command_within("while :; do :; done", ms).await;
-        assert_eq!(seen.status, Status::Running);
-        signal("-KILL", &pid);
-        let seen = shell.input("").await;
+        let killing = async {
+            tokio::time::sleep(ms).await;
+            signal("-KILL", &pid);
+        };
+        let (seen, ()) = tokio::join!(shell.command("while :; do :; done"), killing);
         assert_eq!((seen.status, seen.exit_code), (Status::Failed, Some(137)));
         assert!(seen.progress.restarted.is_some());
         probe(&shell).await;

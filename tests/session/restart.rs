@@ -207,17 +207,17 @@ const SHOWN: &str = "1\n#+x\n2|it's \"q\" \\ $x|r o|unset|/usr| 61 ff 62\n";
 const EXOTIC: &[Exotic] = &[
     Exotic {
         shell: "/bin/bash",
-        script: "alias() { :; }; unset -f alias; alias if2='if :; then echo \"it'\\''s\"; fi' set='echo no'; declare() { :; }; unset -f declare; set -f -C; shopt -s extglob; g() { case $1 in @(a|b)) echo glob;; esac; }; export -f g\n",
+        script: "alias() { :; }; unset -f alias; alias if2='if :; then echo \"it'\\''s\"; fi' set='echo no'; declare() { :; }; unset -f declare; set -f -C; shopt -s extglob\ng() { case $1 in @(a|b)) echo glob;; esac; }; export -f g\n",
         restored: EVERYTHING,
         lost: &["variables", "traps", "jobs"],
-        shown: "if2; g a; bash -c 'g b'; case $- in *f*C*) echo options; esac; \\set +f",
+        shown: "if2; g a; bash -O extglob -c 'g b'; case $- in *f*C*) echo options; esac; \\set +f",
     },
     Exotic {
         shell: "/usr/bin/zsh",
-        script: "alias if2='if :; then echo \"it'\\''s\"; fi'; alias -g G='glob'; g() { echo G; }; set -C\n",
+        script: "alias if2='if :; then echo \"it'\\''s\"; fi'; alias -g G='glob'; g() { echo glob; }; set -C\n",
         restored: EVERYTHING,
         lost: &["variables", "traps", "jobs"],
-        shown: "if2; g; g; case $- in *C*) echo options; esac",
+        shown: "if2; g; echo G; case $- in *C*) echo options; esac",
     },
     Exotic {
         shell: "/bin/ksh",
