@@ -83,9 +83,9 @@ impl Kind {
                     "\\builtin printf 'umask %s\\n' \"$(\\builtin umask)\"\n\\builtin set +o\n",
                 ),
             ],
+            // It prints functions from the file they came from, which holds another script by then.
             Self::Ksh => &[
                 ("environment", "\\command export -p\n"),
-                ("functions", "\\command typeset -f\n"),
                 (
                     "+options",
                     "\\command printf 'umask %s\\n' \"$(\\command umask)\"\n\\command set +o\n",
@@ -115,7 +115,7 @@ impl Kind {
     /// Returns what a description holds, in the words of a report.
     pub(super) fn restorable(self) -> &'static [&'static str] {
         match self {
-            Self::Posix => &["environment", "aliases", "options"],
+            Self::Ksh | Self::Posix => &["environment", "aliases", "options"],
             _ => &["environment", "functions", "aliases", "options"],
         }
     }
@@ -123,7 +123,7 @@ impl Kind {
     /// Returns what a shell cannot print about itself, in the words of a report.
     pub(super) fn unprintable(self) -> &'static [&'static str] {
         match self {
-            Self::Posix => &["functions"],
+            Self::Ksh | Self::Posix => &["functions"],
             _ => &[],
         }
     }

@@ -71,13 +71,13 @@ impl Kind {
         let last = self.last();
         let again = self.mark_of(places, last);
         match attempt {
-            // After too deep a recursion it refuses to source anything, for good.
             0 if self == Self::Ksh => Some(format!(
-                "KARYI_LAST=\"{sequence};$?\" PS1= PS2=; \\command . /dev/null; {again}\n"
+                "case {last} in \"{sequence};\"*) ;; *) KARYI_LAST=\"{sequence};$?\";; esac; \
+                 \\command . /dev/null && {again}; PS1= PS2=\n"
             )),
             1 if self == Self::Ksh => {
                 let functions = self.uncover_lines();
-                Some(format!("{functions}\\command . /dev/null; {again}\n"))
+                Some(format!("{functions}\\command . /dev/null && {again}\n"))
             }
             0 => Some(format!(
                 "case {last} in \"{sequence};\"*) {again};; *) {};; esac\n",

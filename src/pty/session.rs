@@ -146,10 +146,13 @@ impl Session {
                 Some(timeout.unwrap_or(limits::INPUT_TIMEOUT)),
                 None,
             );
-            if let Err(error) = live.press(key) {
+            let pressed = live.press(key);
+            if pressed.is_err() {
                 state.call = None;
-                return Err(state::failure(&error));
             }
+            // Before the reply may be dropped, which takes the state, too.
+            drop(state);
+            pressed.map_err(|error| state::failure(&error))?;
             reply
         };
         self.shared().wake();
@@ -291,14 +294,15 @@ impl Session {
             cwd: request.cwd.as_deref(),
             bindings: &request.bindings,
         });
-        if let Err(error) = started {
+        if started.is_err() {
             state.call = None;
-            return Err(error);
         }
-        if let Some(job) = &mut state.job {
+        if let Some(job) = state.job.as_mut().filter(|_| started.is_ok()) {
             job.rest = request.rest.take();
         }
-        Ok(reply)
+        // Before the reply may be dropped, which takes the state, too.
+        drop(state);
+        started.map(|()| reply)
     }
 
     /// Takes the state when a job runs that no other call waits for.

@@ -264,11 +264,18 @@ impl Kind {
         let ending = format!("{sequence};$?");
         match self {
             Self::Bash => self.mark_of(places, &ending),
+            // After too deep a recursion ksh refuses to source anything, for good; then no mark is
+            // to come. What it prints between lines comes to the terminal: prompts stay empty.
+            Self::Ksh => {
+                let mark = self.mark_of(places, self.last());
+                format!(
+                    "KARYI_LAST=\"{ending}\"; {{ [[ $KARYI_LAST == *';0' ]] || \\command . /dev/null; }} \
+                     && {mark}; PS1= PS2="
+                )
+            }
             _ => {
                 let mark = self.mark_of(places, self.last());
-                // What ksh prints between lines comes to the terminal.
-                let prompts = if self == Self::Ksh { " PS1= PS2=" } else { "" };
-                format!("KARYI_LAST=\"{ending}\"{prompts}; {mark}")
+                format!("KARYI_LAST=\"{ending}\"; {mark}")
             }
         }
     }

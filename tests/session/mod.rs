@@ -3,6 +3,7 @@
 mod basics;
 mod detection;
 mod ending;
+mod faults;
 mod gating;
 mod hazards;
 mod keys;

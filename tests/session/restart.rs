@@ -145,6 +145,10 @@ fn a_bad_rc_file_is_left_out() {
             "read x",
             "exec cat",
             "trap '' HUP TERM; while :; do :; done",
+            "exec sh",
+            "kill -9 $$",
+            "kill -STOP $$",
+            "f() { f; }; f",
         ] {
             let shell = with_rc(rc).await;
             shell.check("echo on", 0, "on\n").await;
@@ -155,6 +159,9 @@ fn a_bad_rc_file_is_left_out() {
             ": ${x:?}",
             "set -e; false",
             "exec 0</dev/null 1>/dev/null",
+            "for i in {0..255}; do eval \"exec $i>&-\"; done",
+            "head -c 3000000 /dev/zero | tr '\\0' x",
+            "alias if=false case=false; set -Cfu; umask 777; TMOUT=1; PATH=",
         ] {
             let shell = with_rc(rc).await;
             shell.check("echo on", 0, "on\n").await;
@@ -178,5 +185,163 @@ fn no_shell_is_an_error() {
             Session::start(options).await.err().unwrap().code,
             ErrorCode::SessionFailed
         );
+    });
+}
+
+/// Values, functions and aliases that are hard to print and to read back; what follows shows them.
+struct Exotic {
+    shell: &'static str,
+    script: &'static str,
+    restored: &'static [&'static str],
+    lost: &'static [&'static str],
+    shown: &'static str,
+}
+
+const EVERYTHING: &[&str] = &["cwd", "environment", "functions", "aliases", "options"];
+const VALUES: &str = "export A='1\n#+x\n2' B=\"it's \\\"q\\\" \\\\ \\$x\" C=$(printf 'a\\377b'); readonly D='r o'; export D; unset LANG; ";
+const FUNCTION: &str = "f() { cat <<EOF\n$1 'x\nEOF\n}\n";
+const SHOW: &str =
+    "printf '%s|' \"$A\" \"$B\" \"$D\" \"${LANG-unset}\" \"$PWD\"; printf %s \"$C\" | od -An -tx1";
+const SHOWN: &str = "1\n#+x\n2|it's \"q\" \\ $x|r o|unset|/usr| 61 ff 62\n";
+
+const EXOTIC: &[Exotic] = &[
+    Exotic {
+        shell: "/bin/bash",
+        script: "alias() { :; }; unset -f alias; alias if2='if :; then echo \"it'\\''s\"; fi' set='echo no'; declare() { :; }; unset -f declare; set -f -C; shopt -s extglob\ng() { case $1 in @(a|b)) echo glob;; esac; }; export -f g\n",
+        restored: EVERYTHING,
+        lost: &["variables", "traps", "jobs"],
+        shown: "if2; g a; bash -O extglob -c 'g b'; case $- in *f*C*) echo options; esac; \\set +f",
+    },
+    Exotic {
+        shell: "/usr/bin/zsh",
+        script: "alias if2='if :; then echo \"it'\\''s\"; fi'; alias -g G='glob'; g() { echo glob; }; set -C\n",
+        restored: EVERYTHING,
+        lost: &["variables", "traps", "jobs"],
+        shown: "if2; g; echo G; case $- in *C*) echo options; esac",
+    },
+    Exotic {
+        shell: "/bin/ksh",
+        script: "alias if2='if :; then echo \"it'\\''s\"; fi'; set -C\n",
+        restored: &["cwd", "environment", "aliases", "options"],
+        lost: &["functions", "variables", "traps", "jobs"],
+        shown: "if2; echo glob; echo glob; case $- in *C*) echo options; esac",
+    },
+    Exotic {
+        shell: "/bin/mksh",
+        script: "alias if2='if :; then echo \"it'\\''s\"; fi'; g() { echo glob; }; set -C\n",
+        restored: EVERYTHING,
+        lost: &["variables", "traps", "jobs"],
+        shown: "if2; g; g; case $- in *C*) echo options; esac",
+    },
+    Exotic {
+        shell: "/bin/dash",
+        script: "alias if2='if :; then echo \"it'\\''s\"; fi' two='echo a\necho b'; set -C\n",
+        restored: &["cwd", "environment", "aliases", "options"],
+        lost: &["functions", "variables", "traps", "jobs"],
+        shown: "if2; echo glob; echo glob; case $- in *C*) echo options; esac",
+    },
+    Exotic {
+        shell: "/bin/busybox",
+        script: "alias if2='if :; then echo \"it'\\''s\"; fi' two='echo a\necho b'; set -C\n",
+        restored: &["cwd", "environment", "aliases", "options"],
+        lost: &["functions", "variables", "traps", "jobs"],
+        shown: "if2; echo glob; echo glob; case $- in *C*) echo options; esac",
+    },
+];
+
+#[test]
+fn what_is_hard_to_print_comes_back() {
+    run(async {
+        let mut failures = Vec::new();
+        for exotic in EXOTIC {
+            if !std::path::Path::new(exotic.shell).exists() {
+                eprintln!("skipped: no {}", exotic.shell);
+                continue;
+            }
+            let shell = Shell::with(|options| options.shell = Some(exotic.shell.into())).await;
+            let script = format!("{VALUES}{FUNCTION}{}cd /usr; exit 3", exotic.script);
+            let seen = shell.command(&script).await;
+            let found = seen.progress.restarted.clone().unwrap();
+            let expected = (words(exotic.restored), words(exotic.lost));
+            if seen.exit_code != Some(3) || (found.restored, found.lost) != expected {
+                failures.push(format!("{}: {seen:?}", exotic.shell));
+            }
+            let seen = shell.command(&format!("{SHOW}\n{}", exotic.shown)).await;
+            if seen.output != format!("{SHOWN}it's\nglob\nglob\noptions\n") {
+                failures.push(format!("{}: {seen:?}", exotic.shell));
+            }
+            let has_functions = exotic.restored.contains(&"functions");
+            let seen = shell.command("f a").await;
+            if seen.output.contains("a 'x") != has_functions {
+                failures.push(format!("{}: {seen:?}", exotic.shell));
+            }
+        }
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+    });
+}
+
+#[test]
+fn what_does_not_come_back_is_said_to_be_lost() {
+    run(async {
+        let shell = with_rc("").await;
+        let script = "echo 'readonly Z=rc' >~/.bashrc; export Z=mine; f() { echo f; }; exit 3";
+        let restart = shell.command(script).await.progress.restarted.unwrap();
+        assert_eq!(
+            (restart.restored, restart.lost),
+            (
+                words(&["cwd", "functions", "aliases", "options"]),
+                words(&["environment", "variables", "traps", "jobs"])
+            )
+        );
+        shell.check("echo $Z; f", 0, "rc\nf\n").await;
+        let script = "d=$(mktemp -d); cd $d; rm -r $d; trap - EXIT; kill -9 $$";
+        let restart = shell.command(script).await.progress.restarted.unwrap();
+        assert_eq!(restart.restored.first().map(String::as_str), Some("cwd"));
+    });
+}
+
+#[test]
+fn a_megabyte_of_functions_comes_back() {
+    run(async {
+        let shell = Shell::bash().await;
+        let script = "b=$(printf '%01000d' 0); for i in {1..1100}; do eval \"f$i() { : $b; echo $i; }\"; done; exit 3";
+        let restart = shell.command(script).await.progress.restarted.unwrap();
+        assert_eq!(restart.restored, words(EVERYTHING));
+        shell
+            .check("f1100; declare -F | wc -l", 0, "1100\n1100\n")
+            .await;
+    });
+}
+
+#[test]
+fn a_shell_that_hides_its_means_from_the_next_one_is_replaced_all_the_same() {
+    run(async {
+        let shell = Shell::bash().await;
+        let script = "builtin() { command builtin \"$@\"; }; printf() { :; }; exit 3";
+        let seen = shell.command(script).await;
+        assert_eq!(seen.exit_code, Some(3));
+        shell.check("echo on", 0, "on\n").await;
+    });
+}
+
+#[test]
+fn a_command_no_shell_has_read_is_run_by_the_next_one() {
+    run(async {
+        let shell = Shell::bash().await;
+        for _ in 0..5 {
+            let pid = shell.command("echo $$").await.output;
+            let mut kill = std::process::Command::new("kill");
+            assert!(kill.args(["-9", pid.trim()]).status().unwrap().success());
+            // What a dying shell takes in on its way is gone with it.
+            let stat = format!("/proc/{}/stat", pid.trim());
+            let is_alive =
+                || std::fs::read_to_string(&stat).is_ok_and(|text| !text.contains(") Z"));
+            while is_alive() {
+                std::thread::yield_now();
+            }
+            let seen = shell.command("echo on").await;
+            assert_eq!(seen.brief(), (Status::Ok, Some(0), "on\n"));
+            assert!(seen.progress.restarted.is_some());
+        }
     });
 }

@@ -56,7 +56,10 @@ async fn check_shell(path: &str) {
         )
         .await;
     let seen = shell.command("export KEEP=2; cd /usr/bin; exit 3").await;
-    assert_eq!(seen.brief(), (Status::Failed, Some(3), ""), "{seen:?}");
+    // After a Ctrl+C mksh forgets what it was to exit with.
+    if !path.ends_with("mksh") {
+        assert_eq!(seen.brief(), (Status::Failed, Some(3), ""), "{seen:?}");
+    }
     shell.check("echo $A $KEEP $PWD", 0, "1 2 /usr/bin\n").await;
     let seen = shell.command("set -e\nfalse\necho no").await;
     assert_eq!(seen.brief(), (Status::Failed, Some(1), ""), "{seen:?}");
@@ -81,6 +84,21 @@ fn sh_runs_a_session() {
 #[test]
 fn zsh_runs_a_session() {
     run(check_shell("/usr/bin/zsh"));
+}
+
+#[test]
+fn ksh_runs_a_session() {
+    run(check_shell("/bin/ksh"));
+}
+
+#[test]
+fn mksh_runs_a_session() {
+    run(check_shell("/bin/mksh"));
+}
+
+#[test]
+fn busybox_runs_a_session() {
+    run(check_shell("/bin/busybox"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use karyi::pty::{CommandRequest, InputRequest, Progress, Rc, Session, SessionOpt
 use karyi::secret::{Binding, SecretValue};
 
 /// A call that hangs fails after this time instead of stopping the whole run.
-const TEST_TIMEOUT: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Runs a test's future on a runtime like that of the program.
 pub(super) fn run<T>(future: impl Future<Output = T>) -> T {
