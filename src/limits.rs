@@ -64,6 +64,9 @@ pub const MAX_SEARCH_LINE_BYTES: usize = 2000;
 pub const TERMINAL_COLUMNS: u16 = 120;
 /// Rows of the session's terminal.
 pub const TERMINAL_ROWS: u16 = 40;
+/// Bytes of the last lines that a program may still go back to on its screen: more than a screen of
+/// ordinary text takes.
+pub const TERMINAL_REACH_BYTES: usize = 64 << 10;
 /// How long a shell may take to start and to source the user's rc file before it is started without.
 pub const RC_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a shell without an rc file may take to answer for the first time.
