@@ -10,6 +10,7 @@ use karyi::exec::Event;
 use karyi::exec::cancel::Cancel;
 use karyi::exec::intake::Intake;
 use karyi::exec::message::{Pace, Runner};
+use karyi::exec::output::JobScreen;
 use karyi::exec::stage::{CurrentJob, Stage};
 use karyi::files::root::Root;
 use karyi::outcome::Outcome;
@@ -84,6 +85,7 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
             events: events.clone(),
             cancel: cancel.clone(),
             job: CurrentJob::default(),
+            screen: JobScreen::default(),
             redactor: Redactor::new(&context.secrets),
             context,
         };

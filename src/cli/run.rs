@@ -21,6 +21,7 @@ use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Intake;
 use crate::exec::message::{Chunk, Pace, Runner, Unreadable};
+use crate::exec::output::JobScreen;
 use crate::exec::stage::{CurrentJob, Stage};
 use crate::files::root::Root;
 use crate::limits;
@@ -124,6 +125,7 @@ struct Run {
     floor: Floor,
     received: Received,
     job: CurrentJob,
+    screen: JobScreen,
     redactor: Redactor,
 }
 
@@ -155,6 +157,7 @@ impl Run {
             floor,
             received: Received::default(),
             job: CurrentJob::default(),
+            screen: JobScreen::default(),
             redactor,
         })
     }
@@ -227,6 +230,7 @@ impl Run {
             events,
             cancel: self.cancel.clone(),
             job: self.job.clone(),
+            screen: self.screen.clone(),
             redactor: self.redactor.clone(),
         }
     }

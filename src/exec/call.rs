@@ -25,6 +25,9 @@ pub async fn run(stage: Stage, job: Job) -> Outcome {
     let is_of_session = matches!(job.call.effect(), Effect::Session);
     stage.tell(started(&job)).await;
     let output = output(&stage, &job);
+    if is_of_session && !spec.starts_job {
+        output.resume(&stage.screen);
+    }
     let answered = answer(&stage, job.call, &output).await;
     let ending = match &answered {
         Ok(answer) if answer.status.goes_on() => Ending::Cut,
@@ -33,6 +36,10 @@ pub async fn run(stage: Stage, job: Job) -> Outcome {
     let (view, rest) = output.finish(ending);
     if let Some(rest) = rest {
         stage.tell(rest).await;
+    }
+    let has_ended = matches!(&answered, Ok(answer) if !answer.status.goes_on());
+    if is_of_session && !has_ended {
+        output.leave(&stage.screen);
     }
     let mut outcome = outcome(job.id, spec.name, answered);
     if spec.starts_job

@@ -4,7 +4,9 @@
 //! part of it away, and once more in the rendered text, which could have put one together.
 //!
 //! The session's reader thread pushes bytes in; what a watcher may see goes out as events at the
-//! same time. Redaction comes before the cap, since half a secret could not be recognised.
+//! same time. A watcher's text is a rendering of its own: it comes at once, and what is rewritten
+//! comes again, while the result is exact. Redaction comes before the cap, since half a secret could
+//! not be recognised.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -68,33 +70,44 @@ struct Stages {
     owner: Owner,
     /// The pass over the bytes as they come, while there is something to mask.
     raw: Option<(Lossy, RedactStream)>,
-    text: TerminalText,
+    result: Rendering,
+    kept: HeadTail,
+    /// What a watcher sees at once.
+    watched: Option<Rendering>,
+}
+
+/// The text of the output for one reader.
+struct Rendering {
+    terminal: TerminalText,
     /// The pass over the rendered text: moving the cursor can assemble a value.
     redact: Option<RedactStream>,
-    kept: HeadTail,
-    /// Whether a watcher sees the text at once.
-    is_live: bool,
     rendered: String,
     redacted: String,
+}
+
+/// The alternate screen a job shows between two of its calls: the next one sees it whole, not only
+/// what changes on it.
+#[derive(Clone, Default)]
+pub struct JobScreen(Arc<Mutex<Option<Shown>>>);
+
+struct Shown {
+    result: TerminalText,
+    watched: Option<TerminalText>,
 }
 
 impl Output {
     /// Makes the stages of one call.
     #[must_use]
     pub fn new(owner: Owner, redactor: &Redactor, cap: Cap, live: Option<Live>) -> Self {
+        let rendering = |terminal| Rendering::new(terminal, redactor);
         let stages = Stages {
             owner,
-            text: TerminalText::new(),
-            redact: Some(if redactor.is_idle() {
-                redactor.stream()
-            } else {
-                redactor.second_stream()
-            }),
             raw: (!redactor.is_idle()).then(|| (Lossy::default(), redactor.stream())),
+            result: rendering(TerminalText::new()),
             kept: HeadTail::new(cap),
-            is_live: live.is_some(),
-            rendered: String::new(),
-            redacted: String::new(),
+            watched: live
+                .is_some()
+                .then(|| rendering(TerminalText::for_watcher())),
         };
         Self {
             stages: Arc::new(Mutex::new(stages)),
@@ -118,10 +131,32 @@ impl Output {
         })
     }
 
+    /// Goes on with the screen that the job's last call left.
+    pub fn resume(&self, screen: &JobScreen) {
+        let Some(shown) = lock_screen(screen).take() else {
+            return;
+        };
+        let mut stages = lock(&self.stages);
+        stages.result.terminal = shown.result;
+        if let (Some(rendering), Some(terminal)) = (&mut stages.watched, shown.watched) {
+            rendering.terminal = terminal;
+        }
+    }
+
     /// Ends the stages and returns what is kept, and the event of what no watcher has seen yet.
     #[must_use]
-    pub fn finish(self, ending: Ending) -> (View, Option<Event>) {
+    pub fn finish(&self, ending: Ending) -> (View, Option<Event>) {
         lock(&self.stages).finish(ending)
+    }
+
+    /// Leaves the screen to the job's next call, if the alternate one is still shown.
+    pub fn leave(self, screen: &JobScreen) {
+        let mut stages = lock(&self.stages);
+        let result = std::mem::take(&mut stages.result.terminal);
+        let watched = stages.watched.as_mut();
+        let watched = watched.map(|watched| std::mem::take(&mut watched.terminal));
+        let shown = Shown { result, watched };
+        *lock_screen(screen) = Some(shown).filter(|shown| shown.result.is_alternate());
     }
 }
 
@@ -130,19 +165,80 @@ fn lock(stages: &Mutex<Stages>) -> std::sync::MutexGuard<'_, Stages> {
     stages.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn lock_screen(screen: &JobScreen) -> std::sync::MutexGuard<'_, Option<Shown>> {
+    screen.0.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Stages {
     fn push(&mut self, bytes: &[u8]) -> Option<Event> {
         match &mut self.raw {
-            None => self.text.push(bytes, &mut self.rendered),
+            None => self.render(bytes),
             Some((lossy, redact)) => {
                 let (mut decoded, mut masked) = (String::new(), String::new());
                 lossy.push(bytes, &mut decoded);
                 redact.push(&decoded, &mut masked);
-                self.text.push(masked.as_bytes(), &mut self.rendered);
+                self.render(masked.as_bytes());
             }
         }
-        self.redact();
         self.take()
+    }
+
+    fn finish(&mut self, ending: Ending) -> (View, Option<Event>) {
+        if let Some((mut lossy, mut redact)) = self.raw.take() {
+            let (mut decoded, mut masked) = (String::new(), String::new());
+            lossy.finish(&mut decoded);
+            redact.push(&decoded, &mut masked);
+            end(redact, ending, &mut masked);
+            self.render(masked.as_bytes());
+        }
+        self.result.finish(ending);
+        if let Some(watched) = &mut self.watched {
+            watched.finish(ending);
+        }
+        let rest = self.take();
+        let empty = HeadTail::new(Cap::total(0));
+        let view = std::mem::replace(&mut self.kept, empty).into_view();
+        (view, rest)
+    }
+
+    fn render(&mut self, bytes: &[u8]) {
+        self.result.push(bytes);
+        if let Some(watched) = &mut self.watched {
+            watched.push(bytes);
+        }
+    }
+
+    /// Keeps the result's text and makes the event of the watcher's.
+    fn take(&mut self) -> Option<Event> {
+        self.kept.push(&self.result.redacted);
+        self.result.redacted.clear();
+        let seen = std::mem::take(&mut self.watched.as_mut()?.redacted);
+        (!seen.is_empty()).then(|| Event::Output {
+            index: self.owner.index,
+            id: self.owner.id.clone(),
+            text: seen,
+        })
+    }
+}
+
+impl Rendering {
+    fn new(terminal: TerminalText, redactor: &Redactor) -> Self {
+        let redact = if redactor.is_idle() {
+            redactor.stream()
+        } else {
+            redactor.second_stream()
+        };
+        Self {
+            terminal,
+            redact: Some(redact),
+            rendered: String::new(),
+            redacted: String::new(),
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.terminal.push(bytes, &mut self.rendered);
+        self.redact();
     }
 
     fn redact(&mut self) {
@@ -152,40 +248,12 @@ impl Stages {
         self.rendered.clear();
     }
 
-    fn finish(&mut self, ending: Ending) -> (View, Option<Event>) {
-        if let Some((mut lossy, mut redact)) = self.raw.take() {
-            let (mut decoded, mut masked) = (String::new(), String::new());
-            lossy.finish(&mut decoded);
-            redact.push(&decoded, &mut masked);
-            end(redact, ending, &mut masked);
-            self.text.push(masked.as_bytes(), &mut self.rendered);
-        }
-        self.text.finish(&mut self.rendered);
+    fn finish(&mut self, ending: Ending) {
+        self.terminal.finish(&mut self.rendered);
         self.redact();
         if let Some(redact) = self.redact.take() {
             end(redact, ending, &mut self.redacted);
         }
-        let rest = self.take();
-        let empty = HeadTail::new(Cap::total(0));
-        let view = std::mem::replace(&mut self.kept, empty).into_view();
-        (view, rest)
-    }
-
-    /// Keeps the redacted text and makes the event of it.
-    fn take(&mut self) -> Option<Event> {
-        if self.redacted.is_empty() {
-            return None;
-        }
-        self.kept.push(&self.redacted);
-        if !self.is_live {
-            self.redacted.clear();
-            return None;
-        }
-        Some(Event::Output {
-            index: self.owner.index,
-            id: self.owner.id.clone(),
-            text: std::mem::take(&mut self.redacted),
-        })
     }
 }
 

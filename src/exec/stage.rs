@@ -9,6 +9,7 @@ use crate::capped::Cap;
 use crate::error::{Diagnostic, ToolError};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
+use crate::exec::output::JobScreen;
 use crate::limits;
 use crate::outcome::{Outcome, Status};
 use crate::secret;
@@ -32,6 +33,8 @@ pub struct Stage {
     pub cancel: Cancel,
     /// The command that holds the session's terminal.
     pub job: CurrentJob,
+    /// What that command shows, if it draws on the whole screen.
+    pub screen: JobScreen,
     /// Masks values in everything that leaves.
     pub redactor: Redactor,
 }

@@ -41,6 +41,7 @@ impl Engine {
             self.pass_on_earlier();
         }
         self.type_input(&live);
+        self.answer(&live);
         if Instant::now() >= self.next_look {
             self.look(&live);
         }
@@ -57,7 +58,7 @@ impl Engine {
             .and_then(TakenSink::from_call);
         if let Some(mut taken) = taken {
             taken.pass_on_earlier();
-            taken.put_back(&self.shared);
+            taken.put_back(&self.shared, self.tracker.is_full_screen());
         }
     }
 

@@ -18,6 +18,7 @@ use super::live::{Live, Owned, Plan, read_some};
 use super::marks::{Mark, MarkCutter};
 use super::snapshot::Collector;
 use super::state::{Call, Order, Shared, Sink};
+use super::tracker::Tracker;
 use super::wait::Watch;
 
 /// How often output is read before anything else is looked at; a read gives 4 KiB at most.
@@ -31,6 +32,7 @@ pub(super) struct Engine {
     pub(super) has_rc: bool,
     pub(super) running: Option<Running>,
     pub(super) cutter: MarkCutter,
+    pub(super) tracker: Tracker,
     pub(super) collector: Collector,
     pub(super) buffer: Vec<u8>,
     pub(super) watch: Watch,
@@ -169,14 +171,16 @@ impl Engine {
         let Some(running) = &self.running else {
             return false;
         };
+        let live = running.live.clone();
         let mut buffer = std::mem::take(&mut self.buffer);
-        let count = read_some(&running.live.master, &mut buffer);
+        let count = read_some(&live.master, &mut buffer);
         let mut rest = buffer.get(..count).unwrap_or_default();
         while !rest.is_empty() {
-            let (used, mark) = self.pass_on(rest);
+            let (used, mark) = self.pass_on(rest, &live);
             rest = rest.get(used..).unwrap_or_default();
-            if let Some(mark) = mark {
-                self.command_ended(mark);
+            match mark {
+                Some(mark) => self.command_ended(mark),
+                None => self.answer(&live),
             }
         }
         self.buffer = buffer;
@@ -187,18 +191,38 @@ impl Engine {
     }
 
     /// Hands output up to the next mark to whom it belongs.
-    fn pass_on(&mut self, bytes: &[u8]) -> (usize, Option<Mark>) {
-        let mut state = self.shared.lock();
-        self.cutter
-            .await_mark(state.job.as_ref().map(|job| job.number));
+    fn pass_on(&mut self, bytes: &[u8], live: &Live) -> (usize, Option<Mark>) {
+        let Self {
+            shared,
+            cutter,
+            tracker,
+            ..
+        } = self;
+        let mut state = shared.lock();
+        let job = state.job.as_ref().map(|job| job.number);
+        cutter.await_mark(job);
+        tracker.follow(job);
         let Some(mut taken) = state.call.as_mut().and_then(TakenSink::from_call) else {
-            return self.cutter.push(bytes, &mut |output| state.keep(output));
+            let result = cutter.push(bytes, &mut |output| {
+                tracker.pass_on(output, &live.master, &mut |output| state.keep(output));
+            });
+            state.shows_screen = tracker.is_full_screen();
+            return result;
         };
         drop(state);
         taken.pass_on_earlier();
-        let result = self.cutter.push(bytes, &mut taken.sink);
-        taken.put_back(&self.shared);
+        let result = cutter.push(bytes, &mut |output| {
+            tracker.pass_on(output, &live.master, &mut taken.sink);
+        });
+        taken.put_back(shared, tracker.is_full_screen());
         result
+    }
+
+    /// Types what the terminal answers to the job; not in the middle of other input.
+    pub(super) fn answer(&mut self, live: &Live) {
+        if self.tracker.has_answers() && !self.is_typing() {
+            self.tracker.answer(&live.master);
+        }
     }
 
     /// Begins to watch the job as if nothing were known: it has done something.
@@ -213,6 +237,11 @@ impl Engine {
             return;
         };
         running.owned.reset_modes(&running.live);
+        if self.tracker.has_answered() {
+            // What the command has not read is not meant for the next one.
+            running.live.flush_input();
+        }
+        self.tracker.follow(None);
         let kind = self.shared.kind;
         let mut state = self.shared.lock();
         let Some(job) = state.job.take() else {
@@ -231,6 +260,7 @@ impl Engine {
             None => running.live.directory(mark.cwd),
         };
         state.last_status = mark.status;
+        state.shows_screen = false;
         state.end_job(mark.status);
         drop(state);
         self.ended_at = Instant::now();
@@ -284,8 +314,9 @@ impl TakenSink {
         }
     }
 
-    pub(super) fn put_back(self, shared: &Shared) {
+    pub(super) fn put_back(self, shared: &Shared, shows_screen: bool) {
         let mut state = shared.lock();
+        state.shows_screen = shows_screen;
         if let Some(call) = state
             .call
             .as_mut()

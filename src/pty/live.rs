@@ -25,6 +25,7 @@ use crate::limits;
 use super::bootstrap;
 use super::ending;
 use super::key::Key;
+use super::process;
 use super::shell::{Places, Shell, variable};
 use super::sys;
 use super::wait::Subject;
@@ -198,6 +199,16 @@ impl Live {
             slave: &self.slave,
             fifo: &self.fifo,
         }
+    }
+
+    /// Returns the name of the program in the foreground; in a pipeline of the one started last.
+    pub(super) fn foreground_program(&self) -> Option<String> {
+        let group = tcgetpgrp(&self.master).ok()?;
+        let members = process::group_members(self.pid, group.as_raw());
+        let running = members.iter().filter(|member| !member.is_zombie());
+        let pid = running.map(|member| member.pid).max()?;
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        Some(name.trim_end().to_owned())
     }
 
     /// Returns the directory the shell is in: as the shell spells it when that is true.

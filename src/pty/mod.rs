@@ -25,6 +25,7 @@ mod sys;
 #[cfg(target_os = "linux")]
 mod syscall;
 pub mod text;
+mod tracker;
 mod wait;
 
 pub use options::{CommandRequest, InputRequest, Rc, SessionOptions};

@@ -27,6 +27,7 @@ use super::options::{CommandRequest, InputRequest, Rc, SessionOptions};
 use super::shell::{self, Places, STATUS_SCRIPT, Shell, variable};
 use super::snapshot::Collector;
 use super::state::{self, Call, Input, Order, Progress, Shared, Sink, Start, State};
+use super::tracker::Tracker;
 use super::wait::Watch;
 
 /// A persistent shell on a terminal of its own. Copies are handles to the same shell; it ends with
@@ -182,6 +183,18 @@ impl Session {
     #[must_use]
     pub fn has_job(&self) -> bool {
         self.shared().lock().job.is_some()
+    }
+
+    /// Returns the name of the program that shows a screen of its own, when one does.
+    #[must_use]
+    pub fn full_screen_program(&self) -> Option<String> {
+        let state = self.shared().lock();
+        let live = state
+            .live
+            .clone()
+            .filter(|_| state.shows_screen && state.job.is_some())?;
+        drop(state);
+        live.foreground_program()
     }
 
     /// Ends every process of the session with HUP, TERM and KILL, one second apart; returns the
@@ -406,6 +419,7 @@ fn prepare(options: SessionOptions, shell: Shell) -> io::Result<(Engine, Arc<Sha
         has_rc: options.rc == Rc::User,
         running: None,
         cutter: MarkCutter::new(&nonce),
+        tracker: Tracker::new(),
         collector: Collector::new(&nonce),
         buffer: vec![0; limits::TERMINAL_READ_BYTES],
         watch: Watch::new(),

@@ -125,6 +125,8 @@ pub(super) struct State {
     pub(super) is_closed: bool,
     /// When the environment a restart would bring back was saved.
     pub(super) saved_at: Option<Instant>,
+    /// Whether the job shows a screen of its own.
+    pub(super) shows_screen: bool,
     script: File,
     script_length: u64,
 }
@@ -183,6 +185,7 @@ impl State {
             restart: None,
             is_closed: false,
             saved_at: None,
+            shows_screen: false,
             script,
             script_length: 0,
         }

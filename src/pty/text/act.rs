@@ -1,7 +1,8 @@
 //! What escape sequences do to the screen.
 
+use super::cell::{COLUMNS, TAB};
 use super::escape::Sequence;
-use super::grid::{COLUMNS, Cursor, Grid, ROWS};
+use super::grid::{Cursor, Grid, ROWS};
 use super::screen::{Modes, Screen};
 
 impl Sequence {
@@ -32,6 +33,7 @@ impl Screen {
     pub(super) fn act(&mut self, sequence: &Sequence, text: &mut String) {
         if sequence.addresses_screen() {
             self.calm = 0;
+            self.is_homed &= sequence.last == b'J';
         }
         match (sequence.is_control, sequence.private, sequence.intermediate) {
             (true, 0, 0) => self.control_sequence(sequence, text),
@@ -62,14 +64,18 @@ impl Screen {
                 grid.move_up(count);
                 grid.move_to(grid.cursor.row, 0);
             }
-            b'H' | b'f' => self.go_to(count - 1, sequence.count(1) - 1),
+            b'H' | b'f' => {
+                let (row, column) = (count - 1, sequence.count(1) - 1);
+                self.is_homed = (row, column) == (0, 0);
+                self.go_to(row, column);
+            }
             b'd' => {
                 let column = grid.cursor.column;
                 self.go_to(count - 1, column);
             }
             b'I' => (0..count.min(COLUMNS)).for_each(|_| grid.tab()),
             b'Z' => {
-                let stop = grid.cursor.column.div_ceil(8).saturating_sub(count) * 8;
+                let stop = grid.cursor.column.div_ceil(TAB).saturating_sub(count) * TAB;
                 grid.move_to(row, stop);
             }
             b'J' => self.erase_display(number, text),
@@ -83,8 +89,10 @@ impl Screen {
             b'S' => self.scroll_up(count.min(ROWS), text),
             b'T' => grid.scroll_down(grid.top, count),
             b'b' => {
+                // Not beyond the row: a few bytes must not become many lines.
+                let room = grid.room();
                 let last = self.last;
-                (0..count.min(COLUMNS)).for_each(|_| self.print(last, text));
+                (0..count.min(room)).for_each(|_| self.print(last, text));
             }
             b'r' => self.set_margins(sequence),
             b's' => grid.saved = grid.cursor,
@@ -106,10 +114,12 @@ impl Screen {
     }
 
     fn erase_display(&mut self, how: usize, text: &mut String) {
+        let is_homed = self.is_homed;
         let grid = self.grid();
         let Cursor { row, column, .. } = grid.cursor;
         match how {
-            0 if (row, column) == (0, 0) => self.clear(text),
+            // Going up to the first row and erasing from there is what bars of several lines do.
+            0 if is_homed && (row, column) == (0, 0) => self.clear(text),
             0 => {
                 grid.erase_line(0);
                 grid.clear_rows(row + 1..ROWS);

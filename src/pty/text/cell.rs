@@ -5,6 +5,13 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
+use crate::limits;
+
+/// Columns of the screen.
+pub(super) const COLUMNS: usize = limits::TERMINAL_COLUMNS as usize;
+/// Columns between two tab stops.
+pub(super) const TAB: usize = 8;
+
 /// Bytes of one character with its marks; more marks than fit are dropped. The longest that people
 /// use, a flag of a region, takes 28.
 const CAPACITY: usize = 31;

@@ -2,11 +2,8 @@
 
 use crate::limits;
 
-use super::cell::{Cells, Trim, width};
-use super::line::TAB;
+use super::cell::{COLUMNS, Cells, TAB, Trim, width};
 
-/// Columns of the screen.
-pub(super) const COLUMNS: usize = limits::TERMINAL_COLUMNS as usize;
 /// Rows of the screen.
 pub(super) const ROWS: usize = limits::TERMINAL_ROWS as usize;
 
@@ -47,8 +44,18 @@ impl Row {
         text
     }
 
+    /// What stood at its end has changed: the next row is no longer the rest of it.
+    fn end_wrap(&mut self) {
+        if self.end == End::Wrapped {
+            self.end = End::Open;
+        }
+    }
+
     fn erase(&mut self, from: usize, to: usize) {
-        if to >= COLUMNS && (from == 0 || self.end == End::Wrapped) {
+        if to >= COLUMNS {
+            self.end_wrap();
+        }
+        if to >= COLUMNS && from == 0 {
             self.end = End::Open;
         }
         self.cells.erase(from, to);
@@ -161,6 +168,12 @@ impl Grid {
         }
     }
 
+    /// Returns how many columns are left from the cursor on.
+    pub(super) fn room(&self) -> usize {
+        let used = self.cursor.column + usize::from(self.cursor.is_wrapping);
+        COLUMNS.saturating_sub(used)
+    }
+
     /// Whether a character has no room before the end of the row.
     pub(super) fn lacks_room(&self, character: char) -> bool {
         self.cursor.is_wrapping || self.cursor.column + width(character) > COLUMNS
@@ -191,6 +204,7 @@ impl Grid {
         let column = self.cursor.column;
         if let Some(row) = self.row() {
             row.cells.insert(column, count, COLUMNS);
+            row.end_wrap();
         }
     }
 
@@ -200,10 +214,7 @@ impl Grid {
         self.cursor.is_wrapping = false;
         if let Some(row) = self.row() {
             row.cells.delete(column, count);
-            row.end = match row.end {
-                End::Wrapped => End::Open,
-                end => end,
-            };
+            row.end_wrap();
         }
     }
 

@@ -5,12 +5,8 @@
 
 use crate::limits;
 
-use super::cell::{Cells, Trim, width};
+use super::cell::{COLUMNS, Cells, TAB, Trim, width};
 use super::escape::Sequence;
-use super::grid::COLUMNS;
-
-/// Columns between two tab stops.
-pub(super) const TAB: usize = 8;
 
 /// One line and the cursor in it.
 #[derive(Debug, Default)]
@@ -96,7 +92,11 @@ impl Line {
             (b'D', _) => self.edit(|line| line.cursor = line.cursor.saturating_sub(count)),
             (b'G' | b'`', _) => self.edit(|line| line.move_to(count - 1)),
             (b'K', 0) => self.edit(|line| line.cells.erase(line.cursor, usize::MAX)),
-            (b'K', 1) => self.edit(|line| line.cells.erase(0, line.cursor + 1)),
+            // Not more than a row of it, so that the time it takes has a limit.
+            (b'K', 1) => self.edit(|line| {
+                let row = line.cursor / COLUMNS * COLUMNS;
+                line.cells.erase(row, line.cursor + 1);
+            }),
             (b'K', 2) => self.edit(|line| line.cells.clear()),
             _ => {}
         }

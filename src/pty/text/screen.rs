@@ -5,9 +5,9 @@
 //! still on when the text ends. Rows a line wraps over are joined again.
 
 use super::Audience;
-use super::cell::{Trim, width};
+use super::cell::{COLUMNS, Trim, width};
 use super::escape::Sequence;
-use super::grid::{COLUMNS, End, Grid, ROWS};
+use super::grid::{End, Grid, ROWS, Row};
 
 /// The screens of a terminal and what its modes are.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(super) struct Screen {
     pub(super) calm: usize,
     /// Whether the screen was cleared: what was drawn since goes when it is cleared again.
     is_drawn: bool,
+    /// Whether the cursor was sent to the first place of the screen, to draw from there.
+    pub(super) is_homed: bool,
     /// Whether the last row that went to the text is not the end of its line.
     is_line_open: bool,
 }
@@ -61,6 +63,7 @@ impl Screen {
             last: ' ',
             calm: 0,
             is_drawn: false,
+            is_homed: false,
             is_line_open: false,
         }
     }
@@ -213,7 +216,7 @@ impl Screen {
     fn show_new(&mut self, text: &mut String) {
         let last = self.main.cursor.row;
         let before = self.main.rows.get(..last).unwrap_or_default();
-        let is_other = |row: &super::grid::Row| row.end != End::Wrapped || row.shown.is_some();
+        let is_other = |row: &Row| row.end != End::Wrapped || row.shown.is_some();
         let first = before.iter().rposition(is_other).map_or(0, |row| row + 1);
         let line = self.main.rows.get_mut(first..=last).unwrap_or_default();
         for row in line.iter_mut().filter(|row| row.shown.is_none()) {
@@ -252,7 +255,9 @@ impl Screen {
         let mut rest = String::new();
         let used = self.main.used_rows();
         let is_open = |end: End| end == End::Open;
-        let last = used.checked_sub(1).and_then(|last| self.main.rows.get(last));
+        let last = used
+            .checked_sub(1)
+            .and_then(|last| self.main.rows.get(last));
         let is_open = last.is_some_and(|row| is_open(row.end));
         self.hand_out(used, &mut rest);
         if is_open && rest.ends_with('\n') && self.alternate.is_none() {
@@ -298,7 +303,7 @@ impl Modes {
 const LINES: &str = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·";
 
 /// Adds a row to what a watcher sees, unless it was shown as it is.
-fn show(row: &mut super::grid::Row, text: &mut String) {
+fn show(row: &mut Row, text: &mut String) {
     let shown = row.text();
     if row.shown.as_ref() != Some(&shown) {
         text.push_str(&shown);

@@ -1,8 +1,8 @@
 //! Shows what a terminal is told: as lines while it is only lines, as a screen once it is addressed.
 
 use super::Audience;
+use super::cell::COLUMNS;
 use super::escape::Sequence;
-use super::grid::COLUMNS;
 use super::line::Line;
 use super::recent::Recent;
 use super::screen::Screen;
