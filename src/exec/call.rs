@@ -37,8 +37,11 @@ pub async fn run(stage: Stage, job: Job) -> Outcome {
     if let Some(rest) = rest {
         stage.tell(rest).await;
     }
-    let has_ended = matches!(&answered, Ok(answer) if !answer.status.goes_on());
-    if is_of_session && !has_ended {
+    let goes_on = match &answered {
+        Ok(answer) => answer.status.goes_on(),
+        Err(_) => !spec.starts_job,
+    };
+    if is_of_session && goes_on {
         output.leave(&stage.screen);
     }
     let mut outcome = outcome(job.id, spec.name, answered);

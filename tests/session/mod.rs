@@ -1,6 +1,7 @@
 //! Sessions with real shells.
 
 mod basics;
+mod drawing;
 mod ending;
 mod hazards;
 mod output;

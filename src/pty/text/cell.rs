@@ -46,6 +46,14 @@ impl Cell {
         cell
     }
 
+    fn ascii(byte: u8) -> Self {
+        let mut cell = Self::SPACE;
+        if let Some(first) = cell.bytes.first_mut() {
+            *first = byte;
+        }
+        cell
+    }
+
     fn add(&mut self, mark: char) {
         let start = usize::from(self.length);
         let room = self.bytes.get_mut(start..start + mark.len_utf8());
@@ -84,6 +92,16 @@ pub(super) fn width(character: char) -> usize {
     character.width().unwrap_or(0).min(2)
 }
 
+/// Splits off the characters at the start that take a column each and need no thought.
+pub(super) fn split_ascii(characters: &str) -> (&[u8], &str) {
+    let is_simple = |byte: &u8| matches!(byte, b' '..=b'~');
+    let bytes = characters.as_bytes();
+    let end = bytes.iter().position(|byte| !is_simple(byte));
+    let end = end.unwrap_or(bytes.len());
+    let (simple, _) = bytes.split_at(end);
+    (simple, characters.get(end..).unwrap_or_default())
+}
+
 /// What is left out at the end of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trim {
@@ -116,6 +134,20 @@ impl Cells {
     /// Writes a character of a width.
     pub(super) fn put(&mut self, column: usize, character: char, width: usize) {
         self.put_cell(column, Cell::new(character), width);
+    }
+
+    /// Writes ASCII characters, each of which takes a column.
+    pub(super) fn put_ascii(&mut self, column: usize, characters: &[u8]) {
+        let end = column + characters.len();
+        if self.0.len() < end {
+            self.0.resize(end, Cell::EMPTY);
+        }
+        self.cut(column);
+        self.cut(end);
+        let cells = self.0.get_mut(column..end).unwrap_or_default();
+        for (cell, byte) in cells.iter_mut().zip(characters) {
+            *cell = Cell::ascii(*byte);
+        }
     }
 
     /// Adds a mark to the character that ends before a column.

@@ -35,9 +35,12 @@ impl Row {
     }
 
     /// Returns its text, with the line feed where a line ends.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn text(&self, trim: Trim) -> String {
         let mut text = String::new();
-        self.cells.push_text(Trim::Unwritten, &mut text);
+        match self.end {
+            End::Wrapped => self.cells.push_text(Trim::Unwritten, &mut text),
+            End::Open | End::Ended => self.cells.push_text(trim, &mut text),
+        }
         if self.end != End::Wrapped {
             text.push('\n');
         }
@@ -158,6 +161,15 @@ impl Grid {
         let next = column + width;
         self.cursor.column = next.min(COLUMNS - 1);
         self.cursor.is_wrapping = next >= COLUMNS;
+    }
+
+    /// Writes ASCII characters that have room before the last column.
+    pub(super) fn put_ascii(&mut self, characters: &[u8]) {
+        let column = self.cursor.column;
+        if let Some(row) = self.row() {
+            row.cells.put_ascii(column, characters);
+        }
+        self.cursor.column = column + characters.len();
     }
 
     /// Adds a mark to the character before the cursor.

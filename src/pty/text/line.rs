@@ -5,7 +5,7 @@
 
 use crate::limits;
 
-use super::cell::{COLUMNS, Cells, TAB, Trim, width};
+use super::cell::{COLUMNS, Cells, TAB, Trim, split_ascii, width};
 use super::escape::Sequence;
 
 /// One line and the cursor in it.
@@ -128,14 +128,30 @@ impl Line {
         }
         self.is_edited = true;
         let simple = std::mem::take(&mut self.simple);
-        for character in simple.chars() {
+        let (start, others) = split_ascii(&simple);
+        self.cells.put_ascii(0, start);
+        self.cursor = start.len();
+        for character in others.chars() {
             self.write_character(character);
         }
     }
 
     fn write(&mut self, characters: &str, text: &mut String) {
-        for character in characters.chars() {
-            self.write_character(character);
+        let mut rest = characters;
+        while !rest.is_empty() {
+            // One at a time where the line may become too long.
+            let is_short = self.cursor + rest.len() < limits::MAX_TERMINAL_LINE_BYTES;
+            if is_short {
+                let (simple, others) = split_ascii(rest);
+                self.cells.put_ascii(self.cursor, simple);
+                self.cursor += simple.len();
+                rest = others;
+            }
+            let mut others = rest.chars();
+            if let Some(character) = others.next() {
+                self.write_character(character);
+            }
+            rest = others.as_str();
             if self.cells.len() > limits::MAX_TERMINAL_LINE_BYTES {
                 self.flush(text);
                 self.is_edited = true;

@@ -5,7 +5,7 @@
 //! still on when the text ends. Rows a line wraps over are joined again.
 
 use super::Audience;
-use super::cell::{COLUMNS, Trim, width};
+use super::cell::{COLUMNS, Trim, split_ascii, width};
 use super::escape::Sequence;
 use super::grid::{End, Grid, ROWS, Row};
 
@@ -76,19 +76,40 @@ impl Screen {
     /// Writes characters, line feeds and tabs. Returns how many bytes were used: all, unless the
     /// screen is needed no more.
     pub(super) fn write(&mut self, characters: &str, text: &mut String) -> usize {
-        for (at, character) in characters.char_indices() {
-            match character {
-                '\n' => {
+        let mut rest = characters;
+        loop {
+            rest = self.print_ascii(rest);
+            let mut others = rest.chars();
+            match others.next() {
+                None => return characters.len(),
+                Some('\n') => {
                     self.feed_line(text);
                     if self.is_calm() {
-                        return at + 1;
+                        return characters.len() - others.as_str().len();
                     }
                 }
-                '\t' => self.grid().tab(),
-                _ => self.print(character, text),
+                Some('\t') => self.grid().tab(),
+                Some(character) => self.print(character, text),
             }
+            rest = others.as_str();
         }
-        characters.len()
+    }
+
+    /// Writes the ASCII characters at the start that stay before the last column; returns the rest.
+    fn print_ascii<'a>(&mut self, characters: &'a str) -> &'a str {
+        if self.modes.changes_characters() {
+            return characters;
+        }
+        let (simple, _) = split_ascii(characters);
+        let grid = self.grid();
+        let room = grid.room().saturating_sub(1);
+        let (fitting, _) = simple.split_at(simple.len().min(room));
+        let Some(last) = fitting.last() else {
+            return characters;
+        };
+        grid.put_ascii(fitting);
+        self.last = char::from(*last);
+        characters.get(fitting.len()..).unwrap_or_default()
     }
 
     /// Writes what was printed before anything addressed the screen.
@@ -202,25 +223,36 @@ impl Screen {
 
     /// Adds the first rows of the main screen to the text.
     fn hand_out(&mut self, count: usize, text: &mut String) {
+        let trim = self.trim();
         for row in self.main.rows.iter_mut().take(count) {
             self.is_line_open = row.end == End::Wrapped;
             match self.audience {
                 Audience::Terminal => {}
-                Audience::Result => text.push_str(&row.text()),
-                Audience::Watcher => show(row, text),
+                Audience::Result => text.push_str(&row.text(trim)),
+                Audience::Watcher => show(row, trim, text),
             }
+        }
+    }
+
+    /// Who draws pictures fills them with spaces.
+    fn trim(&self) -> Trim {
+        if self.is_drawn {
+            Trim::Blank
+        } else {
+            Trim::Unwritten
         }
     }
 
     /// Shows a watcher the line that has just ended, if it is a new one.
     fn show_new(&mut self, text: &mut String) {
+        let trim = self.trim();
         let last = self.main.cursor.row;
         let before = self.main.rows.get(..last).unwrap_or_default();
         let is_other = |row: &Row| row.end != End::Wrapped || row.shown.is_some();
         let first = before.iter().rposition(is_other).map_or(0, |row| row + 1);
         let line = self.main.rows.get_mut(first..=last).unwrap_or_default();
         for row in line.iter_mut().filter(|row| row.shown.is_none()) {
-            show(row, text);
+            show(row, trim, text);
         }
     }
 
@@ -236,11 +268,12 @@ impl Screen {
     /// Takes the lines of a screen that is needed no more.
     pub(super) fn into_lines(mut self, text: &mut String) -> String {
         let mut lines = String::new();
+        let trim = self.trim();
         let ended = self.main.rows.iter_mut().take(self.main.cursor.row);
         for row in ended {
-            lines.push_str(&row.text());
+            lines.push_str(&row.text(trim));
             if self.audience == Audience::Watcher {
-                show(row, text);
+                show(row, trim, text);
             }
         }
         lines
@@ -253,12 +286,12 @@ impl Screen {
             return;
         }
         let mut rest = String::new();
+        // Rows the cursor went past on its way to the first one that is used say nothing.
+        let skipped = self.main.rows.iter().position(|row| !row.is_unused());
+        self.main.rows.drain(..skipped.unwrap_or(0));
         let used = self.main.used_rows();
-        let is_open = |end: End| end == End::Open;
-        let last = used
-            .checked_sub(1)
-            .and_then(|last| self.main.rows.get(last));
-        let is_open = last.is_some_and(|row| is_open(row.end));
+        let last = self.main.rows.iter().take(used).next_back();
+        let is_open = last.is_some_and(|row| row.end == End::Open);
         self.hand_out(used, &mut rest);
         if is_open && rest.ends_with('\n') && self.alternate.is_none() {
             rest.pop();
@@ -287,6 +320,11 @@ impl Screen {
 }
 
 impl Modes {
+    /// Whether a character is not simply written over another one.
+    fn changes_characters(&self) -> bool {
+        self.inserts || self.draws_lines != [false; 2]
+    }
+
     /// Returns the character that is drawn for one that is written.
     fn drawn(&self, character: char) -> char {
         let draws_lines = self.draws_lines.get(self.charset) == Some(&true);
@@ -303,8 +341,8 @@ impl Modes {
 const LINES: &str = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·";
 
 /// Adds a row to what a watcher sees, unless it was shown as it is.
-fn show(row: &mut Row, text: &mut String) {
-    let shown = row.text();
+fn show(row: &mut Row, trim: Trim, text: &mut String) {
+    let shown = row.text(trim);
     if row.shown.as_ref() != Some(&shown) {
         text.push_str(&shown);
         row.shown = Some(shown);
