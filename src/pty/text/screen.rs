@@ -26,6 +26,8 @@ pub(super) struct Screen {
     pub(super) is_homed: bool,
     /// Whether the last row that went to the text is not the end of its line.
     is_line_open: bool,
+    /// Whether any row went to the text.
+    has_begun: bool,
 }
 
 /// What changes the meaning of characters and places.
@@ -65,6 +67,7 @@ impl Screen {
             is_drawn: false,
             is_homed: false,
             is_line_open: false,
+            has_begun: false,
         }
     }
 
@@ -224,6 +227,7 @@ impl Screen {
     /// Adds the first rows of the main screen to the text.
     fn hand_out(&mut self, count: usize, text: &mut String) {
         let trim = self.trim();
+        self.has_begun |= count > 0;
         for row in self.main.rows.iter_mut().take(count) {
             self.is_line_open = row.end == End::Wrapped;
             match self.audience {
@@ -286,9 +290,11 @@ impl Screen {
             return;
         }
         let mut rest = String::new();
-        // Rows the cursor went past on its way to the first one that is used say nothing.
-        let skipped = self.main.rows.iter().position(|row| !row.is_unused());
-        self.main.rows.drain(..skipped.unwrap_or(0));
+        if !self.has_begun {
+            // Rows the cursor went past on its way to the first one that is used say nothing.
+            let skipped = self.main.rows.iter().position(|row| !row.is_unused());
+            self.main.rows.drain(..skipped.unwrap_or(0));
+        }
         let used = self.main.used_rows();
         let last = self.main.rows.iter().take(used).next_back();
         let is_open = last.is_some_and(|row| row.end == End::Open);
@@ -299,6 +305,7 @@ impl Screen {
         text.push_str(&rest);
         self.main = Grid::default();
         self.is_line_open = false;
+        self.has_begun = false;
         if let Some(grid) = &self.alternate {
             push_picture(grid, text);
         }

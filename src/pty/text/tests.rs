@@ -199,6 +199,7 @@ fn what_was_printed_before_the_screen_was_cleared_stays() {
     check("a\n\x1b[2J\x1b[Hone\n\x1b[2J\x1b[Htwo\n", "a\ntwo\n");
     check("a\nb\n\x1b[Hx\n", "x\nb\n");
     check("\x1b[3;5Hx\x1b[5;1Hy", "    x\n\ny");
+    check("a\n\x1b[2J\x1b[3;5Hx", "a\n\n\n    x");
     check("\x1b[H\x1b[Jx   \ny", "x\ny");
 }
 
