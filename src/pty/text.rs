@@ -109,6 +109,9 @@ impl TerminalText {
                 let (run, remaining) = rest.split_at(plain);
                 self.push_plain(run, text);
                 rest = remaining;
+            } else if let Some(after) = after_colour(rest) {
+                self.end_character(text);
+                rest = after;
             } else {
                 self.push_control(*first, text);
                 rest = after;
@@ -170,6 +173,13 @@ impl TerminalText {
         self.decoder
             .end(&mut |characters| view.write(characters, text));
     }
+}
+
+/// Skips a colour sequence that is there whole: by far the most frequent one, and faster so.
+fn after_colour(bytes: &[u8]) -> Option<&[u8]> {
+    let body = bytes.strip_prefix(b"\x1b[")?;
+    let end = body.iter().position(|byte| !matches!(byte, b'0'..=b';'))?;
+    body.get(end..)?.strip_prefix(b"m")
 }
 
 /// Returns how many bytes at the start are neither controls nor DEL; line feeds and tabs count as

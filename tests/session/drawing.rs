@@ -182,8 +182,8 @@ fn pip_shows_its_last_state() {
 #[test]
 fn cargo_shows_its_last_state() {
     // The shims of rustup would look for a toolchain in the home directory.
-    let cargo = std::env::var("CARGO").unwrap();
-    let tools = Path::new(&cargo).parent().unwrap();
+    let cargo = env!("CARGO");
+    let tools = Path::new(cargo).parent().unwrap();
     run(async {
         let shell = Shell::bash().await;
         let mut manifest = String::from(
