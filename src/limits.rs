@@ -74,6 +74,9 @@ pub const TERMINAL_COLUMNS: u16 = 120;
 pub const TERMINAL_ROWS: u16 = 40;
 /// Most rows or columns a terminal may be given.
 pub const MAX_TERMINAL_SIDE: u16 = 1000;
+/// Bytes of the last lines that a program may still go back to on its screen: more than a screen of
+/// ordinary text takes.
+pub const TERMINAL_REACH_BYTES: usize = 64 << 10;
 /// How long a shell may take to start and to source the user's rc file before it is started without.
 pub const RC_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a shell may take more to read back what an earlier one printed about itself.

@@ -30,4 +30,5 @@ mod secrets;
 mod seed;
 mod session;
 mod stopping;
+mod terminal;
 mod toolsxml;

@@ -71,7 +71,7 @@ async fn of_session(stage: &Stage, about: &About, call: Call) -> Outcome {
         index: about.index,
         id: stage.masked(&about.id),
     };
-    if let Some(earlier) = target.output.attach(owner).filter(|_| stage.is_live) {
+    if let Some(earlier) = target.output.attach(owner, stage.is_live) {
         stage.tell(earlier).await;
     }
     let answered = answer(stage, call, context(stage, &target), limits::NO_GRACE).await;
@@ -125,6 +125,9 @@ async fn settle(stage: &Stage, about: &About, outcome: &mut Outcome, target: &Ta
         outcome
             .fields
             .insert("job".into(), target.job.clone().into());
+    }
+    if goes_on && let Some(program) = target.terminal.session.full_screen_program() {
+        outcome.fields.insert("screen".into(), program.into());
     }
     // One that was stopped and left the terminal to the shell is in the background from now on.
     let status = match outcome.status {

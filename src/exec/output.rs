@@ -4,7 +4,8 @@
 //! part of it away, and once more in the rendered text, which could have put one together.
 //!
 //! The session's reader thread pushes bytes in; what a watcher may see goes out as events at the
-//! same time. Redaction comes before the cap, since half a secret could not be recognised. The
+//! same time. A watcher's text is a rendering of its own: it comes at once, and what is rewritten
+//! comes again, while the result is exact. Redaction comes before the cap, since half a secret could not be recognised. The
 //! stages last as long as the job: what it prints while no call waits for it goes to its file, and
 //! to the call that asks next.
 
@@ -117,35 +118,61 @@ struct Stages {
     cap: Cap,
     /// The call whose result the output belongs to, while one waits.
     owner: Option<Owner>,
-    streams: Streams,
+    /// The pass over the bytes as they come, while there is something to mask.
+    raw: Option<(Lossy, RedactStream)>,
+    result: Rendering,
+    /// What a watcher sees at once, while there is one.
+    watched: Option<Rendering>,
     kept: HeadTail,
     log: Option<Log>,
     followers: Followers,
+}
+
+/// The text of the output for one reader.
+struct Rendering {
+    terminal: TerminalText,
+    /// The pass over the rendered text: moving the cursor can assemble a value.
+    redact: RedactStream,
     rendered: String,
     redacted: String,
 }
 
-/// The stages that hold something back until more comes.
-struct Streams {
-    /// The pass over the bytes as they come, while there is something to mask.
-    raw: Option<(Lossy, RedactStream)>,
-    text: TerminalText,
-    /// The pass over the rendered text: moving the cursor can assemble a value.
-    redact: RedactStream,
+impl Rendering {
+    fn new(terminal: TerminalText, redactor: &Redactor) -> Self {
+        Self {
+            terminal,
+            redact: second_pass(redactor),
+            rendered: String::new(),
+            redacted: String::new(),
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.terminal.push(bytes, &mut self.rendered);
+        self.redact.push(&self.rendered, &mut self.redacted);
+        self.rendered.clear();
+    }
+
+    /// Gives what is left. What comes afterwards starts on an empty terminal, or goes on drawing on
+    /// the alternate screen.
+    fn finish(&mut self, ending: Ending, redactor: &Redactor) {
+        self.terminal.finish(&mut self.rendered);
+        self.redact.push(&self.rendered, &mut self.redacted);
+        self.rendered.clear();
+        let last = std::mem::replace(&mut self.redact, second_pass(redactor));
+        end(last, ending, &mut self.redacted);
+    }
 }
 
-impl Streams {
-    fn new(redactor: &Redactor) -> Self {
-        let is_idle = redactor.is_idle();
-        Self {
-            raw: (!is_idle).then(|| (Lossy::default(), redactor.stream())),
-            text: TerminalText::new(),
-            redact: if is_idle {
-                redactor.stream()
-            } else {
-                redactor.second_stream()
-            },
-        }
+fn first_pass(redactor: &Redactor) -> Option<(Lossy, RedactStream)> {
+    (!redactor.is_idle()).then(|| (Lossy::default(), redactor.stream()))
+}
+
+fn second_pass(redactor: &Redactor) -> RedactStream {
+    if redactor.is_idle() {
+        redactor.stream()
+    } else {
+        redactor.second_stream()
     }
 }
 
@@ -157,12 +184,12 @@ impl Output {
             redactor: redactor.clone(),
             cap,
             owner: None,
-            streams: Streams::new(redactor),
+            raw: first_pass(redactor),
+            result: Rendering::new(TerminalText::new(), redactor),
+            watched: None,
             kept: HeadTail::new(cap),
             log,
             followers,
-            rendered: String::new(),
-            redacted: String::new(),
         };
         Self(Arc::new(Mutex::new(stages)))
     }
@@ -174,7 +201,7 @@ impl Output {
         let live = live.map(|live| (live, Handle::current()));
         Box::new(move |bytes| {
             // The stages are free again before the watcher is waited for.
-            let event = lock(&stages).push(bytes, live.is_some());
+            let event = lock(&stages).push(bytes);
             if let (Some((live, runtime)), Some(event)) = (&live, event) {
                 runtime.block_on(live.send(event));
             }
@@ -182,16 +209,15 @@ impl Output {
     }
 
     /// Makes a call the owner of what comes and of what came since the last one; returns the event
-    /// of the latter.
+    /// of the latter when somebody watches.
     #[must_use]
-    pub fn attach(&self, owner: Owner) -> Option<Event> {
+    pub fn attach(&self, owner: Owner, is_watched: bool) -> Option<Event> {
         let mut stages = lock(&self.0);
-        let earlier = stages.kept.text();
-        let event = (!earlier.is_empty()).then(|| Event::Output {
-            index: owner.index,
-            id: owner.id.clone(),
-            text: earlier,
-        });
+        let event = stages.event(&owner, is_watched);
+        if is_watched {
+            let rendering = Rendering::new(TerminalText::for_watcher(), &stages.redactor);
+            stages.watched.get_or_insert(rendering);
+        }
         stages.owner = Some(owner);
         event
     }
@@ -253,37 +279,33 @@ fn lock(stages: &Mutex<Stages>) -> MutexGuard<'_, Stages> {
 }
 
 impl Stages {
-    fn push(&mut self, bytes: &[u8], is_live: bool) -> Option<Event> {
-        let Streams { raw, text, redact } = &mut self.streams;
-        match raw {
-            None => text.push(bytes, &mut self.rendered),
+    fn push(&mut self, bytes: &[u8]) -> Option<Event> {
+        match &mut self.raw {
+            None => self.render(bytes),
             Some((lossy, redact)) => {
                 let (mut decoded, mut masked) = (String::new(), String::new());
                 lossy.push(bytes, &mut decoded);
                 redact.push(&decoded, &mut masked);
-                text.push(masked.as_bytes(), &mut self.rendered);
+                self.render(masked.as_bytes());
             }
         }
-        redact.push(&self.rendered, &mut self.redacted);
-        self.rendered.clear();
-        self.take(is_live)
+        self.take()
     }
 
     fn detach(&mut self, ending: Ending) -> (View, Option<Event>) {
-        let fresh = Streams::new(&self.redactor);
-        let mut streams = std::mem::replace(&mut self.streams, fresh);
-        if let Some((mut lossy, mut redact)) = streams.raw.take() {
+        if let Some((mut lossy, mut redact)) = self.raw.take() {
             let (mut decoded, mut masked) = (String::new(), String::new());
             lossy.finish(&mut decoded);
             redact.push(&decoded, &mut masked);
             end(redact, ending, &mut masked);
-            streams.text.push(masked.as_bytes(), &mut self.rendered);
+            self.render(masked.as_bytes());
         }
-        streams.text.finish(&mut self.rendered);
-        streams.redact.push(&self.rendered, &mut self.redacted);
-        self.rendered.clear();
-        end(streams.redact, ending, &mut self.redacted);
-        let rest = self.take(true);
+        self.raw = first_pass(&self.redactor);
+        self.result.finish(ending, &self.redactor);
+        if let Some(watched) = &mut self.watched {
+            watched.finish(ending, &self.redactor);
+        }
+        let rest = self.take();
         self.owner = None;
         if ending == Ending::Cut {
             self.begin_log();
@@ -292,31 +314,55 @@ impl Stages {
         (std::mem::replace(&mut self.kept, empty).into_view(), rest)
     }
 
-    /// Keeps the redacted text and makes the event of it.
-    fn take(&mut self, is_live: bool) -> Option<Event> {
-        if self.redacted.is_empty() {
-            return None;
+    fn render(&mut self, bytes: &[u8]) {
+        self.result.push(bytes);
+        if let Some(watched) = &mut self.watched {
+            watched.push(bytes);
         }
-        if !self.kept.has_room_for(&self.redacted) {
+    }
+
+    /// Keeps the result's text and makes the event of the watcher's.
+    fn take(&mut self) -> Option<Event> {
+        let text = std::mem::take(&mut self.result.redacted);
+        if !text.is_empty() {
+            self.keep(&text);
+            // Its memory is used again.
+            self.result.redacted = text;
+            self.result.redacted.clear();
+        }
+        let owner = self.owner.as_ref();
+        let seen = std::mem::take(&mut self.watched.as_mut()?.redacted);
+        let owner = owner.filter(|_| !seen.is_empty())?;
+        Some(Event::Output {
+            index: owner.index,
+            id: owner.id.clone(),
+            text: seen,
+        })
+    }
+
+    /// Gives redacted text to everybody who keeps some of it.
+    fn keep(&mut self, text: &str) {
+        if !self.kept.has_room_for(text) {
             self.begin_log();
         }
         let by = match &mut self.log {
             Some(log) => {
-                log.append(&self.redacted, Printer::Job);
+                log.append(text, Printer::Job);
                 Printer::Another
             }
             None => Printer::Job,
         };
-        self.followers.append(&self.redacted, by);
-        self.kept.push(&self.redacted);
-        let Some(owner) = self.owner.as_ref().filter(|_| is_live) else {
-            self.redacted.clear();
-            return None;
-        };
-        Some(Event::Output {
+        self.followers.append(text, by);
+        self.kept.push(text);
+    }
+
+    /// Makes the event of what came while no call waited.
+    fn event(&self, owner: &Owner, is_watched: bool) -> Option<Event> {
+        let text = self.kept.text();
+        (is_watched && !text.is_empty()).then(|| Event::Output {
             index: owner.index,
             id: owner.id.clone(),
-            text: std::mem::take(&mut self.redacted),
+            text,
         })
     }
 
@@ -330,7 +376,7 @@ impl Stages {
     /// Returns the line that has not ended, redacted.
     fn unfinished(&self) -> String {
         let mut line = String::new();
-        self.streams.text.clone().finish(&mut line);
+        self.result.terminal.clone().finish(&mut line);
         self.redactor.redact_str(&line).into_owned()
     }
 }

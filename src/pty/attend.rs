@@ -43,6 +43,7 @@ impl Engine {
             self.pass_on_earlier();
         }
         self.type_input(&live);
+        self.answer(&live);
         if Instant::now() >= self.next_look {
             self.look(&live);
         }
@@ -67,7 +68,7 @@ impl Engine {
             .and_then(TakenSink::from_call);
         if let Some(mut taken) = taken {
             taken.pass_on_earlier();
-            taken.put_back(&self.shared);
+            taken.put_back(&self.shared, self.tracker.is_full_screen());
         }
     }
 

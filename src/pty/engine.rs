@@ -22,6 +22,7 @@ use super::marks::{Mark, MarkCutter};
 use super::options::Seed;
 use super::snapshot::Collector;
 use super::state::{Call, Order, Shared, Sink, Verdict};
+use super::tracker::Tracker;
 use super::wait::{Scanner, Watch};
 
 /// How often output is read before anything else is looked at; a read gives 4 KiB at most.
@@ -35,6 +36,7 @@ pub(super) struct Engine {
     pub(super) has_rc: bool,
     pub(super) running: Option<Running>,
     pub(super) cutter: MarkCutter,
+    pub(super) tracker: Tracker,
     pub(super) collector: Collector,
     pub(super) buffer: Vec<u8>,
     pub(super) watch: Watch,
@@ -186,15 +188,17 @@ impl Engine {
         let Some(running) = &self.running else {
             return false;
         };
+        let live = running.live.clone();
         let mut buffer = std::mem::take(&mut self.buffer);
-        let count = read_some(&running.live.master, &mut buffer);
+        let count = read_some(&live.master, &mut buffer);
         let mut rest = buffer.get(..count).unwrap_or_default();
         self.hint_reader.push(rest, &running.live.hints);
         while !rest.is_empty() {
-            let (used, mark) = self.pass_on(rest);
+            let (used, mark) = self.pass_on(rest, &live);
             rest = rest.get(used..).unwrap_or_default();
-            if let Some(mark) = mark {
-                self.command_ended(mark);
+            match mark {
+                Some(mark) => self.command_ended(mark),
+                None => self.answer(&live),
             }
         }
         self.buffer = buffer;
@@ -205,29 +209,51 @@ impl Engine {
     }
 
     /// Hands output up to the next mark to whom it belongs.
-    fn pass_on(&mut self, bytes: &[u8]) -> (usize, Option<Mark>) {
-        let mut state = self.shared.lock();
-        self.cutter
-            .await_mark(state.job.as_ref().map(|job| job.number));
+    fn pass_on(&mut self, bytes: &[u8], live: &Live) -> (usize, Option<Mark>) {
+        let Self {
+            shared,
+            cutter,
+            tracker,
+            ..
+        } = self;
+        let mut state = shared.lock();
+        let job = state.job.as_ref().map(|job| job.number);
+        cutter.await_mark(job);
+        tracker.follow(job);
         if let Some(mut taken) = state.call.as_mut().and_then(TakenSink::from_call) {
             drop(state);
             taken.pass_on_earlier();
-            let result = self.cutter.push(bytes, &mut taken.sink);
-            taken.put_back(&self.shared);
+            let result = cutter.push(bytes, &mut |output| {
+                tracker.pass_on(output, &live.master, &mut taken.sink);
+            });
+            taken.put_back(shared, tracker.is_full_screen());
             return result;
         }
-        let number = state.job.as_ref().map(|job| job.number);
-        let Some(mut sink) = state.rest_of(number).take() else {
-            return self.cutter.push(bytes, &mut |output| state.keep(output));
+        let Some(mut sink) = state.rest_of(job).take() else {
+            let result = cutter.push(bytes, &mut |output| {
+                tracker.pass_on(output, &live.master, &mut |output| state.keep(output));
+            });
+            state.shows_screen = tracker.is_full_screen();
+            return result;
         };
         drop(state);
-        let result = self.cutter.push(bytes, &mut sink);
-        let mut state = self.shared.lock();
+        let result = cutter.push(bytes, &mut |output| {
+            tracker.pass_on(output, &live.master, &mut sink);
+        });
+        let mut state = shared.lock();
+        state.shows_screen = tracker.is_full_screen();
         // A job that is gone meanwhile takes its sink along.
-        if state.job.as_ref().map(|job| job.number) == number {
-            *state.rest_of(number) = Some(sink);
+        if state.job.as_ref().map(|job| job.number) == job {
+            *state.rest_of(job) = Some(sink);
         }
         result
+    }
+
+    /// Types what the terminal answers to the job; not in the middle of other input.
+    pub(super) fn answer(&mut self, live: &Live) {
+        if self.tracker.has_answers() && !self.is_typing() {
+            self.tracker.answer(&live.master);
+        }
     }
 
     /// Begins to watch the job as if nothing were known: it has done something.
@@ -276,6 +302,11 @@ impl Engine {
             return;
         };
         running.owned.reset_modes(&running.live);
+        if self.tracker.has_answered() {
+            // What the command has not read is not meant for the next one.
+            running.live.flush_input();
+        }
+        self.tracker.follow(None);
         let background = background::left_by(running.live.pid, &mut self.known_children);
         running.live.hints.reset();
         let has_stopped = running.live.has_stopped_child(mark.status);
@@ -300,6 +331,7 @@ impl Engine {
             None => running.live.directory(mark.cwd),
         };
         state.last_status = mark.status;
+        state.shows_screen = false;
         state.note_background(job.number, background);
         let answer = state.end_job(job.number, mark.status, has_stopped);
         drop(state);
@@ -357,8 +389,9 @@ impl TakenSink {
         }
     }
 
-    pub(super) fn put_back(self, shared: &Shared) {
+    pub(super) fn put_back(self, shared: &Shared, shows_screen: bool) {
         let mut state = shared.lock();
+        state.shows_screen = shows_screen;
         if let Some(call) = state
             .call
             .as_mut()

@@ -373,6 +373,16 @@ impl Live {
         }
     }
 
+    /// Returns the name of the program in the foreground; in a pipeline of the one started last.
+    pub(super) fn foreground_program(&self) -> Option<String> {
+        let group = tcgetpgrp(&self.master).ok()?;
+        let all = process::all().into_iter();
+        let running = all.filter(|p| p.group == group.as_raw() && !p.is_zombie());
+        let pid = running.map(|member| member.pid).max()?;
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        Some(name.trim_end().to_owned())
+    }
+
     /// Returns the directory the shell is in: as the shell spells it when that is true.
     pub(super) fn directory(&self, claimed: PathBuf) -> PathBuf {
         let link = format!("/proc/{}/cwd", self.pid);

@@ -37,6 +37,7 @@ mod sys;
 #[cfg(target_os = "linux")]
 mod syscall;
 pub mod text;
+mod tracker;
 mod wait;
 
 pub use background::Background;

@@ -28,6 +28,7 @@ use super::shell::{self, Choice, variable};
 use super::snapshot::Collector;
 use super::state::{self, Call, Input, Order, Progress, Shared, Sink, Start, State};
 use super::sweep;
+use super::tracker::Tracker;
 use super::wait::{Scanner, Watch};
 
 /// A persistent shell on a terminal of its own. Copies are handles to the same shell; it ends with
@@ -225,6 +226,18 @@ impl Session {
     #[must_use]
     pub fn has_job(&self) -> bool {
         self.shared().lock().job.is_some()
+    }
+
+    /// Returns the name of the program that shows a screen of its own, when one does.
+    #[must_use]
+    pub fn full_screen_program(&self) -> Option<String> {
+        let state = self.shared().lock();
+        let live = state
+            .live
+            .clone()
+            .filter(|_| state.shows_screen && state.job.is_some())?;
+        drop(state);
+        live.foreground_program()
     }
 
     /// Ends every process of the session with HUP, TERM and KILL, one second apart; returns the
@@ -457,6 +470,7 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
         seed: options.seed,
         running: None,
         cutter: MarkCutter::new(&nonce),
+        tracker: Tracker::new(),
         collector: Collector::new(&nonce),
         buffer: vec![0; limits::TERMINAL_READ_BYTES],
         watch: Watch::new(),

@@ -231,6 +231,8 @@ pub(super) struct State {
     /// Jobs that ended while no call waited for them, and their exit status; the newest last.
     pub(super) ended: VecDeque<(u64, i32)>,
     pub(super) script: ScriptFile,
+    /// Whether the job shows a screen of its own.
+    pub(super) shows_screen: bool,
     script_length: u64,
 }
 
@@ -308,6 +310,7 @@ impl State {
             last_signal: None,
             stray: None,
             ended: VecDeque::new(),
+            shows_screen: false,
             script,
             script_length: 0,
         }

@@ -1,41 +1,107 @@
 //! Turns the bytes of a terminal into the text a person would have seen.
 //!
 //! Escape sequences vanish; carriage returns, backspaces and the few sequences that work inside one
-//! line act on that line, so that a progress bar comes out as its last state. What addresses the
-//! whole screen is not drawn: that needs a terminal emulator. Bytes may be cut anywhere.
+//! line act on that line, so that a progress bar comes out as its last state. A program that moves
+//! to other rows, or draws on the whole screen, gets a screen of its own from there on, with the
+//! rows that are within its reach. Bytes may be cut anywhere.
+//!
+//! A result holds the last rows back until they are out of reach, so that it is exact. A watcher
+//! gets each line as soon as it ends, and once more at the end if it was rewritten.
 
+mod act;
+mod answer;
+mod cell;
+mod decode;
 mod escape;
+mod grid;
 mod line;
+mod recent;
+mod screen;
+mod view;
 
-use crate::limits;
-
+use answer::Answers;
+use decode::Decoder;
 use escape::{Escape, Step};
-use line::Line;
+use view::View;
 
 const ESC: u8 = 0x1b;
 
+/// Who the text is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Audience {
+    /// Who reads it at the end.
+    Result,
+    /// Who sees it at once.
+    Watcher,
+    /// The program itself, which may ask where its cursor is; nobody reads the text.
+    Terminal,
+}
+
 /// Reads a terminal's output in pieces and gives text.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Clone)]
 pub struct TerminalText {
-    line: Line,
     escape: Escape,
-    /// The beginning of a character whose other bytes have not come yet.
-    partial: Vec<u8>,
+    decoder: Decoder,
+    view: View,
+    /// Kept where the program is answered.
+    answers: Option<Answers>,
+}
+
+impl Default for TerminalText {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl TerminalText {
-    /// Starts with an empty line.
+    /// Starts with an empty terminal whose text is exact at the end.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self::with(Audience::Result)
     }
 
-    /// Reads some bytes; whole lines, and lines too long to hold, are added to `text`.
+    /// Starts with an empty terminal whose lines are given as soon as they end.
+    #[must_use]
+    pub fn for_watcher() -> Self {
+        Self::with(Audience::Watcher)
+    }
+
+    /// Starts with an empty terminal that gives no text, but answers.
+    #[must_use]
+    pub fn for_answers() -> Self {
+        Self {
+            answers: Some(Answers::default()),
+            ..Self::with(Audience::Terminal)
+        }
+    }
+
+    fn with(audience: Audience) -> Self {
+        Self {
+            escape: Escape::default(),
+            decoder: Decoder::default(),
+            view: View::new(audience),
+            answers: None,
+        }
+    }
+
+    /// Whether a program shows the alternate screen.
+    #[must_use]
+    pub fn is_alternate(&self) -> bool {
+        self.view.is_alternate()
+    }
+
+    /// Takes what the terminal answers to the questions so far.
+    #[must_use]
+    pub fn take_answers(&mut self) -> String {
+        self.answers.as_mut().map(Answers::take).unwrap_or_default()
+    }
+
+    /// Reads some bytes; what is final is added to `text`.
     pub fn push(&mut self, bytes: &[u8], text: &mut String) {
         let mut rest = bytes;
         while let Some((first, after)) = rest.split_first() {
             if self.escape.is_open() {
-                rest = self.push_escape(*first, rest, after);
+                rest = self.push_escape(*first, rest, after, text);
                 continue;
             }
             let plain = plain_length(rest);
@@ -43,6 +109,9 @@ impl TerminalText {
                 let (run, remaining) = rest.split_at(plain);
                 self.push_plain(run, text);
                 rest = remaining;
+            } else if let Some(after) = after_colour(rest) {
+                self.end_character(text);
+                rest = after;
             } else {
                 self.push_control(*first, text);
                 rest = after;
@@ -50,19 +119,29 @@ impl TerminalText {
         }
     }
 
-    /// Ends the text: adds what is left of the last line.
+    /// Ends the text: adds what is left, and the alternate screen as it stands if it is shown. What
+    /// comes afterwards starts on an empty terminal, or goes on drawing on that screen.
     pub fn finish(&mut self, text: &mut String) {
-        self.end_partial();
+        self.end_character(text);
         self.escape = Escape::default();
-        self.line.flush(text);
+        self.view.finish(text);
     }
 
     /// Feeds one byte to an open escape sequence; returns what is left to read.
-    fn push_escape<'a>(&mut self, byte: u8, whole: &'a [u8], after: &'a [u8]) -> &'a [u8] {
+    fn push_escape<'a>(
+        &mut self,
+        byte: u8,
+        whole: &'a [u8],
+        after: &'a [u8],
+        text: &mut String,
+    ) -> &'a [u8] {
         match self.escape.push(byte) {
             Step::More | Step::Ignored => after,
-            Step::Line(edit) => {
-                self.line.edit(edit);
+            Step::Whole(sequence) => {
+                self.view.act(&sequence, text);
+                if let Some(answers) = &mut self.answers {
+                    answers.push(&sequence, || self.view.place(text));
+                }
                 after
             }
             Step::NotMine => whole,
@@ -70,124 +149,37 @@ impl TerminalText {
     }
 
     fn push_control(&mut self, byte: u8, text: &mut String) {
-        self.end_partial();
+        self.end_character(text);
         match byte {
-            b'\n' => self.line.end(text),
-            b'\r' => self.line.carriage_return(),
-            0x08 => self.line.backspace(),
             ESC => self.escape.open(),
-            _ => {}
+            _ => self.view.control(byte),
         }
     }
 
     /// Reads bytes without controls other than line feeds and tabs.
     fn push_plain(&mut self, run: &[u8], text: &mut String) {
-        let mut rest = run;
-        if !self.partial.is_empty() {
-            rest = self.complete_partial(rest);
-        }
-        if self.line.is_empty()
-            && let Some(end) = memchr::memrchr(b'\n', rest)
-        {
-            let (lines, tail) = rest.split_at(end + 1);
-            push_lossy(lines, text);
-            rest = tail;
-        }
-        while let Some(end) = memchr::memchr(b'\n', rest) {
-            let (content, tail) = rest.split_at(end);
-            self.push_characters(content);
-            self.end_partial();
-            self.line.end(text);
-            rest = tail.get(1..).unwrap_or_default();
-        }
-        for piece in rest.chunks(limits::MAX_TERMINAL_LINE_BYTES) {
-            self.push_characters(piece);
-            self.line.flush_when_long(text);
-        }
-    }
-
-    fn push_characters(&mut self, bytes: &[u8]) {
-        let bytes = if self.partial.is_empty() {
-            bytes
+        let run = if self.decoder.is_open() {
+            run
         } else {
-            self.complete_partial(bytes)
+            self.view.relevant(run)
         };
-        // Several times faster than looking for broken bytes, and there are hardly ever any.
-        if let Ok(characters) = std::str::from_utf8(bytes) {
-            self.line.push(characters);
-            return;
-        }
-        for chunk in bytes.utf8_chunks() {
-            self.line.push(chunk.valid());
-            let invalid = chunk.invalid();
-            if invalid.is_empty() {
-                continue;
-            }
-            let is_cut = invalid.as_ptr_range().end == bytes.as_ptr_range().end;
-            if is_cut && is_incomplete(invalid) {
-                self.partial.extend_from_slice(invalid);
-            } else {
-                self.line.push("\u{FFFD}");
-            }
-        }
+        let view = &mut self.view;
+        self.decoder
+            .push(run, &mut |characters| view.write(characters, text));
     }
 
-    /// Adds bytes to a cut character until it is whole or broken; returns what is left.
-    fn complete_partial<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        let mut rest = bytes;
-        while let Some((first, after)) = rest.split_first() {
-            self.partial.push(*first);
-            match std::str::from_utf8(&self.partial) {
-                Ok(character) => {
-                    self.line.push(character);
-                    self.partial.clear();
-                    return after;
-                }
-                Err(error) if error.error_len().is_none() => rest = after,
-                // The byte does not belong to the character: what came before it is broken.
-                Err(_) => {
-                    self.partial.clear();
-                    self.line.push("\u{FFFD}");
-                    return rest;
-                }
-            }
-        }
-        rest
-    }
-
-    fn end_partial(&mut self) {
-        if !self.partial.is_empty() {
-            self.partial.clear();
-            self.line.push("\u{FFFD}");
-        }
+    fn end_character(&mut self, text: &mut String) {
+        let view = &mut self.view;
+        self.decoder
+            .end(&mut |characters| view.write(characters, text));
     }
 }
 
-/// Whether bytes begin a character that may still become whole.
-fn is_incomplete(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
-}
-
-fn push_lossy(bytes: &[u8], text: &mut String) {
-    if let Ok(characters) = std::str::from_utf8(bytes) {
-        text.push_str(&without_c1(characters));
-        return;
-    }
-    for chunk in bytes.utf8_chunks() {
-        text.push_str(&without_c1(chunk.valid()));
-        if !chunk.invalid().is_empty() {
-            text.push('\u{FFFD}');
-        }
-    }
-}
-
-/// Drops the control characters U+0080 to U+009F, which some terminals act on.
-fn without_c1(text: &str) -> std::borrow::Cow<'_, str> {
-    let is_c1 = |character: char| ('\u{80}'..='\u{9f}').contains(&character);
-    if memchr::memchr(0xC2, text.as_bytes()).is_some() && text.contains(is_c1) {
-        return text.replace(is_c1, "").into();
-    }
-    text.into()
+/// Skips a colour sequence that is there whole: by far the most frequent one, and faster so.
+fn after_colour(bytes: &[u8]) -> Option<&[u8]> {
+    let body = bytes.strip_prefix(b"\x1b[")?;
+    let end = body.iter().position(|byte| !matches!(byte, b'0'..=b';'))?;
+    body.get(end..)?.strip_prefix(b"m")
 }
 
 /// Returns how many bytes at the start are neither controls nor DEL; line feeds and tabs count as
@@ -208,143 +200,4 @@ fn plain_length(bytes: &[u8]) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn render(pieces: &[&[u8]]) -> String {
-        let mut terminal = TerminalText::new();
-        let mut text = String::new();
-        for piece in pieces {
-            terminal.push(piece, &mut text);
-        }
-        terminal.finish(&mut text);
-        text
-    }
-
-    /// Checks the whole, every split point and single bytes.
-    fn check(input: impl AsRef<[u8]>, expected: &str) {
-        let bytes = input.as_ref();
-        let shown = String::from_utf8_lossy(bytes);
-        assert_eq!(render(&[bytes]), expected, "{shown:?}");
-        for at in 1..bytes.len() {
-            let (first, second) = bytes.split_at(at);
-            assert_eq!(
-                render(&[first, second]),
-                expected,
-                "{shown:?} split at {at}"
-            );
-        }
-        let single: Vec<&[u8]> = bytes.chunks(1).collect();
-        assert_eq!(render(&single), expected, "{shown:?} byte by byte");
-    }
-
-    #[test]
-    fn plain_text_is_kept() {
-        check("", "");
-        check("one\ntwo\n", "one\ntwo\n");
-        check("a\tb\n你好 é\nend", "a\tb\n你好 é\nend");
-        check("one\r\ntwo\r\n", "one\ntwo\n");
-        check("a\r\r\nb", "a\nb");
-    }
-
-    #[test]
-    fn other_controls_are_dropped() {
-        check("a\0b\x07c\x0b\x0cd\x7fe", "abcde");
-        check("a\u{9b}31mb\u{85}\n", "a31mb\n");
-    }
-
-    #[test]
-    fn invalid_bytes_are_replaced() {
-        check(b"a\xffb\xe4\xbd\n\xe4\xbd", "a\u{FFFD}b\u{FFFD}\n\u{FFFD}");
-        check(
-            b"\xe4\xbdx\xf0\x9f\x98\x1b[m\xa0",
-            "\u{FFFD}x\u{FFFD}\u{FFFD}",
-        );
-        check(
-            b"\xc0\x80\xed\xa0\x80",
-            "\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}",
-        );
-    }
-
-    #[test]
-    fn escape_sequences_vanish() {
-        check("\x1b[1;31mred\x1b[0m\n", "red\n");
-        check(
-            "\x1b]0;title\x07a\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\",
-            "alink",
-        );
-        check("\x1bP1$r0m\x1b\\a\x1b(Bb\x1b=c\x1b7d", "abcd");
-        check("\x1b[?1049h\x1b[?25lx", "x");
-        check("a\x1b[3\x18b\x1b[4\x1b[1mc", "abc");
-        check("\x1b_app\x1b\\\x1b^pm\x1b\\\x1bXsos\x1b\\z", "z");
-    }
-
-    #[test]
-    fn osc52_is_stripped() {
-        check("a\x1b]52;c;aGk=\x07b", "ab");
-    }
-
-    #[test]
-    fn an_unfinished_title_does_not_eat_the_output() {
-        check("\x1b]0;title\nreal\n", "\nreal\n");
-        let long = format!(
-            "\x1bP{}end",
-            "x".repeat(limits::MAX_TERMINAL_LINE_BYTES + 1)
-        );
-        assert!(render(&[long.as_bytes()]).ends_with("end"));
-    }
-
-    #[test]
-    fn a_progress_bar_comes_out_as_its_last_state() {
-        check(" 1%\r 50%\r100%\ndone\n", "100%\ndone\n");
-        check("long text\rhi\n", "hing text\n");
-        check("long text\r\x1b[Khi\n", "hi\n");
-        check("long\x1b[2K\rhi\n", "hi\n");
-        check("a\x1b[1Gb\x1b[3Cc\n", "b   c\n");
-        check("abc\x1b[2Dx\x1b[K\n", "ax\n");
-    }
-
-    #[test]
-    fn backspaces_go_back() {
-        check("abc\x08\x08x\n", "axc\n");
-        check("p\x08 \x08q\n", "q\n");
-        check("\x08\x08a\n", "a\n");
-    }
-
-    #[test]
-    fn wide_characters_take_two_columns() {
-        check("你好\rab\n", "ab好\n");
-        check("你好\ra\n", "a 好\n");
-        check("a你\x08\x08b\n", "ab \n");
-    }
-
-    #[test]
-    fn a_line_without_end_is_passed_on() {
-        let mut terminal = TerminalText::new();
-        let mut text = String::new();
-        for _ in 0..100 {
-            terminal.push(&[b'x'; 10_000], &mut text);
-            terminal.push(b"\x08\x1b[999999999C", &mut text);
-        }
-        assert!(terminal.line.held_bytes() <= 2 * limits::MAX_TERMINAL_LINE_BYTES);
-        terminal.finish(&mut text);
-        assert!(text.len() >= 900_000);
-    }
-
-    #[test]
-    fn hostile_bytes_give_the_same_text_in_any_chunks() {
-        let mut seed = 1u32;
-        let alphabet = b"ab\n\r\x08\x1b[]P0;5KCDG\x07\\\xe4\xbd\xa0\xff\t\x18 ";
-        let bytes: Vec<u8> = std::iter::repeat_with(|| {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            alphabet[(seed >> 16) as usize % alphabet.len()]
-        })
-        .take(5000)
-        .collect();
-        let whole = render(&[&bytes]);
-        for size in [1, 2, 3, 7, 64, 65, 999] {
-            let chunks: Vec<&[u8]> = bytes.chunks(size).collect();
-            assert_eq!(render(&chunks), whole, "chunks of {size}");
-        }
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 
 mod basics;
 mod detection;
+mod drawing;
 mod ending;
 mod faults;
 mod gating;

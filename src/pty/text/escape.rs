@@ -1,17 +1,63 @@
-//! Reads escape sequences and tells which of them act inside one line.
+//! Reads escape sequences.
 
 use crate::limits;
 
-use super::line::Edit;
+/// Most parameters of a control sequence that are kept.
+const MAX_NUMBERS: usize = 8;
+
+/// A whole escape or control sequence that may mean something.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sequence {
+    /// Whether it began with ESC `[`.
+    pub(super) is_control: bool,
+    /// The private marker after ESC `[`, or 0.
+    pub(super) private: u8,
+    /// The last byte between the parameters and the end, or 0.
+    pub(super) intermediate: u8,
+    /// The byte that says what it does.
+    pub(super) last: u8,
+    numbers: [u16; MAX_NUMBERS],
+    /// How many parameters came before the open one.
+    index: usize,
+}
+
+impl Sequence {
+    /// Returns a parameter; 0 when it is not given.
+    pub(super) fn number(&self, index: usize) -> usize {
+        self.numbers.get(index).copied().map_or(0, usize::from)
+    }
+
+    /// Returns a parameter that counts something: 1 when it is not given.
+    pub(super) fn count(&self, index: usize) -> usize {
+        self.number(index).max(1)
+    }
+
+    /// Returns the parameters that are given.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = usize> {
+        let given = self.index + 1;
+        self.numbers.into_iter().take(given).map(usize::from)
+    }
+
+    fn parameter_byte(&mut self, byte: u8) {
+        match byte {
+            b'0'..=b'9' => {
+                if let Some(number) = self.numbers.get_mut(self.index) {
+                    let digit = u16::from(byte - b'0');
+                    *number = number.saturating_mul(10).saturating_add(digit);
+                }
+            }
+            b':' | b';' => self.index = (self.index + 1).min(MAX_NUMBERS),
+            0x20..=0x2f => self.intermediate = byte,
+            _ => self.private = byte,
+        }
+    }
+}
 
 /// An escape sequence that is being read.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Escape {
     state: State,
-    /// The first parameter of a control sequence.
-    number: u32,
-    /// Whether the control sequence is a private one, or has more than one parameter.
-    is_odd: bool,
+    sequence: Sequence,
     /// Bytes read of a string.
     length: usize,
 }
@@ -40,10 +86,10 @@ enum State {
 pub(super) enum Step {
     /// The sequence goes on.
     More,
-    /// It ended and means nothing inside a line.
+    /// It ended and means nothing.
     Ignored,
-    /// It ended and acts on the line.
-    Line(Edit),
+    /// It ended.
+    Whole(Sequence),
     /// It ended before this byte.
     NotMine,
 }
@@ -87,7 +133,10 @@ impl Escape {
 
     fn start(&mut self, byte: u8) -> Step {
         match byte {
-            b'[' => self.go(State::Control),
+            b'[' => {
+                self.sequence.is_control = true;
+                self.go(State::Control)
+            }
             b']' | b'X' | b'^' | b'_' => self.go(State::Title),
             b'P' => self.go(State::Device),
             _ => self.intermediate(byte),
@@ -96,44 +145,32 @@ impl Escape {
 
     fn intermediate(&mut self, byte: u8) -> Step {
         match byte {
-            0x20..=0x2f => self.go(State::Intermediate),
-            0x30..=0x7e | 0x18 | 0x1a => self.close(Step::Ignored),
+            0x20..=0x2f => {
+                self.sequence.intermediate = byte;
+                self.go(State::Intermediate)
+            }
+            0x30..=0x7e => self.whole(byte),
+            0x18 | 0x1a => self.close(Step::Ignored),
             _ => self.close(Step::NotMine),
         }
     }
 
     fn control(&mut self, byte: u8) -> Step {
         match byte {
-            b'0'..=b'9' if !self.is_odd => {
-                let digit = u32::from(byte - b'0');
-                self.number = self.number.saturating_mul(10).saturating_add(digit);
-                Step::More
-            }
             0x20..=0x3f => {
-                self.is_odd = true;
+                self.sequence.parameter_byte(byte);
                 Step::More
             }
-            0x40..=0x7e => {
-                let step = self.final_byte(byte);
-                self.close(step)
-            }
-            0x18 | 0x1a => self.close(Step::Ignored),
+            // Colours: by far the most frequent.
+            b'm' | 0x18 | 0x1a => self.close(Step::Ignored),
+            0x40..=0x7e => self.whole(byte),
             _ => self.close(Step::NotMine),
         }
     }
 
-    fn final_byte(&self, byte: u8) -> Step {
-        let count = self.number.max(1);
-        match byte {
-            _ if self.is_odd => Step::Ignored,
-            b'C' => Step::Line(Edit::Right(count)),
-            b'D' => Step::Line(Edit::Left(count)),
-            b'G' => Step::Line(Edit::Column(count - 1)),
-            b'K' if self.number == 0 => Step::Line(Edit::EraseRight),
-            b'K' if self.number == 1 => Step::Line(Edit::EraseLeft),
-            b'K' if self.number == 2 => Step::Line(Edit::EraseAll),
-            _ => Step::Ignored,
-        }
+    fn whole(&mut self, byte: u8) -> Step {
+        self.sequence.last = byte;
+        self.close(Step::Whole(self.sequence))
     }
 
     fn title(&mut self, byte: u8) -> Step {

@@ -1,25 +1,12 @@
-//! The line a terminal's cursor stands on.
+//! The line a terminal's cursor stands on while nothing addresses the screen.
 //!
 //! Most lines are only ever appended to and stay plain text; the first character written somewhere
-//! else turns the line into cells.
+//! else turns the line into cells. It is as long as it is: nothing wraps.
 
 use crate::limits;
 
-/// A change inside the line, other than writing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Edit {
-    Right(u32),
-    Left(u32),
-    Column(u32),
-    EraseRight,
-    EraseLeft,
-    EraseAll,
-}
-
-/// Farthest column the cursor moves to: a few times the width of any real terminal.
-const MAX_COLUMN: usize = 4096;
-/// Stands in the second column of a wide character.
-const WIDE_REST: char = '\0';
+use super::cell::{COLUMNS, Cells, TAB, Trim, split_ascii, width};
+use super::escape::Sequence;
 
 /// One line and the cursor in it.
 #[derive(Debug, Default, Clone)]
@@ -27,89 +14,112 @@ pub(super) struct Line {
     /// The line while it was only appended to.
     simple: String,
     /// The line since something else happened; empty while `simple` holds it.
-    cells: Vec<char>,
+    cells: Cells,
     cursor: usize,
     is_edited: bool,
+    /// Whether a carriage return came last: a line feed after it means nothing more than alone.
+    is_returned: bool,
 }
 
 impl Line {
     /// Whether nothing stands on the line and the cursor is at its start.
     pub(super) fn is_empty(&self) -> bool {
-        self.simple.is_empty() && self.cells.is_empty() && self.cursor == 0
+        self.simple.is_empty() && self.cells.len() == 0 && self.cursor == 0
     }
 
-    /// Writes characters at the cursor.
-    pub(super) fn push(&mut self, text: &str) {
-        let text = super::without_c1(text);
-        if !self.is_edited {
-            self.simple.push_str(&text);
-            return;
+    /// Writes characters at the cursor; a line that becomes too long to be held goes to `text`.
+    pub(super) fn push(&mut self, characters: &str, text: &mut String) {
+        self.settle_return();
+        if self.is_edited {
+            return self.write(characters, text);
         }
-        for character in text.chars() {
-            self.write(character);
+        let mut rest = characters;
+        loop {
+            let room = limits::MAX_TERMINAL_LINE_BYTES.saturating_sub(self.simple.len());
+            let (fitting, more) = rest.split_at(rest.floor_char_boundary(room));
+            self.simple.push_str(fitting);
+            if more.is_empty() {
+                return;
+            }
+            rest = more;
+            self.flush(text);
         }
-    }
-
-    /// Ends the line and adds it to `text`.
-    pub(super) fn end(&mut self, text: &mut String) {
-        self.flush(text);
-        text.push('\n');
     }
 
     /// Adds what stands on the line to `text`, and empties it.
     pub(super) fn flush(&mut self, text: &mut String) {
         text.push_str(&self.simple);
-        text.extend(self.cells.iter().filter(|cell| **cell != WIDE_REST));
+        self.cells.push_text(Trim::Unwritten, text);
+        self.clear();
+    }
+
+    /// Empties the line.
+    pub(super) fn clear(&mut self) {
         self.simple.clear();
         self.cells.clear();
         self.cursor = 0;
         self.is_edited = false;
-    }
-
-    /// Passes a line on that is too long to be held.
-    pub(super) fn flush_when_long(&mut self, text: &mut String) {
-        if self.held_bytes() > limits::MAX_TERMINAL_LINE_BYTES {
-            self.flush(text);
-        }
+        self.is_returned = false;
     }
 
     /// Returns the memory the line takes.
+    #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
-        self.simple.len() + self.cells.len() * size_of::<char>()
+        self.simple.len() + self.cells.len()
+    }
+
+    /// Returns the columns taken and the cursor's column, once the line was changed inside.
+    pub(super) fn place(&mut self) -> Option<(usize, usize)> {
+        self.settle_return();
+        self.is_edited.then_some((self.cells.len(), self.cursor))
     }
 
     /// Moves the cursor to the start of the line.
     pub(super) fn carriage_return(&mut self) {
-        self.edit(Edit::Column(0));
+        self.is_returned = !self.is_empty();
     }
 
     /// Moves the cursor one column to the left.
     pub(super) fn backspace(&mut self) {
-        self.edit(Edit::Left(1));
+        self.edit(|line| line.cursor = line.cursor.saturating_sub(1));
     }
 
-    /// Changes the line.
-    pub(super) fn edit(&mut self, edit: Edit) {
-        if self.is_empty() && !matches!(edit, Edit::Right(_) | Edit::Column(_)) {
-            return;
+    /// Acts on a control sequence that works inside one line.
+    pub(super) fn act(&mut self, sequence: &Sequence) {
+        let count = sequence.count(0);
+        match (sequence.last, sequence.number(0)) {
+            (b'C' | b'a', _) => self.edit(|line| line.move_to(line.cursor + count)),
+            (b'D', _) => self.edit(|line| line.cursor = line.cursor.saturating_sub(count)),
+            (b'G' | b'`', _) => self.edit(|line| line.move_to(count - 1)),
+            (b'K', 0) => self.edit(|line| line.cells.erase(line.cursor, usize::MAX)),
+            // Not more than a row of it, so that the time it takes has a limit.
+            (b'K', 1) => self.edit(|line| {
+                let row = line.cursor / COLUMNS * COLUMNS;
+                line.cells.erase(row, line.cursor + 1);
+            }),
+            (b'K', 2) => self.edit(|line| line.cells.clear()),
+            _ => {}
         }
+    }
+
+    fn edit(&mut self, change: impl FnOnce(&mut Self)) {
+        self.settle_return();
         self.open_cells();
-        match edit {
-            Edit::Right(count) => self.move_to(self.cursor.saturating_add(count as usize)),
-            Edit::Left(count) => self.cursor = self.cursor.saturating_sub(count as usize),
-            Edit::Column(column) => self.move_to(column as usize),
-            Edit::EraseRight => self.cells.truncate(self.cursor),
-            Edit::EraseLeft => {
-                let end = self.cursor.saturating_add(1).min(self.cells.len());
-                self.cells.iter_mut().take(end).for_each(|cell| *cell = ' ');
-            }
-            Edit::EraseAll => self.cells.clear(),
+        change(self);
+        // What is erased at the start of a line leaves a plain one.
+        self.is_edited = !self.is_empty();
+    }
+
+    fn settle_return(&mut self) {
+        if std::mem::take(&mut self.is_returned) {
+            self.open_cells();
+            self.cursor = 0;
         }
     }
 
     fn move_to(&mut self, column: usize) {
         // A line that is longer already keeps its own end as the limit.
-        self.cursor = column.min(MAX_COLUMN.max(self.cells.len()));
+        self.cursor = column.min(self.cells.len().max(COLUMNS - 1));
     }
 
     fn open_cells(&mut self) {
@@ -117,60 +127,51 @@ impl Line {
             return;
         }
         self.is_edited = true;
-        self.cells.clear();
-        for character in self.simple.chars() {
-            self.cells.push(character);
-            if is_wide(character) {
-                self.cells.push(WIDE_REST);
+        let simple = std::mem::take(&mut self.simple);
+        let (start, others) = split_ascii(&simple);
+        self.cells.put_ascii(0, start);
+        self.cursor = start.len();
+        for character in others.chars() {
+            self.write_character(character);
+        }
+    }
+
+    fn write(&mut self, characters: &str, text: &mut String) {
+        let mut rest = characters;
+        while !rest.is_empty() {
+            // One at a time where the line may become too long.
+            let is_short = self.cursor + rest.len() < limits::MAX_TERMINAL_LINE_BYTES;
+            if is_short {
+                let (simple, others) = split_ascii(rest);
+                self.cells.put_ascii(self.cursor, simple);
+                self.cursor += simple.len();
+                rest = others;
+            }
+            let mut others = rest.chars();
+            if let Some(character) = others.next() {
+                self.write_character(character);
+            }
+            rest = others.as_str();
+            if self.cells.len() > limits::MAX_TERMINAL_LINE_BYTES {
+                self.flush(text);
+                self.is_edited = true;
             }
         }
-        self.simple.clear();
-        self.cursor = self.cells.len();
     }
 
-    fn write(&mut self, character: char) {
-        self.put(character);
-        if is_wide(character) {
-            self.put(WIDE_REST);
+    fn write_character(&mut self, character: char) {
+        if character == '\t' {
+            let stop = (self.cursor / TAB + 1) * TAB;
+            self.cells.put_tab(self.cursor, stop);
+            self.cursor = stop;
+            return;
+        }
+        match width(character) {
+            0 => self.cells.add_mark(self.cursor, character),
+            width => {
+                self.cells.put(self.cursor, character, width);
+                self.cursor += width;
+            }
         }
     }
-
-    fn put(&mut self, character: char) {
-        if self.cells.len() <= self.cursor {
-            self.cells.resize(self.cursor + 1, ' ');
-        }
-        self.split_wide(character);
-        if let Some(cell) = self.cells.get_mut(self.cursor) {
-            *cell = character;
-        }
-        self.cursor += 1;
-    }
-
-    /// Blanks the other half of a wide character that is about to be overwritten in part.
-    fn split_wide(&mut self, character: char) {
-        let is_rest = self.cells.get(self.cursor) == Some(&WIDE_REST);
-        if is_rest
-            && character != WIDE_REST
-            && let Some(before) = self
-                .cursor
-                .checked_sub(1)
-                .and_then(|at| self.cells.get_mut(at))
-        {
-            *before = ' ';
-        }
-        if let Some(after) = self.cells.get_mut(self.cursor + 1)
-            && *after == WIDE_REST
-        {
-            *after = ' ';
-        }
-    }
-}
-
-/// Whether a terminal draws the character two columns wide.
-fn is_wide(character: char) -> bool {
-    matches!(character,
-        '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{303e}' | '\u{3041}'..='\u{a4cf}'
-        | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}'
-        | '\u{ff00}'..='\u{ff60}' | '\u{ffe0}'..='\u{ffe6}' | '\u{1f300}'..='\u{1f64f}'
-        | '\u{1f900}'..='\u{1f9ff}' | '\u{20000}'..='\u{3fffd}')
 }

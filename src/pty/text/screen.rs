@@ -1,0 +1,368 @@
+//! The screen of a terminal, drawn while a program addresses it.
+//!
+//! A row that leaves the screen at the top is final and goes to the text; the others can still be
+//! rewritten and go there at the end. What stands on the alternate screen goes nowhere unless it is
+//! still on when the text ends. Rows a line wraps over are joined again.
+
+use super::Audience;
+use super::cell::{COLUMNS, Trim, split_ascii, width};
+use super::escape::Sequence;
+use super::grid::{End, Grid, ROWS, Row};
+
+/// The screens of a terminal and what its modes are.
+#[derive(Debug, Clone)]
+pub(super) struct Screen {
+    audience: Audience,
+    pub(super) main: Grid,
+    pub(super) alternate: Option<Grid>,
+    pub(super) modes: Modes,
+    /// The last character written, for those that are repeated.
+    pub(super) last: char,
+    /// Line feeds since something addressed the screen.
+    pub(super) calm: usize,
+    /// Whether the screen was cleared: what was drawn since goes when it is cleared again.
+    is_drawn: bool,
+    /// Whether the cursor was sent to the first place of the screen, to draw from there.
+    pub(super) is_homed: bool,
+    /// Whether the last row that went to the text is not the end of its line.
+    is_line_open: bool,
+    /// Whether any row went to the text.
+    has_begun: bool,
+}
+
+/// What changes the meaning of characters and places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Modes {
+    pub(super) wraps: bool,
+    pub(super) inserts: bool,
+    /// Whether places count from the first row of what scrolls.
+    pub(super) is_relative: bool,
+    /// Whether each of the two character sets draws lines, and which of them is in use.
+    pub(super) draws_lines: [bool; 2],
+    pub(super) charset: usize,
+}
+
+impl Default for Modes {
+    fn default() -> Self {
+        Self {
+            wraps: true,
+            inserts: false,
+            is_relative: false,
+            draws_lines: [false; 2],
+            charset: 0,
+        }
+    }
+}
+
+impl Screen {
+    /// Makes an empty screen.
+    pub(super) fn new(audience: Audience) -> Self {
+        Self {
+            audience,
+            main: Grid::default(),
+            alternate: None,
+            modes: Modes::default(),
+            last: ' ',
+            calm: 0,
+            is_drawn: false,
+            is_homed: false,
+            is_line_open: false,
+            has_begun: false,
+        }
+    }
+
+    /// Returns the screen that is shown.
+    pub(super) fn grid(&mut self) -> &mut Grid {
+        self.alternate.as_mut().unwrap_or(&mut self.main)
+    }
+
+    /// Writes characters, line feeds and tabs. Returns how many bytes were used: all, unless the
+    /// screen is needed no more.
+    pub(super) fn write(&mut self, characters: &str, text: &mut String) -> usize {
+        let mut rest = characters;
+        loop {
+            rest = self.print_ascii(rest);
+            let mut others = rest.chars();
+            match others.next() {
+                None => return characters.len(),
+                Some('\n') => {
+                    self.feed_line(text);
+                    if self.is_calm() {
+                        return characters.len() - others.as_str().len();
+                    }
+                }
+                Some('\t') => self.grid().tab(),
+                Some(character) => self.print(character, text),
+            }
+            rest = others.as_str();
+        }
+    }
+
+    /// Writes the ASCII characters at the start that stay before the last column; returns the rest.
+    fn print_ascii<'a>(&mut self, characters: &'a str) -> &'a str {
+        if self.modes.changes_characters() {
+            return characters;
+        }
+        let (simple, _) = split_ascii(characters);
+        let grid = self.grid();
+        let room = grid.room().saturating_sub(1);
+        let (fitting, _) = simple.split_at(simple.len().min(room));
+        let Some(last) = fitting.last() else {
+            return characters;
+        };
+        grid.put_ascii(fitting);
+        self.last = char::from(*last);
+        characters.get(fitting.len()..).unwrap_or_default()
+    }
+
+    /// Writes what was printed before anything addressed the screen.
+    pub(super) fn adopt(&mut self, characters: &str, text: &mut String) {
+        let mut rest = characters;
+        while !rest.is_empty() {
+            let used = self.write(rest, text);
+            rest = rest.get(used..).unwrap_or_default();
+        }
+        self.calm = 0;
+    }
+
+    /// Acts on a control character.
+    pub(super) fn control(&mut self, byte: u8) {
+        let grid = self.grid();
+        match byte {
+            b'\r' => grid.move_to(grid.cursor.row, 0),
+            0x08 => grid.move_to(grid.cursor.row, grid.cursor.column.saturating_sub(1)),
+            0x0e => self.modes.charset = 1,
+            0x0f => self.modes.charset = 0,
+            _ => {}
+        }
+    }
+
+    /// Writes a character.
+    pub(super) fn print(&mut self, character: char, text: &mut String) {
+        let character = self.modes.drawn(character);
+        let width = width(character);
+        if width == 0 {
+            return self.grid().add_mark(character);
+        }
+        if self.grid().lacks_room(character) {
+            self.wrap(width, text);
+        }
+        let inserts = self.modes.inserts;
+        let grid = self.grid();
+        if inserts {
+            grid.insert(width);
+        }
+        grid.put(character, width);
+        self.last = character;
+    }
+
+    fn wrap(&mut self, width: usize, text: &mut String) {
+        if !self.modes.wraps {
+            let grid = self.grid();
+            return grid.move_to(grid.cursor.row, COLUMNS - width);
+        }
+        if let Some(row) = self.grid().row() {
+            row.end = End::Wrapped;
+        }
+        self.index(text);
+        self.control(b'\r');
+    }
+
+    /// Moves the cursor down a row; the screen scrolls at the end.
+    pub(super) fn index(&mut self, text: &mut String) {
+        let grid = self.grid();
+        if grid.cursor.row == grid.bottom {
+            grid.cursor.is_wrapping = false;
+            self.scroll_up(1, text);
+        } else {
+            grid.move_to(grid.cursor.row + 1, grid.cursor.column);
+        }
+    }
+
+    /// Acts on a line feed. Programs print it alone for a new line, since the terminal does not
+    /// process output; on the alternate screen it is what the program made of it.
+    fn feed_line(&mut self, text: &mut String) {
+        if self.alternate.is_some() {
+            return self.index(text);
+        }
+        let is_wrapping = self.main.cursor.is_wrapping;
+        if let Some(row) = self.main.row()
+            && (row.end != End::Wrapped || is_wrapping)
+        {
+            row.end = End::Ended;
+        }
+        if self.audience == Audience::Watcher {
+            self.show_new(text);
+        }
+        self.index(text);
+        self.control(b'\r');
+        self.calm += 1;
+    }
+
+    /// Scrolls; what leaves the top of the main screen goes to the text.
+    pub(super) fn scroll_up(&mut self, count: usize, text: &mut String) {
+        if self.alternate.is_none() && self.main.top == 0 {
+            self.hand_out(count.min(self.main.bottom + 1), text);
+        }
+        let grid = self.grid();
+        grid.scroll_up(grid.top, count);
+    }
+
+    /// Empties the screen. What was printed before it was cleared for the first time stays in the
+    /// text; what was drawn between two such times was a picture that the next one replaces.
+    pub(super) fn clear(&mut self, text: &mut String) {
+        if self.alternate.is_none() {
+            if !self.is_drawn {
+                self.hand_out(self.main.used_rows(), text);
+            }
+            if std::mem::take(&mut self.is_line_open) && self.audience != Audience::Terminal {
+                text.push('\n');
+            }
+            self.is_drawn = true;
+        }
+        self.grid().clear_rows(0..ROWS);
+        self.grid().cursor.is_wrapping = false;
+    }
+
+    /// Adds the first rows of the main screen to the text.
+    fn hand_out(&mut self, count: usize, text: &mut String) {
+        let trim = self.trim();
+        self.has_begun |= count > 0;
+        for row in self.main.rows.iter_mut().take(count) {
+            self.is_line_open = row.end == End::Wrapped;
+            match self.audience {
+                Audience::Terminal => {}
+                Audience::Result => text.push_str(&row.text(trim)),
+                Audience::Watcher => show(row, trim, text),
+            }
+        }
+    }
+
+    /// Who draws pictures fills them with spaces.
+    fn trim(&self) -> Trim {
+        if self.is_drawn {
+            Trim::Blank
+        } else {
+            Trim::Unwritten
+        }
+    }
+
+    /// Shows a watcher the line that has just ended, if it is a new one.
+    fn show_new(&mut self, text: &mut String) {
+        let trim = self.trim();
+        let last = self.main.cursor.row;
+        let before = self.main.rows.get(..last).unwrap_or_default();
+        let is_other = |row: &Row| row.end != End::Wrapped || row.shown.is_some();
+        let first = before.iter().rposition(is_other).map_or(0, |row| row + 1);
+        let line = self.main.rows.get_mut(first..=last).unwrap_or_default();
+        for row in line.iter_mut().filter(|row| row.shown.is_none()) {
+            show(row, trim, text);
+        }
+    }
+
+    /// Whether a stream of lines is all that has come for a while, so that the rows are lines again.
+    pub(super) fn is_calm(&self) -> bool {
+        self.calm >= ROWS
+            && self.alternate.is_none()
+            && self.modes == Modes::default()
+            && self.main.scrolls_whole()
+            && self.main.used_rows() <= self.main.cursor.row
+    }
+
+    /// Takes the lines of a screen that is needed no more.
+    pub(super) fn into_lines(mut self, text: &mut String) -> String {
+        let mut lines = String::new();
+        let trim = self.trim();
+        let ended = self.main.rows.iter_mut().take(self.main.cursor.row);
+        for row in ended {
+            lines.push_str(&row.text(trim));
+            if self.audience == Audience::Watcher {
+                show(row, trim, text);
+            }
+        }
+        lines
+    }
+
+    /// Adds what stands on the screen to the text at its end. An alternate screen stays as it is,
+    /// for the rest of a program's output.
+    pub(super) fn finish(&mut self, text: &mut String) {
+        if self.audience == Audience::Terminal {
+            return;
+        }
+        let mut rest = String::new();
+        if !self.has_begun {
+            // Rows the cursor went past on its way to the first one that is used say nothing.
+            let skipped = self.main.rows.iter().position(|row| !row.is_unused());
+            self.main.rows.drain(..skipped.unwrap_or(0));
+        }
+        let used = self.main.used_rows();
+        let last = self.main.rows.iter().take(used).next_back();
+        let is_open = last.is_some_and(|row| row.end == End::Open);
+        self.hand_out(used, &mut rest);
+        if is_open && rest.ends_with('\n') && self.alternate.is_none() {
+            rest.pop();
+        }
+        text.push_str(&rest);
+        self.main = Grid::default();
+        self.is_line_open = false;
+        self.has_begun = false;
+        if let Some(grid) = &self.alternate {
+            push_picture(grid, text);
+        }
+    }
+
+    /// Acts on the control sequences that work inside one line.
+    pub(super) fn act_in_line(&mut self, sequence: &Sequence) {
+        let count = sequence.count(0);
+        let grid = self.grid();
+        let (row, column) = (grid.cursor.row, grid.cursor.column);
+        match sequence.last {
+            b'C' | b'a' => grid.move_to(row, column + count),
+            b'D' => grid.move_to(row, column.saturating_sub(count)),
+            b'G' | b'`' => grid.move_to(row, count - 1),
+            b'K' => grid.erase_line(sequence.number(0)),
+            _ => {}
+        }
+    }
+}
+
+impl Modes {
+    /// Whether a character is not simply written over another one.
+    fn changes_characters(&self) -> bool {
+        self.inserts || self.draws_lines != [false; 2]
+    }
+
+    /// Returns the character that is drawn for one that is written.
+    fn drawn(&self, character: char) -> char {
+        let draws_lines = self.draws_lines.get(self.charset) == Some(&true);
+        if !draws_lines {
+            return character;
+        }
+        let index = u32::from(character).checked_sub(u32::from('`'));
+        let drawn = index.and_then(|index| LINES.chars().nth(index as usize));
+        drawn.unwrap_or(character)
+    }
+}
+
+/// What the line-drawing set shows for the characters from the backquote on.
+const LINES: &str = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·";
+
+/// Adds a row to what a watcher sees, unless it was shown as it is.
+fn show(row: &mut Row, trim: Trim, text: &mut String) {
+    let shown = row.text(trim);
+    if row.shown.as_ref() != Some(&shown) {
+        text.push_str(&shown);
+        row.shown = Some(shown);
+    }
+}
+
+/// Adds a screen as it stands to the text.
+fn push_picture(grid: &Grid, text: &mut String) {
+    let start = text.len();
+    for row in &grid.rows {
+        row.cells.push_text(Trim::Blank, text);
+        text.push('\n');
+    }
+    let shown = text.get(start..).unwrap_or_default();
+    text.truncate(start + shown.trim_end_matches('\n').len());
+}

@@ -1,0 +1,176 @@
+//! Shows what a terminal is told: as lines while it is only lines, as a screen once it is addressed.
+
+use super::Audience;
+use super::cell::COLUMNS;
+use super::escape::Sequence;
+use super::line::Line;
+use super::recent::Recent;
+use super::screen::Screen;
+
+/// What is shown, for one audience.
+#[derive(Debug, Clone)]
+pub(super) struct View {
+    audience: Audience,
+    recent: Recent,
+    pub(super) line: Line,
+    /// There while the screen is addressed; then nothing is recent, and the line is empty.
+    screen: Option<Box<Screen>>,
+}
+
+impl View {
+    pub(super) fn new(audience: Audience) -> Self {
+        Self {
+            audience,
+            recent: Recent::new(audience),
+            line: Line::default(),
+            screen: None,
+        }
+    }
+
+    /// Whether a program shows the alternate screen.
+    pub(super) fn is_alternate(&self) -> bool {
+        let screen = self.screen.as_ref();
+        screen.is_some_and(|screen| screen.alternate.is_some())
+    }
+
+    /// Returns the part of a run of characters that matters: all of it, unless only the place of
+    /// the cursor is of interest.
+    pub(super) fn relevant<'a>(&mut self, run: &'a [u8]) -> &'a [u8] {
+        if self.recent.is_full()
+            && self.screen.is_none()
+            && let Some(end) = memchr::memrchr(b'\n', run)
+        {
+            self.line.clear();
+            return run.get(end + 1..).unwrap_or_default();
+        }
+        run
+    }
+
+    /// Writes characters, line feeds and tabs.
+    pub(super) fn write(&mut self, characters: &str, text: &mut String) {
+        let mut rest = characters;
+        while let Some(screen) = &mut self.screen {
+            let used = screen.write(rest, text);
+            rest = rest.get(used..).unwrap_or_default();
+            if screen.is_calm() {
+                self.close_screen(text);
+            }
+            if rest.is_empty() {
+                return;
+            }
+        }
+        self.write_lines(rest, text);
+    }
+
+    fn write_lines(&mut self, characters: &str, text: &mut String) {
+        let mut rest = characters;
+        while !rest.is_empty() {
+            if self.line.is_empty()
+                && let Some(end) = memchr::memrchr(b'\n', rest.as_bytes())
+            {
+                let (lines, tail) = rest.split_at(end + 1);
+                self.line.clear();
+                self.recent.push(lines, text);
+                rest = tail;
+                continue;
+            }
+            let end = memchr::memchr(b'\n', rest.as_bytes());
+            let (content, tail) = rest.split_at(end.unwrap_or(rest.len()));
+            let mut passed = String::new();
+            if !content.is_empty() {
+                self.line.push(content, &mut passed);
+            }
+            if let Some(after) = tail.strip_prefix('\n') {
+                self.line.flush(&mut passed);
+                passed.push('\n');
+                rest = after;
+            } else {
+                rest = tail;
+            }
+            if !passed.is_empty() {
+                self.recent.push(&passed, text);
+            }
+        }
+    }
+
+    /// Acts on a control character other than those that are written.
+    pub(super) fn control(&mut self, byte: u8) {
+        match (&mut self.screen, byte) {
+            (Some(screen), _) => screen.control(byte),
+            (None, b'\r') => self.line.carriage_return(),
+            (None, 0x08) => self.line.backspace(),
+            (None, _) => {}
+        }
+    }
+
+    /// Acts on an escape or control sequence.
+    pub(super) fn act(&mut self, sequence: &Sequence, text: &mut String) {
+        if let Some(screen) = &mut self.screen {
+            screen.act(sequence, text);
+        } else if sequence.addresses_screen() {
+            self.open_screen(text).act(sequence, text);
+        } else if sequence.is_control && sequence.intermediate == 0 && sequence.private == 0 {
+            self.line.act(sequence);
+        }
+    }
+
+    /// Returns the cursor's row and column, counted from one.
+    pub(super) fn place(&mut self, text: &mut String) -> (usize, usize) {
+        let screen = match &mut self.screen {
+            Some(screen) => screen,
+            None => self.open_screen(text),
+        };
+        let cursor = screen.grid().cursor;
+        (cursor.row + 1, cursor.column + 1)
+    }
+
+    /// Ends the text. Only an alternate screen that is still shown stays for what comes later.
+    pub(super) fn finish(&mut self, text: &mut String) {
+        match &mut self.screen {
+            Some(screen) => screen.finish(text),
+            None => {
+                self.recent.finish(text);
+                let mut rest = String::new();
+                self.line.flush(&mut rest);
+                if self.audience != Audience::Terminal {
+                    text.push_str(&rest);
+                }
+            }
+        }
+        if !self.is_alternate() {
+            self.screen = None;
+        }
+    }
+
+    /// Puts the last lines on a screen, which can still be reached.
+    fn open_screen(&mut self, text: &mut String) -> &mut Screen {
+        let mut screen = Screen::new(self.audience);
+        let recent = self.recent.take(text);
+        // A watcher has seen these lines.
+        let mut seen = String::new();
+        let target = match self.audience {
+            Audience::Watcher => &mut seen,
+            Audience::Result | Audience::Terminal => text,
+        };
+        screen.adopt(&recent, target);
+        let place = self.line.place();
+        let mut line = String::new();
+        self.line.flush(&mut line);
+        screen.adopt(&line, target);
+        if let Some((end, column)) = place {
+            let grid = screen.grid();
+            let rows_back = (end.saturating_sub(1) / COLUMNS).saturating_sub(column / COLUMNS);
+            let row = grid.cursor.row.saturating_sub(rows_back);
+            grid.move_to(row, column % COLUMNS);
+        }
+        self.screen.insert(Box::new(screen))
+    }
+
+    /// Takes the rows of the screen back as lines.
+    fn close_screen(&mut self, text: &mut String) {
+        if let Some(screen) = self.screen.take() {
+            let lines = screen.into_lines(text);
+            self.recent.put_back(lines, text);
+        }
+    }
+}
