@@ -107,7 +107,7 @@ impl Engine {
         let job = match job {
             Some(job) if is_unread => match state.start_unread(job, self.shared.kind) {
                 Ok(()) => return,
-                Err(job) => Some(job),
+                Err(job) => Some(*job),
             },
             job => job,
         };

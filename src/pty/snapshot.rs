@@ -148,7 +148,7 @@ fn is_own_variable(line: &[u8]) -> bool {
         let rest = words.find_map(|word| word.strip_prefix(name.as_bytes()));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"="))
     };
-    OWN_VARIABLES.iter().any(|name| is_of(&name))
+    OWN_VARIABLES.iter().any(is_of)
 }
 
 /// Writes lines so that no alias reaches them; the option that turns aliases on comes last.

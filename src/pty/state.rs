@@ -364,14 +364,14 @@ impl State {
 
     /// Gives a job to the shell that took the place of another one, which never read it; gives it back
     /// when that failed.
-    pub(super) fn start_unread(&mut self, mut job: Job, kind: Kind) -> Result<(), Job> {
+    pub(super) fn start_unread(&mut self, mut job: Job, kind: Kind) -> Result<(), Box<Job>> {
         job.is_second = true;
         match &self.live {
             Some(live) if job.give(live, kind).is_ok() => {
                 self.job = Some(job);
                 Ok(())
             }
-            _ => Err(job),
+            _ => Err(Box::new(job)),
         }
     }
 

@@ -44,6 +44,11 @@ async fn check_shell(path: &str) {
     assert_eq!(seen.status, Status::Running);
     let seen = shell.key("c").await;
     assert_eq!((seen.status, seen.exit_code), (Status::Failed, Some(130)));
+    check_endings(&shell, path).await;
+}
+
+/// Runs what ends or changes the shell.
+async fn check_endings(shell: &Shell, path: &str) {
     shell.check("exec >/dev/null", 0, "").await;
     shell
         .check(
