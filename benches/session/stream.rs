@@ -14,7 +14,7 @@ use alacritty_terminal::event::VoidListener;
 use alacritty_terminal::term::test::TermSize;
 use alacritty_terminal::term::{Config, Term};
 use karyi::capped::Cap;
-use karyi::exec::output::{Ending, Output, Owner};
+use karyi::exec::output::{Ending, Followers, Output};
 use karyi::secret::{SecretName, SecretValue};
 use karyi::vault::redact::Redactor;
 use karyi::vault::session::Secrets;
@@ -191,15 +191,11 @@ fn through_session(secrets: usize) -> Box<dyn FnMut(&Path)> {
     }
     let redactor = Redactor::new(&vault);
     Box::new(move |path| {
-        let owner = Owner {
-            index: 0,
-            id: "1".into(),
-        };
-        let output = Output::new(owner, &redactor, Cap::default(), None);
-        let sink = output.sinks()();
+        let output = Output::new(&redactor, Cap::default(), None, Followers::default());
+        let sink = output.sink(None);
         let progress = driven.command(&format!("cat {}", path.display()), sink);
         assert_eq!(progress.exit_code, Some(0));
-        let (view, _) = output.finish(Ending::Whole);
+        let (view, _) = output.detach(Ending::Whole);
         assert!(view.omitted_bytes > 0);
     })
 }
