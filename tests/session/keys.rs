@@ -59,13 +59,26 @@ fn cursor_keys_follow_the_mode_the_program_asked_for() {
     });
 }
 
+/// Starts a program that goes on until a signal ends it, and waits until it has begun: before that
+/// the shell still takes its signals.
+async fn start(shell: &Shell, before: &str, program: &str) {
+    let script = format!("{before}sh -c 'echo ready; {program}'");
+    let short = Duration::from_millis(50);
+    let again = InputRequest {
+        timeout: Some(short),
+        ..InputRequest::default()
+    };
+    let mut output = shell.command_within(&script, short).await.output;
+    while !output.contains("ready") {
+        output = shell.try_input("", again).await.unwrap().output;
+    }
+}
+
 #[test]
 fn keys_make_signals() {
     run(async {
         let shell = Shell::bash().await;
-        let short = Duration::from_millis(50);
-        let seen = shell.command_within("sleep 100", short).await;
-        assert_eq!(seen.status, Status::Running);
+        start(&shell, "", "exec sleep 100").await;
         let seen = shell.key("\\").await;
         let found = (seen.status, seen.exit_code);
         assert_eq!(found, (Status::Failed, Some(131)), "{:?}", seen.output);
@@ -75,17 +88,11 @@ fn keys_make_signals() {
         let seen = shell.key("d").await;
         assert_eq!(seen.brief(), (Status::Ok, Some(0), ""));
 
-        // A terminal with other characters for its signals.
-        let seen = shell
-            .command_within("stty intr ^X susp ^Y; sleep 100", short)
-            .await;
-        assert_eq!(seen.status, Status::Running);
-        assert_eq!(shell.key("c").await.exit_code, Some(130));
-        let seen = shell
-            .command_within("stty intr undef; sleep 100", short)
-            .await;
-        assert_eq!(seen.status, Status::Running);
-        assert_eq!(shell.key("c").await.exit_code, Some(130));
+        // A terminal with other characters for its signals, and with none.
+        for before in ["stty intr ^X susp ^Y; ", "stty intr undef; "] {
+            start(&shell, before, "exec sleep 100").await;
+            assert_eq!(shell.key("c").await.exit_code, Some(130), "{before}");
+        }
     });
 }
 
@@ -99,9 +106,8 @@ fn a_stopped_job_goes_on_when_asked() {
             "bg >/dev/null; wait",
             "kill -CONT %1; wait",
         ] {
-            let script = "sh -c 'while [ ! -e go ]; do sleep 0.01; done; rm go; echo on'";
-            let seen = shell.command_within(script, short).await;
-            assert_eq!(seen.status, Status::Running);
+            let program = "while [ ! -e go ]; do sleep 0.01; done; rm go; echo on";
+            start(&shell, "", program).await;
             let seen = shell.key("z").await;
             let found = (seen.status, seen.exit_code);
             assert_eq!(found, (Status::Stopped, Some(148)), "{:?}", seen.output);
