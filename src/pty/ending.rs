@@ -230,7 +230,8 @@ fn kill_fleeing(stamp: Stamp) {
 
 /// Whether a process is still the one that was seen: process ids are used again.
 fn is_still(seen: &Process) -> bool {
-    process::find(seen.pid).is_some_and(|now| now.session == seen.session && !now.is_zombie())
+    process::find_or_ask(seen.pid)
+        .is_some_and(|now| now.session == seen.session && !now.is_zombie())
 }
 
 /// Looks at everything once, and collects what has ended.
@@ -239,7 +240,18 @@ fn look(tag: &str) -> Look {
     let all = process::all();
     let below = process::belonging(&all, &[], &[getpid().as_raw()]);
     let stamped = stamped(&all, &below, &mut known);
-    let is_near = |p: &&Process| below.contains(&p.pid) || stamped.contains_key(&p.pid);
+    // Without /proc neither stamps nor parents are seen: the session a process is in must do.
+    let is_seen = process::find(getpid().as_raw()).is_some();
+    let is_shell = |pid: &i32| {
+        known
+            .sessions
+            .iter()
+            .any(|known| known.shells.contains(pid))
+    };
+    let is_near = |p: &&Process| {
+        let is_inside = !is_seen && is_shell(&p.session);
+        below.contains(&p.pid) || stamped.contains_key(&p.pid) || is_inside
+    };
     // Shells of old are known by numbers that may be used again elsewhere.
     let near: Vec<Process> = all.iter().filter(is_near).copied().collect();
     let targets = targets(tag, &near, &stamped, &known.sessions);

@@ -43,6 +43,11 @@ pub(super) fn find(pid: i32) -> Option<Process> {
     parse_stat(&read_line(&format!("/proc/{pid}/stat")).ok()?)
 }
 
+/// Returns a process, also where there is no `/proc`.
+pub(super) fn find_or_ask(pid: i32) -> Option<Process> {
+    find(pid).or_else(|| ask(pid))
+}
+
 /// Reads a file of one short line with as few calls as that takes.
 pub(super) fn read_line(path: &str) -> io::Result<String> {
     let mut bytes = [0; 1024];
