@@ -90,6 +90,7 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
         let stage = Stage {
             cap: Cap::default(),
             is_live: false,
+            has_colour: false,
             is_dry_run: false,
             events: events.clone(),
             cancel: cancel.clone(),

@@ -30,6 +30,7 @@ use crate::limits;
 use crate::outcome::{ReportStatus, Tally};
 use crate::pty::{Rc, SessionOptions};
 use crate::render::Format;
+use crate::render::paint::Colour;
 use crate::syntax::Mode;
 use crate::syntax::grammar::Grammar;
 use crate::tool::context::Context;
@@ -247,6 +248,7 @@ impl Run {
             context: self.context.clone(),
             cap: self.cap,
             is_live: matches!(self.format, Format::Text | Format::Jsonl),
+            has_colour: self.format == Format::Text && screen::colour(&io::stdout()) == Colour::On,
             is_dry_run: self.is_dry_run,
             events,
             cancel: self.cancel.clone(),

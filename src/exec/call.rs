@@ -9,7 +9,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::exec::Event;
 use crate::exec::intake::Job;
 use crate::exec::jobs::Target;
-use crate::exec::output::{Ending, Live, Output, Owner};
+use crate::exec::output::{Ending, Live, Output, Owner, Watcher};
 use crate::exec::resolve;
 use crate::exec::stage::{Stage, redact_result};
 use crate::limits;
@@ -71,7 +71,7 @@ async fn of_session(stage: &Stage, about: &About, call: Call) -> Outcome {
         index: about.index,
         id: stage.masked(&about.id),
     };
-    if let Some(earlier) = target.output.attach(owner, stage.is_live) {
+    if let Some(earlier) = target.output.attach(owner, watcher(stage)) {
         stage.tell(earlier).await;
     }
     let answered = answer(stage, call, context(stage, &target), limits::NO_GRACE).await;
@@ -81,6 +81,16 @@ async fn of_session(stage: &Stage, about: &About, call: Call) -> Outcome {
     }
     settle(stage, about, &mut outcome, &target).await;
     outcome
+}
+
+/// Returns who watches. A value may be hidden between colours, so they stay only while there is none.
+fn watcher(stage: &Stage) -> Option<Watcher> {
+    let has_colour = stage.has_colour && stage.redactor.is_idle();
+    stage.is_live.then_some(if has_colour {
+        Watcher::InColour
+    } else {
+        Watcher::Plain
+    })
 }
 
 /// Finds the shell and the job a call speaks to. A shell that is being started is waited for, so

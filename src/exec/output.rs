@@ -41,6 +41,15 @@ pub struct Owner {
     pub id: String,
 }
 
+/// What a watcher's terminal shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watcher {
+    /// Text alone.
+    Plain,
+    /// The colours of plain lines, too.
+    InColour,
+}
+
 /// Where a watcher sees output at once.
 #[derive(Clone)]
 pub struct Live {
@@ -211,12 +220,18 @@ impl Output {
     /// Makes a call the owner of what comes and of what came since the last one; returns the event
     /// of the latter when somebody watches.
     #[must_use]
-    pub fn attach(&self, owner: Owner, is_watched: bool) -> Option<Event> {
+    pub fn attach(&self, owner: Owner, watcher: Option<Watcher>) -> Option<Event> {
         let mut stages = lock(&self.0);
-        let event = stages.event(&owner, is_watched);
-        if is_watched {
-            let rendering = Rendering::new(TerminalText::for_watcher(), &stages.redactor);
-            stages.watched.get_or_insert(rendering);
+        let event = stages.event(&owner, watcher.is_some());
+        let is_drawing = stages.result.terminal.is_alternate();
+        if let Some(watcher) = watcher
+            && !(is_drawing && stages.watched.is_some())
+        {
+            let terminal = match watcher {
+                Watcher::Plain => TerminalText::for_watcher(),
+                Watcher::InColour => TerminalText::for_watcher_in_colour(),
+            };
+            stages.watched = Some(Rendering::new(terminal, &stages.redactor));
         }
         stages.owner = Some(owner);
         event

@@ -24,6 +24,8 @@ pub struct Stage {
     pub cap: Cap,
     /// Whether output is shown while it comes.
     pub is_live: bool,
+    /// Whether what is shown may have the colours of its program.
+    pub has_colour: bool,
     /// Whether calls are only described.
     pub is_dry_run: bool,
     /// Where events go.

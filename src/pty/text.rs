@@ -11,6 +11,7 @@
 mod act;
 mod answer;
 mod cell;
+mod colour;
 mod decode;
 mod escape;
 mod grid;
@@ -45,6 +46,8 @@ pub struct TerminalText {
     view: View,
     /// Kept where the program is answered.
     answers: Option<Answers>,
+    /// Whether colours stay in the text of plain lines, and whether one was given.
+    colours: Option<bool>,
 }
 
 impl Default for TerminalText {
@@ -66,6 +69,16 @@ impl TerminalText {
         Self::with(Audience::Watcher)
     }
 
+    /// Starts as for a watcher whose own terminal shows colours: those of plain lines stay in the
+    /// text.
+    #[must_use]
+    pub fn for_watcher_in_colour() -> Self {
+        Self {
+            colours: Some(false),
+            ..Self::with(Audience::Watcher)
+        }
+    }
+
     /// Starts with an empty terminal that gives no text, but answers.
     #[must_use]
     pub fn for_answers() -> Self {
@@ -81,6 +94,7 @@ impl TerminalText {
             decoder: Decoder::default(),
             view: View::new(audience),
             answers: None,
+            colours: None,
         }
     }
 
@@ -111,6 +125,10 @@ impl TerminalText {
                 rest = remaining;
             } else if let Some(after) = after_colour(rest) {
                 self.end_character(text);
+                if self.colours.is_some() {
+                    let length = rest.len() - after.len();
+                    self.push_colour(rest.get(..length).unwrap_or_default());
+                }
                 rest = after;
             } else {
                 self.push_control(*first, text);
@@ -125,6 +143,20 @@ impl TerminalText {
         self.end_character(text);
         self.escape = Escape::default();
         self.view.finish(text);
+        if self.colours == Some(true) {
+            self.colours = Some(false);
+            text.push_str(colour::RESET);
+        }
+    }
+
+    /// Keeps a colour sequence for the terminal of who watches.
+    fn push_colour(&mut self, sequence: &[u8]) {
+        let Ok(sequence) = std::str::from_utf8(sequence) else {
+            return;
+        };
+        if self.view.colour(sequence) {
+            self.colours = Some(true);
+        }
     }
 
     /// Feeds one byte to an open escape sequence; returns what is left to read.
@@ -137,6 +169,10 @@ impl TerminalText {
     ) -> &'a [u8] {
         match self.escape.push(byte) {
             Step::More | Step::Ignored => after,
+            Step::Whole(sequence) if self.colours.is_some() && sequence.is_colour() => {
+                self.push_colour(sequence.to_string().as_bytes());
+                after
+            }
             Step::Whole(sequence) => {
                 self.view.act(&sequence, text);
                 if let Some(answers) = &mut self.answers {

@@ -54,6 +54,35 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(visible).collect())
 }
 
+/// Does so with text whose own colours may stay: a colour sequence is the only one that does.
+#[must_use]
+pub fn safe_in_colour(text: &str) -> Cow<'_, str> {
+    if !text.contains('\x1b') {
+        return safe(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for (number, piece) in text.split('\x1b').enumerate() {
+        let is_digit = |c: char| c.is_ascii_digit() || c == ';' || c == ':';
+        let body = piece
+            .strip_prefix('[')
+            .map(|body| body.trim_start_matches(is_digit));
+        match body
+            .and_then(|body| body.strip_prefix('m'))
+            .filter(|_| number > 0)
+        {
+            Some(after) => {
+                let length = piece.len() - after.len();
+                shown.push('\x1b');
+                shown.push_str(piece.get(..length).unwrap_or_default());
+                shown.push_str(&safe(after));
+            }
+            None if number > 0 => shown.push_str(&safe(&format!("\x1b{piece}"))),
+            None => shown.push_str(&safe(piece)),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Does so with text that is shown on one line, where a line break would look like a new one.
 #[must_use]
 pub fn safe_line(text: &str) -> Cow<'_, str> {
@@ -96,6 +125,15 @@ mod tests {
     #[test]
     fn osc52_is_stripped() {
         assert_eq!(safe("a\x1b]52;c;eA==\x07b"), "a␛]52;c;eA==␇b");
+    }
+
+    #[test]
+    fn only_colours_stay() {
+        let check = |text: &str, expected: &str| assert_eq!(safe_in_colour(text), expected);
+        check("a\x1b[1;31mb\x1b[0m\n", "a\x1b[1;31mb\x1b[0m\n");
+        check("\x1b[2Ja\x1b[m", "␛[2Ja\x1b[m");
+        check("\x1b]52;c;eA==\x07\x1b[31", "␛]52;c;eA==␇␛[31");
+        check("a\x1b[31m\u{9b}2J", "a\x1b[31m\u{FFFD}2J");
     }
 
     #[test]

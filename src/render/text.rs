@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::limits;
 use crate::outcome::{JobNews, JobState, Outcome, ReportStatus, Status};
-use crate::render::paint::{Colour, Ink, safe};
+use crate::render::paint::{Colour, Ink, safe, safe_in_colour};
 use crate::render::{Noted, Printed, Started, Style, Summary, diagnostic};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -63,7 +63,8 @@ impl<W: Write> Text<W> {
     fn write(&mut self, text: &str) -> io::Result<()> {
         self.hide_spinner()?;
         self.out.write_all(text.as_bytes())?;
-        if let Some(last) = text.as_bytes().last() {
+        // The end of colours is nothing that stands on a line.
+        if let Some(last) = text.trim_end_matches("\x1b[0m").as_bytes().last() {
             self.is_mid_line = *last != b'\n';
         }
         Ok(())
@@ -276,7 +277,10 @@ impl<W: Write> Style for Text<W> {
         if !call.is_live {
             return Ok(());
         }
-        self.write(&safe(output.text))?;
+        match self.colour {
+            Colour::On => self.write(&safe_in_colour(output.text))?,
+            Colour::Off => self.write(&safe(output.text))?,
+        }
         self.out.flush()
     }
 

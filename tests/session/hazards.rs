@@ -275,7 +275,8 @@ const HAZARDS: &[Hazard] = &[
     ]),
     hazard(
         "those gone",
-        "POSIXLY_CORRECT=1\n\\unset -f unset set eval; unset POSIXLY_CORRECT",
+        "POSIXLY_CORRECT=1\n\\unset -f unset set eval; unset POSIXLY_CORRECT
+         unfunction unset set eval 2>/dev/null; true",
         &[],
         "",
         Some(0),

@@ -38,6 +38,11 @@ impl Sequence {
         self.numbers.into_iter().take(given).map(usize::from)
     }
 
+    /// Whether it sets colours.
+    pub(super) fn is_colour(&self) -> bool {
+        self.is_control && (self.last, self.private, self.intermediate) == (b'm', 0, 0)
+    }
+
     fn parameter_byte(&mut self, byte: u8) {
         match byte {
             b'0'..=b'9' => {
@@ -50,6 +55,14 @@ impl Sequence {
             0x20..=0x2f => self.intermediate = byte,
             _ => self.private = byte,
         }
+    }
+}
+
+/// Writes a control sequence as a program would.
+impl std::fmt::Display for Sequence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let numbers: Vec<String> = self.numbers().map(|number| number.to_string()).collect();
+        write!(f, "\x1b[{}{}", numbers.join(";"), char::from(self.last))
     }
 }
 
@@ -161,8 +174,7 @@ impl Escape {
                 self.sequence.parameter_byte(byte);
                 Step::More
             }
-            // Colours: by far the most frequent.
-            b'm' | 0x18 | 0x1a => self.close(Step::Ignored),
+            0x18 | 0x1a => self.close(Step::Ignored),
             0x40..=0x7e => self.whole(byte),
             _ => self.close(Step::NotMine),
         }

@@ -6,6 +6,7 @@
 use crate::limits;
 
 use super::cell::{COLUMNS, Cells, TAB, Trim, split_ascii, width};
+use super::colour;
 use super::escape::Sequence;
 
 /// One line and the cursor in it.
@@ -19,6 +20,8 @@ pub(super) struct Line {
     is_edited: bool,
     /// Whether a carriage return came last: a line feed after it means nothing more than alone.
     is_returned: bool,
+    /// The colours of a line that was changed inside: they are set at its end.
+    colours: String,
 }
 
 impl Line {
@@ -50,6 +53,7 @@ impl Line {
     pub(super) fn flush(&mut self, text: &mut String) {
         text.push_str(&self.simple);
         self.cells.push_text(Trim::Unwritten, text);
+        text.push_str(&self.colours);
         self.clear();
     }
 
@@ -60,6 +64,16 @@ impl Line {
         self.cursor = 0;
         self.is_edited = false;
         self.is_returned = false;
+        self.colours.clear();
+    }
+
+    /// Takes a colour sequence.
+    pub(super) fn colour(&mut self, sequence: &str) {
+        if self.is_edited || self.is_returned {
+            colour::add(&mut self.colours, sequence);
+        } else if self.simple.len() + sequence.len() <= limits::MAX_TERMINAL_LINE_BYTES {
+            self.simple.push_str(sequence);
+        }
     }
 
     /// Returns the memory the line takes.
@@ -128,6 +142,8 @@ impl Line {
         }
         self.is_edited = true;
         let simple = std::mem::take(&mut self.simple);
+        colour::each(&simple, |sequence| colour::add(&mut self.colours, sequence));
+        let simple = colour::strip(&simple);
         let (start, others) = split_ascii(&simple);
         self.cells.put_ascii(0, start);
         self.cursor = start.len();

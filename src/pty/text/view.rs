@@ -2,6 +2,7 @@
 
 use super::Audience;
 use super::cell::COLUMNS;
+use super::colour;
 use super::escape::Sequence;
 use super::line::Line;
 use super::recent::Recent;
@@ -103,6 +104,14 @@ impl View {
         }
     }
 
+    /// Takes a colour into the text, where that is plain lines; returns whether it did.
+    pub(super) fn colour(&mut self, sequence: &str) -> bool {
+        if self.screen.is_none() {
+            self.line.colour(sequence);
+        }
+        self.screen.is_none()
+    }
+
     /// Acts on an escape or control sequence.
     pub(super) fn act(&mut self, sequence: &Sequence, text: &mut String) {
         if let Some(screen) = &mut self.screen {
@@ -152,11 +161,11 @@ impl View {
             Audience::Watcher => &mut seen,
             Audience::Result | Audience::Terminal => text,
         };
-        screen.adopt(&recent, target);
+        screen.adopt(&colour::strip(&recent), target);
         let place = self.line.place();
         let mut line = String::new();
         self.line.flush(&mut line);
-        screen.adopt(&line, target);
+        screen.adopt(&colour::strip(&line), target);
         if let Some((end, column)) = place {
             let grid = screen.grid();
             let rows_back = (end.saturating_sub(1) / COLUMNS).saturating_sub(column / COLUMNS);
