@@ -308,9 +308,9 @@ const HAZARDS: &[Hazard] = &[
         Some(0),
     ),
     hazard("set -o posix", "set -o posix; true", &[], "", Some(0))
-        .differs(&[("dash", "no such option")]),
+        .differs(&[("dash", "no such option"), ("zsh", "no such option")]),
     hazard("set +o posix", "set +o posix +u; true", &[], "", Some(0))
-        .differs(&[("dash", "no such option")]),
+        .differs(&[("dash", "no such option"), ("zsh", "no such option")]),
     hazard(
         "keyword arguments and no globs",
         "set -k -f; true",
