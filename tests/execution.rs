@@ -114,6 +114,7 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
             let ended = Event::MessageEnded {
                 is_interrupted: false,
                 shell: None,
+                note: None,
             };
             events.send(ended).await.unwrap();
         };

@@ -28,7 +28,7 @@ use crate::exec::stage::Stage;
 use crate::files::root::Root;
 use crate::limits;
 use crate::outcome::{ReportStatus, Tally};
-use crate::pty::{Rc, SessionOptions};
+use crate::pty::{Rc, Session, SessionOptions};
 use crate::render::Format;
 use crate::render::paint::Colour;
 use crate::syntax::Mode;
@@ -224,11 +224,12 @@ impl Run {
             ticks.abort();
         }
         let is_interrupted = self.received.is_interrupted();
-        let shell = self.context.sessions.current();
-        let shell = shell.map(|terminal| terminal.session.shell_name());
+        let terminal = self.context.sessions.current();
+        let session = terminal.as_ref().map(|terminal| &terminal.session);
         let ended = Event::MessageEnded {
             is_interrupted,
-            shell,
+            shell: session.map(Session::shell_name),
+            note: session.and_then(Session::fallback),
         };
         runner.tell(ended).await;
         let tally = screen.close().await?;

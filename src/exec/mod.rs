@@ -78,5 +78,7 @@ pub enum Event {
         is_interrupted: bool,
         /// Name of the session's shell, when one was started.
         shell: Option<String>,
+        /// Why that is not the shell the user has.
+        note: Option<String>,
     },
 }

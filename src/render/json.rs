@@ -51,6 +51,9 @@ pub(crate) fn summary_fields(summary: &Summary<'_>) -> Map<String, Value> {
     if let Some(shell) = summary.shell {
         map.insert("shell".into(), shell.into());
     }
+    if let Some(note) = summary.note {
+        map.insert("note".into(), note.into());
+    }
     map
 }
 

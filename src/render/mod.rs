@@ -52,6 +52,8 @@ pub struct Summary<'a> {
     pub omitted_jobs: u64,
     /// Name of the session's shell, when one was started.
     pub shell: Option<&'a str>,
+    /// Why that is not the shell the user has.
+    pub note: Option<&'a str>,
 }
 
 /// Writes one shape of report. Results arrive in document order; output arrives live. A shape that

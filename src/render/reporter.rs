@@ -23,6 +23,7 @@ pub struct Reporter {
     jobs: Vec<JobNews>,
     omitted_jobs: u64,
     shell: Option<String>,
+    note: Option<String>,
 }
 
 impl Reporter {
@@ -41,6 +42,7 @@ impl Reporter {
             jobs: Vec::new(),
             omitted_jobs: 0,
             shell: None,
+            note: None,
         }
     }
 
@@ -85,8 +87,10 @@ impl Reporter {
             Event::MessageEnded {
                 is_interrupted,
                 shell,
+                note,
             } => {
                 self.shell = shell;
+                self.note = note;
                 if is_interrupted {
                     self.tally.add_interruption();
                 }
@@ -122,6 +126,7 @@ impl Reporter {
             jobs: &self.jobs,
             omitted_jobs: self.omitted_jobs,
             shell: self.shell.as_deref(),
+            note: self.note.as_deref(),
         })?;
         Ok(self.tally)
     }

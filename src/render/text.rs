@@ -347,6 +347,9 @@ impl<W: Write> Style for Text<W> {
         for job in summary.jobs {
             self.line(Ink::Warning, &job_line(job))?;
         }
+        if let Some(note) = summary.note {
+            self.line(Ink::Faint, note)?;
+        }
         let calls = summary.calls;
         match summary.status {
             ReportStatus::Ok => {}

@@ -81,6 +81,9 @@ impl<W: Write> Style for Xml<W> {
         if let Some(shell) = summary.shell {
             map.insert("shell".into(), shell.into());
         }
+        if let Some(note) = summary.note {
+            map.insert("note".into(), note.into());
+        }
         if summary.omitted_diagnostics > 0 {
             map.insert(
                 "omitted_diagnostics".into(),
