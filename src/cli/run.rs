@@ -70,6 +70,8 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) if is_broken_pipe(&error) => ExitCode::from(BROKEN_PIPE),
+        // The terminal went away; the signal that tells so may still be on its way.
+        Err(error) if is_hangup(&error) => ExitCode::from(received.exit_code().unwrap_or(HANGUP)),
         Err(error) => fail(&format!("{error:#}")),
     }
 }
@@ -78,6 +80,16 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
 pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Exit status of a program whose terminal is gone.
+const HANGUP: u8 = 129;
+
+/// Whether something failed because the terminal is gone.
+fn is_hangup(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>();
+    let code = cause.and_then(io::Error::raw_os_error);
+    code == Some(nix::errno::Errno::EIO as i32)
 }
 
 /// A script.
@@ -190,7 +202,6 @@ impl Run {
             total.merge(&self.one(input, number == last).await?);
         }
         watch.abort();
-        self.logs.remove();
         if self.received.is_interrupted() {
             total.add_interruption();
         }

@@ -194,6 +194,7 @@ impl Jobs {
         for (_, job) in session.take_background() {
             self.note_background(job, title, target, since);
         }
+        self.lock().omitted += session.take_omitted_background();
         self.sweep();
     }
 
@@ -305,7 +306,6 @@ impl Jobs {
                 if let Some(item) = news.iter_mut().find(|item| item.id == record.id) {
                     item.state = JobState::Killed;
                     item.signal = signal;
-                    item.last_line = self.last_line(record);
                 }
                 self.forget(record);
             }

@@ -164,12 +164,11 @@ impl Rendering {
 
     /// Gives what is left. What comes afterwards starts on an empty terminal, or goes on drawing on
     /// the alternate screen.
-    fn finish(&mut self, ending: Ending, redactor: &Redactor) {
+    fn finish(&mut self, ending: Ending) {
         self.terminal.finish(&mut self.rendered);
         self.redact.push(&self.rendered, &mut self.redacted);
         self.rendered.clear();
-        let last = std::mem::replace(&mut self.redact, second_pass(redactor));
-        end(last, ending, &mut self.redacted);
+        end(&mut self.redact, ending, &mut self.redacted);
     }
 }
 
@@ -222,6 +221,7 @@ impl Output {
     #[must_use]
     pub fn attach(&self, owner: Owner, watcher: Option<Watcher>) -> Option<Event> {
         let mut stages = lock(&self.0);
+        stages.take_notice_of_values();
         let event = stages.event(&owner, watcher.is_some());
         let is_drawing = stages.result.terminal.is_alternate();
         if let Some(watcher) = watcher
@@ -231,7 +231,11 @@ impl Output {
                 Watcher::Plain => TerminalText::for_watcher(),
                 Watcher::InColour => TerminalText::for_watcher_in_colour(),
             };
-            stages.watched = Some(Rendering::new(terminal, &stages.redactor));
+            let mut rendering = Rendering::new(terminal, &stages.redactor);
+            if let Some(last) = stages.watched.take().filter(|_| stages.raw.is_some()) {
+                rendering.redact = last.redact;
+            }
+            stages.watched = Some(rendering);
         }
         stages.owner = Some(owner);
         event
@@ -294,7 +298,21 @@ fn lock(stages: &Mutex<Stages>) -> MutexGuard<'_, Stages> {
 }
 
 impl Stages {
+    /// Begins to mask when there is the first value.
+    fn take_notice_of_values(&mut self) {
+        if self.raw.is_none() && !self.redactor.is_idle() {
+            self.raw = first_pass(&self.redactor);
+            for rendering in [Some(&mut self.result), self.watched.as_mut()] {
+                if let Some(rendering) = rendering {
+                    rendering.redact.flush(&mut rendering.redacted);
+                    rendering.redact = second_pass(&self.redactor);
+                }
+            }
+        }
+    }
+
     fn push(&mut self, bytes: &[u8]) -> Option<Event> {
+        self.take_notice_of_values();
         match &mut self.raw {
             None => self.render(bytes),
             Some((lossy, redact)) => {
@@ -308,17 +326,18 @@ impl Stages {
     }
 
     fn detach(&mut self, ending: Ending) -> (View, Option<Event>) {
-        if let Some((mut lossy, mut redact)) = self.raw.take() {
+        if let Some((lossy, redact)) = &mut self.raw {
             let (mut decoded, mut masked) = (String::new(), String::new());
-            lossy.finish(&mut decoded);
+            if ending == Ending::Whole {
+                lossy.finish(&mut decoded);
+            }
             redact.push(&decoded, &mut masked);
             end(redact, ending, &mut masked);
             self.render(masked.as_bytes());
         }
-        self.raw = first_pass(&self.redactor);
-        self.result.finish(ending, &self.redactor);
+        self.result.finish(ending);
         if let Some(watched) = &mut self.watched {
-            watched.finish(ending, &self.redactor);
+            watched.finish(ending);
         }
         let rest = self.take();
         self.owner = None;
@@ -388,17 +407,25 @@ impl Stages {
         }
     }
 
-    /// Returns the line that has not ended, redacted.
+    /// Returns what is held back because more may come, as it would be if nothing came.
     fn unfinished(&self) -> String {
-        let mut line = String::new();
-        self.result.terminal.clone().finish(&mut line);
-        self.redactor.redact_str(&line).into_owned()
+        let (mut terminal, mut rendered) = (self.result.terminal.clone(), String::new());
+        if let Some((_, redact)) = &self.raw {
+            let mut masked = String::new();
+            redact.clone().cut(&mut masked);
+            terminal.push(masked.as_bytes(), &mut rendered);
+        }
+        terminal.finish(&mut rendered);
+        let (mut redact, mut text) = (self.result.redact.clone(), String::new());
+        redact.push(&rendered, &mut text);
+        redact.cut(&mut text);
+        text
     }
 }
 
-fn end(redact: RedactStream, ending: Ending, out: &mut String) {
+fn end(redact: &mut RedactStream, ending: Ending, out: &mut String) {
     match ending {
-        Ending::Whole => redact.finish(out),
-        Ending::Cut => redact.finish_cut(out),
+        Ending::Whole => redact.flush(out),
+        Ending::Cut => redact.cut(out),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::capped::Cap;
@@ -13,6 +14,7 @@ use crate::limits;
 use crate::outcome::Outcome;
 use crate::secret;
 use crate::tool::Context;
+use crate::tool::sessions::JOB_PREFIX;
 use crate::vault::redact::Redactor;
 
 /// What every call of a run shares.
@@ -109,10 +111,36 @@ fn redact_diagnostic(redactor: &Redactor, diagnostic: &mut Diagnostic) {
     }
 }
 
+/// Masks values in one field. What stands in the file of a job was masked before.
+fn redact_value(redactor: &Redactor, value: &mut Value) {
+    let Value::Array(items) = value else {
+        return redactor.redact_json(value);
+    };
+    for item in items {
+        let source = item.get("src").and_then(Value::as_str);
+        let is_job = source.is_some_and(|source| source.starts_with(JOB_PREFIX));
+        match item.get_mut("output").filter(|_| is_job) {
+            Some(Value::String(text)) => {
+                let masked = redactor.redact_again(text);
+                let mut taken = std::mem::take(item);
+                if let Some(output) = taken.get_mut("output") {
+                    *output = Value::Null;
+                }
+                redactor.redact_json(&mut taken);
+                if let Some(output) = taken.get_mut("output") {
+                    *output = Value::String(masked);
+                }
+                *item = taken;
+            }
+            _ => redactor.redact_json(item),
+        }
+    }
+}
+
 /// Masks values in what a tool gave back.
 pub(crate) fn redact_result(redactor: &Redactor, outcome: &mut Outcome) {
     for value in outcome.fields.values_mut() {
-        redactor.redact_json(value);
+        redact_value(redactor, value);
     }
     if let Some(ToolError { message, hint, .. }) = &mut outcome.error {
         *message = redactor.redact_str(message).into_owned();

@@ -87,21 +87,28 @@ impl Member {
 }
 
 /// Returns the jobs that are children of `shell` and not known yet, and makes them known.
-pub(super) fn left_by(shell: i32, known: &mut HashSet<i32>) -> Vec<Background> {
+///
+/// The second value counts the processes that are left out because there are too many.
+pub(super) fn left_by(shell: i32, known: &mut HashSet<i32>) -> (Vec<Background>, u64) {
     let children = process::own_children(shell);
     if children.is_empty() {
         known.clear();
-        return Vec::new();
+        return (Vec::new(), 0);
     }
-    let fresh: Vec<Process> = children
+    let unknown: Vec<i32> = children
         .iter()
+        .copied()
         .filter(|pid| !known.contains(pid))
+        .collect();
+    let omitted = unknown.len().saturating_sub(MAX_MEMBERS) as u64;
+    let fresh: Vec<Process> = unknown
+        .iter()
         .take(MAX_MEMBERS)
         .filter_map(|pid| process::find(*pid))
         .filter(|process| !process.is_zombie() && process.parent == shell)
         .collect();
     *known = children.into_iter().collect();
-    by_group(shell, fresh)
+    (by_group(shell, fresh), omitted)
 }
 
 /// Most processes of one command that are kept account of: each costs a descriptor.

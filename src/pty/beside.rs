@@ -52,6 +52,13 @@ impl Session {
         std::mem::take(&mut self.shared().lock().background).into()
     }
 
+    /// Returns how many processes in the background are not kept account of, since this was last
+    /// asked.
+    #[must_use]
+    pub fn take_omitted_background(&self) -> u64 {
+        std::mem::take(&mut self.shared().lock().omitted_background)
+    }
+
     /// Whether the shell has children, in the foreground or the background.
     #[must_use]
     pub fn has_children(&self) -> bool {

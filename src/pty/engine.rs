@@ -307,7 +307,7 @@ impl Engine {
             running.live.flush_input();
         }
         self.tracker.follow(None);
-        let background = background::left_by(running.live.pid, &mut self.known_children);
+        let (background, omitted) = background::left_by(running.live.pid, &mut self.known_children);
         running.live.hints.reset();
         let has_stopped = running.live.has_stopped_child(mark.status);
         let kind = self.shared.kind;
@@ -332,7 +332,7 @@ impl Engine {
         };
         state.last_status = mark.status;
         state.shows_screen = false;
-        state.note_background(job.number, background);
+        state.note_background(job.number, background, omitted);
         let answer = state.end_job(job.number, mark.status, has_stopped);
         drop(state);
         self.ended_at = Instant::now();

@@ -220,6 +220,8 @@ pub(super) struct State {
     pub(super) snapshot: Option<Snapshot>,
     /// What commands left in the background, by the number of their job; the newest last.
     pub(super) background: VecDeque<(u64, Background)>,
+    /// How much of what commands left in the background is not kept account of.
+    pub(super) omitted_background: u64,
     /// The signal that ended the last process of the session.
     pub(super) last_signal: Option<&'static str>,
     /// Number of the job that was started last.
@@ -307,6 +309,7 @@ impl State {
             newest_job: 0,
             has_unsaved: false,
             background: VecDeque::new(),
+            omitted_background: 0,
             last_signal: None,
             stray: None,
             ended: VecDeque::new(),
@@ -444,10 +447,12 @@ impl State {
     }
 
     /// Keeps what a job left in the background until it is asked for; the oldest goes first.
-    pub(super) fn note_background(&mut self, job: u64, left: Vec<Background>) {
+    pub(super) fn note_background(&mut self, job: u64, left: Vec<Background>, omitted: u64) {
+        self.omitted_background += omitted;
         self.background
             .extend(left.into_iter().map(|left| (job, left)));
         let excess = self.background.len().saturating_sub(limits::MAX_ENDED_JOBS);
+        self.omitted_background += excess as u64;
         self.background.drain(..excess);
     }
 

@@ -67,9 +67,7 @@ fn find_abandoned(directory: PathBuf) -> Option<Abandoned> {
     let lock = record::lock(&directory)?;
     let record = record::read(&directory);
     let is_gone = match &record {
-        Some(record) => {
-            record.world != record::world() || record::birth(record.owner.pid) != Some(record.owner)
-        }
+        Some(record) => record.world != record::world() || !is_alive(record),
         // Somebody may be making it.
         None => metadata.modified().is_ok_and(|at| {
             at.elapsed()
@@ -81,6 +79,13 @@ fn find_abandoned(directory: PathBuf) -> Option<Abandoned> {
         record,
         _lock: lock,
     })
+}
+
+/// Whether the owner still runs; one whose end nobody takes note of does not.
+fn is_alive(record: &Record) -> bool {
+    let owner = record.owner;
+    let is_ended = process::find(owner.pid).is_some_and(|process| process.is_zombie());
+    !is_ended && record::birth(owner.pid) == Some(owner)
 }
 
 /// Whether this program runs inside the session: it would end itself.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::limits;
 use crate::outcome::{JobNews, JobState, Outcome, ReportStatus, Status};
-use crate::render::paint::{Colour, Ink, safe, safe_in_colour};
+use crate::render::paint::{Colour, Ink, safe, safe_in_colour, safe_line};
 use crate::render::{Noted, Printed, Started, Style, Summary, diagnostic};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -241,7 +241,8 @@ fn job_line(job: &JobNews) -> String {
         .last_line
         .as_ref()
         .map_or_else(String::new, |line| format!(": {line}"));
-    format!("job {} ({}){place} {state}{last}", job.id, job.command)
+    let line = format!("job {} ({}){place} {state}{last}", job.id, job.command);
+    safe_line(&line).into_owned()
 }
 
 fn echo_note(outcome: &Outcome) -> &'static str {

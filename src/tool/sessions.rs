@@ -14,6 +14,8 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::pty::{Session, SessionOptions};
 
+/// What stands before the id of a job whose output is read.
+pub const JOB_PREFIX: &str = "job:";
 /// The number of the first shell.
 pub const FIRST: u64 = 1;
 
@@ -41,6 +43,8 @@ pub struct Terminal {
     pub number: u64,
     /// What it was opened with, on the first command in it.
     pub opening: Option<Opening>,
+    /// The sibling that the command before ran in, on the first one that runs here again.
+    pub back_from: Option<u64>,
 }
 
 /// How a sibling began.
@@ -115,9 +119,12 @@ impl Sessions {
     pub async fn for_command(&self) -> Result<Terminal, ToolError> {
         let first = self.first().await?.clone();
         if !first.has_job() {
-            self.siblings().current = None;
+            let last = self.siblings().current.take();
             self.close_idle().await;
-            return Ok(terminal(&first, FIRST));
+            return Ok(Terminal {
+                back_from: last,
+                ..terminal(&first, FIRST)
+            });
         }
         if let Some(free) = self.siblings().take_free() {
             return Ok(free);
@@ -200,6 +207,7 @@ fn terminal(session: &Session, number: u64) -> Terminal {
         session: session.clone(),
         number,
         opening: None,
+        back_from: None,
     }
 }
 

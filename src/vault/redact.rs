@@ -110,6 +110,15 @@ impl Redactor {
         Cow::Owned(out)
     }
 
+    /// Returns a text that went through a redactor before with every secret masked.
+    #[must_use]
+    pub fn redact_again(&self, text: &str) -> String {
+        let (mut out, mut stream) = (String::new(), self.second_stream());
+        stream.push(text, &mut out);
+        stream.finish(&mut out);
+        out
+    }
+
     /// Masks a whole text.
     #[must_use]
     pub fn redact(&self, text: &str) -> Redacted {
@@ -157,7 +166,7 @@ impl fmt::Debug for Redactor {
 }
 
 /// A stretch of the stream that is masked: one match, or several that overlap.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Region {
     start: u64,
     end: u64,
@@ -180,6 +189,7 @@ impl Region {
 }
 
 /// Masks a text that comes in pieces. Offsets count the bytes of the whole stream.
+#[derive(Clone)]
 pub struct RedactStream {
     redactor: Redactor,
     tables: Arc<Tables>,
@@ -216,8 +226,20 @@ impl RedactStream {
 
     /// Appends the rest after the text was cut off: what may be the start of a value is masked.
     pub fn finish_cut(mut self, out: &mut String) {
+        self.cut(out);
+    }
+
+    /// Appends everything so far, as if the text ended here, and goes on: a value that was begun is
+    /// known when it is completed.
+    pub fn flush(&mut self, out: &mut String) {
+        self.settle(self.end(), out);
+    }
+
+    /// Does so, and masks what may be the start of a value.
+    pub fn cut(&mut self, out: &mut String) {
         let end = self.end();
-        if let Some(&(bytes, pattern)) = self.tables.starts.get(&self.state)
+        if end > self.given
+            && let Some(&(bytes, pattern)) = self.tables.starts.get(&self.state)
             && bytes >= limits::MIN_CUT_SECRET_BYTES
             && let Some(needle @ Needle::Value(..)) = self.tables.needles.get(pattern).copied()
         {
@@ -291,6 +313,8 @@ impl RedactStream {
 
     /// Gives out everything before `safe`, where the first match that is still open may start.
     fn settle(&mut self, safe: u64, out: &mut String) {
+        // What a cut has given out already may belong to a match that is still open.
+        let safe = safe.max(self.given);
         let mut at = self.given;
         while let Some(region) = self.regions.pop_front_if(|region| region.end <= safe) {
             self.give(at, region.start, out);
@@ -379,6 +403,29 @@ mod tests {
         pieces.iter().for_each(|piece| stream.push(piece, &mut out));
         stream.finish(&mut out);
         out
+    }
+
+    #[test]
+    fn a_value_cut_in_pieces_is_never_whole() {
+        let redactor = Redactor::new(&secrets(&[("K", T)]));
+        let text = format!("a {T} b {} c", &T[..20]);
+        for first in 0..text.len() {
+            for second in first..text.len() {
+                let (mut out, mut stream) = (String::new(), redactor.stream());
+                let pieces = [&text[..first], &text[first..second], &text[second..]];
+                for piece in pieces {
+                    stream.push(piece, &mut out);
+                    stream.cut(&mut out);
+                }
+                for window in T.as_bytes().windows(limits::MIN_CUT_SECRET_BYTES + 4) {
+                    let window = std::str::from_utf8(window).unwrap();
+                    let is_start = T[..20].contains(window);
+                    assert!(is_start || !out.contains(window), "{first} {second} {out}");
+                }
+                assert!(out.contains("$KARYI{K} b "), "{first} {second} {out}");
+                assert!(out.ends_with(" c"), "{first} {second} {out}");
+            }
+        }
     }
 
     #[test]

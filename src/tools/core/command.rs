@@ -115,13 +115,22 @@ fn note(terminal: &Terminal, opening: Opening) -> String {
             "its functions, aliases and options are {:.1} s old",
             age.as_secs_f64()
         ),
-        None => "it has no functions, aliases or options of it".to_owned(),
+        None => "functions, aliases and options are those of the start-up files".to_owned(),
     };
     format!(
         "session {after} is busy, so this ran in session {number}, opened with its directory and \
          exported environment; {begins}; other variables are not there. Commands run here until \
          session {} is free",
         sessions::FIRST
+    )
+}
+
+/// Says where commands run again once the first session is free.
+fn note_back(last: u64) -> String {
+    let first = sessions::FIRST;
+    format!(
+        "session {first} is free again, and commands run there: directory, variables and functions \
+         are its own, not those of session {last}"
     )
 }
 
@@ -221,7 +230,8 @@ impl Tool for Command {
         let progress = terminal.session.command(request, (context.sink)()).await?;
         let name = args.name.map(|name| name.text().to_owned());
         let mut answer = Output::answer(progress, terminal, name);
-        answer.output.note = terminal.opening.map(|opening| note(terminal, opening));
+        let opened = terminal.opening.map(|opening| note(terminal, opening));
+        answer.output.note = opened.or(terminal.back_from.map(note_back));
         Ok(answer)
     }
 }

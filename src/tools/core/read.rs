@@ -17,7 +17,7 @@ use crate::outcome::Status;
 use crate::secret::Template;
 use crate::tool::context;
 use crate::tool::effect::Access;
-use crate::tool::sessions::JobFiles;
+use crate::tool::sessions::{JOB_PREFIX, JobFiles};
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, Context, Effect, Tool, Use};
 
@@ -273,9 +273,6 @@ impl Answer<Output> {
         }
     }
 }
-
-/// What stands before the id of a job whose output is read.
-const JOB_PREFIX: &str = "job:";
 
 /// Where paths start and where they may lead.
 struct Place {
