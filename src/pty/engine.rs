@@ -342,10 +342,15 @@ impl Engine {
         }
     }
 
-    /// Does what the owner of the session asked for.
+    /// Does what the owner of the session asked for. What comes after the order to end is never
+    /// obeyed: it would start a shell that nobody ends.
     fn obey(&mut self) {
-        let orders = std::mem::take(&mut self.shared.lock().orders);
-        for order in orders {
+        while !self.is_done {
+            // One by one, so that a start in vain ends as soon as the end is ordered.
+            let order = self.shared.lock().orders.pop_front();
+            let Some(order) = order else {
+                return;
+            };
             match order {
                 Order::Start(reply) => {
                     let _ = reply.send(self.start_again());

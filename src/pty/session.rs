@@ -249,7 +249,7 @@ impl Session {
             if state.is_closed {
                 return None;
             }
-            state.orders.push(Order::Close(reply));
+            state.orders.push_back(Order::Close(reply));
         }
         self.shared().wake();
         closed.await.ok().flatten()
@@ -280,7 +280,7 @@ impl Session {
             if state.is_closed {
                 return Err(state::no_shell());
             }
-            state.orders.push(Order::Start(reply));
+            state.orders.push_back(Order::Start(reply));
         }
         self.shared().wake();
         started.await.unwrap_or_else(|_| Err(state::no_shell()))
@@ -380,7 +380,7 @@ impl Drop for Owner {
         if state.is_closed {
             return;
         }
-        state.orders.push(Order::Abandon);
+        state.orders.push_back(Order::Abandon);
         drop(state);
         // At once, because the program may end before the thread gets to it.
         ending::kill_all(&self.shared.tag);

@@ -203,7 +203,8 @@ pub(super) struct State {
     pub(super) live: Option<Arc<Live>>,
     pub(super) job: Option<Job>,
     pub(super) call: Option<Call>,
-    pub(super) orders: Vec<Order>,
+    /// What is to be done, in this order.
+    pub(super) orders: VecDeque<Order>,
     /// Number of the last mark or call given out.
     pub(super) numbers: u64,
     /// Output nobody waited for.
@@ -291,7 +292,7 @@ impl State {
             live: None,
             job: None,
             call: None,
-            orders: Vec::new(),
+            orders: VecDeque::new(),
             numbers: 0,
             backlog: Vec::new(),
             cwd,
