@@ -426,6 +426,9 @@ impl Drop for Waiting<'_> {
         {
             state.call = None;
         }
+        drop(state);
+        // It may have slept through the start of the job, which nobody else tells it of now.
+        self.shared.wake();
     }
 }
 
