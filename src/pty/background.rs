@@ -64,12 +64,17 @@ impl Background {
         }
     }
 
-    /// Returns the words of its first process as they were given to it; nothing while that is a copy
-    /// of the shell.
+    /// Returns the words of its first process that runs as they were given to it; nothing while that
+    /// is a copy of the shell.
     #[must_use]
     pub fn command_line(&self) -> Option<String> {
         let words_of = |pid: i32| std::fs::read(format!("/proc/{pid}/cmdline")).ok();
-        let words = words_of(self.members.first()?.pid)?;
+        let first = self.members.iter().find(|member| !member.has_ended())?;
+        let words = words_of(first.pid)?;
+        // Its number may be another's by now.
+        if first.has_ended() {
+            return None;
+        }
         if words_of(self.shell).as_ref() == Some(&words) {
             return None;
         }
