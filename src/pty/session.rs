@@ -445,6 +445,9 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
     let nonce = make_nonce()?;
     // Not the nonce: programs of the session see the tag.
     let tag = make_nonce()?;
+    let (wakes, waker) = UnixStream::pair()?;
+    wakes.set_nonblocking(true)?;
+    waker.set_nonblocking(true)?;
     let stamp = ending::open(directory.path(), &tag, random()?)?;
     let plan = Plan {
         shell,
@@ -455,10 +458,10 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
         tag: tag.clone(),
         stamp,
     };
-    let script = plan.write_files()?;
-    let (wakes, waker) = UnixStream::pair()?;
-    wakes.set_nonblocking(true)?;
-    waker.set_nonblocking(true)?;
+    // Known from here on, and forgotten by whoever ends it.
+    let script = plan
+        .write_files()
+        .inspect_err(|_| ending::unregister(&plan.tag))?;
     let seed = options.seed.as_ref();
     let cwd = seed.map_or(options.cwd, |seed| seed.cwd.clone());
     let state = State::new(cwd, script);
