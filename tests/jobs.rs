@@ -124,6 +124,21 @@ fn the_end_of_a_background_job_is_told_once() {
 }
 
 #[test]
+fn what_an_unwatched_job_leaves_is_told_with_its_end() {
+    let start = "<command id=\"a\" timeout=\"0.3\">until [ -e go ]; do sleep 0.02; done; sleep 60 &amp;\n\
+                 until grep -q ^sleep /proc/$!/cmdline; do :; done</command>";
+    let mut scripts = vec![start, "<command>touch go</command>"];
+    // Its end may take some of these on a busy machine.
+    scripts.extend(["<command>sleep 0.05</command>"; 30]);
+    let all: Vec<Value> = reports(&scripts).iter().map(jobs).collect();
+    let end = all.iter().find(|jobs| jobs[0]["state"] == "ended").unwrap();
+    let left = json!({
+        "id": "a-2", "state": "running", "background": true, "command": "sleep 60"
+    });
+    assert_eq!((&end[0]["id"], &end[1]), (&json!("a"), &left));
+}
+
+#[test]
 fn a_command_beside_a_busy_one_has_what_the_session_has() {
     let reports = reports(&[
         "<command>mkdir sub; cd sub; export A=1 M='it'\\''s\nso'; f() { echo \"fun $1\"; }; alias ll='echo al'; set -u; local=x</command>",

@@ -169,32 +169,40 @@ impl Jobs {
 
     /// Notes how a call of a session ended: what it was about, what it spoke to, and its status.
     pub fn note(&self, title: &str, target: &Target, status: Status, since: Instant) {
-        let session = &target.terminal.session;
         let goes_on = status.goes_on();
+        let mut record = Record {
+            id: target.job.clone(),
+            title: title.to_owned(),
+            terminal: target.terminal.clone(),
+            // Calls of a session come one after another, so the newest job is that of this call.
+            place: Place::Foreground(target.terminal.session.newest_job(), target.output.clone()),
+            since,
+        };
         let mut table = self.lock();
         let known = table.records.iter().position(|record| {
             record.id == target.job && matches!(record.place, Place::Foreground(..))
         });
         match known {
-            // Calls of a session come one after another, so the newest job is that of this call.
-            None if goes_on => table.records.push(Record {
-                id: target.job.clone(),
-                title: title.to_owned(),
-                terminal: target.terminal.clone(),
-                place: Place::Foreground(session.newest_job(), target.output.clone()),
-                since,
-            }),
-            Some(known) if !goes_on => {
-                table.records.remove(known);
-            }
+            None if goes_on => table.records.push(record.clone()),
+            Some(known) if !goes_on => record = table.records.remove(known),
             None | Some(_) => {}
         }
         table.last = Some(target.job.clone());
         drop(table);
-        for (_, job) in session.take_background() {
-            self.note_background(job, title, target, since);
-        }
+        self.note_left(&record);
         self.sweep();
+    }
+
+    /// Notes what was left in the background of a terminal: as that of the job that left it, else as
+    /// that of `current`. Returns the new records.
+    fn note_left(&self, current: &Record) -> Vec<Record> {
+        let left = current.terminal.session.take_background();
+        let note = |(number, job): (u64, Background)| {
+            let mut records = self.lock().records.clone();
+            records.retain(|record| record.is_job(&current.terminal, number));
+            self.note_background(job, records.first().unwrap_or(current))
+        };
+        left.into_iter().map(note).collect()
     }
 
     /// Lets go of what jobs in the background hold that have ended. Looked for only when the jobs
@@ -220,9 +228,9 @@ impl Jobs {
         table.sweep_at = 2 * table.records.len();
     }
 
-    fn note_background(&self, job: Background, title: &str, target: &Target, since: Instant) {
-        let id = self.free_id(&target.job);
-        let terminal = target.terminal.clone();
+    fn note_background(&self, job: Background, origin: &Record) -> Record {
+        let id = self.free_id(&origin.id);
+        let terminal = origin.terminal.clone();
         let listeners = self.listeners(terminal.number);
         let is_first = listeners.followers.is_empty();
         listeners.followers.add(&id, self.logs.log(&id));
@@ -230,13 +238,14 @@ impl Jobs {
             let sink = listeners.stray.sink(None);
             terminal.session.set_stray(Some(sink));
         }
-        self.lock().records.push(Record {
+        let record = Record {
             id,
-            title: title.to_owned(),
             terminal,
             place: Place::Background(job),
-            since,
-        });
+            ..origin.clone()
+        };
+        self.lock().records.push(record.clone());
+        record
     }
 
     /// Writes what came so far into the files of all jobs.
@@ -273,9 +282,12 @@ impl Jobs {
             (table.records.clone(), std::mem::take(&mut table.over))
         };
         let mut news = Vec::from(over);
-        for record in records {
+        let mut records = VecDeque::from(records);
+        while let Some(record) = records.pop_front() {
             let item = self.describe(&record).await;
             if item.state.is_over() {
+                // It may have ended while no call waited for it, and left something.
+                records.extend(self.note_left(&record));
                 self.forget(&record);
             }
             news.push(item);
@@ -429,6 +441,12 @@ impl Table {
 }
 
 impl Record {
+    /// Whether it is the job of that number in the foreground of a terminal.
+    fn is_job(&self, terminal: &Terminal, number: u64) -> bool {
+        self.terminal.number == terminal.number
+            && matches!(self.place, Place::Foreground(own, _) if own == number)
+    }
+
     /// Whether the job of that number still holds the terminal.
     fn holds(&self, number: u64) -> bool {
         self.terminal.session.job() == Some(number)
