@@ -358,3 +358,20 @@ fn many_jobs_in_the_background_cost_no_descriptors() {
         "{told} {omitted}"
     );
 }
+
+#[test]
+fn jobs_in_the_background_that_run_on_leave_descriptors_to_others() {
+    let left = "<command>for i in $(seq 60); do sleep 300 &amp; done</command>";
+    let count = "<command>ls /proc/$PPID/fd | wc -l</command>";
+    let reports = reports(&[&format!("{}{count}", left.repeat(8))]);
+    let open = results(&reports[0]).last().unwrap()["output"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(open.trim().parse::<u32>().unwrap() < 600, "{open}");
+    let told = reports[0]["jobs"].as_array().map_or(0, Vec::len);
+    assert_eq!(
+        (told, &reports[0]["omitted_jobs"]),
+        (256, &json!(8 * 60 - 256))
+    );
+}

@@ -37,7 +37,7 @@ struct Table {
     last: Option<String>,
     /// Jobs that have ended and were not told of yet, oldest first.
     over: VecDeque<JobNews>,
-    /// How many of those were left out because there were too many.
+    /// How many of those, and of those in the background, were left out because there were too many.
     omitted: u64,
     /// Records at which those that have ended are looked for.
     sweep_at: usize,
@@ -198,23 +198,52 @@ impl Jobs {
     fn note_left(&self, current: &Record) -> Vec<Record> {
         let left = current.terminal.session.take_background();
         let note = |(number, job): (u64, Background)| {
+            if !self.has_room_for(&job) {
+                self.lock().omitted += 1;
+                return None;
+            }
             let mut records = self.lock().records.clone();
             records.retain(|record| record.is_job(&current.terminal, number));
-            self.note_background(job, records.first().unwrap_or(current))
+            Some(self.note_background(job, records.first().unwrap_or(current)))
         };
-        left.into_iter().map(note).collect()
+        left.into_iter().filter_map(note).collect()
+    }
+
+    /// Whether one more job in the background can be followed: each holds descriptors.
+    fn has_room_for(&self, job: &Background) -> bool {
+        let is_full = || {
+            let table = self.lock();
+            let sizes = table
+                .records
+                .iter()
+                .filter_map(|record| match &record.place {
+                    Place::Background(job) => Some(job.size()),
+                    Place::Foreground(..) => None,
+                });
+            sizes.sum::<usize>() + job.size() > limits::MAX_FOLLOWED_PROCESSES
+        };
+        if !is_full() {
+            return true;
+        }
+        self.let_go();
+        !is_full()
     }
 
     /// Lets go of what jobs in the background hold that have ended. Looked for only when the jobs
     /// have doubled since the last time, so that each costs little.
     fn sweep(&self) {
-        let records = {
-            let table = self.lock();
-            if table.records.len() < table.sweep_at.max(MIN_SWEEP) {
-                return;
-            }
-            table.records.clone()
-        };
+        let table = self.lock();
+        let is_due = table.records.len() >= table.sweep_at.max(MIN_SWEEP);
+        drop(table);
+        if is_due {
+            self.let_go();
+            let mut table = self.lock();
+            table.sweep_at = 2 * table.records.len();
+        }
+    }
+
+    fn let_go(&self) {
+        let records = self.lock().records.clone();
         for record in &records {
             if let Place::Background(job) = &record.place
                 && job.doing() == Doing::Ended
@@ -224,8 +253,6 @@ impl Jobs {
                 self.lock().keep(news);
             }
         }
-        let mut table = self.lock();
-        table.sweep_at = 2 * table.records.len();
     }
 
     fn note_background(&self, job: Background, origin: &Record) -> Record {
@@ -295,7 +322,7 @@ impl Jobs {
         news
     }
 
-    /// Returns how many jobs have ended of which nothing can be told, since it was last asked.
+    /// Returns of how many jobs nothing can be told, since it was last asked.
     #[must_use]
     pub fn take_omitted(&self) -> u64 {
         std::mem::take(&mut self.lock().omitted)

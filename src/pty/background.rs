@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 
+use crate::limits;
+
 use super::process::{self, Process};
 
 /// A process group that a command left behind.
@@ -49,6 +51,12 @@ impl PartialEq for Background {
 impl Eq for Background {}
 
 impl Background {
+    /// Returns how many processes it began with: how many descriptors it holds.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.members.len()
+    }
+
     /// Returns what it does now.
     #[must_use]
     pub fn doing(&self) -> Doing {
@@ -101,16 +109,13 @@ pub(super) fn left_by(shell: i32, known: &mut HashSet<i32>) -> Vec<Background> {
     let fresh: Vec<Process> = children
         .iter()
         .filter(|pid| !known.contains(pid))
-        .take(MAX_MEMBERS)
+        .take(limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND)
         .filter_map(|pid| process::find(*pid))
         .filter(|process| !process.is_zombie() && process.parent == shell)
         .collect();
     *known = children.into_iter().collect();
     by_group(shell, fresh)
 }
-
-/// Most processes of one command that are kept account of: each costs a descriptor.
-const MAX_MEMBERS: usize = 64;
 
 fn by_group(shell: i32, processes: Vec<Process>) -> Vec<Background> {
     let mut groups: BTreeMap<i32, Vec<Member>> = BTreeMap::new();

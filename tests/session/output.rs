@@ -1,7 +1,7 @@
 //! What a command prints.
 
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use karyi::outcome::Status;
