@@ -120,6 +120,11 @@ pub const MAX_BACKLOG_BYTES: usize = 256 << 10;
 pub const MAX_SESSIONS: usize = 16;
 /// Jobs of a session that ended unwatched whose exit status is remembered.
 pub const MAX_ENDED_JOBS: usize = 256;
+/// Processes in the background that are followed at a time: each costs a descriptor, and one more
+/// for the file of its job.
+pub const MAX_FOLLOWED_PROCESSES: usize = 256;
+/// Most of them that one command leaves.
+pub const MAX_FOLLOWED_PROCESSES_OF_COMMAND: usize = 64;
 /// Largest description of itself a shell may give for a later restart, in bytes.
 pub const MAX_SNAPSHOT_BYTES: usize = 8 << 20;
 /// Bytes read from the terminal at once.

@@ -124,6 +124,21 @@ fn the_end_of_a_background_job_is_told_once() {
 }
 
 #[test]
+fn what_an_unwatched_job_leaves_is_told_with_its_end() {
+    let start = "<command id=\"a\" timeout=\"0.3\">until [ -e go ]; do sleep 0.02; done; sleep 60 &amp;\n\
+                 until grep -q ^sleep /proc/$!/cmdline; do :; done</command>";
+    let mut scripts = vec![start, "<command>touch go</command>"];
+    // Its end may take some of these on a busy machine.
+    scripts.extend(["<command>sleep 0.05</command>"; 30]);
+    let all: Vec<Value> = reports(&scripts).iter().map(jobs).collect();
+    let end = all.iter().find(|jobs| jobs[0]["state"] == "ended").unwrap();
+    let left = json!({
+        "id": "a-2", "state": "running", "background": true, "command": "sleep 60"
+    });
+    assert_eq!((&end[0]["id"], &end[1]), (&json!("a"), &left));
+}
+
+#[test]
 fn a_command_beside_a_busy_one_has_what_the_session_has() {
     let reports = reports(&[
         "<command>mkdir sub; cd sub; export A=1 M='it'\\''s\nso'; f() { echo \"fun $1\"; }; alias ll='echo al'; set -u; local=x</command>",
@@ -341,5 +356,22 @@ fn many_jobs_in_the_background_cost_no_descriptors() {
     assert!(
         told <= 320 && told as u64 + omitted <= 400,
         "{told} {omitted}"
+    );
+}
+
+#[test]
+fn jobs_in_the_background_that_run_on_leave_descriptors_to_others() {
+    let left = "<command>for i in $(seq 60); do sleep 300 &amp; done</command>";
+    let count = "<command>ls /proc/$PPID/fd | wc -l</command>";
+    let reports = reports(&[&format!("{}{count}", left.repeat(8))]);
+    let open = results(&reports[0]).last().unwrap()["output"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(open.trim().parse::<u32>().unwrap() < 600, "{open}");
+    let told = reports[0]["jobs"].as_array().map_or(0, Vec::len);
+    assert_eq!(
+        (told, &reports[0]["omitted_jobs"]),
+        (256, &json!(8 * 60 - 256))
     );
 }

@@ -60,11 +60,13 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("starting the runtime: {error}")),
     };
+    let (received, logs) = (run.received.clone(), run.logs.clone());
     let result = {
         // A question gives the terminal back when the run breaks.
         let _guard = CancelOnPanic(run.cancel.clone());
         runtime.block_on(run.all(inputs))
     };
+    logs.remove();
     // A thread may still wait for a script on standard input; nobody waits for it.
     runtime.shutdown_background();
     match result {

@@ -37,7 +37,7 @@ struct Table {
     last: Option<String>,
     /// Jobs that have ended and were not told of yet, oldest first.
     over: VecDeque<JobNews>,
-    /// How many of those were left out because there were too many.
+    /// How many of those, and of those in the background, were left out because there were too many.
     omitted: u64,
     /// Records at which those that have ended are looked for.
     sweep_at: usize,
@@ -169,45 +169,83 @@ impl Jobs {
 
     /// Notes how a call of a session ended: what it was about, what it spoke to, and its status.
     pub fn note(&self, title: &str, target: &Target, status: Status, since: Instant) {
-        let session = &target.terminal.session;
         let goes_on = status.goes_on();
+        let mut record = Record {
+            id: target.job.clone(),
+            title: title.to_owned(),
+            terminal: target.terminal.clone(),
+            // Calls of a session come one after another, so the newest job is that of this call.
+            place: Place::Foreground(target.terminal.session.newest_job(), target.output.clone()),
+            since,
+        };
         let mut table = self.lock();
         let known = table.records.iter().position(|record| {
             record.id == target.job && matches!(record.place, Place::Foreground(..))
         });
         match known {
-            // Calls of a session come one after another, so the newest job is that of this call.
-            None if goes_on => table.records.push(Record {
-                id: target.job.clone(),
-                title: title.to_owned(),
-                terminal: target.terminal.clone(),
-                place: Place::Foreground(session.newest_job(), target.output.clone()),
-                since,
-            }),
-            Some(known) if !goes_on => {
-                table.records.remove(known);
-            }
+            None if goes_on => table.records.push(record.clone()),
+            Some(known) if !goes_on => record = table.records.remove(known),
             None | Some(_) => {}
         }
         table.last = Some(target.job.clone());
         drop(table);
-        for (_, job) in session.take_background() {
-            self.note_background(job, title, target, since);
-        }
+        self.note_left(&record);
+        let session = &target.terminal.session;
         self.lock().omitted += session.take_omitted_background();
         self.sweep();
+    }
+
+    /// Notes what was left in the background of a terminal: as that of the job that left it, else as
+    /// that of `current`. Returns the new records.
+    fn note_left(&self, current: &Record) -> Vec<Record> {
+        let left = current.terminal.session.take_background();
+        let note = |(number, job): (u64, Background)| {
+            if !self.has_room_for(&job) {
+                self.lock().omitted += 1;
+                return None;
+            }
+            let mut records = self.lock().records.clone();
+            records.retain(|record| record.is_job(&current.terminal, number));
+            Some(self.note_background(job, records.first().unwrap_or(current)))
+        };
+        left.into_iter().filter_map(note).collect()
+    }
+
+    /// Whether one more job in the background can be followed: each holds descriptors.
+    fn has_room_for(&self, job: &Background) -> bool {
+        let is_full = || {
+            let table = self.lock();
+            let sizes = table
+                .records
+                .iter()
+                .filter_map(|record| match &record.place {
+                    Place::Background(job) => Some(job.size()),
+                    Place::Foreground(..) => None,
+                });
+            sizes.sum::<usize>() + job.size() > limits::MAX_FOLLOWED_PROCESSES
+        };
+        if !is_full() {
+            return true;
+        }
+        self.let_go();
+        !is_full()
     }
 
     /// Lets go of what jobs in the background hold that have ended. Looked for only when the jobs
     /// have doubled since the last time, so that each costs little.
     fn sweep(&self) {
-        let records = {
-            let table = self.lock();
-            if table.records.len() < table.sweep_at.max(MIN_SWEEP) {
-                return;
-            }
-            table.records.clone()
-        };
+        let table = self.lock();
+        let is_due = table.records.len() >= table.sweep_at.max(MIN_SWEEP);
+        drop(table);
+        if is_due {
+            self.let_go();
+            let mut table = self.lock();
+            table.sweep_at = 2 * table.records.len();
+        }
+    }
+
+    fn let_go(&self) {
+        let records = self.lock().records.clone();
         for record in &records {
             if let Place::Background(job) = &record.place
                 && job.doing() == Doing::Ended
@@ -217,13 +255,11 @@ impl Jobs {
                 self.lock().keep(news);
             }
         }
-        let mut table = self.lock();
-        table.sweep_at = 2 * table.records.len();
     }
 
-    fn note_background(&self, job: Background, title: &str, target: &Target, since: Instant) {
-        let id = self.free_id(&target.job);
-        let terminal = target.terminal.clone();
+    fn note_background(&self, job: Background, origin: &Record) -> Record {
+        let id = self.free_id(&origin.id);
+        let terminal = origin.terminal.clone();
         let listeners = self.listeners(terminal.number);
         let is_first = listeners.followers.is_empty();
         listeners.followers.add(&id, self.logs.log(&id));
@@ -231,13 +267,14 @@ impl Jobs {
             let sink = listeners.stray.sink(None);
             terminal.session.set_stray(Some(sink));
         }
-        self.lock().records.push(Record {
+        let record = Record {
             id,
-            title: title.to_owned(),
             terminal,
             place: Place::Background(job),
-            since,
-        });
+            ..origin.clone()
+        };
+        self.lock().records.push(record.clone());
+        record
     }
 
     /// Writes what came so far into the files of all jobs.
@@ -274,9 +311,12 @@ impl Jobs {
             (table.records.clone(), std::mem::take(&mut table.over))
         };
         let mut news = Vec::from(over);
-        for record in records {
+        let mut records = VecDeque::from(records);
+        while let Some(record) = records.pop_front() {
             let item = self.describe(&record).await;
             if item.state.is_over() {
+                // It may have ended while no call waited for it, and left something.
+                records.extend(self.note_left(&record));
                 self.forget(&record);
             }
             news.push(item);
@@ -284,7 +324,7 @@ impl Jobs {
         news
     }
 
-    /// Returns how many jobs have ended of which nothing can be told, since it was last asked.
+    /// Returns of how many jobs nothing can be told, since it was last asked.
     #[must_use]
     pub fn take_omitted(&self) -> u64 {
         std::mem::take(&mut self.lock().omitted)
@@ -429,6 +469,12 @@ impl Table {
 }
 
 impl Record {
+    /// Whether it is the job of that number in the foreground of a terminal.
+    fn is_job(&self, terminal: &Terminal, number: u64) -> bool {
+        self.terminal.number == terminal.number
+            && matches!(self.place, Place::Foreground(own, _) if own == number)
+    }
+
     /// Whether the job of that number still holds the terminal.
     fn holds(&self, number: u64) -> bool {
         self.terminal.session.job() == Some(number)

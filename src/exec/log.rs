@@ -168,7 +168,10 @@ impl Log {
                 self.state = State::Open(file);
                 self.append(earlier, Printer::Job);
             }
-            Err(error) => self.state = State::Broken(error.to_string()),
+            Err(error) => {
+                self.state = State::Broken(error.to_string());
+                self.append(earlier, Printer::Job);
+            }
         }
     }
 
@@ -178,14 +181,15 @@ impl Log {
         matches!(self.state, State::Unmade)
     }
 
-    /// Adds text to the file, if there is one.
+    /// Adds text to the file, if there is one, and to what is known of the job's end, even when the
+    /// file takes no more.
     pub fn append(&mut self, text: &str, by: Printer) {
+        if by == Printer::Job && !self.is_unmade() {
+            keep_tail(&mut self.tail, text);
+        }
         let State::Open(file) = &self.state else {
             return;
         };
-        if by == Printer::Job {
-            keep_tail(&mut self.tail, text);
-        }
         let room = self.logs.max_bytes.saturating_sub(self.length);
         let fits = usize::try_from(room).unwrap_or(usize::MAX).min(text.len());
         let end = floor_char_boundary(text, fits);
@@ -322,6 +326,7 @@ mod tests {
             "abcé\n[... the file ends here: it may have 5 bytes ...]\n"
         );
         assert_eq!(log.problem(), None);
+        assert_eq!(log.tail(), "abcéémore");
     }
 
     #[test]
@@ -332,6 +337,8 @@ mod tests {
         log.begin("abc");
         assert_eq!(log.path(), None);
         assert!(log.problem().is_some());
+        log.append("d", Printer::Job);
+        assert_eq!(log.tail(), "abcd");
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub enum Event {
     Jobs {
         /// What there is to say.
         news: Vec<JobNews>,
-        /// Jobs that have ended of which nothing is said, because there were too many.
+        /// Jobs of which nothing is said, because there were too many.
         omitted: u64,
     },
     /// The message could not be read to its end; nothing more of it runs.

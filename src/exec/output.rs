@@ -202,15 +202,22 @@ impl Output {
         Self(Arc::new(Mutex::new(stages)))
     }
 
-    /// Returns a sink that pushes into the stages; a watcher sees the text at once.
+    /// Returns a sink that pushes into the stages; a watcher sees the text at once, or, without
+    /// `live`, with what comes next.
     #[must_use]
     pub fn sink(&self, live: Option<Live>) -> OutputSink {
         let stages = Arc::clone(&self.0);
         let live = live.map(|live| (live, Handle::current()));
         Box::new(move |bytes| {
-            // The stages are free again before the watcher is waited for.
-            let event = lock(&stages).push(bytes);
-            if let (Some((live, runtime)), Some(event)) = (&live, event) {
+            let mut stages = lock(&stages);
+            stages.push(bytes);
+            let Some((live, runtime)) = &live else {
+                return;
+            };
+            let event = stages.take_event();
+            // They are free again before the watcher is waited for.
+            drop(stages);
+            if let Some(event) = event {
                 runtime.block_on(live.send(event));
             }
         })
@@ -221,7 +228,7 @@ impl Output {
     #[must_use]
     pub fn attach(&self, owner: Owner, watcher: Option<Watcher>) -> Option<Event> {
         let mut stages = lock(&self.0);
-        stages.take_notice_of_values();
+        stages.begin_first_pass();
         let event = stages.event(&owner, watcher.is_some());
         let is_drawing = stages.result.terminal.is_alternate();
         if let Some(watcher) = watcher
@@ -277,7 +284,7 @@ impl Output {
         last_line(tail, &stages.unfinished())
     }
 
-    /// Returns the line that has not ended.
+    /// Returns the lines that may still change: the one that has not ended, and those within its reach.
     #[must_use]
     pub fn unfinished(&self) -> String {
         lock(&self.0).unfinished()
@@ -298,21 +305,8 @@ fn lock(stages: &Mutex<Stages>) -> MutexGuard<'_, Stages> {
 }
 
 impl Stages {
-    /// Begins to mask when there is the first value.
-    fn take_notice_of_values(&mut self) {
-        if self.raw.is_none() && !self.redactor.is_idle() {
-            self.raw = first_pass(&self.redactor);
-            for rendering in [Some(&mut self.result), self.watched.as_mut()] {
-                if let Some(rendering) = rendering {
-                    rendering.redact.flush(&mut rendering.redacted);
-                    rendering.redact = second_pass(&self.redactor);
-                }
-            }
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8]) -> Option<Event> {
-        self.take_notice_of_values();
+    fn push(&mut self, bytes: &[u8]) {
+        self.begin_first_pass();
         match &mut self.raw {
             None => self.render(bytes),
             Some((lossy, redact)) => {
@@ -322,7 +316,22 @@ impl Stages {
                 self.render(masked.as_bytes());
             }
         }
-        self.take()
+        self.keep_rendered();
+    }
+
+    /// Begins the pass over the bytes when the first value became known: a job may be older.
+    fn begin_first_pass(&mut self) {
+        if self.raw.is_some() || self.redactor.is_idle() {
+            return;
+        }
+        self.raw = first_pass(&self.redactor);
+        let renderings = [Some(&mut self.result), self.watched.as_mut()];
+        for rendering in renderings.into_iter().flatten() {
+            let second = self.redactor.second_stream();
+            // It knew no value, so it holds none.
+            let last = std::mem::replace(&mut rendering.redact, second);
+            last.finish(&mut rendering.redacted);
+        }
     }
 
     fn detach(&mut self, ending: Ending) -> (View, Option<Event>) {
@@ -339,7 +348,8 @@ impl Stages {
         if let Some(watched) = &mut self.watched {
             watched.finish(ending);
         }
-        let rest = self.take();
+        self.keep_rendered();
+        let rest = self.take_event();
         self.owner = None;
         if ending == Ending::Cut {
             self.begin_log();
@@ -355,8 +365,8 @@ impl Stages {
         }
     }
 
-    /// Keeps the result's text and makes the event of the watcher's.
-    fn take(&mut self) -> Option<Event> {
+    /// Keeps the result's text; the watcher's waits for its event while a call waits.
+    fn keep_rendered(&mut self) {
         let text = std::mem::take(&mut self.result.redacted);
         if !text.is_empty() {
             self.keep(&text);
@@ -364,10 +374,16 @@ impl Stages {
             self.result.redacted = text;
             self.result.redacted.clear();
         }
-        let owner = self.owner.as_ref();
+        if let Some(watched) = self.watched.as_mut().filter(|_| self.owner.is_none()) {
+            watched.redacted.clear();
+        }
+    }
+
+    /// Makes the event of what the watcher has not seen yet.
+    fn take_event(&mut self) -> Option<Event> {
+        let owner = self.owner.as_ref()?;
         let seen = std::mem::take(&mut self.watched.as_mut()?.redacted);
-        let owner = owner.filter(|_| !seen.is_empty())?;
-        Some(Event::Output {
+        (!seen.is_empty()).then(|| Event::Output {
             index: owner.index,
             id: owner.id.clone(),
             text: seen,
@@ -427,5 +443,63 @@ fn end(redact: &mut RedactStream, ending: Ending, out: &mut String) {
     match ending {
         Ending::Whole => redact.flush(out),
         Ending::Cut => redact.cut(out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::{SecretName, SecretValue};
+    use crate::vault::session::Secrets;
+
+    fn output(secrets: &Secrets) -> Output {
+        let followers = Followers::default();
+        Output::new(&Redactor::new(secrets), Cap::default(), None, followers)
+    }
+
+    fn learn(secrets: &Secrets) {
+        let name = SecretName::parse("token").unwrap();
+        let value = SecretValue::new("hunter22".into());
+        secrets.insert(name, value).unwrap();
+    }
+
+    #[test]
+    fn a_value_known_later_is_masked_before_it_is_overwritten() {
+        let secrets = Secrets::default();
+        let output = output(&secrets);
+        let mut sink = output.sink(None);
+        sink(b"before\n");
+        learn(&secrets);
+        sink(b"hunter22\rX\n");
+        let (view, _) = output.detach(Ending::Whole);
+        assert!(view.text.starts_with("before\nX"), "{:?}", view.text);
+        assert!(!view.text.contains("unter22"), "{:?}", view.text);
+    }
+
+    #[test]
+    fn the_start_of_a_value_is_masked_in_an_unfinished_line() {
+        let secrets = Secrets::default();
+        learn(&secrets);
+        let output = output(&secrets);
+        output.sink(None)(b"is hun\x1b[0mter2");
+        let line = output.last_line().unwrap();
+        assert!(line.starts_with("is ") && !line.contains("hunt"), "{line}");
+    }
+
+    #[test]
+    fn a_watcher_sees_what_came_before_its_call_was_ready() {
+        let output = output(&Secrets::default());
+        let (index, id) = (0, "1".to_owned());
+        assert!(
+            output
+                .attach(Owner { index, id }, Some(Watcher::Plain))
+                .is_none()
+        );
+        output.sink(None)(b"early\n");
+        let (_, event) = output.detach(Ending::Whole);
+        assert!(
+            matches!(&event, Some(Event::Output { text, .. }) if text == "early\n"),
+            "{event:?}"
+        );
     }
 }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 
+use crate::limits;
+
 use super::process::{self, Process};
 
 /// A process group that a command left behind.
@@ -49,6 +51,12 @@ impl PartialEq for Background {
 impl Eq for Background {}
 
 impl Background {
+    /// Returns how many processes it began with: how many descriptors it holds.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.members.len()
+    }
+
     /// Returns what it does now.
     #[must_use]
     pub fn doing(&self) -> Doing {
@@ -64,12 +72,17 @@ impl Background {
         }
     }
 
-    /// Returns the words of its first process as they were given to it; nothing while that is a copy
-    /// of the shell.
+    /// Returns the words of its first process that runs as they were given to it; nothing while that
+    /// is a copy of the shell.
     #[must_use]
     pub fn command_line(&self) -> Option<String> {
         let words_of = |pid: i32| std::fs::read(format!("/proc/{pid}/cmdline")).ok();
-        let words = words_of(self.members.first()?.pid)?;
+        let first = self.members.iter().find(|member| !member.has_ended())?;
+        let words = words_of(first.pid)?;
+        // Its number may be another's by now.
+        if first.has_ended() {
+            return None;
+        }
         if words_of(self.shell).as_ref() == Some(&words) {
             return None;
         }
@@ -100,19 +113,18 @@ pub(super) fn left_by(shell: i32, known: &mut HashSet<i32>) -> (Vec<Background>,
         .copied()
         .filter(|pid| !known.contains(pid))
         .collect();
-    let omitted = unknown.len().saturating_sub(MAX_MEMBERS) as u64;
+    let omitted = unknown
+        .len()
+        .saturating_sub(limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND) as u64;
     let fresh: Vec<Process> = unknown
         .iter()
-        .take(MAX_MEMBERS)
+        .take(limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND)
         .filter_map(|pid| process::find(*pid))
         .filter(|process| !process.is_zombie() && process.parent == shell)
         .collect();
     *known = children.into_iter().collect();
     (by_group(shell, fresh), omitted)
 }
-
-/// Most processes of one command that are kept account of: each costs a descriptor.
-const MAX_MEMBERS: usize = 64;
 
 fn by_group(shell: i32, processes: Vec<Process>) -> Vec<Background> {
     let mut groups: BTreeMap<i32, Vec<Member>> = BTreeMap::new();

@@ -111,12 +111,11 @@ impl Session {
     /// Gives what is printed while no command runs to `sink` from now on; without one it is kept, up
     /// to a limit, for the next call.
     pub fn set_stray(&self, sink: Option<Sink>) {
-        let mut state = self.shared().lock();
-        state.stray = sink;
-        let earlier = std::mem::take(&mut state.backlog);
-        match &mut state.stray {
-            Some(sink) => sink(&earlier),
-            None => state.backlog = earlier,
+        let mut stray = self.shared().stray();
+        *stray = sink;
+        if let Some(sink) = stray.as_mut() {
+            let earlier = std::mem::take(&mut self.shared().lock().backlog);
+            sink(&earlier);
         }
     }
 

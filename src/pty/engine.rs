@@ -229,7 +229,11 @@ impl Engine {
             taken.put_back(shared, tracker.is_full_screen());
             return result;
         }
-        let Some(mut sink) = state.rest_of(job).take() else {
+        let Some(number) = job else {
+            drop(state);
+            return self.pass_on_stray(bytes, live);
+        };
+        let Some(mut sink) = state.rest_of(number).and_then(Option::take) else {
             let result = cutter.push(bytes, &mut |output| {
                 tracker.pass_on(output, &live.master, &mut |output| state.keep(output));
             });
@@ -243,9 +247,29 @@ impl Engine {
         let mut state = shared.lock();
         state.shows_screen = tracker.is_full_screen();
         // A job that is gone meanwhile takes its sink along.
-        if state.job.as_ref().map(|job| job.number) == job {
-            *state.rest_of(job) = Some(sink);
+        if let Some(place) = state.rest_of(number) {
+            *place = Some(sink);
         }
+        result
+    }
+
+    /// Hands on what is printed while no command runs.
+    fn pass_on_stray(&mut self, bytes: &[u8], live: &Live) -> (usize, Option<Mark>) {
+        let Self {
+            shared,
+            cutter,
+            tracker,
+            ..
+        } = self;
+        let mut stray = shared.stray();
+        let mut hand_on = |output: &[u8]| match stray.as_mut() {
+            Some(sink) => sink(output),
+            None => shared.lock().keep(output),
+        };
+        let result = cutter.push(bytes, &mut |output| {
+            tracker.pass_on(output, &live.master, &mut hand_on);
+        });
+        shared.lock().shows_screen = tracker.is_full_screen();
         result
     }
 
@@ -342,10 +366,15 @@ impl Engine {
         }
     }
 
-    /// Does what the owner of the session asked for.
+    /// Does what the owner of the session asked for. What comes after the order to end is never
+    /// obeyed: it would start a shell that nobody ends.
     fn obey(&mut self) {
-        let orders = std::mem::take(&mut self.shared.lock().orders);
-        for order in orders {
+        while !self.is_done {
+            // One by one, so that a start in vain ends as soon as the end is ordered.
+            let order = self.shared.lock().orders.pop_front();
+            let Some(order) = order else {
+                return;
+            };
             match order {
                 Order::Start(reply) => {
                     let _ = reply.send(self.start_again());

@@ -249,7 +249,7 @@ impl Session {
             if state.is_closed {
                 return None;
             }
-            state.orders.push(Order::Close(reply));
+            state.orders.push_back(Order::Close(reply));
         }
         self.shared().wake();
         closed.await.ok().flatten()
@@ -280,7 +280,7 @@ impl Session {
             if state.is_closed {
                 return Err(state::no_shell());
             }
-            state.orders.push(Order::Start(reply));
+            state.orders.push_back(Order::Start(reply));
         }
         self.shared().wake();
         started.await.unwrap_or_else(|_| Err(state::no_shell()))
@@ -380,7 +380,7 @@ impl Drop for Owner {
         if state.is_closed {
             return;
         }
-        state.orders.push(Order::Abandon);
+        state.orders.push_back(Order::Abandon);
         drop(state);
         // At once, because the program may end before the thread gets to it.
         ending::kill_all(&self.shared.tag);
@@ -426,6 +426,9 @@ impl Drop for Waiting<'_> {
         {
             state.call = None;
         }
+        drop(state);
+        // It may have slept through the start of the job, which nobody else tells it of now.
+        self.shared.wake();
     }
 }
 
@@ -442,6 +445,9 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
     let nonce = make_nonce()?;
     // Not the nonce: programs of the session see the tag.
     let tag = make_nonce()?;
+    let (wakes, waker) = UnixStream::pair()?;
+    wakes.set_nonblocking(true)?;
+    waker.set_nonblocking(true)?;
     let stamp = ending::open(directory.path(), &tag, random()?)?;
     let plan = Plan {
         shell,
@@ -452,10 +458,10 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
         tag: tag.clone(),
         stamp,
     };
-    let script = plan.write_files()?;
-    let (wakes, waker) = UnixStream::pair()?;
-    wakes.set_nonblocking(true)?;
-    waker.set_nonblocking(true)?;
+    // Known from here on, and forgotten by whoever ends it.
+    let script = plan
+        .write_files()
+        .inspect_err(|_| ending::unregister(&plan.tag))?;
     let seed = options.seed.as_ref();
     let cwd = seed.map_or(options.cwd, |seed| seed.cwd.clone());
     let state = State::new(cwd, script);

@@ -203,7 +203,8 @@ pub(super) struct State {
     pub(super) live: Option<Arc<Live>>,
     pub(super) job: Option<Job>,
     pub(super) call: Option<Call>,
-    pub(super) orders: Vec<Order>,
+    /// What is to be done, in this order.
+    pub(super) orders: VecDeque<Order>,
     /// Number of the last mark or call given out.
     pub(super) numbers: u64,
     /// Output nobody waited for.
@@ -228,8 +229,6 @@ pub(super) struct State {
     pub(super) newest_job: u64,
     /// Whether a script since the last snapshot may have defined what only a snapshot can tell.
     pub(super) has_unsaved: bool,
-    /// Takes what is printed while no command runs.
-    pub(super) stray: Option<Sink>,
     /// Jobs that ended while no call waited for them, and their exit status; the newest last.
     pub(super) ended: VecDeque<(u64, i32)>,
     pub(super) script: ScriptFile,
@@ -240,6 +239,9 @@ pub(super) struct State {
 
 pub(super) struct Shared {
     state: Mutex<State>,
+    /// Takes what is printed while no command runs. Beside the state, which others need while it
+    /// takes something; whoever holds both has taken this one first.
+    stray: Mutex<Option<Sink>>,
     waker: UnixStream,
     pub(super) kind: Kind,
     pub(super) name: String,
@@ -259,6 +261,7 @@ impl Shared {
     ) -> Self {
         Self {
             state: Mutex::new(state),
+            stray: Mutex::default(),
             waker,
             kind: shell.kind,
             name: shell.name.clone(),
@@ -270,6 +273,12 @@ impl Shared {
     /// Takes the state. A panic elsewhere left it whole: no step of ours stops halfway.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the place of the sink for what is printed while no command runs. A panic of the sink
+    /// left it as whole as it was.
+    pub(super) fn stray(&self) -> MutexGuard<'_, Option<Sink>> {
+        self.stray.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the session's thread look at the state.
@@ -293,7 +302,7 @@ impl State {
             live: None,
             job: None,
             call: None,
-            orders: Vec::new(),
+            orders: VecDeque::new(),
             numbers: 0,
             backlog: Vec::new(),
             cwd,
@@ -311,7 +320,6 @@ impl State {
             background: VecDeque::new(),
             omitted_background: 0,
             last_signal: None,
-            stray: None,
             ended: VecDeque::new(),
             shows_screen: false,
             script,
@@ -324,13 +332,11 @@ impl State {
         self.numbers
     }
 
-    /// Returns the place of the sink for output no call waits for: that of the running job, or that
-    /// of the session.
-    pub(super) fn rest_of(&mut self, job: Option<u64>) -> &mut Option<Sink> {
-        match (&mut self.job, job) {
-            (Some(running), Some(number)) if running.number == number => &mut running.rest,
-            _ => &mut self.stray,
-        }
+    /// Returns the place of the running job's sink for output no call waits for, while it is that
+    /// job.
+    pub(super) fn rest_of(&mut self, number: u64) -> Option<&mut Option<Sink>> {
+        let job = self.job.as_mut().filter(|job| job.number == number);
+        job.map(|job| &mut job.rest)
     }
 
     /// Keeps output nobody waits for; the oldest goes first.

@@ -1,7 +1,7 @@
 //! What a command prints.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use karyi::outcome::Status;
@@ -114,5 +114,35 @@ fn signals_of_the_shell_have_their_usual_meaning() {
             )
             .await;
         shell.check("ls /proc/self/fd | wc -l", 0, "4\n").await;
+    });
+}
+
+/// Whoever takes what the background prints is busy with it when a command starts.
+#[test]
+fn a_command_does_not_take_the_background_its_listener() {
+    run(async {
+        let shell = Shell::bash().await;
+        let script = "(until [ -e stop ]; do echo tick; sleep 0.01; done) & disown";
+        shell.command(script).await;
+        let gate = Arc::new(Mutex::new(()));
+        let (seen, sees) = std::sync::mpsc::channel();
+        let held = gate.clone();
+        let listener = Box::new(move |_: &[u8]| {
+            let is_held = held.try_lock().is_err();
+            let _ = seen.send(is_held);
+            drop(held.lock().unwrap());
+        });
+        shell.session.set_stray(Some(listener));
+        let guard = gate.lock().unwrap();
+        let patience = Duration::from_secs(30);
+        while !sees.recv_timeout(patience).unwrap() {}
+        let (ended, ()) = tokio::join!(shell.command("true"), async { drop(guard) });
+        assert_eq!(ended.exit_code, Some(0));
+        while sees.try_recv().is_ok() {}
+        assert_eq!(sees.recv_timeout(patience), Ok(false));
+        shell.session.set_stray(None);
+        while sees.try_recv().is_ok() {}
+        shell.command("touch stop").await;
+        assert!(sees.try_recv().is_err());
     });
 }
