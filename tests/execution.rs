@@ -111,11 +111,9 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
         let work = async {
             runner.message(intake, chunks, Pace::Whole).await;
             runner.close().await;
-            let ended = Event::MessageEnded {
-                is_interrupted: false,
-                shell: None,
-                note: None,
-            };
+            let (is_interrupted, shell, note) = (false, None, None);
+            #[rustfmt::skip]
+            let ended = Event::MessageEnded { is_interrupted, shell, note };
             events.send(ended).await.unwrap();
         };
         let mut outcomes = Vec::new();

@@ -87,9 +87,11 @@ pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// Exit status of a program whose terminal is gone.
 const HANGUP: u8 = 129;
 
-/// Whether something failed because the terminal is gone.
+/// Whether the report could not be written because the terminal is gone. What failed elsewhere says
+/// where.
 fn is_hangup(error: &anyhow::Error) -> bool {
-    let cause = error.downcast_ref::<io::Error>();
+    let first = error.chain().next();
+    let cause = first.and_then(|error| error.downcast_ref::<io::Error>());
     let code = cause.and_then(io::Error::raw_os_error);
     code == Some(nix::errno::Errno::EIO as i32)
 }

@@ -39,11 +39,11 @@ fn state_dir() -> anyhow::Result<PathBuf> {
 /// Removes the directories of runs whose process is gone.
 fn remove_leftovers(base: &Path) {
     let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
-    for entry in entries.take(MAX_LEFTOVERS) {
-        let name = entry.file_name();
-        let Some(pid) = name.to_str().and_then(owner) else {
-            continue;
-        };
+    let owned = entries.filter_map(|entry| {
+        let pid = entry.file_name().to_str().and_then(owner)?;
+        Some((entry, pid))
+    });
+    for (entry, pid) in owned.take(MAX_LEFTOVERS) {
         let is_gone = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None)
             == Err(nix::errno::Errno::ESRCH);
         if is_gone {

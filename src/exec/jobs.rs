@@ -359,7 +359,11 @@ impl Jobs {
             Place::Background(job) => (state_of(job.doing()), None),
             Place::Foreground(number, _) => match session.look().await {
                 Some(status) if record.holds(*number) => (JobState::of_status(status), None),
-                _ => (JobState::Ended, session.exit_status(*number)),
+                _ => match session.exit_status(*number) {
+                    // Its shell is gone, and how it ended is told once there is another one.
+                    None if session.newest_job() == *number => (JobState::Running, None),
+                    status => (JobState::Ended, status),
+                },
             },
         };
         self.tell(record, state, exit_code)

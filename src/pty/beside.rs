@@ -11,7 +11,7 @@ use crate::limits;
 use crate::outcome::Status;
 
 use super::background::Background;
-use super::ending::TAG_VARIABLE;
+use super::ending::{self, TAG_VARIABLE};
 use super::live::Live;
 use super::options::Seed;
 use super::process;
@@ -59,11 +59,10 @@ impl Session {
         std::mem::take(&mut self.shared().lock().omitted_background)
     }
 
-    /// Whether the shell has children, in the foreground or the background.
+    /// Whether anything runs in the session beside its shell, daemons too.
     #[must_use]
-    pub fn has_children(&self) -> bool {
-        let live = self.shared().lock().live.clone();
-        live.is_some_and(|live| !process::own_children(live.pid).is_empty())
+    pub fn has_others(&self) -> bool {
+        ending::running(&self.shared().tag) > 1
     }
 
     /// Returns the last signal that was needed to end the session.

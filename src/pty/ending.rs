@@ -234,6 +234,11 @@ fn is_still(seen: &Process) -> bool {
         .is_some_and(|now| now.session == seen.session && !now.is_zombie())
 }
 
+/// Returns how many processes of a session run, its shell too.
+pub(super) fn running(tag: &str) -> usize {
+    look(tag).running.len()
+}
+
 /// Looks at everything once, and collects what has ended.
 fn look(tag: &str) -> Look {
     let mut known = sessions();

@@ -353,6 +353,13 @@ impl Engine {
         let state = self.shared.lock();
         let had_job = state.job.is_some();
         drop(state);
+        if let Some(running) = &self.running
+            && self.shared.kind.ignores_hangup()
+            && !had_job
+            && process::own_children(running.live.pid).is_empty()
+        {
+            let _ = kill(Pid::from_raw(running.live.pid), Signal::SIGKILL);
+        }
         let mut last = None;
         for (signal, name) in LADDER {
             let mut signalled = HashSet::new();

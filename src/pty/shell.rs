@@ -320,6 +320,11 @@ impl Kind {
         }
     }
 
+    /// Whether the shell takes no notice of HUP and TERM while it waits for its next line.
+    pub(super) fn ignores_hangup(self) -> bool {
+        self == Self::Mksh
+    }
+
     /// Returns the line that ends `set -e`.
     pub(super) fn no_errexit_line(self) -> String {
         format!("{} set +e\n", self.builtin())

@@ -3,6 +3,7 @@
 //! A snapshot may hold whatever the user exported, secrets too, so it travels through FIFOs and
 //! never touches a disk.
 
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,10 +59,14 @@ impl Snapshot {
         text
     }
 
-    /// Returns which of these parts are the same in another snapshot.
+    /// Returns which of these parts are in another snapshot, whatever else is there: the start-up
+    /// files may add to them.
     pub(super) fn kept<'a>(&self, names: &[&'a str], other: &Self) -> Vec<&'a str> {
-        let is_same = |name: &&&str| self.part(name) == other.part(name);
-        names.iter().filter(is_same).copied().collect()
+        let is_there = |name: &&&str| {
+            let there: HashSet<&[u8]> = other.part(name).into_iter().collect();
+            self.part(name).iter().all(|line| there.contains(line))
+        };
+        names.iter().filter(is_there).copied().collect()
     }
 
     /// Returns the lines of a part, without those that differ from shell to shell.

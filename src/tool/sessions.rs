@@ -166,7 +166,7 @@ impl Sessions {
 
     /// Closes the siblings in which nothing runs any more.
     async fn close_idle(&self) {
-        let is_idle = |session: &Session| !session.has_job() && !session.has_children();
+        let is_idle = |session: &Session| !session.has_job() && !session.has_others();
         let idle: Vec<Terminal> = {
             let mut siblings = self.siblings();
             let open = std::mem::take(&mut siblings.open);
@@ -190,13 +190,11 @@ impl Siblings {
         open.find(|terminal| terminal.number == number).cloned()
     }
 
-    /// Makes a sibling without a job the current one: the one that is it already, if possible.
+    /// Returns the sibling that commands run in, when it is free. Others may have been opened long
+    /// ago, when directory and environment were different.
     fn take_free(&mut self) -> Option<Terminal> {
         let current = self.current.and_then(|number| self.find(number));
-        let free = current
-            .into_iter()
-            .chain(self.open.iter().cloned())
-            .find(|terminal| !terminal.session.has_job())?;
+        let free = current.filter(|terminal| !terminal.session.has_job())?;
         self.current = Some(free.number);
         Some(free)
     }
