@@ -68,7 +68,7 @@ impl Logs {
     /// Whether there is a file under an id.
     #[must_use]
     pub fn has(&self, id: &str) -> bool {
-        self.files.find(id).is_ok()
+        self.files.contains(id)
     }
 
     /// Removes the directory unless it is to be kept.
@@ -192,7 +192,7 @@ impl Log {
         };
         let room = self.logs.max_bytes.saturating_sub(self.length);
         let fits = usize::try_from(room).unwrap_or(usize::MAX).min(text.len());
-        let end = floor_char_boundary(text, fits);
+        let end = text.floor_char_boundary(fits);
         let (first, rest) = text.split_at(end);
         if let Err(error) = write_at(file, first, self.length) {
             self.state = State::Broken(error.to_string());
@@ -249,25 +249,12 @@ fn write_at(file: &File, text: &str, at: u64) -> io::Result<()> {
 /// Keeps the last few kilobytes of a text that grows.
 fn keep_tail(tail: &mut String, text: &str) {
     let keep = limits::JOB_TAIL_BYTES;
-    let from = ceil_char_boundary(text, text.len().saturating_sub(keep));
+    let from = text.ceil_char_boundary(text.len().saturating_sub(keep));
     tail.push_str(text.get(from..).unwrap_or_default());
     if tail.len() > 2 * keep {
-        let excess = ceil_char_boundary(tail, tail.len() - keep);
+        let excess = tail.ceil_char_boundary(tail.len() - keep);
         tail.drain(..excess);
     }
-}
-
-fn floor_char_boundary(text: &str, max: usize) -> usize {
-    (0..=max.min(text.len()))
-        .rev()
-        .find(|end| text.is_char_boundary(*end))
-        .unwrap_or(0)
-}
-
-fn ceil_char_boundary(text: &str, min: usize) -> usize {
-    (min..=text.len())
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(text.len())
 }
 
 #[cfg(test)]

@@ -235,6 +235,13 @@ impl JobFiles {
         files.retain(|(_, known)| known != path);
     }
 
+    /// Whether a job has a file.
+    #[must_use]
+    pub fn contains(&self, id: &str) -> bool {
+        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.iter().any(|(known, _)| known == id)
+    }
+
     /// Returns the file of a job.
     ///
     /// # Errors
