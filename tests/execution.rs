@@ -18,7 +18,7 @@ use karyi::outcome::Outcome;
 use karyi::pty::{Rc, SessionOptions};
 use karyi::secret::SecretValue;
 use karyi::syntax::Mode;
-use karyi::tool::context::{Context, Prompter, Question, Reply};
+use karyi::tool::context::{Context, Lifetime, Prompter, Question, Reply};
 use karyi::tool::sessions::{JobFiles, Sessions};
 use karyi::tools;
 use karyi::vault::redact::Redactor;
@@ -39,7 +39,7 @@ impl Prompter for Fickle {
             match question.name.as_str() {
                 "BREAK" => panic!("the prompter breaks"),
                 "SLOW" => std::future::pending().await,
-                _ => Reply::Value(SecretValue::new("a good value".into())),
+                _ => Reply::Value(SecretValue::new("a good value".into()), Lifetime::Session),
             }
         })
     }
@@ -62,6 +62,7 @@ fn context(dir: &std::path::Path) -> Context {
         root: Arc::new(Root::unconfined()),
         secrets: Secrets::default(),
         prompter: Arc::new(Fickle),
+        keeper: None,
         command_timeout: None,
         sink: Arc::new(|| Box::new(|_| {})),
         rest: Arc::new(|| Box::new(|_| {})),

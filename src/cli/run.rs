@@ -10,9 +10,9 @@ use anyhow::Context as _;
 use tokio::sync::mpsc;
 
 use crate::capped::Cap;
-use crate::cli::args::RunArgs;
+use crate::cli::args::{RunArgs, VarsMode};
 use crate::cli::bare_calls::BareCalls;
-use crate::cli::prompt::Terminal;
+use crate::cli::prompt::{Asking, Suspension, Terminal};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::screen::{self, CancelOnPanic, Floor, Screen};
 use crate::cli::signals::{Received, Signals};
@@ -148,6 +148,7 @@ struct Run {
     cancel: Cancel,
     floor: Floor,
     received: Received,
+    suspension: Suspension,
     jobs: Jobs,
     logs: Logs,
     redactor: Redactor,
@@ -158,7 +159,15 @@ impl Run {
         let registry = Arc::new(tools::registry());
         let grammar = Arc::new(registry.grammar());
         let (cancel, floor) = (Cancel::default(), Floor::default());
-        let context = context(args, &cancel, &floor)?;
+        let suspension = Suspension::default();
+        let asking = asking(args)?;
+        let terminal = Terminal::new(
+            asking,
+            cancel.clone(),
+            Arc::clone(&floor),
+            suspension.clone(),
+        );
+        let context = context(args, &cancel, terminal)?;
         let redactor = Redactor::new(&context.secrets);
         let logs = logs(args, &context)?;
         Ok(Self {
@@ -180,6 +189,7 @@ impl Run {
             cancel,
             floor,
             received: Received::default(),
+            suspension,
             jobs: Jobs::new(
                 Arc::clone(&context.sessions),
                 logs.clone(),
@@ -196,7 +206,12 @@ impl Run {
         let mut total = Tally::default();
         let signals = Signals::catch().context("catching signals")?;
         let sessions = Arc::clone(&self.context.sessions);
-        let watch = signals.watch(sessions, self.cancel.clone(), self.received.clone());
+        let watch = signals.watch(
+            sessions,
+            self.cancel.clone(),
+            self.received.clone(),
+            self.suspension.clone(),
+        );
         let watch = tokio::spawn(watch);
         let last = inputs.len().saturating_sub(1);
         for (number, input) in inputs.into_iter().enumerate() {
@@ -294,7 +309,7 @@ fn format(args: &RunArgs) -> Format {
     }
 }
 
-fn context(args: &RunArgs, cancel: &Cancel, floor: &Floor) -> anyhow::Result<Context> {
+fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Result<Context> {
     let current = std::env::current_dir().context("finding the current directory")?;
     let cwd = directory(&current, args.cwd.as_deref())?;
     let root = match &args.root {
@@ -317,13 +332,13 @@ fn context(args: &RunArgs, cancel: &Cancel, floor: &Floor) -> anyhow::Result<Con
         rc: if args.no_rc { Rc::None } else { Rc::User },
         seed: None,
     };
-    let may_ask = !args.no_interactive && !is_ci();
     Ok(Context {
         sessions: Arc::new(Sessions::new(options)),
         terminal: None,
         root: Arc::new(root),
         secrets: Secrets::default(),
-        prompter: Arc::new(Terminal::new(may_ask, cancel.clone(), Arc::clone(floor))),
+        prompter: Arc::new(terminal),
+        keeper: None,
         command_timeout: args.timeout.map(Seconds::duration),
         sink: Arc::new(|| Box::new(|_| {})),
         rest: Arc::new(|| Box::new(|_| {})),
@@ -349,6 +364,26 @@ pub(super) fn shell_path(name: &Path) -> PathBuf {
         .map(|dir| dir.join(name))
         .find(|path| path.is_file());
     found.unwrap_or_else(|| name.to_owned())
+}
+
+/// Returns whether and how the user is asked: by the flag, else by `KARYI_VARS_MODE`.
+fn asking(args: &RunArgs) -> anyhow::Result<Asking> {
+    let told = std::env::var_os("KARYI_VARS_MODE").filter(|text| !text.is_empty());
+    let mode = match (args.vars_mode, told) {
+        (Some(mode), _) => mode,
+        (None, None) => VarsMode::Interactive,
+        (None, Some(text)) => {
+            let name = text.to_string_lossy();
+            <VarsMode as clap::ValueEnum>::from_str(&name, false).map_err(|_| {
+                anyhow::anyhow!("KARYI_VARS_MODE: expected interactive or warn, found {name:?}")
+            })?
+        }
+    };
+    Ok(match mode {
+        VarsMode::Warn => Asking::Warn,
+        VarsMode::Interactive if args.no_interactive || is_ci() => Asking::Never,
+        VarsMode::Interactive => Asking::OnTerminal,
+    })
 }
 
 /// Whether the run is unattended.

@@ -141,6 +141,7 @@ impl Runner {
     /// Runs one block. In a dry run the values it asks for are promised to the blocks after it.
     async fn block(&self, mut block: Block, promised: &mut Vec<SecretName>) {
         let secrets = &self.stage.context.secrets;
+        secrets.begin_block();
         let is_known = |name: &SecretName| secrets.contains(name) || promised.contains(name);
         let calls = block.jobs.iter_mut().map(|job| &mut job.call);
         if let Err(error) = resolve::check_names(calls, &is_known) {
@@ -227,6 +228,7 @@ impl Runner {
                 if let Some(last) = run.take() {
                     last.finish().await;
                 }
+                self.stage.context.secrets.begin_block();
                 *run = Some(BlockRun::new(self.stage.clone(), options));
                 self.stage.tell(Event::BlockOpened).await;
             }
