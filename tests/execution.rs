@@ -12,13 +12,14 @@ use karyi::exec::intake::Intake;
 use karyi::exec::jobs::Jobs;
 use karyi::exec::log::Logs;
 use karyi::exec::message::{Pace, Runner};
+use karyi::exec::permit::Permits;
 use karyi::exec::stage::Stage;
 use karyi::files::root::Root;
 use karyi::outcome::Outcome;
 use karyi::pty::{Rc, SessionOptions};
 use karyi::secret::SecretValue;
 use karyi::syntax::Mode;
-use karyi::tool::context::{Context, Lifetime, Prompter, Question, Reply};
+use karyi::tool::context::{Boxed, Consent, Context, Lifetime, Prompter, Question, Reply, Request};
 use karyi::tool::sessions::{JobFiles, Sessions};
 use karyi::tools;
 use karyi::vault::redact::Redactor;
@@ -42,6 +43,10 @@ impl Prompter for Fickle {
                 _ => Reply::Value(SecretValue::new("a good value".into()), Lifetime::Session),
             }
         })
+    }
+
+    fn agree<'a>(&'a self, _: &'a Request) -> Boxed<'a, Consent> {
+        Box::pin(async { Consent::Unavailable })
     }
 }
 
@@ -97,6 +102,7 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
             cancel: cancel.clone(),
             jobs: Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone()),
             redactor,
+            permits: Permits::default(),
             context,
         };
         let registry = Arc::new(tools::registry());

@@ -1,6 +1,7 @@
 //! Asks for a value on the terminal: hidden, never on standard input, and the terminal is left as
 //! it was however the question ends.
 
+mod agreement;
 mod answer;
 mod suspend;
 
@@ -17,8 +18,8 @@ use crate::cli::screen::Floor;
 use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::render::paint::safe;
-use crate::tool::context::{Boxed, Prompter, Question, Reply};
-use answer::{Answer, Next};
+use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
+use answer::Answer;
 
 pub(super) use suspend::Suspension;
 
@@ -61,23 +62,18 @@ impl Terminal {
         }
     }
 
-    async fn on_terminal(&self, question: &Question) -> Reply {
+    /// Has a dialogue when it is its turn; nothing when there is no terminal.
+    async fn on_terminal<D: Dialogue + Send + 'static>(&self, dialogue: D) -> Option<D::Answer> {
         // Whoever has no terminal is told so at once, also while another question stands there.
-        if open().is_err() {
-            return Reply::Unavailable;
-        }
+        open().ok()?;
         let _turn = self.turn.lock().await;
-        let (question, cancel) = (question.clone(), self.cancel.clone());
+        let cancel = self.cancel.clone();
         let (floor, suspension) = (Arc::clone(&self.floor), self.suspension.clone());
         let answer = tokio::task::spawn_blocking(move || {
             let _floor = floor.lock().unwrap_or_else(PoisonError::into_inner);
-            ask(&question, &cancel, &suspension)
-        })
-        .await;
-        match answer {
-            Ok(Ok(reply)) => reply,
-            Ok(Err(_)) | Err(_) => Reply::Unavailable,
-        }
+            converse(dialogue, &cancel, &suspension)
+        });
+        answer.await.ok()?.ok()
     }
 }
 
@@ -85,7 +81,14 @@ impl Prompter for Terminal {
     fn ask<'a>(&'a self, question: &'a Question) -> Boxed<'a, Reply> {
         Box::pin(async move {
             match self.asking {
-                Asking::OnTerminal => self.on_terminal(question).await,
+                Asking::OnTerminal => {
+                    let dialogue = ForValue {
+                        text: text(question),
+                        answer: Answer::new(question.store),
+                    };
+                    let reply = self.on_terminal(dialogue).await;
+                    reply.unwrap_or(Reply::Unavailable)
+                }
                 Asking::Warn => {
                     let name = &question.name;
                     say(&format!(
@@ -96,6 +99,94 @@ impl Prompter for Terminal {
                 Asking::Never => Reply::Unavailable,
             }
         })
+    }
+
+    fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent> {
+        Box::pin(async move {
+            if self.asking != Asking::OnTerminal {
+                return Consent::Unavailable;
+            }
+            let dialogue = ForConsent(agreement::text(request));
+            let consent = self.on_terminal(dialogue).await;
+            consent.unwrap_or(Consent::Unavailable)
+        })
+    }
+}
+
+/// What comes after an event.
+enum Next<T> {
+    /// More keys.
+    Keys,
+    /// A text for the terminal, then more keys.
+    Show(String),
+    /// The end.
+    Done(T),
+}
+
+/// A question with everything that is needed to have it answered.
+trait Dialogue {
+    /// What comes of it.
+    type Answer: Send + 'static;
+
+    /// Returns what is shown, from the question to the place where it is.
+    fn shown(&self) -> String;
+
+    /// Takes one event; `has_more` says that the next one is there already.
+    fn take(&mut self, event: event::Event, has_more: bool) -> Next<Self::Answer>;
+
+    /// Returns the answer of a user who wants the run to end.
+    fn declined() -> Self::Answer;
+
+    /// Returns the answer when there was none in time.
+    fn timeout() -> Self::Answer;
+}
+
+/// The question for a value.
+struct ForValue {
+    text: String,
+    answer: Answer,
+}
+
+impl Dialogue for ForValue {
+    type Answer = Reply;
+
+    fn shown(&self) -> String {
+        format!("{}{}", self.text, self.answer.prompt())
+    }
+
+    fn take(&mut self, event: event::Event, has_more: bool) -> Next<Reply> {
+        self.answer.take(event, has_more)
+    }
+
+    fn declined() -> Reply {
+        Reply::Declined
+    }
+
+    fn timeout() -> Reply {
+        Reply::Timeout
+    }
+}
+
+/// The question whether a secret may be used.
+struct ForConsent(String);
+
+impl Dialogue for ForConsent {
+    type Answer = Consent;
+
+    fn shown(&self) -> String {
+        self.0.clone()
+    }
+
+    fn take(&mut self, event: event::Event, _: bool) -> Next<Consent> {
+        agreement::take(&event)
+    }
+
+    fn declined() -> Consent {
+        Consent::No
+    }
+
+    fn timeout() -> Consent {
+        Consent::Unavailable
     }
 }
 
@@ -132,22 +223,25 @@ impl Drop for RawMode {
     }
 }
 
-fn ask(question: &Question, cancel: &Cancel, suspension: &Suspension) -> io::Result<Reply> {
+fn converse<D: Dialogue>(
+    mut dialogue: D,
+    cancel: &Cancel,
+    suspension: &Suspension,
+) -> io::Result<D::Answer> {
     let asking = suspension.ask();
     // Raw mode comes first: whatever is typed from the moment the question stands there is hidden.
     let mut raw = RawMode::enter()?;
-    raw.show(&format!("\r\x1b[2K{}", text(question)))?;
+    raw.show(&format!("\r\x1b[2K{}", dialogue.shown()))?;
     let deadline = Instant::now() + limits::PROMPT_TIMEOUT;
-    let mut answer = Answer::new(question.store);
     while Instant::now() < deadline {
         if cancel.is_cancelled() {
-            return Ok(Reply::Declined);
+            return Ok(D::declined());
         }
         if asking.is_wanted() {
             drop(raw);
             asking.stop();
             raw = RawMode::enter()?;
-            raw.show(&format!("{}{}", text(question), answer.prompt()))?;
+            raw.show(&dialogue.shown())?;
         }
         if !event::poll(limits::KEY_WAIT)? {
             continue;
@@ -155,13 +249,13 @@ fn ask(question: &Question, cancel: &Cancel, suspension: &Suspension) -> io::Res
         let event = event::read()?;
         // Who types cannot be so fast: a line break with more behind it is a pasted one.
         let has_more = event::poll(limits::NO_GRACE)?;
-        match answer.take(event, has_more) {
+        match dialogue.take(event, has_more) {
             Next::Keys => {}
             Next::Show(text) => raw.show(&text)?,
-            Next::Reply(reply) => return Ok(reply),
+            Next::Done(answer) => return Ok(answer),
         }
     }
-    Ok(Reply::Timeout)
+    Ok(D::timeout())
 }
 
 /// Returns the text of the question. What the model wrote is made safe to show.

@@ -24,6 +24,7 @@ use crate::exec::intake::Intake;
 use crate::exec::jobs::Jobs;
 use crate::exec::log::Logs;
 use crate::exec::message::{Chunk, Pace, Runner, Unreadable};
+use crate::exec::permit::Permits;
 use crate::exec::stage::Stage;
 use crate::files::root::Root;
 use crate::limits;
@@ -31,12 +32,14 @@ use crate::outcome::{ReportStatus, Tally};
 use crate::pty::{Rc, Session, SessionOptions};
 use crate::render::Format;
 use crate::render::paint::Colour;
+use crate::secret::SecretName;
 use crate::syntax::Mode;
 use crate::syntax::grammar::Grammar;
 use crate::tool::context::Context;
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Registry, Seconds};
 use crate::tools::{self, Call};
+use crate::vault::policy::PolicyFile;
 use crate::vault::redact::Redactor;
 use crate::vault::session::Secrets;
 
@@ -151,6 +154,7 @@ struct Run {
     suspension: Suspension,
     jobs: Jobs,
     logs: Logs,
+    permits: Permits,
     redactor: Redactor,
 }
 
@@ -170,6 +174,7 @@ impl Run {
         let context = context(args, &cancel, terminal)?;
         let redactor = Redactor::new(&context.secrets);
         let logs = logs(args, &context)?;
+        let permits = permits(args, &context)?;
         Ok(Self {
             registry,
             grammar,
@@ -196,6 +201,7 @@ impl Run {
                 redactor.clone(),
             ),
             logs,
+            permits,
             redactor,
             context,
         })
@@ -284,6 +290,7 @@ impl Run {
             events,
             cancel: self.cancel.clone(),
             jobs: self.jobs.clone(),
+            permits: self.permits.clone(),
             redactor: self.redactor.clone(),
         }
     }
@@ -345,6 +352,24 @@ fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Resul
         job_files: JobFiles::default(),
         cancelled: cancel.flag(),
     })
+}
+
+/// Reads what narrows the policies of secrets, and what the user agreed to beforehand.
+fn permits(args: &RunArgs, context: &Context) -> anyhow::Result<Permits> {
+    let file = match &args.policy {
+        None => PolicyFile::default(),
+        Some(path) => {
+            let shown = path.display();
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("reading the policy file {shown}"))?;
+            PolicyFile::parse(&text).with_context(|| format!("the policy file {shown}"))?
+        }
+    };
+    let name = |text: &String| {
+        SecretName::parse(text).with_context(|| format!("--allow: {text:?} is no name of a secret"))
+    };
+    let allowed = args.allow.iter().map(name).collect::<anyhow::Result<_>>()?;
+    Ok(Permits::new(file, context.sessions.cwd(), allowed))
 }
 
 /// Plans where whole outputs go.

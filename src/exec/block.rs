@@ -79,7 +79,17 @@ impl BlockRun {
         let number = self.pushed;
         self.pushed += 1;
         let is_known = |name: &SecretName| self.known.contains(name);
-        if let Err(error) = resolve::check_names(std::iter::once(&mut job.call), &is_known) {
+        let named = resolve::check_names(std::iter::once(&mut job.call), &is_known);
+        let permits = &self.stage.permits;
+        let checked = match named {
+            Ok(()) => {
+                permits
+                    .check(&mut [&mut job.call], &self.stage.context)
+                    .await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = checked {
             self.refused.insert(number, error);
         }
         self.planner.push(number, job.call.effect());

@@ -14,6 +14,7 @@ use crate::limits;
 use crate::outcome::JobNews;
 use crate::secret::SecretName;
 use crate::span::Position;
+use crate::tools::Call;
 
 /// When the first call of a message may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,6 +146,11 @@ impl Runner {
         let is_known = |name: &SecretName| secrets.contains(name) || promised.contains(name);
         let calls = block.jobs.iter_mut().map(|job| &mut job.call);
         if let Err(error) = resolve::check_names(calls, &is_known) {
+            return self.refuse(block, &error).await;
+        }
+        let mut calls: Vec<&mut Call> = block.jobs.iter_mut().map(|job| &mut job.call).collect();
+        let permitted = self.stage.permits.check(&mut calls, &self.stage.context);
+        if let Err(error) = permitted.await {
             return self.refuse(block, &error).await;
         }
         if self.stage.is_dry_run {

@@ -16,10 +16,13 @@ use crate::secret::{SecretName, SecretValue};
 use crate::tool::sessions::{JobFiles, Sessions, Terminal};
 use crate::vault::session::Secrets;
 
-/// Asks the user for values.
+/// Asks the user.
 pub trait Prompter: Send + Sync {
     /// Asks for one value; one question at a time, further ones queue.
     fn ask<'a>(&'a self, question: &'a Question) -> Boxed<'a, Reply>;
+
+    /// Asks whether a secret may be used; one question at a time, further ones queue.
+    fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent>;
 }
 
 /// A boxed future, for traits that are used as objects.
@@ -53,6 +56,28 @@ pub struct Question {
     pub note: Option<String>,
     /// Name of the store that could keep the value, when there is one.
     pub store: Option<&'static str>,
+}
+
+/// What the user is asked to agree to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Name of the secret.
+    pub name: SecretName,
+    /// The tool that would use it.
+    pub tool: &'static str,
+    /// The texts it stands in; not yet safe to show.
+    pub text: String,
+}
+
+/// Whether the user agreed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// They did.
+    Yes,
+    /// They did not.
+    No,
+    /// Nobody answered.
+    Unavailable,
 }
 
 /// How long a value the user gave is there.

@@ -4,6 +4,7 @@
 //! a script refer to them without holding them, and [`redact`] takes them out of everything that
 //! is shown again. [`policy`] says what a value may be used for. Prompts are not here.
 
+pub mod advice;
 pub mod policy;
 pub mod redact;
 pub mod session;

@@ -169,7 +169,11 @@ fn a_reason_is_shown_safely() {
 fn nobody_is_asked_where_nobody_is() {
     let check = |karyi: Karyi, warning: &str| {
         let report = karyi.arg("--json").stdin(ASK).run().exit(3);
-        assert!(report.stderr_text().contains(warning), "{}", report.stderr_text());
+        assert!(
+            report.stderr_text().contains(warning),
+            "{}",
+            report.stderr_text()
+        );
         let report = report.json();
         assert_eq!(report["results"][0]["status"], "unavailable");
         assert_eq!(report["results"][0]["code"], "secret_prompt_unavailable");

@@ -3,19 +3,10 @@
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use zeroize::Zeroizing;
 
+use super::Next;
 use crate::limits;
 use crate::secret::SecretValue;
 use crate::tool::context::{Lifetime, Reply};
-
-/// What comes after an event.
-pub(super) enum Next {
-    /// More keys.
-    Keys,
-    /// A text for the terminal, then more keys.
-    Show(String),
-    /// The end.
-    Reply(Reply),
-}
 
 /// An answer while it is given.
 pub(super) struct Answer {
@@ -46,7 +37,7 @@ impl Answer {
     }
 
     /// Takes one event; `has_more` says that the next one is there already.
-    pub(super) fn take(&mut self, event: Event, has_more: bool) -> Next {
+    pub(super) fn take(&mut self, event: Event, has_more: bool) -> Next<Reply> {
         match event {
             Event::Paste(text) => {
                 let text = Zeroizing::new(text);
@@ -68,7 +59,7 @@ impl Answer {
 
     /// Takes pasted text. The line break after a single line belongs to whoever copied it, those of
     /// several lines to the value.
-    fn paste(&mut self, text: &str) -> Next {
+    fn paste(&mut self, text: &str) -> Next<Reply> {
         let text = Zeroizing::new(text.replace("\r\n", "\n").replace('\r', "\n"));
         let line = text.strip_suffix('\n').unwrap_or(&text);
         if !line.contains('\n') && !self.has_lines {
@@ -79,18 +70,18 @@ impl Answer {
         self.lines()
     }
 
-    fn lines(&mut self) -> Next {
+    fn lines(&mut self) -> Next<Reply> {
         if std::mem::replace(&mut self.has_lines, true) {
             return Next::Keys;
         }
         Next::Show("\n  several lines; Ctrl+D ends the value: ".into())
     }
 
-    fn key(&mut self, key: KeyEvent, has_more: bool) -> Next {
+    fn key(&mut self, key: KeyEvent, has_more: bool) -> Next<Reply> {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Esc => return Next::Reply(Reply::Declined),
-            KeyCode::Char('c') if is_control => return Next::Reply(Reply::Declined),
+            KeyCode::Esc => return Next::Done(Reply::Declined),
+            KeyCode::Char('c') if is_control => return Next::Done(Reply::Declined),
             KeyCode::Char('d') if is_control => return self.complete(),
             KeyCode::Enter => return self.line_break(has_more),
             KeyCode::Char('j' | 'm') if is_control => return self.line_break(has_more),
@@ -105,7 +96,7 @@ impl Answer {
         Next::Keys
     }
 
-    fn line_break(&mut self, has_more: bool) -> Next {
+    fn line_break(&mut self, has_more: bool) -> Next<Reply> {
         if self.has_lines || has_more {
             self.add("\n");
             return self.lines();
@@ -114,9 +105,9 @@ impl Answer {
     }
 
     /// Ends the value and asks how long it is wanted.
-    fn complete(&mut self) -> Next {
+    fn complete(&mut self) -> Next<Reply> {
         if self.typed.is_empty() {
-            return Next::Reply(Reply::Declined);
+            return Next::Done(Reply::Declined);
         }
         self.is_complete = true;
         Next::Show(format!("{}{}", self.doubts(), self.choice()))
@@ -151,20 +142,20 @@ impl Answer {
         shown.map(|(_, text)| format!("\n  note: {text}")).collect()
     }
 
-    fn choose(&mut self, key: KeyEvent) -> Next {
+    fn choose(&mut self, key: KeyEvent) -> Next<Reply> {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let lifetime = match key.code {
-            KeyCode::Esc => return Next::Reply(Reply::Declined),
-            KeyCode::Char('c' | 'd') if is_control => return Next::Reply(Reply::Declined),
+            KeyCode::Esc => return Next::Done(Reply::Declined),
+            KeyCode::Char('c' | 'd') if is_control => return Next::Done(Reply::Declined),
             KeyCode::Char('j' | 'm') if is_control => Lifetime::Session,
-            KeyCode::Char('d' | 'D') => return Next::Reply(Reply::Declined),
+            KeyCode::Char('d' | 'D') => return Next::Done(Reply::Declined),
             KeyCode::Char('u' | 'U') => Lifetime::Once,
             KeyCode::Enter | KeyCode::Char('s' | 'S') => Lifetime::Session,
             KeyCode::Char('v' | 'V') if self.store.is_some() => Lifetime::Saved,
             _ => return Next::Keys,
         };
         let value = SecretValue::new(std::mem::take(&mut *self.typed));
-        Next::Reply(Reply::Value(value, lifetime))
+        Next::Done(Reply::Value(value, lifetime))
     }
 
     /// Adds text as far as there is room: a reallocation would leave a copy behind.
@@ -194,7 +185,7 @@ mod tests {
                 match answer.take(event, false) {
                     Next::Keys => {}
                     Next::Show(text) => shown.push_str(&text),
-                    Next::Reply(reply) => shown = describe(&reply),
+                    Next::Done(reply) => shown = describe(&reply),
                 }
             }
         }
@@ -274,10 +265,10 @@ mod tests {
     fn lines_pasted_as_keys_are_no_choices() {
         let mut answer = Answer::new(Some("x"));
         for c in "begin\nsave\n".chars() {
-            assert!(!matches!(answer.take(key(c), true), Next::Reply(_)));
+            assert!(!matches!(answer.take(key(c), true), Next::Done(_)));
         }
         answer.take(key('\x04'), false);
-        let Next::Reply(reply) = answer.take(key('s'), false) else {
+        let Next::Done(reply) = answer.take(key('s'), false) else {
             panic!("no reply");
         };
         assert_eq!(describe(&reply), "\"begin\\nsave\\n\" Session");
