@@ -243,6 +243,16 @@ tool_codes! {
     UnsafeContext = "unsafe_context", Refused, "assign it to a shell variable first: x=$KARYI{NAME}, then use \"$x\"";
     /// A placeholder stands in text that a second program parses again.
     UnsafeNestedParse = "unsafe_nested_parse", Refused, "pass it through the environment: X=$KARYI{NAME} bash -c '... \"$X\" ...'";
+    /// A sealed secret stands in text that a shell would keep.
+    SealedInShell = "sealed_in_shell", Refused, "a sealed secret goes into <url_fetch> only; ask the user for another one for commands";
+    /// The policy of a secret does not allow its use here.
+    PolicyDenied = "policy_denied", Failed, "ask the user to change the policy with `karyi var set`, or use another secret";
+    /// A secret is past its date.
+    SecretExpired = "secret_expired", Failed, "ask the user for a new value: `karyi var rotate NAME`";
+    /// The user must agree to the use of a secret and cannot be asked.
+    ApprovalRequired = "approval_required", NeedsUser, "run karyi with --allow NAME, or on a terminal";
+    /// A policy is not well formed.
+    BadPolicy = "bad_policy", Refused, "correct the policy; its keys are the names of the flags of `karyi var set`";
     /// The value cannot be used as a secret.
     BadValue = "bad_value", Failed, "give a value of at least 4 bytes without NUL";
     /// The user declined.

@@ -181,6 +181,9 @@ pub const MAX_SECRET_BYTES: usize = 60 << 10;
 pub const MAX_SECRETS_BYTES: usize = 4 << 20;
 /// Shortest secret value that redaction can tell from ordinary text, in bytes.
 pub const MIN_SECRET_BYTES: usize = 4;
+/// Shortest secret value that is masked wherever it stands; a shorter one only as a whole word, and
+/// a store takes it only on request.
+pub const GOOD_SECRET_BYTES: usize = 8;
 /// Replaced or removed values that redaction goes on knowing.
 pub const MAX_FORMER_SECRETS: usize = 100;
 /// Shortest line of a multi-line value that is masked on its own, in bytes.

@@ -2,8 +2,9 @@
 //!
 //! [`session::Secrets`] holds the values. [`substitute`] puts them into plain text, [`shell`] lets
 //! a script refer to them without holding them, and [`redact`] takes them out of everything that
-//! is shown again. Stores that outlive the session, policies and prompts are not here.
+//! is shown again. [`policy`] says what a value may be used for. Prompts are not here.
 
+pub mod policy;
 pub mod redact;
 pub mod session;
 pub mod shell;

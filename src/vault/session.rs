@@ -12,6 +12,18 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
+use crate::vault::policy::Policy;
+
+/// Where a value came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The user gave it when asked, for this session.
+    Asked,
+    /// The one who started the run gave it: `--vars-fd` or the environment.
+    Given,
+    /// A store kept it.
+    Stored,
+}
 
 /// A handle on the session's secrets; clones share them.
 #[derive(Clone, Default)]
@@ -27,17 +39,38 @@ struct Shared {
 
 #[derive(Default)]
 struct Values {
-    current: BTreeMap<SecretName, SecretValue>,
+    current: BTreeMap<SecretName, Secret>,
     former: Vec<(SecretName, SecretValue)>,
 }
 
+/// A value with what is known about it.
+struct Secret {
+    value: SecretValue,
+    policy: Arc<Policy>,
+    origin: Origin,
+}
+
 impl Secrets {
-    /// Stores a value under a name, in place of an earlier one.
+    /// Stores a value the user gave when asked, in place of an earlier one.
+    ///
+    /// # Errors
+    /// As [`Secrets::insert_with`].
+    pub fn insert(&self, name: SecretName, value: SecretValue) -> Result<(), ToolError> {
+        self.insert_with(name, value, Policy::default(), Origin::Asked)
+    }
+
+    /// Stores a value with its policy under a name, in place of an earlier one.
     ///
     /// # Errors
     /// `bad_value` for a value that holds NUL or is too short or too long; `bad_arguments` for a
     /// name that differs from a known one only in case.
-    pub fn insert(&self, name: SecretName, value: SecretValue) -> Result<(), ToolError> {
+    pub fn insert_with(
+        &self,
+        name: SecretName,
+        value: SecretValue,
+        policy: Policy,
+        origin: Origin,
+    ) -> Result<(), ToolError> {
         check_value(&name, value.expose())?;
         let mut values = self.write();
         if let Some(other) = values.other_case(&name) {
@@ -46,14 +79,20 @@ impl Secrets {
             return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint));
         }
         let others = values.current.iter().filter(|(other, _)| **other != name);
-        let bytes: usize = others.map(|(_, value)| value.expose().len()).sum();
+        let bytes: usize = others.map(|(_, secret)| secret.value.expose().len()).sum();
         if bytes + value.expose().len() > limits::MAX_SECRETS_BYTES {
             let most = limits::MAX_SECRETS_BYTES;
             let message = format!("with {name} all values together are longer than {most} bytes");
             return Err(ToolError::new(ErrorCode::BadValue, message));
         }
-        if let Some(old) = values.current.insert(name.clone(), value) {
-            values.retire(name, old);
+        let policy = Arc::new(policy);
+        let secret = Secret {
+            value,
+            policy,
+            origin,
+        };
+        if let Some(old) = values.current.insert(name.clone(), secret) {
+            values.retire(name, old.value);
         }
         self.shared.generation.fetch_add(1, Ordering::Release);
         Ok(())
@@ -65,7 +104,7 @@ impl Secrets {
         let Some(old) = values.current.remove(name) else {
             return false;
         };
-        values.retire(name.clone(), old);
+        values.retire(name.clone(), old.value);
         self.shared.generation.fetch_add(1, Ordering::Release);
         true
     }
@@ -79,7 +118,25 @@ impl Secrets {
     /// Returns a copy of the value, wiped on its own.
     #[must_use]
     pub fn get(&self, name: &SecretName) -> Option<SecretValue> {
-        self.read().current.get(name).map(SecretValue::duplicate)
+        let values = self.read();
+        let secret = values.current.get(name)?;
+        Some(secret.value.duplicate())
+    }
+
+    /// Returns what the secret may be used for.
+    #[must_use]
+    pub fn policy(&self, name: &SecretName) -> Option<Arc<Policy>> {
+        let values = self.read();
+        values
+            .current
+            .get(name)
+            .map(|secret| Arc::clone(&secret.policy))
+    }
+
+    /// Returns where the value came from.
+    #[must_use]
+    pub fn origin(&self, name: &SecretName) -> Option<Origin> {
+        self.read().current.get(name).map(|secret| secret.origin)
     }
 
     /// Returns the names that have values, sorted.
@@ -107,7 +164,7 @@ impl Secrets {
         values
             .current
             .iter()
-            .for_each(|(name, value)| show(name, value));
+            .for_each(|(name, secret)| show(name, &secret.value));
         values
             .former
             .iter()
@@ -147,7 +204,8 @@ impl Values {
     }
 
     fn retire(&mut self, name: SecretName, old: SecretValue) {
-        let still_current = self.current.get(&name).map(SecretValue::expose) == Some(old.expose());
+        let still_current =
+            (self.current.get(&name)).is_some_and(|secret| secret.value.expose() == old.expose());
         if still_current {
             return;
         }

@@ -1,0 +1,453 @@
+//! What a secret may be used for: its policy, as the user said it and as it is enforced.
+//!
+//! A [`Policy`] is kept beside its value. [`Terms`] are what somebody says about one: the flags of
+//! a command or a table of a policy file, with the same names. Terms make a new policy, or narrow an
+//! existing one; nothing widens. Deciding is here, enforcing is a stage of the executor.
+
+mod file;
+mod host;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Span, Timestamp, Zoned, civil, tz::TimeZone};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::secret::SecretName;
+
+pub use file::PolicyFile;
+pub use host::Host;
+
+/// The tools a policy can name: those whose texts may hold a placeholder.
+pub const TOOLS: &[&str] = &["command", "input", "read", "edit", "url_fetch"];
+
+/// The tools that may use a secret whose policy names none.
+const DEFAULT_TOOLS: &[&str] = &["command", "input", "url_fetch"];
+
+/// Whether the user must agree before a secret is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Approval {
+    /// The user is asked, or names the secret when the run starts.
+    Ask,
+    /// Running a script is the approval.
+    #[default]
+    Session,
+    /// No approval, also where no user is at hand.
+    Always,
+}
+
+/// What is shown of the result of a call that used a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shown {
+    /// Everything but the value.
+    #[default]
+    Redact,
+    /// The status only.
+    Sealed,
+}
+
+/// What a secret may be used for. The keys are the names of the flags.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// Names of the tools that may use it; every one when `None`.
+    pub tools: Option<BTreeSet<String>>,
+    /// Hosts it may be sent to. `None` is a value that came without a policy: a policy file may
+    /// name hosts for it, and before that it is sent nowhere.
+    pub hosts: Option<Vec<Host>>,
+    /// Programs it is meant for; any when `None`. In a shell that is a warning.
+    pub commands: Option<BTreeSet<String>>,
+    /// Directories it is bound to; any when `None`.
+    pub dirs: Option<Vec<PathBuf>>,
+    /// Whether the user must agree.
+    #[serde(rename = "use")]
+    pub approval: Approval,
+    /// What is shown of results.
+    #[serde(rename = "output")]
+    pub shown: Shown,
+    /// Whether it may be written to files.
+    pub write: bool,
+    /// When it ends.
+    pub expires: Option<Timestamp>,
+    /// Whether it may be so short that only whole words of it are masked.
+    pub allow_short: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            tools: Some(DEFAULT_TOOLS.iter().map(|tool| (*tool).into()).collect()),
+            hosts: Some(Vec::new()),
+            commands: None,
+            dirs: None,
+            approval: Approval::Session,
+            shown: Shown::Redact,
+            write: false,
+            expires: None,
+            allow_short: false,
+        }
+    }
+}
+
+/// What somebody says about a policy; what is `None` is not said.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Terms {
+    /// Names of tools.
+    pub tools: Option<Vec<String>>,
+    /// Hosts, such as `api.example.com`, `*.example.com` or `localhost:8080`.
+    pub hosts: Option<Vec<String>>,
+    /// Names of programs.
+    pub commands: Option<Vec<String>>,
+    /// Absolute directories.
+    pub dirs: Option<Vec<PathBuf>>,
+    /// `ask`, `session` or `always`.
+    #[serde(rename = "use")]
+    pub approval: Option<Approval>,
+    /// `redact` or `sealed`.
+    #[serde(rename = "output")]
+    pub shown: Option<Shown>,
+    /// Whether the secret may be written to files.
+    pub write: Option<bool>,
+    /// A date, a moment, or a time from now such as `30d`.
+    pub expires: Option<String>,
+    /// Whether a short value is accepted.
+    #[serde(alias = "allow_short")]
+    pub allow_short: Option<bool>,
+}
+
+impl Terms {
+    /// Whether nothing is said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Makes the policy of a new secret.
+    ///
+    /// # Errors
+    /// `bad_policy` when a term means nothing or two contradict each other.
+    pub fn policy(&self, now: Timestamp) -> Result<Policy, ToolError> {
+        self.applied(&Policy::default(), now)
+    }
+
+    /// Returns a policy with the terms that are said in place of its own.
+    ///
+    /// # Errors
+    /// `bad_policy` when a term means nothing or two contradict each other.
+    pub fn applied(&self, policy: &Policy, now: Timestamp) -> Result<Policy, ToolError> {
+        let mut new = policy.clone();
+        let write = self.write.unwrap_or(policy.write);
+        if let Some(tools) = tools(self)? {
+            new.tools = Some(tools);
+        } else if self.shown == Some(Shown::Sealed) {
+            new.tools = Some(BTreeSet::from(["url_fetch".to_owned()]));
+        } else if let (true, Some(tools)) = (self.write == Some(true), &mut new.tools) {
+            tools.insert("edit".to_owned());
+        }
+        new.hosts = hosts(self)?.or(new.hosts);
+        new.commands = commands(self)?.or(new.commands);
+        new.dirs = dirs(self)?.or(new.dirs);
+        new.approval = self.approval.unwrap_or(new.approval);
+        new.shown = self.shown.unwrap_or(new.shown);
+        new.write = write;
+        if let Some(text) = &self.expires {
+            new.expires = Some(expiry(text, Some(now))?);
+        }
+        new.allow_short = self.allow_short.unwrap_or(new.allow_short);
+        new.check()?;
+        Ok(new)
+    }
+}
+
+impl Policy {
+    /// Returns the policy of a value that came from `--vars-fd` or the environment: its user gave it
+    /// for this very run, to every tool.
+    #[must_use]
+    pub fn unrestricted() -> Self {
+        Self {
+            tools: None,
+            hosts: None,
+            approval: Approval::Always,
+            write: true,
+            allow_short: true,
+            ..Self::default()
+        }
+    }
+
+    /// Checks that the parts do not contradict each other.
+    ///
+    /// # Errors
+    /// `bad_policy`, with the contradiction.
+    pub fn check(&self) -> Result<(), ToolError> {
+        if self.shown == Shown::Redact {
+            return Ok(());
+        }
+        let is_fetched_only =
+            (self.tools.as_ref()).is_some_and(|tools| tools.iter().all(|tool| tool == "url_fetch"));
+        let has_hosts = self.hosts.as_ref().is_some_and(|hosts| !hosts.is_empty());
+        if !is_fetched_only {
+            let message =
+                "output=sealed goes with tools=url_fetch only: a shell keeps what it was given";
+            return Err(bad(message).with_hint("leave out --tools"));
+        }
+        if !has_hosts {
+            return Err(bad("output=sealed needs hosts").with_hint("name them with --hosts"));
+        }
+        if self.write {
+            return Err(bad("output=sealed and write contradict each other"));
+        }
+        Ok(())
+    }
+
+    /// Returns the policy narrowed by terms. Whatever they say, the result permits nothing that the
+    /// policy does not.
+    ///
+    /// # Errors
+    /// `bad_policy` when a term means nothing.
+    pub fn narrowed(&self, terms: &Terms) -> Result<Self, ToolError> {
+        let mut new = self.clone();
+        if let Some(wanted) = tools(terms)? {
+            new.tools = Some(match &self.tools {
+                None => wanted,
+                Some(own) => own.intersection(&wanted).cloned().collect(),
+            });
+        }
+        if let Some(wanted) = commands(terms)? {
+            new.commands = Some(match &self.commands {
+                None => wanted,
+                Some(own) => own.intersection(&wanted).cloned().collect(),
+            });
+        }
+        if let Some(wanted) = hosts(terms)? {
+            new.hosts = Some(match &self.hosts {
+                None => wanted,
+                Some(own) => narrower(own, &wanted, Host::covers),
+            });
+        }
+        if let Some(wanted) = dirs(terms)? {
+            let covers = |outer: &PathBuf, inner: &PathBuf| inner.starts_with(outer);
+            new.dirs = Some(match &self.dirs {
+                None => wanted,
+                Some(own) => narrower(own, &wanted, covers),
+            });
+        }
+        new.approval = self
+            .approval
+            .min(terms.approval.unwrap_or(Approval::Always));
+        new.write = self.write && terms.write.unwrap_or(true);
+        if let Some(text) = &terms.expires {
+            let wanted = expiry(text, None)?;
+            new.expires = Some(self.expires.map_or(wanted, |own| own.min(wanted)));
+        }
+        if terms.shown == Some(Shown::Sealed) {
+            new.shown = Shown::Sealed;
+            new.write = false;
+        }
+        Ok(new)
+    }
+
+    /// Checks that a tool may use the secret now, in a session that is in `cwd`.
+    ///
+    /// # Errors
+    /// `secret_expired`, `sealed_in_shell` or `policy_denied`.
+    pub fn check_use(
+        &self,
+        name: &SecretName,
+        tool: &str,
+        cwd: &Path,
+        now: Timestamp,
+    ) -> Result<(), ToolError> {
+        if let Some(end) = self.expires.filter(|end| *end <= now) {
+            let message = format!("{name} expired on {}", day(end));
+            return Err(ToolError::new(ErrorCode::SecretExpired, message));
+        }
+        if self.shown == Shown::Sealed && tool != "url_fetch" {
+            let message = format!("{name} is sealed, and <{tool}> could show it");
+            return Err(ToolError::new(ErrorCode::SealedInShell, message));
+        }
+        if self
+            .tools
+            .as_ref()
+            .is_some_and(|tools| !tools.contains(tool))
+        {
+            return Err(self.denied(name, &format!("does not allow <{tool}>")));
+        }
+        let is_here = |dirs: &Vec<PathBuf>| dirs.iter().any(|dir| cwd.starts_with(dir));
+        if !self.dirs.as_ref().is_none_or(is_here) {
+            let message = format!("does not allow the directory {}", cwd.display());
+            return Err(self.denied(name, &message));
+        }
+        Ok(())
+    }
+
+    /// Checks that the secret may be written to a file.
+    ///
+    /// # Errors
+    /// `policy_denied`.
+    pub fn check_write(&self, name: &SecretName) -> Result<(), ToolError> {
+        if self.write {
+            return Ok(());
+        }
+        Err(self.denied(name, "does not allow writing it to files"))
+    }
+
+    /// Checks that the secret may be sent to a host: over https, and over http only to this machine.
+    ///
+    /// # Errors
+    /// `policy_denied`.
+    pub fn check_host(
+        &self,
+        name: &SecretName,
+        scheme: &str,
+        host: &str,
+        port: Option<u16>,
+    ) -> Result<(), ToolError> {
+        let hosts = self.hosts.as_deref().unwrap_or_default();
+        if hosts.is_empty() {
+            return Err(self.denied(name, "names no hosts"));
+        }
+        if hosts.iter().any(|known| known.permits(scheme, host, port)) {
+            return Ok(());
+        }
+        let message = format!("does not allow {scheme}://{host}");
+        Err(self.denied(name, &message))
+    }
+
+    /// Checks that a value of so many bytes is not shorter than redaction likes, unless the policy
+    /// accepts that.
+    ///
+    /// # Errors
+    /// `bad_value`.
+    pub fn check_length(&self, name: &SecretName, bytes: usize) -> Result<(), ToolError> {
+        if self.allow_short || bytes >= limits::GOOD_SECRET_BYTES {
+            return Ok(());
+        }
+        let least = limits::GOOD_SECRET_BYTES;
+        let message = format!("the value of {name} is shorter than {least} bytes");
+        Err(ToolError::new(ErrorCode::BadValue, message)
+            .with_hint("a short value is masked as a whole word only; --allow-short accepts that"))
+    }
+
+    fn denied(&self, name: &SecretName, what: &str) -> ToolError {
+        let message = format!("the policy of {name} {what}");
+        ToolError::new(ErrorCode::PolicyDenied, message)
+    }
+}
+
+fn bad(message: impl Into<String>) -> ToolError {
+    ToolError::new(ErrorCode::BadPolicy, message)
+}
+
+fn tools(terms: &Terms) -> Result<Option<BTreeSet<String>>, ToolError> {
+    let Some(names) = &terms.tools else {
+        return Ok(None);
+    };
+    if let Some(unknown) = names.iter().find(|name| !TOOLS.contains(&name.as_str())) {
+        let message = format!("expected tools of {}, found {unknown:?}", TOOLS.join(", "));
+        return Err(bad(message));
+    }
+    Ok(Some(names.iter().cloned().collect()))
+}
+
+fn hosts(terms: &Terms) -> Result<Option<Vec<Host>>, ToolError> {
+    let parse = |text: &String| {
+        Host::parse(text).ok_or_else(|| {
+            let message = format!("expected a host such as api.example.com, *.example.com or localhost:8080, found {text:?}");
+            bad(message)
+        })
+    };
+    let hosts = terms.hosts.as_ref();
+    hosts
+        .map(|hosts| hosts.iter().map(parse).collect())
+        .transpose()
+}
+
+fn commands(terms: &Terms) -> Result<Option<BTreeSet<String>>, ToolError> {
+    let Some(names) = &terms.commands else {
+        return Ok(None);
+    };
+    let is_bad = |name: &&String| name.is_empty() || name.contains(['/', ' ', '\n']);
+    if let Some(name) = names.iter().find(is_bad) {
+        return Err(bad(format!(
+            "expected the name of a program, found {name:?}"
+        )));
+    }
+    Ok(Some(names.iter().cloned().collect()))
+}
+
+fn dirs(terms: &Terms) -> Result<Option<Vec<PathBuf>>, ToolError> {
+    let Some(dirs) = &terms.dirs else {
+        return Ok(None);
+    };
+    let is_plain =
+        |dir: &Path| dir.is_absolute() && !dir.components().any(|part| part.as_os_str() == "..");
+    if let Some(dir) = dirs.iter().find(|dir| !is_plain(dir)) {
+        return Err(bad(format!(
+            "expected an absolute directory, found {dir:?}"
+        )));
+    }
+    Ok(Some(dirs.clone()))
+}
+
+/// Returns what two lists both cover: of each pair the narrower one.
+fn narrower<T: Clone + PartialEq>(own: &[T], wanted: &[T], covers: fn(&T, &T) -> bool) -> Vec<T> {
+    let mut both = Vec::new();
+    for a in own {
+        for b in wanted {
+            let found = if covers(a, b) {
+                Some(b)
+            } else {
+                Some(a).filter(|a| covers(b, a))
+            };
+            both.extend(found.filter(|found| !both.contains(*found)).cloned());
+        }
+    }
+    both
+}
+
+/// Reads when a secret ends: a moment, the end of a day (in UTC), or a time after `now`.
+fn expiry(text: &str, now: Option<Timestamp>) -> Result<Timestamp, ToolError> {
+    if let Ok(moment) = text.parse::<Timestamp>() {
+        return Ok(moment);
+    }
+    if let Ok(date) = text.parse::<civil::Date>() {
+        let end = date
+            .tomorrow()
+            .and_then(|next| next.to_zoned(TimeZone::UTC));
+        return end.map(|end| end.timestamp()).map_err(|_| bad_expiry(text));
+    }
+    let Some(now) = now else {
+        return Err(bad(format!(
+            "expected a date such as 2030-12-31, found {text:?}"
+        )));
+    };
+    let span: Span = text.parse().map_err(|_| bad_expiry(text))?;
+    let start = Zoned::new(now, TimeZone::UTC);
+    let end = start
+        .checked_add(span)
+        .map_err(|_| bad_expiry(text))?
+        .timestamp();
+    if end.duration_since(now) <= SignedDuration::ZERO {
+        return Err(bad_expiry(text));
+    }
+    Ok(end)
+}
+
+fn bad_expiry(text: &str) -> ToolError {
+    bad(format!(
+        "expected a time such as 30d or a date such as 2030-12-31, found {text:?}"
+    ))
+}
+
+/// Returns the last day on which a secret can be used, when it ends at midnight, else the moment.
+fn day(end: Timestamp) -> String {
+    end.strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+#[cfg(test)]
+mod tests;
