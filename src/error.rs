@@ -255,6 +255,22 @@ tool_codes! {
     BadPolicy = "bad_policy", Refused, "correct the policy; its keys are the names of the flags of `karyi var set`";
     /// The value cannot be used as a secret.
     BadValue = "bad_value", Failed, "give a value of at least 4 bytes without NUL";
+    /// There is no keyring to speak to.
+    KeyringUnavailable = "keyring_unavailable", NeedsUser, "start the keyring of the desktop, or choose another store with --vault age";
+    /// The keyring is locked and nobody unlocks it.
+    KeyringLocked = "keyring_locked", NeedsUser, "unlock the keyring, then try again";
+    /// The keyring did not answer in time.
+    KeyringTimeout = "keyring_timeout", NeedsUser, "see what the keyring waits for with `karyi doctor`, then try again";
+    /// The encrypted file cannot be opened with the key that was given.
+    WrongKey = "wrong_key", NeedsUser, "give the passphrase or the identity file the store was made with";
+    /// What a store or the index holds cannot be read.
+    BadVault = "bad_vault", Failed, "see `karyi var doctor`";
+    /// The store cannot be written.
+    VaultReadOnly = "vault_read_only", Failed, "choose a store that lasts: --vault os or --vault age";
+    /// Another process keeps the store locked.
+    VaultBusy = "vault_busy", Failed, "wait for the other karyi to end, then try again";
+    /// The vault stays closed inside a session.
+    InsideSession = "inside_session", Refused, "use a terminal outside of karyi";
     /// The user declined.
     Declined = "declined", Failed, "the user declined; ask what they want instead";
     /// There is no terminal to ask on.

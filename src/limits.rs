@@ -186,6 +186,31 @@ pub const MIN_SECRET_BYTES: usize = 4;
 /// Shortest secret value that is masked wherever it stands; a shorter one only as a whole word, and
 /// a store takes it only on request.
 pub const GOOD_SECRET_BYTES: usize = 8;
+/// How long the keyring may take to answer when nobody is there to unlock it.
+pub const KEYRING_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long it may take when the user may have to unlock it first.
+pub const KEYRING_UNLOCK_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a keyring that was seen unlocked counts as that.
+pub const KEYRING_CHECK_AGE: Duration = Duration::from_secs(1);
+/// How long another process may keep the files of the vault locked: it waits for nobody meanwhile,
+/// but a passphrase takes a second to check.
+pub const VAULT_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause between two tries to lock them.
+pub const VAULT_LOCK_PAUSE: Duration = Duration::from_millis(10);
+/// Largest file of the vault, in bytes: the largest values with everything around them.
+pub const MAX_VAULT_FILE_BYTES: u64 = 16 << 20;
+/// Most names the index holds.
+pub const MAX_STORED_SECRETS: usize = 10_000;
+/// Work of checking a passphrase, as a power of two: about a second.
+pub const PASSPHRASE_WORK: u8 = 18;
+/// Most work a file may ask for, as a power of two: about 16 seconds and 4 GiB would be one more.
+pub const MAX_PASSPHRASE_WORK: u8 = 21;
+/// Longest passphrase, in bytes.
+pub const MAX_PASSPHRASE_BYTES: usize = 4 << 10;
+/// How long the writer of values or of a passphrase on a descriptor may take.
+pub const VARS_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest note beside a secret, in characters.
+pub const MAX_NOTE_CHARS: usize = 300;
 /// Replaced or removed values that redaction goes on knowing.
 pub const MAX_FORMER_SECRETS: usize = 100;
 /// Shortest line of a multi-line value that is masked on its own, in bytes.

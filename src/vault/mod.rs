@@ -2,13 +2,19 @@
 //!
 //! [`session::Secrets`] holds the values. [`substitute`] puts them into plain text, [`shell`] lets
 //! a script refer to them without holding them, and [`redact`] takes them out of everything that
-//! is shown again. [`policy`] says what a value may be used for. Prompts are not here.
+//! is shown again. [`policy`] says what a value may be used for. [`store`] keeps values beyond the
+//! session, [`index`] lists them without their values, [`keep`] joins the two, and [`load`] gives a
+//! session what they hold. Prompts are not here.
 
 pub mod advice;
+pub mod index;
+pub mod keep;
+pub mod load;
 pub mod policy;
 pub mod redact;
 pub mod session;
 pub mod shell;
+pub mod store;
 pub mod substitute;
 
 mod encodings;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -25,6 +25,24 @@ pub enum Origin {
     Stored,
 }
 
+/// Why a source is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Something may be listed that redaction must know.
+    Listed,
+    /// A name without a value is used.
+    Used,
+}
+
+/// Where values come from that outlive the session.
+pub trait Source: Send + Sync {
+    /// Brings the secrets up to date. It may block.
+    fn refresh(&self, secrets: &Secrets, need: Need);
+
+    /// Returns why not everything could be read at the last look.
+    fn failure(&self) -> Option<ToolError>;
+}
+
 /// A handle on the session's secrets; clones share them.
 #[derive(Clone, Default)]
 pub struct Secrets {
@@ -35,6 +53,7 @@ pub struct Secrets {
 struct Shared {
     generation: AtomicU64,
     values: RwLock<Values>,
+    source: OnceLock<Arc<dyn Source>>,
 }
 
 #[derive(Default)]
@@ -148,6 +167,30 @@ impl Secrets {
         values.retire(name.clone(), old.value);
         self.shared.generation.fetch_add(1, Ordering::Release);
         true
+    }
+
+    /// Names the source of stored values; the first one counts.
+    pub fn attach(&self, source: Arc<dyn Source>) {
+        let _ = self.shared.source.set(source);
+    }
+
+    /// Brings stored values up to date. It may block.
+    pub fn refresh(&self, need: Need) {
+        if let Some(source) = self.shared.source.get() {
+            source.refresh(self, need);
+        }
+    }
+
+    /// Whether there is a source of stored values.
+    #[must_use]
+    pub fn has_source(&self) -> bool {
+        self.shared.source.get().is_some()
+    }
+
+    /// Returns why stored values could not all be read.
+    #[must_use]
+    pub fn source_failure(&self) -> Option<ToolError> {
+        self.shared.source.get()?.failure()
     }
 
     /// Whether there is a value under the name.
@@ -309,7 +352,11 @@ impl Values {
     }
 }
 
-fn check_value(name: &SecretName, value: &str) -> Result<(), ToolError> {
+/// Checks that a value can be used as a secret.
+///
+/// # Errors
+/// `bad_value`.
+pub(super) fn check_value(name: &SecretName, value: &str) -> Result<(), ToolError> {
     let problem = if value.contains('\0') {
         "holds a NUL byte".to_owned()
     } else if value.len() < limits::MIN_SECRET_BYTES {

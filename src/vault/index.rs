@@ -1,0 +1,236 @@
+//! The index of the vault: which secrets there are, without anything of their values.
+//!
+//! It answers `karyi var list` without opening a store, remembers which store was chosen, and tells
+//! a running session by its generation that something changed. The policy in it is a copy to show;
+//! the one that counts is kept beside the value. The file is written whole, beside a lock.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::secret::SecretName;
+use crate::vault::policy::Policy;
+use crate::vault::store::{Kind, disk};
+
+/// Name of the file, in the directory of karyi's data.
+pub const FILE_NAME: &str = "vars.json";
+
+/// The layout of the file that this program reads and writes.
+const VERSION: u32 = 1;
+
+/// What is known of the secrets without opening a store.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Index {
+    version: u32,
+    /// Grows with every change of a value.
+    pub generation: u64,
+    /// The store that was chosen.
+    pub store: Option<Chosen>,
+    /// The secrets, by name.
+    pub names: BTreeMap<String, Listed>,
+}
+
+/// A store that was chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chosen {
+    /// What kind of store it is.
+    pub kind: Kind,
+    /// The identity file of an encrypted file that is for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<PathBuf>,
+}
+
+/// What is known of one secret.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listed {
+    /// What its user wrote about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// When it was kept first.
+    pub created: Timestamp,
+    /// When its value or policy changed last.
+    pub updated: Timestamp,
+    /// The store that keeps it.
+    pub store: Kind,
+    /// A copy of its policy, to be shown.
+    pub policy: Policy,
+    /// Set while it is being removed: its value may be gone or not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_going: bool,
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            generation: 0,
+            store: None,
+            names: BTreeMap::new(),
+        }
+    }
+}
+
+impl Index {
+    /// Reads the index in a directory; an empty one when there is none.
+    ///
+    /// # Errors
+    /// `bad_vault` when the file is no index, or what the system says.
+    pub fn read(directory: &Path) -> Result<Self, ToolError> {
+        let path = directory.join(FILE_NAME);
+        let Some(bytes) = disk::read(&path, limits::MAX_VAULT_FILE_BYTES)? else {
+            return Ok(Self::default());
+        };
+        let index: Self = serde_json::from_slice(&bytes).map_err(|error| damaged(&path, &error))?;
+        if index.version != VERSION {
+            let found = index.version;
+            return Err(damaged(&path, &format!("expected version {VERSION}, found {found}")));
+        }
+        let is_name = |name: &&String| SecretName::parse(name).is_none();
+        if let Some(name) = index.names.keys().find(is_name) {
+            return Err(damaged(&path, &format!("{name:?} is no name")));
+        }
+        Ok(index)
+    }
+
+    /// Changes the index in a directory and returns what the change returns. When that is an error
+    /// nothing is written.
+    ///
+    /// # Errors
+    /// What the change or the system says; `vault_busy` when another process keeps it locked.
+    pub fn change<T>(
+        directory: &Path,
+        work: impl FnOnce(&mut Self) -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        let path = directory.join(FILE_NAME);
+        let _guard = disk::lock(&path)?;
+        let mut index = Self::read(directory)?;
+        let before = index.clone();
+        let result = work(&mut index)?;
+        if index != before {
+            let bytes = serde_json::to_vec_pretty(&index)
+                .map_err(|error| ToolError::new(ErrorCode::Internal, error.to_string()))?;
+            disk::write(&path, &bytes)?;
+        }
+        Ok(result)
+    }
+
+    /// Returns the names that have a value, as far as is known.
+    pub fn kept(&self) -> impl Iterator<Item = SecretName> {
+        let kept = self.names.iter().filter(|(_, listed)| !listed.is_going);
+        kept.filter_map(|(name, _)| SecretName::parse(name))
+    }
+
+    /// Returns what is known of one secret.
+    #[must_use]
+    pub fn get(&self, name: &SecretName) -> Option<&Listed> {
+        self.names.get(name.as_str()).filter(|listed| !listed.is_going)
+    }
+
+    /// Checks that a name may be added.
+    ///
+    /// # Errors
+    /// `bad_arguments` when one that differs only in case is there, or there are too many.
+    pub fn check_new(&self, name: &SecretName) -> Result<(), ToolError> {
+        let same = |other: &SecretName| {
+            other != name && other.as_str().eq_ignore_ascii_case(name.as_str())
+        };
+        if let Some(other) = self.kept().find(same) {
+            let message = format!("the names {other} and {name} differ only in case");
+            let hint = format!("use {other}, or another name");
+            return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint));
+        }
+        if self.names.len() >= limits::MAX_STORED_SECRETS && self.get(name).is_none() {
+            let message = format!("there are {} secrets already", limits::MAX_STORED_SECRETS);
+            return Err(ToolError::new(ErrorCode::BadArguments, message)
+                .with_hint("remove some with `karyi var rm NAME`"));
+        }
+        Ok(())
+    }
+}
+
+fn damaged(path: &Path, problem: &dyn std::fmt::Display) -> ToolError {
+    let message = format!("the index {} cannot be read: {problem}", path.display());
+    let hint = "move it away; `karyi var doctor --repair` makes a new one from the store";
+    ToolError::new(ErrorCode::BadVault, message).with_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> SecretName {
+        SecretName::parse(text).unwrap()
+    }
+
+    fn listed() -> Listed {
+        Listed {
+            note: None,
+            created: Timestamp::UNIX_EPOCH,
+            updated: Timestamp::UNIX_EPOCH,
+            store: Kind::Os,
+            policy: Policy::default(),
+            is_going: false,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(Index::read(root.path()).unwrap(), Index::default());
+        Index::change(root.path(), |index| {
+            index.generation = 3;
+            index.names.insert("A".into(), listed());
+            Ok(())
+        })
+        .unwrap();
+        let index = Index::read(root.path()).unwrap();
+        assert_eq!((index.generation, index.get(&name("A"))), (3, Some(&listed())));
+    }
+
+    #[test]
+    fn a_change_that_fails_writes_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let result = Index::change(root.path(), |index| {
+            index.generation = 3;
+            Err::<(), _>(ToolError::new(ErrorCode::Io, "no"))
+        });
+        assert_eq!(result.unwrap_err().code, ErrorCode::Io);
+        assert!(!root.path().join(FILE_NAME).exists());
+    }
+
+    #[test]
+    fn what_is_no_index_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        for text in [
+            "",
+            "[]",
+            "{}",
+            r#"{"version":2,"generation":0,"store":null,"names":{}}"#,
+            r#"{"version":1,"generation":0,"store":null,"names":{},"more":1}"#,
+            r#"{"version":1,"generation":-1,"store":null,"names":{}}"#,
+        ] {
+            std::fs::write(root.path().join(FILE_NAME), text).unwrap();
+            let error = Index::read(root.path()).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadVault, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_going_is_not_listed() {
+        let mut index = Index::default();
+        index.names.insert("A".into(), listed());
+        let going = Listed { is_going: true, ..listed() };
+        index.names.insert("B".into(), going);
+        assert_eq!(index.kept().collect::<Vec<_>>(), [name("A")]);
+        assert_eq!(index.get(&name("B")), None);
+        assert_eq!(index.check_new(&name("a")).unwrap_err().code, ErrorCode::BadArguments);
+        assert_eq!(index.check_new(&name("b")), Ok(()));
+    }
+}

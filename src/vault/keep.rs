@@ -1,0 +1,332 @@
+//! The vault: one store and the index beside it, changed in an order that loses nothing.
+//!
+//! A value is kept before the index lists it, and the index says that a secret goes before its value
+//! does. Whatever breaks in between shows up as `missing value` or `untracked`, and
+//! [`Vault::repair`] mends it from the store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::error::{ErrorCode, ToolError};
+use crate::secret::{SecretName, SecretValue};
+use crate::vault::index::{Chosen, Index, Listed};
+use crate::vault::policy::Policy;
+use crate::vault::session::check_value;
+use crate::vault::store::record::{self, Record};
+use crate::vault::store::{Key, Kind, Store};
+
+/// One store and the index.
+pub struct Vault {
+    directory: PathBuf,
+    chosen: Chosen,
+    store: Arc<dyn Store>,
+}
+
+/// What is said of a secret when it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Terms {
+    /// What its user wrote about it; the earlier note stays when `None`.
+    pub note: Option<String>,
+    /// Its policy.
+    pub policy: Policy,
+}
+
+/// How index and store agree about a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Both know it.
+    Kept,
+    /// The index lists it, and the store has no value.
+    MissingValue,
+    /// The store has a value, and the index does not list it.
+    Untracked,
+    /// The store was not asked.
+    Unknown,
+}
+
+impl State {
+    /// Returns the word used on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::MissingValue => "missing value",
+            Self::Untracked => "untracked",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// One line of a list of secrets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its name.
+    pub name: SecretName,
+    /// What the index knows of it.
+    pub listed: Option<Listed>,
+    /// How index and store agree.
+    pub state: State,
+}
+
+impl Vault {
+    /// Joins a store and the index in a directory.
+    #[must_use]
+    pub fn new(directory: PathBuf, chosen: Chosen, store: Arc<dyn Store>) -> Self {
+        Self {
+            directory,
+            chosen,
+            store,
+        }
+    }
+
+    /// Returns the store.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Finds out whether values can be kept now.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub fn probe(&self) -> Result<(), ToolError> {
+        if self.store.kind() == Kind::Env {
+            let message = "the store env holds what karyi was started with";
+            return Err(ToolError::new(ErrorCode::VaultReadOnly, message));
+        }
+        self.store.probe()
+    }
+
+    /// Checks that a value may be kept under a name; nothing is written.
+    ///
+    /// # Errors
+    /// `bad_value` or `bad_arguments`.
+    pub fn check(
+        &self,
+        name: &SecretName,
+        value: &SecretValue,
+        policy: &Policy,
+    ) -> Result<(), ToolError> {
+        check_value(name, value.expose())?;
+        policy.check_length(name, value.expose().len())?;
+        Index::read(&self.directory)?.check_new(name)
+    }
+
+    /// Keeps a value, in place of an earlier one.
+    ///
+    /// # Errors
+    /// As [`Vault::check`], or what the store or the system says.
+    pub fn set(
+        &self,
+        name: &SecretName,
+        value: &SecretValue,
+        terms: &Terms,
+    ) -> Result<(), ToolError> {
+        self.check(name, value, &terms.policy)?;
+        if terms.note.as_ref().is_some_and(|note| note.contains(value.expose())) {
+            let message = format!("the note of {name} holds its value");
+            return Err(ToolError::new(ErrorCode::BadArguments, message)
+                .with_hint("notes are shown; say in words what the value is for"));
+        }
+        let text = record::join(value, &terms.policy)?;
+        self.store.set(&Key::of(name), &text)?;
+        self.list_it(name, terms)
+    }
+
+    /// Writes a secret that the store has into the index.
+    fn list_it(&self, name: &SecretName, terms: &Terms) -> Result<(), ToolError> {
+        let now = Timestamp::now();
+        Index::change(&self.directory, |index| {
+            index.generation += 1;
+            if self.chosen.kind.is_persistent() && index.store.is_none() {
+                index.store = Some(self.chosen.clone());
+            }
+            let earlier = index.get(name).cloned();
+            let listed = Listed {
+                note: terms.note.clone().or(earlier.as_ref().and_then(|e| e.note.clone())),
+                created: earlier.map_or(now, |earlier| earlier.created),
+                updated: now,
+                store: self.chosen.kind,
+                policy: terms.policy.clone(),
+                is_going: false,
+            };
+            index.names.insert(name.as_str().to_owned(), listed);
+            Ok(())
+        })
+    }
+
+    /// Returns a value and its policy.
+    ///
+    /// # Errors
+    /// `undefined_variable` when there is none, or what the store says.
+    pub fn get(&self, name: &SecretName) -> Result<Record, ToolError> {
+        match self.store.get(&Key::of(name))? {
+            Some(text) => record::split(name, &text),
+            None => Err(no_value(name, self.store.kind())),
+        }
+    }
+
+    /// Removes a value. Returns whether there was one, in the store or in the index.
+    ///
+    /// # Errors
+    /// What the store or the system says.
+    pub fn remove(&self, name: &SecretName) -> Result<bool, ToolError> {
+        let was_listed = Index::change(&self.directory, |index| {
+            let Some(listed) = index.names.get_mut(name.as_str()) else {
+                return Ok(false);
+            };
+            listed.is_going = true;
+            index.generation += 1;
+            Ok(true)
+        })?;
+        let was_kept = self.store.remove(&Key::of(name))?;
+        Index::change(&self.directory, |index| {
+            let listed = index.names.get(name.as_str());
+            if listed.is_some_and(|listed| listed.is_going) {
+                index.names.remove(name.as_str());
+            }
+            if was_kept {
+                index.generation += 1;
+            }
+            Ok(())
+        })?;
+        Ok(was_listed || was_kept)
+    }
+
+    /// Gives a secret another name; value, policy and note stay.
+    ///
+    /// # Errors
+    /// `bad_arguments` when the new name is taken, or what the store or the system says.
+    pub fn rename(&self, from: &SecretName, to: &SecretName) -> Result<(), ToolError> {
+        let index = Index::read(&self.directory)?;
+        if from == to || index.get(to).is_some() || self.store.get(&Key::of(to))?.is_some() {
+            let message = format!("there is a secret called {to} already");
+            return Err(ToolError::new(ErrorCode::BadArguments, message)
+                .with_hint(format!("choose another name, or remove it with `karyi var rm {to}`")));
+        }
+        let record = self.get(from)?;
+        let listed = index.get(from).cloned();
+        let terms = Terms {
+            note: listed.as_ref().and_then(|listed| listed.note.clone()),
+            policy: record.policy,
+        };
+        // Names that differ only in case cannot stand side by side: the value is kept under both
+        // for a moment, and listed under one.
+        self.store.set(&Key::of(to), &record::join(&record.value, &terms.policy)?)?;
+        self.remove(from)?;
+        self.list_it(to, &terms)?;
+        Index::change(&self.directory, |index| {
+            let new = index.names.get_mut(to.as_str());
+            if let (Some(new), Some(old)) = (new, listed) {
+                new.created = old.created;
+            }
+            Ok(())
+        })
+    }
+
+    /// Lists what index and store know, without reading a value.
+    ///
+    /// # Errors
+    /// What the store or the system says.
+    pub fn rows(&self) -> Result<Vec<Row>, ToolError> {
+        let kept = self.store.list()?;
+        let index = Index::read(&self.directory)?;
+        Ok(rows(&index, Some((self.chosen.kind, &kept))))
+    }
+
+    /// Makes the index say what the store holds. Returns the names that were added and removed.
+    ///
+    /// # Errors
+    /// What the store or the system says.
+    pub fn repair(&self) -> Result<(Vec<SecretName>, Vec<SecretName>), ToolError> {
+        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        for row in self.rows()? {
+            match row.state {
+                State::Kept | State::Unknown => {}
+                State::MissingValue => {
+                    self.remove(&row.name)?;
+                    removed.push(row.name);
+                }
+                State::Untracked => {
+                    let policy = self.get(&row.name)?.policy;
+                    let terms = Terms { note: None, policy };
+                    self.list_it(&row.name, &terms)?;
+                    added.push(row.name);
+                }
+            }
+        }
+        Ok((added, removed))
+    }
+
+    /// Copies everything into another store, makes that the chosen one, and removes it here. Returns
+    /// the names.
+    ///
+    /// # Errors
+    /// What the stores or the system say. What was copied before stays in both.
+    pub fn migrate(&self, to: &Self) -> Result<Vec<SecretName>, ToolError> {
+        to.probe()?;
+        let names = self.store.list()?;
+        for name in &names {
+            let record = self.get(name)?;
+            let text = record::join(&record.value, &record.policy)?;
+            to.store.set(&Key::of(name), &text)?;
+            let back = to.get(name)?;
+            if back.value.expose() != record.value.expose() || back.policy != record.policy {
+                let message = format!("the store {} gives {name} back changed", to.store.kind());
+                return Err(ToolError::new(ErrorCode::BadVault, message));
+            }
+        }
+        if let Some(key) = self.store.get(&Key::journal())? {
+            to.store.set(&Key::journal(), &key)?;
+        }
+        Index::change(&self.directory, |index| {
+            index.generation += 1;
+            index.store = Some(to.chosen.clone());
+            for name in &names {
+                if let Some(listed) = index.names.get_mut(name.as_str()) {
+                    listed.store = to.chosen.kind;
+                }
+            }
+            Ok(())
+        })?;
+        for key in names.iter().map(Key::of).chain([Key::journal()]) {
+            self.store.remove(&key)?;
+        }
+        Ok(names)
+    }
+}
+
+/// Joins what the index knows with the names a store of some kind holds; without them the store was
+/// not asked.
+#[must_use]
+pub fn rows(index: &Index, kept: Option<(Kind, &[SecretName])>) -> Vec<Row> {
+    let state = |name: &SecretName, store: Kind| match kept {
+        Some((kind, names)) if kind == store && names.contains(name) => State::Kept,
+        Some((kind, _)) if kind == store => State::MissingValue,
+        Some(_) | None => State::Unknown,
+    };
+    let listed = index.kept().filter_map(|name| {
+        let listed = index.get(&name)?.clone();
+        let state = state(&name, listed.store);
+        Some(Row { name, listed: Some(listed), state })
+    });
+    let mut rows: Vec<Row> = listed.collect();
+    let names = kept.map(|(_, names)| names).unwrap_or_default();
+    let untracked = names.iter().filter(|name| index.get(name).is_none());
+    rows.extend(untracked.map(|name| Row {
+        name: name.clone(),
+        listed: None,
+        state: State::Untracked,
+    }));
+    rows.sort_by(|one, other| one.name.cmp(&other.name));
+    rows
+}
+
+/// Returns the error for a name without a value.
+fn no_value(name: &SecretName, kind: Kind) -> ToolError {
+    let message = format!("the store {kind} has no value for {name}");
+    let hint = format!("give it one with `karyi var set {name}`");
+    ToolError::new(ErrorCode::UndefinedVariable, message).with_hint(hint)
+}

@@ -1,0 +1,148 @@
+//! Gives a running session what the store holds, and keeps it up to date.
+//!
+//! Every value is loaded, used or not, since redaction must know them all. The store is opened at
+//! the first look that finds a name in the index or needs one; later looks compare the generation of
+//! the index. A policy is read with its value: as long as the value stays the same, the session goes
+//! by the policy it read first.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::{ErrorCode, ToolError};
+use crate::secret::SecretName;
+use crate::vault::index::Index;
+use crate::vault::session::{Need, Origin, Secrets, Source};
+use crate::vault::store::record::{self, Record};
+use crate::vault::store::{Key, Store};
+
+/// Opens a store; it may ask the user for a key.
+pub type Open = Box<dyn Fn() -> Result<Arc<dyn Store>, ToolError> + Send + Sync>;
+
+/// The store a session takes its values from.
+pub struct Loader {
+    directory: PathBuf,
+    open: Open,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    store: Option<Arc<dyn Store>>,
+    /// The generation of the index when the store was read last.
+    generation: Option<u64>,
+    /// Names that came from the store.
+    loaded: BTreeSet<SecretName>,
+    /// Why not everything could be read.
+    failure: Option<ToolError>,
+}
+
+impl Loader {
+    /// Makes the way to a store; it is not opened yet. `directory` is that of the index.
+    #[must_use]
+    pub fn new(directory: PathBuf, open: Open) -> Self {
+        Self {
+            directory,
+            open,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Opens the store whether it is needed or not, for what is kept in it beside values.
+    ///
+    /// # Errors
+    /// The reason why it cannot be opened.
+    pub fn store(&self) -> Result<Arc<dyn Store>, ToolError> {
+        let mut state = self.state();
+        self.opened(&mut state)
+    }
+
+    fn opened(&self, state: &mut State) -> Result<Arc<dyn Store>, ToolError> {
+        if let Some(store) = &state.store {
+            return Ok(Arc::clone(store));
+        }
+        let store = (self.open)()?;
+        state.store = Some(Arc::clone(&store));
+        Ok(store)
+    }
+
+    fn load(&self, state: &mut State, secrets: &Secrets) -> Result<(), ToolError> {
+        let store = self.opened(state)?;
+        let names: BTreeSet<SecretName> = store.list()?.into_iter().collect();
+        for gone in state.loaded.difference(&names) {
+            if secrets.origin(gone) == Some(Origin::Stored) {
+                secrets.remove(gone);
+            }
+        }
+        state.loaded = &state.loaded & &names;
+        let mut failure = None;
+        for name in names {
+            match load_one(store.as_ref(), &name, secrets) {
+                Ok(()) => {
+                    state.loaded.insert(name);
+                }
+                // One that is damaged hides none of the others.
+                Err(error) if is_of_one(&error) => failure = failure.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    // A poisoned lock only means that another thread panicked while it loaded.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether an error is about one value and not about the store.
+fn is_of_one(error: &ToolError) -> bool {
+    matches!(
+        error.code,
+        ErrorCode::BadVault | ErrorCode::BadValue | ErrorCode::BadArguments
+    )
+}
+
+fn load_one(store: &dyn Store, name: &SecretName, secrets: &Secrets) -> Result<(), ToolError> {
+    // What was given for this run, or when the user was asked, goes before what is kept.
+    if matches!(secrets.origin(name), Some(Origin::Given | Origin::Asked)) {
+        return Ok(());
+    }
+    let Some(text) = store.get(&Key::of(name))? else {
+        return Ok(());
+    };
+    let Record { value, policy } = record::split(name, &text)?;
+    let known = secrets.get(name);
+    if known.is_some_and(|known| known.expose() == value.expose()) {
+        return Ok(());
+    }
+    secrets.insert_with(name.clone(), value, policy, Origin::Stored)
+}
+
+impl Source for Loader {
+    fn refresh(&self, secrets: &Secrets, need: Need) {
+        let mut state = self.state();
+        let index = match Index::read(&self.directory) {
+            Ok(index) => index,
+            Err(error) => {
+                state.failure = Some(error);
+                return;
+            }
+        };
+        let is_new = state.generation != Some(index.generation);
+        let is_wanted = match need {
+            Need::Listed => is_new && (state.store.is_some() || index.kept().next().is_some()),
+            Need::Used => is_new || state.failure.is_some(),
+        };
+        if !is_wanted {
+            return;
+        }
+        let result = self.load(&mut state, secrets);
+        state.generation = Some(index.generation);
+        state.failure = result.err();
+    }
+
+    fn failure(&self) -> Option<ToolError> {
+        self.state().failure.clone()
+    }
+}

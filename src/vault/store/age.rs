@@ -1,0 +1,211 @@
+//! The store in a file encrypted with age: for a passphrase, or for an ssh or age identity.
+//!
+//! The file holds everything and is written whole, beside a lock. What was decrypted is kept in
+//! memory as long as the file stays the same, since a passphrase takes a second to check.
+
+mod key;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use zeroize::Zeroizing;
+
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::secret::{SecretName, SecretValue};
+use crate::vault::store::{Key, Kind, Store, disk, pairs};
+
+pub use key::{AgeKey, GetKey};
+
+/// What the decrypted text starts with.
+const HEAD: &[u8] = b"karyi-vault 1\n";
+
+type Texts = BTreeMap<Key, SecretValue>;
+
+/// Values in an encrypted file.
+pub struct AgeStore {
+    path: PathBuf,
+    get_key: GetKey,
+    opened: Mutex<Opened>,
+}
+
+#[derive(Default)]
+struct Opened {
+    key: Option<AgeKey>,
+    /// What the file held when it was read last, and what it looked like then.
+    held: Option<(Look, Texts)>,
+}
+
+/// What tells one version of a file from another.
+#[derive(PartialEq, Eq)]
+struct Look {
+    modified: Option<SystemTime>,
+    size: u64,
+    inode: u64,
+}
+
+impl AgeStore {
+    /// Makes a store in `path`. The key is asked for when the file is first read or written.
+    #[must_use]
+    pub fn new(path: PathBuf, get_key: GetKey) -> Self {
+        Self {
+            path,
+            get_key,
+            opened: Mutex::default(),
+        }
+    }
+
+    /// Does something with what the file holds.
+    fn with<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
+        let mut opened = self.opened();
+        self.refresh(&mut opened)?;
+        let (_, texts) = opened.held.get_or_insert_with(|| (look(None), Texts::new()));
+        Ok(work(texts))
+    }
+
+    /// Changes what the file holds.
+    fn change<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
+        let mut opened = self.opened();
+        let _guard = disk::lock(&self.path)?;
+        self.refresh(&mut opened)?;
+        // Taken out: if writing fails, memory must not say what the file does not.
+        let mut texts = opened.held.take().map(|(_, texts)| texts).unwrap_or_default();
+        let result = work(&mut texts);
+        let key = self.key(&mut opened)?;
+        let sealed = seal(key, &texts)?;
+        disk::write(&self.path, &sealed)?;
+        opened.held = Some((look(Some(&self.path)), texts));
+        Ok(result)
+    }
+
+    /// Reads the file again when it is not what it was.
+    fn refresh(&self, opened: &mut Opened) -> Result<(), ToolError> {
+        let now = look(Some(&self.path));
+        if opened.held.as_ref().is_some_and(|(then, _)| *then == now) {
+            return Ok(());
+        }
+        opened.held = None;
+        let Some(bytes) = disk::read(&self.path, limits::MAX_VAULT_FILE_BYTES)? else {
+            return Ok(());
+        };
+        let key = self.key(opened)?;
+        let texts = match unseal(key, &bytes) {
+            Ok(texts) => texts,
+            Err(error) => {
+                // The next try may ask again.
+                opened.key = None;
+                return Err(ToolError {
+                    message: format!("{}: {}", self.path.display(), error.message),
+                    ..error
+                });
+            }
+        };
+        opened.held = Some((now, texts));
+        Ok(())
+    }
+
+    fn key<'a>(&self, opened: &'a mut Opened) -> Result<&'a AgeKey, ToolError> {
+        if opened.key.is_none() {
+            opened.key = Some((self.get_key)(!self.path.exists())?);
+        }
+        let missing = || ToolError::new(ErrorCode::Internal, "the key is gone");
+        opened.key.as_ref().ok_or_else(missing)
+    }
+
+    // A poisoned lock only means that another thread panicked between two whole changes.
+    fn opened(&self) -> MutexGuard<'_, Opened> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for AgeStore {
+    fn kind(&self) -> Kind {
+        Kind::Age
+    }
+
+    fn probe(&self) -> Result<(), ToolError> {
+        let mut opened = self.opened();
+        drop(disk::lock(&self.path)?);
+        self.refresh(&mut opened)?;
+        self.key(&mut opened).map(|_| ())
+    }
+
+    fn list(&self) -> Result<Vec<SecretName>, ToolError> {
+        let names = |texts: &mut Texts| {
+            let names = texts.keys().filter_map(|key| SecretName::parse(key.as_str()));
+            names.collect()
+        };
+        self.with(names)
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
+        self.with(|texts| texts.get(key).map(SecretValue::duplicate))
+    }
+
+    fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
+        if text.expose().contains('\0') {
+            let message = "a value with a NUL byte cannot be kept";
+            return Err(ToolError::new(ErrorCode::BadValue, message));
+        }
+        self.change(|texts| {
+            texts.insert(key.clone(), text.duplicate());
+        })
+    }
+
+    fn remove(&self, key: &Key) -> Result<bool, ToolError> {
+        if !self.with(|texts| texts.contains_key(key))? {
+            return Ok(false);
+        }
+        self.change(|texts| texts.remove(key).is_some())
+    }
+}
+
+/// Returns what the file looks like, or what no file looks like.
+fn look(path: Option<&Path>) -> Look {
+    let metadata = path.and_then(|path| fs::metadata(path).ok());
+    #[cfg(unix)]
+    let inode = metadata.as_ref().map_or(0, std::os::unix::fs::MetadataExt::ino);
+    #[cfg(not(unix))]
+    let inode = 0;
+    Look {
+        modified: metadata.as_ref().and_then(|file| file.modified().ok()),
+        size: metadata.as_ref().map_or(0, fs::Metadata::len),
+        inode,
+    }
+}
+
+fn seal(key: &AgeKey, texts: &Texts) -> Result<Vec<u8>, ToolError> {
+    let plain = texts.iter().map(|(key, text)| (key.as_str(), text.expose()));
+    let plain = pairs::write(plain);
+    let mut sealed = Vec::new();
+    let mut write = || -> std::io::Result<()> {
+        let mut writer = key.encryptor()?.wrap_output(&mut sealed)?;
+        writer.write_all(HEAD)?;
+        writer.write_all(&plain)?;
+        writer.finish().map(drop)
+    };
+    write().map_err(|error| {
+        ToolError::new(ErrorCode::Io, format!("encrypting the store: {error}"))
+    })?;
+    Ok(sealed)
+}
+
+fn unseal(key: &AgeKey, bytes: &[u8]) -> Result<Texts, ToolError> {
+    let mut reader = key.open(bytes)?;
+    let mut plain = Zeroizing::new(Vec::with_capacity(bytes.len()));
+    reader
+        .read_to_end(&mut plain)
+        .map_err(|_| bad("the file is cut off or was changed"))?;
+    let rest = plain.strip_prefix(HEAD).ok_or_else(|| bad("it holds no values of karyi"))?;
+    let pairs = pairs::read(rest).map_err(bad)?;
+    let keyed = pairs.into_iter().map(|(key, text)| (Key(key), text));
+    Ok(keyed.collect())
+}
+
+fn bad(message: &str) -> ToolError {
+    ToolError::new(ErrorCode::BadVault, message)
+}

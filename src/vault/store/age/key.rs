@@ -1,0 +1,186 @@
+//! What opens the encrypted file: a passphrase, or an identity of ssh or age.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use age::secrecy::SecretString;
+use age::{Decryptor, Encryptor, Identity, Recipient};
+
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::secret::SecretValue;
+use crate::vault::store::disk;
+
+/// Most bytes of an identity file.
+const MAX_IDENTITY_BYTES: u64 = 1 << 20;
+
+/// Finds the key when it is needed first: from a file, a descriptor or the user. It is told whether
+/// the file is about to be made.
+pub type GetKey = Arc<dyn Fn(bool) -> Result<AgeKey, ToolError> + Send + Sync>;
+
+/// What encrypts and decrypts the file.
+pub struct AgeKey(Means);
+
+enum Means {
+    Passphrase {
+        passphrase: SecretString,
+        work: u8,
+    },
+    Identity {
+        recipients: Vec<Box<dyn Recipient + Send + Sync>>,
+        identities: Vec<Box<dyn Identity + Send + Sync>>,
+    },
+}
+
+impl AgeKey {
+    /// Makes the key of a passphrase.
+    #[must_use]
+    pub fn passphrase(passphrase: &SecretValue) -> Self {
+        Self::with_work(passphrase, limits::PASSPHRASE_WORK)
+    }
+
+    /// Makes the key of a passphrase whose check takes 2 to the power of `work` steps.
+    #[must_use]
+    pub fn with_work(passphrase: &SecretValue, work: u8) -> Self {
+        Self(Means::Passphrase {
+            passphrase: passphrase.expose().to_owned().into(),
+            work: work.clamp(1, limits::MAX_PASSPHRASE_WORK),
+        })
+    }
+
+    /// Reads the key from an identity file: an ssh private key, or one of age. `passphrase` is for an
+    /// ssh key that has one.
+    ///
+    /// # Errors
+    /// What the system says, or `wrong_key` when the file holds no identity that can be used.
+    pub fn identity(path: &Path, passphrase: Option<&SecretValue>) -> Result<Self, ToolError> {
+        let bytes = disk::read(path, MAX_IDENTITY_BYTES)?.ok_or_else(|| {
+            let message = format!("there is no identity file {}", path.display());
+            ToolError::new(ErrorCode::NotFound, message)
+                .with_hint("name another one with --age-identity FILE")
+        })?;
+        let means = match age::ssh::Identity::from_buffer(bytes.as_slice(), None) {
+            Ok(identity) => of_ssh(identity, passphrase),
+            Err(_) => of_age(&bytes),
+        };
+        means.map(Self).map_err(|problem| {
+            let message = format!("the identity file {} {problem}", path.display());
+            ToolError::new(ErrorCode::WrongKey, message)
+        })
+    }
+
+    /// Returns what writes the file.
+    pub(super) fn encryptor(&self) -> io::Result<Encryptor> {
+        match &self.0 {
+            Means::Passphrase { passphrase, work } => {
+                let mut recipient = age::scrypt::Recipient::new(passphrase.clone());
+                recipient.set_work_factor(*work);
+                let all = std::iter::once(&recipient as &dyn Recipient);
+                Encryptor::with_recipients(all).map_err(io::Error::other)
+            }
+            Means::Identity { recipients, .. } => {
+                let all = recipients.iter().map(|one| &**one as &dyn Recipient);
+                Encryptor::with_recipients(all).map_err(io::Error::other)
+            }
+        }
+    }
+
+    /// Opens an encrypted text.
+    ///
+    /// # Errors
+    /// `wrong_key`, or `bad_vault` when it is no such text.
+    pub(super) fn open<'a>(&self, bytes: &'a [u8]) -> Result<impl Read + use<'a>, ToolError> {
+        let decryptor = Decryptor::new_buffered(bytes).map_err(|_| {
+            ToolError::new(ErrorCode::BadVault, "the file is not encrypted with age")
+        })?;
+        let wrong = |message: &str| ToolError::new(ErrorCode::WrongKey, message);
+        match (&self.0, decryptor.is_scrypt()) {
+            (Means::Passphrase { .. }, false) => {
+                Err(wrong("it is encrypted for an identity, not with a passphrase"))
+            }
+            (Means::Identity { .. }, true) => {
+                Err(wrong("it is encrypted with a passphrase, not for an identity"))
+            }
+            (Means::Passphrase { passphrase, .. }, true) => {
+                let mut identity = age::scrypt::Identity::new(passphrase.clone());
+                identity.set_max_work_factor(limits::MAX_PASSPHRASE_WORK);
+                let all = std::iter::once(&identity as &dyn Identity);
+                decryptor.decrypt(all).map_err(|_| wrong("the passphrase does not open it"))
+            }
+            (Means::Identity { identities, .. }, false) => {
+                let all = identities.iter().map(|one| &**one as &dyn Identity);
+                decryptor.decrypt(all).map_err(|_| wrong("the identity does not open it"))
+            }
+        }
+    }
+}
+
+fn of_ssh(
+    identity: age::ssh::Identity,
+    passphrase: Option<&SecretValue>,
+) -> Result<Means, &'static str> {
+    if matches!(identity, age::ssh::Identity::Encrypted(_)) && passphrase.is_none() {
+        return Err("has a passphrase, which nobody gave: use --age-passphrase-fd N");
+    }
+    let recipient = age::ssh::Recipient::try_from(identity.clone())
+        .map_err(|_| "is of a kind that cannot encrypt: use ed25519, rsa, or an identity of age")?;
+    let given = Given(passphrase.map(|text| text.expose().to_owned().into()));
+    Ok(Means::Identity {
+        recipients: vec![Box::new(recipient)],
+        identities: vec![Box::new(identity.with_callbacks(given))],
+    })
+}
+
+fn of_age(bytes: &[u8]) -> Result<Means, &'static str> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "is no text")?;
+    let lines = text.lines().map(str::trim);
+    let keys = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut recipients: Vec<Box<dyn Recipient + Send + Sync>> = Vec::new();
+    let mut identities: Vec<Box<dyn Identity + Send + Sync>> = Vec::new();
+    for key in keys {
+        let identity: age::x25519::Identity =
+            key.parse().map_err(|_| "holds something that is no identity of ssh or age")?;
+        recipients.push(Box::new(identity.to_public()));
+        identities.push(Box::new(identity));
+    }
+    if identities.is_empty() {
+        return Err("holds no identity");
+    }
+    Ok(Means::Identity { recipients, identities })
+}
+
+/// Answers with the passphrase that was given, and to nothing else.
+#[derive(Clone)]
+struct Given(Option<SecretString>);
+
+impl age::Callbacks for Given {
+    fn display_message(&self, _: &str) {}
+
+    fn confirm(&self, _: &str, _: &str, _: Option<&str>) -> Option<bool> {
+        None
+    }
+
+    fn request_public_string(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn request_passphrase(&self, _: &str) -> Option<SecretString> {
+        self.0.clone()
+    }
+}
+
+/// Returns a passphrase without the line break at its end.
+///
+/// # Errors
+/// `bad_value` when it is empty, too long, or no text.
+pub fn passphrase_of(bytes: &[u8]) -> Result<SecretValue, ToolError> {
+    let bad = |message: &str| ToolError::new(ErrorCode::BadValue, message);
+    let text = std::str::from_utf8(bytes).map_err(|_| bad("the passphrase is not UTF-8"))?;
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    if text.is_empty() || text.len() > limits::MAX_PASSPHRASE_BYTES {
+        return Err(bad("the passphrase is empty or too long").with_hint("give a passphrase"));
+    }
+    Ok(SecretValue::new(text.to_owned()))
+}

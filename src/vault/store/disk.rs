@@ -1,0 +1,184 @@
+//! Private files: written whole or not at all, readable by their owner only, one writer at a time.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use zeroize::Zeroizing;
+
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+
+/// The right to write the files of a directory; given back when dropped.
+#[derive(Debug)]
+pub struct Guard {
+    _file: File,
+}
+
+/// Waits for the right to write beside `path`, whose directory is made if need be.
+///
+/// # Errors
+/// `vault_busy` when another process keeps it, or what the system says.
+pub fn lock(path: &Path) -> Result<Guard, ToolError> {
+    let path = path.with_extension("lock");
+    make_directory(&path).map_err(|error| ToolError::from_io(&path, &error))?;
+    let file = private_options()
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(|error| ToolError::from_io(&path, &error))?;
+    let deadline = Instant::now() + limits::VAULT_LOCK_TIMEOUT;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Guard { _file: file }),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                std::thread::sleep(limits::VAULT_LOCK_PAUSE);
+            }
+            Err(TryLockError::WouldBlock) => {
+                let message = format!("another process keeps {} locked", path.display());
+                return Err(ToolError::new(ErrorCode::VaultBusy, message));
+            }
+            Err(TryLockError::Error(error)) => return Err(ToolError::from_io(&path, &error)),
+        }
+    }
+}
+
+/// Reads a file of at most `max_bytes`; nothing when there is none.
+///
+/// # Errors
+/// `bad_vault` when it is larger, or what the system says.
+pub fn read(path: &Path, max_bytes: u64) -> Result<Option<Zeroizing<Vec<u8>>>, ToolError> {
+    let failed = |error: io::Error| ToolError::from_io(path, &error);
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let size = file.metadata().map_err(failed)?.len();
+    if size > max_bytes {
+        let message = format!("{} is larger than {max_bytes} bytes", path.display());
+        return Err(ToolError::new(ErrorCode::BadVault, message));
+    }
+    let size = usize::try_from(size).unwrap_or(0);
+    let mut bytes = Zeroizing::new(Vec::with_capacity(size + 1));
+    file.take(max_bytes).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(Some(bytes))
+}
+
+/// Writes a file whole, in place of an earlier one. The caller holds the lock.
+///
+/// # Errors
+/// What the system says.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
+    let write = || -> io::Result<()> {
+        let directory = make_directory(path)?;
+        // Beside its target, so that it can take its place; readable by the owner from the start.
+        let mut file = tempfile::NamedTempFile::new_in(&directory)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)?;
+        sync_directory(&directory)
+    };
+    write().map_err(|error| ToolError::from_io(path, &error))
+}
+
+/// Makes the directory of a file, which nobody but the owner may enter.
+fn make_directory(path: &Path) -> io::Result<PathBuf> {
+    let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(&directory)?;
+    #[cfg(unix)]
+    close_to_others(&directory)?;
+    Ok(directory)
+}
+
+#[cfg(unix)]
+fn close_to_others(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::metadata(directory)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+fn private_options() -> fs::OpenOptions {
+    let mut options = File::options();
+    options.read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Makes the new name of a file last. Windows has no such call.
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    File::open(directory)?.sync_all()?;
+    #[cfg(not(unix))]
+    let _ = directory;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn files_and_their_directory_are_private() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = root.path().join("a/b");
+        fs::create_dir_all(&directory).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = directory.join("x.json");
+        let guard = lock(&path).unwrap();
+        write(&path, b"one").unwrap();
+        write(&path, b"two").unwrap();
+        drop(guard);
+        assert_eq!(read(&path, 3).unwrap().unwrap().as_slice(), b"two");
+        assert_eq!((mode(&directory), mode(&path)), (0o700, 0o600));
+        assert_eq!(mode(&directory.join("x.lock")), 0o600);
+        let mut names: Vec<_> = fs::read_dir(&directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["x.json", "x.lock"]);
+    }
+
+    #[test]
+    fn what_is_missing_or_too_large_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("x");
+        assert_eq!(read(&path, 3).unwrap(), None);
+        fs::write(&path, "four").unwrap();
+        assert_eq!(read(&path, 3).unwrap_err().code, ErrorCode::BadVault);
+    }
+
+    #[test]
+    fn one_writer_at_a_time() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("count");
+        write(&path, b"0").unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let _guard = lock(&path).unwrap();
+                    let text = read(&path, 10).unwrap().unwrap();
+                    let count: u32 = std::str::from_utf8(&text).unwrap().parse().unwrap();
+                    write(&path, (count + 1).to_string().as_bytes()).unwrap();
+                });
+            }
+        });
+        assert_eq!(read(&path, 10).unwrap().unwrap().as_slice(), b"8");
+    }
+}

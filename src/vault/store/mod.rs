@@ -1,0 +1,124 @@
+//! Stores: the places where values outlive a session, behind one trait.
+//!
+//! A store knows keys and texts and nothing of policies or notes; [`record`] puts the policy beside
+//! its value, and `vault::keep` adds the index. Every call blocks and every one comes back: the
+//! keyring is asked by a thread of its own that is abandoned at a deadline. What goes wrong is told
+//! by code: `keyring_unavailable`, `keyring_locked`, `keyring_timeout`, `wrong_key`, `bad_vault`.
+
+pub mod age;
+pub mod disk;
+pub mod env;
+pub mod journal;
+pub mod memory;
+pub mod os;
+pub mod pairs;
+pub mod record;
+
+#[cfg(test)]
+mod contract;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ToolError;
+use crate::secret::{SecretName, SecretValue};
+
+/// What kind of store it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The keyring of the operating system.
+    Os,
+    /// A file encrypted with age.
+    Age,
+    /// Memory, gone with the process.
+    Memory,
+    /// Variables the process was started with; they cannot be changed.
+    Env,
+}
+
+impl Kind {
+    /// Returns the word used on the command line and on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Os => "os",
+            Self::Age => "age",
+            Self::Memory => "memory",
+            Self::Env => "env",
+        }
+    }
+
+    /// Whether values outlive the process.
+    #[must_use]
+    pub fn is_persistent(self) -> bool {
+        matches!(self, Self::Os | Self::Age)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a text is kept under: the name of a secret, or a word of karyi's own that is no name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(String);
+
+impl Key {
+    /// Returns the key of a secret.
+    #[must_use]
+    pub fn of(name: &SecretName) -> Self {
+        Self(name.as_str().to_owned())
+    }
+
+    /// Returns the key of karyi's own key of the undo journal.
+    #[must_use]
+    pub fn journal() -> Self {
+        Self(".journal".to_owned())
+    }
+
+    /// Returns the key as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A place where values are kept.
+pub trait Store: Send + Sync {
+    /// Returns what kind of store it is.
+    fn kind(&self) -> Kind;
+
+    /// Finds out whether values can be read and written now, without reading one.
+    ///
+    /// # Errors
+    /// The reason why not.
+    fn probe(&self) -> Result<(), ToolError>;
+
+    /// Returns the names of the secrets it holds, sorted, without reading a value.
+    ///
+    /// # Errors
+    /// The reason why the store cannot be read.
+    fn list(&self) -> Result<Vec<SecretName>, ToolError>;
+
+    /// Returns the text under a key; nothing when there is none.
+    ///
+    /// # Errors
+    /// The reason why the store cannot be read, `bad_vault` when what it holds is no text.
+    fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError>;
+
+    /// Keeps a text under a key, in place of an earlier one.
+    ///
+    /// # Errors
+    /// The reason why the store cannot be written.
+    fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError>;
+
+    /// Removes what is under a key. Returns whether there was something.
+    ///
+    /// # Errors
+    /// The reason why the store cannot be written.
+    fn remove(&self, key: &Key) -> Result<bool, ToolError>;
+}

@@ -1,0 +1,245 @@
+//! The store in the keyring of the operating system: the secret service over D-Bus on Linux, the
+//! Keychain on macOS, the Credential Manager on Windows.
+//!
+//! Everything is asked through `keyring-core`, by a thread with a deadline. Where nobody can unlock
+//! the keyring it is not asked to: a locked one is told so at once. The errors of that crate may hold
+//! what the keyring holds, so they are mapped by kind and never printed with `Debug`.
+
+mod platform;
+mod worker;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use keyring::Error;
+use keyring_core::Entry;
+use keyring_core::api::CredentialStore;
+use zeroize::Zeroizing;
+
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::secret::{SecretName, SecretValue};
+use crate::vault::store::{Key, Kind, Store};
+use platform::Unlock;
+use worker::Worker;
+
+/// Whether somebody is there who can unlock the keyring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attended {
+    /// A user, who gets a minute.
+    Yes,
+    /// Nobody: a locked keyring is an error.
+    No,
+}
+
+/// Values in the keyring.
+pub struct OsStore {
+    service: String,
+    attended: Attended,
+    worker: Worker<Connection>,
+}
+
+/// The connection to the keyring.
+#[derive(Default)]
+struct Connection {
+    /// The keyring, once it was opened.
+    store: Option<Arc<CredentialStore>>,
+    /// When it was last seen to be unlocked.
+    checked: Option<Instant>,
+}
+
+impl Connection {
+    fn open(&mut self, unlock: Unlock) -> Result<Arc<CredentialStore>, ToolError> {
+        let is_fresh = |then: Instant| then.elapsed() < limits::KEYRING_CHECK_AGE;
+        if !self.checked.is_some_and(is_fresh) {
+            platform::check(unlock)?;
+            self.checked = Some(Instant::now());
+        }
+        if let Some(store) = &self.store {
+            return Ok(Arc::clone(store));
+        }
+        let store = platform::open().map_err(failure)?;
+        self.store = Some(Arc::clone(&store));
+        Ok(store)
+    }
+}
+
+impl OsStore {
+    /// Makes a store under a service name. Nothing is opened yet.
+    #[must_use]
+    pub fn new(service: impl Into<String>, attended: Attended) -> Self {
+        let deadline = match attended {
+            Attended::Yes => limits::KEYRING_UNLOCK_TIMEOUT,
+            Attended::No => limits::KEYRING_TIMEOUT,
+        };
+        Self::with_deadline(service, attended, deadline)
+    }
+
+    /// Makes a store whose calls may take so long each.
+    #[must_use]
+    pub fn with_deadline(
+        service: impl Into<String>,
+        attended: Attended,
+        deadline: Duration,
+    ) -> Self {
+        Self {
+            service: service.into(),
+            attended,
+            worker: Worker::new(deadline),
+        }
+    }
+
+    /// Does something with the keyring, in its thread.
+    fn with<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&Arc<CredentialStore>, &str) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let service = self.service.clone();
+        let unlock = match self.attended {
+            Attended::Yes => Unlock::May,
+            Attended::No => Unlock::MustNot,
+        };
+        self.worker.run(move |connection| {
+            let store = connection.open(unlock)?;
+            let result = task(&store, &service);
+            if matches!(result, Err(Error::PlatformFailure(_))) {
+                // The keyring may have been started anew; the next call connects again.
+                *connection = Connection::default();
+            }
+            result.map_err(failure)
+        })
+    }
+}
+
+impl Store for OsStore {
+    fn kind(&self) -> Kind {
+        Kind::Os
+    }
+
+    fn probe(&self) -> Result<(), ToolError> {
+        let key = Key::journal();
+        self.with(move |store, service| {
+            // Looking for something unlocks the keyring and reads nothing.
+            store.build(service, key.as_str(), None).map(drop)?;
+            search(store, service).map(drop)
+        })
+    }
+
+    fn list(&self) -> Result<Vec<SecretName>, ToolError> {
+        let users = self.with(|store, service| {
+            let entries = search(store, service)?;
+            let users = entries.iter().filter_map(Entry::get_specifiers);
+            Ok(users.map(|(_, user)| user).collect::<Vec<_>>())
+        })?;
+        let mut names: Vec<_> = users.iter().filter_map(|user| SecretName::parse(user)).collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
+        let user = key.as_str().to_owned();
+        let read = move |store: &Arc<CredentialStore>, service: &str| {
+            match store.build(service, &user, None)?.get_secret() {
+                Ok(bytes) => Ok(Some(Zeroizing::new(bytes))),
+                Err(Error::NoEntry) => Ok(None),
+                Err(error) => Err(error),
+            }
+        };
+        let Some(mut bytes) = self.with(read)? else {
+            return Ok(None);
+        };
+        match String::from_utf8(std::mem::take(&mut *bytes)) {
+            Ok(text) => Ok(Some(SecretValue::new(text))),
+            Err(error) => {
+                drop(Zeroizing::new(error.into_bytes()));
+                let message = format!("what the keyring holds under {} is no text", key.as_str());
+                Err(ToolError::new(ErrorCode::BadVault, message))
+            }
+        }
+    }
+
+    fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
+        let (user, text) = (key.as_str().to_owned(), text.duplicate());
+        self.with(move |store, service| {
+            let entry = store.build(service, &user, None)?;
+            entry.set_secret(text.expose().as_bytes())
+        })
+    }
+
+    fn remove(&self, key: &Key) -> Result<bool, ToolError> {
+        let user = key.as_str().to_owned();
+        self.with(move |store, service| {
+            match store.build(service, &user, None)?.delete_credential() {
+                Ok(()) => Ok(true),
+                Err(Error::NoEntry) => Ok(false),
+                Err(error) => Err(error),
+            }
+        })
+    }
+}
+
+/// Returns everything under a service name, without reading a value.
+fn search(store: &Arc<CredentialStore>, service: &str) -> Result<Vec<Entry>, Error> {
+    match store.search(&HashMap::from([("service", service)])) {
+        Ok(entries) => Ok(entries),
+        Err(Error::NoEntry) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Maps an error of the keyring, without the bytes some of them hold.
+fn failure(error: Error) -> ToolError {
+    let unavailable = |message: String| ToolError::new(ErrorCode::KeyringUnavailable, message);
+    match error {
+        Error::NoStorageAccess(reason) => {
+            let message = format!("the keyring is locked: {reason}");
+            ToolError::new(ErrorCode::KeyringLocked, message)
+        }
+        Error::BadEncoding(bytes) | Error::BadDataFormat(bytes, _) => {
+            drop(Zeroizing::new(bytes));
+            let message = "what the keyring holds cannot be read";
+            ToolError::new(ErrorCode::BadVault, message)
+        }
+        Error::TooLong(_, most) => {
+            let message = format!("the keyring takes values of at most {most} characters");
+            ToolError::new(ErrorCode::BadValue, message)
+                .with_hint("keep long values in a file: --vault age")
+        }
+        Error::Ambiguous(entries) => {
+            let count = entries.len();
+            let message = format!("the keyring holds {count} values under this name");
+            ToolError::new(ErrorCode::BadVault, message)
+                .with_hint("remove all but one of them with the keyring's own program")
+        }
+        Error::PlatformFailure(reason) => unavailable(format!("the keyring fails: {reason}")),
+        Error::NoDefaultStore => unavailable("this system has no keyring".into()),
+        Error::NoEntry => unavailable("the keyring lost the value".into()),
+        other => unavailable(format!("the keyring fails: {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_show_nothing_of_what_the_keyring_holds() {
+        let check = |error: Error, code: ErrorCode| {
+            let found = failure(error);
+            assert_eq!(found.code, code);
+            assert!(!format!("{found:?}").contains("115"), "{found:?}");
+            assert!(!format!("{found:?}").contains("secret"), "{found:?}");
+        };
+        let bytes = b"secret".to_vec();
+        check(Error::BadEncoding(bytes.clone()), ErrorCode::BadVault);
+        let reason = Box::new(std::io::Error::other("x"));
+        check(Error::BadDataFormat(bytes, reason), ErrorCode::BadVault);
+        check(Error::Ambiguous(Vec::new()), ErrorCode::BadVault);
+        check(Error::TooLong("value".into(), 2560), ErrorCode::BadValue);
+        check(Error::NoDefaultStore, ErrorCode::KeyringUnavailable);
+        let reason = Box::new(std::io::Error::other("x"));
+        check(Error::NoStorageAccess(reason), ErrorCode::KeyringLocked);
+    }
+}

@@ -1,0 +1,66 @@
+//! Which keyring a system has, and how to see that it is locked without asking anybody.
+
+use std::sync::Arc;
+
+use keyring::Error;
+use keyring_core::api::CredentialStore;
+
+use crate::error::ToolError;
+
+/// Whether the keyring may ask the user to unlock it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unlock {
+    /// It may.
+    May,
+    /// It must not: a dialog nobody answers hangs.
+    MustNot,
+}
+
+/// Opens the keyring.
+pub(super) fn open() -> Result<Arc<CredentialStore>, Error> {
+    #[cfg(all(unix, not(target_os = "macos")))]
+    let store = zbus_secret_service_keyring_store::Store::new()?;
+    #[cfg(target_os = "macos")]
+    let store = apple_native_keyring_store::keychain::Store::new()?;
+    #[cfg(target_os = "windows")]
+    let store = windows_native_keyring_store::Store::new()?;
+    Ok(store)
+}
+
+/// Checks that the keyring can be used without asking the user.
+#[cfg(all(unix, not(target_os = "macos")))]
+pub(super) fn check(unlock: Unlock) -> Result<(), ToolError> {
+    use secret_service::EncryptionType;
+    use secret_service::blocking::SecretService;
+
+    use crate::error::ErrorCode;
+
+    if unlock == Unlock::May {
+        return Ok(());
+    }
+    let unavailable = |error: secret_service::Error| {
+        let message = format!("the secret service cannot be reached: {error}");
+        ToolError::new(ErrorCode::KeyringUnavailable, message)
+    };
+    let service = SecretService::connect(EncryptionType::Plain).map_err(unavailable)?;
+    let collection = match service.get_default_collection() {
+        Ok(collection) => collection,
+        Err(secret_service::Error::NoResult) => {
+            let message = "the secret service has no default keyring";
+            let hint = "make one with the program of the desktop, or use --vault age";
+            return Err(ToolError::new(ErrorCode::KeyringUnavailable, message).with_hint(hint));
+        }
+        Err(error) => return Err(unavailable(error)),
+    };
+    if collection.is_locked().map_err(unavailable)? {
+        let message = "the default keyring is locked, and nobody is there to unlock it";
+        return Err(ToolError::new(ErrorCode::KeyringLocked, message));
+    }
+    Ok(())
+}
+
+/// Nothing to check: these systems unlock the keyring with the user's session.
+#[cfg(not(all(unix, not(target_os = "macos"))))]
+pub(super) fn check(_: Unlock) -> Result<(), ToolError> {
+    Ok(())
+}

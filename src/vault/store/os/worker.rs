@@ -1,0 +1,145 @@
+//! A thread that speaks to the keyring, so that a keyring that hangs holds up nobody for long.
+//!
+//! Nothing ends a call that hangs inside the bus or behind a dialog nobody sees: at its deadline the
+//! thread is left to itself, with all it holds, and the next call gets a new one. The end of the
+//! process does not wait for it.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::error::{ErrorCode, ToolError};
+
+type Task<S> = Box<dyn FnOnce(&mut S) + Send>;
+
+/// Runs tasks one after another, in a thread that keeps an `S` between them.
+pub(super) struct Worker<S> {
+    deadline: Duration,
+    tasks: Mutex<Option<Sender<Task<S>>>>,
+}
+
+impl<S: Default + 'static> Worker<S> {
+    /// Makes a worker whose tasks may take so long each. Its thread starts with the first one.
+    pub(super) fn new(deadline: Duration) -> Self {
+        Self {
+            deadline,
+            tasks: Mutex::new(None),
+        }
+    }
+
+    /// Runs a task and waits for it.
+    ///
+    /// # Errors
+    /// What the task says, or `keyring_timeout`.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&mut S) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let mut tasks = self.tasks();
+        let (sender, receiver) = mpsc::channel();
+        let task: Task<S> = Box::new(move |state| drop(sender.send(task(state))));
+        let thread = match tasks.take() {
+            Some(thread) => thread,
+            None => start()?,
+        };
+        if thread.send(task).is_err() {
+            return Err(ended());
+        }
+        let result = self.wait(&receiver);
+        let is_abandoned = result
+            .as_ref()
+            .is_err_and(|error| error.code == ErrorCode::KeyringTimeout);
+        if !is_abandoned {
+            *tasks = Some(thread);
+        }
+        result
+    }
+
+    fn wait<T>(&self, receiver: &Receiver<Result<T, ToolError>>) -> Result<T, ToolError> {
+        match receiver.recv_timeout(self.deadline) {
+            Ok(result) => result,
+            Err(RecvTimeoutError::Disconnected) => Err(ended()),
+            Err(RecvTimeoutError::Timeout) => {
+                let seconds = self.deadline.as_secs_f32();
+                let message = format!("the keyring did not answer within {seconds} s");
+                Err(ToolError::new(ErrorCode::KeyringTimeout, message))
+            }
+        }
+    }
+
+    // A poisoned lock only means that another thread panicked between two tasks.
+    fn tasks(&self) -> MutexGuard<'_, Option<Sender<Task<S>>>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn start<S: Default + 'static>() -> Result<Sender<Task<S>>, ToolError> {
+    let (sender, tasks) = mpsc::channel::<Task<S>>();
+    let work = move || {
+        let mut state = S::default();
+        for task in tasks {
+            task(&mut state);
+        }
+    };
+    std::thread::Builder::new()
+        .name("keyring".into())
+        .spawn(work)
+        .map_err(|error| {
+            let message = format!("starting the thread of the keyring: {error}");
+            ToolError::new(ErrorCode::KeyringUnavailable, message)
+        })?;
+    Ok(sender)
+}
+
+fn ended() -> ToolError {
+    let message = "the connection to the keyring broke";
+    ToolError::new(ErrorCode::KeyringUnavailable, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn tasks_share_what_the_thread_keeps() {
+        let worker = Worker::<Vec<u32>>::new(Duration::from_secs(60));
+        for number in 0..3 {
+            let add = move |state: &mut Vec<u32>| {
+                state.push(number);
+                Ok(state.clone())
+            };
+            assert_eq!(worker.run(add).unwrap(), (0..=number).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_task_that_hangs_is_abandoned_and_the_next_one_starts_anew() {
+        let worker = Worker::<u32>::new(Duration::from_millis(200));
+        let (release, hung) = mpsc::channel::<()>();
+        let start = Instant::now();
+        let result = worker.run(move |state| {
+            *state = 7;
+            let _ = hung.recv();
+            Ok(())
+        });
+        assert_eq!(result.unwrap_err().code, ErrorCode::KeyringTimeout);
+        assert!(start.elapsed() < Duration::from_secs(30));
+        let worker = Worker {
+            deadline: Duration::from_secs(60),
+            ..worker
+        };
+        assert_eq!(worker.run(|state| Ok(*state)).unwrap(), 0);
+        drop(release);
+    }
+
+    #[test]
+    fn a_task_that_panics_is_an_error() {
+        let worker = Worker::<u32>::new(Duration::from_secs(60));
+        let result = worker.run::<()>(|_| panic!("on purpose"));
+        assert_eq!(result.unwrap_err().code, ErrorCode::KeyringUnavailable);
+        let next = (0..100).find_map(|_| worker.run(|state| Ok(*state)).ok());
+        assert_eq!(next, Some(0));
+    }
+}
