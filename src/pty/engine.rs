@@ -291,6 +291,11 @@ impl Engine {
         let Some(running) = &self.running else {
             return;
         };
+        if running.live.is_misled_by(&mark) {
+            // Asked for again by the terminal's name, the shell shows what it can still do.
+            running.live.distrust_kept_terminal();
+            return;
+        }
         let place = running.live.input_place();
         let mut state = self.shared.lock();
         match (place, &mut state.job) {

@@ -20,6 +20,8 @@ pub(super) struct Mark {
     pub(super) status: i32,
     /// Whether the shell would end at the next failure (`set -e`).
     pub(super) is_errexit: bool,
+    /// Whether the shell refuses to redirect anything to a file (`set -r`).
+    pub(super) is_restricted: bool,
     /// The shell's working directory, as the shell spells it.
     pub(super) cwd: PathBuf,
 }
@@ -162,11 +164,12 @@ fn parse(fields: &[u8]) -> Option<Mark> {
     let status = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
     // ksh counts signals from 256.
     let status = if status > 256 { status - 128 } else { status };
-    let is_errexit = parts.next()?.contains(&b'e');
+    let flags = parts.next()?;
     let cwd = PathBuf::from(OsString::from_vec(parts.next()?.to_vec()));
     Some(Mark {
         status,
-        is_errexit,
+        is_errexit: flags.contains(&b'e'),
+        is_restricted: flags.contains(&b'r'),
         cwd,
     })
 }
@@ -242,8 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn errexit_is_seen() {
-        assert!(parse(b"0;ehimBs;/").unwrap().is_errexit);
-        assert!(!parse(b"0;himBs;/").unwrap().is_errexit);
+    fn options_are_seen() {
+        let check = |flags: &str, expected: (bool, bool)| {
+            let mark = parse(format!("0;{flags};/er").as_bytes()).unwrap();
+            assert_eq!((mark.is_errexit, mark.is_restricted), expected, "{flags}");
+        };
+        check("ehimBs", (true, false));
+        check("himrBs", (false, true));
+        check("himBs", (false, false));
     }
 }

@@ -111,7 +111,12 @@ impl Job {
     /// Writes its lines to a shell.
     fn give(&mut self, live: &Live, kind: Kind) -> io::Result<()> {
         let mut lines = self.before.clone();
-        lines.extend(kind.command_lines(&live.places, self.number).into_bytes());
+        // What is mended after the mark may be that descriptor.
+        let is_kept = live.keeps_terminal() && !self.is_mended;
+        lines.extend(
+            kind.command_lines(&live.places, self.number, is_kept)
+                .into_bytes(),
+        );
         if self.is_mended {
             lines.extend(kind.descriptor_lines(&live.places).into_bytes());
         }
