@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -26,11 +27,11 @@ use crate::limits;
 
 use super::bootstrap;
 use super::ending;
+use super::gate::Gate;
 use super::hints::Hints;
 use super::key::Key;
-use super::marks::Mark;
 use super::process;
-use super::shell::{KEPT_TERMINAL, Kind, Places, STATUS_SCRIPT, Shell, variable};
+use super::shell::{Places, STATUS_SCRIPT, Shell, variable};
 use super::stamp::{Stamp, stamp_argument};
 use super::sys;
 use super::wait::Subject;
@@ -84,13 +85,15 @@ pub(super) struct Live {
     /// Readable when the shell has ended.
     pub(super) process: Option<OwnedFd>,
     pub(super) places: Places,
+    /// Between the terminal's output and the session's thread, where a caller may read it as well.
+    pub(super) gate: Option<Gate>,
     /// What the output told about the job.
     pub(super) hints: Hints,
     /// Whether the kernel tells what threads are blocked in.
     is_told: bool,
     /// Whether marks go to the descriptor on which the shell keeps the terminal: the shell would
     /// have to open it for each of them.
-    keeps_terminal: AtomicBool,
+    pub(super) keeps_terminal: AtomicBool,
 }
 
 /// Where the FIFO is among a shell's descriptors.
@@ -108,7 +111,7 @@ pub(super) enum InputPlace {
 pub(super) struct Owned {
     pub(super) child: Child,
     /// Where the shell writes its snapshots.
-    pub(super) state: OwnedFd,
+    pub(super) state: Arc<OwnedFd>,
     /// The terminal's modes between commands.
     pub(super) sane: Termios,
 }
@@ -164,6 +167,7 @@ impl Plan {
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
         let live = Live {
             pid,
+            gate: Gate::new(&master),
             master,
             slave,
             fifo,
@@ -187,8 +191,8 @@ impl Plan {
     ///
     /// # Errors
     /// When the session's directory takes no files.
-    pub(super) fn make_state_fifo(&self) -> io::Result<OwnedFd> {
-        make_fifo(&self.directory.join("state"))
+    pub(super) fn make_state_fifo(&self) -> io::Result<Arc<OwnedFd>> {
+        Ok(Arc::new(make_fifo(&self.directory.join("state"))?))
     }
 
     /// Makes the session's directory, if it is gone, and its files; returns the one for scripts.
@@ -400,44 +404,6 @@ impl Live {
         }
         let is_same = is_same_file(&claimed, Path::new(&link)) && claimed.is_absolute();
         if is_same { claimed } else { real }
-    }
-
-    /// Finds out whether the shell keeps a descriptor of the terminal that marks can be printed to.
-    pub(super) fn find_kept_terminal(&self, kind: Kind) {
-        let entry = format!("/proc/{}/fd/{KEPT_TERMINAL}", self.pid);
-        let is_ours = fs::read_link(entry).is_ok_and(|path| path == self.places.terminal);
-        let keeps = kind == Kind::Bash && is_ours && self.is_blocking(KEPT_TERMINAL);
-        self.keeps_terminal.store(keeps, Ordering::Relaxed);
-    }
-
-    /// Has marks go to the terminal by its name: the shell's own descriptor is not to be relied on.
-    pub(super) fn distrust_kept_terminal(&self) {
-        self.keeps_terminal.store(false, Ordering::Relaxed);
-    }
-
-    /// Whether marks go to the descriptor the shell keeps.
-    pub(super) fn keeps_terminal(&self) -> bool {
-        self.keeps_terminal.load(Ordering::Relaxed)
-    }
-
-    /// Whether a mark came to the descriptor the shell keeps although the shell cannot open the
-    /// terminal any more, as it must for the next script.
-    pub(super) fn is_misled_by(&self, mark: &Mark) -> bool {
-        let owner = Mode::S_IRUSR | Mode::S_IWUSR;
-        let opens = || {
-            let found = nix::sys::stat::fstat(&self.slave);
-            found.is_ok_and(|file| Mode::from_bits_truncate(file.st_mode).contains(owner))
-        };
-        self.keeps_terminal() && (mark.is_restricted || !opens())
-    }
-
-    /// Whether the shell waits when a descriptor of it takes no more: else half a mark may come.
-    fn is_blocking(&self, descriptor: i32) -> bool {
-        let path = format!("/proc/{}/fdinfo/{descriptor}", self.pid);
-        let text = fs::read_to_string(path).unwrap_or_default();
-        let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-        let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
-        flags.is_some_and(|flags| !OFlag::from_bits_retain(flags).contains(OFlag::O_NONBLOCK))
     }
 
     /// Throws away input that nobody has read; it was typed for a command that has ended.

@@ -108,6 +108,14 @@ impl MarkCutter {
         }
     }
 
+    /// Returns the expected mark when the bytes are nothing else.
+    pub(super) fn only_mark(&self, bytes: &[u8]) -> Option<Mark> {
+        match self.look(bytes) {
+            Look::Mark(mark, length) if self.held.is_empty() && length == bytes.len() => Some(mark),
+            _ => None,
+        }
+    }
+
     fn push_fresh(&mut self, bytes: &[u8], output: &mut dyn FnMut(&[u8])) -> (usize, Option<Mark>) {
         let mut from = 0;
         while self.expected.is_some() {
@@ -220,6 +228,32 @@ mod tests {
         check("\x1b]133;D;n0;7;0;e;/a;n1\x07;n0\x07x", "<0 /a;n1\x07>x");
         check(&format!("\x1b[1m\x1b{MARK}"), "\x1b[1m\x1b<3 /a b>");
         check(&format!("\x1b]133;D;n0;{MARK}"), "\x1b]133;D;n0;<3 /a b>");
+    }
+
+    #[test]
+    fn a_mark_alone_is_known() {
+        let check = |held: &[u8], text: &str, expected: bool| {
+            let mut cutter = MarkCutter::new("n0");
+            cutter.await_mark(Some(7));
+            cutter.push(held, &mut |_| {});
+            assert_eq!(
+                cutter.only_mark(text.as_bytes()).is_some(),
+                expected,
+                "{text:?}"
+            );
+        };
+        check(b"", MARK, true);
+        check(b"\x1b]133", MARK, false);
+        for text in [
+            "",
+            "x",
+            &MARK[1..],
+            &format!("{MARK} "),
+            &format!(" {MARK}"),
+        ] {
+            check(b"", text, false);
+        }
+        check(b"", &MARK.replace(";7;", ";6;"), false);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -248,6 +249,8 @@ pub(super) struct Shared {
     /// takes something; whoever holds both has taken this one first.
     stray: Mutex<Option<Sink>>,
     waker: UnixStream,
+    /// Whether the session's thread waits for the engine.
+    is_claimed: AtomicBool,
     pub(super) kind: Kind,
     pub(super) name: String,
     /// Why it is not the user's usual shell, when it is not.
@@ -268,6 +271,7 @@ impl Shared {
             state: Mutex::new(state),
             stray: Mutex::default(),
             waker,
+            is_claimed: AtomicBool::new(false),
             kind: shell.kind,
             name: shell.name.clone(),
             fallback,
@@ -284,6 +288,19 @@ impl Shared {
     /// left it as whole as it was.
     pub(super) fn stray(&self) -> MutexGuard<'_, Option<Sink>> {
         self.stray.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the engine for the session's thread: callers who always want it next get it no more.
+    pub(super) fn claim<T>(&self, take: impl FnOnce() -> T) -> T {
+        self.is_claimed.store(true, Ordering::Relaxed);
+        let taken = take();
+        self.is_claimed.store(false, Ordering::Relaxed);
+        taken
+    }
+
+    /// Whether the session's thread waits for the engine.
+    pub(super) fn is_claimed(&self) -> bool {
+        self.is_claimed.load(Ordering::Relaxed)
     }
 
     /// Has the session's thread look at the state.
