@@ -90,6 +90,9 @@ pub const MEND_TIMEOUT: Duration = Duration::from_secs(1);
 pub const SHELL_START_TIMEOUT: Duration = Duration::from_secs(10);
 /// First pause between two looks at what the foreground job waits for.
 pub const WAIT_SCAN_MIN: Duration = Duration::from_millis(1);
+/// How long a caller reads the terminal itself before it leaves that to the session's thread: it
+/// holds up what else its own thread is to do.
+pub const CALLER_READS: Duration = Duration::from_micros(500);
 /// Pause after a look at a large job, as a multiple of the time the look took.
 pub const WAIT_SCAN_SHARE: u32 = 20;
 /// Most processes one look reads; the next one goes on with the rest.

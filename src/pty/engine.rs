@@ -2,13 +2,14 @@
 //!
 //! It sleeps in one `poll` for everything that can happen: output, a snapshot, the end of the
 //! shell, an order. What it decides it decides from the state both sides share; the state is never
-//! held while a sink runs or while processes are looked at.
+//! held while a sink runs or while processes are looked at. While it sleeps, a caller may read the
+//! terminal in its place (`drive`); who holds the engine and the state has taken the engine first.
 
 use std::collections::HashSet;
 use std::io::Read as _;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
@@ -28,17 +29,29 @@ use super::wait::{Scanner, Watch};
 /// How often output is read before anything else is looked at; a read gives 4 KiB at most.
 const READS_IN_A_ROW: usize = 32;
 
-/// The thread's own half of a session.
+fn timeout_until(due: Option<Instant>) -> PollTimeout {
+    let Some(due) = due else {
+        return PollTimeout::NONE;
+    };
+    let left = due.saturating_duration_since(Instant::now());
+    // Rounded up: waking early would only mean to sleep again.
+    let left_ms = left.as_micros().div_ceil(1000);
+    PollTimeout::try_from(left_ms).unwrap_or(PollTimeout::MAX)
+}
+
+/// What reads a session's terminal: the thread's own half, which a caller may have while the thread
+/// sleeps.
 pub(super) struct Engine {
     pub(super) shared: Arc<Shared>,
     pub(super) plan: Plan,
-    pub(super) wakes: UnixStream,
     pub(super) has_rc: bool,
     pub(super) running: Option<Running>,
     pub(super) cutter: MarkCutter,
     pub(super) tracker: Tracker,
     pub(super) collector: Collector,
     pub(super) buffer: Vec<u8>,
+    /// What a caller has read and left to the thread.
+    pub(super) unread: Vec<u8>,
     pub(super) watch: Watch,
     pub(super) scanner: Scanner,
     pub(super) hint_reader: HintReader,
@@ -54,6 +67,8 @@ pub(super) struct Engine {
     pub(super) seed: Option<Seed>,
     /// When ended processes without a parent were last collected.
     pub(super) reaped_at: Instant,
+    /// How long the thread sleeps unless something happens.
+    pub(super) sleeps_until: Option<Instant>,
     pub(super) is_done: bool,
     // Last, because the files of the shell must outlive everything that uses them.
     pub(super) directory: Option<tempfile::TempDir>,
@@ -74,93 +89,131 @@ struct Events {
     was_woken: bool,
 }
 
-impl Engine {
-    /// Runs until the session is closed.
-    pub(super) fn run(mut self) {
-        while !self.is_done {
-            let events = self.sleep();
-            if events.has_output {
-                self.read_for_a_while();
-            }
-            if events.was_woken {
-                self.clear_wakes();
-            }
-            if events.has_snapshot {
-                self.read_snapshot();
-            }
-            self.obey();
-            // A shell that was killed with its session is followed by no other.
-            if events.has_ended && !self.is_done && !self.is_ordered_to_end() {
-                self.shell_ended();
-            }
-            self.tend();
-        }
-    }
+/// What the thread waits for, and how long. The engine is free meanwhile.
+struct Sleep {
+    timeout: PollTimeout,
+    live: Option<Arc<Live>>,
+    snapshots: Option<Arc<OwnedFd>>,
+    is_typing: bool,
+}
 
-    fn sleep(&self) -> Events {
-        let timeout = self.time_to_sleep();
+/// Takes the engine. A panic elsewhere left it as whole as it was.
+pub(super) fn lock(engine: &Mutex<Engine>) -> MutexGuard<'_, Engine> {
+    engine.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a session until it is closed; callers may have the engine while the thread sleeps.
+pub(super) fn run(engine: &Mutex<Engine>, shared: &Shared, wakes: &UnixStream) {
+    let mut sleep = lock(engine).prepare_sleep();
+    loop {
+        let events = sleep.sleep(wakes);
+        if events.was_woken {
+            clear_wakes(wakes);
+        }
+        // Else a shell that has ended would be kept until the next one runs.
+        drop(sleep);
+        let mut engine = shared.claim(|| lock(engine));
+        engine.act(events);
+        if engine.is_done {
+            return;
+        }
+        sleep = engine.prepare_sleep();
+    }
+}
+
+fn clear_wakes(mut wakes: &UnixStream) {
+    let mut bytes = [0; 64];
+    while wakes
+        .read(&mut bytes)
+        .is_ok_and(|count| count == bytes.len())
+    {}
+}
+
+impl Sleep {
+    fn sleep(&self, wakes: &UnixStream) -> Events {
         let input = PollFlags::POLLIN;
-        let mut asked = vec![PollFd::new(self.wakes.as_fd(), input)];
-        if let Some(running) = &self.running {
-            let live = &running.live;
-            let terminal = if self.is_typing() {
-                input | PollFlags::POLLOUT
-            } else {
-                input
-            };
-            asked.push(PollFd::new(live.master.as_fd(), terminal));
-            asked.push(PollFd::new(running.owned.state.as_fd(), input));
+        let mut asked = vec![PollFd::new(wakes.as_fd(), input)];
+        if let (Some(live), Some(snapshots)) = (&self.live, &self.snapshots) {
+            let output = live.gate.as_ref().map(AsFd::as_fd);
+            asked.push(PollFd::new(output.unwrap_or(live.master.as_fd()), input));
+            asked.push(PollFd::new(snapshots.as_fd(), input));
             if let Some(process) = &live.process {
                 asked.push(PollFd::new(process.as_fd(), input));
             }
+            if self.is_typing {
+                asked.push(PollFd::new(live.master.as_fd(), PollFlags::POLLOUT));
+            }
         }
-        if nix::poll::poll(&mut asked, timeout).is_err() {
+        if nix::poll::poll(&mut asked, self.timeout).is_err() {
             return Events::default();
         }
         let has = |index: usize| {
             let events = asked.get(index).and_then(PollFd::revents);
-            events.is_some_and(|events| !events.difference(PollFlags::POLLOUT).is_empty())
+            events.is_some_and(|events| !events.is_empty())
         };
+        let has_process = self
+            .live
+            .as_ref()
+            .is_some_and(|live| live.process.is_some());
         Events {
             was_woken: has(0),
             has_output: has(1),
             has_snapshot: has(2),
-            has_ended: has(3),
+            has_ended: has_process && has(3),
+        }
+    }
+}
+
+impl Engine {
+    /// Does what there is to do after a sleep.
+    fn act(&mut self, events: Events) {
+        if events.has_output || !self.unread.is_empty() {
+            self.read_for_a_while();
+        }
+        if events.has_snapshot {
+            self.read_snapshot();
+        }
+        self.obey();
+        // A shell that was killed with its session is followed by no other.
+        if events.has_ended && !self.is_done && !self.is_ordered_to_end() {
+            self.shell_ended();
+        }
+        self.tend();
+    }
+
+    fn prepare_sleep(&mut self) -> Sleep {
+        self.sleeps_until = self.next_due();
+        let running = self.running.as_ref();
+        Sleep {
+            timeout: timeout_until(self.sleeps_until),
+            live: running.map(|running| running.live.clone()),
+            snapshots: running.map(|running| running.owned.state.clone()),
+            is_typing: self.is_typing(),
         }
     }
 
-    /// Returns how long nothing needs to be done unless something happens.
-    fn time_to_sleep(&self) -> PollTimeout {
+    /// Returns when something is to be done unless something happens before.
+    fn next_due(&self) -> Option<Instant> {
         let state = self.shared.lock();
-        let mut next = self
-            .unsaved_since
-            .map(|since| since + limits::SNAPSHOT_IDLE);
-        if state.job.is_some() && self.running.is_some() {
-            let deadline = state.call.as_ref().and_then(|call| call.deadline);
-            next = Some(deadline.map_or(self.next_look, |at| at.min(self.next_look)));
+        if state.job.is_none() || self.running.is_none() {
+            return self
+                .unsaved_since
+                .map(|since| since + limits::SNAPSHOT_IDLE);
         }
-        drop(state);
-        let Some(next) = next else {
-            return PollTimeout::NONE;
-        };
-        let left = next.saturating_duration_since(Instant::now());
-        // Rounded up: waking early would only mean to sleep again.
-        let left_ms = left.as_micros().div_ceil(1000);
-        PollTimeout::try_from(left_ms).unwrap_or(PollTimeout::MAX)
+        let deadline = state.call.as_ref().and_then(|call| call.deadline);
+        Some(deadline.map_or(self.next_look, |at| at.min(self.next_look)))
+    }
+
+    /// Whether the sleeping thread would miss what is to be done next.
+    pub(super) fn sleeps_too_long(&self) -> bool {
+        let due = self.next_due();
+        due.is_some_and(|due| self.sleeps_until.is_none_or(|until| due < until))
     }
 
     pub(super) fn is_typing(&self) -> bool {
         let state = self.shared.lock();
         let input = state.call.as_ref().and_then(|call| call.input.as_ref());
         input.is_some_and(|input| !input.rest().is_empty())
-    }
-
-    fn clear_wakes(&mut self) {
-        let mut bytes = [0; 64];
-        while (&self.wakes)
-            .read(&mut bytes)
-            .is_ok_and(|count| count == bytes.len())
-        {}
     }
 
     fn read_snapshot(&mut self) {
@@ -189,23 +242,34 @@ impl Engine {
             return false;
         };
         let live = running.live.clone();
+        if !self.unread.is_empty() {
+            let unread = std::mem::take(&mut self.unread);
+            self.take_in(&unread, &live);
+            return true;
+        }
         let mut buffer = std::mem::take(&mut self.buffer);
         let count = read_some(&live.master, &mut buffer);
-        let mut rest = buffer.get(..count).unwrap_or_default();
-        self.hint_reader.push(rest, &running.live.hints);
+        self.take_in(buffer.get(..count).unwrap_or_default(), &live);
+        self.buffer = buffer;
+        count > 0
+    }
+
+    /// Takes in what was read.
+    fn take_in(&mut self, bytes: &[u8], live: &Live) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.hint_reader.push(bytes, &live.hints);
+        let mut rest = bytes;
         while !rest.is_empty() {
-            let (used, mark) = self.pass_on(rest, &live);
+            let (used, mark) = self.pass_on(rest, live);
             rest = rest.get(used..).unwrap_or_default();
             match mark {
                 Some(mark) => self.command_ended(mark),
-                None => self.answer(&live),
+                None => self.answer(live),
             }
         }
-        self.buffer = buffer;
-        if count > 0 {
-            self.look_afresh();
-        }
-        count > 0
+        self.look_afresh();
     }
 
     /// Hands output up to the next mark to whom it belongs.
@@ -287,10 +351,15 @@ impl Engine {
     }
 
     /// The mark of the running command has come.
-    fn command_ended(&mut self, mark: Mark) {
+    pub(super) fn command_ended(&mut self, mark: Mark) {
         let Some(running) = &self.running else {
             return;
         };
+        if running.live.is_misled_by(&mark) {
+            // Asked for again by the terminal's name, the shell shows what it can still do.
+            running.live.distrust_kept_terminal();
+            return;
+        }
         let place = running.live.input_place();
         let mut state = self.shared.lock();
         match (place, &mut state.job) {

@@ -10,6 +10,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -25,6 +27,7 @@ use crate::limits;
 
 use super::bootstrap;
 use super::ending;
+use super::gate::Gate;
 use super::hints::Hints;
 use super::key::Key;
 use super::process;
@@ -82,10 +85,15 @@ pub(super) struct Live {
     /// Readable when the shell has ended.
     pub(super) process: Option<OwnedFd>,
     pub(super) places: Places,
+    /// Between the terminal's output and the session's thread, where a caller may read it as well.
+    pub(super) gate: Option<Gate>,
     /// What the output told about the job.
     pub(super) hints: Hints,
     /// Whether the kernel tells what threads are blocked in.
     is_told: bool,
+    /// Whether marks go to the descriptor on which the shell keeps the terminal: the shell would
+    /// have to open it for each of them.
+    pub(super) keeps_terminal: AtomicBool,
 }
 
 /// Where the FIFO is among a shell's descriptors.
@@ -103,7 +111,7 @@ pub(super) enum InputPlace {
 pub(super) struct Owned {
     pub(super) child: Child,
     /// Where the shell writes its snapshots.
-    pub(super) state: OwnedFd,
+    pub(super) state: Arc<OwnedFd>,
     /// The terminal's modes between commands.
     pub(super) sane: Termios,
 }
@@ -159,6 +167,7 @@ impl Plan {
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
         let live = Live {
             pid,
+            gate: Gate::new(&master),
             master,
             slave,
             fifo,
@@ -166,6 +175,7 @@ impl Plan {
             places,
             hints: Hints::default(),
             is_told: is_told(),
+            keeps_terminal: AtomicBool::new(false),
         };
         Ok((
             live,
@@ -181,8 +191,8 @@ impl Plan {
     ///
     /// # Errors
     /// When the session's directory takes no files.
-    pub(super) fn make_state_fifo(&self) -> io::Result<OwnedFd> {
-        make_fifo(&self.directory.join("state"))
+    pub(super) fn make_state_fifo(&self) -> io::Result<Arc<OwnedFd>> {
+        Ok(Arc::new(make_fifo(&self.directory.join("state"))?))
     }
 
     /// Makes the session's directory, if it is gone, and its files; returns the one for scripts.

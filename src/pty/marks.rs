@@ -20,6 +20,8 @@ pub(super) struct Mark {
     pub(super) status: i32,
     /// Whether the shell would end at the next failure (`set -e`).
     pub(super) is_errexit: bool,
+    /// Whether the shell refuses to redirect anything to a file (`set -r`).
+    pub(super) is_restricted: bool,
     /// The shell's working directory, as the shell spells it.
     pub(super) cwd: PathBuf,
 }
@@ -106,6 +108,14 @@ impl MarkCutter {
         }
     }
 
+    /// Returns the expected mark when the bytes are nothing else.
+    pub(super) fn only_mark(&self, bytes: &[u8]) -> Option<Mark> {
+        match self.look(bytes) {
+            Look::Mark(mark, length) if self.held.is_empty() && length == bytes.len() => Some(mark),
+            _ => None,
+        }
+    }
+
     fn push_fresh(&mut self, bytes: &[u8], output: &mut dyn FnMut(&[u8])) -> (usize, Option<Mark>) {
         let mut from = 0;
         while self.expected.is_some() {
@@ -162,11 +172,12 @@ fn parse(fields: &[u8]) -> Option<Mark> {
     let status = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
     // ksh counts signals from 256.
     let status = if status > 256 { status - 128 } else { status };
-    let is_errexit = parts.next()?.contains(&b'e');
+    let flags = parts.next()?;
     let cwd = PathBuf::from(OsString::from_vec(parts.next()?.to_vec()));
     Some(Mark {
         status,
-        is_errexit,
+        is_errexit: flags.contains(&b'e'),
+        is_restricted: flags.contains(&b'r'),
         cwd,
     })
 }
@@ -220,6 +231,32 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_alone_is_known() {
+        let check = |held: &[u8], text: &str, expected: bool| {
+            let mut cutter = MarkCutter::new("n0");
+            cutter.await_mark(Some(7));
+            cutter.push(held, &mut |_| {});
+            assert_eq!(
+                cutter.only_mark(text.as_bytes()).is_some(),
+                expected,
+                "{text:?}"
+            );
+        };
+        check(b"", MARK, true);
+        check(b"\x1b]133", MARK, false);
+        for text in [
+            "",
+            "x",
+            &MARK[1..],
+            &format!("{MARK} "),
+            &format!(" {MARK}"),
+        ] {
+            check(b"", text, false);
+        }
+        check(b"", &MARK.replace(";7;", ";6;"), false);
+    }
+
+    #[test]
     fn forged_and_replayed_marks_stay_output() {
         for text in [
             "\x1b]133;D;0\x07 ",
@@ -242,8 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn errexit_is_seen() {
-        assert!(parse(b"0;ehimBs;/").unwrap().is_errexit);
-        assert!(!parse(b"0;himBs;/").unwrap().is_errexit);
+    fn options_are_seen() {
+        let check = |flags: &str, expected: (bool, bool)| {
+            let mark = parse(format!("0;{flags};/er").as_bytes()).unwrap();
+            assert_eq!((mark.is_errexit, mark.is_restricted), expected, "{flags}");
+        };
+        check("ehimBs", (true, false));
+        check("himrBs", (false, true));
+        check("himBs", (false, false));
     }
 }

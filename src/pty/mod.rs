@@ -14,10 +14,13 @@ pub mod bootstrap;
 mod describe;
 #[cfg(target_os = "linux")]
 mod descriptor;
+mod drive;
 mod ending;
 mod engine;
+mod gate;
 pub mod health;
 mod hints;
+mod kept;
 pub mod key;
 mod ladder;
 mod live;

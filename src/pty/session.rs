@@ -7,10 +7,11 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::{RecvError, TryRecvError};
 use zeroize::Zeroizing;
 
 use crate::error::{ErrorCode, ToolError};
@@ -18,7 +19,7 @@ use crate::limits;
 use crate::secret::Binding;
 
 use super::ending;
-use super::engine::Engine;
+use super::engine::{self, Engine};
 use super::hints::HintReader;
 use super::key::Key;
 use super::live::{Plan, Size};
@@ -41,6 +42,8 @@ pub struct Session {
 /// Ends the session when the last handle is gone.
 struct Owner {
     shared: Arc<Shared>,
+    /// Gone with the session's thread.
+    engine: Weak<Mutex<Engine>>,
 }
 
 impl Session {
@@ -55,21 +58,26 @@ impl Session {
         let choice = shell::choose(asked, options.preferred_shell.as_deref(), &directories)?;
         ending::adopt_orphans();
         sweep::sweep(&options.runtime_dir);
-        let (mut engine, shared) = prepare(options, choice).map_err(|error| unusable(&error))?;
-        let owner = Arc::new(Owner { shared });
+        let (engine, shared, wakes) = prepare(options, choice).map_err(|error| unusable(&error))?;
+        let engine = Arc::new(Mutex::new(engine));
+        let owner = Arc::new(Owner {
+            shared,
+            engine: Arc::downgrade(&engine),
+        });
         let (started, starts) = oneshot::channel();
         // The shell ends with the thread that starts it, so the thread lives as long as the session.
         let thread = std::thread::Builder::new().name("karyi-session".to_owned());
         let gone = Gone(owner.shared.clone());
         let body = move || {
             // Declared first, so that it drops last, after a panic too.
-            let _gone = gone;
-            let result = engine.start();
+            let gone = gone;
+            let engine = engine;
+            let result = engine::lock(&engine).start();
             let is_started = result.is_ok();
             if started.send(result).is_ok() && is_started {
-                engine.run();
+                engine::run(&engine, &gone.0, &wakes);
             } else {
-                engine.abandon();
+                engine::lock(&engine).abandon();
             }
         };
         thread.spawn(body).map_err(|error| unusable(&error))?;
@@ -92,7 +100,7 @@ impl Session {
         if !is_ready {
             self.start_again().await?;
         }
-        let reply = self.begin_command(&mut request, sink)?;
+        let reply = self.begin_and_drive(&mut request, sink)?;
         drop(request);
         reply.wait().await
     }
@@ -259,6 +267,11 @@ impl Session {
         &self.owner.shared
     }
 
+    /// Returns the engine unless the session has ended.
+    pub(super) fn engine(&self) -> Option<Arc<Mutex<Engine>>> {
+        self.owner.engine.upgrade()
+    }
+
     fn check_command(&self, request: &CommandRequest) -> Result<(), ToolError> {
         if !request.bindings.is_empty() && !self.shared().kind.takes_secrets() {
             let message = format!("{} cannot take secrets", self.shared().name);
@@ -286,7 +299,7 @@ impl Session {
         started.await.unwrap_or_else(|_| Err(state::no_shell()))
     }
 
-    fn begin_command(
+    pub(super) fn begin_command(
         &self,
         request: &mut CommandRequest,
         sink: Sink,
@@ -354,6 +367,7 @@ impl Session {
             number,
             receiver,
             is_answered: false,
+            is_late: false,
         }
     }
 }
@@ -389,27 +403,38 @@ impl Drop for Owner {
 }
 
 /// A call that waits for its result; dropped early, it leaves the job alone.
-struct Waiting<'a> {
+pub(super) struct Waiting<'a> {
     shared: &'a Shared,
     number: u64,
     receiver: oneshot::Receiver<Result<Progress, ToolError>>,
     is_answered: bool,
+    /// Whether the session's thread knows that there is something to look at.
+    pub(super) is_late: bool,
 }
 
 impl Waiting<'_> {
     async fn wait(mut self) -> Result<Progress, ToolError> {
         // Most commands end sooner than it takes to look at them, and the session's thread sleeps
         // on until their mark comes.
-        let first = tokio::time::timeout(limits::WAIT_SCAN_MIN, &mut self.receiver).await;
-        let reply = match first {
+        let reply = match self.receiver.try_recv() {
+            Err(TryRecvError::Empty) => self.wait_for_the_thread().await.ok(),
+            reply => reply.ok(),
+        };
+        self.is_answered = true;
+        reply.unwrap_or_else(|| Err(state::no_shell()))
+    }
+
+    async fn wait_for_the_thread(&mut self) -> Result<Result<Progress, ToolError>, RecvError> {
+        if self.is_late {
+            return (&mut self.receiver).await;
+        }
+        match tokio::time::timeout(limits::WAIT_SCAN_MIN, &mut self.receiver).await {
             Ok(reply) => reply,
             Err(_) => {
                 self.shared.wake();
                 (&mut self.receiver).await
             }
-        };
-        self.is_answered = true;
-        reply.unwrap_or_else(|_| Err(state::no_shell()))
+        }
     }
 }
 
@@ -432,8 +457,11 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Makes the files of a session and the two halves of it.
-fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<Shared>)> {
+/// Makes the files of a session, the two halves of it, and what wakes its thread.
+fn prepare(
+    options: SessionOptions,
+    choice: Choice,
+) -> io::Result<(Engine, Arc<Shared>, UnixStream)> {
     let Choice { shell, fallback } = choice;
     DirBuilder::new()
         .recursive(true)
@@ -470,7 +498,6 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
     let engine = Engine {
         shared: shared.clone(),
         plan,
-        wakes,
         has_rc: options.rc == Rc::User,
         known_children: HashSet::new(),
         seed: options.seed,
@@ -479,6 +506,7 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
         tracker: Tracker::new(),
         collector: Collector::new(&nonce),
         buffer: vec![0; limits::TERMINAL_READ_BYTES],
+        unread: Vec::new(),
         watch: Watch::new(),
         scanner: Scanner::default(),
         hint_reader: HintReader::default(),
@@ -487,10 +515,11 @@ fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<S
         unsaved_since: None,
         ended_at: now,
         reaped_at: now,
+        sleeps_until: None,
         is_done: false,
         directory: Some(directory),
     };
-    Ok((engine, shared))
+    Ok((engine, shared, wakes))
 }
 
 /// Returns a word nobody can guess.

@@ -164,6 +164,9 @@ impl Shell {
     }
 }
 
+/// The descriptor on which bash keeps the terminal, which no program inherits.
+pub(super) const KEPT_TERMINAL: i32 = 255;
+
 const BASH: &[&str] = &["--norc", "--noprofile", "--noediting", "-i"];
 const BASH_AS_SH: &[&str] = &["--posix", "--norc", "--noprofile", "--noediting", "-i"];
 
@@ -231,11 +234,17 @@ impl Kind {
         }
     }
 
-    /// Returns the lines that run the script file and print the mark of the command.
-    pub(super) fn command_lines(self, places: &Places, sequence: u64) -> String {
+    /// Returns the lines that run the script file and print the mark of the command; with
+    /// `is_kept` to the descriptor of the terminal that the shell keeps.
+    pub(super) fn command_lines(self, places: &Places, sequence: u64, is_kept: bool) -> String {
         let run = self.run(places, "script");
         let mark = self.mark(places, sequence);
         match self {
+            Self::Bash if is_kept => {
+                let terminal = format!("&{KEPT_TERMINAL}");
+                let mark = self.mark_on(&terminal, places, &format!("{sequence};$?"));
+                format!("{run}\n{mark}\n")
+            }
             // It moves groups to the foreground with what descriptor 2 was, which must stay the
             // terminal; a prompt between two lines would be seen there.
             Self::Ksh => format!("{{ {run}; {mark}; }} 2>/dev/null\n"),
@@ -291,9 +300,12 @@ impl Kind {
 
     /// Returns the command that prints a mark; `ending` expands to the command's number and status.
     pub(super) fn mark_of(self, places: &Places, ending: &str) -> String {
+        self.mark_on(&places.quoted_terminal(), places, ending)
+    }
+
+    fn mark_on(self, terminal: &str, places: &Places, ending: &str) -> String {
         let builtin = self.builtin();
         let nonce = &places.nonce;
-        let terminal = places.quoted_terminal();
         match self {
             // Its printf is another program.
             Self::Mksh => format!(
@@ -454,11 +466,14 @@ mod tests {
         let bash = r#"\builtin . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0
 \builtin printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "7;$?" "$-" "${PWD-}" "7;$?" >'/dev/pts/3'
 "#;
-        assert_eq!(Kind::Bash.command_lines(&places(), 7), bash);
+        assert_eq!(Kind::Bash.command_lines(&places(), 7, false), bash);
+        let kept = bash.replace(">'/dev/pts/3'\n", ">&255\n");
+        assert_eq!(kept.matches(">&255").count(), 1);
+        assert_eq!(Kind::Bash.command_lines(&places(), 7, true), kept);
         let dash = r#"\command . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0
 KARYI_LAST="7;$?"; \command printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "${KARYI_LAST-}" "$-" "${PWD-}" "${KARYI_LAST-}" >'/dev/pts/3'
 "#;
-        assert_eq!(Kind::Posix.command_lines(&places(), 7), dash);
+        assert_eq!(Kind::Posix.command_lines(&places(), 7, true), dash);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -111,7 +112,12 @@ impl Job {
     /// Writes its lines to a shell.
     fn give(&mut self, live: &Live, kind: Kind) -> io::Result<()> {
         let mut lines = self.before.clone();
-        lines.extend(kind.command_lines(&live.places, self.number).into_bytes());
+        // What is mended after the mark may be that descriptor.
+        let is_kept = live.keeps_terminal() && !self.is_mended;
+        lines.extend(
+            kind.command_lines(&live.places, self.number, is_kept)
+                .into_bytes(),
+        );
         if self.is_mended {
             lines.extend(kind.descriptor_lines(&live.places).into_bytes());
         }
@@ -243,6 +249,8 @@ pub(super) struct Shared {
     /// takes something; whoever holds both has taken this one first.
     stray: Mutex<Option<Sink>>,
     waker: UnixStream,
+    /// Whether the session's thread waits for the engine.
+    is_claimed: AtomicBool,
     pub(super) kind: Kind,
     pub(super) name: String,
     /// Why it is not the user's usual shell, when it is not.
@@ -263,6 +271,7 @@ impl Shared {
             state: Mutex::new(state),
             stray: Mutex::default(),
             waker,
+            is_claimed: AtomicBool::new(false),
             kind: shell.kind,
             name: shell.name.clone(),
             fallback,
@@ -279,6 +288,19 @@ impl Shared {
     /// left it as whole as it was.
     pub(super) fn stray(&self) -> MutexGuard<'_, Option<Sink>> {
         self.stray.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the engine for the session's thread: callers who always want it next get it no more.
+    pub(super) fn claim<T>(&self, take: impl FnOnce() -> T) -> T {
+        self.is_claimed.store(true, Ordering::Relaxed);
+        let taken = take();
+        self.is_claimed.store(false, Ordering::Relaxed);
+        taken
+    }
+
+    /// Whether the session's thread waits for the engine.
+    pub(super) fn is_claimed(&self) -> bool {
+        self.is_claimed.load(Ordering::Relaxed)
     }
 
     /// Has the session's thread look at the state.

@@ -82,6 +82,53 @@ fn a_shell_that_lost_its_input_unseen_is_replaced() {
 }
 
 #[test]
+fn a_mark_comes_without_the_terminal_the_shell_keeps() {
+    run(async {
+        for (script, exit_code) in [
+            ("e=ex; ${e}ec 255>&-; (exit 7)", 7),
+            ("e=ex; ${e}ec 255>&-", 0),
+            ("e=ex; ${e}ec 255</dev/null; (exit 7)", 7),
+            ("e=ex; ${e}ec 255>/dev/null; (exit 7)", 7),
+            ("e=ex; ${e}ec 255>&-; unset x; : ${x:?}", 1),
+            ("ulimit -Sn 100; (exit 7)", 7),
+        ] {
+            let shell = Shell::bash().await;
+            let seen = shell.command(script).await;
+            let found = (seen.exit_code, &seen.progress.restarted);
+            assert_eq!(found, (Some(exit_code), &None), "{script:?}: {seen:?}");
+            assert!(!seen.output.contains("133"), "{script:?}: {seen:?}");
+            shell.check("echo it", 0, "it\n").await;
+            shell.check("(exit 3)", 3, "").await;
+        }
+    });
+}
+
+#[test]
+fn a_terminal_that_does_not_open_any_more_is_noticed() {
+    run(async {
+        let shell = Shell::bash().await;
+        let seen = shell.command("A=1; chmod 0 $(tty); (exit 4)").await;
+        assert_eq!(seen.exit_code, Some(4), "{seen:?}");
+        shell.check("echo on", 0, "on\n").await;
+    });
+}
+
+#[test]
+fn a_background_program_that_does_not_wait_spoils_no_other_output() {
+    run(async {
+        let shell = Shell::bash().await;
+        let program = "import os,time; [os.set_blocking(i, False) for i in (0, 1, 2)]; \
+                       open(\"it\", \"w\").close(); time.sleep(60)";
+        let script = format!("mkfifo it; python3 -c '{program}' & read x <it; true");
+        shell.check(&script, 0, "").await;
+        let many = "head -c 300000 /dev/zero | tr '\\0' x; (exit 5)";
+        let seen = shell.command(many).await;
+        assert_eq!((seen.exit_code, seen.output.len()), (Some(5), 300_000));
+        shell.check("kill %1", 0, "").await;
+    });
+}
+
+#[test]
 fn an_rc_file_may_close_descriptors() {
     run(async {
         let shell = Shell::with(|options| {

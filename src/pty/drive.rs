@@ -1,0 +1,141 @@
+//! A caller that does the work of the session's thread while it waits for its own command.
+//!
+//! Most commands end sooner than two threads are woken, one after the other. So the caller reads the
+//! terminal itself for a moment, while the session's thread sleeps behind a shut gate. It takes
+//! nothing but the mark: output goes to a sink, which may wait for what the caller's own thread is to
+//! do, and all else is for the thread that started the shell.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use crate::error::ToolError;
+use crate::limits;
+
+use super::engine::Engine;
+use super::live::Live;
+use super::options::CommandRequest;
+use super::session::{Session, Waiting};
+use super::state::Sink;
+
+/// The engine in the hands of a caller; it is the thread's again in the end, whatever happens.
+struct Driver<'a> {
+    engine: MutexGuard<'a, Engine>,
+    live: Arc<Live>,
+}
+
+/// What a moment of waiting came to.
+enum Step {
+    /// Nothing has come.
+    Nothing,
+    /// The call was answered.
+    Answered,
+    /// Something came that is for the session's thread.
+    HandOver,
+}
+
+impl Session {
+    /// Begins a command and waits for a moment for its end.
+    pub(super) fn begin_and_drive(
+        &self,
+        request: &mut CommandRequest,
+        sink: Sink,
+    ) -> Result<Waiting<'_>, ToolError> {
+        let engine = self.engine();
+        let driver = engine.as_deref().and_then(|engine| self.take(engine));
+        let mut waiting = self.begin_command(request, sink)?;
+        if let Some(mut driver) = driver
+            && !driver.drive()
+        {
+            drop(driver);
+            self.shared().wake();
+            waiting.is_late = true;
+        }
+        Ok(waiting)
+    }
+
+    /// Takes the engine when nobody has it or waits for it.
+    fn take<'a>(&self, engine: &'a Mutex<Engine>) -> Option<Driver<'a>> {
+        if self.shared().is_claimed() {
+            return None;
+        }
+        let engine = engine.try_lock().ok()?;
+        let live = engine.running.as_ref()?.live.clone();
+        let is_shut = live
+            .gate
+            .as_ref()
+            .is_some_and(|gate| gate.shut(&live.master));
+        is_shut.then_some(Driver { engine, live })
+    }
+}
+
+impl Driver<'_> {
+    /// Waits for the end of the command; returns whether the call is answered and nothing is left to
+    /// do for the session's thread.
+    fn drive(&mut self) -> bool {
+        let until = Instant::now() + limits::CALLER_READS;
+        loop {
+            match self.engine.step(&self.live, until) {
+                Step::Nothing if Instant::now() < until => {}
+                Step::Nothing | Step::HandOver => return false,
+                Step::Answered => return !self.engine.sleeps_too_long(),
+            }
+        }
+    }
+}
+
+impl Drop for Driver<'_> {
+    fn drop(&mut self) {
+        if let Some(gate) = &self.live.gate {
+            gate.open(&self.live.master);
+        }
+    }
+}
+
+impl Engine {
+    /// Waits until something comes, and takes it in when it is nothing but the mark.
+    fn step(&mut self, live: &Live, until: Instant) -> Step {
+        if !self.unread.is_empty() {
+            return Step::HandOver;
+        }
+        if !has_output(live, until) {
+            return Step::Nothing;
+        }
+        let Self { shared, cutter, .. } = self;
+        let job = shared.lock().job.as_ref().map(|job| job.number);
+        cutter.await_mark(job);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let count = super::live::read_some(&live.master, &mut buffer);
+        let bytes = buffer.get(..count).unwrap_or_default();
+        let mark = self.cutter.only_mark(bytes);
+        if mark.is_none() {
+            self.unread.extend_from_slice(bytes);
+        }
+        self.buffer = buffer;
+        let Some(mark) = mark else {
+            return Step::HandOver;
+        };
+        self.command_ended(mark);
+        if self.shared.lock().job.is_some() {
+            return Step::HandOver;
+        }
+        Step::Answered
+    }
+}
+
+/// Waits for output, but not longer than until a point in time.
+#[cfg(target_os = "linux")]
+fn has_output(live: &Live, until: Instant) -> bool {
+    use std::os::fd::AsFd;
+
+    use nix::poll::{PollFd, PollFlags, ppoll};
+
+    let left = until.saturating_duration_since(Instant::now());
+    let mut asked = [PollFd::new(live.master.as_fd(), PollFlags::POLLIN)];
+    ppoll(&mut asked, Some(left.into()), None).is_ok_and(|count| count > 0)
+}
+
+/// Elsewhere nobody drives.
+#[cfg(not(target_os = "linux"))]
+fn has_output(_live: &Live, _until: Instant) -> bool {
+    false
+}

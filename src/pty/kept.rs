@@ -1,0 +1,55 @@
+//! The descriptor on which bash keeps the terminal for itself.
+//!
+//! A mark printed there costs the shell no opening of the terminal. A command can close it, or make
+//! the terminal one that the next script could not be run on; then marks go to the terminal by its
+//! name again, which fails where a script would fail, too.
+
+use std::fs;
+use std::sync::atomic::Ordering;
+
+use nix::fcntl::OFlag;
+use nix::sys::stat::{Mode, fstat};
+
+use super::live::Live;
+use super::marks::Mark;
+use super::shell::{KEPT_TERMINAL, Kind};
+
+impl Live {
+    /// Finds out whether the shell keeps a descriptor of the terminal that marks can be printed to.
+    pub(super) fn find_kept_terminal(&self, kind: Kind) {
+        let entry = format!("/proc/{}/fd/{KEPT_TERMINAL}", self.pid);
+        let is_ours = fs::read_link(entry).is_ok_and(|path| path == self.places.terminal);
+        let keeps = kind == Kind::Bash && is_ours && self.is_blocking(KEPT_TERMINAL);
+        self.keeps_terminal.store(keeps, Ordering::Relaxed);
+    }
+
+    /// Has marks go to the terminal by its name: the shell's own descriptor is not to be relied on.
+    pub(super) fn distrust_kept_terminal(&self) {
+        self.keeps_terminal.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether marks go to the descriptor the shell keeps.
+    pub(super) fn keeps_terminal(&self) -> bool {
+        self.keeps_terminal.load(Ordering::Relaxed)
+    }
+
+    /// Whether a mark came to the descriptor the shell keeps although the shell cannot open the
+    /// terminal any more, as it must for the next script.
+    pub(super) fn is_misled_by(&self, mark: &Mark) -> bool {
+        let owner = Mode::S_IRUSR | Mode::S_IWUSR;
+        let opens = || {
+            let found = fstat(&self.slave);
+            found.is_ok_and(|file| Mode::from_bits_truncate(file.st_mode).contains(owner))
+        };
+        self.keeps_terminal() && (mark.is_restricted || !opens())
+    }
+
+    /// Whether the shell waits when a descriptor of it takes no more: else half a mark may come.
+    fn is_blocking(&self, descriptor: i32) -> bool {
+        let path = format!("/proc/{}/fdinfo/{descriptor}", self.pid);
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+        flags.is_some_and(|flags| !OFlag::from_bits_retain(flags).contains(OFlag::O_NONBLOCK))
+    }
+}
