@@ -6,6 +6,7 @@
 
 pub mod closest;
 pub mod edit;
+pub mod encoding;
 pub mod kind;
 pub mod listing;
 pub mod matching;
@@ -16,4 +17,8 @@ pub mod view;
 
 mod commit;
 mod document;
+mod image;
+pub mod lines;
+mod missing;
+mod recode;
 mod target;
