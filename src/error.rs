@@ -193,6 +193,8 @@ tool_codes! {
     NotADirectory = "not_a_directory", Failed, "check the path: one of its parents is a file";
     /// The path is neither file nor directory.
     NotAFile = "not_a_file", Failed, "pipes, sockets and devices are reached with <command>";
+    /// The links of the path lead in a circle.
+    SymlinkLoop = "symlink_loop", Failed, "see where the links lead with <command>ls -l PATH</command>";
     /// The system does not allow it.
     PermissionDenied = "permission_denied", Failed, "check the owner and mode with <command>ls -l PATH</command>";
     /// The disk or the quota is full.
@@ -322,6 +324,7 @@ impl ToolError {
     pub fn from_io(path: &std::path::Path, error: &std::io::Error) -> Self {
         use std::io::ErrorKind;
         let code = match error.kind() {
+            _ if error.raw_os_error() == Some(nix::libc::ELOOP) => ErrorCode::SymlinkLoop,
             ErrorKind::NotFound => ErrorCode::NotFound,
             ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
             ErrorKind::IsADirectory => ErrorCode::IsDirectory,
@@ -369,6 +372,7 @@ mod tests {
         check(nix::libc::ENOSPC, ErrorCode::NoSpace);
         check(nix::libc::EDQUOT, ErrorCode::NoSpace);
         check(nix::libc::EROFS, ErrorCode::ReadOnly);
+        check(nix::libc::ELOOP, ErrorCode::SymlinkLoop);
         check(nix::libc::EISDIR, ErrorCode::IsDirectory);
     }
 }

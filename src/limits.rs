@@ -55,6 +55,12 @@ pub const MAX_EDIT_FILE_BYTES: u64 = 256 << 20;
 pub const MAX_EDIT_BYTES: u64 = 1 << 30;
 /// Most entries of a directory listing.
 pub const MAX_LISTING_ENTRIES: usize = 1000;
+/// Levels of a directory listing when the call names no `depth`.
+pub const LISTING_DEPTH: usize = 2;
+/// Most levels of a directory listing, whatever the call asks for.
+pub const MAX_LISTING_DEPTH: usize = 32;
+/// Names that a missing one is compared with to say what could have been meant.
+pub const MAX_COMPARED_NAMES: usize = 10_000;
 /// Matches `search` returns when the call names no `max`.
 pub const SEARCH_MATCHES: usize = 200;
 /// Most matches `search` returns, whatever the call asks for.
@@ -65,8 +71,12 @@ pub const MAX_SEARCH_CONTEXT: usize = 50;
 pub const MAX_SEARCH_TEXT_BYTES: usize = 4 << 20;
 /// Memory for one line of a searched file; files with longer lines are skipped.
 pub const SEARCH_LINE_BUFFER_BYTES: usize = 64 << 20;
-/// Longest line shown by `search`, in bytes; longer ones are cut and marked.
+/// Longest line shown by `search`, in bytes; of longer ones what stands around the match.
 pub const MAX_SEARCH_LINE_BYTES: usize = 2000;
+/// Most threads of one search: beyond this the disk is what is waited for.
+pub const MAX_SEARCH_THREADS: usize = 12;
+/// Memory a pattern may need when it is built; one that needs more would take seconds.
+pub const MAX_PATTERN_BYTES: usize = 10 << 20;
 
 /// Columns of the session's terminal.
 pub const TERMINAL_COLUMNS: u16 = 120;

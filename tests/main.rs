@@ -20,6 +20,7 @@ mod execution;
 mod grammar;
 mod harness;
 mod jobs;
+mod lanes;
 mod memory;
 mod parallel;
 mod parse;

@@ -1,7 +1,7 @@
 //! The parser on whole messages: the cases of `tests/cases/toolsxml`, in every chunking.
 
 mod arguments;
-mod choices;
+pub(crate) mod choices;
 mod conforming;
 mod diagnostics;
 mod documents;

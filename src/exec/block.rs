@@ -12,7 +12,7 @@ use crate::exec::intake::Job;
 use crate::exec::plan::Planner;
 use crate::exec::resolve;
 use crate::exec::stage::Stage;
-use crate::files::root::canonical_for_plan;
+use crate::files::place::Place;
 use crate::outcome::Outcome;
 use crate::secret::SecretName;
 use crate::tool::effect::Access;
@@ -140,7 +140,7 @@ impl BlockRun {
     async fn start(&mut self) {
         loop {
             let cwd = self.stage.context.sessions.cwd();
-            let resolve = |access: &Access| canonical_for_plan(&cwd.join(access.path.source()));
+            let resolve = |access: &Access| Place::touched(&cwd.join(access.path.source()));
             let startable = self.planner.startable(&resolve);
             if startable.is_empty() {
                 return;

@@ -7,8 +7,8 @@
 //! start at once.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
 
+use crate::files::place::Place;
 use crate::limits;
 use crate::tool::Effect;
 use crate::tool::effect::Access;
@@ -19,16 +19,15 @@ const WINDOW: usize = 64;
 /// A path in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// The resolved path.
-    pub path: PathBuf,
+    /// Where the path leads.
+    pub place: Place,
     /// Whether it is changed.
     pub is_write: bool,
 }
 
 impl Claim {
     fn conflicts_with(&self, other: &Self) -> bool {
-        (self.is_write || other.is_write)
-            && (self.path.starts_with(&other.path) || other.path.starts_with(&self.path))
+        (self.is_write || other.is_write) && self.place.overlaps(&other.place)
     }
 }
 
@@ -56,13 +55,17 @@ impl Footprint {
 struct Waiting {
     index: usize,
     effect: Effect,
-    /// Its footprint since the session's directory was settled. It stays: what runs until the call
-    /// starts cannot change the directory.
+    /// Its footprint since the session's directory was settled. What runs until the call starts
+    /// cannot change the directory; [`Planner::finish`] forgets what a write may have changed.
     settled: Option<Footprint>,
 }
 
 impl Waiting {
-    fn footprint(&mut self, is_settled: bool, resolve: &dyn Fn(&Access) -> PathBuf) -> Footprint {
+    fn footprint(
+        &mut self,
+        is_settled: bool,
+        resolve: &dyn Fn(&Access) -> Vec<Place>,
+    ) -> Footprint {
         if !is_settled {
             return footprint(&self.effect, false, resolve);
         }
@@ -110,9 +113,19 @@ impl Planner {
         });
     }
 
-    /// Notes that a started call has ended.
+    /// Notes that a started call has ended. What it wrote may have been a link or a directory that
+    /// the paths of others lead through, so these are looked up anew.
     pub fn finish(&mut self, index: usize) {
-        self.active.retain(|(active, _)| *active != index);
+        let position = self.active.iter().position(|(active, _)| *active == index);
+        let Some((_, ended)) = position.map(|at| self.active.remove(at)) else {
+            return;
+        };
+        for waiting in &mut self.queue {
+            waiting.settled = waiting
+                .settled
+                .take()
+                .filter(|own| !own.conflicts_with(&ended));
+        }
     }
 
     /// Returns how many calls wait to be started.
@@ -130,7 +143,7 @@ impl Planner {
     /// Returns the calls that may start now and takes them as started. `resolve` turns a path as
     /// written into the one that is really meant; it is called only when the session's directory
     /// is settled.
-    pub fn startable(&mut self, resolve: &dyn Fn(&Access) -> PathBuf) -> Vec<usize> {
+    pub fn startable(&mut self, resolve: &dyn Fn(&Access) -> Vec<Place>) -> Vec<usize> {
         if self.is_sequential {
             return self.next_in_line();
         }
@@ -187,19 +200,26 @@ impl Planner {
 
 /// Returns what an effect comes to. Before the directory is settled a path could mean anything, so
 /// the call is taken to touch everything; it could not start then anyway.
-fn footprint(effect: &Effect, is_settled: bool, resolve: &dyn Fn(&Access) -> PathBuf) -> Footprint {
-    let claim = |access: &Access| Claim {
-        is_write: access.is_write,
-        path: if is_settled && !access.path.has_placeholder() {
+fn footprint(
+    effect: &Effect,
+    is_settled: bool,
+    resolve: &dyn Fn(&Access) -> Vec<Place>,
+) -> Footprint {
+    let claims = |access: &Access| {
+        let is_write = access.is_write;
+        let places = if is_settled && !access.path.has_placeholder() {
             resolve(access)
         } else {
-            Path::new("/").to_owned()
-        },
+            vec![Place::everywhere()]
+        };
+        places
+            .into_iter()
+            .map(move |place| Claim { place, is_write })
     };
     match effect {
         Effect::Session => Footprint::Session,
         Effect::Alone => Footprint::Alone,
-        Effect::Files(accesses) => Footprint::Files(accesses.iter().map(claim).collect()),
+        Effect::Files(accesses) => Footprint::Files(accesses.iter().flat_map(claims).collect()),
     }
 }
 
@@ -224,8 +244,8 @@ mod tests {
         }
     }
 
-    fn absolute(access: &Access) -> PathBuf {
-        Path::new("/base").join(access.path.source())
+    fn absolute(access: &Access) -> Vec<Place> {
+        Place::touched(&std::path::Path::new("/base").join(access.path.source()))
     }
 
     /// Starts what may start, ends the oldest running call, again and again; returns the waves.

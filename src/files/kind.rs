@@ -2,6 +2,9 @@
 
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use crate::error::{ErrorCode, ToolError};
 
 /// First bytes and the name of the format.
 const MAGIC: &[(&[u8], &str)] = &[
@@ -106,6 +109,14 @@ impl Special {
         } else {
             None
         }
+    }
+
+    /// Makes the error of a call that needs a file or directory.
+    #[must_use]
+    pub fn refused(self, shown: &Path) -> ToolError {
+        let (shown, what) = (shown.display(), self.as_str());
+        let message = format!("{shown}: expected a file or directory, found a {what}");
+        ToolError::new(ErrorCode::NotAFile, message)
     }
 
     /// Returns its name.

@@ -1,7 +1,10 @@
-//! Lists a directory, one level deep.
+//! Lists a directory as a tree.
+//!
+//! Levels are filled one after another until there are enough entries, so that a large directory
+//! deep down never hides what stands at the top. What is not shown is counted beside its directory.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
@@ -11,21 +14,23 @@ use super::kind::Special;
 use crate::error::ToolError;
 use crate::limits;
 
-/// The entries of a directory, sorted by name.
+/// The entries of a directory and of those below it, in the order in which they are shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// The first entries.
+    /// The entries; what is below a directory follows it.
     pub entries: Vec<Entry>,
-    /// Entries left out because there are too many.
+    /// Entries of opened directories left out because there are too many.
     pub omitted_entries: u64,
-    /// Entries left out because `.gitignore` names them.
+    /// Entries of opened directories left out because `.gitignore` names them.
     pub ignored_entries: u64,
 }
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name; bytes that are not UTF-8 are replaced.
+    /// How many listed directories it is in beside the first.
+    pub depth: usize,
+    /// Its name; bytes that are not UTF-8 are replaced, and so are control characters.
     pub name: String,
     /// What it is.
     pub kind: EntryKind,
@@ -36,8 +41,8 @@ pub struct Entry {
 pub enum EntryKind {
     /// A file of this many bytes.
     File(u64),
-    /// A directory.
-    Directory,
+    /// A directory, and how many of its own entries are not shown; none when it cannot be read.
+    Directory(Option<u64>),
     /// A symlink and what it says.
     Symlink(String),
     /// A pipe, socket or device.
@@ -47,27 +52,19 @@ pub enum EntryKind {
 }
 
 impl Entry {
-    /// Returns the entry as one line: `src/`, `a.txt`, `link -> target`, `pipe (fifo)`.
+    /// Returns the entry as one line: `src/`, `src/  12 entries not shown`, `a.txt  5 bytes`,
+    /// `link -> target`, `pipe (fifo)`.
     #[must_use]
     pub fn label(&self) -> String {
-        let name = &self.name;
+        let name = format!("{}{}", "  ".repeat(self.depth), self.name);
         match &self.kind {
-            EntryKind::File(_) | EntryKind::Unknown => name.clone(),
-            EntryKind::Directory => format!("{name}/"),
+            EntryKind::File(bytes) => format!("{name}  {bytes} bytes"),
+            EntryKind::Unknown => name,
+            EntryKind::Directory(Some(0)) => format!("{name}/"),
+            EntryKind::Directory(Some(count)) => format!("{name}/  {count} entries not shown"),
+            EntryKind::Directory(None) => format!("{name}/  cannot be read"),
             EntryKind::Symlink(target) => format!("{name} -> {target}"),
             EntryKind::Special(special) => format!("{name} ({})", special.as_str()),
-        }
-    }
-
-    /// Returns the size of a file.
-    #[must_use]
-    pub fn size(&self) -> Option<u64> {
-        match self.kind {
-            EntryKind::File(size) => Some(size),
-            EntryKind::Directory
-            | EntryKind::Symlink(_)
-            | EntryKind::Special(_)
-            | EntryKind::Unknown => None,
         }
     }
 }
@@ -81,28 +78,131 @@ pub enum Scope {
     All,
 }
 
-/// Lists the entries of the directory `real`, which messages call `shown`.
+/// Lists the directory `real`, which messages call `shown`, and so many levels in all.
 ///
 /// # Errors
 /// The directory cannot be read.
-pub fn list(shown: &Path, real: &Path, scope: Scope) -> Result<Listing, ToolError> {
-    let everything = std::fs::read_dir(real).map_err(|error| ToolError::from_io(shown, &error))?;
-    let total = everything.filter(Result::is_ok).count() as u64;
+pub fn list(shown: &Path, real: &Path, scope: Scope, depth: usize) -> Result<Listing, ToolError> {
+    let io = |error| ToolError::from_io(shown, &error);
+    let top = open(real, scope, limits::MAX_LISTING_ENTRIES).map_err(io)?;
+    let mut tree = Tree {
+        rows: Vec::new(),
+        closed: VecDeque::new(),
+        omitted_entries: top.omitted,
+        ignored_entries: top.ignored,
+    };
+    let roots = tree.add(0, top.paths);
+    while let Some(row) = tree.closed.pop_front() {
+        tree.open(row, scope, depth.clamp(1, limits::MAX_LISTING_DEPTH));
+    }
+    let mut listing = Listing {
+        entries: Vec::with_capacity(tree.rows.len()),
+        omitted_entries: tree.omitted_entries,
+        ignored_entries: tree.ignored_entries,
+    };
+    tree.flatten(roots, &mut listing.entries);
+    Ok(listing)
+}
+
+/// What is known so far, level by level.
+struct Tree {
+    rows: Vec<Row>,
+    /// Directories that are not opened yet.
+    closed: VecDeque<usize>,
+    omitted_entries: u64,
+    ignored_entries: u64,
+}
+
+struct Row {
+    path: PathBuf,
+    entry: Entry,
+    children: std::ops::Range<usize>,
+}
+
+impl Tree {
+    /// Adds the entries of one directory; returns their rows.
+    fn add(&mut self, depth: usize, paths: Vec<PathBuf>) -> std::ops::Range<usize> {
+        let start = self.rows.len();
+        for path in paths {
+            let entry = entry(&path, depth);
+            if matches!(entry.kind, EntryKind::Directory(_)) {
+                self.closed.push_back(self.rows.len());
+            }
+            let children = 0..0;
+            self.rows.push(Row {
+                path,
+                entry,
+                children,
+            });
+        }
+        start..self.rows.len()
+    }
+
+    fn open(&mut self, at: usize, scope: Scope, levels: usize) {
+        let Some(row) = self.rows.get(at) else {
+            return;
+        };
+        let below = row.entry.depth + 1;
+        let room = limits::MAX_LISTING_ENTRIES.saturating_sub(self.rows.len());
+        let room = if below < levels { room } else { 0 };
+        let opened = open(&row.path, scope, room);
+        let left = opened.as_ref().map(|opened| opened.omitted).ok();
+        let children = match opened {
+            Ok(opened) => {
+                if below < levels {
+                    self.omitted_entries += opened.omitted;
+                    self.ignored_entries += opened.ignored;
+                }
+                self.add(below, opened.paths)
+            }
+            Err(_) => 0..0,
+        };
+        if let Some(row) = self.rows.get_mut(at) {
+            row.entry.kind = EntryKind::Directory(left);
+            row.children = children;
+        }
+    }
+
+    /// Puts rows, each followed by what is below it, into one list.
+    fn flatten(&mut self, rows: std::ops::Range<usize>, entries: &mut Vec<Entry>) {
+        let mut left = vec![rows];
+        while let Some(mut rows) = left.pop() {
+            let Some(at) = rows.next() else {
+                continue;
+            };
+            left.push(rows);
+            if let Some(row) = self.rows.get(at) {
+                entries.push(row.entry.clone());
+                left.push(row.children.clone());
+            }
+        }
+    }
+}
+
+/// The first entries of one directory.
+struct Opened {
+    paths: Vec<PathBuf>,
+    omitted: u64,
+    ignored: u64,
+}
+
+fn open(directory: &Path, scope: Scope, room: usize) -> std::io::Result<Opened> {
+    let total = std::fs::read_dir(directory)?.filter(Result::is_ok).count() as u64;
     let mut kept: BinaryHeap<ByName> = BinaryHeap::new();
     let mut seen = 0_u64;
-    for path in walk(real, scope) {
+    for path in walk(directory, scope) {
         seen += 1;
         kept.push(ByName(path));
-        if kept.len() > limits::MAX_LISTING_ENTRIES {
+        if kept.len() > room {
             // The last name of all so far.
             kept.pop();
         }
     }
     let paths = kept.into_sorted_vec();
-    Ok(Listing {
-        omitted_entries: seen - paths.len() as u64,
-        ignored_entries: total.saturating_sub(seen),
-        entries: paths.iter().map(|path| entry(&path.0)).collect(),
+    Ok(Opened {
+        omitted: seen - paths.len() as u64,
+        ignored: total.saturating_sub(seen),
+        paths: paths.into_iter().map(|path| path.0).collect(),
     })
 }
 
@@ -145,14 +245,15 @@ impl PartialOrd for ByName {
     }
 }
 
-fn entry(path: &Path) -> Entry {
+fn entry(path: &Path, depth: usize) -> Entry {
     let kind = match std::fs::symlink_metadata(path) {
         Ok(found) => kind(path, &found),
         Err(_) => EntryKind::Unknown,
     };
     let name = path.file_name().unwrap_or_default();
     Entry {
-        name: name.to_string_lossy().into_owned(),
+        depth,
+        name: one_line(&name.to_string_lossy()),
         kind,
     }
 }
@@ -160,16 +261,22 @@ fn entry(path: &Path) -> Entry {
 fn kind(path: &Path, found: &Metadata) -> EntryKind {
     let file_type = found.file_type();
     if file_type.is_dir() {
-        return EntryKind::Directory;
+        return EntryKind::Directory(Some(0));
     }
     if file_type.is_file() {
         return EntryKind::File(found.len());
     }
     if file_type.is_symlink() {
         let target = std::fs::read_link(path).unwrap_or_default();
-        return EntryKind::Symlink(target.to_string_lossy().into_owned());
+        return EntryKind::Symlink(one_line(&target.to_string_lossy()));
     }
     Special::of(file_type).map_or(EntryKind::Unknown, EntryKind::Special)
+}
+
+/// Returns a name in which nothing can be taken for a line of its own.
+#[must_use]
+pub fn one_line(name: &str) -> String {
+    name.replace(char::is_control, "\u{FFFD}")
 }
 
 #[cfg(test)]
@@ -177,15 +284,8 @@ mod tests {
     use super::*;
 
     fn check(path: &Path, scope: Scope, expected: &[&str], counts: (u64, u64)) {
-        let listing = list(path, path, scope).unwrap();
-        let seen: Vec<String> = listing
-            .entries
-            .iter()
-            .map(|entry| match entry.size() {
-                Some(size) => format!("{} {size}", entry.label()),
-                None => entry.label(),
-            })
-            .collect();
+        let listing = list(path, path, scope, 2).unwrap();
+        let seen: Vec<String> = listing.entries.iter().map(Entry::label).collect();
         assert_eq!(seen, expected);
         assert_eq!((listing.omitted_entries, listing.ignored_entries), counts);
     }
@@ -196,27 +296,34 @@ mod tests {
         let top = temp.path();
         std::fs::create_dir_all(top.join("src/deep")).unwrap();
         std::fs::create_dir(top.join(".git")).unwrap();
+        std::fs::write(top.join("src/new\nline"), "").unwrap();
+        std::fs::write(top.join("src/deep/x"), "").unwrap();
+        std::fs::write(top.join("src/deep/x.log"), "").unwrap();
         std::fs::write(top.join("b.txt"), "12345").unwrap();
         std::fs::write(top.join("a.log"), "1").unwrap();
         std::fs::write(top.join(".gitignore"), "*.log\n").unwrap();
         std::os::unix::fs::symlink("b.txt", top.join("link")).unwrap();
         nix::unistd::mkfifo(&top.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let shown = [
-            ".gitignore 6",
-            "b.txt 5",
+            ".gitignore  6 bytes",
+            "b.txt  5 bytes",
             "link -> b.txt",
             "pipe (fifo)",
             "src/",
+            "  deep/  1 entries not shown",
+            "  new\u{FFFD}line  0 bytes",
         ];
         check(top, Scope::NotIgnored, &shown, (0, 2));
         let all = [
             ".git/",
-            ".gitignore 6",
-            "a.log 1",
-            "b.txt 5",
+            ".gitignore  6 bytes",
+            "a.log  1 bytes",
+            "b.txt  5 bytes",
             "link -> b.txt",
             "pipe (fifo)",
             "src/",
+            "  deep/  2 entries not shown",
+            "  new\u{FFFD}line  0 bytes",
         ];
         check(top, Scope::All, &all, (0, 0));
     }
@@ -224,17 +331,27 @@ mod tests {
     #[test]
     fn large_directories_are_capped() {
         let temp = tempfile::tempdir().unwrap();
-        for index in 0..limits::MAX_LISTING_ENTRIES + 5 {
-            std::fs::write(temp.path().join(format!("{index:05}")), "").unwrap();
+        let top = temp.path();
+        let most = limits::MAX_LISTING_ENTRIES;
+        for directory in ["a", "b", "c"] {
+            std::fs::create_dir(top.join(directory)).unwrap();
+            for index in 0..most / 2 {
+                std::fs::write(top.join(directory).join(format!("{index:05}")), "").unwrap();
+            }
         }
-        let listing = list(temp.path(), temp.path(), Scope::NotIgnored).unwrap();
+        let listing = list(top, top, Scope::NotIgnored, 9).unwrap();
+        let left = 3 + 3 * (most / 2) - most;
         assert_eq!(
             (listing.entries.len(), listing.omitted_entries),
-            (limits::MAX_LISTING_ENTRIES, 5)
+            (most, left as u64)
         );
+        let directories = listing.entries.iter().filter(|entry| entry.depth == 0);
+        let labels: Vec<String> = directories.map(Entry::label).collect();
         assert_eq!(
-            listing.entries.first().map(Entry::label),
-            Some("00000".into())
+            labels,
+            ["a/", "b/  3 entries not shown", "c/  500 entries not shown"]
         );
+        let flat = list(top, top, Scope::NotIgnored, 1).unwrap();
+        assert_eq!((flat.entries.len(), flat.omitted_entries), (3, 0));
     }
 }

@@ -2,17 +2,23 @@
 //!
 //! [`matching`] and [`closest`] work on text alone; [`edit`] changes several files or none;
 //! [`view`], [`listing`] and [`search`] read; [`root`] says which file a path means and whether it
-//! may be touched. Nothing here knows a tool, and nothing runs in the background.
+//! may be touched, [`place`] whether two paths could mean the same one. Nothing here knows a tool, and nothing runs in the background.
 
 pub mod closest;
 pub mod edit;
+pub mod encoding;
 pub mod kind;
 pub mod listing;
 pub mod matching;
+pub mod place;
 pub mod root;
 pub mod search;
 pub mod view;
 
 mod commit;
 mod document;
+mod image;
+pub mod lines;
+mod missing;
+mod recode;
 mod target;

@@ -1,25 +1,29 @@
 //! Searches the text files below a path.
 //!
-//! Files come in the order of their paths, so that the same search gives the same result. All
-//! matches are counted; the first ones are shown. What `.gitignore` names is left out, and so are
-//! binary files and links.
+//! Files are searched side by side, and what comes of it is put into the order of their paths, so
+//! that the same search gives the same result. All matches are counted; the first ones are shown.
+//! What `.gitignore` names is left out, and so are hidden and binary files and links.
 
-use std::ffi::OsStr;
-use std::io;
+mod lines;
+mod pattern;
+mod tally;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use globset::{GlobBuilder, GlobMatcher};
 use grep_matcher::LineTerminator;
-use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{
-    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
-};
+use grep_regex::RegexMatcher;
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use ignore::{DirEntry, WalkState};
 
 use super::kind::Special;
 use super::listing::{Scope, walk_builder};
+use super::missing;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
+use lines::Lines;
+use pattern::Glob;
+use tally::Tally;
 
 /// How a pattern is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +34,15 @@ pub enum Syntax {
     Regex,
 }
 
+/// Whether the case of letters counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Case {
+    /// It does.
+    Exact,
+    /// It does not.
+    Ignored,
+}
+
 /// What to search for.
 #[derive(Debug, Clone)]
 pub struct SearchOptions<'a> {
@@ -37,6 +50,8 @@ pub struct SearchOptions<'a> {
     pub pattern: &'a str,
     /// How the pattern is read.
     pub syntax: Syntax,
+    /// Whether the case of letters counts.
+    pub case: Case,
     /// Only files whose name, or path when the glob holds a slash, matches.
     pub glob: Option<&'a str>,
     /// Lines shown before and after each match.
@@ -89,6 +104,14 @@ pub struct Match {
     pub after: Vec<String>,
 }
 
+impl Match {
+    /// Returns the bytes of text it shows.
+    fn shown_bytes(&self) -> usize {
+        let around = self.before.iter().chain(&self.after);
+        self.text.len() + around.map(String::len).sum::<usize>()
+    }
+}
+
 /// Searches the file or directory `real`, which results call `shown`.
 ///
 /// # Errors
@@ -99,52 +122,28 @@ pub fn search(
     real: &Path,
     options: &SearchOptions<'_>,
 ) -> Result<SearchFound, ToolError> {
-    let matcher = matcher(options)?;
-    let glob = options.glob.map(glob).transpose()?;
-    let found = std::fs::metadata(real).map_err(|error| ToolError::from_io(shown, &error))?;
-    if let Some(special) = Special::of(found.file_type()) {
-        let message = format!(
-            "{}: expected a file or directory, found a {}",
-            shown.display(),
-            special.as_str()
-        );
-        return Err(ToolError::new(ErrorCode::NotAFile, message));
-    }
-    let mut search = Search {
-        matcher,
-        searcher: searcher(options.context.min(limits::MAX_SEARCH_CONTEXT)),
-        max: options.max.min(limits::MAX_SEARCH_MATCHES),
-        shown_bytes: 0,
-        found: SearchFound::default(),
+    let search = Search {
+        matcher: pattern::matcher(options)?,
+        glob: options.glob.map(pattern::glob).transpose()?,
+        shown,
+        real,
+        options,
+        tally: Tally::new(options.max.min(limits::MAX_SEARCH_MATCHES)),
     };
+    let found = std::fs::metadata(real).map_err(|error| missing::explain(shown, real, &error))?;
+    if let Some(special) = Special::of(found.file_type()) {
+        return Err(special.refused(shown));
+    }
     if found.is_file() {
-        search.file(real, shown.to_owned());
-        return Ok(search.found);
+        search.file(&mut search.searcher(), real, shown.to_owned());
+    } else {
+        search.tree();
     }
-    let walk = walk_builder(real, options.scope)
-        .sort_by_file_path(Path::cmp)
-        .build();
-    for entry in walk {
-        if options
-            .cancelled
-            .is_some_and(|flag| flag.load(Ordering::Relaxed))
-        {
-            return Err(ToolError::new(
-                ErrorCode::Cancelled,
-                "the search was interrupted",
-            ));
-        }
-        let Ok(entry) = entry else {
-            search.found.files_unreadable += 1;
-            continue;
-        };
-        let below = entry.path().strip_prefix(real).unwrap_or(entry.path());
-        let is_wanted = entry.file_type().is_some_and(|kind| kind.is_file());
-        if is_wanted && glob.as_ref().is_none_or(|glob| glob.is_match(below)) {
-            search.file(entry.path(), join(shown, below));
-        }
+    if search.is_cancelled() {
+        let message = "the search was interrupted";
+        return Err(ToolError::new(ErrorCode::Cancelled, message));
     }
-    Ok(search.found)
+    Ok(search.tally.finish())
 }
 
 /// Joins without a leading `./`.
@@ -156,190 +155,83 @@ fn join(shown: &Path, below: &Path) -> PathBuf {
     }
 }
 
-fn matcher(options: &SearchOptions<'_>) -> Result<RegexMatcher, ToolError> {
-    let bad = |what: String| ToolError::new(ErrorCode::BadPattern, what);
-    if options.pattern.is_empty() {
-        return Err(bad("the pattern is empty".into()));
-    }
-    if options.pattern.contains('\n') {
-        let error = bad("the pattern holds a line break, and matches lie within one line".into());
-        return Err(error.with_hint("search for one of its lines"));
-    }
-    let mut builder = RegexMatcherBuilder::new();
-    builder
-        .fixed_strings(options.syntax == Syntax::Literal)
-        .multi_line(true)
-        .crlf(true);
-    // A pattern that needs more would take seconds to build.
-    builder.size_limit(10 << 20).dfa_size_limit(10 << 20);
-    builder
-        .build(options.pattern)
-        .map_err(|error| bad(format!("the pattern is broken: {error}")))
-}
-
-enum Glob {
-    Name(GlobMatcher),
-    Path(GlobMatcher),
-}
-
-impl Glob {
-    fn is_match(&self, below: &Path) -> bool {
-        match self {
-            Self::Name(glob) => {
-                glob.is_match(Path::new(below.file_name().unwrap_or(OsStr::new(""))))
-            }
-            Self::Path(glob) => glob.is_match(below),
-        }
-    }
-}
-
-fn glob(text: &str) -> Result<Glob, ToolError> {
-    let text = text.strip_prefix("./").unwrap_or(text);
-    let built = GlobBuilder::new(text).literal_separator(true).build();
-    let glob = built.map_err(|error| {
-        ToolError::new(
-            ErrorCode::BadPattern,
-            format!("the glob is broken: {error}"),
-        )
-    })?;
-    let matcher = glob.compile_matcher();
-    Ok(if text.contains('/') {
-        Glob::Path(matcher)
-    } else {
-        Glob::Name(matcher)
-    })
-}
-
-fn searcher(context: usize) -> Searcher {
-    let mut builder = SearcherBuilder::new();
-    builder
-        .line_number(true)
-        .line_terminator(LineTerminator::crlf())
-        .before_context(context)
-        .after_context(context);
-    builder
-        .binary_detection(BinaryDetection::quit(0))
-        .heap_limit(Some(limits::SEARCH_LINE_BUFFER_BYTES));
-    builder.build()
-}
-
-struct Search {
+/// One search, shared by the threads that do it.
+struct Search<'a> {
     matcher: RegexMatcher,
-    searcher: Searcher,
-    max: usize,
-    shown_bytes: usize,
-    found: SearchFound,
+    glob: Option<Glob>,
+    shown: &'a Path,
+    real: &'a Path,
+    options: &'a SearchOptions<'a>,
+    tally: Tally,
 }
 
-impl Search {
-    fn file(&mut self, real: &Path, shown: PathBuf) {
-        let mut sink = Lines {
-            path: shown,
-            free_matches: self.max.saturating_sub(self.found.matches.len()),
-            free_bytes: limits::MAX_SEARCH_TEXT_BYTES.saturating_sub(self.shown_bytes),
-            matches: Vec::new(),
-            before: Vec::new(),
-            total: 0,
-            is_binary: false,
-        };
-        let free = sink.free_bytes;
-        let result = super::target::open_for_reading(real)
-            .and_then(|file| self.searcher.search_file(&self.matcher, &file, &mut sink));
-        match result {
-            Err(_) => self.found.files_unreadable += 1,
-            Ok(()) if sink.is_binary => self.found.files_binary += 1,
+impl Search<'_> {
+    fn is_cancelled(&self) -> bool {
+        let flag = self.options.cancelled;
+        flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    fn searcher(&self) -> Searcher {
+        let context = self.options.context.min(limits::MAX_SEARCH_CONTEXT);
+        let mut builder = SearcherBuilder::new();
+        builder
+            .line_number(true)
+            .line_terminator(LineTerminator::crlf())
+            .before_context(context)
+            .after_context(context);
+        builder
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(limits::SEARCH_LINE_BUFFER_BYTES));
+        builder.build()
+    }
+
+    /// Searches every wanted file below the path, on as many threads as there are processors.
+    fn tree(&self) {
+        let mut walk = walk_builder(self.real, self.options.scope);
+        walk.hidden(self.options.scope == Scope::NotIgnored)
+            .threads(threads());
+        walk.build_parallel().run(|| {
+            let mut searcher = self.searcher();
+            Box::new(move |entry| {
+                if self.is_cancelled() {
+                    return WalkState::Quit;
+                }
+                match entry {
+                    Ok(entry) => self.entry(&mut searcher, &entry),
+                    Err(_) => self.tally.unreadable(),
+                }
+                WalkState::Continue
+            })
+        });
+    }
+
+    fn entry(&self, searcher: &mut Searcher, entry: &DirEntry) {
+        let below = entry.path().strip_prefix(self.real);
+        let below = below.unwrap_or(entry.path());
+        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+        if is_file && self.glob.as_ref().is_none_or(|glob| glob.is_match(below)) {
+            self.file(searcher, entry.path(), join(self.shown, below));
+        }
+    }
+
+    fn file(&self, searcher: &mut Searcher, real: &Path, shown: PathBuf) {
+        let mut lines = Lines::new(&self.matcher, &shown, self.tally.most_matches());
+        let searched = super::target::open_for_reading(real)
+            .and_then(|file| searcher.search_file(&self.matcher, &file, &mut lines));
+        match searched {
+            Err(_) => self.tally.unreadable(),
+            Ok(()) if lines.is_binary => self.tally.binary(),
             Ok(()) => {
-                self.found.files_searched += 1;
-                self.found.files_matched += u64::from(sink.total > 0);
-                self.found.total_matches += sink.total;
-                self.shown_bytes += free - sink.free_bytes;
-                self.found.matches.append(&mut sink.matches);
+                let (matches, total) = (lines.matches, lines.total);
+                self.tally.searched(shown, matches, total);
             }
         }
     }
 }
 
-/// Collects the lines of one file.
-struct Lines {
-    path: PathBuf,
-    free_matches: usize,
-    free_bytes: usize,
-    matches: Vec<Match>,
-    /// Context lines that wait for the match they stand before.
-    before: Vec<String>,
-    total: u64,
-    is_binary: bool,
-}
-
-impl Lines {
-    fn has_room(&self) -> bool {
-        self.matches.len() < self.free_matches && self.free_bytes > 0
-    }
-
-    fn take(&mut self, bytes: &[u8]) -> String {
-        let line = show(bytes);
-        self.free_bytes = self.free_bytes.saturating_sub(line.len());
-        line
-    }
-}
-
-impl Sink for Lines {
-    type Error = io::Error;
-
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        self.total += 1;
-        let before = std::mem::take(&mut self.before);
-        if self.has_room() {
-            let text = self.take(found.bytes());
-            self.matches.push(Match {
-                path: self.path.clone(),
-                line: found.line_number().unwrap_or(0),
-                text,
-                before,
-                after: Vec::new(),
-            });
-        } else {
-            self.free_matches = 0;
-        }
-        Ok(true)
-    }
-
-    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
-        let is_after = *context.kind() == SinkContextKind::After;
-        if !is_after && self.has_room() {
-            let line = self.take(context.bytes());
-            self.before.push(line);
-        }
-        // The lines after a match that is not shown belong to no shown one either.
-        if is_after && self.matches.len() as u64 == self.total && self.free_bytes > 0 {
-            let line = self.take(context.bytes());
-            if let Some(last) = self.matches.last_mut() {
-                last.after.push(line);
-            }
-        }
-        Ok(true)
-    }
-
-    fn binary_data(&mut self, _: &Searcher, _: u64) -> Result<bool, io::Error> {
-        self.is_binary = true;
-        Ok(false)
-    }
-}
-
-/// Returns a line without its end, cut when it is long.
-fn show(bytes: &[u8]) -> String {
-    let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let most = limits::MAX_SEARCH_LINE_BYTES;
-    let Some(start) = line.get(..most).filter(|_| line.len() > most) else {
-        return String::from_utf8_lossy(line).into_owned();
-    };
-    let start = String::from_utf8_lossy(start);
-    let start = start.trim_end_matches(char::REPLACEMENT_CHARACTER);
-    format!(
-        "{start}[... {} bytes omitted ...]",
-        line.len().saturating_sub(start.len())
-    )
+fn threads() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    processors.min(limits::MAX_SEARCH_THREADS)
 }
 
 #[cfg(test)]
@@ -372,6 +264,7 @@ mod tests {
         SearchOptions {
             pattern,
             syntax: Syntax::Literal,
+            case: Case::Exact,
             glob: None,
             context: 0,
             max: 100,
@@ -412,8 +305,68 @@ mod tests {
                 found.files_binary,
                 found.files_matched
             ),
-            (4, 1, 3)
+            (3, 1, 3)
         );
+    }
+
+    #[test]
+    fn hidden_files_are_searched_when_all_are_wanted() {
+        let temp = tree(&[
+            (".hidden/a", b"x\n"),
+            (".b", b"x\n"),
+            ("c", b"x\n"),
+            ("d", b"X\n"),
+            (".ignore", b"d\n"),
+        ]);
+        let count = |options: &SearchOptions<'_>| run(&temp, options).total_matches;
+        let all = SearchOptions {
+            scope: Scope::All,
+            ..options("x")
+        };
+        assert_eq!((count(&options("x")), count(&all)), (1, 3));
+        let folded = SearchOptions {
+            case: Case::Ignored,
+            ..all
+        };
+        assert_eq!(count(&folded), 4);
+    }
+
+    #[test]
+    fn a_broken_pattern_is_shown_with_a_caret() {
+        let temp = project();
+        let broken = SearchOptions {
+            syntax: Syntax::Regex,
+            ..options("a(b")
+        };
+        let error = search(Path::new("."), temp.path(), &broken).unwrap_err();
+        assert!(
+            error.message.contains("    a(b\n     ^\n"),
+            "{}",
+            error.message
+        );
+        assert!(error.hint.contains("regex"), "{}", error.hint);
+    }
+
+    #[test]
+    fn the_same_search_gives_the_same_result() {
+        let text = b"x\ny\nx\n".repeat(5);
+        let names: Vec<String> = (0..300).map(|i| format!("d{}/f{i}", i * 7 % 11)).collect();
+        let files: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &*text)).collect();
+        let temp = tree(&files);
+        let options = SearchOptions {
+            max: 55,
+            context: 1,
+            ..options("x")
+        };
+        let first = run(&temp, &options);
+        assert_eq!((first.matches.len(), first.total_matches), (55, 3000));
+        let is_sorted = first
+            .matches
+            .is_sorted_by_key(|found| (found.path.clone(), found.line));
+        assert!(is_sorted, "{:?}", first.matches);
+        for _ in 0..20 {
+            assert_eq!(run(&temp, &options), first);
+        }
     }
 
     #[test]

@@ -1,14 +1,20 @@
 //! Reads one path: the text of a file, a directory, or what else it is.
 //!
-//! A text is read once from start to end whatever its size, so that its lines are counted, and only
-//! what was asked for is kept. Pipes, sockets and devices are named, never opened.
+//! A text is read from start to end whatever its size, so that its lines are counted, and only what
+//! was asked for is kept. Pipes, sockets and devices are refused, never opened.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
+use super::encoding::Encoding;
+use super::image;
 use super::kind::{Special, binary_kind};
+use super::lines::{self, Lines, TextView};
 use super::listing::{self, Listing, Scope};
+use super::missing;
+use super::recode::Recoded;
 use super::target::open_for_reading;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -70,8 +76,10 @@ pub struct ViewOptions {
     pub lines: LineRange,
     /// Bytes of a text, at most.
     pub max_bytes: u64,
-    /// Entries of a directory.
+    /// Which entries of a directory.
     pub scope: Scope,
+    /// Levels of a directory.
+    pub depth: usize,
 }
 
 impl Default for ViewOptions {
@@ -80,6 +88,7 @@ impl Default for ViewOptions {
             lines: LineRange::ALL,
             max_bytes: limits::READ_FILE_BYTES,
             scope: Scope::NotIgnored,
+            depth: limits::LISTING_DEPTH,
         }
     }
 }
@@ -95,204 +104,134 @@ pub enum Viewed {
         kind: &'static str,
         /// Its size.
         bytes: u64,
+        /// Width and height of a picture.
+        size: Option<(u32, u32)>,
     },
     /// A directory.
     Directory(Listing),
-    /// A pipe, socket or device.
-    Special(Special),
 }
 
-/// Some lines of a text.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TextView {
-    /// The lines as they stand in the file, but for the byte order mark.
-    pub text: String,
-    /// Number of the first of them, from 1.
-    pub first_line: u64,
-    /// Lines of the whole file.
-    pub total_lines: u64,
-    /// Bytes of the whole file.
-    pub total_bytes: u64,
-    /// Bytes of the wanted lines that are not shown because there are too many.
-    pub omitted_bytes: u64,
-    /// Wanted lines of which nothing is shown.
-    pub omitted_lines: u64,
-    /// Whether bytes that are not UTF-8 were replaced.
-    pub is_lossy: bool,
-}
-
-/// Reads the path `real`, which messages call `shown`.
+/// Reads the path `real`, which messages call `shown`, until `cancelled` is set.
 ///
 /// # Errors
-/// The path names nothing, may not be read, or reading fails.
-pub fn view(shown: &Path, real: &Path, options: &ViewOptions) -> Result<Viewed, ToolError> {
-    let io = |error| ToolError::from_io(shown, &error);
-    let found = std::fs::metadata(real).map_err(io)?;
+/// The path names nothing or no file, may not be read, or reading fails.
+pub fn view(
+    shown: &Path,
+    real: &Path,
+    options: &ViewOptions,
+    cancelled: &AtomicBool,
+) -> Result<Viewed, ToolError> {
+    let found = std::fs::metadata(real).map_err(|error| missing::explain(shown, real, &error))?;
     if found.is_dir() {
-        return listing::list(shown, real, options.scope).map(Viewed::Directory);
+        return listing::list(shown, real, options.scope, options.depth).map(Viewed::Directory);
     }
     if let Some(special) = Special::of(found.file_type()) {
-        return Ok(Viewed::Special(special));
+        return Err(special.refused(shown));
     }
+    let io = |error| ToolError::from_io(shown, &error);
     let file = open_for_reading(real).map_err(io)?;
-    view_file(file, &found, options).map_err(io)
+    match view_file(file, &found, options, cancelled) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(ToolError::new(
+            ErrorCode::Cancelled,
+            "the run was interrupted while the file was read",
+        )),
+        viewed => viewed.map_err(io),
+    }
 }
 
 /// Bytes that decide whether a file is text.
 const HEAD_BYTES: u64 = 8 << 10;
 
-fn view_file(mut file: File, found: &Metadata, options: &ViewOptions) -> io::Result<Viewed> {
+fn view_file(
+    mut file: File,
+    found: &Metadata,
+    options: &ViewOptions,
+    cancelled: &AtomicBool,
+) -> io::Result<Viewed> {
     let mut head = Vec::new();
     file.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
+    if let Some((name, decoder)) = wide_encoding(&head) {
+        let mut text = view_wide(&mut file, decoder, options, cancelled)?;
+        text.encoding = Some(name);
+        text.total_bytes = found.len();
+        return Ok(Viewed::Text(text));
+    }
     if let Some(kind) = binary_kind(&head) {
         return Ok(Viewed::Binary {
             kind,
             bytes: found.len(),
+            size: image::size(kind, &head, &mut file),
         });
     }
+    view_text(&mut file, options, cancelled).map(Viewed::Text)
+}
+
+/// Returns the encoding of a text of which every character takes two bytes or more.
+fn wide_encoding(head: &[u8]) -> Option<(&'static str, &'static encoding_rs::Encoding)> {
+    // The last character may have been cut.
+    let even = head.len() & !1;
+    let name = [even, even.saturating_sub(2)].iter().find_map(|end| {
+        let (encoding, _) = Encoding::read(head.get(..*end)?).ok()?;
+        encoding.name()
+    })?;
+    match name {
+        "utf-16le" => Some((name, encoding_rs::UTF_16LE)),
+        "utf-16be" => Some((name, encoding_rs::UTF_16BE)),
+        _ => None,
+    }
+}
+
+fn view_wide(
+    file: &mut File,
+    encoding: &'static encoding_rs::Encoding,
+    options: &ViewOptions,
+    cancelled: &AtomicBool,
+) -> io::Result<TextView> {
+    let mut pass = |first: u64, last: u64, max_bytes: u64| {
+        file.rewind()?;
+        let mut lines = Lines::new((first, last), max_bytes);
+        lines.read(&mut Recoded::new(&mut *file, encoding), cancelled)?;
+        Ok(lines.finish())
+    };
+    match options.lines {
+        LineRange::From { first, last } => {
+            pass(first, last.unwrap_or(u64::MAX), shown_bytes(options))
+        }
+        LineRange::Last(count) => {
+            let total: io::Result<TextView> = pass(1, 0, 0);
+            let before = total?.total_lines.saturating_sub(count);
+            pass(before + 1, u64::MAX, shown_bytes(options))
+        }
+    }
+}
+
+fn view_text(
+    file: &mut File,
+    options: &ViewOptions,
+    cancelled: &AtomicBool,
+) -> io::Result<TextView> {
     let range = match options.lines {
         LineRange::From { first, last } => (first, last.unwrap_or(u64::MAX)),
         LineRange::Last(count) => {
+            let start = lines::start_of_last(file, count, cancelled)?;
             file.rewind()?;
-            let total = read_lines(&mut file, (1, 0), 0)?.total_lines;
-            (
-                total.saturating_sub(count.saturating_sub(1)).max(1),
-                u64::MAX,
-            )
+            // What stands before is only counted, so that nothing is read twice.
+            let mut before = Lines::new((1, 0), 0);
+            before.read(&mut file.by_ref().take(start), cancelled)?;
+            let mut rest = before.keep_rest(shown_bytes(options));
+            file.seek(SeekFrom::Start(start))?;
+            rest.read(file, cancelled)?;
+            return Ok(rest.finish());
         }
     };
     file.rewind()?;
-    let max_bytes = options.max_bytes.min(limits::MAX_READ_BYTES);
-    read_lines(&mut file, range, max_bytes).map(Viewed::Text)
+    let mut lines = Lines::new(range, shown_bytes(options));
+    lines.read(file, cancelled)?;
+    Ok(lines.finish())
 }
 
-/// Reads to the end and keeps what stands in the lines of `range`, up to `max_bytes`.
-fn read_lines(file: &mut impl Read, range: (u64, u64), max_bytes: u64) -> io::Result<TextView> {
-    let mut lines = Lines::new(range, max_bytes);
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(lines.finish()),
-            Ok(count) => lines.push(buffer.get(..count).unwrap_or_default()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Counts lines and keeps the wanted ones.
-struct Lines {
-    first: u64,
-    last: u64,
-    max_bytes: u64,
-    /// The line the next byte belongs to.
-    line: u64,
-    kept: Vec<u8>,
-    /// Line of the last byte kept.
-    kept_line: u64,
-    wanted_bytes: u64,
-    /// Line of the last wanted byte.
-    wanted_line: u64,
-    total_bytes: u64,
-    ends_in_break: bool,
-}
-
-impl Lines {
-    fn new((first, last): (u64, u64), max_bytes: u64) -> Self {
-        Self {
-            first,
-            last,
-            max_bytes,
-            line: 1,
-            kept: Vec::new(),
-            kept_line: first.saturating_sub(1),
-            wanted_bytes: 0,
-            wanted_line: first.saturating_sub(1),
-            total_bytes: 0,
-            ends_in_break: true,
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        self.total_bytes += bytes.len() as u64;
-        self.ends_in_break = bytes.last() == Some(&b'\n');
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            if self.line > self.last {
-                self.line += memchr::memchr_iter(b'\n', rest).count() as u64;
-                return;
-            }
-            let end = memchr::memchr(b'\n', rest);
-            let (line, after) = rest.split_at(end.map_or(rest.len(), |at| at + 1));
-            if self.line >= self.first {
-                self.keep(line);
-            }
-            self.line += u64::from(end.is_some());
-            rest = after;
-        }
-    }
-
-    fn keep(&mut self, bytes: &[u8]) {
-        self.wanted_bytes += bytes.len() as u64;
-        self.wanted_line = self.line;
-        let free = self.max_bytes.saturating_sub(self.kept.len() as u64);
-        let is_open = self.kept.len() as u64 + bytes.len() as u64 == self.wanted_bytes;
-        let count = bytes.len().min(usize::try_from(free).unwrap_or(usize::MAX));
-        if is_open && count > 0 {
-            self.kept
-                .extend_from_slice(bytes.get(..count).unwrap_or_default());
-            self.kept_line = self.line;
-        }
-    }
-
-    fn finish(mut self) -> TextView {
-        if self.wanted_bytes > self.kept.len() as u64 {
-            self.drop_partial();
-        }
-        let omitted_bytes = self.wanted_bytes - self.kept.len() as u64;
-        let is_lossy = std::str::from_utf8(&self.kept).is_err();
-        let text = String::from_utf8_lossy(&self.kept);
-        let text = match text.strip_prefix('\u{FEFF}') {
-            Some(rest) if self.first == 1 => rest.to_owned(),
-            _ => text.into_owned(),
-        };
-        TextView {
-            text,
-            first_line: self.first,
-            total_lines: self.line - u64::from(self.ends_in_break),
-            total_bytes: self.total_bytes,
-            omitted_bytes,
-            omitted_lines: self.wanted_line - self.kept_line,
-            is_lossy,
-        }
-    }
-
-    /// Cuts what is shown after its last whole line; a single long line is cut between characters.
-    fn drop_partial(&mut self) {
-        match memchr::memrchr(b'\n', &self.kept) {
-            Some(at) if at + 1 < self.kept.len() => {
-                self.kept.truncate(at + 1);
-                self.kept_line -= 1;
-            }
-            Some(_) => {}
-            None => {
-                let partial = partial_character(&self.kept);
-                self.kept.truncate(self.kept.len() - partial);
-            }
-        }
-    }
-}
-
-/// Returns how many bytes at the end are the start of a character that is not whole.
-fn partial_character(bytes: &[u8]) -> usize {
-    let end = bytes.len().saturating_sub(3);
-    let tail = bytes.get(end..).unwrap_or_default();
-    let whole = tail.iter().rposition(|byte| byte & 0xC0 != 0x80);
-    let start = whole.map_or(&[][..], |at| tail.get(at..).unwrap_or_default());
-    match std::str::from_utf8(start) {
-        Err(error) if error.error_len().is_none() => start.len(),
-        _ => 0,
-    }
+fn shown_bytes(options: &ViewOptions) -> u64 {
+    options.max_bytes.min(limits::MAX_READ_BYTES)
 }
 
 #[cfg(test)]
@@ -306,6 +245,10 @@ mod tests {
         (temp, path)
     }
 
+    fn look(path: &Path, options: &ViewOptions) -> Result<Viewed, ToolError> {
+        view(path, path, options, &AtomicBool::new(false))
+    }
+
     fn read(bytes: &[u8], lines: &str, max_bytes: u64) -> TextView {
         let (_temp, path) = write(bytes);
         let options = ViewOptions {
@@ -313,7 +256,7 @@ mod tests {
             max_bytes,
             ..ViewOptions::default()
         };
-        match view(&path, &path, &options).unwrap() {
+        match look(&path, &options).unwrap() {
             Viewed::Text(text) => text,
             other => panic!("{other:?}"),
         }
@@ -369,82 +312,108 @@ mod tests {
     }
 
     #[test]
-    fn any_chunking_gives_the_same_view() {
-        let text = "one\n\nthree é\nfour";
-        for (range, max) in [
-            ((1, u64::MAX), 100),
-            ((2, 3), 100),
-            ((1, u64::MAX), 7),
-            ((3, 4), 9),
-        ] {
-            let whole = read_lines(&mut text.as_bytes(), range, max).unwrap();
-            for size in 1..text.len() {
-                let mut lines = Lines::new(range, max);
-                text.as_bytes()
-                    .chunks(size)
-                    .for_each(|chunk| lines.push(chunk));
-                assert_eq!(lines.finish(), whole, "{range:?} {max} {size}");
-            }
-        }
-    }
-
-    #[test]
     fn encodings() {
-        assert_eq!(read(b"\xEF\xBB\xBFa\n", "1-", 100).text, "a\n");
-        let latin = read(b"caf\xE9\n", "1-", 100);
-        assert_eq!(
-            (latin.text.as_str(), latin.is_lossy),
-            ("caf\u{FFFD}\n", true)
+        let check = |bytes: &[u8], lines: &str, text: &str, total: u64, name: Option<&str>| {
+            let seen = read(bytes, lines, 100);
+            let found = (seen.text.as_str(), seen.total_lines, seen.encoding);
+            assert_eq!(found, (text, total, name), "{bytes:?} {lines}");
+            assert_eq!(seen.total_bytes, bytes.len() as u64);
+        };
+        check(b"\xEF\xBB\xBFa\n", "1-", "a\n", 1, None);
+        check(b"a\r\nb\r\n", "2", "b\r\n", 2, None);
+        check(
+            b"tr\xE8s bien, caf\xE9\n",
+            "1-",
+            "tr\u{e8}s bien, caf\u{e9}\n",
+            1,
+            Some("latin-1"),
         );
-        assert_eq!(read(b"a\r\nb\r\n", "2", 100).text, "b\r\n");
+        let wide = b"\xFF\xFEa\0\n\0\x2D\x4E\n\0c\0";
+        check(wide, "1-", "a\n\u{4E2D}\nc", 3, Some("utf-16le"));
+        check(wide, "2", "\u{4E2D}\n", 3, Some("utf-16le"));
+        check(wide, "-2", "\u{4E2D}\nc", 3, Some("utf-16le"));
+        let big: Vec<u8> = wide.chunks(2).flat_map(|unit| [unit[1], unit[0]]).collect();
+        check(&big, "-1", "c", 3, Some("utf-16be"));
+        let (chinese, ..) = encoding_rs::GB18030.encode("这是一个简单的测试文件。\n第二行\n");
+        check(
+            &chinese,
+            "1",
+            "这是一个简单的测试文件。\n",
+            2,
+            Some("gb18030"),
+        );
+        let broken = read(b"\xC3\xA9\xC3\xA9\xC3\xA9 \xFF\n", "1-", 100);
+        let expected = ("\u{e9}\u{e9}\u{e9} \u{FFFD}\n", true, None);
+        assert_eq!(
+            (broken.text.as_str(), broken.is_lossy, broken.encoding),
+            expected
+        );
     }
 
     #[test]
     fn other_things_are_named() {
         let (temp, path) = write(b"\x7FELF\x02\0");
         let options = ViewOptions::default();
-        assert_eq!(
-            view(&path, &path, &options).unwrap(),
-            Viewed::Binary {
-                kind: "elf",
-                bytes: 6
-            }
-        );
-        let fifo = temp.path().join("fifo");
-        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert_eq!(
-            view(&fifo, &fifo, &options).unwrap(),
-            Viewed::Special(Special::Fifo)
-        );
-        assert!(matches!(
-            view(temp.path(), temp.path(), &options).unwrap(),
-            Viewed::Directory(_)
-        ));
-        let missing = temp.path().join("none");
-        assert_eq!(
-            view(Path::new("none"), &missing, &options)
-                .unwrap_err()
-                .message,
-            "none: No such file or directory (os error 2)"
-        );
+        let binary = |kind, bytes, size| Viewed::Binary { kind, bytes, size };
+        assert_eq!(look(&path, &options).unwrap(), binary("elf", 6, None));
+        let picture = temp.path().join("picture");
+        std::fs::write(
+            &picture,
+            b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR\0\0\0\x10\0\0\0\x20",
+        )
+        .unwrap();
+        let expected = binary("png", 24, Some((16, 32)));
+        assert_eq!(look(&picture, &options).unwrap(), expected);
+        let directory = look(temp.path(), &options).unwrap();
+        assert!(matches!(directory, Viewed::Directory(_)), "{directory:?}");
     }
 
     #[test]
-    fn a_huge_file_needs_little_memory() {
-        let (_temp, path) = write(b"");
-        File::options()
-            .write(true)
-            .open(&path)
-            .unwrap()
-            .set_len(1 << 30)
-            .unwrap();
-        assert_eq!(
-            view(&path, &path, &ViewOptions::default()).unwrap(),
-            Viewed::Binary {
-                kind: "binary",
-                bytes: 1 << 30
-            }
-        );
+    fn what_cannot_be_read_is_an_error() {
+        let (temp, _) = write(b"x");
+        let top = temp.path();
+        nix::unistd::mkfifo(&top.join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(top.join("socket")).unwrap();
+        std::os::unix::fs::symlink("loop", top.join("loop")).unwrap();
+        let check = |path: &str, code: ErrorCode, hint: &str| {
+            let error = look(&top.join(path), &ViewOptions::default()).unwrap_err();
+            assert_eq!(error.code, code, "{path}");
+            assert!(error.hint.contains(hint), "{path}: {}", error.hint);
+        };
+        check("fifo", ErrorCode::NotAFile, "<command>");
+        check("socket", ErrorCode::NotAFile, "<command>");
+        check("/dev/zero", ErrorCode::NotAFile, "<command>");
+        check("loop", ErrorCode::SymlinkLoop, "ls -l");
+        check("flie", ErrorCode::NotFound, "did you mean file?");
+        check("file/x", ErrorCode::NotADirectory, "");
+        check(&"x".repeat(300), ErrorCode::Io, "");
+    }
+
+    #[test]
+    fn a_cancelled_read_ends() {
+        let (_temp, path) = write(b"a\nb\n");
+        for lines in ["1-", "-1"] {
+            let options = ViewOptions {
+                lines: LineRange::parse(lines).unwrap(),
+                ..ViewOptions::default()
+            };
+            let error = view(&path, &path, &options, &AtomicBool::new(true)).unwrap_err();
+            assert_eq!(error.code, ErrorCode::Cancelled, "{lines}");
+        }
+    }
+
+    #[test]
+    fn the_last_lines_of_a_long_text_are_found() {
+        let line = |number: usize| format!("{number} {}\n", "x".repeat(number % 300));
+        let text: String = (1..=2000).map(line).collect();
+        for count in [1, 2, 3, 500, 1500, 1999, 2000, 2001] {
+            let seen = read(text.as_bytes(), &format!("-{count}"), 1 << 30);
+            let first = 2001 - count.min(2000);
+            let expected: String = (first..=2000).map(line).collect();
+            let found = (seen.first_line, seen.total_lines, seen.total_bytes);
+            assert_eq!(found, (first as u64, 2000, text.len() as u64), "{count}");
+            assert_eq!((seen.text, seen.omitted_bytes), (expected, 0), "{count}");
+        }
     }
 
     #[test]

@@ -199,7 +199,7 @@ pub(super) fn shown(name: &str) -> String {
 }
 
 /// Returns up to three of `known` that `name` may be a slip of, nearest first.
-pub(super) fn near<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Vec<&'k str> {
+pub fn near<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Vec<&'k str> {
     let name: Vec<char> = name.chars().take(MAX_NAME_CHARS).collect();
     let most = 1 + name.len() / 3;
     let mut found: Vec<(usize, &str)> = known

@@ -48,6 +48,7 @@ mod text;
 
 use std::sync::Arc;
 
+pub use self::diagnose::near;
 use self::grammar::Grammar;
 use self::stream::Stream;
 use self::table::Table;

@@ -10,17 +10,17 @@ use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 
 /// Bytes that decide; when they are used up every decision is the first one.
-pub(super) struct Choices<'b> {
+pub(crate) struct Choices<'b> {
     rest: &'b [u8],
 }
 
 impl<'b> Choices<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Self {
+    pub(crate) fn new(bytes: &'b [u8]) -> Self {
         Self { rest: bytes }
     }
 
     /// Returns a number below `limit`, which is at most 256.
-    pub(super) fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         let Some((first, rest)) = self.rest.split_first() else {
             return 0;
         };
@@ -29,17 +29,17 @@ impl<'b> Choices<'b> {
     }
 
     /// Returns true in about so many of a hundred cases.
-    pub(super) fn chance(&mut self, percent: usize) -> bool {
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
         // The first choice is the simple one.
         self.below(100) >= 100 - percent
     }
 
-    pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
     /// Brings a list into any order.
-    pub(super) fn shuffle<T>(&mut self, list: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
         for at in (1..list.len()).rev() {
             let other = at - self.below(at + 1);
             list.swap(at, other);
@@ -48,7 +48,7 @@ impl<'b> Choices<'b> {
 }
 
 /// Tells whether the long counts are wanted.
-pub(super) fn is_full() -> bool {
+pub(crate) fn is_full() -> bool {
     std::env::var_os("KARYI_FULL").is_some()
 }
 
@@ -69,7 +69,7 @@ fn now() -> u64 {
 }
 
 /// Checks `cases` values, or `full` of them when the long counts are wanted.
-pub(super) fn check_all<S: Strategy>(
+pub(crate) fn check_all<S: Strategy>(
     (cases, full): (u32, u32),
     strategy: &S,
     check: impl Fn(&S::Value) -> Result<(), TestCaseError>,

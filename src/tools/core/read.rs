@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, ToolError};
-use crate::files::listing::{Listing, Scope};
+use crate::files::lines::TextView;
+use crate::files::listing::{self, Listing, Scope};
 use crate::files::root::Root;
-use crate::files::search::{self, Match, SearchFound, SearchOptions, Syntax};
-use crate::files::view::{self, LineRange, TextView, ViewOptions, Viewed};
+use crate::files::search::{self, Case, Match, SearchFound, SearchOptions, Syntax};
+use crate::files::view::{self, LineRange, ViewOptions, Viewed};
 use crate::limits;
 use crate::outcome::Status;
 use crate::secret::Template;
@@ -44,13 +45,15 @@ pub struct Args {
 pub struct File {
     /// Path of the file or directory; `job:ID` is the output of a job.
     pub src: Template,
-    /// Lines to show: `10-40`, `10-` (from 10 on), `-50` (the last 50) or `7`.
+    /// Lines to show: `10-40`, `10-`, `7`, or `-50` for the last 50.
     pub lines: Option<String>,
     /// Most bytes to show; 262144 when absent.
     pub max_bytes: Option<u64>,
-    /// List hidden and ignored files of a directory too.
+    /// List ignored files too.
     #[serde(default)]
     pub all: bool,
+    /// Levels to list; 2 when absent.
+    pub depth: Option<usize>,
 }
 
 /// One search through files.
@@ -59,16 +62,22 @@ pub struct File {
 pub struct Search {
     /// The text to look for.
     pub pattern: Template,
-    /// File or directory to look in; the session's directory when absent.
+    /// Where to look; the session's directory when absent.
     pub path: Option<Template>,
-    /// Look only in files whose path matches, such as `*.rs`.
+    /// Only files whose path matches, such as `*.rs`.
     pub glob: Option<Template>,
     /// The pattern is a regular expression.
     #[serde(default)]
     pub regex: bool,
+    /// Case does not matter.
+    #[serde(default)]
+    pub ignore_case: bool,
+    /// Search hidden and ignored files too.
+    #[serde(default)]
+    pub all: bool,
     /// Most matches to show; 200 when absent.
     pub max: Option<usize>,
-    /// Lines to show before and after each match.
+    /// Lines to show around each match.
     #[serde(default)]
     pub context: usize,
 }
@@ -95,6 +104,15 @@ pub struct FileShown {
     /// Size of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// Width of a picture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// Height of a picture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub height: Option<u32>,
+    /// Encoding of a text when it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<&'static str>,
     /// Number of the first line shown, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_line: Option<u64>,
@@ -113,7 +131,7 @@ pub struct FileShown {
     /// Entries of a directory that `.gitignore` names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignored_entries: Option<u64>,
-    /// Whether bytes that are not UTF-8 were replaced.
+    /// Whether bytes that no known encoding explains were replaced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_lossy: bool,
     /// Why it could not be read.
@@ -138,6 +156,9 @@ pub struct SearchShown {
     pub files_matched: u64,
     /// Text files looked at.
     pub files_searched: u64,
+    /// Binary files, which are not searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files_binary: Option<u64>,
     /// Files and directories that could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_unreadable: Option<u64>,
@@ -174,8 +195,8 @@ impl Tool for Read {
     const SPEC: Spec = Spec {
         name: "read",
         summary: "Show files, list directories, search text",
-        details: "The text has no line numbers; `first_line` says where it starts. Directories and \
-            searches leave out what .gitignore names. Binary files are only named, with their size.",
+        details: "Texts come without line numbers; `first_line` says where they start. What \
+            .gitignore names is left out. Binary files are only named.",
         also_called: &[
             "cat",
             "open",
@@ -346,29 +367,26 @@ impl Place {
                 .as_deref()
                 .map_or(Ok(LineRange::ALL), LineRange::parse)?,
             max_bytes: file.max_bytes.unwrap_or(limits::READ_FILE_BYTES),
-            scope: if file.all {
-                Scope::All
-            } else {
-                Scope::NotIgnored
-            },
+            scope: scope(file.all),
+            depth: file.depth.unwrap_or(limits::LISTING_DEPTH),
         };
         let real = match path.strip_prefix(JOB_PREFIX) {
             Some(id) => self.job_files.find(id)?,
             None => self.root.resolve(&self.cwd, Path::new(path))?,
         };
-        Ok(match view::view(Path::new(path), &real, &options)? {
-            Viewed::Text(text) => text_shown(text),
-            Viewed::Directory(listing) => listing_shown(&listing),
-            Viewed::Binary { kind, bytes } => FileShown {
-                kind: Some(kind),
-                bytes: Some(bytes),
-                ..FileShown::default()
+        Ok(
+            match view::view(Path::new(path), &real, &options, &self.cancelled)? {
+                Viewed::Text(text) => text_shown(text),
+                Viewed::Directory(listing) => listing_shown(&listing),
+                Viewed::Binary { kind, bytes, size } => FileShown {
+                    kind: Some(kind),
+                    bytes: Some(bytes),
+                    width: size.map(|(width, _)| width),
+                    height: size.map(|(_, height)| height),
+                    ..FileShown::default()
+                },
             },
-            Viewed::Special(special) => FileShown {
-                kind: Some(special.as_str()),
-                ..FileShown::default()
-            },
-        })
+        )
     }
 
     fn search(&self, search: &Search) -> Result<SearchShown, ToolError> {
@@ -384,11 +402,20 @@ impl Place {
             glob: search.glob.as_ref().map(Template::text),
             context: search.context,
             max: search.max.unwrap_or(limits::SEARCH_MATCHES),
-            scope: Scope::NotIgnored,
+            case: if search.ignore_case {
+                Case::Ignored
+            } else {
+                Case::Exact
+            },
+            scope: scope(search.all),
             cancelled: Some(&self.cancelled),
         };
         search::search(path, &real, &options).map(|found| search_shown(&found))
     }
+}
+
+fn scope(all: bool) -> Scope {
+    if all { Scope::All } else { Scope::NotIgnored }
 }
 
 fn search_shown(found: &SearchFound) -> SearchShown {
@@ -397,21 +424,36 @@ fn search_shown(found: &SearchFound) -> SearchShown {
         omitted_matches: more_than_none(found.omitted_matches()),
         files_matched: found.files_matched,
         files_searched: found.files_searched,
+        files_binary: more_than_none(found.files_binary),
         files_unreadable: more_than_none(found.files_unreadable),
-        output: Some(found.matches.iter().map(match_lines).collect()),
+        output: Some(search_output(&found.matches)),
         ..SearchShown::default()
     }
 }
 
-/// Writes a match and the lines around it, as search tools do.
-fn match_lines(found: &Match) -> String {
-    let path = found
-        .path
-        .strip_prefix(".")
-        .unwrap_or(&found.path)
-        .display();
+/// Writes matches and the lines around them as search tools do, with `--` between stretches of lines
+/// that do not meet.
+fn search_output(matches: &[Match]) -> String {
+    let has_context = matches
+        .iter()
+        .any(|found| !(found.before.is_empty() && found.after.is_empty()));
     let mut text = String::new();
-    let first = found.line.saturating_sub(found.before.len() as u64);
+    let mut last: Option<(&Path, u64)> = None;
+    for found in matches {
+        let first = found.line.saturating_sub(found.before.len() as u64);
+        let meets = last.is_none_or(|(path, line)| path == found.path && line + 1 == first);
+        if has_context && !meets {
+            text.push_str("--\n");
+        }
+        push_match(&mut text, found, first);
+        last = Some((&found.path, found.line + found.after.len() as u64));
+    }
+    text
+}
+
+fn push_match(text: &mut String, found: &Match, first: u64) {
+    let path = found.path.strip_prefix(".").unwrap_or(&found.path);
+    let path = listing::one_line(&path.to_string_lossy());
     for (number, line) in (first..).zip(&found.before) {
         text.push_str(&format!("{path}-{number}-{line}\n"));
     }
@@ -419,7 +461,6 @@ fn match_lines(found: &Match) -> String {
     for (number, line) in (found.line + 1..).zip(&found.after) {
         text.push_str(&format!("{path}-{number}-{line}\n"));
     }
-    text
 }
 
 fn more_than_none(count: u64) -> Option<u64> {
@@ -434,6 +475,7 @@ fn text_shown(text: TextView) -> FileShown {
         total_lines: Some(text.total_lines),
         omitted_bytes: more_than_none(text.omitted_bytes),
         omitted_lines: more_than_none(text.omitted_lines),
+        encoding: text.encoding,
         is_lossy: text.is_lossy,
         output: Some(text.text),
         ..FileShown::default()
@@ -444,9 +486,6 @@ fn listing_shown(listing: &Listing) -> FileShown {
     let mut output = String::new();
     for entry in &listing.entries {
         output.push_str(&entry.label());
-        if let Some(size) = entry.size() {
-            output.push_str(&format!("  {size} bytes"));
-        }
         output.push('\n');
     }
     FileShown {

@@ -1,0 +1,92 @@
+//! Turns the bytes of another encoding into UTF-8 while they are read.
+
+use std::io::{self, Read};
+
+use encoding_rs::{CoderResult, Decoder, Encoding};
+
+/// Bytes read at once.
+const BUFFER_BYTES: usize = 16 << 10;
+
+/// A reader whose bytes are UTF-8, whatever those of the one below are. What is no character there
+/// becomes U+FFFD.
+pub(super) struct Recoded<R> {
+    below: R,
+    decoder: Decoder,
+    buffer: Vec<u8>,
+    /// What of the buffer is not decoded yet.
+    start: usize,
+    end: usize,
+    is_at_end: bool,
+    /// Whether the decoder has given its last character.
+    is_done: bool,
+}
+
+impl<R: Read> Recoded<R> {
+    /// Starts at the first byte of a text; its byte order mark is left out.
+    pub(super) fn new(below: R, encoding: &'static Encoding) -> Self {
+        Self {
+            below,
+            decoder: encoding.new_decoder_with_bom_removal(),
+            buffer: vec![0; BUFFER_BYTES],
+            start: 0,
+            end: 0,
+            is_at_end: false,
+            is_done: false,
+        }
+    }
+}
+
+impl<R: Read> Read for Recoded<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while !self.is_done {
+            if self.start == self.end && !self.is_at_end {
+                self.start = 0;
+                self.end = self.below.read(&mut self.buffer)?;
+                self.is_at_end = self.end == 0;
+            }
+            let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
+            let is_last = self.is_at_end;
+            let (result, read, written, _) = self.decoder.decode_to_utf8(bytes, out, is_last);
+            self.start += read;
+            self.is_done = is_last && result == CoderResult::InputEmpty;
+            if written > 0 {
+                return Ok(written);
+            }
+        }
+        Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(bytes: &[u8], encoding: &'static Encoding, expected: &str) {
+        for size in [4, 5, 7, 64] {
+            let mut reader = Recoded::new(bytes, encoding);
+            let mut found = Vec::new();
+            let mut out = vec![0; size];
+            loop {
+                let count = reader.read(&mut out).unwrap();
+                if count == 0 {
+                    break;
+                }
+                found.extend_from_slice(&out[..count]);
+            }
+            assert_eq!(String::from_utf8(found).unwrap(), expected, "{size}");
+        }
+    }
+
+    #[test]
+    fn text_is_turned_into_utf_8() {
+        check(b"\xFF\xFEa\0\n\0", encoding_rs::UTF_16LE, "a\n");
+        check(
+            b"\0a\x4E\x2D\xD8\x3D\xDE\x00",
+            encoding_rs::UTF_16BE,
+            "a\u{4E2D}\u{1F600}",
+        );
+        check(b"a\0\0\xD8", encoding_rs::UTF_16LE, "a\u{FFFD}");
+        check(b"a\0b", encoding_rs::UTF_16LE, "a\u{FFFD}");
+        check(b"", encoding_rs::UTF_16LE, "");
+    }
+}

@@ -1,0 +1,92 @@
+//! Reads the pattern and the glob of a search, and says where they are broken.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobMatcher};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+
+use super::{Case, SearchOptions, Syntax};
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+
+/// Builds what finds the pattern in a line.
+///
+/// # Errors
+/// `bad_pattern`; a broken regular expression is shown with a caret under the place.
+pub(super) fn matcher(options: &SearchOptions<'_>) -> Result<RegexMatcher, ToolError> {
+    let bad = |what: String| ToolError::new(ErrorCode::BadPattern, what);
+    if options.pattern.is_empty() {
+        return Err(bad("the pattern is empty".into()).with_hint("name a text to search for"));
+    }
+    if options.pattern.contains('\n') {
+        let error = bad("the pattern holds a line break, and matches lie within one line".into());
+        return Err(error.with_hint("search for one of its lines"));
+    }
+    let mut builder = RegexMatcherBuilder::new();
+    builder
+        .fixed_strings(options.syntax == Syntax::Literal)
+        .case_insensitive(options.case == Case::Ignored)
+        .multi_line(true)
+        .crlf(true);
+    // A pattern that needs more would take seconds to build.
+    builder
+        .size_limit(limits::MAX_PATTERN_BYTES)
+        .dfa_size_limit(limits::MAX_PATTERN_BYTES);
+    let built = builder.build(options.pattern);
+    built.map_err(|error| {
+        bad(format!(
+            "the pattern is broken: {}",
+            what_is_wrong(options, error)
+        ))
+    })
+}
+
+/// Says what is wrong with a pattern. What builds it has put it into brackets by then, so it is
+/// read once more as it was written.
+fn what_is_wrong(options: &SearchOptions<'_>, error: grep_regex::Error) -> String {
+    match regex_syntax::parse(options.pattern) {
+        Err(error) if options.syntax == Syntax::Regex => error.to_string(),
+        _ => error.to_string(),
+    }
+}
+
+/// Which files are searched.
+pub(super) enum Glob {
+    /// Those of such a name.
+    Name(GlobMatcher),
+    /// Those of such a path, from the searched directory on.
+    Path(GlobMatcher),
+}
+
+impl Glob {
+    /// Whether a file is searched; its path starts below the searched directory.
+    pub(super) fn is_match(&self, below: &Path) -> bool {
+        match self {
+            Self::Name(glob) => {
+                glob.is_match(Path::new(below.file_name().unwrap_or(OsStr::new(""))))
+            }
+            Self::Path(glob) => glob.is_match(below),
+        }
+    }
+}
+
+/// Reads a glob.
+///
+/// # Errors
+/// `bad_pattern`.
+pub(super) fn glob(text: &str) -> Result<Glob, ToolError> {
+    let text = text.strip_prefix("./").unwrap_or(text);
+    let built = GlobBuilder::new(text).literal_separator(true).build();
+    let glob = built.map_err(|error| {
+        let message = format!("the glob is broken: {error}");
+        ToolError::new(ErrorCode::BadPattern, message)
+            .with_hint("write a glob like *.rs or src/**/*.{ts,tsx}")
+    })?;
+    let matcher = glob.compile_matcher();
+    Ok(if text.contains('/') {
+        Glob::Path(matcher)
+    } else {
+        Glob::Name(matcher)
+    })
+}
