@@ -23,6 +23,7 @@ pub mod secret;
 // Floor 2: engines that know no tool.
 pub mod files;
 pub mod pty;
+pub mod store;
 pub mod syntax;
 pub mod vault;
 

@@ -259,3 +259,28 @@ pub const MAX_TITLE_CHARS: usize = 100;
 pub const MAX_CALLS_AHEAD: usize = 64;
 /// What a call costs in memory beyond its text, in bytes.
 pub const CALL_OVERHEAD_BYTES: u64 = 512;
+
+/// How long a write waits for another program that holds a database.
+pub const DATABASE_BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+/// Prepared statements a database connection keeps.
+pub const CACHED_STATEMENTS: usize = 64;
+/// Connections of the server that read one database at a time.
+pub const MAX_DATABASE_READERS: usize = 8;
+/// Writes that wait for the writing thread before the next caller has to wait.
+pub const MAX_WAITING_WRITES: usize = 8192;
+/// Most writes of one commit: more would only make each caller wait longer.
+pub const MAX_WRITES_OF_COMMIT: usize = 4096;
+/// Most rows `karyi ledger tail` and `show` print.
+pub const MAX_LEDGER_ROWS_SHOWN: usize = 10_000;
+/// Largest file of a site that is imported, in bytes.
+pub const MAX_IMPORT_FILE_BYTES: u64 = 64 << 20;
+/// Most files of one import.
+pub const MAX_IMPORT_FILES: usize = 10_000;
+/// Deepest directory of an import.
+pub const MAX_IMPORT_DEPTH: usize = 8;
+/// How long an import may take.
+pub const IMPORT_TIMEOUT: Duration = Duration::from_secs(600);
+/// Characters of a content's text that a search result shows.
+pub const SEARCH_BODY_CHARS: usize = 500;
+/// How long an answer can be repeated by its idempotency key, in seconds.
+pub const IDEMPOTENCY_SECONDS: i64 = 24 * 3600;

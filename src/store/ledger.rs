@@ -1,0 +1,157 @@
+//! The ledger: one record of every call, each bound to the one before it.
+//!
+//! A record is JSON text; its hash covers the hash before it, its number and the text, so a record
+//! that was changed, taken out or put in shows. Cutting off the end shows only to someone who kept
+//! a hash from before: the anchor.
+
+use ring::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
+
+use crate::store::Pending;
+
+/// The hash of a record.
+pub type Hash = [u8; 32];
+
+/// The hash before the first record.
+pub const GENESIS: Hash = [0; 32];
+
+/// What the ledger keeps of a call.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Identifier of the call.
+    pub call_id: String,
+    /// Where the call came in: `http`, `mcp` or `stdio`.
+    pub front_end: String,
+    /// When it was received.
+    pub ts_start: String,
+    /// When its outcome was final.
+    pub ts_end: String,
+    /// Time between the two, in milliseconds.
+    pub latency_ms: u64,
+    /// The caller's trace.
+    pub trace_id: String,
+    /// The caller's span, or one made for the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span_id: Option<String>,
+    /// Parent span of a W3C `traceparent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_span_id: Option<String>,
+    /// Trace of a W3C `traceparent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub w3c_trace_id: Option<String>,
+    /// The trace named in the body, when it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_trace_id: Option<String>,
+    /// The tenant.
+    pub tenant_id: String,
+    /// The site.
+    pub site_id: String,
+    /// The user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    /// The user's session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The character spoken to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub npc_id: Option<String>,
+    /// Who was authenticated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// What was asked for: `tool_call` or `tool_list`.
+    pub request_type: String,
+    /// The tool; empty when the request named none.
+    pub tool_name: String,
+    /// Version of the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_version: Option<String>,
+    /// Start of the hash of the input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_payload_hash: Option<String>,
+    /// The input, where the server was told to keep it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<serde_json::Value>,
+    /// `success` or `error`.
+    pub status: String,
+    /// Kind of the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_type: Option<String>,
+    /// The error in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Status of the HTTP answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_status: Option<u16>,
+    /// Which attempt of the caller it was, as the caller says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// The key under which the call may be repeated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// Whether the answer is that of an earlier call.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub replayed: bool,
+    /// Whether the caller had gone before the answer was ready.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub disconnected: bool,
+    /// How many refused requests the record stands for, when more than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// The call in the form of the table's column `tool_calls`.
+    pub tool_calls: Vec<ToolCall>,
+}
+
+/// One call, in the form of the column `tool_calls`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The tool.
+    pub name: String,
+    /// `success` or `error`.
+    pub status: String,
+    /// Its time, in milliseconds.
+    pub latency_ms: u64,
+    /// Start of the hash of its input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload_hash: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// One row as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its number, from 1 without gaps.
+    pub seq: u64,
+    /// Its hash.
+    pub hash: Hash,
+    /// The record, as JSON text.
+    pub record: String,
+}
+
+/// Returns the hash of a record.
+#[must_use]
+pub fn hash(previous: &Hash, seq: u64, record: &str) -> Hash {
+    let mut context = Context::new(&SHA256);
+    context.update(previous);
+    context.update(&seq.to_be_bytes());
+    context.update(record.as_bytes());
+    let mut hash = GENESIS;
+    hash.copy_from_slice(context.finish().as_ref());
+    hash
+}
+
+/// Keeps records.
+pub trait Ledger: Send + Sync {
+    /// Notes durably that a writing call is about to run.
+    fn intend<'a>(&'a self, record: &'a Record) -> Pending<'a, ()>;
+
+    /// Keeps the final record of a call durably, and forgets its intent.
+    fn keep<'a>(&'a self, record: &'a Record) -> Pending<'a, ()>;
+
+    /// Turns the intents that earlier processes left into records of calls that were interrupted;
+    /// returns how many there were.
+    fn settle(&self) -> Pending<'_, usize>;
+}

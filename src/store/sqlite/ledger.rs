@@ -1,0 +1,336 @@
+//! The ledger in a file of its own.
+//!
+//! The table holds each record as the text that was hashed; its other columns are computed from
+//! that text, so that what is asked by SQL is what is verified.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use crate::limits;
+use crate::store::ledger::{self, GENESIS, Hash, Record, Row};
+use crate::store::sqlite::connection::{open_to_read, open_to_write};
+use crate::store::sqlite::group::Group;
+use crate::store::{Ledger, Pending, StoreError, ids};
+
+const STEPS: &[&str] = &["
+CREATE TABLE trace_ledger (
+  seq INTEGER PRIMARY KEY,
+  hash BLOB NOT NULL CHECK (length(hash) = 32),
+  record TEXT NOT NULL,
+  call_id TEXT GENERATED ALWAYS AS (record ->> 'call_id') VIRTUAL,
+  trace_id TEXT GENERATED ALWAYS AS (record ->> 'trace_id') VIRTUAL,
+  tenant_id TEXT GENERATED ALWAYS AS (record ->> 'tenant_id') VIRTUAL,
+  site_id TEXT GENERATED ALWAYS AS (record ->> 'site_id') VIRTUAL,
+  tool_name TEXT GENERATED ALWAYS AS (record ->> 'tool_name') VIRTUAL,
+  tool_calls TEXT GENERATED ALWAYS AS (record -> 'tool_calls') VIRTUAL,
+  latency_ms INTEGER GENERATED ALWAYS AS (record ->> 'latency_ms') VIRTUAL,
+  status TEXT GENERATED ALWAYS AS (record ->> 'status') VIRTUAL,
+  error_type TEXT GENERATED ALWAYS AS (record ->> 'error_type') VIRTUAL,
+  error TEXT GENERATED ALWAYS AS (record ->> 'error') VIRTUAL,
+  ts_end TEXT GENERATED ALWAYS AS (record ->> 'ts_end') VIRTUAL
+) STRICT;
+CREATE INDEX trace_ledger_trace ON trace_ledger (trace_id);
+CREATE TABLE intents (call_id TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
+"];
+
+const INSERT: &str = "INSERT INTO trace_ledger (seq, hash, record) VALUES (?, ?, ?)";
+const LAST: &str = "SELECT seq, hash FROM trace_ledger ORDER BY seq DESC LIMIT 1";
+const FORGET: &str = "DELETE FROM intents WHERE call_id = ?";
+
+/// What is asked of the writing thread.
+enum Wish {
+    Intend { call_id: String, record: String },
+    Keep { call_id: String, record: String },
+    Settle,
+}
+
+type Item = (Wish, oneshot::Sender<Result<usize, StoreError>>);
+
+/// The ledger, open to be written.
+pub struct SqliteLedger {
+    group: Group<Item>,
+}
+
+impl SqliteLedger {
+    /// Opens the ledger in `path`, making it when it is not there.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or is no ledger.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut connection = open_to_write(path, STEPS)?;
+        let group = Group::start("ledger writer", move |batch| commit(&mut connection, batch))?;
+        Ok(Self { group })
+    }
+
+    async fn wish(&self, wish: Wish) -> Result<usize, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.group.send((wish, reply)).await?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+impl Ledger for SqliteLedger {
+    fn intend<'a>(&'a self, record: &'a Record) -> Pending<'a, ()> {
+        Box::pin(async move {
+            let wish = Wish::Intend {
+                call_id: record.call_id.clone(),
+                record: text(record)?,
+            };
+            self.wish(wish).await.map(drop)
+        })
+    }
+
+    fn keep<'a>(&'a self, record: &'a Record) -> Pending<'a, ()> {
+        Box::pin(async move {
+            let wish = Wish::Keep {
+                call_id: record.call_id.clone(),
+                record: text(record)?,
+            };
+            self.wish(wish).await.map(drop)
+        })
+    }
+
+    fn settle(&self) -> Pending<'_, usize> {
+        Box::pin(self.wish(Wish::Settle))
+    }
+}
+
+fn text(record: &Record) -> Result<String, StoreError> {
+    serde_json::to_string(record).map_err(|error| StoreError::Broken(error.to_string()))
+}
+
+fn commit(connection: &mut Connection, batch: Vec<Item>) {
+    let (wishes, replies): (Vec<Wish>, Vec<_>) = batch.into_iter().unzip();
+    let result = together(connection, &wishes);
+    for (number, reply) in replies.into_iter().enumerate() {
+        let answer = result
+            .as_ref()
+            .map(|counts| counts.get(number).copied().unwrap_or(0));
+        // A caller that is gone needs no answer.
+        let _ = reply.send(answer.map_err(Clone::clone));
+    }
+}
+
+fn together(connection: &mut Connection, wishes: &[Wish]) -> Result<Vec<usize>, StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut chain = Chain::of(&transaction)?;
+    let mut counts = Vec::with_capacity(wishes.len());
+    for wish in wishes {
+        counts.push(grant(&mut chain, wish)?);
+    }
+    drop(chain);
+    transaction.commit()?;
+    Ok(counts)
+}
+
+fn grant(chain: &mut Chain<'_>, wish: &Wish) -> Result<usize, StoreError> {
+    match wish {
+        Wish::Intend { call_id, record } => {
+            let sql = "INSERT INTO intents (call_id, record) VALUES (?, ?)";
+            Ok(chain
+                .connection
+                .prepare_cached(sql)?
+                .execute((call_id, record))?)
+        }
+        Wish::Keep { call_id, record } => {
+            chain.append(record)?;
+            Ok(chain
+                .connection
+                .prepare_cached(FORGET)?
+                .execute([call_id])?)
+        }
+        Wish::Settle => settle(chain),
+    }
+}
+
+/// The end of the chain inside a transaction.
+struct Chain<'c> {
+    connection: &'c Connection,
+    seq: u64,
+    hash: Hash,
+}
+
+impl<'c> Chain<'c> {
+    fn of(connection: &'c Connection) -> Result<Self, StoreError> {
+        let last = connection
+            .prepare_cached(LAST)?
+            .query_row((), |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let (seq, hash) = last.unwrap_or((0, GENESIS));
+        Ok(Self {
+            connection,
+            seq,
+            hash,
+        })
+    }
+
+    fn append(&mut self, record: &str) -> Result<(), StoreError> {
+        let seq = self.seq + 1;
+        let hash = ledger::hash(&self.hash, seq, record);
+        let mut insert = self.connection.prepare_cached(INSERT)?;
+        insert.execute((seq, hash, record))?;
+        (self.seq, self.hash) = (seq, hash);
+        Ok(())
+    }
+}
+
+fn settle(chain: &mut Chain<'_>) -> Result<usize, StoreError> {
+    let orphans: Vec<String> = chain
+        .connection
+        .prepare("SELECT record FROM intents ORDER BY call_id")?
+        .query_map((), |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for text in &orphans {
+        chain.append(&interrupted(text)?)?;
+    }
+    chain.connection.execute("DELETE FROM intents", ())?;
+    Ok(orphans.len())
+}
+
+fn interrupted(text_of_intent: &str) -> Result<String, StoreError> {
+    let broken = |error: serde_json::Error| StoreError::Broken(format!("an intent: {error}"));
+    let mut record: Record = serde_json::from_str(text_of_intent).map_err(broken)?;
+    record.ts_end = ids::now();
+    record.status = "error".into();
+    record.error_type = Some("Interrupted".into());
+    record.error = Some("the server ended while the call ran; it may have taken effect".into());
+    record
+        .tool_calls
+        .iter_mut()
+        .for_each(|call| call.status = "error".into());
+    text(&record)
+}
+
+/// What came of checking the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every record is as it was written.
+    Whole {
+        /// How many there are.
+        rows: u64,
+        /// The hash of the last one: the anchor to keep.
+        hash: Hash,
+    },
+    /// A record is not as it was written, or one is missing before it.
+    Broken {
+        /// Its number.
+        seq: u64,
+    },
+    /// No record has the hash that was kept.
+    NoAnchor {
+        /// How many records there are.
+        rows: u64,
+    },
+}
+
+/// The ledger, open to be read by people.
+pub struct LedgerFile {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl LedgerFile {
+    /// Opens the ledger in `path`.
+    ///
+    /// # Errors
+    /// It is not there or is no database.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self {
+            connection: open_to_read(path)?,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Returns the file it is in.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the last records, oldest first.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn tail(&self, count: usize) -> Result<Vec<Row>, StoreError> {
+        let sql = "SELECT seq, hash, record FROM trace_ledger ORDER BY seq DESC LIMIT ?";
+        let mut rows = self.rows(sql, [i64::try_from(count).unwrap_or(i64::MAX)])?;
+        rows.reverse();
+        Ok(rows)
+    }
+
+    /// Returns the records of a trace, or the record of a call.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn about(&self, id: &str) -> Result<Vec<Row>, StoreError> {
+        let traced = "SELECT seq, hash, record FROM trace_ledger WHERE trace_id = ? ORDER BY seq";
+        let found = self.rows(traced, [id])?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let called = "SELECT seq, hash, record FROM trace_ledger WHERE call_id = ?";
+        self.rows(called, [id])
+    }
+
+    /// Gives every record to `take`, in order.
+    ///
+    /// # Errors
+    /// The database cannot be read, or what `take` fails with.
+    pub fn each(
+        &self,
+        take: &mut dyn FnMut(Row) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let sql = "SELECT seq, hash, record FROM trace_ledger ORDER BY seq";
+        let mut statement = self.connection.prepare(sql)?;
+        let mut rows = statement.query(())?;
+        while let Some(row) = rows.next()? {
+            take(row_of(row)?)?;
+        }
+        Ok(())
+    }
+
+    /// Checks every record, and that one has the hash `anchor`.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn verify(&self, anchor: Option<&Hash>) -> Result<Verdict, StoreError> {
+        let (mut seq, mut hash) = (0, GENESIS);
+        let mut broken = None;
+        let mut has_anchor = anchor.is_none_or(|anchor| *anchor == GENESIS);
+        self.each(&mut |row| {
+            let expected = ledger::hash(&hash, seq + 1, &row.record);
+            if broken.is_none() && (row.seq != seq + 1 || row.hash != expected) {
+                broken = Some(row.seq);
+            }
+            has_anchor |= anchor == Some(&row.hash);
+            (seq, hash) = (row.seq, row.hash);
+            Ok(())
+        })?;
+        Ok(match broken {
+            Some(seq) => Verdict::Broken { seq },
+            None if has_anchor => Verdict::Whole { rows: seq, hash },
+            None => Verdict::NoAnchor { rows: seq },
+        })
+    }
+
+    fn rows(&self, sql: &str, with: impl rusqlite::Params) -> Result<Vec<Row>, StoreError> {
+        let mut statement = self.connection.prepare(sql)?;
+        let rows = statement.query_map(with, row_of)?;
+        let rows: Result<Vec<Row>, _> = rows.take(limits::MAX_LEDGER_ROWS_SHOWN).collect();
+        Ok(rows?)
+    }
+}
+
+fn row_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+    Ok(Row {
+        seq: row.get(0)?,
+        hash: row.get(1)?,
+        record: row.get(2)?,
+    })
+}
+
+#[cfg(test)]
+#[path = "ledger/tests.rs"]
+mod tests;

@@ -1,0 +1,19 @@
+//! The stores over SQLite: one thread that writes, several connections that read.
+//!
+//! The ledger and the data of sites are two files, so that neither can take the other down with
+//! it. Both are in WAL mode and synced at every commit; what arrives while a commit is synced is
+//! committed together with the next one.
+
+mod connection;
+mod group;
+mod keys;
+mod ledger;
+mod lock;
+mod readers;
+mod search;
+mod site;
+mod writer;
+
+pub use ledger::{LedgerFile, SqliteLedger, Verdict};
+pub use lock::Lock;
+pub use site::SqliteSites;

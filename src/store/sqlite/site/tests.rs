@@ -1,0 +1,277 @@
+//! Sites side by side in one database.
+
+use super::*;
+use std::time::Duration;
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap()
+        .block_on(work)
+}
+
+fn scope(tenant: &str, site: &str) -> Scope {
+    Scope {
+        tenant_id: tenant.into(),
+        site_id: site.into(),
+        deadline: Instant::now() + Duration::from_secs(600),
+    }
+}
+
+fn content(id: &str, title: &str, body: &str) -> Content {
+    serde_json::from_value(serde_json::json!({
+        "id": id, "content_type": "knowledge", "title": title, "body": body
+    }))
+    .unwrap()
+}
+
+fn bundle(tenant: &str, site: &str, contents: Vec<Content>) -> Bundle {
+    let profile = serde_json::json!({"npc_id": "n", "name": format!("{tenant} {site}")});
+    let prompt = serde_json::json!({"npc_id": "n", "content": format!("{tenant} {site}")});
+    Bundle {
+        site: Site {
+            tenant_id: tenant.into(),
+            site_id: site.into(),
+            name: format!("{tenant} {site}"),
+            description: None,
+        },
+        profiles: vec![serde_json::from_value(profile).unwrap()],
+        digest: format!("{contents:?}"),
+        contents,
+        prompts: vec![serde_json::from_value(prompt).unwrap()],
+    }
+}
+
+fn ask(text: &str) -> Query {
+    Query {
+        text: text.into(),
+        status: "published".into(),
+        limit: 10,
+        ..Query::default()
+    }
+}
+
+fn open() -> (tempfile::TempDir, SqliteSites) {
+    let dir = tempfile::tempdir().unwrap();
+    let sites = SqliteSites::open(&dir.path().join("site.db")).unwrap();
+    (dir, sites)
+}
+
+fn import_of(sites: &SqliteSites, bundle: Bundle) -> Result<bool, StoreError> {
+    run(sites.import(bundle, Instant::now() + Duration::from_secs(600)))
+}
+
+fn ids_of(sites: &SqliteSites, scope: &Scope, query: Query) -> (Vec<String>, u64) {
+    let found = run(sites.search(scope, query)).unwrap();
+    (
+        found.items.into_iter().map(|item| item.id).collect(),
+        found.total,
+    )
+}
+
+#[test]
+fn nothing_is_found_outside_its_site() {
+    let (_dir, sites) = open();
+    let places = [("t", "a"), ("t", "b"), ("u", "a")];
+    for (tenant, site) in places {
+        let id = format!("{tenant}-{site}");
+        import_of(
+            &sites,
+            bundle(tenant, site, vec![content(&id, "古井", "严氏古井 100%")]),
+        )
+        .unwrap();
+    }
+    for (tenant, site) in places {
+        let scope = scope(tenant, site);
+        let expected = format!("{tenant} {site}");
+        for text in ["古井", "井", "%", "古井 OR scope:s1", "s1 s2 s3 古井"] {
+            let (ids, total) = ids_of(&sites, &scope, ask(text));
+            assert_eq!(
+                (ids, total),
+                (vec![format!("{tenant}-{site}")], 1),
+                "{text}"
+            );
+        }
+        assert_eq!(run(sites.site(&scope)).unwrap().unwrap().name, expected);
+        assert_eq!(
+            run(sites.profile(&scope, "n", None)).unwrap().unwrap().name,
+            expected
+        );
+        assert_eq!(
+            run(sites.prompt(&scope, "n", "system"))
+                .unwrap()
+                .unwrap()
+                .content,
+            expected
+        );
+        assert_eq!(run(sites.of_type(&scope, "knowledge")).unwrap().len(), 1);
+    }
+    let nowhere = scope("u", "b");
+    assert_eq!(ids_of(&sites, &nowhere, ask("古井")), (vec![], 0));
+    assert_eq!(run(sites.profile(&nowhere, "n", None)).unwrap(), None);
+}
+
+#[test]
+fn signs_are_looked_for_as_they_are() {
+    let (_dir, sites) = open();
+    let contents = vec![
+        content("per cent", "A", "rises by 5%"),
+        content("quote", "B", "he said \"no\" *"),
+        content("plain", "C", "nothing"),
+    ];
+    import_of(&sites, bundle("t", "a", contents)).unwrap();
+    let check = |text: &str, expected: &[&str]| {
+        let (ids, total) = ids_of(&sites, &scope("t", "a"), ask(text));
+        assert_eq!(ids, expected, "{text}");
+        assert_eq!(total, expected.len() as u64);
+    };
+    check("%", &["per cent"]);
+    check("\"", &["quote"]);
+    check("*", &["quote"]);
+    check("_", &[]);
+    check("NOTHING", &["plain"]);
+    check("')--", &[]);
+}
+
+#[test]
+fn equal_matches_keep_their_order_and_are_all_counted() {
+    let (_dir, sites) = open();
+    let contents = (0..12)
+        .map(|n| content(&format!("c{n:02}"), "古井", "水"))
+        .collect();
+    import_of(&sites, bundle("t", "a", contents)).unwrap();
+    for _ in 0..20 {
+        let query = Query {
+            limit: 5,
+            ..ask("古井")
+        };
+        let (ids, total) = ids_of(&sites, &scope("t", "a"), query);
+        assert_eq!(
+            (ids, total),
+            (
+                ["c00", "c01", "c02", "c03", "c04"]
+                    .map(String::from)
+                    .to_vec(),
+                12
+            )
+        );
+    }
+}
+
+#[test]
+fn filters_narrow_what_is_found() {
+    let (_dir, sites) = open();
+    let mut tagged = content("tagged", "古井", "x");
+    tagged.tags = vec!["水".into(), "100%".into()];
+    let mut story = content("story", "古井", "x");
+    story.content_type = "story".into();
+    let mut hidden = content("hidden", "古井", "x");
+    hidden.status = "offline".into();
+    import_of(&sites, bundle("t", "a", vec![tagged, story, hidden])).unwrap();
+    let check = |query: Query, expected: &[&str]| {
+        assert_eq!(ids_of(&sites, &scope("t", "a"), query).0, expected);
+    };
+    check(ask("古井"), &["story", "tagged"]);
+    check(
+        Query {
+            content_type: Some("story".into()),
+            ..ask("古井")
+        },
+        &["story"],
+    );
+    check(
+        Query {
+            tags: vec!["100%".into(), "no".into()],
+            ..ask("古井")
+        },
+        &["tagged"],
+    );
+    check(
+        Query {
+            tags: vec!["%".into()],
+            ..ask("古井")
+        },
+        &[],
+    );
+    check(
+        Query {
+            status: "offline".into(),
+            ..ask("古井")
+        },
+        &["hidden"],
+    );
+}
+
+#[test]
+fn a_draft_stays_when_the_site_is_imported_again() {
+    let (_dir, sites) = open();
+    let first = bundle("t", "a", vec![content("old", "古井", "x")]);
+    assert_eq!(import_of(&sites, first.clone()), Ok(true));
+    assert_eq!(import_of(&sites, first), Ok(false));
+    let scope = scope("t", "a");
+    let draft = Draft {
+        content: content("", "古井传说", "y"),
+        author: "me".into(),
+    };
+    let written = run(sites.add_draft(&scope, draft)).unwrap();
+    assert_eq!(
+        import_of(&sites, bundle("t", "a", vec![content("new", "古井", "x")])),
+        Ok(true)
+    );
+    assert_eq!(ids_of(&sites, &scope, ask("古井")).0, ["new"]);
+    let drafts = Query {
+        status: "draft".into(),
+        ..ask("古井")
+    };
+    assert_eq!(ids_of(&sites, &scope, drafts).0, [written.id]);
+}
+
+#[test]
+fn a_write_to_no_site_leaves_nothing() {
+    let (_dir, sites) = open();
+    let draft = Draft {
+        content: content("", "a", "b"),
+        author: "me".into(),
+    };
+    let error = run(sites.add_draft(&scope("t", "a"), draft)).unwrap_err();
+    assert_eq!(
+        error,
+        StoreError::Conflict("there is no site a of tenant t".into())
+    );
+}
+
+#[test]
+fn a_key_belongs_to_one_call() {
+    let (_dir, sites) = open();
+    import_of(&sites, bundle("t", "a", vec![])).unwrap();
+    let scope = scope("t", "a");
+    let key = |principal: &str, fingerprint: &str| RepeatKey {
+        principal: principal.into(),
+        tool: "create_draft_content".into(),
+        key: "k".into(),
+        fingerprint: fingerprint.into(),
+    };
+    let claim = |key: RepeatKey| run(sites.claim(&scope, key)).unwrap();
+    assert_eq!(claim(key("p", "f")), Claim::New);
+    assert_eq!(claim(key("p", "f")), Claim::Begun);
+    assert_eq!(claim(key("p", "g")), Claim::Other);
+    assert_eq!(claim(key("q", "g")), Claim::New);
+    run(sites.answer(&scope, key("p", "f"), b"answer".to_vec())).unwrap();
+    assert_eq!(claim(key("p", "f")), Claim::Done(b"answer".to_vec()));
+    run(sites.release(&scope, key("p", "f"))).unwrap();
+    assert_eq!(claim(key("p", "f")), Claim::Done(b"answer".to_vec()));
+    run(sites.release(&scope, key("q", "g"))).unwrap();
+    assert_eq!(claim(key("q", "g")), Claim::New);
+}
+
+#[test]
+fn two_profiles_in_use_are_refused_by_the_database() {
+    let (_dir, sites) = open();
+    let mut two = bundle("t", "a", vec![]);
+    let mut second = two.profiles[0].clone();
+    second.version = 2;
+    two.profiles.push(second);
+    assert!(matches!(import_of(&sites, two), Err(StoreError::Broken(_))));
+    assert_eq!(run(sites.site(&scope("t", "a"))).unwrap(), None);
+}

@@ -1,0 +1,173 @@
+//! Writes of the site database: each all or nothing, many in one commit.
+//!
+//! A write whose time is up before its turn, or while it ran, leaves nothing behind; one that was
+//! in time is committed and its caller told.
+
+use std::time::Instant;
+
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use crate::store::StoreError;
+use crate::store::sqlite::group::Group;
+
+/// A write that waits for its turn.
+trait Task: Send {
+    /// Does the work inside a transaction.
+    fn run(&mut self, connection: &Connection) -> Result<(), StoreError>;
+    /// Tells the caller how it went.
+    fn tell(self: Box<Self>, result: Result<(), StoreError>);
+    /// Whether nobody may start or keep it any more.
+    fn is_late(&self) -> bool;
+}
+
+struct Write<T, F> {
+    deadline: Instant,
+    work: Option<F>,
+    value: Option<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T: Send, F: FnOnce(&Connection) -> Result<T, StoreError> + Send> Task for Write<T, F> {
+    fn run(&mut self, connection: &Connection) -> Result<(), StoreError> {
+        let work = self.work.take().ok_or(StoreError::Closed)?;
+        self.value = Some(work(connection)?);
+        Ok(())
+    }
+
+    fn tell(self: Box<Self>, result: Result<(), StoreError>) {
+        let Self { value, reply, .. } = *self;
+        let answer = result.and_then(|()| value.ok_or(StoreError::Closed));
+        // A caller that is gone needs no answer.
+        let _ = reply.send(answer);
+    }
+
+    fn is_late(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+}
+
+/// The writing side of the site database.
+pub(super) struct Writer {
+    group: Group<Box<dyn Task>>,
+}
+
+impl Writer {
+    /// Takes the only connection that writes.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn start(mut connection: Connection) -> Result<Self, StoreError> {
+        let group = Group::start("site writer", move |batch| commit(&mut connection, batch))?;
+        Ok(Self { group })
+    }
+
+    /// Does `work` in a transaction and returns its value when that is durable.
+    ///
+    /// # Errors
+    /// What the work or the commit failed with; then nothing of it is left.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        deadline: Instant,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let write = Write {
+            deadline,
+            work: Some(work),
+            value: None,
+            reply,
+        };
+        self.group.send(Box::new(write)).await?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+fn commit(connection: &mut Connection, mut batch: Vec<Box<dyn Task>>) {
+    match together(connection, &mut batch) {
+        Ok(results) => {
+            for (task, result) in batch.into_iter().zip(results) {
+                task.tell(result);
+            }
+        }
+        Err(error) => batch
+            .into_iter()
+            .for_each(|task| task.tell(Err(error.clone()))),
+    }
+}
+
+fn together(
+    connection: &mut Connection,
+    batch: &mut [Box<dyn Task>],
+) -> Result<Vec<Result<(), StoreError>>, StoreError> {
+    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut results = Vec::with_capacity(batch.len());
+    for task in batch {
+        results.push(one(&mut transaction, task.as_mut()));
+    }
+    transaction.commit()?;
+    Ok(results)
+}
+
+fn one(transaction: &mut rusqlite::Transaction<'_>, task: &mut dyn Task) -> Result<(), StoreError> {
+    if task.is_late() {
+        return Err(StoreError::Expired);
+    }
+    // Dropped without a commit it is rolled back.
+    let savepoint = transaction.savepoint()?;
+    task.run(&savepoint)?;
+    if task.is_late() {
+        return Err(StoreError::Expired);
+    }
+    Ok(savepoint.commit()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sqlite::connection;
+    use std::time::Duration;
+
+    #[test]
+    fn a_failed_write_leaves_nothing_and_its_neighbours_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let first = connection::open_to_write(&path, &["CREATE TABLE t(x UNIQUE)"]).unwrap();
+        let writer = Writer::start(first).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let later = Instant::now() + Duration::from_secs(600);
+        let insert = |x: i64, deadline| {
+            writer.write(deadline, move |connection| {
+                connection.execute("INSERT INTO t VALUES (?)", [x])?;
+                if x == 3 {
+                    connection.execute("INSERT INTO t VALUES (?)", [4])?;
+                    return Err(StoreError::Conflict("three".into()));
+                }
+                Ok(x)
+            })
+        };
+        let results = runtime.block_on(async {
+            tokio::join!(
+                insert(1, later),
+                insert(3, later),
+                insert(5, Instant::now()),
+                insert(2, later)
+            )
+        });
+        let expected = (
+            Ok(1),
+            Err(StoreError::Conflict("three".into())),
+            Err(StoreError::Expired),
+            Ok(2),
+        );
+        assert_eq!(results, expected);
+        drop(writer);
+        let connection = connection::open_to_read(&path).unwrap();
+        let sum: i64 = connection
+            .query_row("SELECT sum(x) FROM t", (), |row| row.get(0))
+            .unwrap();
+        assert_eq!(sum, 3);
+    }
+}
