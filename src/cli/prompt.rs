@@ -88,11 +88,29 @@ impl Drop for RawMode {
     }
 }
 
+/// Whether there is a terminal to ask on.
+pub(super) fn has_terminal() -> bool {
+    open().is_ok()
+}
+
+/// Asks for something hidden on the terminal; the label is karyi's own text.
+pub(super) fn hidden(label: &str) -> io::Result<Reply> {
+    ask_hidden(label, &Cancel::default())
+}
+
+fn open() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open("/dev/tty")
+}
+
 fn ask_on_terminal(question: &Question, cancel: &Cancel) -> io::Result<Reply> {
-    let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
+    ask_hidden(&text(question), cancel)
+}
+
+fn ask_hidden(text: &str, cancel: &Cancel) -> io::Result<Reply> {
+    let terminal = open()?;
     // Raw mode comes first: whatever is typed from the moment the question stands there is hidden.
     let mut raw = RawMode::enter(terminal)?;
-    let shown = text(question).replace('\n', "\r\n");
+    let shown = text.replace('\n', "\r\n");
     write!(raw.terminal, "\r\x1b[2K{shown}")?;
     raw.terminal.flush()?;
     let deadline = Instant::now() + limits::PROMPT_TIMEOUT;

@@ -17,7 +17,9 @@ use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::screen::{self, CancelOnPanic, Floor, Screen};
 use crate::cli::signals::{Received, Signals};
 use crate::cli::state_dir::output_dir;
-use crate::cli::{BROKEN_PIPE, fail, say};
+use crate::cli::vault::{self, Require};
+use crate::cli::{BROKEN_PIPE, fail, fail_with, say};
+use crate::error::ToolError;
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Intake;
@@ -53,6 +55,9 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         Ok(run) => run,
         Err(error) => return fail(&format!("{error:#}")),
     };
+    if let Err(error) = run.open_vault(&args) {
+        return fail_with(&error);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -189,6 +194,19 @@ impl Run {
             redactor,
             context,
         })
+    }
+
+    /// Loads what the vault holds, before anything runs.
+    fn open_vault(&self, args: &RunArgs) -> Result<(), ToolError> {
+        let is_allowed = !args.no_interactive && !is_ci();
+        let asking = vault::asking(is_allowed, Some(Arc::clone(&self.floor)));
+        let require = if args.require_vault {
+            Require::Store
+        } else {
+            Require::Nothing
+        };
+        let given = (args.vars_fd, require);
+        vault::prepare(&self.context.secrets, &args.vault, asking, given)
     }
 
     /// Runs every script and returns the exit status of all together.
@@ -352,7 +370,7 @@ pub(super) fn shell_path(name: &Path) -> PathBuf {
 }
 
 /// Whether the run is unattended.
-fn is_ci() -> bool {
+pub(super) fn is_ci() -> bool {
     std::env::var_os("CI")
         .is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
 }

@@ -18,6 +18,7 @@ mod ending;
 mod engine;
 pub mod health;
 mod hints;
+pub mod inherited;
 pub mod key;
 mod ladder;
 mod live;
