@@ -175,6 +175,8 @@ pub const VERSION_TIMEOUT: Duration = Duration::from_secs(2);
 pub const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Longest reason shown when a value is asked for, in characters.
 pub const MAX_REASON_CHARS: usize = 300;
+/// Most lines of a script that are shown when its user is asked to agree to it.
+pub const MAX_SHOWN_LINES: usize = 30;
 /// Longest secret value, in bytes: it travels to the shell in one pipe buffer.
 pub const MAX_SECRET_BYTES: usize = 60 << 10;
 /// Most bytes of all secret values together: redaction keeps tables many times as large.

@@ -74,6 +74,8 @@ pub enum Piece<'a> {
     Escaped(&'a str),
     /// A placeholder.
     Secret(SecretName),
+    /// `$KARYI{NAME|file}`: the path of a file that holds the value.
+    File(SecretName),
 }
 
 /// A placeholder that is none: where it starts in the text, in bytes.
@@ -111,9 +113,9 @@ pub fn split(text: &str) -> Result<Vec<Piece<'_>>, BadPlaceholder> {
             pieces.push(Piece::Escaped(&text[start..=after]));
             after + 1
         } else {
-            let (name, end) =
-                name_until(text, after + 1, closer).ok_or(BadPlaceholder { offset: start })?;
-            pieces.push(Piece::Secret(name));
+            let (piece, end) =
+                placeholder(text, after + 1, closer).ok_or(BadPlaceholder { offset: start })?;
+            pieces.push(piece);
             end
         };
         literal_start = end;
@@ -125,15 +127,22 @@ pub fn split(text: &str) -> Result<Vec<Piece<'_>>, BadPlaceholder> {
     Ok(pieces)
 }
 
-/// Reads a name that starts at `start` and the closer after it; returns the offset after that.
-fn name_until(text: &str, start: usize, closer: char) -> Option<(SecretName, usize)> {
+/// Says after a name that a file with the value is meant.
+const FILE: &str = "|file";
+
+/// Reads what starts at `start` and the closer after it; returns the offset after that.
+fn placeholder(text: &str, start: usize, closer: char) -> Option<(Piece<'_>, usize)> {
     let rest = &text[start..];
     let length = rest
         .bytes()
-        .take(SecretName::MAX_LEN + 1)
+        .take(SecretName::MAX_LEN + FILE.len() + 1)
         .position(|b| b == closer as u8)?;
-    let name = SecretName::parse(rest.get(..length)?)?;
-    Some((name, start + length + 1))
+    let inner = rest.get(..length)?;
+    let piece = match inner.strip_suffix(FILE) {
+        Some(name) => Piece::File(SecretName::parse(name)?),
+        None => Piece::Secret(SecretName::parse(inner)?),
+    };
+    Some((piece, start + length + 1))
 }
 
 /// Hides what looks like a placeholder in text that is shown to a model, so that a bare
@@ -153,8 +162,19 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 pub struct Binding {
     /// Name of the shell variable.
     pub variable: String,
-    /// Its value.
+    /// The secret's value.
     pub value: SecretValue,
+    /// What the variable holds.
+    pub holds: Holds,
+}
+
+/// What a shell variable holds of a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holds {
+    /// Its value.
+    Value,
+    /// The path of a file with the value.
+    Path,
 }
 
 /// Text that may hold placeholders.
@@ -201,7 +221,7 @@ impl Template {
     pub fn names(&self) -> Result<Vec<SecretName>, BadPlaceholder> {
         let mut names = Vec::new();
         for piece in split(&self.source)? {
-            if let Piece::Secret(name) = piece
+            if let Piece::Secret(name) | Piece::File(name) = piece
                 && !names.contains(&name)
             {
                 names.push(name);
@@ -299,6 +319,7 @@ mod tests {
             Piece::Literal(text) => format!("'{text}'"),
             Piece::Escaped(text) => format!("\\{text}"),
             Piece::Secret(name) => format!("<{name}>"),
+            Piece::File(name) => format!("<{name} as a file>"),
         }
     }
 
@@ -315,6 +336,10 @@ mod tests {
             &["'a'", "<A>", "'b'", "<b_1>", "'c'"],
         );
         check("$KARYI{A}$KARYI{B}", &["<A>", "<B>"]);
+        check(
+            "$KARYI{A|file}$KARYI<B|file>",
+            &["<A as a file>", "<B as a file>"],
+        );
         check("$KARYI$KARYI{B}", &["'$KARYI'", "<B>"]);
     }
 
@@ -332,7 +357,8 @@ mod tests {
         check("$KARYI{1A}", &["bad at 0"]);
         check("$KARYI{A>", &["bad at 0"]);
         check("$KARYI{A", &["bad at 0"]);
-        check("$KARYI{A|file}", &["bad at 0"]);
+        check("$KARYI{A|files}", &["bad at 0"]);
+        check("$KARYI{|file}", &["bad at 0"]);
         check("$KARYI{é}", &["bad at 0"]);
         check(&format!("$KARYI{{{}}}", "A".repeat(65)), &["bad at 0"]);
     }
@@ -346,7 +372,7 @@ mod tests {
                 .iter()
                 .map(|piece| match piece {
                     Piece::Literal(text) | Piece::Escaped(text) => *text,
-                    Piece::Secret(name) => panic!("{name} appeared"),
+                    Piece::Secret(name) | Piece::File(name) => panic!("{name} appeared"),
                 })
                 .collect();
             assert_eq!(back, text);

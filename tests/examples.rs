@@ -89,7 +89,7 @@ fn a_secret_typed_by_a_person() {
     let mut terminal = karyi.on_terminal();
     terminal
         .expect("value (hidden")
-        .keys("s3cret-token-value\r");
+        .answer("s3cret-token-value");
     let (screen, status) = terminal.end();
     assert!(screen.contains("token: $KARYI{API_TOKEN}"), "{screen}");
     assert!(screen.contains("length: 18"), "{screen}");

@@ -12,13 +12,14 @@ use karyi::exec::intake::Intake;
 use karyi::exec::jobs::Jobs;
 use karyi::exec::log::Logs;
 use karyi::exec::message::{Pace, Runner};
+use karyi::exec::permit::Permits;
 use karyi::exec::stage::Stage;
 use karyi::files::root::Root;
 use karyi::outcome::Outcome;
 use karyi::pty::{Rc, SessionOptions};
 use karyi::secret::SecretValue;
 use karyi::syntax::Mode;
-use karyi::tool::context::{Context, Prompter, Question, Reply};
+use karyi::tool::context::{Boxed, Consent, Context, Lifetime, Prompter, Question, Reply, Request};
 use karyi::tool::sessions::{JobFiles, Sessions};
 use karyi::tools;
 use karyi::vault::redact::Redactor;
@@ -39,9 +40,13 @@ impl Prompter for Fickle {
             match question.name.as_str() {
                 "BREAK" => panic!("the prompter breaks"),
                 "SLOW" => std::future::pending().await,
-                _ => Reply::Value(SecretValue::new("a good value".into())),
+                _ => Reply::Value(SecretValue::new("a good value".into()), Lifetime::Session),
             }
         })
+    }
+
+    fn agree<'a>(&'a self, _: &'a Request) -> Boxed<'a, Consent> {
+        Box::pin(async { Consent::Unavailable })
     }
 }
 
@@ -62,6 +67,7 @@ fn context(dir: &std::path::Path) -> Context {
         root: Arc::new(Root::unconfined()),
         secrets: Secrets::default(),
         prompter: Arc::new(Fickle),
+        keeper: None,
         command_timeout: None,
         sink: Arc::new(|| Box::new(|_| {})),
         rest: Arc::new(|| Box::new(|_| {})),
@@ -96,6 +102,7 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
             cancel: cancel.clone(),
             jobs: Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone()),
             redactor,
+            permits: Permits::default(),
             context,
         };
         let registry = Arc::new(tools::registry());

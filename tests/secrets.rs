@@ -1,5 +1,7 @@
 //! A value the user gave is used by commands and files and seen nowhere else.
 
+mod question;
+
 use crate::harness::Karyi;
 
 const VALUE: &str = "pa$$w0rd'\"`x;y\\z";
@@ -10,7 +12,7 @@ fn with_secret(blocks: &str, exit: u32) -> String {
     let script = format!("<tools><get_value key=\"PW\" reason=\"a test\"/></tools>\n{blocks}");
     let karyi = Karyi::with_args(&["run", "--format", "xml", "a.xml"]).file("a.xml", script);
     let mut terminal = karyi.on_terminal();
-    terminal.expect("value (hidden").keys(VALUE).keys("\r");
+    terminal.expect("value (hidden").answer(VALUE);
     let (screen, status) = terminal.end();
     assert!(!screen.contains("pa$$w0rd"), "{screen}");
     assert_eq!(status, exit, "{screen}");
@@ -143,7 +145,7 @@ fn a_stream_knows_a_name_from_the_next_block_on() {
     let mut terminal = karyi.on_terminal();
     terminal
         .expect("value (hidden")
-        .keys("123456\r")
+        .answer("123456")
         .expect("provided");
     std::fs::write(&gate, "go\n").unwrap();
     let (screen, status) = terminal.end();
@@ -171,7 +173,7 @@ fn ids_titles_and_excerpts_are_masked() {
         )
         .file("c.xml", "<tools><hunter22/></tools>");
     let mut terminal = karyi.on_terminal();
-    terminal.expect("value (hidden").keys("hunter22\r");
+    terminal.expect("value (hidden").answer("hunter22");
     let (screen, _) = terminal.end();
     assert!(!screen.contains("hunter22"), "{screen}");
     assert!(screen.contains("echo $KARYI{PW}"), "{screen}");

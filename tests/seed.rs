@@ -108,11 +108,11 @@ fn get_value_then_the_secret_in_a_command() {
     terminal
         .expect("asks for GITHUB_TOKEN")
         .expect("value (hidden")
-        .keys("ghp_0123456789\r");
+        .answer("ghp_0123456789");
     terminal
         .expect("asks for NPM_TOKEN")
         .expect("需要认证才能将 package 发布到 npm registry。");
-    terminal.keys("npm_abcdefgh\r");
+    terminal.answer("npm_abcdefgh");
     let (screen, status) = terminal.end();
     assert!(
         screen.contains("&lt;Authorization: Bearer $KARYI{GITHUB_TOKEN}&gt;"),

@@ -37,13 +37,21 @@ fn a_signal_at_a_question_gives_the_terminal_back() {
 
 #[test]
 fn an_answered_question_gives_the_terminal_back() {
-    for (keys, code) in [("value\r", 0), ("\x1b", 1), ("\x03", 1)] {
+    for (keys, choice, code) in [
+        ("value-1\r", "s", 0),
+        ("value-1\r", "\x03", 1),
+        ("\x1b", "", 1),
+        ("\x03", "", 1),
+    ] {
         let script = "<tools><get_value key=\"PW\" reason=\"a test\"/></tools>";
         let karyi = Karyi::with_args(&["run", "a.xml"]).file("a.xml", script);
         let mut terminal = karyi.on_terminal();
         terminal.expect("value (hidden").keys(keys);
+        if !choice.is_empty() {
+            terminal.expect("keep it:").keys(choice);
+        }
         terminal.expect("\x1b[?2004l");
-        assert_eq!(terminal.echo_at_end(), (true, code), "{keys:?}");
+        assert_eq!(terminal.echo_at_end(), (true, code), "{keys:?} {choice:?}");
     }
 }
 

@@ -115,6 +115,24 @@ pub(super) struct RunArgs {
     /// Read secrets for this run from this descriptor: NAME, NUL, VALUE, NUL, and so on
     #[arg(long, value_name = "N")]
     pub(super) vars_fd: Option<std::os::fd::RawFd>,
+    /// What happens when a value is asked for [default: $KARYI_VARS_MODE, else interactive]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(super) vars_mode: Option<VarsMode>,
+    /// Narrow what secrets may be used for, by the tables [secret.NAME] of a TOML file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) policy: Option<PathBuf>,
+    /// Agree to the use of a secret whose policy says use=ask
+    #[arg(long, value_name = "NAME")]
+    pub(super) allow: Vec<String>,
+}
+
+/// What happens when a value is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum VarsMode {
+    /// The user is asked on the terminal
+    Interactive,
+    /// Nobody is asked; a line on standard error says what is missing
+    Warn,
 }
 
 const DEFAULT_MAX_OUTPUT: usize =

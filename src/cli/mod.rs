@@ -4,6 +4,7 @@
 mod args;
 mod bare_calls;
 mod doctor;
+mod interrupts;
 mod parse;
 mod prompt;
 mod run;

@@ -1,69 +1,211 @@
 //! Asks for a value on the terminal: hidden, never on standard input, and the terminal is left as
 //! it was however the question ends.
 
+mod agreement;
+mod answer;
+mod suspend;
+
 use std::fs::{File, OpenOptions};
-use std::future::Future;
 use std::io::{self, Write};
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event;
 use crossterm::terminal;
-use zeroize::Zeroizing;
 
+use crate::cli::say;
 use crate::cli::screen::Floor;
 use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::render::paint::safe;
-use crate::secret::SecretValue;
-use crate::tool::context::{Prompter, Question, Reply};
+use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
+use answer::Answer;
+
+pub(super) use suspend::Suspension;
+
+/// Whether and how the user is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// On the terminal.
+    OnTerminal,
+    /// Never; a line on standard error tells what is missing.
+    Warn,
+    /// Never, silently: nobody is there.
+    Never,
+}
 
 /// The user's terminal.
 pub(super) struct Terminal {
-    may_ask: bool,
+    asking: Asking,
     cancel: Cancel,
     /// The report waits while a question stands on the terminal.
     floor: Floor,
+    suspension: Suspension,
     /// One question at a time.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl Terminal {
-    /// Makes the way to the user; without `may_ask` nobody is asked.
-    pub(super) fn new(may_ask: bool, cancel: Cancel, floor: Floor) -> Self {
+    /// Makes the way to the user.
+    pub(super) fn new(
+        asking: Asking,
+        cancel: Cancel,
+        floor: Floor,
+        suspension: Suspension,
+    ) -> Self {
         Self {
-            may_ask,
+            asking,
             cancel,
             floor,
+            suspension,
             turn: tokio::sync::Mutex::new(()),
         }
+    }
+
+    /// Has a dialogue when it is its turn; nothing when there is no terminal.
+    async fn on_terminal<D: Dialogue + Send + 'static>(&self, dialogue: D) -> Option<D::Answer> {
+        // Whoever has no terminal is told so at once, also while another question stands there.
+        open().ok()?;
+        let _turn = self.turn.lock().await;
+        let cancel = self.cancel.clone();
+        let (floor, suspension) = (Arc::clone(&self.floor), self.suspension.clone());
+        let answer = tokio::task::spawn_blocking(move || {
+            let _floor = floor.lock().unwrap_or_else(PoisonError::into_inner);
+            converse(dialogue, &cancel, &suspension)
+        });
+        answer.await.ok()?.ok()
     }
 }
 
 impl Prompter for Terminal {
-    fn ask<'a>(
-        &'a self,
-        question: &'a Question,
-    ) -> Pin<Box<dyn Future<Output = Reply> + Send + 'a>> {
+    fn ask<'a>(&'a self, question: &'a Question) -> Boxed<'a, Reply> {
         Box::pin(async move {
-            if !self.may_ask {
-                return Reply::Unavailable;
-            }
-            let _turn = self.turn.lock().await;
-            let (question, cancel) = (question.clone(), self.cancel.clone());
-            let floor = Arc::clone(&self.floor);
-            let answer = tokio::task::spawn_blocking(move || {
-                let _floor = floor.lock().unwrap_or_else(PoisonError::into_inner);
-                ask_on_terminal(&question, &cancel)
-            })
-            .await;
-            match answer {
-                Ok(Ok(reply)) => reply,
-                Ok(Err(_)) | Err(_) => Reply::Unavailable,
+            match self.asking {
+                Asking::OnTerminal => {
+                    let dialogue = ForValue {
+                        text: text(question),
+                        answer: Answer::new(question.store),
+                    };
+                    let reply = self.on_terminal(dialogue).await;
+                    reply.unwrap_or(Reply::Unavailable)
+                }
+                Asking::Warn => {
+                    let name = &question.name;
+                    say(&format!(
+                        "warning: {name} is asked for and --vars-mode warn never asks; give it with `karyi var set {name}`"
+                    ));
+                    Reply::Unavailable
+                }
+                Asking::Never => Reply::Unavailable,
             }
         })
     }
+
+    fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent> {
+        Box::pin(async move {
+            if self.asking != Asking::OnTerminal {
+                return Consent::Unavailable;
+            }
+            let dialogue = ForConsent(agreement::text(request));
+            let consent = self.on_terminal(dialogue).await;
+            consent.unwrap_or(Consent::Unavailable)
+        })
+    }
+}
+
+/// What comes after an event.
+enum Next<T> {
+    /// More keys.
+    Keys,
+    /// A text for the terminal, then more keys.
+    Show(String),
+    /// The end.
+    Done(T),
+}
+
+/// A question with everything that is needed to have it answered.
+trait Dialogue {
+    /// What comes of it.
+    type Answer: Send + 'static;
+
+    /// Returns what is shown, from the question to the place where it is.
+    fn shown(&self) -> String;
+
+    /// Takes one event; `has_more` says that the next one is there already.
+    fn take(&mut self, event: event::Event, has_more: bool) -> Next<Self::Answer>;
+
+    /// Returns the answer of a user who wants the run to end.
+    fn declined() -> Self::Answer;
+
+    /// Returns the answer when there was none in time.
+    fn timeout() -> Self::Answer;
+}
+
+/// The question for a value.
+struct ForValue {
+    text: String,
+    answer: Answer,
+}
+
+impl Dialogue for ForValue {
+    type Answer = Reply;
+
+    fn shown(&self) -> String {
+        format!("{}{}", self.text, self.answer.prompt())
+    }
+
+    fn take(&mut self, event: event::Event, has_more: bool) -> Next<Reply> {
+        self.answer.take(event, has_more)
+    }
+
+    fn declined() -> Reply {
+        Reply::Declined
+    }
+
+    fn timeout() -> Reply {
+        Reply::Timeout
+    }
+}
+
+/// The question whether a secret may be used.
+struct ForConsent(String);
+
+impl Dialogue for ForConsent {
+    type Answer = Consent;
+
+    fn shown(&self) -> String {
+        self.0.clone()
+    }
+
+    fn take(&mut self, event: event::Event, _: bool) -> Next<Consent> {
+        agreement::take(&event)
+    }
+
+    fn declined() -> Consent {
+        Consent::No
+    }
+
+    fn timeout() -> Consent {
+        Consent::Unavailable
+    }
+}
+
+/// Whether there is a terminal to ask on.
+pub(super) fn has_terminal() -> bool {
+    open().is_ok()
+}
+
+/// Asks for something hidden that karyi itself needs; the label is its own text. It blocks.
+pub(super) fn hidden(label: &str, cancel: &Cancel) -> io::Result<Reply> {
+    let dialogue = ForValue {
+        text: label.to_owned(),
+        answer: Answer::plain(),
+    };
+    converse(dialogue, cancel, &Suspension::default())
+}
+
+fn open() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open("/dev/tty")
 }
 
 /// Keeps the terminal in raw mode as long as it lives.
@@ -72,11 +214,18 @@ struct RawMode {
 }
 
 impl RawMode {
-    fn enter(terminal: File) -> io::Result<Self> {
+    fn enter() -> io::Result<Self> {
+        let terminal = open()?;
         terminal::enable_raw_mode()?;
         let mut guard = Self { terminal };
         crossterm::execute!(guard.terminal, event::EnableBracketedPaste)?;
         Ok(guard)
+    }
+
+    fn show(&mut self, text: &str) -> io::Result<()> {
+        let text = text.replace('\n', "\r\n");
+        self.terminal.write_all(text.as_bytes())?;
+        self.terminal.flush()
     }
 }
 
@@ -88,97 +237,39 @@ impl Drop for RawMode {
     }
 }
 
-/// Whether there is a terminal to ask on.
-pub(super) fn has_terminal() -> bool {
-    open().is_ok()
-}
-
-/// Asks for something hidden on the terminal; the label is karyi's own text.
-pub(super) fn hidden(label: &str) -> io::Result<Reply> {
-    ask_hidden(label, &Cancel::default())
-}
-
-fn open() -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).open("/dev/tty")
-}
-
-fn ask_on_terminal(question: &Question, cancel: &Cancel) -> io::Result<Reply> {
-    ask_hidden(&text(question), cancel)
-}
-
-fn ask_hidden(text: &str, cancel: &Cancel) -> io::Result<Reply> {
-    let terminal = open()?;
+fn converse<D: Dialogue>(
+    mut dialogue: D,
+    cancel: &Cancel,
+    suspension: &Suspension,
+) -> io::Result<D::Answer> {
+    let asking = suspension.ask();
     // Raw mode comes first: whatever is typed from the moment the question stands there is hidden.
-    let mut raw = RawMode::enter(terminal)?;
-    let shown = text.replace('\n', "\r\n");
-    write!(raw.terminal, "\r\x1b[2K{shown}")?;
-    raw.terminal.flush()?;
+    let mut raw = RawMode::enter()?;
+    raw.show(&format!("\r\x1b[2K{}", dialogue.shown()))?;
     let deadline = Instant::now() + limits::PROMPT_TIMEOUT;
-    let mut typed = Zeroizing::new(String::with_capacity(limits::MAX_SECRET_BYTES));
     while Instant::now() < deadline {
         if cancel.is_cancelled() {
-            return Ok(Reply::Declined);
+            return Ok(D::declined());
+        }
+        if asking.is_wanted() {
+            drop(raw);
+            asking.stop();
+            raw = RawMode::enter()?;
+            raw.show(&dialogue.shown())?;
         }
         if !event::poll(limits::KEY_WAIT)? {
             continue;
         }
-        match step(event::read()?, &mut typed) {
-            Step::More => {}
-            Step::Done if typed.is_empty() => return Ok(Reply::Declined),
-            Step::Done => return Ok(Reply::Value(SecretValue::new(std::mem::take(&mut *typed)))),
-            Step::Declined => return Ok(Reply::Declined),
+        let event = event::read()?;
+        // Who types cannot be so fast: a line break with more behind it is a pasted one.
+        let has_more = event::poll(limits::NO_GRACE)?;
+        match dialogue.take(event, has_more) {
+            Next::Keys => {}
+            Next::Show(text) => raw.show(&text)?,
+            Next::Done(answer) => return Ok(answer),
         }
     }
-    Ok(Reply::Timeout)
-}
-
-enum Step {
-    More,
-    Done,
-    Declined,
-}
-
-/// Takes one event. A pasted text may have several lines; Enter ends the value.
-fn step(event: Event, typed: &mut String) -> Step {
-    match event {
-        Event::Paste(text) => {
-            let text = Zeroizing::new(text);
-            add(typed, text.trim_end_matches(['\r', '\n']));
-            Step::More
-        }
-        Event::Key(key) if key.kind != KeyEventKind::Release => key_step(key, typed),
-        _ => Step::More,
-    }
-}
-
-fn key_step(key: KeyEvent, typed: &mut String) -> Step {
-    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-    match key.code {
-        KeyCode::Enter => Step::Done,
-        KeyCode::Esc => Step::Declined,
-        KeyCode::Char('c' | 'd') if is_control => Step::Declined,
-        KeyCode::Char('j' | 'm') if is_control => Step::Done,
-        KeyCode::Char('u') if is_control => {
-            typed.clear();
-            Step::More
-        }
-        KeyCode::Char(c) if !is_control => {
-            add(typed, c.encode_utf8(&mut [0; 4]));
-            Step::More
-        }
-        KeyCode::Backspace => {
-            typed.pop();
-            Step::More
-        }
-        _ => Step::More,
-    }
-}
-
-/// Adds text as far as there is room: a reallocation would leave a copy behind.
-fn add(typed: &mut String, text: &str) {
-    if typed.len() + text.len() <= typed.capacity() {
-        typed.push_str(text);
-    }
+    Ok(D::timeout())
 }
 
 /// Returns the text of the question. What the model wrote is made safe to show.
@@ -198,7 +289,9 @@ fn text(question: &Question) -> String {
     if let Some(note) = &question.note {
         out.push_str(&format!("  note: {}\n", one_line(note)));
     }
-    out.push_str("  value (hidden; Enter to give it for this session, Esc to decline): ");
+    out.push_str(
+        "  value (hidden; Enter ends it, Ctrl+D when it has several lines, Esc declines): ",
+    );
     out
 }
 
@@ -211,37 +304,17 @@ mod tests {
     fn a_reason_cannot_fake_lines_or_colours() {
         let question = Question {
             name: SecretName::parse("TOKEN").unwrap(),
-            reason: "a\n  value: b\x1b[31m\u{202E}".into(),
+            reason: format!("a\n  value: b\x1b[31m\u{202E}\r{}", "x".repeat(2000)),
             note: None,
+            store: None,
         };
         assert_eq!(
             text(&question),
-            "karyi: the model asks for TOKEN\n  reason: a value: b␛[31m\u{FFFD}\n  \
-             value (hidden; Enter to give it for this session, Esc to decline): "
+            format!(
+                "karyi: the model asks for TOKEN\n  reason: a value: b␛[31m\u{FFFD} {}\n  \
+                 value (hidden; Enter ends it, Ctrl+D when it has several lines, Esc declines): ",
+                "x".repeat(limits::MAX_REASON_CHARS - 17)
+            )
         );
-    }
-
-    #[test]
-    fn keys_make_the_value() {
-        let mut typed = String::with_capacity(100);
-        let key = |code, modifiers| Event::Key(KeyEvent::new(code, modifiers));
-        for c in "abx".chars() {
-            step(key(KeyCode::Char(c), KeyModifiers::NONE), &mut typed);
-        }
-        step(key(KeyCode::Backspace, KeyModifiers::NONE), &mut typed);
-        step(Event::Paste("1\n2\n".into()), &mut typed);
-        assert_eq!(typed, "ab1\n2");
-        assert!(matches!(
-            step(key(KeyCode::Enter, KeyModifiers::NONE), &mut typed),
-            Step::Done
-        ));
-        assert!(matches!(
-            step(key(KeyCode::Char('c'), KeyModifiers::CONTROL), &mut typed),
-            Step::Declined
-        ));
-        assert!(matches!(
-            step(key(KeyCode::Esc, KeyModifiers::NONE), &mut typed),
-            Step::Declined
-        ));
     }
 }

@@ -10,22 +10,23 @@ use anyhow::Context as _;
 use tokio::sync::mpsc;
 
 use crate::capped::Cap;
-use crate::cli::args::RunArgs;
+use crate::cli::args::{RunArgs, VarsMode};
 use crate::cli::bare_calls::BareCalls;
-use crate::cli::prompt::Terminal;
+use crate::cli::interrupts::Interrupts;
+use crate::cli::prompt::{Asking, Suspension, Terminal};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::screen::{self, CancelOnPanic, Floor, Screen};
 use crate::cli::signals::{Received, Signals};
 use crate::cli::state_dir::output_dir;
-use crate::cli::vault::{self, Require};
+use crate::cli::vault::{self, Asker, Require};
 use crate::cli::{BROKEN_PIPE, fail, fail_with, say};
-use crate::error::ToolError;
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Intake;
 use crate::exec::jobs::Jobs;
 use crate::exec::log::Logs;
 use crate::exec::message::{Chunk, Pace, Runner, Unreadable};
+use crate::exec::permit::Permits;
 use crate::exec::stage::Stage;
 use crate::files::root::Root;
 use crate::limits;
@@ -33,12 +34,14 @@ use crate::outcome::{ReportStatus, Tally};
 use crate::pty::{Rc, Session, SessionOptions};
 use crate::render::Format;
 use crate::render::paint::Colour;
+use crate::secret::SecretName;
 use crate::syntax::Mode;
 use crate::syntax::grammar::Grammar;
 use crate::tool::context::Context;
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Registry, Seconds};
 use crate::tools::{self, Call};
+use crate::vault::policy::PolicyFile;
 use crate::vault::redact::Redactor;
 use crate::vault::session::Secrets;
 
@@ -51,12 +54,12 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         Ok(inputs) => inputs,
         Err(error) => return fail(&format!("{error:#}")),
     };
-    let run = match Run::new(&args) {
+    let mut run = match Run::new(&args) {
         Ok(run) => run,
         Err(error) => return fail(&format!("{error:#}")),
     };
-    if let Err(error) = run.open_vault(&args) {
-        return fail_with(&error);
+    if let Err(code) = run.open_vault(&args) {
+        return code;
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -153,8 +156,10 @@ struct Run {
     cancel: Cancel,
     floor: Floor,
     received: Received,
+    suspension: Suspension,
     jobs: Jobs,
     logs: Logs,
+    permits: Permits,
     redactor: Redactor,
 }
 
@@ -163,9 +168,18 @@ impl Run {
         let registry = Arc::new(tools::registry());
         let grammar = Arc::new(registry.grammar());
         let (cancel, floor) = (Cancel::default(), Floor::default());
-        let context = context(args, &cancel, &floor)?;
+        let suspension = Suspension::default();
+        let asking = asking(args)?;
+        let terminal = Terminal::new(
+            asking,
+            cancel.clone(),
+            Arc::clone(&floor),
+            suspension.clone(),
+        );
+        let context = context(args, &cancel, terminal)?;
         let redactor = Redactor::new(&context.secrets);
         let logs = logs(args, &context)?;
+        let permits = permits(args, &context)?;
         Ok(Self {
             registry,
             grammar,
@@ -185,28 +199,44 @@ impl Run {
             cancel,
             floor,
             received: Received::default(),
+            suspension,
             jobs: Jobs::new(
                 Arc::clone(&context.sessions),
                 logs.clone(),
                 redactor.clone(),
             ),
             logs,
+            permits,
             redactor,
             context,
         })
     }
 
     /// Loads what the vault holds, before anything runs.
-    fn open_vault(&self, args: &RunArgs) -> Result<(), ToolError> {
-        let is_allowed = !args.no_interactive && !is_ci();
-        let asking = vault::asking(is_allowed, Some(Arc::clone(&self.floor)));
+    fn open_vault(&mut self, args: &RunArgs) -> Result<(), ExitCode> {
+        let asker = Asker {
+            floor: Some(Arc::clone(&self.floor)),
+            cancel: self.cancel.clone(),
+        };
+        let asking = vault::asking(!args.no_interactive && !is_ci(), asker);
         let require = if args.require_vault {
             Require::Store
         } else {
             Require::Nothing
         };
         let given = (args.vars_fd, require);
-        vault::prepare(&self.context.secrets, &args.vault, asking, given)
+        let interrupts = match &asking {
+            vault::Asking::OnTerminal(_) => Interrupts::watch(self.cancel.clone()).ok(),
+            vault::Asking::Nobody => None,
+        };
+        let result = vault::prepare(&self.context.secrets, &args.vault, asking, given);
+        match interrupts.and_then(|interrupts| interrupts.exit_code()) {
+            Some(code) => Err(ExitCode::from(code)),
+            None => {
+                self.context.keeper = result.map_err(|error| fail_with(&error))?;
+                Ok(())
+            }
+        }
     }
 
     /// Runs every script and returns the exit status of all together.
@@ -214,7 +244,12 @@ impl Run {
         let mut total = Tally::default();
         let signals = Signals::catch().context("catching signals")?;
         let sessions = Arc::clone(&self.context.sessions);
-        let watch = signals.watch(sessions, self.cancel.clone(), self.received.clone());
+        let watch = signals.watch(
+            sessions,
+            self.cancel.clone(),
+            self.received.clone(),
+            self.suspension.clone(),
+        );
         let watch = tokio::spawn(watch);
         let last = inputs.len().saturating_sub(1);
         for (number, input) in inputs.into_iter().enumerate() {
@@ -287,6 +322,7 @@ impl Run {
             events,
             cancel: self.cancel.clone(),
             jobs: self.jobs.clone(),
+            permits: self.permits.clone(),
             redactor: self.redactor.clone(),
         }
     }
@@ -312,7 +348,7 @@ fn format(args: &RunArgs) -> Format {
     }
 }
 
-fn context(args: &RunArgs, cancel: &Cancel, floor: &Floor) -> anyhow::Result<Context> {
+fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Result<Context> {
     let current = std::env::current_dir().context("finding the current directory")?;
     let cwd = directory(&current, args.cwd.as_deref())?;
     let root = match &args.root {
@@ -335,19 +371,37 @@ fn context(args: &RunArgs, cancel: &Cancel, floor: &Floor) -> anyhow::Result<Con
         rc: if args.no_rc { Rc::None } else { Rc::User },
         seed: None,
     };
-    let may_ask = !args.no_interactive && !is_ci();
     Ok(Context {
         sessions: Arc::new(Sessions::new(options)),
         terminal: None,
         root: Arc::new(root),
         secrets: Secrets::default(),
-        prompter: Arc::new(Terminal::new(may_ask, cancel.clone(), Arc::clone(floor))),
+        prompter: Arc::new(terminal),
+        keeper: None,
         command_timeout: args.timeout.map(Seconds::duration),
         sink: Arc::new(|| Box::new(|_| {})),
         rest: Arc::new(|| Box::new(|_| {})),
         job_files: JobFiles::default(),
         cancelled: cancel.flag(),
     })
+}
+
+/// Reads what narrows the policies of secrets, and what the user agreed to beforehand.
+fn permits(args: &RunArgs, context: &Context) -> anyhow::Result<Permits> {
+    let file = match &args.policy {
+        None => PolicyFile::default(),
+        Some(path) => {
+            let shown = path.display();
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("reading the policy file {shown}"))?;
+            PolicyFile::parse(&text).with_context(|| format!("the policy file {shown}"))?
+        }
+    };
+    let name = |text: &String| {
+        SecretName::parse(text).with_context(|| format!("--allow: {text:?} is no name of a secret"))
+    };
+    let allowed = args.allow.iter().map(name).collect::<anyhow::Result<_>>()?;
+    Ok(Permits::new(file, context.sessions.cwd(), allowed))
 }
 
 /// Plans where whole outputs go.
@@ -367,6 +421,26 @@ pub(super) fn shell_path(name: &Path) -> PathBuf {
         .map(|dir| dir.join(name))
         .find(|path| path.is_file());
     found.unwrap_or_else(|| name.to_owned())
+}
+
+/// Returns whether and how the user is asked: by the flag, else by `KARYI_VARS_MODE`.
+fn asking(args: &RunArgs) -> anyhow::Result<Asking> {
+    let told = std::env::var_os("KARYI_VARS_MODE").filter(|text| !text.is_empty());
+    let mode = match (args.vars_mode, told) {
+        (Some(mode), _) => mode,
+        (None, None) => VarsMode::Interactive,
+        (None, Some(text)) => {
+            let name = text.to_string_lossy();
+            <VarsMode as clap::ValueEnum>::from_str(&name, false).map_err(|_| {
+                anyhow::anyhow!("KARYI_VARS_MODE: expected interactive or warn, found {name:?}")
+            })?
+        }
+    };
+    Ok(match mode {
+        VarsMode::Warn => Asking::Warn,
+        VarsMode::Interactive if args.no_interactive || is_ci() => Asking::Never,
+        VarsMode::Interactive => Asking::OnTerminal,
+    })
 }
 
 /// Whether the run is unattended.

@@ -2,7 +2,8 @@
 //!
 //! The first Ctrl+C interrupts the job in the session's foreground; a second one, or the first when
 //! no job runs, cancels the run. SIGTERM, SIGHUP and SIGQUIT cancel the run at once. In every case the
-//! session is closed and the terminal left as it was.
+//! session is closed and the terminal left as it was. SIGTSTP stops the program once no question
+//! stands on the terminal.
 
 use std::io;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::cli::prompt::Suspension;
 use crate::exec::cancel::Cancel;
 use crate::tool::sessions::Sessions;
 
@@ -41,6 +43,7 @@ pub(super) struct Signals {
     terminate: Signal,
     hangup: Signal,
     quit: Signal,
+    stop: Signal,
 }
 
 impl Signals {
@@ -51,6 +54,7 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
             quit: signal(SignalKind::quit())?,
+            stop: signal(SignalKind::from_raw(nix::libc::SIGTSTP))?,
         })
     }
 
@@ -60,6 +64,7 @@ impl Signals {
         sessions: Arc<Sessions>,
         cancel: Cancel,
         received: Received,
+        suspension: Suspension,
     ) {
         loop {
             tokio::select! {
@@ -73,6 +78,7 @@ impl Signals {
                 _ = self.terminate.recv() => end(&received, &cancel, 15),
                 _ = self.hangup.recv() => end(&received, &cancel, 1),
                 _ = self.quit.recv() => end(&received, &cancel, 3),
+                _ = self.stop.recv() => suspension.signalled(),
             }
         }
     }

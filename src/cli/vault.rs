@@ -12,15 +12,16 @@ use zeroize::Zeroizing;
 use crate::cli::screen::Floor;
 use crate::cli::{prompt, say, state_dir};
 use crate::error::{ErrorCode, ToolError};
+use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::pty::inherited;
 use crate::secret::{SecretName, SecretValue};
-use crate::tool::context::Reply;
+use crate::tool::context::{Boxed, Keeper, Reply, blocking};
 use crate::vault::index::{Chosen, Index};
-use crate::vault::keep::Vault;
+use crate::vault::keep::{Terms, Vault};
 use crate::vault::load::Loader;
 use crate::vault::policy::Policy;
-use crate::vault::session::{Need, Origin, Secrets};
+use crate::vault::session::{Need, Origin, Secrets, Source};
 use crate::vault::store::age::{AgeKey, AgeStore, GetKey, passphrase_of};
 use crate::vault::store::env::{EnvStore, PREFIX};
 use crate::vault::store::memory::MemoryStore;
@@ -75,8 +76,8 @@ impl StoreName {
 /// Who can be asked while a store is opened.
 #[derive(Clone)]
 pub(super) enum Asking {
-    /// The user, on the terminal; the report waits meanwhile when there is one.
-    OnTerminal(Option<Floor>),
+    /// The user, on the terminal.
+    OnTerminal(Asker),
     /// Nobody.
     Nobody,
 }
@@ -90,12 +91,21 @@ impl Asking {
     }
 }
 
+/// What a question on the terminal goes with.
+#[derive(Clone)]
+pub(super) struct Asker {
+    /// The report, which waits meanwhile, when there is one.
+    pub(super) floor: Option<Floor>,
+    /// The wish to stop.
+    pub(super) cancel: Cancel,
+}
+
 /// The place of the vault and how it is opened.
 pub(super) struct Place {
     /// The directory of index and encrypted file.
     pub(super) directory: PathBuf,
     flags: VaultFlags,
-    asking: Asking,
+    pub(super) asking: Asking,
 }
 
 impl Place {
@@ -172,15 +182,16 @@ impl Place {
 }
 
 /// Returns whom a command can ask: the user, when there is a terminal and somebody at it.
-pub(super) fn asking(is_allowed: bool, floor: Option<Floor>) -> Asking {
+pub(super) fn asking(is_allowed: bool, asker: Asker) -> Asking {
     if is_allowed && prompt::has_terminal() {
-        Asking::OnTerminal(floor)
+        Asking::OnTerminal(asker)
     } else {
         Asking::Nobody
     }
 }
 
-/// Gives a session the values it starts with, and the way to those of the store.
+/// Gives a session the values it starts with, and the way to those of the store. Returns what keeps
+/// values there, when there is a store that does.
 ///
 /// # Errors
 /// Values that were given and cannot be used; with `require`, a store that cannot be read.
@@ -189,7 +200,7 @@ pub(super) fn prepare(
     flags: &VaultFlags,
     asking: Asking,
     (vars_fd, require): (Option<RawFd>, Require),
-) -> Result<(), ToolError> {
+) -> Result<Option<Arc<dyn Keeper>>, ToolError> {
     if let Some(descriptor) = vars_fd {
         insert_given(secrets, named(pairs_of(descriptor)?)?)?;
     }
@@ -201,19 +212,23 @@ pub(super) fn prepare(
         _ => {}
     }
     match (attach(secrets, flags, asking), require) {
-        (Ok(()), Require::Nothing) => Ok(()),
-        (Ok(()), Require::Store) => secrets.source_failure().map_or(Ok(()), Err),
+        (Ok(keeper), Require::Nothing) => Ok(keeper),
+        (Ok(keeper), Require::Store) => secrets.source_failure().map_or(Ok(keeper), Err),
         (Err(error), Require::Store) => Err(error),
         // The session around this one knows the values; what it runs must not get at them.
-        (Err(error), Require::Nothing) if error.code == ErrorCode::InsideSession => Ok(()),
+        (Err(error), Require::Nothing) if error.code == ErrorCode::InsideSession => Ok(None),
         // Whoever has no place for a vault has nothing in it.
-        (Err(_), Require::Nothing) if flags.vault == StoreName::Auto => Ok(()),
+        (Err(_), Require::Nothing) if flags.vault == StoreName::Auto => Ok(None),
         (Err(error), Require::Nothing) => Err(error),
     }
 }
 
 /// Names the store as the source of a session's values and loads what is in it.
-fn attach(secrets: &Secrets, flags: &VaultFlags, asking: Asking) -> Result<(), ToolError> {
+fn attach(
+    secrets: &Secrets,
+    flags: &VaultFlags,
+    asking: Asking,
+) -> Result<Option<Arc<dyn Keeper>>, ToolError> {
     if inherited::is_inside_session() {
         return Err(inside_session());
     }
@@ -227,13 +242,75 @@ fn attach(secrets: &Secrets, flags: &VaultFlags, asking: Asking) -> Result<(), T
         }),
     };
     let Some(chosen) = chosen.filter(|chosen| chosen.kind.is_persistent()) else {
-        return Ok(());
+        return Ok(None);
     };
     let directory = place.directory.clone();
-    let open = Box::new(move || Ok(place.store(&chosen)));
-    secrets.attach(Arc::new(Loader::new(directory, open)));
+    let opened = chosen.clone();
+    let open = Box::new(move || Ok(place.store(&opened)));
+    let loader = Arc::new(Loader::new(directory.clone(), open));
+    secrets.attach(Arc::clone(&loader) as Arc<dyn Source>);
     secrets.refresh(Need::Listed);
-    Ok(())
+    Ok(Some(Arc::new(StoreKeeper {
+        loader,
+        directory,
+        chosen,
+    })))
+}
+
+/// Keeps values the user gives during a run in the store of the run.
+struct StoreKeeper {
+    loader: Arc<Loader>,
+    directory: PathBuf,
+    chosen: Chosen,
+}
+
+impl StoreKeeper {
+    /// Does something with the vault, off the thread that everything else runs on.
+    fn with(
+        &self,
+        work: impl FnOnce(&Vault) -> Result<(), ToolError> + Send + 'static,
+    ) -> Boxed<'_, Result<(), ToolError>> {
+        let loader = Arc::clone(&self.loader);
+        let (directory, chosen) = (self.directory.clone(), self.chosen.clone());
+        Box::pin(blocking(move || {
+            work(&Vault::new(directory, chosen, loader.store()?))
+        }))
+    }
+}
+
+impl Keeper for StoreKeeper {
+    fn store(&self) -> &'static str {
+        match self.chosen.kind {
+            Kind::Os => "the keyring",
+            Kind::Age | Kind::Memory | Kind::Env => "the encrypted file",
+        }
+    }
+
+    fn probe(&self) -> Boxed<'_, Result<(), ToolError>> {
+        self.with(Vault::probe)
+    }
+
+    fn keep<'a>(
+        &'a self,
+        name: &'a SecretName,
+        value: &'a SecretValue,
+        note: Option<&'a str>,
+    ) -> Boxed<'a, Result<(), ToolError>> {
+        let (name, value) = (name.clone(), value.duplicate());
+        let note = note.map(one_line);
+        self.with(move |vault| {
+            // A secret that gets a new value keeps the policy its user gave it.
+            let policy = vault.get(&name).map_or_else(|_| Policy::default(), |old| old.policy);
+            vault.set(&name, &value, &Terms { note, policy })
+        })
+    }
+}
+
+/// Returns a note that a model wrote as one short line.
+fn one_line(note: &str) -> String {
+    let words: Vec<&str> = note.split_whitespace().collect();
+    let line = words.join(" ").replace(char::is_control, " ");
+    line.chars().take(limits::MAX_NOTE_CHARS).collect()
 }
 
 /// What a run needs of the store.
@@ -357,19 +434,11 @@ fn read_descriptor(
 }
 
 fn ask_passphrase(asking: &Asking, is_new: bool) -> Result<SecretValue, ToolError> {
-    let Asking::OnTerminal(floor) = asking else {
-        let message = "the store age needs its passphrase, and nobody can be asked";
-        return Err(ToolError::new(ErrorCode::SecretPromptUnavailable, message)
-            .with_hint("use --age-passphrase-fd N or --age-identity FILE"));
-    };
-    let _floor = floor
-        .as_ref()
-        .map(|floor| floor.lock().unwrap_or_else(PoisonError::into_inner));
     if !is_new {
-        return ask("passphrase of the vault (hidden): ");
+        return ask(asking, "passphrase of the vault (hidden): ");
     }
-    let first = ask("new passphrase for the vault (hidden): ")?;
-    let second = ask("the same again: ")?;
+    let first = ask(asking, "new passphrase for the vault (hidden): ")?;
+    let second = ask(asking, "the same again: ")?;
     if first.expose() == second.expose() {
         return Ok(first);
     }
@@ -380,22 +449,30 @@ fn ask_passphrase(asking: &Asking, is_new: bool) -> Result<SecretValue, ToolErro
 /// Asks for something hidden on the terminal.
 ///
 /// # Errors
-/// `declined`, `prompt_timeout`, or `secret_prompt_unavailable` without a terminal.
-pub(super) fn ask(label: &str) -> Result<SecretValue, ToolError> {
-    match prompt::hidden(label) {
-        Ok(Reply::Value(value)) => Ok(value),
-        Ok(Reply::Declined) => {
-            Err(ToolError::new(ErrorCode::Declined, "nothing was given").with_hint("try again"))
+/// `declined`, `cancelled`, `prompt_timeout`, or `secret_prompt_unavailable` when nobody can be asked.
+pub(super) fn ask(asking: &Asking, label: &str) -> Result<SecretValue, ToolError> {
+    let unavailable = || {
+        let message = "something must be typed, and there is no terminal to ask on";
+        ToolError::new(ErrorCode::SecretPromptUnavailable, message).with_hint(
+            "pipe a value in with --stdin; a passphrase comes by --age-passphrase-fd N",
+        )
+    };
+    let Asking::OnTerminal(asker) = asking else {
+        return Err(unavailable());
+    };
+    let _floor = asker
+        .floor
+        .as_ref()
+        .map(|floor| floor.lock().unwrap_or_else(PoisonError::into_inner));
+    let error = |code, message| Err(ToolError::new(code, message).with_hint("try again"));
+    match prompt::hidden(label, &asker.cancel) {
+        Ok(Reply::Value(value, _)) => Ok(value),
+        Ok(Reply::Declined) if asker.cancel.is_cancelled() => {
+            error(ErrorCode::Cancelled, "interrupted")
         }
-        Ok(Reply::Timeout) => {
-            let message = "nothing was given in time";
-            Err(ToolError::new(ErrorCode::PromptTimeout, message).with_hint("try again"))
-        }
-        Ok(Reply::Unavailable) | Err(_) => {
-            let message = "there is no terminal to ask on";
-            Err(ToolError::new(ErrorCode::SecretPromptUnavailable, message)
-                .with_hint("pipe the value in with --stdin"))
-        }
+        Ok(Reply::Declined) => error(ErrorCode::Declined, "nothing was given"),
+        Ok(Reply::Timeout) => error(ErrorCode::PromptTimeout, "nothing was given in time"),
+        Ok(Reply::Unavailable) | Err(_) => Err(unavailable()),
     }
 }
 

@@ -80,7 +80,16 @@ impl BlockRun {
     pub async fn push(&mut self, mut job: Job) {
         let number = self.pushed;
         self.pushed += 1;
-        if let Err(error) = self.check_names(&mut job.call).await {
+        let checked = match self.check_names(&mut job.call).await {
+            Ok(()) => {
+                let permits = &self.stage.permits;
+                permits
+                    .check(&mut [&mut job.call], &self.stage.context)
+                    .await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = checked {
             self.refused.insert(number, error);
         }
         self.planner.push(number, job.call.effect());

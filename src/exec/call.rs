@@ -40,6 +40,7 @@ pub async fn run(stage: Stage, job: Job) -> Outcome {
     };
     stage.tell(started(&about)).await;
     let mut call = job.call;
+    let warnings = stage.permits.warnings(&mut call, &stage.context.secrets);
     let mut outcome = match resolve::resolve(&mut call, &stage.context.secrets) {
         Err(error) => outcome(&about, Err(error)),
         Ok(()) if matches!(call.effect(), Effect::Session) => {
@@ -48,6 +49,9 @@ pub async fn run(stage: Stage, job: Job) -> Outcome {
         Ok(()) => of_its_own(&stage, &about, call).await,
     };
     outcome.repairs = job.repairs;
+    if !warnings.is_empty() {
+        outcome.fields.insert("warnings".into(), warnings.into());
+    }
     let duration = about.since.elapsed();
     outcome.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     redact_result(&stage.redactor, &mut outcome);

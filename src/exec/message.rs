@@ -16,6 +16,7 @@ use crate::limits;
 use crate::outcome::JobNews;
 use crate::secret::SecretName;
 use crate::span::Position;
+use crate::tools::Call;
 use crate::vault::session::Need;
 
 /// When the first call of a message may start.
@@ -149,6 +150,7 @@ impl Runner {
     /// Runs one block. In a dry run the values it asks for are promised to the blocks after it.
     async fn block(&self, mut block: Block, promised: &mut Vec<SecretName>) {
         let secrets = &self.stage.context.secrets;
+        secrets.begin_block();
         let is_known = |name: &SecretName| secrets.contains(name) || promised.contains(name);
         self.refresh().await;
         let mut checked = check_names(&mut block, &is_known);
@@ -158,6 +160,11 @@ impl Runner {
         }
         if let Err(error) = checked {
             let error = resolve::explain(error, secrets);
+            return self.refuse(block, &error).await;
+        }
+        let mut calls: Vec<&mut Call> = block.jobs.iter_mut().map(|job| &mut job.call).collect();
+        let permitted = self.stage.permits.check(&mut calls, &self.stage.context);
+        if let Err(error) = permitted.await {
             return self.refuse(block, &error).await;
         }
         if self.stage.is_dry_run {
@@ -254,6 +261,7 @@ impl Runner {
                 if let Some(last) = run.take() {
                     last.finish().await;
                 }
+                self.stage.context.secrets.begin_block();
                 self.refresh().await;
                 *run = Some(BlockRun::new(self.stage.clone(), options));
                 self.stage.tell(Event::BlockOpened).await;

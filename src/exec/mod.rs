@@ -16,6 +16,7 @@ pub mod log;
 pub mod lossy;
 pub mod message;
 pub mod output;
+pub mod permit;
 pub mod plan;
 pub mod resolve;
 pub mod stage;

@@ -86,9 +86,46 @@ fn resolve_one(purpose: Use, template: &mut Template, secrets: &Secrets) -> Resu
     let source = template.source();
     let resolved = match purpose {
         Use::Literal => substitute::substitute(source, secrets)?,
+        Use::Written => {
+            check_written(source, secrets)?;
+            substitute::substitute(source, secrets)?
+        }
+        Use::Pattern if template.has_secret() => return Err(in_pattern()),
+        Use::Pattern => substitute::substitute(source, secrets)?,
         Use::Typed => substitute::substitute_typed(source, secrets)?,
         Use::Script => shell::substitute_script(source, secrets)?,
     };
     template.resolve(resolved);
     Ok(())
+}
+
+/// Checks that text for a file holds no mask of a known secret: whoever writes it copied what was
+/// shown and would destroy what it stood for.
+///
+/// # Errors
+/// `bad_placeholder`.
+pub fn check_written(text: &str, secrets: &Secrets) -> Result<(), ToolError> {
+    const MASK: &str = "[KARYI:";
+    for (at, _) in text.match_indices(MASK) {
+        let rest = text.get(at + MASK.len()..).unwrap_or_default();
+        let name = rest
+            .split_once(':')
+            .and_then(|(name, _)| SecretName::parse(name));
+        if let Some(name) = name.filter(|name| secrets.contains(name)) {
+            let message = format!(
+                "[KARYI:{name}: stands for something that was masked, and cannot be written"
+            );
+            return Err(ToolError::new(ErrorCode::BadPlaceholder, message).with_hint(format!(
+                "leave the passage out of the edit, or write $KARYI{{{name}}} for the whole value"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the error of a placeholder in what is searched for.
+pub(super) fn in_pattern() -> ToolError {
+    let message = "a placeholder stands in a search pattern";
+    ToolError::new(ErrorCode::UnsafeContext, message)
+        .with_hint("search for text around the value; matches show it as its placeholder")
 }

@@ -10,6 +10,7 @@ use crate::error::{Diagnostic, ToolError};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::jobs::Jobs;
+use crate::exec::permit::Permits;
 use crate::limits;
 use crate::outcome::Outcome;
 use crate::secret;
@@ -36,6 +37,8 @@ pub struct Stage {
     pub cancel: Cancel,
     /// The commands that go on after their call.
     pub jobs: Jobs,
+    /// What may use secrets.
+    pub permits: Permits,
     /// Masks values in everything that leaves.
     pub redactor: Redactor,
 }

@@ -28,6 +28,7 @@ pub mod options;
 mod process;
 mod record;
 mod restart;
+mod secrets;
 pub mod session;
 mod shell;
 mod snapshot;

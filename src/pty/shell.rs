@@ -347,6 +347,12 @@ impl Kind {
         )
     }
 
+    /// Returns the line that puts the path of a secret's file into a variable that is not exported.
+    pub(super) fn path_line(self, variable: &str, path: &Path) -> String {
+        let (builtin, path) = (self.builtin(), quote(path.as_os_str()));
+        format!("{variable}={path}; {builtin} typeset +x {variable}\n")
+    }
+
     /// Returns the line that forgets a secret.
     pub(super) fn forget_line(self, variable: &str) -> String {
         format!("{} unset -v {variable}\n", self.builtin())

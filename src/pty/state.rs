@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::io::Write as _;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -22,8 +21,9 @@ use crate::outcome::Status;
 use crate::secret::Binding;
 
 use super::background::Background;
-use super::live::{Live, ScriptFile, Size, make_fifo};
+use super::live::{Live, ScriptFile, Size};
 use super::marks::Mark;
+use super::secrets::Carrier;
 use super::shell::{Kind, Shell};
 use super::snapshot::Snapshot;
 
@@ -72,7 +72,7 @@ pub(super) struct Job {
     /// Lines the shell gets after the mark.
     pub(super) after: Vec<u8>,
     /// FIFOs of its secrets, kept open until it ends.
-    pub(super) _secrets: Vec<SecretFifo>,
+    pub(super) _secrets: Vec<Carrier>,
     /// Lines before those that run the script.
     before: Vec<u8>,
     /// Length of all lines the shell got.
@@ -396,10 +396,15 @@ impl State {
         for (index, binding) in start.bindings.iter().enumerate() {
             // A name of its own: the last command's FIFO may be removed only later.
             let name = format!("secret{number}-{index}");
-            let fifo = SecretFifo::new(places.file(&name), binding)?;
-            before.extend(kind.secret_line(&binding.variable, &fifo.path).into_bytes());
-            after.extend(kind.forget_line(&binding.variable).into_bytes());
-            secrets.push(fifo);
+            let carrier = Carrier::new(places.file(&name), binding)?;
+            let variable = &binding.variable;
+            let line = match &carrier {
+                Carrier::Fifo(fifo) => kind.secret_line(variable, fifo.path()),
+                Carrier::File(file) => kind.path_line(variable, file.path()),
+            };
+            before.extend(line.into_bytes());
+            after.extend(kind.forget_line(variable).into_bytes());
+            secrets.push(carrier);
         }
         if let Some(directory) = start.cwd {
             before.extend(kind.directory_line(directory));
@@ -581,32 +586,6 @@ impl Answer {
     pub(super) fn send(self) {
         // A receiver that is gone wants no result.
         let _ = self.reply.send(self.result);
-    }
-}
-
-/// A FIFO that holds one secret until the shell has read it; no byte of it reaches a disk.
-#[derive(Debug)]
-pub(super) struct SecretFifo {
-    path: PathBuf,
-    _ends: OwnedFd,
-}
-
-impl SecretFifo {
-    fn new(path: PathBuf, binding: &Binding) -> io::Result<Self> {
-        let ends = make_fifo(&path)?;
-        let mut bytes = Zeroizing::new(binding.value.expose().as_bytes().to_vec());
-        bytes.push(0);
-        let written = nix::unistd::write(&ends, &bytes)?;
-        if written < bytes.len() {
-            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
-        }
-        Ok(Self { path, _ends: ends })
-    }
-}
-
-impl Drop for SecretFifo {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 

@@ -16,13 +16,33 @@ use crate::secret::{SecretName, SecretValue};
 use crate::tool::sessions::{JobFiles, Sessions, Terminal};
 use crate::vault::session::Secrets;
 
-/// Asks the user for values.
+/// Asks the user.
 pub trait Prompter: Send + Sync {
     /// Asks for one value; one question at a time, further ones queue.
-    fn ask<'a>(
+    fn ask<'a>(&'a self, question: &'a Question) -> Boxed<'a, Reply>;
+
+    /// Asks whether a secret may be used; one question at a time, further ones queue.
+    fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent>;
+}
+
+/// A boxed future, for traits that are used as objects.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Keeps values beyond the session, in the store of the run.
+pub trait Keeper: Send + Sync {
+    /// Returns what the store is called, for a person.
+    fn store(&self) -> &'static str;
+
+    /// Checks that the store can take a value, before the user types one.
+    fn probe(&self) -> Boxed<'_, Result<(), ToolError>>;
+
+    /// Keeps a value the user gave when asked, with the default policy.
+    fn keep<'a>(
         &'a self,
-        question: &'a Question,
-    ) -> Pin<Box<dyn Future<Output = Reply> + Send + 'a>>;
+        name: &'a SecretName,
+        value: &'a SecretValue,
+        note: Option<&'a str>,
+    ) -> Boxed<'a, Result<(), ToolError>>;
 }
 
 /// What the user is asked for.
@@ -34,12 +54,47 @@ pub struct Question {
     pub reason: String,
     /// A note suggested for it; not yet safe to show.
     pub note: Option<String>,
+    /// Name of the store that could keep the value, when there is one.
+    pub store: Option<&'static str>,
+}
+
+/// What the user is asked to agree to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Name of the secret.
+    pub name: SecretName,
+    /// The tool that would use it.
+    pub tool: &'static str,
+    /// The texts it stands in; not yet safe to show.
+    pub text: String,
+}
+
+/// Whether the user agreed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// They did.
+    Yes,
+    /// They did not.
+    No,
+    /// Nobody answered.
+    Unavailable,
+}
+
+/// How long a value the user gave is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// In the next block only.
+    Once,
+    /// In this session.
+    Session,
+    /// In this session and, by the store, in later ones.
+    Saved,
 }
 
 /// What the user answered.
 pub enum Reply {
-    /// The value.
-    Value(SecretValue),
+    /// The value, and how long it is wanted.
+    Value(SecretValue, Lifetime),
     /// No.
     Declined,
     /// There is nobody to ask.
@@ -67,6 +122,8 @@ pub struct Context {
     pub secrets: Secrets,
     /// The way to the user.
     pub prompter: Arc<dyn Prompter>,
+    /// The store that keeps values beyond the session, when there is one.
+    pub keeper: Option<Arc<dyn Keeper>>,
     /// How long a command runs when its call says nothing; forever when `None`.
     pub command_timeout: Option<Duration>,
     /// Where the bytes go that a command prints while its call waits.

@@ -42,6 +42,10 @@ pub use spec::{Example, Form, Spec};
 pub enum Use {
     /// The value replaces the placeholder to the letter.
     Literal,
+    /// As literal, in text that is written to a file.
+    Written,
+    /// No value may stand in it: it says what to look for.
+    Pattern,
     /// As literal, in text whose backslash escapes are read later: those of the value are doubled.
     Typed,
     /// The text is a shell script: it refers to the value and never holds it.

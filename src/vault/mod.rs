@@ -6,6 +6,7 @@
 //! session, [`index`] lists them without their values, [`keep`] joins the two, and [`load`] gives a
 //! session what they hold. Prompts are not here.
 
+pub mod advice;
 pub mod index;
 pub mod keep;
 pub mod load;

@@ -254,6 +254,97 @@ pub(super) fn argument_demands(words: &[Word], current: &Word) -> Demands {
     }
 }
 
+/// Words that start no program when they start a command.
+const BUILTINS: &[&str] = &[
+    "",
+    ":",
+    ".",
+    "[",
+    "[[",
+    "alias",
+    "bg",
+    "bind",
+    "break",
+    "builtin",
+    "case",
+    "cd",
+    "command",
+    "compgen",
+    "complete",
+    "continue",
+    "declare",
+    "dirs",
+    "disown",
+    "echo",
+    "enable",
+    "eval",
+    "exec",
+    "exit",
+    "export",
+    "false",
+    "fc",
+    "fg",
+    "float",
+    "for",
+    "foreach",
+    "function",
+    "getopts",
+    "hash",
+    "history",
+    "integer",
+    "jobs",
+    "kill",
+    "let",
+    "local",
+    "logout",
+    "mapfile",
+    "popd",
+    "print",
+    "printf",
+    "pushd",
+    "pwd",
+    "read",
+    "readarray",
+    "readonly",
+    "repeat",
+    "return",
+    "select",
+    "set",
+    "setopt",
+    "shift",
+    "shopt",
+    "source",
+    "suspend",
+    "test",
+    "times",
+    "trap",
+    "true",
+    "type",
+    "typeset",
+    "ulimit",
+    "umask",
+    "unalias",
+    "unset",
+    "wait",
+    "whence",
+    "zstyle",
+];
+
+/// Returns the program that gets a further word after these as an argument.
+pub(super) fn argument_of(words: &[Word]) -> Option<String> {
+    let is_name = |word: &&Word| !word.text.starts_with('-') && !word.text.contains('=');
+    let mut words = words.iter();
+    let first = words.next()?;
+    let named = if WRAPPERS.contains(&first.program()) {
+        // What an option of the wrapper takes may come first; the warning names that then.
+        words.find(is_name).unwrap_or(first)
+    } else {
+        first
+    };
+    let program = named.program();
+    (!BUILTINS.contains(&program)).then(|| program.to_owned())
+}
+
 /// Returns what a command demands of values in its standard input.
 pub(super) fn input_demands(words: &[Word]) -> Demands {
     let Some((program, arguments)) = program(words) else {

@@ -67,6 +67,20 @@ struct Secret {
     value: SecretValue,
     policy: Arc<Policy>,
     origin: Origin,
+    life: Life,
+    /// What the name stood for before, for the time after a value that is there once.
+    shadowed: Option<Box<Secret>>,
+}
+
+/// How long a value is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    /// As long as the session.
+    Session,
+    /// In the block that comes next.
+    NextBlock,
+    /// In the block that runs.
+    ThisBlock,
 }
 
 impl Secrets {
@@ -90,6 +104,37 @@ impl Secrets {
         policy: Policy,
         origin: Origin,
     ) -> Result<(), ToolError> {
+        let secret = Secret::new(value, policy, origin);
+        self.put(name, secret)
+    }
+
+    /// Stores a value the user gave when asked, for the next block only. What the name stood for
+    /// comes back afterwards.
+    ///
+    /// # Errors
+    /// As [`Secrets::insert_with`].
+    pub fn insert_once(&self, name: SecretName, value: SecretValue) -> Result<(), ToolError> {
+        let mut secret = Secret::new(value, Policy::default(), Origin::Asked);
+        secret.life = Life::NextBlock;
+        self.put(name, secret)
+    }
+
+    /// Begins a block: what was for the block before it is forgotten.
+    pub fn begin_block(&self) {
+        let lives = |secret: &Secret| secret.life == Life::Session;
+        if self.read().current.values().all(lives) {
+            return;
+        }
+        let mut values = self.write();
+        let names: Vec<SecretName> = values.current.keys().cloned().collect();
+        for name in names {
+            values.begin_block(name);
+        }
+        self.shared.generation.fetch_add(1, Ordering::Release);
+    }
+
+    fn put(&self, name: SecretName, mut secret: Secret) -> Result<(), ToolError> {
+        let value = &secret.value;
         check_value(&name, value.expose())?;
         let mut values = self.write();
         if let Some(other) = values.other_case(&name) {
@@ -104,15 +149,11 @@ impl Secrets {
             let message = format!("with {name} all values together are longer than {most} bytes");
             return Err(ToolError::new(ErrorCode::BadValue, message));
         }
-        let policy = Arc::new(policy);
-        let secret = Secret {
-            value,
-            policy,
-            origin,
-        };
-        if let Some(old) = values.current.insert(name.clone(), secret) {
-            values.retire(name, old.value);
+        let old = values.current.remove(&name);
+        if let Some(old) = old {
+            values.retire_in_favour(&name, &mut secret, old);
         }
+        values.current.insert(name, secret);
         self.shared.generation.fetch_add(1, Ordering::Release);
         Ok(())
     }
@@ -237,7 +278,59 @@ impl fmt::Debug for Secrets {
     }
 }
 
+impl Secret {
+    fn new(value: SecretValue, policy: Policy, origin: Origin) -> Self {
+        Self {
+            value,
+            policy: Arc::new(policy),
+            origin,
+            life: Life::Session,
+            shadowed: None,
+        }
+    }
+}
+
 impl Values {
+    /// Makes place for a new value: a lasting one comes back after one that is there once.
+    fn retire_in_favour(&mut self, name: &SecretName, secret: &mut Secret, mut old: Secret) {
+        let shadowed = old.shadowed.take();
+        let lasting = if old.life == Life::Session {
+            self.remember(name, secret, &old.value);
+            Some(Box::new(old))
+        } else {
+            self.remember(name, secret, &old.value);
+            shadowed
+        };
+        if secret.life != Life::Session {
+            secret.shadowed = lasting;
+        }
+    }
+
+    fn remember(&mut self, name: &SecretName, secret: &Secret, old: &SecretValue) {
+        if secret.value.expose() != old.expose() {
+            self.retire(name.clone(), old.duplicate());
+        }
+    }
+
+    fn begin_block(&mut self, name: SecretName) {
+        let Some(secret) = self.current.get_mut(&name) else {
+            return;
+        };
+        match secret.life {
+            Life::Session => {}
+            Life::NextBlock => secret.life = Life::ThisBlock,
+            Life::ThisBlock => {
+                let shadowed = secret.shadowed.take();
+                if let Some(old) = self.current.remove(&name) {
+                    self.retire(name.clone(), old.value);
+                }
+                if let Some(lasting) = shadowed {
+                    self.current.insert(name, *lasting);
+                }
+            }
+        }
+    }
+
     fn other_case(&self, name: &SecretName) -> Option<&SecretName> {
         let same = |other: &&SecretName| other.as_str().eq_ignore_ascii_case(name.as_str());
         self.current
@@ -290,6 +383,36 @@ mod tests {
     fn insert(secrets: &Secrets, key: &str, value: &str) -> Result<(), ErrorCode> {
         let value = SecretValue::new(value.into());
         secrets.insert(name(key), value).map_err(|error| error.code)
+    }
+
+    #[test]
+    fn a_value_for_once_is_there_in_the_next_block_only() {
+        let secrets = Secrets::default();
+        let shown = || {
+            let value = secrets.get(&name("A"));
+            value.map(|value| value.expose().to_owned())
+        };
+        let once = |value: &str| {
+            let value = SecretValue::new(value.into());
+            secrets.insert_once(name("A"), value).unwrap();
+        };
+        once("value-1");
+        secrets.begin_block();
+        assert_eq!(shown().as_deref(), Some("value-1"));
+        secrets.begin_block();
+        assert_eq!(shown(), None);
+        insert(&secrets, "A", "value-2").unwrap();
+        once("value-3");
+        once("value-4");
+        secrets.begin_block();
+        assert_eq!(shown().as_deref(), Some("value-4"));
+        secrets.begin_block();
+        assert_eq!(shown().as_deref(), Some("value-2"));
+        let mut known = Vec::new();
+        secrets.for_each(|_, value| known.push(value.expose().to_owned()));
+        known.sort();
+        known.dedup();
+        assert_eq!(known, ["value-1", "value-2", "value-3", "value-4"]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::session::Secrets;
 use super::substitute;
 use super::words::Demands;
 use crate::error::{ErrorCode, ToolError};
-use crate::secret::{Binding, Piece, Resolved, SecretName, SecretValue};
+use crate::secret::{Binding, Holds, Piece, Resolved, SecretName, SecretValue};
 
 /// Replaces the placeholders of a script by references to variables.
 ///
@@ -46,13 +46,13 @@ pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, Tool
         let range = &mark.hole;
         resolved.push_str(text.get(at..range.start).unwrap_or_default());
         match &mark.name {
-            Some(name) => {
+            Some((name, holds)) => {
                 let spot = Spot {
                     text,
                     offset: range.start,
                     place,
                 };
-                resolved.push_str(&variables.reference(name, spot)?);
+                resolved.push_str(&variables.reference(name, *holds, spot)?);
             }
             None => {
                 let literal = text.get(range.start + 1..range.end).unwrap_or_default();
@@ -73,10 +73,18 @@ pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, Tool
     })
 }
 
+/// Checks that every placeholder of a script can stand where it does.
+///
+/// # Errors
+/// As [`substitute_script`].
+pub fn check_script(text: &str, secrets: &Secrets) -> Result<(), ToolError> {
+    substitute_script(text, secrets).map(drop)
+}
+
 /// A placeholder, or an escaped one, and where it stands.
 struct Mark {
     hole: Hole,
-    name: Option<SecretName>,
+    name: Option<(SecretName, Holds)>,
 }
 
 fn marks(text: &str) -> Result<Vec<Mark>, ToolError> {
@@ -89,7 +97,14 @@ fn marks(text: &str) -> Result<Vec<Mark>, ToolError> {
                 continue;
             }
             Piece::Escaped(_) => (escaped_end(text, at), None),
-            Piece::Secret(name) => (at + "$KARYI{}".len() + name.as_str().len(), Some(name)),
+            Piece::Secret(name) => {
+                let end = at + "$KARYI{}".len() + name.as_str().len();
+                (end, Some((name, Holds::Value)))
+            }
+            Piece::File(name) => {
+                let end = at + "$KARYI{|file}".len() + name.as_str().len();
+                (end, Some((name, Holds::Path)))
+            }
         };
         let is_escaped = name.is_none();
         // The rest of an escaped placeholder comes again as literal text.
@@ -135,10 +150,13 @@ struct Spot<'a> {
     place: &'a Place,
 }
 
+/// A path like the ones of files with values, to see whether a path can stand at a place.
+const ANY_PATH: &str = "/run/karyi/file";
+
 /// The variables a script refers to, one for each name.
 struct Variables<'a> {
     secrets: &'a Secrets,
-    known: BTreeMap<SecretName, Binding>,
+    known: BTreeMap<(SecretName, Holds), Binding>,
 }
 
 impl<'a> Variables<'a> {
@@ -150,12 +168,21 @@ impl<'a> Variables<'a> {
     }
 
     /// Returns what stands for a name at a place.
-    fn reference(&mut self, name: &SecretName, spot: Spot<'_>) -> Result<String, ToolError> {
+    fn reference(
+        &mut self,
+        name: &SecretName,
+        holds: Holds,
+        spot: Spot<'_>,
+    ) -> Result<String, ToolError> {
         if spot.place.quote == Quote::Comment {
             return Ok(format!("[KARYI:{name}]"));
         }
-        let binding = self.binding(name)?;
-        check(name, binding.value.expose(), spot)?;
+        let binding = self.binding(name, holds)?;
+        let seen = match holds {
+            Holds::Value => binding.value.expose(),
+            Holds::Path => ANY_PATH,
+        };
+        check(name, seen, spot)?;
         let variable = &binding.variable;
         Ok(match spot.place.quote {
             Quote::Bare => format!("\"${{{variable}}}\""),
@@ -167,14 +194,18 @@ impl<'a> Variables<'a> {
         })
     }
 
-    fn binding(&mut self, name: &SecretName) -> Result<&Binding, ToolError> {
-        if !self.known.contains_key(name) {
-            let value = self.value(name)?;
-            let variable = random_variable(name);
-            self.known.insert(name.clone(), Binding { variable, value });
+    fn binding(&mut self, name: &SecretName, holds: Holds) -> Result<&Binding, ToolError> {
+        let key = (name.clone(), holds);
+        if !self.known.contains_key(&key) {
+            let binding = Binding {
+                variable: random_variable(name),
+                value: self.value(name)?,
+                holds,
+            };
+            self.known.insert(key.clone(), binding);
         }
         self.known
-            .get(name)
+            .get(&key)
             .ok_or_else(|| substitute::undefined(std::slice::from_ref(name)))
     }
 

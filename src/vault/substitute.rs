@@ -22,7 +22,7 @@ pub fn names_in(text: &str) -> Result<Vec<SecretName>, ToolError> {
     let mut seen = BTreeSet::new();
     let mut names = Vec::new();
     for piece in pieces(text)? {
-        if let Piece::Secret(name) = piece
+        if let Piece::Secret(name) | Piece::File(name) = piece
             && seen.insert(name.clone())
         {
             names.push(name);
@@ -85,6 +85,7 @@ fn substitute_with(
                 // It was removed since the check.
                 None => return Err(undefined(&[name])),
             },
+            Piece::File(name) => return Err(file_outside_of_script(&name)),
         }
     }
     Ok(Resolved {
@@ -117,6 +118,13 @@ fn append(text: &mut Zeroizing<String>, more: &str) {
         *text = larger;
     }
     text.push_str(more);
+}
+
+fn file_outside_of_script(name: &SecretName) -> ToolError {
+    let message = format!("$KARYI{{{name}|file}} stands outside of a script");
+    ToolError::new(ErrorCode::BadPlaceholder, message).with_hint(format!(
+        "only <command> can use the path of a file; write $KARYI{{{name}}} here"
+    ))
 }
 
 pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, ToolError> {

@@ -25,6 +25,15 @@ pub struct Terminal {
 impl Karyi {
     /// Starts the program on a terminal.
     pub fn on_terminal(self) -> Terminal {
+        self.start("")
+    }
+
+    /// Starts the program on a terminal, behind a pipe of a shell: `cat a.xml |`.
+    pub fn on_terminal_through(self, pipe: &str) -> Terminal {
+        self.start(pipe)
+    }
+
+    fn start(self, pipe: &str) -> Terminal {
         let size = PtySize {
             rows: 40,
             cols: 100,
@@ -33,7 +42,15 @@ impl Karyi {
         };
         let pair = native_pty_system().openpty(size).unwrap();
         let prepared = self.command();
-        let mut command = CommandBuilder::new(prepared.get_program());
+        let mut command = CommandBuilder::new(if pipe.is_empty() {
+            prepared.get_program().to_owned()
+        } else {
+            "sh".into()
+        });
+        if !pipe.is_empty() {
+            command.args(["-c", &format!("{pipe} \"$0\" \"$@\"")]);
+            command.arg(prepared.get_program());
+        }
         command.args(prepared.get_args());
         command.cwd(self.work());
         command.env_clear();
@@ -80,10 +97,29 @@ impl Terminal {
         self
     }
 
+    /// Returns what was seen so far.
+    pub fn screen(&self) -> String {
+        self.seen.clone()
+    }
+
+    /// Forgets what was seen so far.
+    pub fn forget(&mut self) -> &mut Self {
+        self.seen.clear();
+        self
+    }
+
     /// Types keys.
     pub fn keys(&mut self, keys: &str) -> &mut Self {
         self.writer.write_all(keys.as_bytes()).unwrap();
         self.writer.flush().unwrap();
+        self
+    }
+
+    /// Answers the question that stands on the screen, for this session.
+    pub fn answer(&mut self, value: &str) -> &mut Self {
+        self.keys(value).keys("\r").expect("keep it:").keys("\r");
+        // The next question has a choice of its own.
+        self.seen = self.seen.replace("keep it:", "kept:");
         self
     }
 

@@ -111,6 +111,7 @@ impl Shell {
         secrets: &[(&str, &str)],
     ) -> Result<Seen, ToolError> {
         let binding = |(variable, value): &(&str, &str)| Binding {
+            holds: karyi::secret::Holds::Value,
             variable: (*variable).into(),
             value: SecretValue::new((*value).into()),
         };

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::cli::var::args::ImportArgs;
 use crate::cli::var::dotenv::{self, Entry};
-use crate::cli::var::{Done, set, writable};
+use crate::cli::var::{Done, place, set, writable};
 use crate::cli::vault::VaultFlags;
 use crate::cli::{print, say};
 use crate::error::{ErrorCode, ToolError};
@@ -43,7 +43,7 @@ pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
         return propose(&entries);
     }
     let chosen = choose(entries, args)?;
-    let vault = writable(flags)?;
+    let vault = writable(&place(flags)?)?;
     keep(&vault, flags, args, &chosen)
 }
 

@@ -15,12 +15,17 @@ mod reveal;
 mod set;
 mod value;
 
+pub(super) use doctor::checks;
+
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use crate::cli::var::args::{VarArgs, VarCommand};
-use crate::cli::vault::{self, Asking, Place, VaultFlags};
+use crate::cli::interrupts::Interrupts;
+use crate::cli::vault::{self, Asker, Asking, Place, VaultFlags};
 use crate::cli::{fail_with, run};
 use crate::error::{ErrorCode, ToolError};
+use crate::exec::cancel::Cancel;
 use crate::pty::inherited;
 use crate::vault::index::{Chosen, Index};
 use crate::vault::keep::Vault;
@@ -46,8 +51,15 @@ pub(super) fn var(args: VarArgs) -> ExitCode {
         VarCommand::Exec { names, command } => exec::exec(flags, &names, &command),
         VarCommand::Doctor { json, repair } => doctor::doctor(flags, json.into(), repair),
     };
-    result.unwrap_or_else(|error| fail_with(&error))
+    let code = result.unwrap_or_else(|error| fail_with(&error));
+    match INTERRUPTS.get().and_then(Interrupts::exit_code) {
+        Some(signal) => ExitCode::from(signal),
+        None => code,
+    }
 }
+
+/// The signals of a command that may ask; caught until the program ends.
+static INTERRUPTS: OnceLock<Interrupts> = OnceLock::new();
 
 /// How something is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +82,18 @@ fn place(flags: &VaultFlags) -> Result<Place, ToolError> {
     if inherited::is_inside_session() {
         return Err(vault::inside_session());
     }
-    Place::find(flags, vault::asking(!run::is_ci(), None))
+    let cancel = Cancel::default();
+    let asker = Asker {
+        floor: None,
+        cancel: cancel.clone(),
+    };
+    let asking = vault::asking(!run::is_ci(), asker);
+    if let (Asking::OnTerminal(_), None) = (&asking, INTERRUPTS.get())
+        && let Ok(interrupts) = Interrupts::watch(cancel)
+    {
+        let _ = INTERRUPTS.set(interrupts);
+    }
+    Place::find(flags, asking)
 }
 
 /// Finds the place of the vault for a command that asks nobody.
@@ -83,7 +106,10 @@ fn quiet_place(flags: &VaultFlags) -> Result<Place, ToolError> {
 /// # Errors
 /// As [`place`]; `undefined_variable` when no store was ever chosen.
 fn existing(flags: &VaultFlags) -> Result<Vault, ToolError> {
-    let place = place(flags)?;
+    existing_in(&place(flags)?)
+}
+
+fn existing_in(place: &Place) -> Result<Vault, ToolError> {
     let index = Index::read(&place.directory)?;
     let Some(chosen) = place.chosen(&index) else {
         let message = "nothing is kept: no store was chosen yet";
@@ -96,17 +122,14 @@ fn existing(flags: &VaultFlags) -> Result<Vault, ToolError> {
 /// Returns the vault of a command that keeps something, after its store was tried.
 ///
 /// # Errors
-/// As [`place`]; the reason why nothing can be kept.
-fn writable(flags: &VaultFlags) -> Result<Vault, ToolError> {
-    let place = place(flags)?;
+/// The reason why nothing can be kept.
+fn writable(place: &Place) -> Result<Vault, ToolError> {
     let index = Index::read(&place.directory)?;
-    let chosen = match place.chosen(&index) {
-        Some(chosen) => chosen,
-        None => Chosen {
-            kind: Kind::Os,
-            identity: None,
-        },
+    let first = || Chosen {
+        kind: Kind::Os,
+        identity: None,
     };
+    let chosen = place.chosen(&index).unwrap_or_else(first);
     if chosen.kind == Kind::Memory {
         let message = "memory ends with this command, so nothing can be kept there";
         return Err(ToolError::new(ErrorCode::VaultReadOnly, message));

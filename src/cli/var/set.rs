@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 
 use crate::cli::var::args::{PolicyArgs, RotateArgs, SetArgs};
-use crate::cli::var::{Done, existing, value, writable};
+use crate::cli::var::{Done, existing_in, place, value, writable};
 use crate::cli::vault::{self, VaultFlags};
 use crate::cli::say;
 use crate::error::{ErrorCode, ToolError};
@@ -31,7 +31,8 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     let terms = args.policy.terms();
     // Before anything is typed: a policy that means nothing, and a store that takes nothing.
     terms.policy(Timestamp::now())?;
-    let vault = writable(flags)?;
+    let place = place(flags)?;
+    let vault = writable(&place)?;
     let earlier = match vault.get(&name) {
         Ok(record) => Some(record),
         Err(error) if error.code == ErrorCode::UndefinedVariable => None,
@@ -47,7 +48,7 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     let value = match (args.keep_value, earlier) {
         (true, Some(record)) => record.value,
         (true, None) => return vault.get(&name).map(|_| ExitCode::SUCCESS),
-        (false, _) => value::take(&vault, &name, &args.input)?,
+        (false, _) => value::take(&vault, &place.asking, &name, &args.input)?,
     };
     keep(&vault, &name, &value, &terms)
 }
@@ -55,7 +56,8 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
 /// Gives a secret a new value.
 pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
     let name = vault::name(&args.name)?;
-    let vault = existing(flags)?;
+    let place = place(flags)?;
+    let vault = existing_in(&place)?;
     vault.probe()?;
     let old = vault.get(&name)?;
     let now = Timestamp::now();
@@ -69,7 +71,7 @@ pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
         return Err(ToolError::new(ErrorCode::SecretExpired, message)
             .with_hint("say when the new one ends: --expires 30d"));
     }
-    let value = value::take(&vault, &name, &args.input)?;
+    let value = value::take(&vault, &place.asking, &name, &args.input)?;
     if value.expose() == old.value.expose() {
         say(&format!("warning: the value of {name} is the same as before"));
     }

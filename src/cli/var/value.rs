@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use zeroize::Zeroizing;
 
 use crate::cli::var::args::InputArgs;
-use crate::cli::{say, vault};
+use crate::cli::say;
+use crate::cli::vault::{Asking, ask};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
@@ -14,13 +15,14 @@ use crate::vault::keep::Vault;
 /// Takes a value and warns of what is probably a mistake.
 pub(super) fn take(
     vault: &Vault,
+    asking: &Asking,
     name: &SecretName,
     input: &InputArgs,
 ) -> Result<SecretValue, ToolError> {
     let value = if input.stdin {
         piped(input.raw)?
     } else {
-        vault::ask(&format!("value of {name} (hidden; Enter ends it, Esc gives up): "))?
+        ask(asking, &format!("value of {name} (hidden; Enter ends it, Esc gives up): "))?
     };
     for doubt in doubts(value.expose()) {
         say(&format!("warning: the value of {name} {doubt}"));

@@ -178,10 +178,10 @@ impl Tool for Edit {
             visit(Use::Literal, &mut file.src);
             for pair in &mut file.edits {
                 visit(Use::Literal, &mut pair.find);
-                visit(Use::Literal, &mut pair.replace);
+                visit(Use::Written, &mut pair.replace);
                 if let Some(written) = &mut pair.written.0 {
                     visit(Use::Literal, &mut written.find);
-                    visit(Use::Literal, &mut written.replace);
+                    visit(Use::Written, &mut written.replace);
                 }
             }
         }

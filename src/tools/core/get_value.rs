@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::outcome::Status;
-use crate::secret::{SecretName, Template};
-use crate::tool::context::{Question, Reply};
+use crate::secret::{SecretName, SecretValue, Template};
+use crate::tool::context::{Lifetime, Question, Reply};
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, Context, Effect, Tool, Use};
 
@@ -115,11 +115,24 @@ impl Tool for GetValue {
             name: name.clone(),
             reason: args.reason.clone(),
             note: args.note.clone(),
+            store: store(context).await,
         };
         match context.prompter.ask(&question).await {
-            Reply::Value(value) => {
+            Reply::Value(value, Lifetime::Once) => {
+                context.secrets.insert_once(name, value)?;
+                answer(Status::Provided)
+            }
+            Reply::Value(value, Lifetime::Session) => {
                 context.secrets.insert(name, value)?;
                 answer(Status::Provided)
+            }
+            Reply::Value(value, Lifetime::Saved) => {
+                let problem = save(context, &name, &value, args.note.as_deref()).await;
+                context.secrets.insert(name, value)?;
+                let status = problem.as_ref().map_or(Status::Saved, |_| Status::Provided);
+                let mut answer = answer(status)?;
+                answer.problem = problem;
+                Ok(answer)
             }
             Reply::Declined => Err(ToolError::new(
                 ErrorCode::Declined,
@@ -135,4 +148,21 @@ impl Tool for GetValue {
             )),
         }
     }
+}
+
+/// Returns the store that can keep a value, tried before the user types one.
+async fn store(context: &Context) -> Option<&'static str> {
+    let keeper = context.keeper.as_ref()?;
+    keeper.probe().await.ok().map(|()| keeper.store())
+}
+
+/// Keeps the value; a store that fails is a problem beside the result, since the session has it.
+async fn save(
+    context: &Context,
+    name: &SecretName,
+    value: &SecretValue,
+    note: Option<&str>,
+) -> Option<ToolError> {
+    let keeper = context.keeper.as_ref()?;
+    keeper.keep(name, value, note).await.err()
 }

@@ -234,10 +234,15 @@ impl Tool for Read {
             visit(Use::Literal, &mut file.src);
         }
         for search in &mut args.searches {
-            visit(Use::Literal, &mut search.pattern);
-            for text in [&mut search.path, &mut search.glob].into_iter().flatten() {
-                visit(Use::Literal, text);
-            }
+            visit(Use::Pattern, &mut search.pattern);
+            search
+                .path
+                .iter_mut()
+                .for_each(|path| visit(Use::Literal, path));
+            search
+                .glob
+                .iter_mut()
+                .for_each(|glob| visit(Use::Pattern, glob));
         }
     }
 

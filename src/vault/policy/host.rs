@@ -37,6 +37,11 @@ impl Host {
         })
     }
 
+    /// Returns the port the rule names.
+    pub(in crate::vault) fn port(&self) -> Option<u16> {
+        self.port
+    }
+
     /// Whether a request may go to a host under this rule. Without a port in the rule that is the
     /// one of https, and on this machine any.
     #[must_use]

@@ -39,7 +39,7 @@ pub(in crate::vault) enum Quote {
 }
 
 /// Where a hole stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::vault) struct Place {
     pub(in crate::vault) quote: Quote,
     pub(in crate::vault) demands: Demands,
@@ -47,6 +47,8 @@ pub(in crate::vault) struct Place {
     pub(in crate::vault) in_backticks: bool,
     /// Inside `${...}`, where a brace cannot be quoted in every shell.
     pub(in crate::vault) in_parameter: bool,
+    /// The program of whose arguments it is a part.
+    pub(in crate::vault) program: Option<String>,
 }
 
 /// A script that cannot be read.
@@ -209,6 +211,16 @@ impl Frame {
         })
     }
 
+    /// Returns the program of which the current word is an argument.
+    fn program(&self) -> Option<String> {
+        let is_argument = self.role == Role::Argument && !self.in_test;
+        let is_case = matches!(self.cases.last(), Some(Case::Subject | Case::Pattern));
+        if !is_argument || is_case || self.closer == Closer::Array {
+            return None;
+        }
+        programs::argument_of(&self.words)
+    }
+
     fn demands(&self) -> Demands {
         let body = if self.is_body {
             IN_FUNCTION
@@ -307,9 +319,11 @@ impl Reader<'_> {
                 "in single quotes inside of an expansion",
             ));
         }
+        let program = self.frame.program().filter(|_| quote != Quote::Comment);
         self.places.push(Place {
             quote,
             demands,
+            program,
             in_backticks: self.backticks > 0,
             in_parameter: self.parameters > 0,
         });

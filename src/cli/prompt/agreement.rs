@@ -1,0 +1,69 @@
+//! Keys to a yes or a no.
+
+use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
+
+use super::Next;
+use crate::limits;
+use crate::render::paint::safe;
+use crate::tool::context::{Consent, Request};
+
+/// Takes one event. Nothing is agreed to by Enter alone.
+pub(super) fn take(event: &Event) -> Next<Consent> {
+    let Event::Key(key) = event else {
+        return Next::Keys;
+    };
+    if key.kind == KeyEventKind::Release {
+        return Next::Keys;
+    }
+    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Char('y' | 'Y') if !is_control => Next::Done(Consent::Yes),
+        KeyCode::Char('n' | 'N') if !is_control => Next::Done(Consent::No),
+        KeyCode::Char('c' | 'd') if is_control => Next::Done(Consent::No),
+        KeyCode::Esc => Next::Done(Consent::No),
+        _ => Next::Keys,
+    }
+}
+
+/// Returns the text of the question. What the model wrote is made safe to show.
+pub(super) fn text(request: &Request) -> String {
+    let lines = request.text.lines().filter(|line| !line.trim().is_empty());
+    let mut shown: Vec<String> = lines.map(line).collect();
+    let rest = shown.len().saturating_sub(limits::MAX_SHOWN_LINES);
+    shown.truncate(limits::MAX_SHOWN_LINES);
+    if rest > 0 {
+        shown.push(format!("  | ... and {rest} more lines\n"));
+    }
+    format!(
+        "karyi: <{}> wants to use {}\n{}  agree, for this session? [y]es, [n]o: ",
+        request.tool,
+        request.name,
+        shown.concat()
+    )
+}
+
+fn line(text: &str) -> String {
+    let cut: String = safe(text).chars().take(limits::MAX_REASON_CHARS).collect();
+    format!("  | {cut}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::SecretName;
+
+    #[test]
+    fn the_script_is_shown_safely_and_not_without_end() {
+        let request = |text: String| Request {
+            name: SecretName::parse("K").unwrap(),
+            tool: "command",
+            text,
+        };
+        assert_eq!(
+            text(&request("curl\x1b[2J $KARYI{K}\n\nx".into())),
+            "karyi: <command> wants to use K\n  | curl␛[2J $KARYI{K}\n  | x\n  agree, for this session? [y]es, [n]o: "
+        );
+        let long = text(&request("x\n".repeat(1000)));
+        assert!(long.contains("... and 970 more lines"), "{long}");
+    }
+}

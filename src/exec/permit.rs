@@ -1,0 +1,175 @@
+//! Whether calls may use the secrets they name: the stage between reading a block and running it.
+//!
+//! Everything that can be known is checked before anything of a block runs: names, policies, the
+//! places in scripts, and the user's agreement where a policy wants it. Values go nowhere here.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+
+use crate::error::{ErrorCode, ToolError};
+use crate::exec::resolve;
+use crate::secret::{SecretName, Template};
+use crate::tool::Use;
+use crate::tool::context::{Consent, Context, Request};
+use crate::tools::Call;
+use crate::vault::policy::{Approval, Policy, PolicyFile};
+use crate::vault::session::Secrets;
+use crate::vault::{advice, shell, substitute};
+
+/// What narrows the policies of secrets in a run, and what the user agreed to. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Permits {
+    file: Arc<PolicyFile>,
+    /// The directory the run is about; secrets may be bound to it.
+    project: PathBuf,
+    granted: Arc<Mutex<BTreeSet<SecretName>>>,
+}
+
+impl Permits {
+    /// Makes the permits of a run in `project`. The names in `allowed` need no further agreement.
+    #[must_use]
+    pub fn new(file: PolicyFile, project: PathBuf, allowed: BTreeSet<SecretName>) -> Self {
+        Self {
+            file: Arc::new(file),
+            project,
+            granted: Arc::new(Mutex::new(allowed)),
+        }
+    }
+
+    /// Checks calls before any of them runs. In a dry run names may be promised by earlier calls;
+    /// nothing else is known of them.
+    ///
+    /// # Errors
+    /// The first thing that stands against one of the calls.
+    pub async fn check(&self, calls: &mut [&mut Call], context: &Context) -> Result<(), ToolError> {
+        let mut requests: Vec<Request> = Vec::new();
+        for call in calls {
+            for name in self.check_call(call, &context.secrets)? {
+                if !requests.iter().any(|request| request.name == name) {
+                    requests.push(request(name, call));
+                }
+            }
+        }
+        for request in requests {
+            self.ask(&request, context).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns what a person should know about the secrets of a call.
+    #[must_use]
+    pub fn warnings(&self, call: &mut Call, secrets: &Secrets) -> Vec<String> {
+        let mut warnings = Vec::new();
+        call.templates(&mut |purpose, template| {
+            if purpose == Use::Script && template.has_secret() {
+                let policy = |name: &SecretName| self.policy(name, secrets);
+                warnings.extend(advice::advice(template.source(), &policy));
+            }
+        });
+        warnings
+    }
+
+    /// Returns the policy of a secret as this run narrows it.
+    fn policy(&self, name: &SecretName, secrets: &Secrets) -> Option<Policy> {
+        let own = secrets.policy(name)?;
+        Some(self.file.narrow(name, &own))
+    }
+
+    /// Checks one call; returns the names to whose use the user must still agree.
+    fn check_call(&self, call: &mut Call, secrets: &Secrets) -> Result<Vec<SecretName>, ToolError> {
+        let tool = call.spec().name;
+        let mut asked = Vec::new();
+        let mut failed = None;
+        call.templates(&mut |purpose, template| {
+            if failed.is_none() {
+                failed = self
+                    .check_text(tool, purpose, template, secrets, &mut asked)
+                    .err();
+            }
+        });
+        failed.map_or(Ok(asked), Err)
+    }
+
+    fn check_text(
+        &self,
+        tool: &str,
+        purpose: Use,
+        template: &Template,
+        secrets: &Secrets,
+        asked: &mut Vec<SecretName>,
+    ) -> Result<(), ToolError> {
+        if purpose == Use::Written {
+            resolve::check_written(template.source(), secrets)?;
+        }
+        if !template.has_placeholder() {
+            return Ok(());
+        }
+        let names = substitute::names_in(template.source())?;
+        let mut is_known = true;
+        for name in &names {
+            let Some(policy) = self.policy(name, secrets) else {
+                is_known = false;
+                continue;
+            };
+            policy.check_use(name, tool, &self.project, Timestamp::now())?;
+            if purpose == Use::Written {
+                policy.check_write(name)?;
+            }
+            let granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
+            if policy.approval == Approval::Ask && !granted.contains(name) {
+                asked.push(name.clone());
+            }
+        }
+        if is_known {
+            check_place(purpose, template, secrets)?;
+        }
+        Ok(())
+    }
+
+    /// Asks the user to agree to the use of a secret, once in a session.
+    async fn ask(&self, request: &Request, context: &Context) -> Result<(), ToolError> {
+        let name = &request.name;
+        match context.prompter.agree(request).await {
+            Consent::Yes => {
+                let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
+                granted.insert(name.clone());
+                Ok(())
+            }
+            Consent::No => {
+                let message = format!("the user did not agree to the use of {name}");
+                Err(ToolError::new(ErrorCode::Declined, message))
+            }
+            Consent::Unavailable => {
+                let message = format!("the policy of {name} wants the user's agreement");
+                let hint = format!("run karyi with --allow {name}, or on a terminal");
+                Err(ToolError::new(ErrorCode::ApprovalRequired, message).with_hint(hint))
+            }
+        }
+    }
+}
+
+/// Checks that the values fit the places they stand at.
+fn check_place(purpose: Use, template: &Template, secrets: &Secrets) -> Result<(), ToolError> {
+    match purpose {
+        Use::Script => shell::check_script(template.source(), secrets),
+        Use::Pattern => Err(resolve::in_pattern()),
+        Use::Literal | Use::Written | Use::Typed => Ok(()),
+    }
+}
+
+fn request(name: SecretName, call: &mut Call) -> Request {
+    let mut texts = Vec::new();
+    call.templates(&mut |_, template| {
+        if template.names().is_ok_and(|names| names.contains(&name)) {
+            texts.push(template.source().to_owned());
+        }
+    });
+    Request {
+        name,
+        tool: call.spec().name,
+        text: texts.join("\n"),
+    }
+}

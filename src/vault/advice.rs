@@ -1,0 +1,174 @@
+//! What a person should know about the secrets of a script, though it is allowed.
+//!
+//! In a shell neither programs nor hosts can be enforced: a script reaches anything by detours. So
+//! these are warnings, made from what the script plainly says.
+
+use std::collections::BTreeSet;
+
+use super::policy::{Host, Policy};
+use super::script::{self, Hole};
+use super::substitute;
+use crate::secret::{Piece, SecretName};
+
+/// Looks a policy up.
+pub type FindPolicy<'a> = dyn Fn(&SecretName) -> Option<Policy> + 'a;
+
+/// Returns the warnings about a script, each once.
+#[must_use]
+pub fn advice(text: &str, policy: &FindPolicy<'_>) -> Vec<String> {
+    let mut warnings = BTreeSet::new();
+    let hosts = hosts(text);
+    for (name, program) in uses(text) {
+        let policy = policy(&name).unwrap_or_default();
+        if let Some(program) = &program {
+            warnings.insert(format!(
+                "{name} is an argument of {program}: everybody on this machine can read it there while it \
+                 runs; $KARYI{{{name}|file}} is the path of a file with it"
+            ));
+            warnings.extend(unfit_program(&name, &policy, program));
+        }
+        warnings.extend(unfit_hosts(&name, &policy, &hosts));
+    }
+    warnings.into_iter().collect()
+}
+
+fn unfit_program(name: &SecretName, policy: &Policy, program: &str) -> Option<String> {
+    let known = policy.commands.as_ref()?;
+    (!known.contains(program)).then(|| format!("{name} is meant for other programs than {program}"))
+}
+
+fn unfit_hosts(name: &SecretName, policy: &Policy, hosts: &BTreeSet<String>) -> Vec<String> {
+    let Some(known) = policy.hosts.as_ref().filter(|known| !known.is_empty()) else {
+        return Vec::new();
+    };
+    let is_unfit = |host: &&String| !known.iter().any(|rule| is_named(rule, host));
+    let warn = |host| format!("{name} is meant for other hosts than {host}");
+    hosts.iter().filter(is_unfit).map(warn).collect()
+}
+
+/// Whether a host is one of a rule's, at any port: the port is not known here.
+fn is_named(rule: &Host, host: &str) -> bool {
+    rule.permits("https", host, rule.port().or(Some(443)))
+}
+
+/// Returns each use of a secret, with the program when it is an argument of one.
+fn uses(text: &str) -> Vec<(SecretName, Option<String>)> {
+    let Ok(pieces) = substitute::pieces(text) else {
+        return Vec::new();
+    };
+    let (mut at, mut names, mut holes) = (0, Vec::new(), Vec::<Hole>::new());
+    for piece in pieces {
+        let length = match piece {
+            Piece::Literal(literal) => literal.len(),
+            Piece::Escaped(escaped) => escaped.len() + 1,
+            Piece::Secret(name) => {
+                let length = "$KARYI{}".len() + name.as_str().len();
+                holes.push(at..at + length);
+                names.push((name, true));
+                length
+            }
+            Piece::File(name) => {
+                let length = "$KARYI{|file}".len() + name.as_str().len();
+                holes.push(at..at + length);
+                names.push((name, false));
+                length
+            }
+        };
+        at += length;
+    }
+    let places = script::places(text, &holes).unwrap_or_default();
+    let programs = places.into_iter().map(|place| place.program);
+    let uses = names.into_iter().zip(programs);
+    uses.map(|((name, is_value), program)| (name, program.filter(|_| is_value)))
+        .collect()
+}
+
+/// Returns the hosts of the addresses a text spells out.
+fn hosts(text: &str) -> BTreeSet<String> {
+    let is_host = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    let parts = text.split("://").skip(1);
+    let mut hosts = BTreeSet::new();
+    for part in parts {
+        let end = part.find(['/', ' ', '"', '\'', '\n', '?', '#']);
+        let authority = part.get(..end.unwrap_or(part.len())).unwrap_or_default();
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        let host: String = host.chars().take_while(|c| is_host(*c)).collect();
+        if !host.is_empty() {
+            hosts.insert(host.to_ascii_lowercase());
+        }
+    }
+    hosts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vault::policy::Terms;
+
+    fn check(terms: &str, script: &str, expected: &[&str]) {
+        let terms: Terms = toml::from_str(terms).unwrap();
+        let policy = terms.policy(jiff::Timestamp::UNIX_EPOCH).unwrap();
+        let found = advice(script, &|_| Some(policy.clone()));
+        let short: Vec<&str> = found
+            .iter()
+            .map(|text| text.split([':', ';']).next().unwrap())
+            .collect();
+        assert_eq!(short, expected, "{script}");
+    }
+
+    #[test]
+    fn arguments_of_programs_are_told() {
+        check(
+            "",
+            "curl -H \"X: $KARYI{K}\" a",
+            &["K is an argument of curl"],
+        );
+        check(
+            "",
+            "sudo -n /usr/bin/curl $KARYI{K}",
+            &["K is an argument of curl"],
+        );
+        check("", "x=1 env curl $KARYI{K}", &["K is an argument of curl"]);
+        check("", "$(curl '$KARYI{K}')", &["K is an argument of curl"]);
+        for quiet in [
+            "printf %s $KARYI{K} | gh auth login --with-token",
+            "X=$KARYI{K} curl a",
+            "curl -H @$KARYI{K|file} a",
+            "cat <<EOF | curl -K -\n$KARYI{K}\nEOF",
+            "curl a <<< $KARYI{K}",
+            "[[ $x == $KARYI{K} ]] && export Y=$KARYI{K}",
+            "a=(1 $KARYI{K})",
+            "curl a > $KARYI{K}",
+            "for x in $KARYI{K}; do :; done",
+            "curl a # $KARYI{K}",
+        ] {
+            check("", quiet, &[]);
+        }
+    }
+
+    #[test]
+    fn other_programs_and_hosts_are_told() {
+        let terms = "commands = ['gh']\nhosts = ['api.a.com', '*.b.com', 'c.com:8443']";
+        check(
+            terms,
+            "printf %s $KARYI{K} | gh x https://api.a.com/ https://x.b.com ftp://c.com:8443",
+            &[],
+        );
+        check(
+            terms,
+            "wget $KARYI{K}",
+            &[
+                "K is an argument of wget",
+                "K is meant for other programs than wget",
+            ],
+        );
+        check(
+            terms,
+            "echo $KARYI{K}; true https://u:p@evil.org:80/x 'http://B.com'",
+            &[
+                "K is meant for other hosts than b.com",
+                "K is meant for other hosts than evil.org",
+            ],
+        );
+    }
+}
