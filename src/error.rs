@@ -97,6 +97,8 @@ words! {
         CdataEndInText = "cdata-end-in-text",
         /// Strict mode: a comment that XML does not allow.
         BadComment = "bad-comment",
+        /// Not the parser's: values in the store are not known, so output may show them.
+        RedactionIncomplete = "redaction_incomplete",
     }
 }
 
@@ -271,6 +273,10 @@ tool_codes! {
     VaultReadOnly = "vault_read_only", Failed, "choose a store that lasts: --vault os or --vault age";
     /// Another process keeps the store locked.
     VaultBusy = "vault_busy", Failed, "wait for the other karyi to end, then try again";
+    /// The command was used in a way it does not have.
+    Usage = "usage", Refused, "see `karyi help`";
+    /// A value cannot be put into a session that already runs.
+    NoSession = "no_session", Refused, "give it to one run with `karyi run --vars-fd N`, or let the script ask for it with <get_value>";
     /// The vault stays closed inside a session.
     InsideSession = "inside_session", Refused, "use a terminal outside of karyi";
     /// The user declined.
@@ -348,6 +354,7 @@ mod tests {
                 code.as_str()
                     .bytes()
                     .all(|b| b.is_ascii_lowercase() || b == b'-')
+                    || *code == Code::RedactionIncomplete
             );
         }
         for code in ErrorCode::ALL {

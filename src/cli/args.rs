@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::cli::var::args::VarArgs;
+use crate::cli::vault::VaultFlags;
 use crate::reference::grammar::Notation;
 use crate::render::Format;
 use crate::tool::Seconds;
@@ -38,6 +40,8 @@ pub(super) enum Command {
     Parse(ParseArgs),
     /// List the tools, explain one, or print the text for a model's system prompt
     Tools(ToolsArgs),
+    /// Keep secrets that scripts use and no model sees
+    Var(Box<VarArgs>),
     /// Check what works on this machine, and tell what to do about what does not
     Doctor(DoctorArgs),
     /// Print a completion script
@@ -103,6 +107,14 @@ pub(super) struct RunArgs {
     /// Never ask for values on the terminal
     #[arg(long)]
     pub(super) no_interactive: bool,
+    #[command(flatten)]
+    pub(super) vault: VaultFlags,
+    /// Run nothing when the store with the secrets cannot be read
+    #[arg(long)]
+    pub(super) require_vault: bool,
+    /// Read secrets for this run from this descriptor: NAME, NUL, VALUE, NUL, and so on
+    #[arg(long, value_name = "N")]
+    pub(super) vars_fd: Option<std::os::fd::RawFd>,
     /// What happens when a value is asked for [default: $KARYI_VARS_MODE, else interactive]
     #[arg(long, value_enum, value_name = "MODE")]
     pub(super) vars_mode: Option<VarsMode>,

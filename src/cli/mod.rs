@@ -4,6 +4,7 @@
 mod args;
 mod bare_calls;
 mod doctor;
+mod interrupts;
 mod parse;
 mod prompt;
 mod run;
@@ -12,6 +13,8 @@ mod screen;
 mod signals;
 mod state_dir;
 mod tools;
+mod var;
+mod vault;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -20,6 +23,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command, RunArgs};
+
+use crate::error::{ErrorClass, ToolError};
 
 /// Exit status of wrong usage and of refused input.
 const USAGE: u8 = 2;
@@ -35,6 +40,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         let error = crate::pty::bootstrap::bootstrap(rest.iter().cloned());
         return fail(&format!("the shell could not be started: {error}"));
     }
+    vault::take_variables();
     install_panic_message();
     let result = std::panic::catch_unwind(|| dispatch(arguments));
     result.unwrap_or(ExitCode::from(BUG))
@@ -71,6 +77,7 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Run(args)) => run::run(*args),
         Some(Command::Parse(args)) => parse::parse(&args),
         Some(Command::Tools(args)) => tools::tools(&args),
+        Some(Command::Var(args)) => var::var(*args),
         Some(Command::Doctor(args)) => doctor::doctor(&args),
         Some(Command::Completions { shell }) => completions(shell),
         None if std::io::stdin().is_terminal() => help(),
@@ -108,6 +115,19 @@ fn print(text: &str) -> ExitCode {
 fn fail(message: &str) -> ExitCode {
     say(message);
     ExitCode::from(USAGE)
+}
+
+/// Tells the user about an error with a code and returns its exit status.
+fn fail_with(error: &ToolError) -> ExitCode {
+    say(&format!("{}: {}", error.code.as_str(), error.message));
+    if !error.hint.is_empty() {
+        say(&format!("hint: {}", error.hint));
+    }
+    ExitCode::from(match error.code.class() {
+        ErrorClass::Failed => 1,
+        ErrorClass::Refused => USAGE,
+        ErrorClass::NeedsUser => 3,
+    })
 }
 
 /// Writes one line to stderr; there is nowhere to tell if that fails.

@@ -190,6 +190,20 @@ impl Dialogue for ForConsent {
     }
 }
 
+/// Whether there is a terminal to ask on.
+pub(super) fn has_terminal() -> bool {
+    open().is_ok()
+}
+
+/// Asks for something hidden that karyi itself needs; the label is its own text. It blocks.
+pub(super) fn hidden(label: &str, cancel: &Cancel) -> io::Result<Reply> {
+    let dialogue = ForValue {
+        text: label.to_owned(),
+        answer: Answer::plain(),
+    };
+    converse(dialogue, cancel, &Suspension::default())
+}
+
 fn open() -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open("/dev/tty")
 }

@@ -12,12 +12,14 @@ use tokio::sync::mpsc;
 use crate::capped::Cap;
 use crate::cli::args::{RunArgs, VarsMode};
 use crate::cli::bare_calls::BareCalls;
+use crate::cli::interrupts::Interrupts;
 use crate::cli::prompt::{Asking, Suspension, Terminal};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::screen::{self, CancelOnPanic, Floor, Screen};
 use crate::cli::signals::{Received, Signals};
 use crate::cli::state_dir::output_dir;
-use crate::cli::{BROKEN_PIPE, fail, say};
+use crate::cli::vault::{self, Asker, Require};
+use crate::cli::{BROKEN_PIPE, fail, fail_with, say};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Intake;
@@ -52,10 +54,13 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         Ok(inputs) => inputs,
         Err(error) => return fail(&format!("{error:#}")),
     };
-    let run = match Run::new(&args) {
+    let mut run = match Run::new(&args) {
         Ok(run) => run,
         Err(error) => return fail(&format!("{error:#}")),
     };
+    if let Err(code) = run.open_vault(&args) {
+        return code;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -205,6 +210,33 @@ impl Run {
             redactor,
             context,
         })
+    }
+
+    /// Loads what the vault holds, before anything runs.
+    fn open_vault(&mut self, args: &RunArgs) -> Result<(), ExitCode> {
+        let asker = Asker {
+            floor: Some(Arc::clone(&self.floor)),
+            cancel: self.cancel.clone(),
+        };
+        let asking = vault::asking(!args.no_interactive && !is_ci(), asker);
+        let require = if args.require_vault {
+            Require::Store
+        } else {
+            Require::Nothing
+        };
+        let given = (args.vars_fd, require);
+        let interrupts = match &asking {
+            vault::Asking::OnTerminal(_) => Interrupts::watch(self.cancel.clone()).ok(),
+            vault::Asking::Nobody => None,
+        };
+        let result = vault::prepare(&self.context.secrets, &args.vault, asking, given);
+        match interrupts.and_then(|interrupts| interrupts.exit_code()) {
+            Some(code) => Err(ExitCode::from(code)),
+            None => {
+                self.context.keeper = result.map_err(|error| fail_with(&error))?;
+                Ok(())
+            }
+        }
     }
 
     /// Runs every script and returns the exit status of all together.
@@ -412,7 +444,7 @@ fn asking(args: &RunArgs) -> anyhow::Result<Asking> {
 }
 
 /// Whether the run is unattended.
-fn is_ci() -> bool {
+pub(super) fn is_ci() -> bool {
     std::env::var_os("CI")
         .is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
 }

@@ -19,9 +19,36 @@ pub(super) fn output_dir(is_kept: bool) -> anyhow::Result<PathBuf> {
     Ok(base.join(format!("{kind}-{}-{stamp}", std::process::id())))
 }
 
+/// Returns the directory for what karyi keeps: `$KARYI_HOME/data`, else `$XDG_DATA_HOME/karyi`, else
+/// where the system has such directories.
+pub(super) fn data_dir() -> anyhow::Result<PathBuf> {
+    if let Some(home) = variable("KARYI_HOME") {
+        return Ok(Path::new(&home).join("data"));
+    }
+    if let Some(data) = variable("XDG_DATA_HOME").map(PathBuf::from)
+        && data.is_absolute()
+    {
+        return Ok(data.join("karyi"));
+    }
+    let (name, below) = if cfg!(target_os = "macos") {
+        ("HOME", "Library/Application Support/karyi")
+    } else if cfg!(windows) {
+        ("LOCALAPPDATA", "karyi")
+    } else {
+        ("HOME", ".local/share/karyi")
+    };
+    let base = variable(name).with_context(|| {
+        format!("finding a place for the vault: neither KARYI_HOME, XDG_DATA_HOME nor {name} is set")
+    })?;
+    Ok(Path::new(&base).join(below))
+}
+
+fn variable(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
 /// Returns `$KARYI_HOME/state`, else `$XDG_STATE_HOME/karyi`, else `~/.local/state/karyi`.
 fn state_dir() -> anyhow::Result<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(home) = variable("KARYI_HOME") {
         return Ok(Path::new(&home).join("state"));
     }

@@ -16,6 +16,8 @@ use crate::files::place::Place;
 use crate::outcome::Outcome;
 use crate::secret::SecretName;
 use crate::tool::effect::Access;
+use crate::tools::Call;
+use crate::vault::session::{Need, Origin};
 
 /// A call that has ended.
 pub struct Ended {
@@ -78,11 +80,9 @@ impl BlockRun {
     pub async fn push(&mut self, mut job: Job) {
         let number = self.pushed;
         self.pushed += 1;
-        let is_known = |name: &SecretName| self.known.contains(name);
-        let named = resolve::check_names(std::iter::once(&mut job.call), &is_known);
-        let permits = &self.stage.permits;
-        let checked = match named {
+        let checked = match self.check_names(&mut job.call).await {
             Ok(()) => {
+                let permits = &self.stage.permits;
                 permits
                     .check(&mut [&mut job.call], &self.stage.context)
                     .await
@@ -95,6 +95,25 @@ impl BlockRun {
         self.planner.push(number, job.call.effect());
         self.waiting.insert(number, job);
         self.start().await;
+    }
+
+    /// Checks that the names of a call have values, and looks into the store for one that has none.
+    async fn check_names(&mut self, call: &mut Call) -> Result<(), ToolError> {
+        let is_known = |name: &SecretName| self.known.contains(name);
+        let result = resolve::check_names(std::iter::once(&mut *call), &is_known);
+        let secrets = &self.stage.context.secrets;
+        let Err(error) = result else {
+            return Ok(());
+        };
+        if error.code != ErrorCode::UndefinedVariable || !secrets.has_source() {
+            return Err(error);
+        }
+        resolve::refresh(secrets, Need::Used).await;
+        let is_known = |name: &SecretName| {
+            self.known.contains(name) || secrets.origin(name) == Some(Origin::Stored)
+        };
+        resolve::check_names(std::iter::once(call), &is_known)
+            .map_err(|error| resolve::explain(error, secrets))
     }
 
     /// Returns how many calls wait to be started.

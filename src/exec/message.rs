@@ -1,5 +1,7 @@
 //! One message from its first byte to its last result.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio::sync::mpsc;
 
 use crate::call::BlockOptions;
@@ -15,6 +17,7 @@ use crate::outcome::JobNews;
 use crate::secret::SecretName;
 use crate::span::Position;
 use crate::tools::Call;
+use crate::vault::session::Need;
 
 /// When the first call of a message may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,13 +44,18 @@ struct Block {
 /// Runs the messages of one session, one after another.
 pub struct Runner {
     stage: Stage,
+    /// Whether it was told that stored values are not known.
+    is_warned: AtomicBool,
 }
 
 impl Runner {
     /// Makes a runner.
     #[must_use]
     pub fn new(stage: Stage) -> Self {
-        Self { stage }
+        Self {
+            stage,
+            is_warned: AtomicBool::new(false),
+        }
     }
 
     /// Reads a message and runs its calls. Returns once every call has its result.
@@ -144,8 +152,14 @@ impl Runner {
         let secrets = &self.stage.context.secrets;
         secrets.begin_block();
         let is_known = |name: &SecretName| secrets.contains(name) || promised.contains(name);
-        let calls = block.jobs.iter_mut().map(|job| &mut job.call);
-        if let Err(error) = resolve::check_names(calls, &is_known) {
+        self.refresh().await;
+        let mut checked = check_names(&mut block, &is_known);
+        if checked.is_err() && secrets.has_source() {
+            resolve::refresh(secrets, Need::Used).await;
+            checked = check_names(&mut block, &is_known);
+        }
+        if let Err(error) = checked {
+            let error = resolve::explain(error, secrets);
             return self.refuse(block, &error).await;
         }
         let mut calls: Vec<&mut Call> = block.jobs.iter_mut().map(|job| &mut job.call).collect();
@@ -162,6 +176,19 @@ impl Runner {
             run.push(job).await;
         }
         run.finish().await;
+    }
+
+    /// Brings stored values up to date before a block, and warns once when that fails: what is not
+    /// known is not masked.
+    async fn refresh(&self) {
+        let secrets = &self.stage.context.secrets;
+        resolve::refresh(secrets, Need::Listed).await;
+        if let Some(failure) = secrets.source_failure()
+            && !self.is_warned.swap(true, Ordering::Relaxed)
+        {
+            let warning = Box::new(incomplete(&failure));
+            self.stage.tell(Event::Warning(warning)).await;
+        }
     }
 
     /// Tells what a block would do.
@@ -235,6 +262,7 @@ impl Runner {
                     last.finish().await;
                 }
                 self.stage.context.secrets.begin_block();
+                self.refresh().await;
                 *run = Some(BlockRun::new(self.stage.clone(), options));
                 self.stage.tell(Event::BlockOpened).await;
             }
@@ -251,6 +279,29 @@ impl Runner {
             Incoming::Warning(diagnostic) => self.stage.tell(Event::Warning(diagnostic)).await,
             Incoming::Refused(diagnostic) => self.stage.tell(Event::Refused(diagnostic)).await,
         }
+    }
+}
+
+fn check_names(
+    block: &mut Block,
+    is_known: &dyn Fn(&SecretName) -> bool,
+) -> Result<(), ToolError> {
+    let calls = block.jobs.iter_mut().map(|job| &mut job.call);
+    resolve::check_names(calls, is_known)
+}
+
+fn incomplete(failure: &ToolError) -> Diagnostic {
+    Diagnostic {
+        code: Code::RedactionIncomplete,
+        position: Position::START,
+        is_in_json: false,
+        message: format!(
+            "values in the store are not known and not masked: {}: {}",
+            failure.code.as_str(),
+            failure.message
+        ),
+        hint: format!("{}; --require-vault runs nothing without them", failure.hint),
+        excerpt: None,
     }
 }
 

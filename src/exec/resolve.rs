@@ -4,8 +4,9 @@
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, Template};
 use crate::tool::Use;
+use crate::tool::context::blocking;
 use crate::tools::Call;
-use crate::vault::session::Secrets;
+use crate::vault::session::{Need, Secrets};
 use crate::vault::{shell, substitute};
 
 /// Checks that every name the calls use has a value.
@@ -36,6 +37,34 @@ pub fn check_names<'a>(
         Some(error) => Err(error),
         None if missing.is_empty() => Ok(()),
         None => Err(substitute::undefined(&missing)),
+    }
+}
+
+/// Brings stored values up to date, off the thread that everything else runs on.
+pub async fn refresh(secrets: &Secrets, need: Need) {
+    if !secrets.has_source() {
+        return;
+    }
+    let secrets = secrets.clone();
+    let _ = blocking(move || {
+        secrets.refresh(need);
+        Ok(())
+    })
+    .await;
+}
+
+/// Says why names have no value: the store that may have it could not be read.
+#[must_use]
+pub fn explain(error: ToolError, secrets: &Secrets) -> ToolError {
+    if error.code != ErrorCode::UndefinedVariable {
+        return error;
+    }
+    let Some(failure) = secrets.source_failure() else {
+        return error;
+    };
+    ToolError {
+        message: format!("{}, and the store cannot be read: {}", error.message, failure.message),
+        ..failure
     }
 }
 

@@ -21,6 +21,7 @@ mod gate;
 pub mod health;
 mod hints;
 mod kept;
+pub mod inherited;
 pub mod key;
 mod ladder;
 mod live;

@@ -93,6 +93,18 @@ impl fmt::Display for Stamp {
     }
 }
 
+/// Whether this process carries the stamp of some session.
+pub(super) fn is_on_this_process() -> bool {
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    {
+        use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+        let limits = getrlimit(Resource::RLIMIT_LOCKS);
+        limits.is_ok_and(|(_, hard)| hard >= MIN_NAME && hard != RLIM_INFINITY)
+    }
+    #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+    false
+}
+
 /// Returns a stamp as an argument of the bootstrap: empty for none.
 pub(super) fn stamp_argument(stamp: Option<Stamp>) -> String {
     stamp.map(|stamp| stamp.to_string()).unwrap_or_default()

@@ -71,3 +71,51 @@ pub(super) fn landlock_version() -> io::Result<i64> {
     }
     Ok(result)
 }
+
+/// Overwrites the values of the environment variables whose names start with `prefix`, and takes
+/// the variables out of the environment. Must be called while there is only one thread.
+pub(super) fn forget_variables(prefix: &[u8]) {
+    unsafe extern "C" {
+        static mut environ: *mut *mut libc::c_char;
+    }
+    // SAFETY: `environ` is null or a list of pointers to strings that ends with a null pointer; the
+    // list and the strings are this process's own and writable, and with a single thread nobody else
+    // reads or changes them meanwhile. Each write stays inside a string, before its end, or inside
+    // the list.
+    unsafe {
+        let list = environ;
+        if list.is_null() {
+            return;
+        }
+        let (mut from, mut to) = (list, list);
+        while !(*from).is_null() {
+            let text = *from;
+            let length = libc::strlen(text);
+            let bytes = std::slice::from_raw_parts(text.cast::<u8>(), length);
+            if bytes.starts_with(prefix) {
+                let name = bytes.iter().position(|byte| *byte == b'=').unwrap_or(length);
+                for place in name..length {
+                    // Volatile, or the compiler may leave out a write that nobody reads.
+                    std::ptr::write_volatile(text.add(place), 0);
+                }
+            } else {
+                *to = text;
+                to = to.add(1);
+            }
+            from = from.add(1);
+        }
+        *to = std::ptr::null_mut();
+    }
+}
+
+/// Makes a second descriptor of an inherited one, and keeps the first from every program started
+/// later.
+pub(super) fn take_inherited(descriptor: RawFd) -> io::Result<OwnedFd> {
+    let own = duplicate(descriptor)?;
+    // SAFETY: the call takes three integers and touches no memory; a wrong number gives EBADF.
+    let result = unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(own)
+}

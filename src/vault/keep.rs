@@ -137,7 +137,7 @@ impl Vault {
 
     /// Writes a secret that the store has into the index.
     fn list_it(&self, name: &SecretName, terms: &Terms) -> Result<(), ToolError> {
-        let now = Timestamp::now();
+        let now = now();
         Index::change(&self.directory, |index| {
             index.generation += 1;
             if self.chosen.kind.is_persistent() && index.store.is_none() {
@@ -322,6 +322,12 @@ pub fn rows(index: &Index, kept: Option<(Kind, &[SecretName])>) -> Vec<Row> {
     }));
     rows.sort_by(|one, other| one.name.cmp(&other.name));
     rows
+}
+
+/// Returns the time in whole seconds: more would only make lists wide.
+fn now() -> Timestamp {
+    let now = Timestamp::now();
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
 /// Returns the error for a name without a value.

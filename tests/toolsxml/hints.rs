@@ -196,6 +196,9 @@ fn at(position: Position) -> usize {
     usize::try_from(position.offset).unwrap()
 }
 
+/// Codes that no message alone gives.
+const OF_THE_RUN: &[Code] = &[Code::RedactionIncomplete];
+
 #[test]
 fn every_code_says_what_to_do_and_points_at_its_place() {
     let mut wrong = Vec::new();
@@ -223,7 +226,7 @@ fn every_code_says_what_to_do_and_points_at_its_place() {
     }
     let missing = Code::ALL
         .iter()
-        .filter(|code| !seen.contains(code.as_str()));
+        .filter(|code| !seen.contains(code.as_str()) && !OF_THE_RUN.contains(code));
     wrong.extend(missing.map(|code| format!("no message gives {}", code.as_str())));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -231,7 +234,8 @@ fn every_code_says_what_to_do_and_points_at_its_place() {
 #[test]
 fn each_message_gives_its_code() {
     let listed: Vec<Code> = MESSAGES.iter().map(|(code, _)| *code).collect();
-    assert_eq!(listed, Code::ALL);
+    let all = Code::ALL.iter().filter(|code| !OF_THE_RUN.contains(code));
+    assert_eq!(listed, all.copied().collect::<Vec<_>>());
     for (code, text) in MESSAGES {
         let message = bytes(*code, text);
         let gives = |mode| diagnostics(mode, &message).iter().any(|d| d.code == *code);

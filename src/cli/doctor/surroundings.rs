@@ -2,18 +2,23 @@
 
 use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixStream;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::cli::runtime_dir::runtime_dir;
-use crate::pty::health::{Check, SystemCheck};
+use crate::cli::var;
+use crate::cli::vault::{self, Asking, Place, VaultFlags};
+use crate::pty::health::{Check, Health, SystemCheck};
+use crate::pty::inherited::is_inside_session;
+use crate::vault::store::Store;
+use crate::vault::store::os::{Attended, OsStore};
 
 /// The checks, with their names.
 pub(super) const CHECKS: &[(&str, SystemCheck)] = &[
     ("runtime directory", runtime_directory),
     ("keyring", keyring),
+    ("secrets", secrets),
     ("locale", locale),
     ("terminal", terminal),
     ("open files", open_files),
@@ -65,31 +70,34 @@ fn runtime_directory() -> Check {
 }
 
 fn keyring() -> Check {
-    let meaning = "karyi keeps values for one run, in memory: it uses no keyring";
-    let has_kernel_keys = std::fs::read("/proc/keys").is_ok();
-    let kernel = if has_kernel_keys {
-        "kernel keyring readable"
-    } else {
-        "no kernel keyring"
-    };
-    let address = std::env::var("DBUS_SESSION_BUS_ADDRESS").unwrap_or_default();
-    let path = address
-        .split([';', ','])
-        .find_map(|part| part.strip_prefix("unix:path="));
-    let Some(path) = path else {
-        let found = format!("no session bus in DBUS_SESSION_BUS_ADDRESS; {kernel}");
-        return Check::limited("keyring", found, meaning, "nothing");
-    };
-    match UnixStream::connect(path) {
-        Ok(_) => Check::ok(
-            "keyring",
-            format!("session bus at {path}; {kernel}"),
-            meaning,
-        ),
+    let store = OsStore::new(vault::service(), Attended::No);
+    match store.probe() {
+        Ok(()) => Check::ok("keyring", "answers and is unlocked", "secrets can be kept in it"),
         Err(error) => {
-            let found = format!("the session bus at {path} does not answer: {error}; {kernel}");
-            Check::limited("keyring", found, meaning, "nothing")
+            let found = format!("{}: {}", error.code.as_str(), error.message);
+            let meaning = "secrets cannot be kept in it; --vault age keeps them in a file";
+            Check::limited("keyring", found, meaning, &error.hint)
         }
+    }
+}
+
+fn secrets() -> Check {
+    let place = match Place::find(&VaultFlags::default(), Asking::Nobody) {
+        Ok(place) => place,
+        Err(error) => {
+            return Check::limited("secrets", error.message, "none can be kept", &error.hint);
+        }
+    };
+    if is_inside_session() {
+        let found = "inside a session, where the store stays closed";
+        return Check::limited("secrets", found, "none is used here", "nothing");
+    }
+    let checks = var::checks(&place);
+    let words: Vec<&str> = checks.iter().map(|check| check.found.as_str()).collect();
+    let found = words.join("; ");
+    match checks.iter().find(|check| check.health != Health::Ok) {
+        None => Check::ok("secrets", found, "see `karyi var list`"),
+        Some(bad) => Check::limited("secrets", found, &bad.meaning, &bad.advice),
     }
 }
 

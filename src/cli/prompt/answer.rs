@@ -14,6 +14,8 @@ pub(super) struct Answer {
     has_lines: bool,
     is_complete: bool,
     store: Option<&'static str>,
+    /// Whether the user says how long the value is wanted.
+    has_choice: bool,
 }
 
 impl Answer {
@@ -24,6 +26,15 @@ impl Answer {
             has_lines: false,
             is_complete: false,
             store,
+            has_choice: true,
+        }
+    }
+
+    /// Starts an answer that is complete with its value.
+    pub(super) fn plain() -> Self {
+        Self {
+            has_choice: false,
+            ..Self::new(None)
         }
     }
 
@@ -108,6 +119,10 @@ impl Answer {
     fn complete(&mut self) -> Next<Reply> {
         if self.typed.is_empty() {
             return Next::Done(Reply::Declined);
+        }
+        if !self.has_choice {
+            let value = SecretValue::new(std::mem::take(&mut *self.typed));
+            return Next::Done(Reply::Value(value, Lifetime::Session));
         }
         self.is_complete = true;
         Next::Show(format!("{}{}", self.doubts(), self.choice()))

@@ -27,7 +27,7 @@ pub(super) fn open() -> Result<Arc<CredentialStore>, Error> {
     Ok(store)
 }
 
-/// Checks that the keyring can be used without asking the user.
+/// Checks that the default keyring is there and open; the user may be asked to unlock it.
 #[cfg(all(unix, not(target_os = "macos")))]
 pub(super) fn check(unlock: Unlock) -> Result<(), ToolError> {
     use secret_service::EncryptionType;
@@ -35,13 +35,11 @@ pub(super) fn check(unlock: Unlock) -> Result<(), ToolError> {
 
     use crate::error::ErrorCode;
 
-    if unlock == Unlock::May {
-        return Ok(());
-    }
     let unavailable = |error: secret_service::Error| {
         let message = format!("the secret service cannot be reached: {error}");
         ToolError::new(ErrorCode::KeyringUnavailable, message)
     };
+    let locked = |message: &str| ToolError::new(ErrorCode::KeyringLocked, message);
     let service = SecretService::connect(EncryptionType::Plain).map_err(unavailable)?;
     let collection = match service.get_default_collection() {
         Ok(collection) => collection,
@@ -52,11 +50,17 @@ pub(super) fn check(unlock: Unlock) -> Result<(), ToolError> {
         }
         Err(error) => return Err(unavailable(error)),
     };
-    if collection.is_locked().map_err(unavailable)? {
-        let message = "the default keyring is locked, and nobody is there to unlock it";
-        return Err(ToolError::new(ErrorCode::KeyringLocked, message));
+    if !collection.is_locked().map_err(unavailable)? {
+        return Ok(());
     }
-    Ok(())
+    match unlock {
+        Unlock::MustNot => Err(locked(
+            "the default keyring is locked, and nobody is there to unlock it",
+        )),
+        Unlock::May => collection
+            .unlock()
+            .map_err(|_| locked("the default keyring is locked and was not unlocked")),
+    }
 }
 
 /// Nothing to check: these systems unlock the keyring with the user's session.

@@ -1,0 +1,258 @@
+//! What can be said to `karyi var`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+
+use crate::cli::vault::VaultFlags;
+use crate::vault::policy::{Approval, Shown, Terms};
+
+/// Arguments of `karyi var`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(in crate::cli) struct VarArgs {
+    #[command(subcommand)]
+    pub(super) command: VarCommand,
+    #[command(flatten)]
+    pub(super) vault: VaultFlags,
+}
+
+const AFTER: &str = "\
+A script or a model writes $KARYI{NAME} and never sees the value. Values are typed hidden or piped in
+with --stdin, never given as arguments: those stand in the shell's history and in lists of processes.
+
+Exit status:
+  0    done
+  1    it failed
+  2    wrong usage, or refused
+  3    the store needs its user: no keyring, a locked one, a passphrase";
+
+/// A command of `karyi var`.
+#[derive(Debug, Subcommand)]
+pub(super) enum VarCommand {
+    /// Keep a value; it is asked for, hidden
+    Set(SetArgs),
+    /// Print a value on the terminal
+    Get {
+        /// Name of the secret
+        name: String,
+    },
+    /// Show what is known of a secret, without its value
+    Show {
+        /// Name of the secret
+        name: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the secrets: names, notes, dates, store, policy; no value is read
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove secrets
+    Rm {
+        /// Names of the secrets
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+    },
+    /// Give a secret another name
+    Rename {
+        /// The name it has
+        from: String,
+        /// The name it gets
+        to: String,
+    },
+    /// Keep values of a .env file
+    Import(ImportArgs),
+    /// Print all values on the terminal, as a .env file
+    Export,
+    /// Give a secret a new value; note and policy stay
+    Rotate(RotateArgs),
+    /// Move everything into another store
+    Migrate(MigrateArgs),
+    /// Run a program with secrets in its environment
+    Exec {
+        /// Names of the secrets
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+        /// The program and its arguments
+        #[arg(last = true, required = true, value_name = "CMD")]
+        command: Vec<OsString>,
+    },
+    /// Check the index and the store
+    Doctor {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+        /// Make the index say what the store holds
+        #[arg(long)]
+        repair: bool,
+    },
+}
+
+/// Arguments of `karyi var set`.
+#[derive(Debug, Args)]
+pub(super) struct SetArgs {
+    /// Name of the secret: letters, digits and _, no digit first
+    pub(super) name: String,
+    /// Refused: see the end of `karyi var --help`
+    #[arg(hide = true, value_name = "VALUE")]
+    pub(super) value: Vec<OsString>,
+    /// What it is for
+    #[arg(long, value_name = "TEXT")]
+    pub(super) note: Option<String>,
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+    /// Keep the value that is there; change note and policy only
+    #[arg(long, conflicts_with_all = ["stdin", "session"])]
+    pub(super) keep_value: bool,
+    /// Refused: a running session takes values by <get_value> and --vars-fd only
+    #[arg(long)]
+    pub(super) session: bool,
+    #[command(flatten)]
+    pub(super) policy: PolicyArgs,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Args)]
+pub(super) struct InputArgs {
+    /// Read the value from standard input, without one line break at its end
+    #[arg(long)]
+    pub(super) stdin: bool,
+    /// Leave the line break at the end of what --stdin reads
+    #[arg(long, requires = "stdin")]
+    pub(super) raw: bool,
+}
+
+/// What a secret may be used for.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Policy")]
+pub(super) struct PolicyArgs {
+    /// Tools that may use it: command, input, read, edit, url_fetch
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(super) tools: Option<Vec<String>>,
+    /// Hosts url_fetch may send it to, such as api.example.com or *.example.com
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(super) hosts: Option<Vec<String>>,
+    /// Programs it is meant for; others give a warning
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(super) commands: Option<Vec<String>>,
+    /// Directories it is bound to
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_hint = ValueHint::DirPath)]
+    pub(super) dirs: Option<Vec<PathBuf>>,
+    /// Whether the user must agree
+    #[arg(long = "use", value_enum, value_name = "WHEN")]
+    pub(super) approval: Option<ApprovalName>,
+    /// What is shown of results
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(super) output: Option<ShownName>,
+    /// It may be written to files
+    #[arg(long)]
+    pub(super) write: bool,
+    /// When it ends: a date, a moment, or a time from now such as 30d
+    #[arg(long, value_name = "WHEN")]
+    pub(super) expires: Option<String>,
+    /// Accept a value of 4 to 7 bytes, which is masked as a whole word only
+    #[arg(long)]
+    pub(super) allow_short: bool,
+}
+
+/// Names of the approvals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ApprovalName {
+    /// The user is asked, or the run says --allow NAME
+    Ask,
+    /// Running a script is the approval
+    Session,
+    /// Also where no user is at hand
+    Always,
+}
+
+/// Names of what is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ShownName {
+    /// Everything but the value
+    Redact,
+    /// The status of a url_fetch, and nothing else
+    Sealed,
+}
+
+impl PolicyArgs {
+    /// Returns what is said about the policy; directories become absolute.
+    pub(super) fn terms(&self) -> Terms {
+        let absolute = |dir: &PathBuf| std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+        let dirs = self.dirs.as_ref().map(|dirs| dirs.iter().map(absolute).collect());
+        Terms {
+            tools: self.tools.clone(),
+            hosts: self.hosts.clone(),
+            commands: self.commands.clone(),
+            dirs,
+            approval: self.approval.map(|name| match name {
+                ApprovalName::Ask => Approval::Ask,
+                ApprovalName::Session => Approval::Session,
+                ApprovalName::Always => Approval::Always,
+            }),
+            shown: self.output.map(|name| match name {
+                ShownName::Redact => Shown::Redact,
+                ShownName::Sealed => Shown::Sealed,
+            }),
+            write: self.write.then_some(true),
+            expires: self.expires.clone(),
+            allow_short: self.allow_short.then_some(true),
+        }
+    }
+}
+
+/// Arguments of `karyi var import`.
+#[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    /// The file; without a choice below, what looks like a secret is listed and nothing is kept
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) file: PathBuf,
+    /// Keep what looks like a secret
+    #[arg(long, group = "choice")]
+    pub(super) yes: bool,
+    /// Keep these
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', group = "choice")]
+    pub(super) select: Vec<String>,
+    /// Keep everything
+    #[arg(long, group = "choice")]
+    pub(super) all: bool,
+    /// Also those that are kept already
+    #[arg(long)]
+    pub(super) replace: bool,
+    #[command(flatten)]
+    pub(super) policy: PolicyArgs,
+}
+
+/// Arguments of `karyi var rotate`.
+#[derive(Debug, Args)]
+pub(super) struct RotateArgs {
+    /// Name of the secret
+    pub(super) name: String,
+    #[command(flatten)]
+    pub(super) input: InputArgs,
+    /// When the new value ends
+    #[arg(long, value_name = "WHEN")]
+    pub(super) expires: Option<String>,
+}
+
+/// Arguments of `karyi var migrate`.
+#[derive(Debug, Args)]
+pub(super) struct MigrateArgs {
+    /// The store to move to
+    #[arg(long, value_enum, value_name = "STORE")]
+    pub(super) to: Target,
+}
+
+/// Stores that last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Target {
+    /// The keyring of the system
+    Os,
+    /// A file encrypted with age
+    Age,
+}

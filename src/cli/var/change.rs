@@ -1,0 +1,62 @@
+//! `karyi var rm`, `rename` and `migrate`.
+
+use std::process::ExitCode;
+
+use crate::cli::say;
+use crate::cli::var::args::Target;
+use crate::cli::var::{Done, existing, place};
+use crate::cli::vault::{self, StoreName, VaultFlags};
+use crate::error::{ErrorCode, ToolError};
+use crate::secret::SecretName;
+use crate::vault::index::Index;
+
+/// Removes secrets.
+pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
+    let names: Vec<SecretName> =
+        names.iter().map(|name| vault::name(name)).collect::<Result<_, _>>()?;
+    let vault = existing(flags)?;
+    let mut missing = Vec::new();
+    for name in &names {
+        if !vault.remove(name)? {
+            missing.push(name.as_str());
+        }
+    }
+    if missing.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let message = format!("there is no secret called {}", missing.join(", "));
+    Err(ToolError::new(ErrorCode::NotFound, message).with_hint("see `karyi var list`"))
+}
+
+/// Gives a secret another name.
+pub(super) fn rename(flags: &VaultFlags, from: &str, to: &str) -> Done {
+    let (from, to) = (vault::name(from)?, vault::name(to)?);
+    existing(flags)?.rename(&from, &to)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Moves everything into another store.
+pub(super) fn migrate(flags: &VaultFlags, target: Target) -> Done {
+    let source = VaultFlags {
+        vault: StoreName::Auto,
+        ..flags.clone()
+    };
+    let from = existing(&source)?;
+    let to = VaultFlags {
+        vault: match target {
+            Target::Os => StoreName::Os,
+            Target::Age => StoreName::Age,
+        },
+        ..flags.clone()
+    };
+    let place = place(&to)?;
+    let chosen = place.chosen(&Index::read(&place.directory)?);
+    let Some(chosen) = chosen.filter(|chosen| chosen.kind != from.store().kind()) else {
+        let message = format!("the secrets are in the store {} already", from.store().kind());
+        return Err(ToolError::new(ErrorCode::BadArguments, message)
+            .with_hint("name another store with --to"));
+    };
+    let names = from.migrate(&place.vault(chosen.clone()))?;
+    say(&format!("moved {} to the store {}", names.len(), chosen.kind));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,179 @@
+//! `karyi var import`: keeps values of a .env file. Most of such a file are no secrets, so what looks
+//! like one is listed first and nothing is kept without a choice.
+
+use std::process::ExitCode;
+
+use crate::cli::var::args::ImportArgs;
+use crate::cli::var::dotenv::{self, Entry};
+use crate::cli::var::{Done, place, set, writable};
+use crate::cli::vault::VaultFlags;
+use crate::cli::{print, say};
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::secret::SecretName;
+use crate::vault::index::Index;
+use crate::vault::keep::{Terms, Vault};
+use crate::vault::store::disk;
+
+/// Parts of names that say that the value is a secret.
+const TELLING: &[&str] = &[
+    "KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "PRIVATE", "DSN", "SIGNING", "WEBHOOK",
+];
+/// Endings of names that say that it is none.
+const HARMLESS: &[&str] = &["_ID", "_NAME", "_USER", "_HOST", "_PORT", "_PATH", "_FILE", "_DIR", "_URL"];
+/// Shortest value that may be a token by its look, in bytes.
+const MIN_TOKEN_BYTES: usize = 20;
+
+/// Keeps values of a file.
+pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
+    let bytes = disk::read(&args.file, limits::MAX_VAULT_FILE_BYTES)?.ok_or_else(|| {
+        let message = format!("there is no file {}", args.file.display());
+        ToolError::new(ErrorCode::NotFound, message).with_hint("check the path")
+    })?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| {
+        let message = format!("{} is not UTF-8", args.file.display());
+        ToolError::new(ErrorCode::BinaryFile, message).with_hint("name a file of KEY=value lines")
+    })?;
+    let (entries, odd) = dotenv::read(text);
+    for line in odd {
+        say(&format!("warning: line {line} is no KEY=value"));
+    }
+    let is_chosen = args.yes || args.all || !args.select.is_empty();
+    if !is_chosen {
+        return propose(&entries);
+    }
+    let chosen = choose(entries, args)?;
+    let vault = writable(&place(flags)?)?;
+    keep(&vault, flags, args, &chosen)
+}
+
+/// Lists what looks like a secret.
+fn propose(entries: &[Entry]) -> Done {
+    let names: Vec<&str> = entries
+        .iter()
+        .filter(|entry| is_secret(entry))
+        .map(|entry| entry.key.as_str())
+        .collect();
+    say(&format!(
+        "{} of {} entries look like secrets; nothing was kept: --yes keeps these, --select NAMES others, --all everything",
+        names.len(),
+        entries.len()
+    ));
+    let list: String = names.iter().map(|name| format!("{name}\n")).collect();
+    Ok(print(&list))
+}
+
+fn choose(entries: Vec<Entry>, args: &ImportArgs) -> Result<Vec<(SecretName, Entry)>, ToolError> {
+    let is_there = |name: &&String| !entries.iter().any(|entry| entry.key == **name);
+    if let Some(name) = args.select.iter().find(is_there) {
+        let message = format!("{} has no entry {name}", args.file.display());
+        return Err(ToolError::new(ErrorCode::NotFound, message)
+            .with_hint("leave out --select to see the entries"));
+    }
+    let is_chosen = |entry: &Entry| {
+        args.all || args.select.contains(&entry.key) || (args.yes && is_secret(entry))
+    };
+    let mut chosen: Vec<(SecretName, Entry)> = Vec::new();
+    for entry in entries.into_iter().filter(is_chosen) {
+        let Some(name) = SecretName::parse(&entry.key) else {
+            say(&format!("warning: line {} has no name that can be kept", entry.line));
+            continue;
+        };
+        // As for the programs that read such files, the last one counts.
+        chosen.retain(|(earlier, _)| *earlier != name);
+        chosen.push((name, entry));
+    }
+    Ok(chosen)
+}
+
+fn keep(
+    vault: &Vault,
+    flags: &VaultFlags,
+    args: &ImportArgs,
+    chosen: &[(SecretName, Entry)],
+) -> Done {
+    let place = super::quiet_place(flags)?;
+    let index = Index::read(&place.directory)?;
+    let policy = set::new_policy(&args.policy)?;
+    let (mut kept, mut failed) = (0, 0);
+    for (name, entry) in chosen {
+        if index.get(name).is_some() && !args.replace {
+            say(&format!("{name} is kept already; --replace takes the new value"));
+            continue;
+        }
+        let note = Some(format!("from {}", file_name(args)));
+        let terms = Terms {
+            note,
+            policy: policy.clone(),
+        };
+        match vault.set(name, &entry.value, &terms) {
+            Ok(()) => kept += 1,
+            Err(error) if error.code == ErrorCode::BadValue || error.code == ErrorCode::BadArguments => {
+                failed += 1;
+                say(&format!("warning: line {}: {}", entry.line, error.message));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    say(&format!("kept {kept} in the store {}", vault.store().kind()));
+    Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn file_name(args: &ImportArgs) -> String {
+    let name = args.file.file_name().unwrap_or_default();
+    let name = name.to_string_lossy().replace(char::is_control, " ");
+    name.chars().take(limits::MAX_NOTE_CHARS / 2).collect()
+}
+
+/// Whether an entry looks like a secret: by its name, as a URL with a password, or as a token.
+fn is_secret(entry: &Entry) -> bool {
+    let value = entry.value.expose();
+    if value.len() < limits::GOOD_SECRET_BYTES {
+        return false;
+    }
+    let key = entry.key.to_ascii_uppercase();
+    let has_password = value.split_once("://").is_some_and(|(_, rest)| {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        user.is_some_and(|user| user.contains(':'))
+    });
+    let is_told = TELLING.iter().any(|part| key.contains(part))
+        && !HARMLESS.iter().any(|end| key.ends_with(end));
+    has_password || is_told || is_token(value)
+}
+
+/// Whether a text looks random: long, of one piece, with letters and digits mixed.
+fn is_token(value: &str) -> bool {
+    let is_word = |b: u8| b.is_ascii_alphanumeric() || b"_-+/=".contains(&b);
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
+    value.len() >= MIN_TOKEN_BYTES
+        && value.bytes().all(is_word)
+        && digits * 8 >= value.len()
+        && letters * 4 >= value.len()
+        && !value.starts_with('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_told_from_settings() {
+        let check = |line: &str, expected: bool| {
+            let (entries, _) = dotenv::read(line);
+            assert_eq!(is_secret(&entries[0]), expected, "{line}");
+        };
+        check("API_KEY=abcdefgh", true);
+        check("github_token=abcdefgh", true);
+        check("DB_PASSWORD=hunter22", true);
+        check("DATABASE_URL=postgres://admin:Zk7qPw2L@db.example.com/prod", true);
+        check("BUILD=ghp4k2jh34k5jh23k4jh5", true);
+        check("PASSWORD=short", false);
+        check("AWS_ACCESS_KEY_ID=someidentity", false);
+        check("HOME_URL=https://example.com/a:b@c", false);
+        check("NODE_ENV=production", false);
+        check("DATA=/var/lib/app/data1/file22222", false);
+        check("TITLE=a title of twenty two chars 12", false);
+    }
+}

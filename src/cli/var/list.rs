@@ -1,0 +1,177 @@
+//! `karyi var list` and `karyi var show`: what is known of secrets. No value is read for it.
+
+use std::process::ExitCode;
+
+use serde_json::{Map, Value, json};
+
+use crate::cli::var::{Done, Shape, quiet_place};
+use crate::cli::vault::{self, Place, VaultFlags};
+use crate::cli::{print, say};
+use crate::error::{ErrorCode, ToolError};
+use crate::pty::inherited;
+use crate::render::paint::safe_line;
+use crate::secret::SecretName;
+use crate::vault::index::{Index, Listed};
+use crate::vault::keep::{self, Row, State};
+use crate::vault::policy::Policy;
+use crate::vault::store::Kind;
+
+/// The secrets there are, and the store that was asked about them.
+pub(super) struct Listing {
+    /// The store that was chosen.
+    pub(super) store: Option<Kind>,
+    /// The secrets.
+    pub(super) rows: Vec<Row>,
+    /// Why the store could not be asked.
+    pub(super) problem: Option<ToolError>,
+}
+
+/// Lists the secrets, by the index and, where that asks nobody, by the store.
+pub(super) fn listing(place: &Place) -> Result<Listing, ToolError> {
+    let index = Index::read(&place.directory)?;
+    let chosen = place.chosen(&index).filter(|chosen| chosen.kind.is_persistent());
+    let askable = chosen.as_ref().filter(|chosen| place.is_quiet(chosen));
+    let asked = askable
+        .filter(|_| !inherited::is_inside_session())
+        .map(|chosen| (chosen.kind, place.store(chosen).list()));
+    let (kept, problem) = match &asked {
+        Some((kind, Ok(names))) => (Some((*kind, names.as_slice())), None),
+        Some((_, Err(error))) => (None, Some(error.clone())),
+        None => (None, None),
+    };
+    Ok(Listing {
+        store: chosen.map(|chosen| chosen.kind),
+        rows: keep::rows(&index, kept),
+        problem,
+    })
+}
+
+/// Lists the secrets.
+pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
+    let listing = listing(&quiet_place(flags)?)?;
+    if let Some(problem) = &listing.problem {
+        say(&format!(
+            "the store could not be asked, this is the index alone: {}: {}",
+            problem.code.as_str(),
+            problem.message
+        ));
+    }
+    Ok(match shape {
+        Shape::Text => print(&table(&listing.rows)),
+        Shape::Json => {
+            let names: Vec<Value> = listing.rows.iter().map(|row| json_of(row).into()).collect();
+            let store = listing.store.map(Kind::as_str);
+            print(&format!("{:#}\n", json!({ "store": store, "secrets": names })))
+        }
+    })
+}
+
+/// Shows one secret.
+pub(super) fn show(flags: &VaultFlags, name: &str, shape: Shape) -> Done {
+    let name: SecretName = vault::name(name)?;
+    let listing = listing(&quiet_place(flags)?)?;
+    let Some(row) = listing.rows.iter().find(|row| row.name == name) else {
+        let message = format!("there is no secret called {name}");
+        return Err(ToolError::new(ErrorCode::NotFound, message).with_hint("see `karyi var list`"));
+    };
+    let fields = json_of(row);
+    Ok(match shape {
+        Shape::Json => print(&format!("{:#}\n", Value::from(fields))),
+        Shape::Text => print(&lines(&fields)),
+    })
+}
+
+/// Returns what is known of a secret, for programs.
+fn json_of(row: &Row) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("name".into(), row.name.as_str().into());
+    fields.insert("state".into(), row.state.as_str().into());
+    if let Some(listed) = &row.listed {
+        fields.insert("note".into(), listed.note.clone().into());
+        fields.insert("created".into(), listed.created.to_string().into());
+        fields.insert("updated".into(), listed.updated.to_string().into());
+        fields.insert("store".into(), listed.store.as_str().into());
+        let policy = serde_json::to_value(&listed.policy).unwrap_or_default();
+        fields.insert("policy".into(), policy);
+    }
+    fields
+}
+
+/// Returns one line for each field; those of the policy too.
+fn lines(fields: &Map<String, Value>) -> String {
+    let mut text = String::new();
+    for (key, value) in fields {
+        match value {
+            Value::Object(parts) => text.push_str(&lines(parts)),
+            Value::Null => {}
+            value => text.push_str(&format!("{key:12} {}\n", safe_line(&plain(value)))),
+        }
+    }
+    text
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the parts of a policy that are not as they are by default.
+fn summary(policy: &Policy) -> String {
+    let fields = |policy: &Policy| serde_json::to_value(policy).unwrap_or_default();
+    let (own, usual) = (fields(policy), fields(&Policy::default()));
+    let own = own.as_object().cloned().unwrap_or_default();
+    let parts = own.iter().filter(|(key, value)| usual.get(key) != Some(value));
+    let parts: Vec<String> = parts
+        .map(|(key, value)| match value {
+            Value::Bool(true) => key.clone(),
+            value => format!("{key}={}", plain(value)),
+        })
+        .collect();
+    parts.join(" ")
+}
+
+fn table(rows: &[Row]) -> String {
+    let cells = |row: &Row| {
+        let date = |listed: &Listed| listed.updated.strftime("%Y-%m-%d").to_string();
+        let listed = row.listed.as_ref();
+        let state = match row.state {
+            State::Kept | State::Unknown => "",
+            State::MissingValue | State::Untracked => row.state.as_str(),
+        };
+        [
+            row.name.to_string(),
+            listed.map_or("", |listed| listed.store.as_str()).to_owned(),
+            listed.map(date).unwrap_or_default(),
+            state.to_owned(),
+            listed.map(|listed| summary(&listed.policy)).unwrap_or_default(),
+            listed.and_then(|listed| listed.note.clone()).unwrap_or_default(),
+        ]
+    };
+    let head = ["NAME", "STORE", "UPDATED", "STATE", "POLICY", "NOTE"].map(str::to_owned);
+    let lines: Vec<[String; 6]> = rows.iter().map(cells).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let all = || std::iter::once(&head).chain(&lines);
+    let width = |column: usize| {
+        let widths = all().filter_map(|line| line.get(column)).map(|cell| cell.chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut text = String::new();
+    for line in all() {
+        let padded = line.iter().zip(&widths);
+        let cells: Vec<String> = padded.map(|(cell, width)| format!("{cell:width$}")).collect();
+        text.push_str(safe_line(cells.join("  ").trim_end()).as_ref());
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns success when nothing is wrong with the listed secrets, else failure.
+pub(super) fn verdict(is_well: bool) -> ExitCode {
+    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,140 @@
+//! `karyi var`: keeps the secrets that scripts use by name.
+//!
+//! The store is tried before the user types anything, and never chosen behind their back: without a
+//! keyring `set` says so instead of writing a plain file. Inside a session of karyi every command that
+//! would open the store is refused.
+
+pub(super) mod args;
+mod change;
+mod doctor;
+mod dotenv;
+mod exec;
+mod import;
+mod list;
+mod reveal;
+mod set;
+mod value;
+
+pub(super) use doctor::checks;
+
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use crate::cli::var::args::{VarArgs, VarCommand};
+use crate::cli::interrupts::Interrupts;
+use crate::cli::vault::{self, Asker, Asking, Place, VaultFlags};
+use crate::cli::{fail_with, run};
+use crate::error::{ErrorCode, ToolError};
+use crate::exec::cancel::Cancel;
+use crate::pty::inherited;
+use crate::vault::index::{Chosen, Index};
+use crate::vault::keep::Vault;
+use crate::vault::store::Kind;
+
+/// What a command gives back: the exit status when it printed what there was to say.
+type Done = Result<ExitCode, ToolError>;
+
+/// Runs `karyi var`.
+pub(super) fn var(args: VarArgs) -> ExitCode {
+    let flags = &args.vault;
+    let result = match args.command {
+        VarCommand::Set(args) => set::set(flags, &args),
+        VarCommand::Get { name } => reveal::get(flags, &name),
+        VarCommand::Show { name, json } => list::show(flags, &name, json.into()),
+        VarCommand::List { json } => list::list(flags, json.into()),
+        VarCommand::Rm { names } => change::remove(flags, &names),
+        VarCommand::Rename { from, to } => change::rename(flags, &from, &to),
+        VarCommand::Import(args) => import::import(flags, &args),
+        VarCommand::Export => reveal::export(flags),
+        VarCommand::Rotate(args) => set::rotate(flags, &args),
+        VarCommand::Migrate(args) => change::migrate(flags, args.to),
+        VarCommand::Exec { names, command } => exec::exec(flags, &names, &command),
+        VarCommand::Doctor { json, repair } => doctor::doctor(flags, json.into(), repair),
+    };
+    let code = result.unwrap_or_else(|error| fail_with(&error));
+    match INTERRUPTS.get().and_then(Interrupts::exit_code) {
+        Some(signal) => ExitCode::from(signal),
+        None => code,
+    }
+}
+
+/// The signals of a command that may ask; caught until the program ends.
+static INTERRUPTS: OnceLock<Interrupts> = OnceLock::new();
+
+/// How something is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Text,
+    Json,
+}
+
+impl From<bool> for Shape {
+    fn from(is_json: bool) -> Self {
+        if is_json { Self::Json } else { Self::Text }
+    }
+}
+
+/// Finds the place of the vault for a command that opens the store.
+///
+/// # Errors
+/// `inside_session`, or there is no such place.
+fn place(flags: &VaultFlags) -> Result<Place, ToolError> {
+    if inherited::is_inside_session() {
+        return Err(vault::inside_session());
+    }
+    let cancel = Cancel::default();
+    let asker = Asker {
+        floor: None,
+        cancel: cancel.clone(),
+    };
+    let asking = vault::asking(!run::is_ci(), asker);
+    if let (Asking::OnTerminal(_), None) = (&asking, INTERRUPTS.get())
+        && let Ok(interrupts) = Interrupts::watch(cancel)
+    {
+        let _ = INTERRUPTS.set(interrupts);
+    }
+    Place::find(flags, asking)
+}
+
+/// Finds the place of the vault for a command that asks nobody.
+fn quiet_place(flags: &VaultFlags) -> Result<Place, ToolError> {
+    Place::find(flags, Asking::Nobody)
+}
+
+/// Returns the vault of a command that reads or changes what is kept.
+///
+/// # Errors
+/// As [`place`]; `undefined_variable` when no store was ever chosen.
+fn existing(flags: &VaultFlags) -> Result<Vault, ToolError> {
+    existing_in(&place(flags)?)
+}
+
+fn existing_in(place: &Place) -> Result<Vault, ToolError> {
+    let index = Index::read(&place.directory)?;
+    let Some(chosen) = place.chosen(&index) else {
+        let message = "nothing is kept: no store was chosen yet";
+        return Err(ToolError::new(ErrorCode::UndefinedVariable, message)
+            .with_hint("keep something with `karyi var set NAME`"));
+    };
+    Ok(place.vault(chosen))
+}
+
+/// Returns the vault of a command that keeps something, after its store was tried.
+///
+/// # Errors
+/// The reason why nothing can be kept.
+fn writable(place: &Place) -> Result<Vault, ToolError> {
+    let index = Index::read(&place.directory)?;
+    let first = || Chosen {
+        kind: Kind::Os,
+        identity: None,
+    };
+    let chosen = place.chosen(&index).unwrap_or_else(first);
+    if chosen.kind == Kind::Memory {
+        let message = "memory ends with this command, so nothing can be kept there";
+        return Err(ToolError::new(ErrorCode::VaultReadOnly, message));
+    }
+    let vault = place.vault(chosen);
+    vault.probe()?;
+    Ok(vault)
+}

@@ -1,0 +1,93 @@
+//! What this process got from the one that started it: descriptors and variables that hold secrets,
+//! and whether it runs inside a session of karyi.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::RawFd;
+
+use super::stamp;
+use super::sys;
+
+/// The variable that names the session a process belongs to.
+pub const SESSION_VARIABLE: &str = super::ending::TAG_VARIABLE;
+
+/// Most ancestors that are looked at.
+const MAX_ANCESTORS: usize = 64;
+
+/// Overwrites the variables whose names start with `prefix` and takes them out of the environment,
+/// where other processes of the user could read them. Must be called before a second thread starts.
+pub fn forget_variables(prefix: &str) {
+    sys::forget_variables(prefix.as_bytes());
+}
+
+/// Takes over a descriptor that the process was started with; no program started later gets it.
+///
+/// # Errors
+/// There is no such descriptor.
+pub fn take_descriptor(descriptor: RawFd) -> io::Result<File> {
+    if descriptor < 0 {
+        return Err(io::Error::from_raw_os_error(nix::libc::EBADF));
+    }
+    sys::take_inherited(descriptor).map(File::from)
+}
+
+/// Whether the process runs inside a session: it carries the stamp of one, or one of its ancestors is
+/// karyi. A process can lose the variable of its session, but neither of these without effort.
+#[must_use]
+pub fn is_inside_session() -> bool {
+    stamp::is_on_this_process() || has_ancestor("karyi")
+}
+
+/// Whether a process of this name started this one, directly or not.
+fn has_ancestor(name: &str) -> bool {
+    let mut pid = nix::unistd::getppid().as_raw();
+    for _ in 0..MAX_ANCESTORS {
+        let Some((found, parent)) = name_and_parent(pid) else {
+            return false;
+        };
+        if found == name {
+            return true;
+        }
+        pid = parent;
+    }
+    false
+}
+
+/// Reads the name of a process and who started it.
+fn name_and_parent(pid: i32) -> Option<(String, i32)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    parse_stat(&text)
+}
+
+fn parse_stat(text: &str) -> Option<(String, i32)> {
+    // The name may hold anything, also parentheses; nothing after it does.
+    let (head, rest) = text.rsplit_once(") ")?;
+    let (_, name) = head.split_once('(')?;
+    let parent = rest.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some((name.to_owned(), parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_parentheses_are_read() {
+        assert_eq!(parse_stat("7 (karyi) S 3 7 7"), Some(("karyi".into(), 3)));
+        assert_eq!(parse_stat("7 (a) S 1 (b) R 4 7"), Some(("a) S 1 (b".into(), 4)));
+        assert_eq!(parse_stat("7 (karyi) S"), None);
+        assert_eq!(parse_stat(""), None);
+    }
+
+    #[test]
+    fn tests_run_outside_of_sessions() {
+        assert!(has_ancestor(&name_and_parent(nix::unistd::getppid().as_raw()).unwrap().0));
+        assert!(!has_ancestor("no such program"));
+    }
+
+    #[test]
+    fn a_descriptor_that_is_not_there_is_told() {
+        assert!(take_descriptor(-1).is_err());
+        assert!(take_descriptor(1_000_000).is_err());
+    }
+}
