@@ -9,8 +9,6 @@ pub mod session;
 pub mod shell;
 pub mod substitute;
 
-mod encodings;
-mod needles;
 mod programs;
 mod script;
 mod words;
