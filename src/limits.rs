@@ -226,8 +226,15 @@ pub const VARS_TIMEOUT: Duration = Duration::from_secs(10);
 pub const MAX_NOTE_CHARS: usize = 300;
 /// Replaced or removed values that redaction goes on knowing.
 pub const MAX_FORMER_SECRETS: usize = 100;
-/// Shortest line of a multi-line value that is masked on its own, in bytes.
-pub const MIN_SECRET_LINE_BYTES: usize = 8;
+/// Shortest part of a value, in any form, that is masked wherever it stands, in visible bytes.
+pub const REDACTED_RUN_BYTES: usize = 12;
+/// Bytes of a text that redaction looks at in one go: few enough for the processor's nearest cache.
+pub const REDACT_BLOCK_BYTES: usize = 2 << 10;
+/// Bytes of a text that redaction takes in before it gives some out.
+pub const REDACT_PIECE_BYTES: usize = 64 << 10;
+/// Most bytes of a text that are held back because they may become a value: an escape sequence that
+/// never ends could hide the rest of it. Then what is held is masked.
+pub const MAX_HELD_REDACTION_BYTES: usize = 64 << 10;
 /// Shortest start of a value that is masked where output was cut off, in bytes.
 pub const MIN_CUT_SECRET_BYTES: usize = 4;
 /// Longest value that is masked in every encoding; longer ones, which are files, only as they are,

@@ -98,7 +98,7 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
             is_live: false,
             has_colour: false,
             is_dry_run: false,
-            events: events.clone(),
+            events,
             cancel: cancel.clone(),
             jobs: Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone()),
             redactor,
@@ -121,11 +121,12 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
             let (is_interrupted, shell, note) = (false, None, None);
             #[rustfmt::skip]
             let ended = Event::MessageEnded { is_interrupted, shell, note };
-            events.send(ended).await.unwrap();
+            runner.tell(ended).await;
         };
         let mut outcomes = Vec::new();
         let collect = async {
             while let Some(event) = received.recv().await {
+                let event = event.into_inner();
                 watch(&event, &cancel);
                 match event {
                     Event::Finished { index, outcome } => outcomes.push((index, *outcome)),

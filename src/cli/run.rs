@@ -42,7 +42,7 @@ use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Registry, Seconds};
 use crate::tools::{self, Call};
 use crate::vault::policy::PolicyFile;
-use crate::vault::redact::Redactor;
+use crate::vault::redact::{Redacted, Redactor};
 use crate::vault::session::Secrets;
 
 /// Bytes read from a script at a time.
@@ -272,8 +272,13 @@ impl Run {
         let (screen, events) =
             Screen::open(self.format, self.cancel.clone(), Arc::clone(&self.floor))
                 .context("starting the report")?;
-        let ticks = screen::wants_ticks(self.format)
-            .then(|| tokio::spawn(tick(events.clone(), Arc::clone(&self.floor))));
+        let ticks = screen::wants_ticks(self.format).then(|| {
+            tokio::spawn(tick(
+                events.clone(),
+                self.redactor.clone(),
+                Arc::clone(&self.floor),
+            ))
+        });
         let runner = Runner::new(self.stage(events.clone()));
         let intake = Intake::new(
             Arc::clone(&self.registry),
@@ -312,7 +317,7 @@ impl Run {
         Ok(tally)
     }
 
-    fn stage(&self, events: mpsc::Sender<Event>) -> Stage {
+    fn stage(&self, events: mpsc::Sender<Redacted<Event>>) -> Stage {
         Stage {
             context: self.context.clone(),
             cap: self.cap,
@@ -328,13 +333,13 @@ impl Run {
     }
 }
 
-async fn tick(events: mpsc::Sender<Event>, floor: Floor) {
+async fn tick(events: mpsc::Sender<Redacted<Event>>, redactor: Redactor, floor: Floor) {
     loop {
         tokio::time::sleep(limits::SPINNER_STEP).await;
         // While a question stands on the terminal nothing moves; a full channel means that there is
         // something better to show.
         if floor.try_lock().is_ok() {
-            let _ = events.try_send(Event::Tick);
+            let _ = events.try_send(redactor.seal(Event::Tick));
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::render::paint::Colour;
 use crate::render::text::Text;
 use crate::render::xml::Xml;
 use crate::render::{Format, Reporter, Style};
+use crate::vault::redact::Redacted;
 
 /// Who may write to the terminal now: the report or a question.
 pub(super) type Floor = Arc<Mutex<()>>;
@@ -34,7 +35,7 @@ impl Screen {
         format: Format,
         cancel: Cancel,
         floor: Floor,
-    ) -> io::Result<(Self, mpsc::Sender<Event>)> {
+    ) -> io::Result<(Self, mpsc::Sender<Redacted<Event>>)> {
         let (sender, receiver) = mpsc::channel(limits::CHANNEL_DEPTH);
         let (finished, done) = oneshot::channel();
         let stop = cancel.clone();
@@ -83,14 +84,14 @@ pub(super) fn wants_ticks(format: Format) -> bool {
 
 fn report(
     format: Format,
-    mut events: mpsc::Receiver<Event>,
+    mut events: mpsc::Receiver<Redacted<Event>>,
     cancel: &Cancel,
     floor: &Floor,
 ) -> io::Result<Tally> {
     let mut reporter = Reporter::new(style(format));
     let mut failure = None;
     while let Some(event) = events.blocking_recv() {
-        let is_last = matches!(event, Event::MessageEnded { .. });
+        let is_last = matches!(event.get(), Event::MessageEnded { .. });
         if failure.is_none() {
             let _floor = floor.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(error) = reporter.event(event) {

@@ -76,7 +76,7 @@ async fn of_session(stage: &Stage, about: &About, call: Call) -> Outcome {
         id: stage.masked(&about.id),
     };
     if let Some(earlier) = target.output.attach(owner, watcher(stage)) {
-        stage.tell(earlier).await;
+        stage.pass_on(earlier).await;
     }
     let answered = answer(stage, call, context(stage, &target), limits::NO_GRACE).await;
     let mut outcome = outcome(about, answered);
@@ -128,7 +128,7 @@ async fn settle(stage: &Stage, about: &About, outcome: &mut Outcome, target: &Ta
     let ending = if goes_on { Ending::Cut } else { Ending::Whole };
     let (view, rest) = target.output.detach(ending);
     if let Some(rest) = rest.filter(|_| stage.is_live) {
-        stage.tell(rest).await;
+        stage.pass_on(rest).await;
     }
     let is_shown = outcome.error.is_none() || !view.text.is_empty();
     if view.omitted_bytes > 0 {

@@ -402,7 +402,7 @@ impl Jobs {
             Place::Background(_) => {
                 let listeners = self.listeners(record.terminal.number);
                 let tail = listeners.followers.tail(&record.id);
-                output::last_line(&tail, &listeners.stray.unfinished())
+                output::last_line(&tail, listeners.stray.unfinished().as_str())
             }
         };
         let short = |line: String| line.chars().take(limits::MAX_LAST_LINE_CHARS).collect();

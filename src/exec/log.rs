@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::limits;
 use crate::tool::sessions::JobFiles;
+use crate::vault::redact::Redacted;
 
 /// Where the files of a run go.
 #[derive(Clone)]
@@ -158,7 +159,7 @@ enum State {
 
 impl Log {
     /// Makes the file if there is none, with what came before.
-    pub fn begin(&mut self, earlier: &str) {
+    pub fn begin(&mut self, earlier: &Redacted) {
         if !self.is_unmade() {
             return;
         }
@@ -183,7 +184,8 @@ impl Log {
 
     /// Adds text to the file, if there is one, and to what is known of the job's end, even when the
     /// file takes no more.
-    pub fn append(&mut self, text: &str, by: Printer) {
+    pub fn append(&mut self, text: &Redacted, by: Printer) {
+        let text = text.as_str();
         if by == Printer::Job && !self.is_unmade() {
             keep_tail(&mut self.tail, text);
         }
@@ -210,9 +212,9 @@ impl Log {
     }
 
     /// Shows in the file, until more comes, a line that has not ended.
-    pub fn show_unfinished(&mut self, line: &str) {
+    pub fn show_unfinished(&mut self, line: &Redacted) {
         if let State::Open(file) = &self.state {
-            let _ = write_at(file, line, self.length);
+            let _ = write_at(file, line.as_str(), self.length);
         }
     }
 
@@ -260,9 +262,15 @@ fn keep_tail(tail: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vault::redact::Redactor;
+    use crate::vault::session::Secrets;
 
     fn logs(directory: &Path, max_bytes: u64) -> Logs {
         Logs::new(directory.join("run"), max_bytes, false, JobFiles::default())
+    }
+
+    fn text_of(text: &str) -> Redacted {
+        Redactor::new(&Secrets::default()).redact(text)
     }
 
     fn text(log: &Log) -> String {
@@ -274,11 +282,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let logs = logs(directory.path(), 1000);
         let mut log = logs.log("../1 é");
-        log.append("lost?", Printer::Job);
+        log.append(&text_of("lost?"), Printer::Job);
         assert_eq!((log.path(), log.problem()), (None, None));
         assert!(!directory.path().join("run").exists());
-        log.begin("one\n");
-        log.append("two\n", Printer::Another);
+        log.begin(&text_of("one\n"));
+        log.append(&text_of("two\n"), Printer::Another);
         assert_eq!(log.tail(), "one\n");
         assert_eq!(text(&log), "one\ntwo\n");
         assert_eq!(
@@ -294,10 +302,10 @@ mod tests {
     fn an_unfinished_line_makes_room_for_what_follows() {
         let directory = tempfile::tempdir().unwrap();
         let mut log = logs(directory.path(), 1000).log("1");
-        log.begin("a\n");
-        log.show_unfinished("50 %");
+        log.begin(&text_of("a\n"));
+        log.show_unfinished(&text_of("50 %"));
         assert_eq!(text(&log), "a\n50 %");
-        log.append("b\n", Printer::Job);
+        log.append(&text_of("b\n"), Printer::Job);
         assert_eq!(text(&log), "a\nb\n");
     }
 
@@ -305,9 +313,9 @@ mod tests {
     fn a_file_has_only_so_many_bytes() {
         let directory = tempfile::tempdir().unwrap();
         let mut log = logs(directory.path(), 5).log("1");
-        log.begin("abc");
-        log.append("éé", Printer::Job);
-        log.append("more", Printer::Job);
+        log.begin(&text_of("abc"));
+        log.append(&text_of("éé"), Printer::Job);
+        log.append(&text_of("more"), Printer::Job);
         assert_eq!(
             text(&log),
             "abcé\n[... the file ends here: it may have 5 bytes ...]\n"
@@ -321,10 +329,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("run"), "").unwrap();
         let mut log = logs(directory.path(), 5).log("1");
-        log.begin("abc");
+        log.begin(&text_of("abc"));
         assert_eq!(log.path(), None);
         assert!(log.problem().is_some());
-        log.append("d", Printer::Job);
+        log.append(&text_of("d"), Printer::Job);
         assert_eq!(log.tail(), "abcd");
     }
 
@@ -333,7 +341,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let logs = logs(directory.path(), 5);
         for number in 0..limits::MAX_OUTPUT_FILES + 3 {
-            logs.log(&number.to_string()).begin("x");
+            logs.log(&number.to_string()).begin(&text_of("x"));
         }
         let files = std::fs::read_dir(directory.path().join("run")).unwrap();
         assert_eq!(files.count(), limits::MAX_OUTPUT_FILES);

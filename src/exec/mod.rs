@@ -23,6 +23,7 @@ pub mod stage;
 
 use crate::error::Diagnostic;
 use crate::outcome::{JobNews, Outcome};
+use crate::vault::redact::Redacted;
 
 /// What happens while a message runs.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub enum Event {
         /// Its id.
         id: String,
         /// The text.
-        text: String,
+        text: Redacted,
     },
     /// A call has its result.
     Finished {

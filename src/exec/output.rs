@@ -21,7 +21,7 @@ use crate::exec::log::{Log, Printer};
 use crate::exec::lossy::Lossy;
 use crate::pty::text::TerminalText;
 use crate::tool::context::OutputSink;
-use crate::vault::redact::{RedactStream, Redactor};
+use crate::vault::redact::{RedactStream, Redacted, Redactor};
 
 /// How output comes to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub enum Watcher {
 #[derive(Clone)]
 pub struct Live {
     /// Where events go.
-    pub events: mpsc::Sender<Event>,
+    pub events: mpsc::Sender<Redacted<Event>>,
     /// The wish to stop.
     pub cancel: Cancel,
 }
@@ -62,7 +62,7 @@ pub struct Live {
 impl Live {
     /// Waits until the watcher has room; one that is gone or does not look when the run is
     /// cancelled holds up nobody.
-    async fn send(&self, event: Event) {
+    async fn send(&self, event: Redacted<Event>) {
         tokio::select! {
             biased;
             _ = self.events.send(event) => {}
@@ -78,7 +78,7 @@ pub struct Followers(Arc<Mutex<Vec<(String, Log)>>>);
 impl Followers {
     /// Adds the log of a job, which is made at once.
     pub fn add(&self, id: &str, mut log: Log) {
-        log.begin("");
+        log.begin(&Redacted::default());
         self.lock().push((id.to_owned(), log));
     }
 
@@ -101,13 +101,13 @@ impl Followers {
         found.map_or_else(String::new, |(_, log)| log.tail().to_owned())
     }
 
-    fn append(&self, text: &str, by: Printer) {
+    fn append(&self, text: &Redacted, by: Printer) {
         for (_, log) in self.lock().iter_mut() {
             log.append(text, by);
         }
     }
 
-    fn show_unfinished(&self, line: &str) {
+    fn show_unfinished(&self, line: &Redacted) {
         for (_, log) in self.lock().iter_mut() {
             log.show_unfinished(line);
         }
@@ -143,7 +143,7 @@ struct Rendering {
     /// The pass over the rendered text: moving the cursor can assemble a value.
     redact: RedactStream,
     rendered: String,
-    redacted: String,
+    redacted: Redacted,
 }
 
 impl Rendering {
@@ -152,7 +152,7 @@ impl Rendering {
             terminal,
             redact: second_pass(redactor),
             rendered: String::new(),
-            redacted: String::new(),
+            redacted: Redacted::default(),
         }
     }
 
@@ -226,7 +226,7 @@ impl Output {
     /// Makes a call the owner of what comes and of what came since the last one; returns the event
     /// of the latter when somebody watches.
     #[must_use]
-    pub fn attach(&self, owner: Owner, watcher: Option<Watcher>) -> Option<Event> {
+    pub fn attach(&self, owner: Owner, watcher: Option<Watcher>) -> Option<Redacted<Event>> {
         let mut stages = lock(&self.0);
         stages.begin_first_pass();
         let event = stages.event(&owner, watcher.is_some());
@@ -251,7 +251,7 @@ impl Output {
     /// Ends a call's part and returns what is kept of it, and the event of what no watcher has seen
     /// yet. What comes afterwards is for the next call.
     #[must_use]
-    pub fn detach(&self, ending: Ending) -> (View, Option<Event>) {
+    pub fn detach(&self, ending: Ending) -> (View, Option<Redacted<Event>>) {
         lock(&self.0).detach(ending)
     }
 
@@ -281,12 +281,12 @@ impl Output {
     pub fn last_line(&self) -> Option<String> {
         let stages = lock(&self.0);
         let tail = stages.log.as_ref().map_or("", Log::tail);
-        last_line(tail, &stages.unfinished())
+        last_line(tail, stages.unfinished().as_str())
     }
 
     /// Returns the lines that may still change: the one that has not ended, and those within its reach.
     #[must_use]
-    pub fn unfinished(&self) -> String {
+    pub fn unfinished(&self) -> Redacted {
         lock(&self.0).unfinished()
     }
 }
@@ -310,10 +310,10 @@ impl Stages {
         match &mut self.raw {
             None => self.render(bytes),
             Some((lossy, redact)) => {
-                let (mut decoded, mut masked) = (String::new(), String::new());
+                let (mut decoded, mut masked) = (String::new(), Redacted::default());
                 lossy.push(bytes, &mut decoded);
                 redact.push(&decoded, &mut masked);
-                self.render(masked.as_bytes());
+                self.render(masked.as_str().as_bytes());
             }
         }
         self.keep_rendered();
@@ -334,15 +334,15 @@ impl Stages {
         }
     }
 
-    fn detach(&mut self, ending: Ending) -> (View, Option<Event>) {
+    fn detach(&mut self, ending: Ending) -> (View, Option<Redacted<Event>>) {
         if let Some((lossy, redact)) = &mut self.raw {
-            let (mut decoded, mut masked) = (String::new(), String::new());
+            let (mut decoded, mut masked) = (String::new(), Redacted::default());
             if ending == Ending::Whole {
                 lossy.finish(&mut decoded);
             }
             redact.push(&decoded, &mut masked);
             end(redact, ending, &mut masked);
-            self.render(masked.as_bytes());
+            self.render(masked.as_str().as_bytes());
         }
         self.result.finish(ending);
         if let Some(watched) = &mut self.watched {
@@ -380,19 +380,23 @@ impl Stages {
     }
 
     /// Makes the event of what the watcher has not seen yet.
-    fn take_event(&mut self) -> Option<Event> {
+    fn take_event(&mut self) -> Option<Redacted<Event>> {
         let owner = self.owner.as_ref()?;
-        let seen = std::mem::take(&mut self.watched.as_mut()?.redacted);
-        (!seen.is_empty()).then(|| Event::Output {
+        let text = std::mem::take(&mut self.watched.as_mut()?.redacted);
+        (!text.is_empty()).then(|| self.sealed(owner, text))
+    }
+
+    fn sealed(&self, owner: &Owner, text: Redacted) -> Redacted<Event> {
+        self.redactor.seal(Event::Output {
             index: owner.index,
             id: owner.id.clone(),
-            text: seen,
+            text,
         })
     }
 
     /// Gives redacted text to everybody who keeps some of it.
-    fn keep(&mut self, text: &str) {
-        if !self.kept.has_room_for(text) {
+    fn keep(&mut self, text: &Redacted) {
+        if !self.kept.has_room_for(text.as_str()) {
             self.begin_log();
         }
         let by = match &mut self.log {
@@ -403,43 +407,39 @@ impl Stages {
             None => Printer::Job,
         };
         self.followers.append(text, by);
-        self.kept.push(text);
+        self.kept.push(text.as_str());
     }
 
     /// Makes the event of what came while no call waited.
-    fn event(&self, owner: &Owner, is_watched: bool) -> Option<Event> {
-        let text = self.kept.text();
-        (is_watched && !text.is_empty()).then(|| Event::Output {
-            index: owner.index,
-            id: owner.id.clone(),
-            text,
-        })
+    fn event(&self, owner: &Owner, is_watched: bool) -> Option<Redacted<Event>> {
+        let text = self.redactor.redact_kept(&self.kept.text());
+        (is_watched && !text.is_empty()).then(|| self.sealed(owner, text))
     }
 
     /// Makes the file while what came before is still whole.
     fn begin_log(&mut self) {
         if let Some(log) = self.log.as_mut().filter(|log| log.is_unmade()) {
-            log.begin(&self.kept.text());
+            log.begin(&self.redactor.redact_kept(&self.kept.text()));
         }
     }
 
     /// Returns what is held back because more may come, as it would be if nothing came.
-    fn unfinished(&self) -> String {
+    fn unfinished(&self) -> Redacted {
         let (mut terminal, mut rendered) = (self.result.terminal.clone(), String::new());
         if let Some((_, redact)) = &self.raw {
-            let mut masked = String::new();
+            let mut masked = Redacted::default();
             redact.clone().cut(&mut masked);
-            terminal.push(masked.as_bytes(), &mut rendered);
+            terminal.push(masked.as_str().as_bytes(), &mut rendered);
         }
         terminal.finish(&mut rendered);
-        let (mut redact, mut text) = (self.result.redact.clone(), String::new());
+        let (mut redact, mut text) = (self.result.redact.clone(), Redacted::default());
         redact.push(&rendered, &mut text);
         redact.cut(&mut text);
         text
     }
 }
 
-fn end(redact: &mut RedactStream, ending: Ending, out: &mut String) {
+fn end(redact: &mut RedactStream, ending: Ending, out: &mut Redacted) {
     match ending {
         Ending::Whole => redact.flush(out),
         Ending::Cut => redact.cut(out),
@@ -498,7 +498,7 @@ mod tests {
         output.sink(None)(b"early\n");
         let (_, event) = output.detach(Ending::Whole);
         assert!(
-            matches!(&event, Some(Event::Output { text, .. }) if text == "early\n"),
+            matches!(event.as_ref().map(Redacted::get), Some(Event::Output { text, .. }) if text.as_str() == "early\n"),
             "{event:?}"
         );
     }

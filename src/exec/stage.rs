@@ -12,11 +12,10 @@ use crate::exec::cancel::Cancel;
 use crate::exec::jobs::Jobs;
 use crate::exec::permit::Permits;
 use crate::limits;
-use crate::outcome::Outcome;
-use crate::secret;
+use crate::outcome::{JobNews, Outcome};
 use crate::tool::Context;
 use crate::tool::sessions::JOB_PREFIX;
-use crate::vault::redact::Redactor;
+use crate::vault::redact::{Leaves, Redacted, Redactor};
 
 /// What every call of a run shares.
 #[derive(Clone)]
@@ -32,7 +31,7 @@ pub struct Stage {
     /// Whether calls are only described.
     pub is_dry_run: bool,
     /// Where events go.
-    pub events: mpsc::Sender<Event>,
+    pub events: mpsc::Sender<Redacted<Event>>,
     /// The wish to stop.
     pub cancel: Cancel,
     /// The commands that go on after their call.
@@ -47,19 +46,17 @@ impl Stage {
     /// Returns text the model wrote, without values of secrets.
     #[must_use]
     pub(crate) fn masked(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        if !self.redactor.is_idle() {
-            mask(&self.redactor, &mut text);
-        }
-        text
+        self.redactor.redact_again(text).into_owned()
     }
 
     /// Sends an event, without values of secrets. A watcher that is gone is no reason to stop, and
     /// one that does not look holds up nobody who wants to.
-    pub async fn tell(&self, mut event: Event) {
-        if !self.redactor.is_idle() {
-            redact_event(&self.redactor, &mut event);
-        }
+    pub async fn tell(&self, event: Event) {
+        self.pass_on(self.redactor.seal(event)).await;
+    }
+
+    /// Sends an event that was redacted.
+    pub async fn pass_on(&self, event: Redacted<Event>) {
         tokio::select! {
             biased;
             _ = self.events.send(event) => {}
@@ -68,44 +65,110 @@ impl Stage {
     }
 }
 
-/// Masks values in everything of an event that came from outside. Output and the fields of results
-/// were masked as they came.
-fn redact_event(redactor: &Redactor, event: &mut Event) {
-    match event {
-        Event::Started { id, title, .. } => {
-            mask(redactor, id);
-            mask(redactor, title);
+/// Every text of an event is masked once more, whatever it went through before; a field that is
+/// added must be named here.
+impl Leaves for Event {
+    fn mask(&mut self, redactor: &Redactor) {
+        match self {
+            Self::Started {
+                index: _,
+                id,
+                tool: _,
+                heading: _,
+                title,
+            } => {
+                redactor.redact_in_again(id);
+                redactor.redact_in_again(title);
+            }
+            Self::Output {
+                index: _,
+                id,
+                text: _,
+            } => redactor.redact_in_again(id),
+            Self::Finished { index: _, outcome } => mask_outcome(redactor, outcome),
+            Self::Warning(diagnostic) | Self::Refused(diagnostic) => {
+                mask_diagnostic(redactor, diagnostic);
+            }
+            Self::Jobs { news, omitted: _ } => {
+                news.iter_mut().for_each(|job| mask_job(redactor, job));
+            }
+            Self::MessageEnded {
+                is_interrupted: _,
+                shell,
+                note,
+            } => [shell, note]
+                .into_iter()
+                .flatten()
+                .for_each(|text| redactor.redact_in_again(text)),
+            Self::BlockOpened | Self::Unreadable | Self::Tick => {}
         }
-        Event::Output { id, .. } => mask(redactor, id),
-        Event::Finished { outcome, .. } => redact_outcome(redactor, outcome),
-        Event::Warning(diagnostic) | Event::Refused(diagnostic) => {
-            redact_diagnostic(redactor, diagnostic)
-        }
-        Event::Jobs { news, .. } => news.iter_mut().for_each(|job| {
-            mask(redactor, &mut job.id);
-            mask(redactor, &mut job.command);
-        }),
-        Event::BlockOpened | Event::Unreadable | Event::Tick | Event::MessageEnded { .. } => {}
     }
 }
 
-/// Masks values in text the model wrote itself; its placeholders stay as they are.
-fn mask(redactor: &Redactor, text: &mut String) {
-    let masked = redactor.redact_str(text);
-    if masked != secret::escape(text) {
-        *text = masked.into_owned();
+fn mask_outcome(redactor: &Redactor, outcome: &mut Outcome) {
+    let Outcome {
+        id,
+        tool,
+        status: _,
+        error,
+        fields,
+        output,
+        duration_ms: _,
+        repairs: _,
+        job_waits: _,
+    } = outcome;
+    redactor.redact_in_again(id);
+    redactor.redact_in_again(tool);
+    if let Some(ToolError {
+        code: _,
+        message,
+        hint,
+    }) = error
+    {
+        redactor.redact_in_again(message);
+        redactor.redact_in_again(hint);
+    }
+    for (mut key, mut value) in std::mem::take(fields) {
+        redactor.redact_in_again(&mut key);
+        redactor.redact_json_again(&mut value);
+        fields.insert(key, value);
+    }
+    if let Some(view) = output {
+        redactor.redact_in_again(&mut view.text);
     }
 }
 
-fn redact_outcome(redactor: &Redactor, outcome: &mut Outcome) {
-    mask(redactor, &mut outcome.id);
+fn mask_job(redactor: &Redactor, job: &mut JobNews) {
+    let JobNews {
+        id,
+        command,
+        state: _,
+        is_background: _,
+        exit_code: _,
+        signal: _,
+        age_ms: _,
+        last_line,
+    } = job;
+    redactor.redact_in_again(id);
+    redactor.redact_in_again(command);
+    if let Some(line) = last_line {
+        redactor.redact_in_again(line);
+    }
 }
 
-fn redact_diagnostic(redactor: &Redactor, diagnostic: &mut Diagnostic) {
-    mask(redactor, &mut diagnostic.message);
-    mask(redactor, &mut diagnostic.hint);
-    if let Some(excerpt) = &mut diagnostic.excerpt
-        && let Cow::Owned(line) = redactor.redact_str(&excerpt.line)
+fn mask_diagnostic(redactor: &Redactor, diagnostic: &mut Diagnostic) {
+    let Diagnostic {
+        code: _,
+        position: _,
+        is_in_json: _,
+        message,
+        hint,
+        excerpt,
+    } = diagnostic;
+    redactor.redact_in_again(message);
+    redactor.redact_in_again(hint);
+    if let Some(excerpt) = excerpt
+        && let Cow::Owned(line) = redactor.redact_again(&excerpt.line)
     {
         // The caret would point beside its place in a line of another length.
         excerpt.caret_start = 0;
@@ -124,7 +187,7 @@ fn redact_value(redactor: &Redactor, value: &mut Value) {
         let is_job = source.is_some_and(|source| source.starts_with(JOB_PREFIX));
         match item.get_mut("output").filter(|_| is_job) {
             Some(Value::String(text)) => {
-                let masked = redactor.redact_again(text);
+                let masked = redactor.redact_again(text).into_owned();
                 let mut taken = std::mem::take(item);
                 if let Some(output) = taken.get_mut("output") {
                     *output = Value::Null;

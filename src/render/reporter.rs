@@ -8,6 +8,7 @@ use crate::exec::Event;
 use crate::limits;
 use crate::outcome::{JobNews, Outcome, Tally};
 use crate::render::{Noted, Printed, Started, Style, Summary};
+use crate::vault::redact::Redacted;
 
 /// Makes the report of one message.
 pub struct Reporter {
@@ -50,8 +51,8 @@ impl Reporter {
     ///
     /// # Errors
     /// The report could not be written.
-    pub fn event(&mut self, event: Event) -> io::Result<()> {
-        match event {
+    pub fn event(&mut self, event: Redacted<Event>) -> io::Result<()> {
+        match event.into_inner() {
             Event::Started {
                 index,
                 id,
@@ -68,7 +69,7 @@ impl Reporter {
             Event::Output { index, id, text } => self.style.output(&Printed {
                 index,
                 id: &id,
-                text: &text,
+                text: text.as_str(),
             }),
             Event::Finished { index, outcome } => self.finished(index, *outcome),
             Event::BlockOpened => {

@@ -17,8 +17,6 @@ pub mod shell;
 pub mod store;
 pub mod substitute;
 
-mod encodings;
-mod needles;
 mod programs;
 mod script;
 mod words;

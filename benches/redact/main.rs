@@ -1,0 +1,198 @@
+//! How fast secrets are found in text, beside sed and the aho-corasick crate with the same patterns.
+//!
+//! 64 MB of text that looks like source code and of text full of escape sequences go through in
+//! pieces of 64 KiB, with 1, 10 and 100 secrets. Ratios count; see `benches/gate`. Run with
+//! `cargo bench --bench redact`; `-- --markdown` prints tables.
+
+// A bench says what happened on its standard output, and stops when something breaks.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    missing_docs
+)]
+
+#[path = "../gate/mod.rs"]
+mod gate;
+mod needles;
+mod texts;
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use aho_corasick::AhoCorasick;
+use karyi::secret::{SecretName, SecretValue};
+use karyi::vault::redact::{Redacted, Redactor};
+use karyi::vault::session::Secrets;
+
+use gate::Gate;
+
+const TEXT_BYTES: usize = 64 << 20;
+const PIECE_BYTES: usize = 64 << 10;
+/// Bytes a peer gets that is slower than this many bytes per second.
+const SLOW: f64 = 20e6;
+
+fn main() {
+    let is_markdown = std::env::args().any(|argument| argument == "--markdown");
+    let mut gate = Gate::default();
+    let texts = [
+        ("source", texts::source(TEXT_BYTES)),
+        ("escapes", texts::escapes(TEXT_BYTES)),
+    ];
+    let mut rows = Vec::new();
+    for count in [1, 10, 100] {
+        let values = needles::values(count);
+        let secrets = secrets(&values);
+        let (built, redactor) = best(5, || Redactor::new(&secrets));
+        let kib = redactor.table_bytes() >> 10;
+        for (name, text) in &texts {
+            let own = rate(text.len(), best(3, || through_redactor(&redactor, text)).0);
+            let patterns = needles::patterns(&values);
+            let automaton = AhoCorasick::new(&patterns).unwrap();
+            let corasick = rate(
+                text.len(),
+                best(3, || through_automaton(&automaton, text)).0,
+            );
+            let sed = through_sed(&patterns, text);
+            rows.push(format!(
+                "| {count} | {name} | {own:.0} | {corasick:.0} | {} | {:.1} ms | {kib} KiB |",
+                sed.map_or("-".into(), |sed| format!("{sed:.1}")),
+                built.as_secs_f64() * 1e3
+            ));
+            gate.check(
+                &format!("{count} secrets, {name}, MB/s"),
+                own,
+                least(count)..,
+            );
+            if count >= 10 {
+                let what = format!("{count} secrets, {name} / aho-corasick");
+                gate.check(&what, own / corasick, 1.0..);
+                if let Some(sed) = sed {
+                    gate.check(&format!("{count} secrets, {name} / sed"), own / sed, 1.0..);
+                }
+            }
+        }
+        let milliseconds = built.as_secs_f64() * 1e3;
+        gate.check(
+            &format!("{count} secrets, tables built, ms"),
+            milliseconds,
+            ..=20.0,
+        );
+        gate.check(
+            &format!("{count} secrets, tables, MB"),
+            kib as f64 / 1024.0,
+            ..=4.0,
+        );
+    }
+    if is_markdown {
+        println!(
+            "\n| secrets | text | karyi, MB/s | aho-corasick, MB/s | sed, MB/s | build | tables |"
+        );
+        println!("|---:|---|---:|---:|---:|---:|---:|");
+        rows.iter().for_each(|row| println!("{row}"));
+    }
+    gate.close();
+}
+
+/// Megabytes per second that must be reached.
+fn least(secrets: usize) -> f64 {
+    if secrets > 10 { 80.0 } else { 100.0 }
+}
+
+fn secrets(values: &[String]) -> Secrets {
+    let secrets = Secrets::default();
+    for (number, value) in values.iter().enumerate() {
+        let name = SecretName::parse(&format!("KEY_{number}")).unwrap();
+        let value = SecretValue::new(value.clone());
+        secrets.insert(name, value).unwrap();
+    }
+    secrets
+}
+
+/// Returns the shortest time of several, and the last result.
+fn best<T>(times: usize, mut work: impl FnMut() -> T) -> (Duration, T) {
+    let mut once = || {
+        let start = Instant::now();
+        let result = work();
+        (start.elapsed(), result)
+    };
+    let mut best = once();
+    for _ in 1..times {
+        let next = once();
+        best = (best.0.min(next.0), next.1);
+    }
+    best
+}
+
+fn rate(bytes: usize, time: Duration) -> f64 {
+    bytes as f64 / time.as_secs_f64() / 1e6
+}
+
+fn through_redactor(redactor: &Redactor, text: &str) -> usize {
+    let (mut stream, mut out) = (redactor.stream(), Redacted::default());
+    let (mut rest, mut given) = (text, 0);
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.ceil_char_boundary(PIECE_BYTES.min(rest.len())));
+        stream.push(piece, &mut out);
+        given += out.as_str().len();
+        out.clear();
+        rest = after;
+    }
+    stream.finish(&mut out);
+    given += out.as_str().len();
+    assert_eq!(given, text.len(), "a text without secrets was changed");
+    given
+}
+
+fn through_automaton(automaton: &AhoCorasick, text: &str) -> usize {
+    let pieces = text.as_bytes().chunks(PIECE_BYTES);
+    pieces.map(|piece| automaton.find_iter(piece).count()).sum()
+}
+
+/// Megabytes per second of sed; it gets a part of the text when it is slow.
+fn through_sed(patterns: &[Vec<u8>], text: &str) -> Option<f64> {
+    let script: String = patterns
+        .iter()
+        .filter_map(|pattern| std::str::from_utf8(pattern).ok())
+        .map(|pattern| format!("s\u{1}{}\u{1}[masked]\u{1}g\n", literal(pattern)))
+        .collect();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), script).unwrap();
+    let first = sed(file.path(), text.get(..1 << 20)?)?;
+    if first < SLOW {
+        return Some(first);
+    }
+    sed(file.path(), text)
+}
+
+/// Returns a pattern as sed takes it literally.
+fn literal(pattern: &str) -> String {
+    let mut out = String::new();
+    for character in pattern.chars() {
+        match character {
+            '\\' | '[' | ']' | '.' | '*' | '^' | '$' => {
+                out.push('\\');
+                out.push(character);
+            }
+            '\n' => out.push_str("\\n"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+fn sed(script: &std::path::Path, text: &str) -> Option<f64> {
+    let input = tempfile::NamedTempFile::new().unwrap();
+    input.as_file().write_all(text.as_bytes()).unwrap();
+    let mut command = Command::new("sed");
+    command
+        .env("LC_ALL", "C")
+        .arg("-f")
+        .arg(script)
+        .arg(input.path());
+    command.stdout(Stdio::null());
+    let start = Instant::now();
+    let status = command.status().ok()?;
+    status.success().then(|| rate(text.len(), start.elapsed()))
+}

@@ -1,0 +1,355 @@
+//! The visible bytes of a text, and the runs of stretches that belong to a secret.
+//!
+//! A match of twelve bytes holds five stretches of eight in a row. So it is enough to look at every
+//! seventh byte whether six bytes there belong to any secret; only around those that do every
+//! stretch is looked up.
+
+use zeroize::Zeroizing;
+
+use super::encodings::Form;
+use super::tables::{Gram, Hot, SAMPLE, Tables, WINDOW, number};
+use super::view::{Sink, is_visible};
+use crate::limits;
+
+/// A stretch of the text that belongs to a secret, in bytes of the whole text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) secret: usize,
+    pub(super) form: Form,
+    /// How many bytes are of that secret.
+    pub(super) length: usize,
+}
+
+/// Visible bytes that are not settled yet and where they stand in the text.
+#[derive(Clone, Default)]
+pub(super) struct Lane {
+    bytes: Zeroizing<Vec<u8>>,
+    places: Vec<u64>,
+    /// How many of both are in use.
+    length: usize,
+    wide: Scan,
+    narrow: Scan,
+}
+
+/// How far the bytes were looked at with one width of stretch.
+#[derive(Clone, Default)]
+struct Scan {
+    /// Stretches that start before this are settled.
+    done: usize,
+    /// Those before it that belong together, when the last one before `done` is one of them.
+    run: Option<Run>,
+}
+
+/// Stretches in a row that all belong to secrets.
+#[derive(Clone)]
+struct Run {
+    start: u64,
+    end: u64,
+    hits: usize,
+    /// How many hits are a match.
+    need: usize,
+    /// The longest part that belongs to one secret, and the last one.
+    best: Part,
+    last: Part,
+}
+
+#[derive(Clone, Copy)]
+struct Part {
+    secret: usize,
+    form: Form,
+    hits: usize,
+}
+
+impl Run {
+    fn new(gram: Gram, start: u64, end: u64) -> Self {
+        let part = Part {
+            secret: gram.secret(),
+            form: gram.form(),
+            hits: 0,
+        };
+        let mut run = Self {
+            start,
+            end,
+            hits: 0,
+            need: usize::MAX,
+            best: part,
+            last: part,
+        };
+        run.add(gram, end);
+        run
+    }
+
+    fn add(&mut self, gram: Gram, end: u64) {
+        self.end = end;
+        self.hits += 1;
+        if gram.is_secret() {
+            self.need = self.need.min(gram.need());
+        }
+        if gram.secret() != self.last.secret {
+            self.last = Part {
+                secret: gram.secret(),
+                form: gram.form(),
+                hits: 0,
+            };
+        }
+        self.last.hits += 1;
+        self.last.form = self.last.form.max(gram.form());
+        if self.last.hits > self.best.hits || self.last.secret == self.best.secret {
+            self.best = self.last;
+        }
+    }
+
+    fn is_match(&self) -> bool {
+        self.hits >= self.need
+    }
+
+    /// Whether it holds anything that is secret.
+    fn is_secret(&self) -> bool {
+        self.need < usize::MAX
+    }
+
+    fn found(&self) -> Found {
+        Found {
+            start: self.start,
+            end: self.end + 1,
+            secret: self.best.secret,
+            form: self.best.form,
+            length: self.best.hits + WINDOW - 1,
+        }
+    }
+}
+
+/// Looks stretches of one width up.
+trait Look {
+    const WIDTH: usize;
+    fn look(&self, key: u64, place: u64) -> Option<Gram>;
+}
+
+impl Look for &Tables {
+    const WIDTH: usize = WINDOW;
+    #[inline]
+    fn look(&self, key: u64, _: u64) -> Option<Gram> {
+        self.grams.get(key)
+    }
+}
+
+impl Look for (&Tables, &Hot) {
+    const WIDTH: usize = SAMPLE;
+    #[inline]
+    fn look(&self, key: u64, place: u64) -> Option<Gram> {
+        let (tables, hot) = self;
+        if tables.may_have(key) {
+            hot.get(key, place)
+        } else {
+            None
+        }
+    }
+}
+
+impl Sink for Lane {
+    fn take(&mut self, bytes: &[u8], at: u64) {
+        self.make_room(bytes.len());
+        let mut length = self.length;
+        let (kept, places) = (self.bytes.as_mut_slice(), self.places.as_mut_slice());
+        for (byte, place) in bytes.iter().zip(at..) {
+            // Written in any case and counted when it is visible: there is nothing to predict.
+            if let (Some(to), Some(to_place)) = (kept.get_mut(length), places.get_mut(length)) {
+                *to = *byte;
+                *to_place = place;
+            }
+            length += usize::from(is_visible(*byte));
+        }
+        self.length = length;
+    }
+
+    fn divide(&mut self, place: u64) {
+        self.make_room(1);
+        if let (Some(byte), Some(at)) = (
+            self.bytes.get_mut(self.length),
+            self.places.get_mut(self.length),
+        ) {
+            (*byte, *at) = (0, place);
+            self.length += 1;
+        }
+    }
+}
+
+impl Lane {
+    fn make_room(&mut self, more: usize) {
+        let needed = self.length + more + 1;
+        if self.bytes.len() < needed {
+            let mut larger = Zeroizing::new(vec![0; needed]);
+            let used = self.bytes.len().min(self.length);
+            if let (Some(to), Some(from)) = (larger.get_mut(..used), self.bytes.get(..used)) {
+                to.copy_from_slice(from);
+            }
+            self.bytes = larger;
+            self.places.resize(needed, 0);
+        }
+    }
+
+    fn used(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    fn key(&self, at: usize) -> u64 {
+        number(self.used(), at)
+    }
+
+    fn place(&self, at: usize) -> u64 {
+        self.places.get(at).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Finds matches in what came.
+    pub(super) fn scan(&mut self, tables: &Tables, found: &mut Vec<Found>) {
+        let mut scan = std::mem::take(&mut self.wide);
+        while scan.run.is_none() || self.follow(&mut scan, &tables, found) {
+            let Some(sample) = self.next_sample(&mut scan, tables) else {
+                break;
+            };
+            // A match around the sample holds one of these.
+            let mut near = sample.saturating_sub(WINDOW - SAMPLE)..=sample;
+            if near.any(|at| tables.grams.get(self.key(at)).is_some()) {
+                self.look_until(&mut scan, sample, tables, found);
+            } else {
+                scan.done = sample + 1;
+            }
+        }
+        self.wide = scan;
+    }
+
+    /// Finds the next sample that may belong to a secret and has a whole stretch after it.
+    fn next_sample(&self, scan: &mut Scan, tables: &Tables) -> Option<usize> {
+        let bytes = self.used();
+        let ahead = tables.step - 1;
+        loop {
+            let sample = scan.done + ahead;
+            if sample + WINDOW > bytes.len() {
+                return None;
+            }
+            if tables.may_have(number(bytes, sample)) {
+                return Some(sample);
+            }
+            scan.done = sample + 1;
+        }
+    }
+
+    /// Looks every stretch up that starts up to `last`, and on as long as a run goes on.
+    fn look_until(&self, scan: &mut Scan, last: usize, tables: &Tables, found: &mut Vec<Found>) {
+        while scan.done <= last && scan.done + WINDOW <= self.length {
+            if let Some(gram) = tables.grams.get(self.key(scan.done)) {
+                scan.run = Some(self.run(gram, scan.done, WINDOW));
+                scan.done += 1;
+                if !self.follow(scan, &tables, found) {
+                    return;
+                }
+            } else {
+                scan.done += 1;
+            }
+        }
+    }
+
+    fn run(&self, gram: Gram, at: usize, width: usize) -> Run {
+        Run::new(gram, self.place(at), self.place(at + width - 1))
+    }
+
+    /// Goes on with a run; returns whether it ended.
+    fn follow<L: Look>(&self, scan: &mut Scan, looks: &L, found: &mut Vec<Found>) -> bool {
+        let Some(mut run) = scan.run.take() else {
+            return true;
+        };
+        while scan.done + L::WIDTH <= self.length {
+            let hit = looks.look(self.key(scan.done), self.place(scan.done));
+            scan.done += 1;
+            let Some(gram) = hit else {
+                found.extend(run.is_match().then(|| run.found()));
+                return true;
+            };
+            run.add(gram, self.place(scan.done + L::WIDTH - 2));
+        }
+        scan.run = Some(run);
+        false
+    }
+
+    /// Finds shorter stretches of secrets that were seen before.
+    pub(super) fn scan_hot(&mut self, tables: &Tables, hot: &Hot, found: &mut Vec<Found>) {
+        let mut scan = std::mem::take(&mut self.narrow);
+        let looks = (tables, hot);
+        while self.follow(&mut scan, &looks, found) {
+            let last = (self.length + 1).saturating_sub(SAMPLE);
+            let mut starts = scan.done..last;
+            let hit = starts.find_map(|at| Some((at, looks.look(self.key(at), self.place(at))?)));
+            let Some((at, gram)) = hit else {
+                scan.done = scan.done.max(last);
+                break;
+            };
+            scan.run = Some(self.run(gram, at, SAMPLE));
+            scan.done = at + 1;
+        }
+        self.narrow = scan;
+    }
+
+    /// Forgets what is settled.
+    pub(super) fn forget(&mut self, is_hot: bool) {
+        if !is_hot {
+            self.narrow.done = self.wide.done;
+        }
+        let settled = self.wide.done.min(self.narrow.done).min(self.length);
+        self.bytes.copy_within(settled..self.length, 0);
+        self.places.copy_within(settled..self.length, 0);
+        self.length -= settled;
+        self.wide.done -= settled;
+        self.narrow.done -= settled;
+    }
+
+    /// Looks up what the samples left open at the end.
+    pub(super) fn scan_end(&mut self, tables: &Tables, found: &mut Vec<Found>) {
+        let mut scan = std::mem::take(&mut self.wide);
+        if scan.run.is_none() {
+            self.look_until(&mut scan, self.length, tables, found);
+        }
+        self.wide = scan;
+    }
+
+    /// Returns the place from which on the text may still become a match.
+    pub(super) fn open_from(&self, tables: &Tables) -> Option<u64> {
+        let runs = [self.wide.run.as_ref(), self.narrow.run.as_ref()];
+        let open = runs.into_iter().flatten().map(|run| run.start).min();
+        let end = tables.open_end(self.used());
+        let end = (end > 0).then(|| self.place(self.length - end));
+        open.into_iter().chain(end).min()
+    }
+
+    /// Finds what is a match if nothing comes any more.
+    pub(super) fn flush(&self, found: &mut Vec<Found>) {
+        let runs = [self.wide.run.as_ref(), self.narrow.run.as_ref()];
+        let matches = runs.into_iter().flatten().filter(|run| run.is_match());
+        found.extend(matches.map(Run::found));
+    }
+
+    /// Finds what may be the start of a match at the end, after it was flushed.
+    pub(super) fn cut(&self, tables: &Tables) -> Option<Found> {
+        if let Some(run) = self.wide.run.as_ref().filter(|run| run.is_secret()) {
+            return Some(run.found());
+        }
+        let bytes = self.used();
+        for length in (limits::MIN_CUT_SECRET_BYTES..WINDOW).rev() {
+            let Some(at) = bytes.len().checked_sub(length) else {
+                continue;
+            };
+            let end = bytes.get(at..).unwrap_or_default();
+            if let Some(gram) = tables.started_by(end).filter(|gram| gram.is_secret()) {
+                return Some(Found {
+                    start: self.place(at),
+                    end: self.place(bytes.len() - 1) + 1,
+                    secret: gram.secret(),
+                    form: gram.form(),
+                    length,
+                });
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,235 @@
+//! Which bytes of a value are secret: all of them, unless it is a URL, JSON or PEM.
+//!
+//! The host of a connection string stands in many harmless lines, and so does the frame of a key.
+//! Only text that holds some of the secret part is masked; when it does, what belongs to the value
+//! around it is masked with it.
+
+use std::ops::Range;
+
+/// Phrases that many values share and that say nothing.
+const COMMON: &[&str] = &[
+    "-----BEGIN ",
+    "-----END ",
+    " PRIVATE KEY-----",
+    "https://",
+    "http://",
+    "postgres://",
+    "postgresql://",
+    "mysql://",
+    "mongodb+srv://",
+    "mongodb://",
+    "redis://",
+    "amqp://",
+    ".amazonaws.com",
+    ".windows.net",
+    "googleapis.com",
+    "hooks.slack.com/services/",
+    "api.telegram.org",
+    "localhost",
+    "127.0.0.1",
+];
+
+/// Shortest secret part of a structured value that has a name, such as a password, in bytes.
+const MIN_NAMED: usize = 4;
+/// Shortest text that may be taken for a token by its looks, in bytes.
+const MIN_TOKEN: usize = 8;
+
+/// Returns for each byte of the value whether it is secret.
+pub(super) fn secret_bytes(value: &str) -> Vec<bool> {
+    let mut parts = url_parts(value);
+    parts.extend(json_parts(value));
+    parts.extend(pem_parts(value));
+    let mut mask = vec![parts.is_empty(); value.len()];
+    for part in parts {
+        mark(&mut mask, part, true);
+    }
+    for phrase in COMMON {
+        for (at, _) in value.match_indices(phrase) {
+            mark(&mut mask, at..at + phrase.len(), false);
+        }
+    }
+    if !mask.contains(&true) {
+        mask.fill(true);
+    }
+    mask
+}
+
+fn mark(mask: &mut [bool], range: Range<usize>, is_secret: bool) {
+    mask.get_mut(range).unwrap_or_default().fill(is_secret);
+}
+
+/// Whether a text looks as if it was made by chance.
+fn is_token(text: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| text.bytes().any(|byte| is(&byte));
+    let is_mixed = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+    let is_long =
+        text.len() >= 2 * MIN_TOKEN && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    let is_prose = text.contains([' ', '@']) || text.contains("://");
+    text.len() >= MIN_TOKEN && (is_mixed || is_long) && !is_prose
+}
+
+/// The password, the values of the query and the parts of the path that look like tokens.
+fn url_parts(value: &str) -> Vec<Range<usize>> {
+    let line = value.trim();
+    let start = value.len() - value.trim_start().len();
+    let Some((scheme, rest)) = line.split_once("://") else {
+        return Vec::new();
+    };
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"+.-".contains(&b));
+    if !is_scheme || line.contains(char::is_whitespace) {
+        return Vec::new();
+    }
+    let rest_at = start + scheme.len() + "://".len();
+    let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at(authority_end);
+    let mut parts: Vec<Range<usize>> = user_part(authority)
+        .into_iter()
+        .map(|part| rest_at + part.start..rest_at + part.end)
+        .collect();
+    let mut at = rest_at + authority_end;
+    let mut is_path = true;
+    for piece in tail.split_inclusive(['/', '?', '#', '&', '=', ';']) {
+        let text = piece.trim_end_matches(['/', '?', '#', '&', '=', ';']);
+        let is_secret = if is_path {
+            is_token(text)
+        } else {
+            text.len() >= MIN_NAMED && !piece.ends_with('=')
+        };
+        if is_secret {
+            parts.push(at..at + text.len());
+        }
+        is_path &= !piece.ends_with(['?', '#']);
+        at += piece.len();
+    }
+    parts
+}
+
+/// The password before a host, or the user's name when it is a token and there is no password.
+fn user_part(authority: &str) -> Option<Range<usize>> {
+    let (user, _) = authority.rsplit_once('@')?;
+    match user.split_once(':') {
+        Some((name, password)) if password.len() >= MIN_NAMED => Some(name.len() + 1..user.len()),
+        Some(_) => None,
+        None => is_token(user).then_some(0..user.len()),
+    }
+}
+
+/// The strings of a JSON object that look like tokens or whose key says that they are secret.
+fn json_parts(value: &str) -> Vec<Range<usize>> {
+    let is_structure = value.trim_start().starts_with(['{', '[']);
+    let parsed = is_structure.then(|| serde_json::from_str::<serde_json::Value>(value));
+    let Some(Ok(parsed)) = parsed else {
+        return Vec::new();
+    };
+    let mut leaves = Vec::new();
+    collect(&parsed, "", &mut leaves);
+    let mut parts = Vec::new();
+    for leaf in leaves {
+        let quoted = serde_json::Value::from(leaf).to_string();
+        let text = quoted
+            .get(1..quoted.len().saturating_sub(1))
+            .unwrap_or_default();
+        parts.extend(
+            value
+                .match_indices(text)
+                .map(|(at, text)| at..at + text.len()),
+        );
+    }
+    parts
+}
+
+fn collect<'a>(value: &'a serde_json::Value, key: &str, leaves: &mut Vec<&'a str>) {
+    match value {
+        serde_json::Value::String(text) => {
+            let key = key.to_ascii_lowercase();
+            let words = ["key", "secret", "token", "password", "passwd", "credential"];
+            let is_named = words.iter().any(|word| key.contains(word)) && text.len() >= MIN_NAMED;
+            if is_named || is_token(text) {
+                leaves.push(text);
+            }
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| collect(item, key, leaves)),
+        serde_json::Value::Object(map) => {
+            for (key, value) in map {
+                collect(value, key, leaves);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The lines between the frames.
+fn pem_parts(value: &str) -> Vec<Range<usize>> {
+    if !value.trim_start().starts_with("-----BEGIN ") {
+        return Vec::new();
+    }
+    let mut parts = Vec::new();
+    let mut at = 0;
+    for line in value.split_inclusive('\n') {
+        let text = line.trim_end();
+        if !text.is_empty() && !text.starts_with("-----") && !text.contains(": ") {
+            parts.push(at..at + text.len());
+        }
+        at += line.len();
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks a value whose secret stretches stand between `«` and `»`.
+    fn check(marked: &str) {
+        let value = marked.replace(['«', '»'], "");
+        let mask = secret_bytes(&value);
+        let mut shown = String::new();
+        let mut was_secret = false;
+        for (at, character) in value.char_indices() {
+            if mask[at] != was_secret {
+                shown.push(if mask[at] { '«' } else { '»' });
+            }
+            was_secret = mask[at];
+            shown.push(character);
+        }
+        if was_secret {
+            shown.push('»');
+        }
+        assert_eq!(shown, marked);
+    }
+
+    #[test]
+    fn plain_values_are_secret_as_a_whole() {
+        check("«S3cr3t-T0ken/Val+ue»");
+        check("«a: b://c d»");
+        check("«{not json»");
+        check("«[1,2]»");
+        check("«https://»");
+    }
+
+    #[test]
+    fn urls_have_secret_parts() {
+        check("postgres://admin:«Zk7qPw2LmX9v»@db.example.com:5432/prod");
+        check("https://«ghp_0123abcd»@github.com/owner/repo.git");
+        check("https://hooks.slack.com/services/T0/«B012ABCDEF»/«xyzXYZ0123»");
+        check("https://example.com/v1?user=«anna»&sig=«abc123def»#«frag»");
+        check("https://«example.com/plain»");
+    }
+
+    #[test]
+    fn json_has_secret_leaves() {
+        check(
+            "{\"type\":\"service_account\",\"private_key\":\"«MIIEvQIBADANBgkqhkiG9w0BAQ»\",\"id\":1}",
+        );
+        check("{\"password\":\"«pw1\\n»\",\"client_email\":\"a1@b2.example.com\"}");
+        check("{\"list\":[\"«tok3n-abcdef»\"]}");
+    }
+
+    #[test]
+    fn pem_has_a_secret_body() {
+        check("-----BEGIN KEY-----\n«MIIEvQ»\n«AQEF==»\n-----END KEY-----\n");
+    }
+}

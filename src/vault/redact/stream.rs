@@ -1,0 +1,455 @@
+//! Masks a text that comes in pieces.
+//!
+//! As much of the text is held back as could still become a match, not a byte more. Offsets count
+//! the bytes of the whole text.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use zeroize::Zeroizing;
+
+use super::encodings::Form;
+use super::lane::{Found, Lane};
+use super::tables::{Hot, Tables};
+use super::text::Redacted;
+use super::view::View;
+use crate::limits;
+use crate::secret::SecretName;
+use crate::vault::session::Secrets;
+
+/// The secrets and the tables of their newest generation.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) secrets: Secrets,
+    tables: Arc<Mutex<Arc<Tables>>>,
+}
+
+impl Source {
+    /// Builds the tables.
+    pub(super) fn new(secrets: &Secrets) -> Self {
+        Self {
+            secrets: secrets.clone(),
+            tables: Arc::new(Mutex::new(Arc::new(Tables::build(secrets)))),
+        }
+    }
+
+    /// Returns the tables, built again when a secret has changed.
+    pub(super) fn tables(&self) -> Arc<Tables> {
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        if tables.generation != self.secrets.generation() {
+            *tables = Arc::new(Tables::build(&self.secrets));
+        }
+        Arc::clone(&tables)
+    }
+}
+
+/// What stands before a name in a placeholder.
+const PLACEHOLDER: &str = "$KARYI";
+
+/// Masks a text that comes in pieces.
+#[derive(Clone)]
+pub struct RedactStream {
+    source: Source,
+    tables: Arc<Tables>,
+    view: View,
+    /// What is visible.
+    main: Lane,
+    /// What stands inside of escape sequences.
+    inside: Lane,
+    /// The secrets seen so far: shorter parts of them are masked from then on.
+    hot: Option<Arc<Hot>>,
+    /// The end of the text so far; it starts at `base`, not after `given`.
+    held: Zeroizing<String>,
+    base: u64,
+    /// Everything before this is settled.
+    given: u64,
+    /// Everything before this was looked at for values that are too short for windows.
+    shorts_done: u64,
+    /// Masked stretches, in order, apart from each other.
+    regions: VecDeque<Found>,
+    /// Whether what looks like a placeholder is left alone.
+    keeps_placeholders: bool,
+    /// Whether anything was changed.
+    is_changed: bool,
+}
+
+impl RedactStream {
+    pub(super) fn new(source: &Source, keeps_placeholders: bool) -> Self {
+        Self {
+            source: source.clone(),
+            tables: source.tables(),
+            view: View::Ground,
+            main: Lane::default(),
+            inside: Lane::default(),
+            hot: None,
+            held: Zeroizing::new(String::new()),
+            base: 0,
+            given: 0,
+            shorts_done: 0,
+            regions: VecDeque::new(),
+            keeps_placeholders,
+            is_changed: false,
+        }
+    }
+
+    /// Takes the next piece and appends to `out` what is settled by now.
+    pub fn push(&mut self, text: &str, out: &mut Redacted) {
+        if self.tables.generation != self.source.secrets.generation() {
+            self.change_tables();
+        }
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.ceil_char_boundary(limits::REDACT_PIECE_BYTES.min(rest.len()));
+            let (piece, after) = rest.split_at(end);
+            self.push_piece(piece, out);
+            rest = after;
+        }
+    }
+
+    fn push_piece(&mut self, text: &str, out: &mut Redacted) {
+        let from = self.end();
+        self.hold(text);
+        if !self.tables.is_empty() {
+            self.scan(from);
+        }
+        self.settle(self.safe(), out);
+        if self.held_back().len() > limits::MAX_HELD_REDACTION_BYTES {
+            self.mask_held(out);
+        }
+    }
+
+    /// Appends the rest after the text came to its normal end.
+    pub fn finish(mut self, out: &mut Redacted) {
+        self.flush(out);
+    }
+
+    /// Appends the rest after the text was cut off: what may be the start of a value is masked.
+    pub fn finish_cut(mut self, out: &mut Redacted) {
+        self.cut(out);
+    }
+
+    /// Appends everything so far, as if the text ended here, and goes on: a value that was begun is
+    /// known when it is completed.
+    pub fn flush(&mut self, out: &mut Redacted) {
+        self.flush_lanes();
+        self.find_shorts(true);
+        self.settle(self.end(), out);
+    }
+
+    /// Does so, and masks what may be the start of a value.
+    pub fn cut(&mut self, out: &mut Redacted) {
+        self.flush_lanes();
+        self.find_shorts(true);
+        let cut = [&self.main, &self.inside].map(|lane| lane.cut(&self.tables));
+        for found in cut.into_iter().flatten() {
+            self.add_region(found);
+        }
+        self.settle(self.end(), out);
+    }
+
+    /// Returns what is held back now.
+    pub(super) fn held_back(&self) -> &str {
+        self.held.get(self.index(self.given)..).unwrap_or_default()
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    fn flush_lanes(&mut self) {
+        let mut found = Vec::new();
+        for lane in [&self.main, &self.inside] {
+            lane.flush(&mut found);
+        }
+        found.into_iter().for_each(|found| self.add(found));
+    }
+
+    /// Gives up on what is held: it would become too much. A value that was begun is masked.
+    fn mask_held(&mut self, out: &mut Redacted) {
+        self.cut(out);
+    }
+
+    fn end(&self) -> u64 {
+        self.base + self.held.len() as u64
+    }
+
+    /// Appends to what is held; what is there is wiped where it was.
+    fn hold(&mut self, text: &str) {
+        let needed = self.held.len() + text.len();
+        if needed > self.held.capacity() {
+            let mut larger = Zeroizing::new(String::with_capacity(needed.next_power_of_two()));
+            larger.push_str(&self.held);
+            self.held = larger;
+        }
+        self.held.push_str(text);
+    }
+
+    /// Takes what is held through new tables: a secret became known in the middle of the text.
+    fn change_tables(&mut self) {
+        let old = std::mem::replace(&mut self.tables, self.source.tables());
+        self.main = Lane::default();
+        self.inside = Lane::default();
+        self.view = View::Ground;
+        self.hot = None;
+        let given = self.given;
+        self.regions.retain(|region| region.start < given);
+        for region in &mut self.regions {
+            let name = old.names.get(region.secret);
+            let index = self.tables.names.iter().position(|n| Some(n) == name);
+            region.secret = index.unwrap_or(usize::MAX);
+        }
+        self.shorts_done = given;
+        self.scan(given);
+    }
+
+    /// Looks for matches in what is held from a place on.
+    fn scan(&mut self, from: u64) {
+        let held = std::mem::take(&mut *self.held);
+        let bytes = held.as_bytes();
+        let mut at = from;
+        let start = usize::try_from(from - self.base).unwrap_or(usize::MAX);
+        let blocks = bytes.get(start..).unwrap_or_default();
+        for block in blocks.chunks(limits::REDACT_BLOCK_BYTES) {
+            self.view.split(block, at, &mut self.main, &mut self.inside);
+            at += block.len() as u64;
+            self.scan_lanes();
+        }
+        *self.held = held;
+        self.scan_ends();
+        self.find_shorts(false);
+    }
+
+    fn scan_lanes(&mut self) {
+        let mut found = Vec::new();
+        self.main.scan(&self.tables, &mut found);
+        self.inside.scan(&self.tables, &mut found);
+        found.drain(..).for_each(|found| self.add(found));
+        if let Some(hot) = self.hot.clone() {
+            self.main.scan_hot(&self.tables, &hot, &mut found);
+            self.inside.scan_hot(&self.tables, &hot, &mut found);
+            found.into_iter().for_each(|found| self.add_region(found));
+        }
+        self.main.forget(self.hot.is_some());
+        self.inside.forget(self.hot.is_some());
+    }
+
+    fn scan_ends(&mut self) {
+        let mut found = Vec::new();
+        self.main.scan_end(&self.tables, &mut found);
+        self.inside.scan_end(&self.tables, &mut found);
+        found.into_iter().for_each(|found| self.add(found));
+    }
+
+    /// Adds a match; from here on shorter parts of its secret are matches.
+    fn add(&mut self, found: Found) {
+        let is_known = self.hot.as_ref().is_some_and(|hot| hot.has(found.secret));
+        if !is_known {
+            let hot = self.hot.get_or_insert_with(|| Arc::new(Hot::new()));
+            let hot = Arc::make_mut(hot);
+            hot.add(&self.source.secrets, &self.tables, found.secret, found.end);
+        }
+        self.add_region(found);
+    }
+
+    /// Adds a stretch that is masked; those that overlap become one.
+    fn add_region(&mut self, mut new: Found) {
+        let first = self.regions.partition_point(|old| old.end <= new.start);
+        while let Some(old) = self.regions.get(first).filter(|old| old.start < new.end) {
+            let is_better = (old.length, std::cmp::Reverse(old.secret))
+                > (new.length, std::cmp::Reverse(new.secret));
+            if is_better {
+                (new.secret, new.form, new.length) = (old.secret, old.form, old.length);
+            }
+            new.start = new.start.min(old.start);
+            new.end = new.end.max(old.end);
+            self.regions.remove(first);
+        }
+        self.regions.insert(first, new);
+    }
+
+    /// Looks for values that are too short for windows: as they are, where they stand as a word.
+    fn find_shorts(&mut self, is_end: bool) {
+        let tables = Arc::clone(&self.tables);
+        let from = self.index(self.shorts_done.max(self.base));
+        let mut open = self.held.len();
+        let mut found = Vec::new();
+        for short in &tables.shorts {
+            let bytes = self.held.as_bytes();
+            let tail = bytes.get(from..).unwrap_or_default();
+            for at in memchr::memmem::find_iter(tail, short.text.as_slice()) {
+                let (start, end) = (from + at, from + at + short.text.len());
+                if end == bytes.len() && !is_end {
+                    open = open.min(start);
+                } else if is_word(bytes, start, end) {
+                    found.push(Found {
+                        start: self.base + start as u64,
+                        end: self.base + end as u64,
+                        secret: short.secret,
+                        form: Form::Raw,
+                        length: short.text.len(),
+                    });
+                }
+            }
+            open = open.min(bytes.len() - begun(tail, &short.text));
+        }
+        self.shorts_done = self.base + if is_end { self.held.len() } else { open } as u64;
+        found.into_iter().for_each(|found| self.add_region(found));
+    }
+
+    /// Returns the place before which nothing can become a match any more.
+    fn safe(&self) -> u64 {
+        let lanes = [&self.main, &self.inside];
+        let open = lanes
+            .into_iter()
+            .filter_map(|lane| lane.open_from(&self.tables));
+        let end = self.end();
+        let shorts = if self.tables.shorts.is_empty() {
+            end
+        } else {
+            self.shorts_done
+        };
+        let settled = self.index(open.fold(end, u64::min).min(shorts));
+        let settled = if self.keeps_placeholders {
+            settled
+        } else {
+            before_placeholder(&self.held, settled)
+        };
+        self.base + self.held.floor_char_boundary(settled) as u64
+    }
+
+    /// Gives out everything before `safe`, where the first match that is still open may start.
+    fn settle(&mut self, safe: u64, out: &mut Redacted) {
+        // What a cut has given out already may belong to a match that is still open.
+        let safe = safe.max(self.given);
+        let mut at = self.given;
+        while let Some(region) = self.regions.pop_front_if(|region| region.end <= safe) {
+            let (start, end) = (self.index(region.start), self.index(region.end));
+            let (start, end) = (
+                self.held.floor_char_boundary(start),
+                self.held.ceil_char_boundary(end),
+            );
+            let start = start.max(self.index(at));
+            if start >= end {
+                continue;
+            }
+            self.give(at, self.base + start as u64, out);
+            let used = self.mask(&region, start, end, out);
+            at = self.base + (end + used) as u64;
+        }
+        let open = self
+            .regions
+            .front()
+            .map_or(safe, |region| region.start.min(safe));
+        self.give(at, open, out);
+        self.given = open.max(at);
+        self.forget();
+    }
+
+    /// Writes the marker of a region; returns how many bytes after it belong to the value.
+    fn mask(&mut self, region: &Found, start: usize, end: usize, out: &mut Redacted) -> usize {
+        self.is_changed = true;
+        let stretch = self.held.get(start..end).unwrap_or_default();
+        let after = self.held.get(end..).unwrap_or_default();
+        let is_untouched = region.start >= self.given;
+        // A `$` before it would make a literal of it.
+        let whole = self
+            .tables
+            .whole(stretch.as_bytes(), after.as_bytes())
+            .filter(|_| is_untouched && !out.as_str().ends_with('$'));
+        let (secret, used) = whole.unwrap_or((region.secret, 0));
+        let name = self.tables.names.get(secret).map_or("", SecretName::as_str);
+        let out = out.text();
+        match (name, whole) {
+            ("", _) => out.push_str("[KARYI]"),
+            (name, Some(_)) => {
+                out.push_str("$KARYI{");
+                out.push_str(name);
+                out.push('}');
+            }
+            (name, None) => {
+                out.push_str("[KARYI:");
+                out.push_str(name);
+                out.push(':');
+                out.push_str(region.form.as_str());
+                out.push(']');
+            }
+        }
+        used
+    }
+
+    fn give(&mut self, from: u64, to: u64, out: &mut Redacted) {
+        if from >= to {
+            return;
+        }
+        let text = self.held.get(self.index(from)..self.index(to));
+        let mut rest = text.unwrap_or_default();
+        let out = out.text();
+        if !self.keeps_placeholders {
+            while let Some(at) = memchr::memmem::find(rest.as_bytes(), PLACEHOLDER.as_bytes()) {
+                let (before, after) = rest.split_at(at);
+                out.push_str(before);
+                let is_open = after
+                    .get(PLACEHOLDER.len()..)
+                    .is_some_and(|after| after.starts_with(['{', '<']));
+                if is_open {
+                    out.push('$');
+                    self.is_changed = true;
+                }
+                out.push_str(PLACEHOLDER);
+                rest = after.get(PLACEHOLDER.len()..).unwrap_or_default();
+            }
+        }
+        out.push_str(rest);
+    }
+
+    fn index(&self, offset: u64) -> usize {
+        usize::try_from(offset.saturating_sub(self.base))
+            .unwrap_or(usize::MAX)
+            .min(self.held.len())
+    }
+
+    /// Drops settled text once it is the larger part of what is held: moving the rest to the front
+    /// each time would cost more than keeping it.
+    fn forget(&mut self) {
+        let settled = self.index(self.given);
+        if settled > self.held.len() / 2 {
+            // One character before it tells whether a word starts after it.
+            let settled = self.held.floor_char_boundary(settled.saturating_sub(1));
+            self.held.drain(..settled);
+            self.base += settled as u64;
+        }
+    }
+}
+
+/// Moves a place that is in the middle of what may look like a placeholder before it.
+fn before_placeholder(text: &str, place: usize) -> usize {
+    let bytes = text.as_bytes();
+    let is_inside = |start: &usize| {
+        let end = bytes.len().min(start + PLACEHOLDER.len());
+        let begun = bytes.get(*start..end).unwrap_or_default();
+        let is_open = |byte: Option<&u8>| matches!(byte, None | Some(b'{' | b'<'));
+        PLACEHOLDER.as_bytes().starts_with(begun) && is_open(bytes.get(end))
+    };
+    let first = place.saturating_sub(PLACEHOLDER.len());
+    (first..place).find(is_inside).unwrap_or(place)
+}
+
+/// Returns how many bytes at the end of a text are the start of `word`, but not all of it.
+fn begun(text: &[u8], word: &[u8]) -> usize {
+    let longest = word.len().saturating_sub(1).min(text.len());
+    let is_begun = |length: &usize| {
+        let end = text.get(text.len() - length..);
+        end.is_some_and(|end| word.starts_with(end))
+    };
+    (1..=longest).rev().find(is_begun).unwrap_or(0)
+}
+
+/// Whether what stands at a place is not the middle of a word.
+fn is_word(text: &[u8], start: usize, end: usize) -> bool {
+    let is_letter = |at: Option<usize>| {
+        let byte = at.and_then(|at| text.get(at));
+        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    };
+    let joins = |before: Option<usize>, after: Option<usize>| is_letter(before) && is_letter(after);
+    !joins(start.checked_sub(1), Some(start)) && !joins(end.checked_sub(1), Some(end))
+}

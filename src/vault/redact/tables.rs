@@ -1,0 +1,549 @@
+//! What is looked for: every stretch of eight bytes of every form of every secret.
+//!
+//! Values and texts are compared without white space, control characters and escape sequences.
+//! Eight bytes are a number, so that one look into a hash table tells whether they belong to a
+//! secret; before that a bitmap of six bytes tells that almost nothing does.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use zeroize::Zeroizing;
+
+use super::encodings::{Encoded, Form, for_each_form};
+use super::parts::secret_bytes;
+use super::view::{self, is_visible};
+use crate::limits;
+use crate::secret::SecretName;
+use crate::vault::session::Secrets;
+
+/// Bytes of a stretch in the table.
+pub(super) const WINDOW: usize = 8;
+/// Bytes of a stretch in the bitmap.
+pub(super) const SAMPLE: usize = 6;
+
+/// What is known of eight bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gram(u32);
+
+impl Gram {
+    fn new(secret: usize, form: Form, need: usize, is_secret: bool) -> Self {
+        let secret = u32::try_from(secret).unwrap_or(u32::MAX) & 0x003F_FFFF;
+        let need = need.min(7) as u32;
+        Self(secret | (form as u32) << 22 | need << 27 | u32::from(is_secret) << 30)
+    }
+
+    /// The number of the secret.
+    pub(super) fn secret(self) -> usize {
+        (self.0 & 0x003F_FFFF) as usize
+    }
+
+    /// The form they are of.
+    pub(super) fn form(self) -> Form {
+        Form::of_number(self.0 >> 22 & 31)
+    }
+
+    /// How many of them in a row are a match.
+    pub(super) fn need(self) -> usize {
+        (self.0 >> 27 & 7) as usize
+    }
+
+    /// Whether they hold a part of what is secret about the value.
+    pub(super) fn is_secret(self) -> bool {
+        self.0 >> 30 & 1 == 1
+    }
+
+    /// The same for a shorter match.
+    fn or_sooner(self, other: Self) -> Self {
+        let need = self.need().min(other.need());
+        let is_secret = self.is_secret() || other.is_secret();
+        Self::new(self.secret(), self.form(), need, is_secret)
+    }
+}
+
+/// A hash table from numbers that are not 0 to grams.
+#[derive(Clone)]
+pub(super) struct Grams {
+    keys: Zeroizing<Vec<u64>>,
+    grams: Vec<Gram>,
+    length: usize,
+    /// How far a hash is shifted to be an index.
+    shift: u32,
+}
+
+impl Grams {
+    fn with_bits(bits: u32) -> Self {
+        Self {
+            keys: Zeroizing::new(vec![0; 1 << bits]),
+            grams: vec![Gram(0); 1 << bits],
+            length: 0,
+            shift: 64 - bits,
+        }
+    }
+
+    /// Makes an empty table.
+    pub(super) fn new() -> Self {
+        Self::with_bits(6)
+    }
+
+    /// Returns what is known of eight bytes, or of fewer with zeros behind them.
+    #[inline]
+    pub(super) fn get(&self, key: u64) -> Option<Gram> {
+        let mask = self.keys.len() - 1;
+        let mut index = (hash(key) >> self.shift) as usize;
+        loop {
+            match self.keys.get(index & mask) {
+                Some(&found) if found == key => return self.grams.get(index & mask).copied(),
+                Some(0) | None => return None,
+                Some(_) => index += 1,
+            }
+        }
+    }
+
+    /// Adds a stretch; the first one to come names it.
+    pub(super) fn insert(&mut self, key: u64, gram: Gram) {
+        if self.length * 4 >= self.keys.len() * 3 {
+            self.grow();
+        }
+        self.put(key, gram);
+    }
+
+    fn put(&mut self, key: u64, gram: Gram) {
+        let mask = self.keys.len() - 1;
+        let mut index = (hash(key) >> self.shift) as usize;
+        while let (Some(place), Some(known)) = (
+            self.keys.get_mut(index & mask),
+            self.grams.get_mut(index & mask),
+        ) {
+            if *place == key {
+                *known = known.or_sooner(gram);
+                return;
+            }
+            if *place == 0 {
+                (*place, *known) = (key, gram);
+                self.length += 1;
+                return;
+            }
+            index += 1;
+        }
+    }
+
+    fn grow(&mut self) {
+        let mut larger = Self::with_bits(64 - self.shift + 1);
+        for (key, gram) in self.keys.iter().zip(&self.grams) {
+            if *key != 0 {
+                larger.put(*key, *gram);
+            }
+        }
+        *self = larger;
+    }
+
+    fn bytes(&self) -> usize {
+        self.keys.len() * (size_of::<u64>() + size_of::<Gram>())
+    }
+}
+
+fn hash(key: u64) -> u64 {
+    // The low bits of the product alone would depend on the first bytes alone.
+    let mixed = (key ^ key >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+}
+
+/// A set of numbers that may say yes too often.
+struct Bitmap {
+    words: Vec<u64>,
+    shift: u32,
+}
+
+impl Bitmap {
+    fn with_bits(bits: u32) -> Self {
+        Self {
+            words: vec![0; 1 << bits.saturating_sub(6)],
+            shift: 64 - bits,
+        }
+    }
+
+    fn place(&self, key: u64) -> (usize, u32) {
+        let index = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift;
+        ((index >> 6) as usize, (index & 63) as u32)
+    }
+
+    fn insert(&mut self, key: u64) {
+        let (word, bit) = self.place(key);
+        if let Some(word) = self.words.get_mut(word) {
+            *word |= 1 << bit;
+        }
+    }
+
+    #[inline]
+    fn has(&self, key: u64) -> bool {
+        let (word, bit) = self.place(key);
+        self.words
+            .get(word)
+            .is_some_and(|word| *word >> bit & 1 == 1)
+    }
+}
+
+/// Reads eight bytes, or what there is of them, as a number.
+#[inline]
+pub(super) fn number(bytes: &[u8], at: usize) -> u64 {
+    match bytes.get(at..at + 8).map(<[u8; 8]>::try_from) {
+        Some(Ok(bytes)) => u64::from_le_bytes(bytes),
+        _ => {
+            let rest = bytes.get(at..).unwrap_or_default();
+            rest.iter()
+                .rev()
+                .fold(0, |number, byte| number << 8 | u64::from(*byte))
+        }
+    }
+}
+
+/// Keeps the first bytes of a number.
+#[inline]
+pub(super) fn first(number: u64, bytes: usize) -> u64 {
+    number & (u64::MAX >> (64 - 8 * bytes))
+}
+
+/// A value to compare a masked stretch with.
+struct Whole {
+    /// Without carriage returns, escape sequences and the white space at its end.
+    text: Zeroizing<Vec<u8>>,
+    /// That white space.
+    end: Vec<u8>,
+    secret: usize,
+}
+
+/// A value too short for windows: it is looked for as it is, as a word.
+pub(super) struct Short {
+    pub(super) text: Zeroizing<Vec<u8>>,
+    pub(super) secret: usize,
+}
+
+/// All that is looked for in one generation of the secrets.
+pub(super) struct Tables {
+    pub(super) generation: u64,
+    pub(super) names: Vec<SecretName>,
+    pub(super) grams: Grams,
+    pub(super) shorts: Vec<Short>,
+    /// How far samples may be apart so that every match holds one.
+    pub(super) step: usize,
+    samples: Bitmap,
+    fours: Bitmap,
+    twos: Bitmap,
+    ones: Bitmap,
+    wholes: Vec<Whole>,
+    /// The first bytes of every form, sorted.
+    starts: Zeroizing<Vec<u64>>,
+    start_grams: Vec<Gram>,
+    /// Whether escaping a text for JSON or XML could make a value of it.
+    pub(super) has_escapes: bool,
+}
+
+impl Tables {
+    /// Makes the tables of what there is now.
+    pub(super) fn build(secrets: &Secrets) -> Self {
+        let mut total = 0;
+        secrets.for_each(|_, value| total += value.expose().len());
+        let mut tables = Self::empty(total);
+        let mut starts = Vec::new();
+        tables.generation = secrets.for_each(|name, value| {
+            tables.add(name, value.expose(), &mut starts);
+        });
+        tables
+            .wholes
+            .sort_by(|a, b| (&*a.text, a.secret).cmp(&(&*b.text, b.secret)));
+        starts.sort_by_key(|(start, _)| *start);
+        tables.starts = Zeroizing::new(starts.iter().map(|(start, _)| *start).collect());
+        tables.start_grams = starts.iter().map(|(_, gram)| *gram).collect();
+        tables
+    }
+
+    fn empty(total: usize) -> Self {
+        // Some fifty stretches per byte of a value, and eight bits for each.
+        let bits = (total * 400).next_power_of_two().ilog2().clamp(12, 24);
+        Self {
+            generation: 0,
+            names: Vec::new(),
+            grams: Grams::new(),
+            shorts: Vec::new(),
+            step: limits::REDACTED_RUN_BYTES + 1 - SAMPLE,
+            samples: Bitmap::with_bits(bits),
+            fours: Bitmap::with_bits(bits.saturating_sub(1)),
+            twos: Bitmap::with_bits(16),
+            ones: Bitmap::with_bits(8),
+            wholes: Vec::new(),
+            starts: Zeroizing::new(Vec::new()),
+            start_grams: Vec::new(),
+            has_escapes: false,
+        }
+    }
+
+    /// Whether nothing is looked for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    fn add(&mut self, name: &SecretName, value: &str, starts: &mut Vec<(u64, Gram)>) {
+        let secret = self.names.len();
+        self.names.push(name.clone());
+        self.has_escapes |= value.contains(['\\', '&']);
+        self.add_whole(value, secret);
+        let mask = secret_bytes(value);
+        let mut seen = HashSet::new();
+        let mut visible = Visible::default();
+        for_each_form(value, |form, encoded| {
+            visible.take(encoded, &mask);
+            if !seen.insert(visible.fingerprint()) {
+                return;
+            }
+            if form == Form::Raw && visible.bytes.len() < WINDOW {
+                let text = Zeroizing::new(value.trim().as_bytes().to_vec());
+                self.shorts.push(Short { text, secret });
+            }
+            self.add_form(secret, form, &visible, starts);
+        });
+    }
+
+    fn add_whole(&mut self, value: &str, secret: usize) {
+        let text = value.trim_end();
+        if text.len() == text.trim_start().len() {
+            self.wholes.push(Whole {
+                text: view::plain(text.as_bytes()),
+                end: view::plain(value.get(text.len()..).unwrap_or_default().as_bytes()).to_vec(),
+                secret,
+            });
+        }
+    }
+
+    fn add_form(
+        &mut self,
+        secret: usize,
+        form: Form,
+        visible: &Visible,
+        starts: &mut Vec<(u64, Gram)>,
+    ) {
+        let bytes = &visible.bytes;
+        self.add_pieces(bytes);
+        if bytes.len() < WINDOW {
+            return;
+        }
+        let longest = bytes.len().min(limits::REDACTED_RUN_BYTES);
+        for at in 0..=bytes.len() - WINDOW {
+            // A secret part that is shorter than a run is matched as a whole.
+            let length = visible.stretch_at(at, WINDOW).min(longest);
+            let need = length.max(WINDOW) + 1 - WINDOW;
+            let is_secret = visible.secret_in(at, WINDOW) >= WINDOW / 2;
+            let gram = Gram::new(secret, form, need, is_secret);
+            self.grams.insert(number(bytes, at), gram);
+            if is_secret {
+                self.step = self.step.min(need + WINDOW - SAMPLE);
+            }
+            if at == 0 {
+                starts.push((number(bytes, 0).swap_bytes(), gram));
+            }
+        }
+    }
+
+    /// Adds what tells whether the end of a text may be the start of a match.
+    fn add_pieces(&mut self, bytes: &[u8]) {
+        for at in 0..bytes.len() {
+            let here = number(bytes, at);
+            let left = bytes.len() - at;
+            self.ones.insert(first(here, 1));
+            if left >= 2 {
+                self.twos.insert(first(here, 2));
+            }
+            if left >= 4 {
+                self.fours.insert(first(here, 4));
+            }
+            if left >= SAMPLE {
+                self.samples.insert(first(here, SAMPLE));
+            }
+        }
+    }
+
+    /// Whether six bytes may be a part of a form.
+    #[inline]
+    pub(super) fn may_have(&self, key: u64) -> bool {
+        self.samples.has(first(key, SAMPLE))
+    }
+
+    /// Returns how many bytes at the end of `bytes`, fewer than a window, may be the start of a match.
+    pub(super) fn open_end(&self, bytes: &[u8]) -> usize {
+        let end = |length: usize| {
+            let at = bytes.len().checked_sub(length)?;
+            Some(first(number(bytes, at), length))
+        };
+        if end(SAMPLE).is_some_and(|key| self.samples.has(key)) {
+            WINDOW - 1
+        } else if end(4).is_some_and(|key| self.fours.has(key)) {
+            SAMPLE - 1
+        } else if end(2).is_some_and(|key| self.twos.has(key)) {
+            3
+        } else {
+            usize::from(end(1).is_some_and(|key| self.ones.has(key)))
+        }
+        .min(bytes.len())
+    }
+
+    /// Returns the form that starts with `bytes`, of which there are at most eight.
+    pub(super) fn started_by(&self, bytes: &[u8]) -> Option<Gram> {
+        let mut padded = [0; 8];
+        let start = padded.get_mut(..bytes.len())?;
+        start.copy_from_slice(bytes);
+        let least = u64::from_be_bytes(padded);
+        let index = self.starts.partition_point(|start| *start < least);
+        let found = self.starts.get(index)?.to_be_bytes();
+        found
+            .starts_with(bytes)
+            .then(|| self.start_grams.get(index).copied())?
+    }
+
+    /// Returns the secret that a stretch of text is, and how much of the text after it belongs to it.
+    pub(super) fn whole(&self, stretch: &[u8], after: &[u8]) -> Option<(usize, usize)> {
+        let text = view::plain(stretch);
+        let from = self.wholes.partition_point(|whole| *whole.text < *text);
+        let same = self.wholes.get(from..)?.iter();
+        let same = same.take_while(|whole| *whole.text == *text);
+        let ends = same.filter_map(|whole| {
+            let used = view::begins_with(after, &whole.end)?;
+            Some((whole.secret, used))
+        });
+        // The one that takes most of the white space; of equal ones the first.
+        ends.reduce(|best, next| if next.1 > best.1 { next } else { best })
+    }
+
+    /// Returns how much memory the tables take.
+    pub(super) fn bytes(&self) -> usize {
+        let bitmaps = [&self.samples, &self.fours, &self.twos, &self.ones];
+        let bitmaps: usize = bitmaps.iter().map(|bitmap| bitmap.words.len() * 8).sum();
+        let wholes: usize = self.wholes.iter().map(|whole| whole.text.len()).sum();
+        self.grams.bytes() + bitmaps + wholes + self.starts.len() * 12
+    }
+}
+
+/// A form as it is compared: what is visible of it.
+#[derive(Default)]
+struct Visible {
+    bytes: Zeroizing<Vec<u8>>,
+    /// How many bytes before each one are secret.
+    secret_before: Vec<u32>,
+    /// The length of the secret stretch that each byte is in.
+    stretches: Vec<u32>,
+}
+
+impl Visible {
+    fn take(&mut self, encoded: &Encoded, mask: &[bool]) {
+        self.bytes = Zeroizing::new(Vec::with_capacity(encoded.bytes.len()));
+        self.secret_before.clear();
+        self.stretches.clear();
+        let shown = view::shown(&encoded.bytes);
+        let mut secret = 0;
+        let mut stretch_start = 0;
+        for (at, (byte, source)) in encoded.bytes.iter().zip(&encoded.sources).enumerate() {
+            if !is_visible(*byte) || shown.get(at) == Some(&false) {
+                continue;
+            }
+            self.bytes.push(*byte);
+            self.secret_before.push(secret);
+            let is_secret = mask.get(*source as usize) == Some(&true);
+            secret += u32::from(is_secret);
+            if !is_secret {
+                self.close_stretch(stretch_start);
+                stretch_start = self.bytes.len();
+            }
+            self.stretches.push(0);
+        }
+        self.close_stretch(stretch_start);
+        self.secret_before.push(secret);
+    }
+
+    fn close_stretch(&mut self, start: usize) {
+        let length = u32::try_from(self.stretches.len() - start.min(self.stretches.len()));
+        let stretch = self.stretches.get_mut(start..).unwrap_or_default();
+        stretch.fill(length.unwrap_or(u32::MAX));
+    }
+
+    /// How many of some bytes are secret.
+    fn secret_in(&self, at: usize, length: usize) -> usize {
+        let before = |at: usize| self.secret_before.get(at).copied().unwrap_or(0);
+        (before(at + length) - before(at)) as usize
+    }
+
+    /// Length of the secret stretch that all of some bytes are in; when there is none, no limit.
+    fn stretch_at(&self, at: usize, length: usize) -> usize {
+        if self.secret_in(at, length) < length {
+            return usize::MAX;
+        }
+        self.stretches
+            .get(at)
+            .map_or(0, |stretch| *stretch as usize)
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.bytes.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// The stretches of six bytes of secrets that were seen in a text.
+#[derive(Clone)]
+pub(super) struct Hot {
+    grams: Grams,
+    /// The secrets, each with the place from which on it is known.
+    since: Vec<(usize, u64)>,
+}
+
+impl Hot {
+    /// Makes an empty set.
+    pub(super) fn new() -> Self {
+        Self {
+            grams: Grams::new(),
+            since: Vec::new(),
+        }
+    }
+
+    /// Whether a secret is in it.
+    pub(super) fn has(&self, secret: usize) -> bool {
+        self.since.iter().any(|(known, _)| *known == secret)
+    }
+
+    /// Adds the secret with a number, whose value is looked up by its name.
+    pub(super) fn add(&mut self, secrets: &Secrets, tables: &Tables, secret: usize, since: u64) {
+        self.since.push((secret, since));
+        let mut number_of = 0;
+        secrets.for_each(|_, value| {
+            if number_of == secret && tables.names.len() > secret {
+                self.add_value(value.expose(), secret);
+            }
+            number_of += 1;
+        });
+    }
+
+    fn add_value(&mut self, value: &str, secret: usize) {
+        let mask = secret_bytes(value);
+        let mut visible = Visible::default();
+        for_each_form(value, |form, encoded| {
+            visible.take(encoded, &mask);
+            if form.is_wide() || visible.bytes.len() < WINDOW {
+                return;
+            }
+            for at in 0..=visible.bytes.len() - SAMPLE {
+                if visible.secret_in(at, SAMPLE) == SAMPLE {
+                    let key = first(number(&visible.bytes, at), SAMPLE);
+                    self.grams.insert(key, Gram::new(secret, form, 1, true));
+                }
+            }
+        });
+    }
+
+    /// Returns what is known of six bytes that stand at a place.
+    pub(super) fn get(&self, key: u64, place: u64) -> Option<Gram> {
+        let gram = self.grams.get(first(key, SAMPLE))?;
+        let since = self
+            .since
+            .iter()
+            .find(|(secret, _)| *secret == gram.secret())?;
+        (since.1 <= place).then_some(gram)
+    }
+}

@@ -1,0 +1,468 @@
+//! Tables of texts and what is left of them, each cut in two at every place and letter by letter.
+
+use super::*;
+use crate::limits;
+use crate::secret::{SecretName, SecretValue};
+
+const T: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
+const M: &str =
+    "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----\n";
+const URL: &str = "postgres://admin:Zk7qPw2LmX9v@db.example.com:5432/prod";
+const Q: &str = "it's \"a\" $HOME `id` \\";
+
+fn secrets(values: &[(&str, &str)]) -> Secrets {
+    let secrets = Secrets::default();
+    for (name, value) in values {
+        insert(&secrets, name, value);
+    }
+    secrets
+}
+
+fn insert(secrets: &Secrets, name: &str, value: &str) {
+    let name = SecretName::parse(name).unwrap();
+    let value = SecretValue::new(value.into());
+    secrets.insert(name, value).unwrap();
+}
+
+/// Checks a text as a whole, cut in two at every place, and letter by letter.
+#[track_caller]
+fn check(values: &[(&str, &str)], text: &str, expected: &str) {
+    let redactor = Redactor::new(&secrets(values));
+    assert_eq!(redactor.redact_str(text), expected, "{text:?}");
+    for (cut, _) in text.char_indices() {
+        let pieces = in_pieces(&redactor, &[&text[..cut], &text[cut..]]);
+        assert_eq!(pieces, expected, "{text:?} cut at {cut}");
+    }
+    let letters: Vec<&str> = text.split_inclusive(|_| true).collect();
+    let pieces = in_pieces(&redactor, &letters);
+    assert_eq!(pieces, expected, "{text:?} letter by letter");
+}
+
+fn in_pieces(redactor: &Redactor, pieces: &[&str]) -> String {
+    let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+    pieces.iter().for_each(|piece| stream.push(piece, &mut out));
+    stream.finish(&mut out);
+    out.into_string()
+}
+
+fn cut(redactor: &Redactor, text: &str) -> String {
+    let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+    stream.push(text, &mut out);
+    stream.finish_cut(&mut out);
+    out.into_string()
+}
+
+#[test]
+fn a_value_shows_as_its_placeholder() {
+    check(&[("K", T)], "", "");
+    check(&[("K", T)], "nothing here", "nothing here");
+    check(&[("K", T)], T, "$KARYI{K}");
+    let twice = format!("a{T}b{T}{T}");
+    check(&[("K", T)], &twice, "a$KARYI{K}b$KARYI{K}$KARYI{K}");
+    check(
+        &[("U", "密码🔑pass-1234")],
+        "密密码🔑pass-1234密码🔑pas",
+        "密$KARYI{U}[KARYI:U:part]",
+    );
+    check(
+        &[("S", "hunter2x")],
+        "hunter2 hunter2x",
+        "hunter2 $KARYI{S}",
+    );
+    check(&[("S", "ten-letter")], "ten-letter!", "$KARYI{S}!");
+    check(&[("S", "ten-letter")], "ten-lette!", "ten-lette!");
+    check(&[("W", "two  spaces * ~")], "two  spaces * ~", "$KARYI{W}");
+}
+
+#[test]
+fn a_part_of_twelve_bytes_is_masked() {
+    check(&[("K", T)], &T[..38], "[KARYI:K:part]");
+    check(&[("K", T)], &format!("<{}>", &T[5..17]), "<[KARYI:K:part]>");
+    let eleven = format!("<{}>", &T[5..16]);
+    check(&[("K", T)], &eleven, &eleven);
+}
+
+#[test]
+fn shorter_parts_are_masked_once_the_value_was_seen() {
+    let text = format!("{0} {T} {0} {1}", &T[10..16], &T[10..15]);
+    let expected = format!("{} $KARYI{{K}} [KARYI:K:part] {}", &T[10..16], &T[10..15]);
+    check(&[("K", T)], &text, &expected);
+    let other = format!("{T} {}", &M[21..29]);
+    check(
+        &[("K", T), ("M", M)],
+        &other,
+        &format!("$KARYI{{K}} {}", &M[21..29]),
+    );
+}
+
+/// What programs make of a value.
+#[test]
+fn encoded_values_are_named_as_such() {
+    let named = |value: &str, shown: &str, form: &str| {
+        let expected = format!("<[KARYI:K:{form}]>");
+        check(&[("K", value)], &format!("<{shown}>"), &expected);
+    };
+    check(
+        &[("K", T)],
+        "x UzNjcjN0LVQwa2VuL1ZhbCt1ZV9BYkNkRWYwMTIzNDU2Nzg5eHl6Cg==",
+        "x [KARYI:K:base64]Cg==",
+    );
+    check(
+        &[("K", T)],
+        "UzNjcjN0LVQwa2VuL1Zh\nbCt1ZV9BYkNkRWYwMTIz\nNDU2Nzg5eHl6",
+        "[KARYI:K:base64]",
+    );
+    check(
+        &[("K", T)],
+        "dXNlcjpTM2NyM3QtVDBrZW4vVmFsK3VlX0FiQ2RFZjAxMjM0NTY3ODl4eXo=",
+        "dXNlcjp[KARYI:K:base64]o=",
+    );
+    check(
+        &[("K", "??>>??>>~~")],
+        "Pz8-Pj8_Pj5-fg==",
+        "[KARYI:K:base64]g==",
+    );
+    named(
+        T,
+        "5333637233742d54306b656e2f56616c2b75655f4162436445663031323334353637383978797a",
+        "hex",
+    );
+    named(
+        T,
+        "5333637233742D54306B656E2F56616C2B75655F4162436445663031323334353637383978797A",
+        "hex",
+    );
+    named("abcdefgh", "6261 6463 6665 6867", "hex");
+    named("abc/def?ghi", "abc%2Fdef%3Fghi", "percent");
+    named("abc/def?ghi", "abc%2fdef%3fghi", "percent");
+    named("a b&c=d é", "a+b%26c%3Dd+%C3%A9", "percent");
+    named("say \"hi\" now", r#"say \"hi\" now"#, "json");
+    named("say \"hi\" now", r#"say \\\"hi\\\" now"#, "json");
+    named("密码🔑pass", r"\u5bc6\u7801\ud83d\udd11pass", "json");
+    named("a<b&c'd\"e", "a&lt;b&amp;c&#x27;d&quot;e", "xml");
+    named(
+        "hunter2x",
+        "&#104;&#117;&#110;&#116;&#101;&#114;&#50;&#120;",
+        "xml",
+    );
+    named(
+        "hunter2x",
+        "&#x68;&#x75;&#x6e;&#x74;&#x65;&#x72;&#x32;&#x78;",
+        "xml",
+    );
+    named("it's mine", r"it'\''s mine", "shell");
+    named("it's mine", r#"it'"'"'s mine"#, "shell");
+    named(Q, r#"it\'s\ \"a\"\ \$HOME\ \`id\`\ \\"#, "shell");
+    named(Q, r#"it's \"a\" \$HOME \`id\` \\"#, "shell");
+    named("it's\ta\nb", r"it\'s\ta\nb", "shell");
+    named(T, "zyx9876543210fEdCbA_eu+laV/nek0T-t3rc3S", "reversed");
+    check(&[("K", "hunter2x")], "NB2W45DFOIZHQ", "[KARYI:K:base32]Q");
+    named("hunter2x", r"\x68\x75\x6e\x74\x65\x72\x32\x78", "escaped");
+    named(
+        "hunter2x",
+        "%u0068%u0075%u006e%u0074%u0065%u0072%u0032%u0078",
+        "escaped",
+    );
+    named("密码-1234", r"\xe5\xaf\x86\xe7\xa0\x81-1234", "escaped");
+    check(
+        &[("K", "hunter2x")],
+        "h\0u\0n\0t\0e\0r\x002\0x\0",
+        "[KARYI:K:part]\0",
+    );
+}
+
+#[test]
+fn escapes_wraps_and_white_space_hide_nothing() {
+    let shown = |text: &str, expected: &str| check(&[("K", T)], text, expected);
+    let coloured: String = T.chars().map(|c| format!("\x1b[3{}m{c}", 1)).collect();
+    shown(&format!("{coloured}\x1b[0m."), "\x1b[31m$KARYI{K}\x1b[0m.");
+    let wrapped = format!("{} \r{}", &T[..20], &T[20..]);
+    shown(&wrapped, "[KARYI:K:part]");
+    let returned = format!("{}\r\n{}", &T[..20], &T[20..]);
+    shown(&returned, "[KARYI:K:part]");
+    let spaced: Vec<String> = T.chars().map(String::from).collect();
+    shown(
+        &format!("0000000   {}\n", spaced.join("   ")),
+        "0000000   [KARYI:K:part]\n",
+    );
+    let titled = format!("{}\x1b]0;title\x07{}", &T[..20], &T[20..]);
+    shown(&titled, "$KARYI{K}");
+    shown(&format!("\x1b]0;{T}\x07."), "\x1b]0;$KARYI{K}\x07.");
+    shown(
+        &format!("\x1b]8;;http://x/{T}\x1b\\link\x1b]8;;\x1b\\"),
+        "\x1b]8;;http://x/$KARYI{K}\x1b\\link\x1b]8;;\x1b\\",
+    );
+    shown(&format!("\x1bP{T}\x1b\\"), "\x1bP$KARYI{K}\x1b\\");
+    shown(&format!("\x1b(B{T}\x1b=\x1b["), "\x1b(B$KARYI{K}\x1b=\x1b[");
+    shown(
+        &format!("\x1b]0;never closed\n{T}"),
+        "\x1b]0;never closed\n$KARYI{K}",
+    );
+}
+
+#[test]
+fn dumps_show_no_more_than_a_few_bytes() {
+    let redactor = Redactor::new(&secrets(&[("K", T)]));
+    let text = "00000000  53 33 63 72 33 74 2d 54  30 6b 65 6e 2f 56 61 6c  |S3cr3t-T0ken/Val|\n\
+        00000010  2b 75 65 5f 41 62 43 64  45 66 30 31 32 33 34 35  |+ue_AbCdEf012345|\n\
+        00000020  36 37 38 39 78 79 7a                              |6789xyz|\n00000027\n";
+    assert_eq!(
+        redactor.redact_str(text),
+        "00000000  [KARYI:K:hex]  |[KARYI:K:part]|\n\
+         00000010  [KARYI:K:hex]  |[KARYI:K:part]|\n\
+         00000020  [KARYI:K:hex]                              |[KARYI:K:part]|\n00000027\n"
+    );
+}
+
+#[test]
+fn lines_of_a_value_are_masked_on_their_own() {
+    check(&[("M", M)], M, "$KARYI{M}");
+    check(&[("M", M)], &format!("{M}\nx"), "$KARYI{M}\nx");
+    check(&[("M", M)], &M.replace('\n', "\r\n"), "$KARYI{M}");
+    check(&[("M", M)], M.trim_end(), "[KARYI:M:part]");
+    check(&[("M", M)], &M.replace('\n', " "), "[KARYI:M:part] ");
+    check(
+        &[("M", M)],
+        "-----BEGIN KEY-----\n> MIIEvQIBADANBgkqhkiG9w0B <\n",
+        "-----BEGIN KEY-----\n> [KARYI:M:part] <\n",
+    );
+}
+
+#[test]
+fn only_the_secret_parts_of_a_structure_are_masked_alone() {
+    check(&[("C", URL)], URL, "$KARYI{C}");
+    check(&[("C", URL)], "pw Zk7qPw2LmX9v.", "pw [KARYI:C:part].");
+    let host = "at db.example.com:5432/prod as admin";
+    check(&[("C", URL)], host, host);
+    check(
+        &[("C", URL)],
+        "postgres://admin:x@db.example.com:5432/prod",
+        "postgres://admin:x@db.example.com:5432/prod",
+    );
+    let json = r#"{"type":"service_account","private_key":"MIIEvQIBADANBgkqhkiG9w0BAQ","id":1}"#;
+    check(&[("J", json)], json, "$KARYI{J}");
+    let benign = r#"{"type":"service_account","private_key":"other","id":1}"#;
+    check(&[("J", json)], benign, benign);
+    check(
+        &[("J", json)],
+        "MIIEvQIBADANBgkqhkiG9w0BAQ",
+        "[KARYI:J:part]",
+    );
+    let frame = "-----BEGIN KEY-----\nother\n-----END KEY-----\n";
+    check(&[("M", M)], frame, frame);
+}
+
+#[test]
+fn short_values_are_masked_as_words() {
+    check(&[("P", "pw1!z")], "pw1!z", "$KARYI{P}");
+    check(
+        &[("P", "pw1!z")],
+        "x=pw1!z; (pw1!z)",
+        "x=$KARYI{P}; ($KARYI{P})",
+    );
+    check(
+        &[("P", "pw1!z")],
+        "apw1!zb pw1!zb apw1!z",
+        "apw1!zb pw1!zb apw1!z",
+    );
+    check(&[("P", "pw1!z")], "7077 3121 7a", "[KARYI:P:hex]");
+    check(
+        &[("P", "a b c d e")],
+        "a b c d e, a b c d ef",
+        "$KARYI{P}, a b c d ef",
+    );
+    check(&[("P", "!ab!")], "x!ab!y", "x$KARYI{P}y");
+}
+
+#[test]
+fn what_looks_like_a_placeholder_is_escaped() {
+    check(&[], "plain $KARYI and $K", "plain $KARYI and $K");
+    check(
+        &[],
+        "$KARYI{A} $$KARYI<B> $KARYI",
+        "$$KARYI{A} $$$KARYI<B> $KARYI",
+    );
+    check(
+        &[("K", "a$KARYI{K}b")],
+        "$KARYI{K} a$KARYI{K}b",
+        "$$KARYI{K} $KARYI{K}",
+    );
+    for text in ["$KARYI{A}", "$$KARYI<$KARYI{", "none"] {
+        check(&[], text, &crate::secret::escape(text));
+        check(&[("K", T)], text, &crate::secret::escape(text));
+    }
+    // `$$KARYI{K}` would be read as the literal.
+    check(&[("K", T)], &format!("${T}"), "$[KARYI:K:part]");
+}
+
+#[test]
+fn overlapping_values_leave_nothing_between_them() {
+    check(
+        &[("A", "abcdefghijkl"), ("B", "ghijklmnopqrs")],
+        "<abcdefghijklmnopqrs>",
+        "<[KARYI:B:part]>",
+    );
+    check(
+        &[("A", "abcdefgh"), ("B", "abcdefghij")],
+        "abcdefgh abcdefghij",
+        "$KARYI{A} $KARYI{B}",
+    );
+    check(
+        &[("B", "same-value"), ("A", "same-value")],
+        "same-value",
+        "$KARYI{A}",
+    );
+    check(&[("A", "aaaaaaaa")], "aaaaaaaaaaaab", "[KARYI:A:part]b");
+}
+
+#[test]
+fn a_cut_stream_masks_the_start_of_a_value() {
+    let check = |text: &str, expected: &str| {
+        let redactor = Redactor::new(&secrets(&[("K", T)]));
+        assert_eq!(cut(&redactor, text), expected, "{text:?}");
+    };
+    check("x S3c", "x S3c");
+    check("x S3cr", "x [KARYI:K:part]");
+    check(&format!("x {}", &T[..11]), "x [KARYI:K:part]");
+    check(&format!("x {}", &T[20..30]), "x [KARYI:K:part]");
+    check(&format!("x {}", &T[..38]), "x [KARYI:K:part]");
+    check(T, "$KARYI{K}");
+    check(&format!("{T}{}", &T[..5]), "$KARYI{K}[KARYI:K:part]");
+    check("$KARYI", "$KARYI");
+}
+
+#[test]
+fn a_value_cut_in_pieces_is_never_whole() {
+    let redactor = Redactor::new(&secrets(&[("K", T)]));
+    let text = format!("a {T} b");
+    for first in 0..text.len() {
+        for second in first..text.len() {
+            let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+            for piece in [&text[..first], &text[first..second], &text[second..]] {
+                stream.push(piece, &mut out);
+                stream.cut(&mut out);
+            }
+            let visible = out.as_str().replace(' ', "");
+            for window in T.as_bytes().windows(limits::MIN_CUT_SECRET_BYTES) {
+                let window = std::str::from_utf8(window).unwrap();
+                assert!(!visible.contains(window), "{first} {second} {out}");
+            }
+            assert!(out.as_str().ends_with(" b"), "{first} {second} {out}");
+        }
+    }
+}
+
+#[test]
+fn little_is_held_back() {
+    let redactor = Redactor::new(&secrets(&[("K", T), ("M", M), ("C", URL)]));
+    let text = format!("password: S3cr3t-T0ke, {} and {URL}", &M[21..32]).repeat(20);
+    let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+    for letter in text.split_inclusive(|_| true) {
+        stream.push(letter, &mut out);
+        let held = stream.held_back();
+        let visible = held.bytes().filter(|byte| *byte > b' ').count();
+        // The start of a connection string is shown with the rest of it.
+        let is_run = held.contains("postgres://");
+        assert!(visible < limits::REDACTED_RUN_BYTES || is_run, "{held}");
+    }
+    let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+    stream.push("ready?~", &mut out);
+    assert_eq!(out.as_str(), "ready?~");
+}
+
+#[test]
+fn held_text_stays_small() {
+    let redactor = Redactor::new(&secrets(&[("K", &"a".repeat(1000)), ("T", T)]));
+    let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+    for _ in 0..200 {
+        stream.push(&"a".repeat(1000), &mut out);
+        assert!(stream.held_back().len() <= limits::MAX_HELD_REDACTION_BYTES);
+    }
+    stream.push("b", &mut out);
+    stream.finish(&mut out);
+    let markers = out.as_str().matches("[KARYI:K:part]").count();
+    assert_eq!(out.as_str().replace("[KARYI:K:part]", ""), "b");
+    assert!(markers < 5, "{markers}");
+    // A title that never ends.
+    let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+    stream.push(&format!("{}\x1bP", &T[..11]), &mut out);
+    for _ in 0..100 {
+        stream.push(&"-".repeat(1000), &mut out);
+        assert!(stream.held_back().len() <= limits::MAX_HELD_REDACTION_BYTES);
+    }
+    stream.push(&format!("\x1b\\{}", &T[11..]), &mut out);
+    stream.finish(&mut out);
+    assert!(
+        !out.as_str().contains(&T[..6]) && !out.as_str().contains(&T[11..20]),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_secret_learnt_in_the_middle_is_masked_from_there() {
+    let secrets = secrets(&[("A", "value-of-a")]);
+    let redactor = Redactor::new(&secrets);
+    let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+    stream.push("value-of-b value-of", &mut out);
+    insert(&secrets, "B", "value-of-b");
+    stream.push("-b value-of-a", &mut out);
+    stream.finish(&mut out);
+    assert_eq!(out.as_str(), "value-of-b $KARYI{B} $KARYI{A}");
+    assert_eq!(redactor.redact("value-of-b").as_str(), "$KARYI{B}");
+}
+
+#[test]
+fn json_strings_and_keys_are_masked() {
+    let redactor = Redactor::new(&secrets(&[("K", "se\"cret-1")]));
+    let mut value = serde_json::json!({"se\"cret-1": [1, "a se\"cret-1 b"], "ok": {"x": null}});
+    redactor.redact_json(&mut value);
+    let expected = serde_json::json!({"$KARYI{K}": [1, "a $KARYI{K} b"], "ok": {"x": null}});
+    assert_eq!(value, expected);
+}
+
+#[test]
+fn a_value_that_comes_up_only_when_text_is_escaped_is_masked() {
+    let redactor = Redactor::new(&secrets(&[
+        ("K", "a&lt;b&gt;c-1234"),
+        ("L", "tab\\tquote\\\""),
+    ]));
+    assert_eq!(redactor.redact_str("x a<b>c-1234"), "x $KARYI{K}");
+    assert_eq!(redactor.redact_str("tab\tquote\""), "$KARYI{L}");
+    assert_eq!(redactor.redact_str("tab\tquote"), "tab\tquote");
+}
+
+#[test]
+fn text_that_was_redacted_stays_as_it_is() {
+    let redactor = Redactor::new(&secrets(&[("K", T)]));
+    let once = redactor.redact(&format!("$KARYI{{X}} {T} {}", &T[..20]));
+    assert_eq!(once.as_str(), "$$KARYI{X} $KARYI{K} [KARYI:K:part]");
+    assert_eq!(redactor.redact_kept(once.as_str()), once);
+}
+
+#[test]
+fn large_values_are_masked_too() {
+    let large: String = (0..6000_u32)
+        .map(|i| char::from(b'a' + (i * i / 7 % 26) as u8))
+        .collect();
+    let redactor = Redactor::new(&secrets(&[("L", &large), ("K", T)]));
+    assert_eq!(
+        redactor.redact_str(&format!("{T}:{large}:{}", &large[..5000])),
+        "$KARYI{K}:$KARYI{L}:[KARYI:L:part]"
+    );
+}
+
+#[test]
+fn random_tokens_change_no_prose() {
+    let redactor = Redactor::new(&secrets(&[
+        ("A", T),
+        ("B", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"),
+        ("C", "0f8fad5b-d9cb-469f-a165-70867728950e"),
+        ("D", "d41d8cd98f00b204e9800998ecf8427e"),
+    ]));
+    for text in [include_str!("tables.rs"), include_str!("../../limits.rs")] {
+        assert_eq!(
+            redactor.redact_str(text),
+            text.replace("$KARYI{", "$$KARYI{")
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! What is visible of a text: neither white space nor control characters nor escape sequences.
+//!
+//! What stands inside of escape sequences goes to a lane of its own: a title may hold a value, too.
+
+use zeroize::Zeroizing;
+
+const ESCAPE: u8 = 0x1b;
+
+/// Whether a byte is compared.
+#[inline]
+pub(super) fn is_visible(byte: u8) -> bool {
+    byte > b' ' && byte != 0x7f
+}
+
+/// Takes bytes and where they stand.
+pub(super) trait Sink {
+    /// Takes some, the first of which stands at `at`.
+    fn take(&mut self, bytes: &[u8], at: u64);
+    /// Takes note that what comes next does not belong to what came.
+    fn divide(&mut self, at: u64);
+}
+
+/// Where in an escape sequence a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum View {
+    /// In none.
+    #[default]
+    Ground,
+    /// After ESC, and after intermediate bytes.
+    Escape,
+    /// After ESC `[`.
+    Control,
+    /// In a title: it ends at the end of the line.
+    Title,
+    /// In a device control string.
+    Device,
+    /// After ESC in a string.
+    StringEscape,
+}
+
+impl View {
+    /// Reads a byte of a sequence that has begun; returns whether the byte is no part of it.
+    fn step(&mut self, byte: u8) -> bool {
+        let (next, is_outside) = match (*self, byte) {
+            (Self::StringEscape, b'\\') => (Self::Ground, false),
+            (Self::Title, b'\n') => (Self::Ground, true),
+            (Self::Title | Self::Device, ESCAPE) => (Self::StringEscape, false),
+            (Self::Title | Self::Device, 0x18 | 0x1a) | (Self::Title, 0x07) => {
+                (Self::Ground, false)
+            }
+            (Self::Title | Self::Device, _) => (*self, false),
+            (_, ESCAPE) => (Self::Escape, false),
+            (Self::Escape | Self::StringEscape, b'[') => (Self::Control, false),
+            (Self::Escape | Self::StringEscape, b']' | b'X' | b'^' | b'_') => (Self::Title, false),
+            (Self::Escape | Self::StringEscape, b'P') => (Self::Device, false),
+            (Self::Escape | Self::StringEscape, 0x20..=0x2f) => (Self::Escape, false),
+            (Self::Escape | Self::StringEscape, 0x30..=0x7e) => (Self::Ground, false),
+            (Self::Control, 0x20..=0x3f) => (Self::Control, false),
+            (Self::Control, 0x40..=0x7e) => (Self::Ground, false),
+            (_, 0x18 | 0x1a) => (Self::Ground, false),
+            _ => (Self::Ground, true),
+        };
+        *self = next;
+        is_outside
+    }
+
+    /// Sends the next bytes, the first of which stands at `at`, to their lanes.
+    pub(super) fn split(
+        &mut self,
+        bytes: &[u8],
+        at: u64,
+        main: &mut impl Sink,
+        inside: &mut impl Sink,
+    ) {
+        let mut rest = bytes;
+        let mut at = at;
+        while !rest.is_empty() {
+            let length = if *self == Self::Ground {
+                let length = memchr::memchr(ESCAPE, rest).unwrap_or(rest.len());
+                main.take(rest.get(..length).unwrap_or_default(), at);
+                if length < rest.len() {
+                    *self = Self::Escape;
+                    inside.divide(at + length as u64);
+                }
+                (length + 1).min(rest.len())
+            } else {
+                self.sequence(rest, at, inside)
+            };
+            rest = rest.get(length..).unwrap_or_default();
+            at += length as u64;
+        }
+    }
+
+    /// Reads the rest of a sequence; returns how long it is.
+    fn sequence(&mut self, bytes: &[u8], at: u64, inside: &mut impl Sink) -> usize {
+        let mut length = 0;
+        for byte in bytes {
+            if self.step(*byte) {
+                break;
+            }
+            length += 1;
+            if *self == Self::Ground {
+                break;
+            }
+        }
+        inside.take(bytes.get(..length).unwrap_or_default(), at);
+        length
+    }
+}
+
+/// Tells for each byte whether it stands outside of escape sequences; nothing when all do.
+pub(super) fn shown(bytes: &[u8]) -> Vec<bool> {
+    if memchr::memchr(ESCAPE, bytes).is_none() {
+        return Vec::new();
+    }
+    let mut view = View::Ground;
+    let tell = |byte: &u8| match (view, *byte) {
+        (View::Ground, ESCAPE) => {
+            view = View::Escape;
+            false
+        }
+        (View::Ground, _) => true,
+        (_, byte) => view.step(byte),
+    };
+    bytes.iter().map(tell).collect()
+}
+
+/// Returns a text without escape sequences and carriage returns.
+pub(super) fn plain(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+    let mut text = Zeroizing::new(Vec::with_capacity(bytes.len()));
+    let shown = shown(bytes);
+    for (at, byte) in bytes.iter().enumerate() {
+        if *byte != b'\r' && shown.get(at) != Some(&false) {
+            text.push(*byte);
+        }
+    }
+    text
+}
+
+/// Returns how much of a text is `start`, which holds no carriage return, when it begins with it.
+pub(super) fn begins_with(text: &[u8], start: &[u8]) -> Option<usize> {
+    let mut wanted = start.iter().peekable();
+    let mut used = 0;
+    for byte in text {
+        let Some(next) = wanted.peek() else { break };
+        if *byte == **next {
+            wanted.next();
+        } else if *byte != b'\r' {
+            return None;
+        }
+        used += 1;
+    }
+    wanted.peek().is_none().then_some(used)
+}
