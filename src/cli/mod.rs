@@ -4,6 +4,8 @@
 mod args;
 mod bare_calls;
 mod doctor;
+mod history;
+mod journal;
 mod parse;
 mod prompt;
 mod run;
@@ -12,6 +14,7 @@ mod screen;
 mod signals;
 mod state_dir;
 mod tools;
+mod undo;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -71,6 +74,8 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Run(args)) => run::run(*args),
         Some(Command::Parse(args)) => parse::parse(&args),
         Some(Command::Tools(args)) => tools::tools(&args),
+        Some(Command::History(args)) => history::history(args),
+        Some(Command::Undo(args)) => undo::undo(&args),
         Some(Command::Doctor(args)) => doctor::doctor(&args),
         Some(Command::Completions { shell }) => completions(shell),
         None if std::io::stdin().is_terminal() => help(),

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use crate::capped::Cap;
 use crate::cli::args::RunArgs;
 use crate::cli::bare_calls::BareCalls;
+use crate::cli::journal;
 use crate::cli::prompt::Terminal;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::screen::{self, CancelOnPanic, Floor, Screen};
@@ -328,6 +329,7 @@ fn context(args: &RunArgs, cancel: &Cancel, floor: &Floor) -> anyhow::Result<Con
         sink: Arc::new(|| Box::new(|_| {})),
         rest: Arc::new(|| Box::new(|_| {})),
         job_files: JobFiles::default(),
+        recorder: journal::recorder(),
         cancelled: cancel.flag(),
     })
 }

@@ -20,7 +20,7 @@ pub(super) fn output_dir(is_kept: bool) -> anyhow::Result<PathBuf> {
 }
 
 /// Returns `$KARYI_HOME/state`, else `$XDG_STATE_HOME/karyi`, else `~/.local/state/karyi`.
-fn state_dir() -> anyhow::Result<PathBuf> {
+pub(super) fn state_dir() -> anyhow::Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(home) = variable("KARYI_HOME") {
         return Ok(Path::new(&home).join("state"));
