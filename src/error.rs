@@ -208,7 +208,7 @@ tool_codes! {
     /// The file is too large for the operation.
     FileTooLarge = "file_too_large", Failed, "use <command> with a tool that works on streams";
     /// The file is not text.
-    BinaryFile = "binary_file", Failed, "edit works on UTF-8 text; change binary files with <command>";
+    BinaryFile = "binary_file", Failed, "edit works on text; change binary files with <command>";
     /// A file changed between reading and writing.
     FileChanged = "file_changed", Failed, "read the file again and send the edit anew";
     /// A `find` text is not in the file.
@@ -217,6 +217,20 @@ tool_codes! {
     FindAmbiguous = "find_ambiguous", Failed, "add lines around the text until it is unique, or set all=\"true\" on <find>";
     /// A change is in the file already, and others of the same call are not.
     AlreadyApplied = "already_applied", Failed, "leave this pair out and send the others again";
+    /// A symlink leads out of the root or repository that holds it.
+    SymlinkEscape = "symlink_escape", Failed, "name the file the link leads to, if it is really meant";
+    /// The file has other names, which would keep the old content.
+    HardLinked = "hard_linked", Failed, "set break_links=\"true\" on <file> to change this name only; the others keep the old content";
+    /// A file that is to be made exists.
+    FileExists = "file_exists", Failed, "choose another name, or delete that file in the same <edit> first";
+    /// The encoding of the file has no such character.
+    NotEncodable = "not_encodable", Failed, "use characters the file's encoding has, or convert the file to UTF-8 with <command>iconv</command> first";
+    /// Other changes of the same files took too long.
+    EditBusy = "edit_busy", Failed, "wait for the other karyi to end, then send the call again";
+    /// What would be undone is not what is there.
+    UndoConflict = "undo_conflict", Failed, "undo the later changes first, or restore the wanted lines by hand";
+    /// What is needed to undo the change is not kept.
+    UndoUnavailable = "undo_unavailable", Failed, "restore the file from version control or a backup";
     /// Two arguments do not go together.
     BadArguments = "bad_arguments", Failed, "see `karyi tools NAME` for the arguments";
     /// A regular expression or glob is broken.

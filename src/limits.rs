@@ -53,6 +53,43 @@ pub const MAX_READ_BYTES: u64 = 64 << 20;
 pub const MAX_EDIT_FILE_BYTES: u64 = 256 << 20;
 /// Most bytes one `edit` holds in memory, old and new texts of all its files together.
 pub const MAX_EDIT_BYTES: u64 = 1 << 30;
+/// How long an edit waits for others of the same files: each of them takes a moment.
+pub const EDIT_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
+/// First pause between two looks whether they are done.
+pub const EDIT_LOCK_PAUSE_MIN: Duration = Duration::from_micros(200);
+/// Longest pause between two such looks.
+pub const EDIT_LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
+/// Bytes of old content from which the journal is written at the same time as the new content.
+pub const PARALLEL_JOURNAL_BYTES: usize = 1 << 20;
+/// Most bytes of the record of a change under way: it names each file a few times.
+pub const MAX_INTENT_BYTES: u64 = 256 << 20;
+/// Bytes of contents the journal keeps on the disk, compressed.
+pub const JOURNAL_BYTES: u64 = 1 << 30;
+/// Age of the oldest change that can be undone.
+pub const JOURNAL_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Most changes in the journal.
+pub const JOURNAL_ENTRIES: usize = 100_000;
+/// Largest new content the journal keeps, for a look at what was changed; to undo a change only the
+/// old one is needed.
+pub const JOURNAL_NEW_BYTES: u64 = 4 << 20;
+/// Bytes of contents after which the journal looks for what is past its caps.
+pub const JOURNAL_PRUNE_BYTES: u64 = 64 << 20;
+/// Age below which a content that no change names may belong to one under way.
+pub const JOURNAL_UNCLAIMED_AGE: Duration = Duration::from_secs(60 * 60);
+/// Bytes from the end of the journal in which its last change is looked for first.
+pub const JOURNAL_TAIL_BYTES: u64 = 64 << 10;
+/// Most lines of a file's diff in a result.
+pub const MAX_DIFF_LINES: usize = 200;
+/// Most bytes of a file's diff in a result.
+pub const MAX_DIFF_BYTES: usize = 16 << 10;
+/// Longest line of a diff, in bytes; longer ones are cut and marked.
+pub const MAX_DIFF_LINE_BYTES: usize = 500;
+/// Most lines of both texts of a diff that are compared each with each; beyond that lines are only
+/// compared in their order, or the time would grow with the square.
+pub const MAX_COMPARED_LINES: usize = 4000;
+/// Largest texts, old and new together, in which secrets are masked for a diff, in bytes: others are
+/// only counted.
+pub const MAX_MASKED_DIFF_BYTES: usize = 16 << 20;
 /// Most entries of a directory listing.
 pub const MAX_LISTING_ENTRIES: usize = 1000;
 /// Levels of a directory listing when the call names no `depth`.

@@ -72,6 +72,7 @@ fn context(dir: &std::path::Path) -> Context {
         sink: Arc::new(|| Box::new(|_| {})),
         rest: Arc::new(|| Box::new(|_| {})),
         job_files: JobFiles::default(),
+        recorder: Default::default(),
         cancelled: Arc::default(),
     }
 }

@@ -42,6 +42,10 @@ pub(super) enum Command {
     Tools(ToolsArgs),
     /// Keep secrets that scripts use and no model sees
     Var(Box<VarArgs>),
+    /// List the changes of files that karyi made, or show one
+    History(HistoryArgs),
+    /// Take changes of files back
+    Undo(UndoArgs),
     /// Check what works on this machine, and tell what to do about what does not
     Doctor(DoctorArgs),
     /// Print a completion script
@@ -174,6 +178,66 @@ Warnings and repairs are told on standard error.
 Exit status:
   0    the text was read to its end; a block that was ignored is only a warning
   2    wrong usage, a missing file, or the text is refused";
+
+/// Arguments of `karyi history`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+pub(super) struct HistoryArgs {
+    #[command(subcommand)]
+    pub(super) topic: Option<HistoryTopic>,
+    /// Only changes of this run of karyi
+    #[arg(long, value_name = "SESSION")]
+    pub(super) session: Option<String>,
+    /// Only changes of this file, or of files in this directory
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(super) file: Option<PathBuf>,
+    /// As a JSON list
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// What `karyi history` prints beside the list.
+#[derive(Debug, Subcommand)]
+pub(super) enum HistoryTopic {
+    /// Show what one change did to its files
+    Show {
+        /// Its number
+        number: u64,
+        /// As one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Arguments of `karyi undo`.
+#[derive(Debug, Args)]
+#[command(after_help = UNDO_STATUS)]
+pub(super) struct UndoArgs {
+    /// The change to take back, by its number in `karyi history` [default: the last]
+    #[arg(value_name = "N", conflicts_with_all = ["last", "session"])]
+    pub(super) number: Option<u64>,
+    /// Take back so many of the last changes
+    #[arg(long, value_name = "K", conflicts_with = "session", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) last: Option<u64>,
+    /// Take back all changes of this run of karyi
+    #[arg(long, value_name = "SESSION")]
+    pub(super) session: Option<String>,
+    /// Show what would be done; change nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// As one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+const UNDO_STATUS: &str = "\
+Only what karyi wrote is restored, all of it or nothing. A file that changed since is left alone, and
+what karyi wrote, what is there now and what would be restored are shown. An undo can be undone.
+
+Exit status:
+  0    done
+  1    a file changed since, or cannot be restored; nothing was changed
+  2    wrong usage, or there is no such change";
 
 /// Arguments of `karyi doctor`.
 #[derive(Debug, Args)]

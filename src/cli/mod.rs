@@ -5,6 +5,8 @@ mod args;
 mod bare_calls;
 mod doctor;
 mod interrupts;
+mod history;
+mod journal;
 mod parse;
 mod prompt;
 mod run;
@@ -15,6 +17,7 @@ mod state_dir;
 mod tools;
 mod var;
 mod vault;
+mod undo;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -78,6 +81,8 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Parse(args)) => parse::parse(&args),
         Some(Command::Tools(args)) => tools::tools(&args),
         Some(Command::Var(args)) => var::var(*args),
+        Some(Command::History(args)) => history::history(args),
+        Some(Command::Undo(args)) => undo::undo(&args),
         Some(Command::Doctor(args)) => doctor::doctor(&args),
         Some(Command::Completions { shell }) => completions(shell),
         None if std::io::stdin().is_terminal() => help(),

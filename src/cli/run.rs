@@ -13,6 +13,7 @@ use crate::capped::Cap;
 use crate::cli::args::{RunArgs, VarsMode};
 use crate::cli::bare_calls::BareCalls;
 use crate::cli::interrupts::Interrupts;
+use crate::cli::journal;
 use crate::cli::prompt::{Asking, Suspension, Terminal};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::screen::{self, CancelOnPanic, Floor, Screen};
@@ -387,6 +388,7 @@ fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Resul
         sink: Arc::new(|| Box::new(|_| {})),
         rest: Arc::new(|| Box::new(|_| {})),
         job_files: JobFiles::default(),
+        recorder: journal::recorder(),
         cancelled: cancel.flag(),
     })
 }

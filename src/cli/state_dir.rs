@@ -48,7 +48,7 @@ fn variable(name: &str) -> Option<std::ffi::OsString> {
 }
 
 /// Returns `$KARYI_HOME/state`, else `$XDG_STATE_HOME/karyi`, else `~/.local/state/karyi`.
-fn state_dir() -> anyhow::Result<PathBuf> {
+pub(super) fn state_dir() -> anyhow::Result<PathBuf> {
     if let Some(home) = variable("KARYI_HOME") {
         return Ok(Path::new(&home).join("state"));
     }

@@ -12,6 +12,7 @@ use crate::exec::jobs::Target;
 use crate::exec::output::{Ending, Live, Output, Owner, Watcher};
 use crate::exec::resolve;
 use crate::exec::stage::{Stage, redact_result};
+use crate::files::transaction::Recorder;
 use crate::limits;
 use crate::outcome::{Outcome, Status};
 use crate::tool::{Answer, Context, Effect, Spec};
@@ -61,7 +62,15 @@ pub async fn run(stage: Stage, job: Job) -> Outcome {
 async fn of_its_own(stage: &Stage, about: &About, call: Call) -> Outcome {
     // A job's output may be what is read.
     stage.jobs.write_files();
-    let answered = answer(stage, call, stage.context.clone(), limits::CANCEL_GRACE).await;
+    let context = Context {
+        recorder: Recorder {
+            call: stage.masked(&about.id),
+            tool: about.spec.name.to_owned(),
+            ..stage.context.recorder.clone()
+        },
+        ..stage.context.clone()
+    };
+    let answered = answer(stage, call, context, limits::CANCEL_GRACE).await;
     outcome(about, answered)
 }
 

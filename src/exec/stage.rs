@@ -183,24 +183,35 @@ fn redact_value(redactor: &Redactor, value: &mut Value) {
         return redactor.redact_json(value);
     };
     for item in items {
+        // A diff was masked before it was made, or lines would be compared that nobody sees.
+        if let Some(Value::String(diff)) = item.get_mut("diff") {
+            let masked = redactor.redact_again(diff).into_owned();
+            redact_beside(redactor, item, "diff", masked);
+            continue;
+        }
         let source = item.get("src").and_then(Value::as_str);
         let is_job = source.is_some_and(|source| source.starts_with(JOB_PREFIX));
         match item.get_mut("output").filter(|_| is_job) {
             Some(Value::String(text)) => {
                 let masked = redactor.redact_again(text).into_owned();
-                let mut taken = std::mem::take(item);
-                if let Some(output) = taken.get_mut("output") {
-                    *output = Value::Null;
-                }
-                redactor.redact_json(&mut taken);
-                if let Some(output) = taken.get_mut("output") {
-                    *output = Value::String(masked);
-                }
-                *item = taken;
+                redact_beside(redactor, item, "output", masked);
             }
             _ => redactor.redact_json(item),
         }
     }
+}
+
+/// Masks values in an item but for one of its fields, which is masked already.
+fn redact_beside(redactor: &Redactor, item: &mut Value, key: &str, masked: String) {
+    let mut taken = std::mem::take(item);
+    if let Some(field) = taken.get_mut(key) {
+        *field = Value::Null;
+    }
+    redactor.redact_json(&mut taken);
+    if let Some(field) = taken.get_mut(key) {
+        *field = Value::String(masked);
+    }
+    *item = taken;
 }
 
 /// Masks values in what a tool gave back.

@@ -1,302 +1,404 @@
-//! Brings edited texts to the disk: all of them, or none.
+//! Brings new contents to the disk: all of them, or none.
 //!
-//! First every new content is written to a temporary file beside its target, so that a full disk
-//! or a missing permission shows before anything changed. Then each target is compared with what
-//! was read. Only then the temporary files take their places, and should one not, the places taken
-//! are given back. Temporary files delete themselves. A file with several hard links, or whose
-//! owner could not be kept, is written in place: a new file would cut the ties.
+//! First every new content is written to a temporary file beside its target, so that a full disk or
+//! a missing permission shows before anything changed. Then each target is compared with what was
+//! read. Only then the temporary files take their places, and should one not, the places taken are
+//! given back. A file whose owner could not be kept is written over in place: a new file would be
+//! somebody else's.
 
-use std::fs::{File, Metadata, OpenOptions, Permissions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Permissions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::libc;
 use nix::unistd::{Gid, Uid, fchown};
-use tempfile::{Builder, NamedTempFile, TempPath};
 
-use super::target::{Target, open_for_reading};
+use super::change::{Change, Dress, Found, NewContent};
+use super::directory::{Directory, Stamp, remove_made, split};
+use super::intent::{Decided, Plan, Step};
+use super::journal::StoredPath;
 use crate::error::{ErrorCode, ToolError};
 
-/// Files up to this size are compared whole before they are replaced; for larger ones size and
-/// time have to do.
-const COMPARED_BYTES: u64 = 1 << 20;
+/// Bytes compared at a time.
+const COMPARED_BYTES: usize = 1 << 18;
 
-/// Writes every changed target, or none.
-pub(super) fn commit(targets: &[Target]) -> Result<(), ToolError> {
-    let mut made = MadeDirectories::default();
-    let staged = stage(targets, &mut made)?;
-    place(&staged)?;
-    made.keep();
-    Ok(())
+/// A change whose files are being prepared. What is not kept is removed when it is dropped.
+pub(super) struct Staged<'a> {
+    steps: Vec<Prepared<'a>>,
+    made: Vec<PathBuf>,
+    is_kept: bool,
 }
 
-/// A target whose new content is on the disk, but not in its place.
-pub(super) struct Staged<'a> {
-    target: &'a Target,
-    temporary: TempPath,
+/// One file of it.
+struct Prepared<'a> {
+    change: &'a Change,
+    directory: Directory,
+    name: OsString,
+    temporary: Option<OsString>,
+    backup: Option<OsString>,
     way: Way,
 }
 
-/// How the new content takes its place.
+/// How a file takes on its new content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Create,
     Replace,
     InPlace,
+    Remove,
 }
 
-/// Directories made for new files, removed again unless they are kept.
-#[derive(Default)]
-pub(super) struct MadeDirectories {
-    made: Vec<PathBuf>,
+/// Plans the change with this id: which names it will use, and which directories are missing.
+pub(super) fn plan(changes: &[Change], id: &str) -> Plan {
+    let needed = changes.iter().filter(|change| change.is_needed());
+    let several = needed.clone().count() > 1;
+    let step = |(index, change): (usize, &Change)| Step {
+        path: StoredPath::from(change.real.as_path()),
+        temporary: change
+            .after
+            .as_ref()
+            .map(|_| format!(".karyi-{id}-{index}.tmp")),
+        backup: change
+            .before
+            .as_ref()
+            .filter(|_| several || change.after.is_none())
+            .map(|_| format!(".karyi-{id}-{index}.old")),
+    };
+    let steps = needed.clone().enumerate().map(step).collect();
+    let mut made: Vec<StoredPath> = needed
+        .filter(|change| change.after.is_some())
+        .flat_map(|change| missing_directories(&change.real))
+        .collect();
+    made.sort_unstable();
+    made.dedup();
+    Plan { steps, made }
 }
 
-impl MadeDirectories {
-    /// Makes a directory and those above it that are missing.
-    fn make(&mut self, directory: &Path) -> io::Result<()> {
-        let missing: Vec<&Path> = directory
-            .ancestors()
-            .take_while(|path| !path.exists())
-            .collect();
-        for path in missing.into_iter().rev() {
-            std::fs::create_dir(path)?;
-            self.made.push(path.to_owned());
-        }
-        Ok(())
-    }
-
-    fn keep(mut self) {
-        self.made.clear();
-    }
-}
-
-impl Drop for MadeDirectories {
-    fn drop(&mut self) {
-        for path in self.made.iter().rev() {
-            // One that is in use by now is no longer ours to remove.
-            let _ = std::fs::remove_dir(path);
-        }
-    }
+fn missing_directories(path: &Path) -> impl Iterator<Item = StoredPath> {
+    let above = path.ancestors().skip(1);
+    above
+        .take_while(|path| std::fs::symlink_metadata(path).is_err())
+        .map(StoredPath::from)
 }
 
 /// Writes the new contents beside their targets.
-pub(super) fn stage<'a>(
-    targets: &'a [Target],
-    made: &mut MadeDirectories,
-) -> Result<Vec<Staged<'a>>, ToolError> {
-    let changed = targets.iter().filter(|target| target.is_changed());
-    changed.map(|target| stage_one(target, made)).collect()
+///
+/// # Errors
+/// What is in the way; nothing is left behind then.
+pub(super) fn stage<'a>(changes: &'a [Change], plan: &Plan) -> Result<Staged<'a>, ToolError> {
+    let mut staged = Staged {
+        steps: Vec::new(),
+        made: Vec::new(),
+        is_kept: false,
+    };
+    let needed = changes.iter().filter(|change| change.is_needed());
+    for (change, step) in needed.zip(&plan.steps) {
+        let io = |error: io::Error| ToolError::from_io(&change.shown, &error);
+        let mut prepared = prepare(change, step, &mut staged.made).map_err(io)?;
+        let written = prepared.write();
+        staged.steps.push(prepared);
+        written.map_err(io)?;
+    }
+    Ok(staged)
 }
 
-fn stage_one<'a>(target: &'a Target, made: &mut MadeDirectories) -> Result<Staged<'a>, ToolError> {
-    let io = |error: io::Error| ToolError::from_io(&target.shown, &error);
-    let directory = target.real.parent().unwrap_or(Path::new("/"));
-    let way = match &target.found {
-        Some(_) => {
-            open_for_writing(&target.real).map_err(io)?;
-            Way::Replace
-        }
-        None => {
-            made.make(directory).map_err(io)?;
-            Way::Create
-        }
+fn prepare<'a>(
+    change: &'a Change,
+    step: &Step,
+    made: &mut Vec<PathBuf>,
+) -> io::Result<Prepared<'a>> {
+    let (parent, name) = split(&change.real).ok_or(io::ErrorKind::IsADirectory)?;
+    let way = match (&change.before, &change.after) {
+        (_, None) => Way::Remove,
+        (None, Some(_)) => Way::Create,
+        (Some(_), Some(_)) => Way::Replace,
     };
-    let mut temporary = temporary_file(directory, way).map_err(io)?;
-    write_all(temporary.as_file_mut(), target.new_bytes()).map_err(io)?;
-    let way = match &target.found {
-        Some(found) => dress(temporary.as_file(), found).map_err(io)?,
-        None => way,
+    let directory = match way {
+        Way::Create => Directory::make(parent, made)?,
+        Way::Replace | Way::InPlace | Way::Remove => Directory::open(parent)?,
     };
-    temporary.as_file().sync_all().map_err(io)?;
-    Ok(Staged {
-        target,
-        temporary: temporary.into_temp_path(),
+    Ok(Prepared {
+        change,
+        directory,
+        name: name.to_owned(),
+        temporary: step.temporary.as_ref().map(OsString::from),
+        backup: step.backup.as_ref().map(OsString::from),
         way,
     })
 }
 
-/// Makes a temporary file: private while it holds the content of a private file, else with the
-/// mode any new file gets.
-fn temporary_file(directory: &Path, way: Way) -> io::Result<NamedTempFile> {
-    let mode = if way == Way::Create { 0o666 } else { 0o600 };
-    Builder::new()
-        .prefix(".karyi-")
-        .suffix(".tmp")
-        .permissions(Permissions::from_mode(mode))
-        .tempfile_in(directory)
-}
-
-/// Opens a file as a writer would, without changing it: the only sure way to learn whether it may
-/// be written.
-fn open_for_writing(path: &Path) -> io::Result<File> {
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    OpenOptions::new()
-        .write(true)
-        .custom_flags(flags)
-        .open(path)
-}
-
-fn write_all(file: &mut File, stretches: [&[u8]; 2]) -> io::Result<()> {
-    stretches.iter().try_for_each(|bytes| file.write_all(bytes))
-}
-
-/// Gives a temporary file the owner and mode of the file it replaces, when that can be done.
-fn dress(temporary: &File, found: &Metadata) -> io::Result<Way> {
-    let own = temporary.metadata()?;
-    let is_other = (own.uid(), own.gid()) != (found.uid(), found.gid());
-    let (uid, gid) = (Uid::from_raw(found.uid()), Gid::from_raw(found.gid()));
-    if found.nlink() > 1 || is_other && fchown(temporary, Some(uid), Some(gid)).is_err() {
-        return Ok(Way::InPlace);
+impl Prepared<'_> {
+    /// Writes the new content to its temporary file.
+    fn write(&mut self) -> io::Result<()> {
+        if self.way == Way::Replace {
+            // The only sure way to learn whether the file may be written.
+            self.directory.write(&self.name)?;
+        }
+        let (Some(temporary), Some(after)) = (&self.temporary, &self.change.after) else {
+            return Ok(());
+        };
+        if self.is_moved() && self.link_moved(temporary, after) {
+            return Ok(());
+        }
+        // Private while it holds the content of a private file.
+        let mode = if after.dress == Dress::Kept && self.way == Way::Create {
+            0o666
+        } else {
+            0o600
+        };
+        let mut file = self.directory.create(temporary, mode)?;
+        file.write_all(&after.bytes)?;
+        if let Dressed::No = self.dress(&file, after)? {
+            self.way = Way::InPlace;
+        }
+        file.sync_all()
     }
-    temporary.set_permissions(Permissions::from_mode(found.mode() & 0o7777))?;
-    Ok(Way::Replace)
-}
 
-/// Puts all contents in their places, or takes back what was put.
-pub(super) fn place(staged: &[Staged<'_>]) -> Result<(), ToolError> {
-    staged
-        .iter()
-        .try_for_each(|one| check_unchanged(one.target))?;
-    // Nothing can fail after the last one, so that its original is never needed.
-    let but_last = staged.iter().take(staged.len().saturating_sub(1));
-    let backups = but_last.map(back_up).collect::<Result<Vec<_>, _>>()?;
-    for (index, one) in staged.iter().enumerate() {
-        if let Err(error) = put(one) {
-            let done: Vec<_> = staged.iter().zip(backups).take(index).collect();
-            let undone = done
-                .into_iter()
-                .rev()
-                .filter_map(|(one, backup)| take_back(one, backup).err());
-            return Err(with_losses(error, undone));
+    /// Whether the content comes from another file as it is.
+    fn is_moved(&self) -> bool {
+        matches!(&self.change.after, Some(after) if matches!(after.dress, Dress::Like(_)))
+            && self.way == Way::Create
+    }
+
+    /// Takes the file itself instead of a copy, which keeps everything about it. Returns whether
+    /// that was possible.
+    fn link_moved(&self, temporary: &OsStr, after: &NewContent) -> bool {
+        let Dress::Like(from) = &after.dress else {
+            return false;
+        };
+        let Some((parent, name)) = split(from) else {
+            return false;
+        };
+        let Ok(parent) = Directory::open(parent) else {
+            return false;
+        };
+        let is_same = has_content(&parent, name, &after.bytes).unwrap_or(false);
+        is_same && self.directory.link(&parent, name, temporary).is_ok()
+    }
+
+    /// Gives a new file the owner, attributes and permissions it is to have.
+    fn dress(&self, file: &File, after: &NewContent) -> io::Result<Dressed> {
+        let model = match &after.dress {
+            Dress::Kept => self.change.before.as_ref().map(|found| {
+                let opened = self.directory.read(&self.name).ok();
+                (found.stamp, opened)
+            }),
+            Dress::Like(path) => {
+                let (parent, name) = split(path).ok_or(io::ErrorKind::NotFound)?;
+                let opened = Directory::open(parent)?.read(name)?;
+                Some((Stamp::of(&opened)?, Some(opened)))
+            }
+            Dress::Mode(mode) => {
+                file.set_permissions(Permissions::from_mode(mode & 0o7777))?;
+                None
+            }
+        };
+        match model {
+            None => Ok(Dressed::Yes),
+            Some((stamp, opened)) => dress_like(file, stamp, opened.as_ref()),
         }
     }
-    sync_directories(staged);
-    Ok(())
-}
 
-/// Refuses when a file is not what was read.
-fn check_unchanged(target: &Target) -> Result<(), ToolError> {
-    let now = match std::fs::symlink_metadata(&target.real) {
-        Ok(now) => Some(now),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(ToolError::from_io(&target.shown, &error)),
-    };
-    let is_same = match (&target.found, &now) {
-        (None, None) => true,
-        (Some(then), Some(now)) => stamp(then) == stamp(now) && has_content(target, now),
-        (Some(_), None) | (None, Some(_)) => false,
-    };
-    if is_same {
-        Ok(())
-    } else {
-        Err(file_changed(target))
+    /// Keeps the original beside the file: a second name where the file system knows such, else a
+    /// copy. One that is removed gets that name later.
+    fn back_up(&self) -> io::Result<()> {
+        let (Some(backup), Some(before)) = (&self.backup, &self.change.before) else {
+            return Ok(());
+        };
+        match self.way {
+            Way::Create | Way::Remove => Ok(()),
+            Way::Replace
+                if self
+                    .directory
+                    .link(&self.directory, &self.name, backup)
+                    .is_ok() =>
+            {
+                Ok(())
+            }
+            Way::Replace | Way::InPlace => {
+                let mut copy = self.directory.create(backup, 0o600)?;
+                copy.write_all(&before.bytes)?;
+                let opened = self.directory.read(&self.name).ok();
+                dress_like(&copy, before.stamp, opened.as_ref())?;
+                copy.sync_all()
+            }
+        }
+    }
+
+    /// Refuses when the file is not what was read.
+    fn check(&self) -> Result<(), ToolError> {
+        let io = |error: io::Error| ToolError::from_io(&self.change.shown, &error);
+        let now = self.directory.stamp(&self.name).map_err(io)?;
+        let is_same = match (&self.change.before, now) {
+            (None, None) => true,
+            (Some(then), Some(now)) => {
+                then.stamp.is_same_content(now)
+                    && has_content(&self.directory, &self.name, &then.bytes).unwrap_or(false)
+            }
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        match is_same && self.directory.is_in_place() {
+            true => Ok(()),
+            false => Err(file_changed(self.change)),
+        }
+    }
+
+    /// Puts the new content in its place.
+    fn put(&self) -> Result<(), ToolError> {
+        let result = match (self.way, &self.temporary) {
+            (Way::Create, Some(temporary)) => self.directory.rename_new(temporary, &self.name),
+            (Way::Replace, Some(temporary)) => match self.is_as_read() {
+                true => self.directory.rename(temporary, &self.name),
+                false => return Err(file_changed(self.change)),
+            },
+            (Way::InPlace, _) => self.rewrite(self.new_bytes(), self.old_bytes()),
+            (Way::Remove, _) => match (&self.backup, self.is_as_read()) {
+                (Some(backup), true) => self.directory.rename(&self.name, backup),
+                _ => return Err(file_changed(self.change)),
+            },
+            (Way::Create | Way::Replace, None) => Err(io::ErrorKind::NotFound.into()),
+        };
+        result.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => file_changed(self.change),
+            _ => ToolError::from_io(&self.change.shown, &error),
+        })
+    }
+
+    /// Whether the file is still the one that was read, where its path still leads.
+    fn is_as_read(&self) -> bool {
+        let now = self.directory.stamp(&self.name).ok().flatten();
+        let then = self.change.before.as_ref().map(|found| found.stamp);
+        let is_same = now.zip(then).is_some_and(|(a, b)| a.is_same_content(b));
+        is_same && self.directory.is_in_place()
+    }
+
+    fn new_bytes(&self) -> &[u8] {
+        let after = self.change.after.as_ref();
+        after.map_or(&[], |after| &after.bytes)
+    }
+
+    fn old_bytes(&self) -> &[u8] {
+        self.change.bytes().unwrap_or_default()
+    }
+
+    /// Writes a file in place. The room for it is taken first; what fails after that is taken back.
+    fn rewrite(&self, new: &[u8], old: &[u8]) -> io::Result<()> {
+        rewrite(&self.directory, &self.name, new, Some(old))
+    }
+
+    /// Undoes `put`; returns what to tell when that fails.
+    fn take_back(&self) -> Result<(), String> {
+        let backup = self.backup.as_deref().ok_or(io::ErrorKind::NotFound);
+        let result = match self.way {
+            Way::Replace | Way::Remove => backup
+                .map_err(io::Error::from)
+                .and_then(|backup| self.directory.rename(backup, &self.name)),
+            Way::Create => self.directory.remove(&self.name),
+            Way::InPlace => self.rewrite(self.old_bytes(), self.new_bytes()),
+        };
+        let shown = self.change.shown.display();
+        result.map_err(|error| format!("; {shown} could not be restored: {error}"))
     }
 }
 
-fn stamp(found: &Metadata) -> (u64, u64, u64, i64, i64) {
-    (
-        found.dev(),
-        found.ino(),
-        found.size(),
-        found.mtime(),
-        found.mtime_nsec(),
-    )
+/// Whether a file could be made to look like another one.
+enum Dressed {
+    Yes,
+    No,
 }
 
-/// Two writes within one tick of the clock leave the same time behind.
-fn has_content(target: &Target, now: &Metadata) -> bool {
-    if !now.is_file() || now.size() > COMPARED_BYTES {
-        return now.is_file();
+fn dress_like(file: &File, model: Stamp, opened: Option<&File>) -> io::Result<Dressed> {
+    let own = Stamp::of(file)?;
+    let (uid, gid) = model.owner;
+    let is_other = own.owner != model.owner;
+    if is_other && fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).is_err() {
+        return Ok(Dressed::No);
     }
-    let mut bytes = Vec::new();
-    let read = open_for_reading(&target.real)
-        .and_then(|file| file.take(COMPARED_BYTES + 1).read_to_end(&mut bytes));
-    read.is_ok() && bytes == target.old_bytes().concat()
+    if let Some(opened) = opened {
+        copy_attributes(opened, file);
+    }
+    file.set_permissions(Permissions::from_mode(model.mode & 0o7777))?;
+    Ok(Dressed::Yes)
 }
 
-fn file_changed(target: &Target) -> ToolError {
+/// Copies extended attributes, access lists among them, as far as the system lets.
+fn copy_attributes(from: &File, to: &File) {
+    let Ok(length) = rustix::fs::flistxattr(from, &mut [0_u8; 0]) else {
+        return;
+    };
+    let mut names = vec![0_u8; length];
+    let Ok(length) = rustix::fs::flistxattr(from, &mut names) else {
+        return;
+    };
+    names.truncate(length);
+    for name in names
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+    {
+        let Ok(length) = rustix::fs::fgetxattr(from, name, &mut [0_u8; 0]) else {
+            continue;
+        };
+        let mut value = vec![0_u8; length];
+        if let Ok(length) = rustix::fs::fgetxattr(from, name, &mut value) {
+            value.truncate(length);
+            let flags = rustix::fs::XattrFlags::empty();
+            let _ = rustix::fs::fsetxattr(to, name, &value, flags);
+        }
+    }
+}
+
+/// Whether a file holds these bytes.
+pub(super) fn has_content(directory: &Directory, name: &OsStr, bytes: &[u8]) -> io::Result<bool> {
+    let mut file = directory.read(name)?;
+    let mut buffer = vec![0; COMPARED_BYTES.min(bytes.len() + 1)];
+    let mut rest = bytes;
+    loop {
+        let length = match file.read(&mut buffer) {
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let read = buffer.get(..length).unwrap_or_default();
+        match rest.strip_prefix(read) {
+            Some(_) if length == 0 => return Ok(rest.is_empty()),
+            Some(after) => rest = after,
+            None => return Ok(false),
+        }
+    }
+}
+
+fn file_changed(change: &Change) -> ToolError {
     let message = format!(
         "{}: another program changed it between reading and writing",
-        target.shown.display()
+        change.shown.display()
     );
     ToolError::new(ErrorCode::FileChanged, message)
 }
 
-/// Keeps the original of a file that will be replaced: a second name where the file system knows
-/// such, else a copy. The others can be taken back without.
-fn back_up(staged: &Staged<'_>) -> Result<Option<TempPath>, ToolError> {
-    let target = staged.target;
-    if staged.way != Way::Replace {
-        return Ok(None);
+/// Writes over a file; what fails half-way is taken back when `old` is known.
+pub(super) fn rewrite(
+    directory: &Directory,
+    name: &OsStr,
+    new: &[u8],
+    old: Option<&[u8]>,
+) -> io::Result<()> {
+    let mut file = directory.write(name)?;
+    if let Some(old) = old.filter(|old| new.len() > old.len()) {
+        take_room(&file, new.len()).inspect_err(|_| drop(file.set_len(old.len() as u64)))?;
     }
-    let directory = target.real.parent().unwrap_or(Path::new("/"));
-    let mut builder = Builder::new();
-    builder.prefix(".karyi-").suffix(".old");
-    let linked = builder.make_in(directory, |path| std::fs::hard_link(&target.real, path));
-    let backup = match linked {
-        Ok(link) => link.into_temp_path(),
-        Err(_) => {
-            copy(target, directory).map_err(|error| ToolError::from_io(&target.shown, &error))?
-        }
-    };
-    Ok(Some(backup))
-}
-
-fn copy(target: &Target, directory: &Path) -> io::Result<TempPath> {
-    let mut file = temporary_file(directory, Way::Replace)?;
-    write_all(file.as_file_mut(), target.old_bytes())?;
-    if let Some(found) = &target.found {
-        dress(file.as_file(), found)?;
-    }
-    Ok(file.into_temp_path())
-}
-
-fn put(staged: &Staged<'_>) -> Result<(), ToolError> {
-    let target = staged.target;
-    let result = match staged.way {
-        Way::Replace => std::fs::rename(&staged.temporary, &target.real),
-        Way::Create => create(&staged.temporary, &target.real),
-        Way::InPlace => rewrite(&target.real, target.new_bytes(), target.old_bytes()),
-    };
-    result.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => file_changed(target),
-        _ => ToolError::from_io(&target.shown, &error),
-    })
-}
-
-/// Gives a temporary file its name, unless another file has got it meanwhile.
-fn create(temporary: &Path, real: &Path) -> io::Result<()> {
-    match std::fs::hard_link(temporary, real) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !real.exists() => {
-            std::fs::rename(temporary, real)
-        }
-        result => result,
-    }
-}
-
-/// Writes a file in place. The room for it is taken first; what fails after that is taken back.
-fn rewrite(real: &Path, new: [&[u8]; 2], old: [&[u8]; 2]) -> io::Result<()> {
-    let mut file = open_for_writing(real)?;
-    if length(new) > length(old) {
-        take_room(&file, length(new)).inspect_err(|_| drop(file.set_len(length(old))))?;
-    }
-    let mut overwrite = |stretches: [&[u8]; 2]| {
+    let mut overwrite = |bytes: &[u8]| {
         file.rewind()?;
-        write_all(&mut file, stretches)?;
-        file.set_len(length(stretches))?;
+        file.write_all(bytes)?;
+        file.set_len(bytes.len() as u64)?;
         file.sync_all()
     };
-    overwrite(new).inspect_err(|_| drop(overwrite(old)))
-}
-
-fn length(stretches: [&[u8]; 2]) -> u64 {
-    stretches.iter().map(|bytes| bytes.len() as u64).sum()
+    overwrite(new).inspect_err(|_| drop(old.map(&mut overwrite)))
 }
 
 /// Makes the file system set blocks aside. One that cannot do so is taken at its word.
-fn take_room(file: &File, bytes: u64) -> io::Result<()> {
+fn take_room(file: &File, bytes: usize) -> io::Result<()> {
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
     match nix::fcntl::posix_fallocate(file, 0, bytes) {
         Err(errno @ (Errno::ENOSPC | Errno::EFBIG | Errno::EDQUOT)) => Err(errno.into()),
@@ -304,235 +406,96 @@ fn take_room(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Undoes one `put`; returns what to tell when that fails. The copy of the original stays then.
-fn take_back(staged: &Staged<'_>, backup: Option<TempPath>) -> Result<(), String> {
-    let target = staged.target;
-    let result = match (staged.way, &backup) {
-        (Way::Replace, Some(backup)) => std::fs::rename(backup, &target.real),
-        (Way::Create, _) => std::fs::remove_file(&target.real),
-        (Way::InPlace | Way::Replace, _) => {
-            rewrite(&target.real, target.old_bytes(), target.new_bytes())
+impl Staged<'_> {
+    /// Keeps the originals and compares every file with what was read: the last step before the
+    /// decision.
+    pub(super) fn check(&self) -> Result<(), ToolError> {
+        self.steps.iter().try_for_each(Prepared::check)?;
+        for step in &self.steps {
+            let kept = step.back_up();
+            kept.map_err(|error| ToolError::from_io(&step.change.shown, &error))?;
         }
-    };
-    result.map_err(|error| {
-        let kept = backup.and_then(|backup| backup.keep().ok());
-        let place = kept.map_or(String::new(), |path| {
-            format!(" (its original is {})", path.display())
-        });
-        format!(
-            "; {} could not be restored: {error}{place}",
-            target.shown.display()
-        )
-    })
+        if self.steps.len() > 1 {
+            // Else a loss of power could leave a new name and lose a temporary one.
+            self.sync_directories();
+        }
+        Ok(())
+    }
+
+    /// Returns what is known of each step, with the hash of a content by `hash`.
+    pub(super) fn decided(&self, hash: impl Fn(&[u8]) -> String) -> Vec<Decided> {
+        let decided = |step: &Prepared<'_>| Decided {
+            old: step.change.bytes().map(&hash),
+            new: step.change.after.as_ref().map(|after| hash(&after.bytes)),
+            is_in_place: step.way == Way::InPlace,
+        };
+        self.steps.iter().map(decided).collect()
+    }
+
+    /// Returns the directories that were made.
+    pub(super) fn made(&self) -> &[PathBuf] {
+        &self.made
+    }
+
+    /// Puts all contents in their places, or takes back what was put.
+    ///
+    /// # Errors
+    /// What went wrong, and what could not be taken back.
+    pub(super) fn place(mut self) -> Result<(), ToolError> {
+        for (index, step) in self.steps.iter().enumerate() {
+            if let Err(error) = step.put() {
+                let done = self.steps.iter().take(index).rev();
+                let losses: Vec<String> = done.filter_map(|step| step.take_back().err()).collect();
+                if !losses.is_empty() {
+                    // What is left of the originals may be needed.
+                    self.is_kept = true;
+                }
+                return Err(with_losses(error, &losses));
+            }
+        }
+        self.sync_directories();
+        self.is_kept = true;
+        self.remove_leftovers();
+        Ok(())
+    }
+
+    /// Makes the new names last.
+    fn sync_directories(&self) {
+        let mut synced: Vec<&Path> = Vec::new();
+        for step in &self.steps {
+            if !synced.contains(&step.directory.path()) {
+                synced.push(step.directory.path());
+                step.directory.sync();
+            }
+        }
+    }
+
+    fn remove_leftovers(&self) {
+        for step in &self.steps {
+            for name in [&step.temporary, &step.backup].into_iter().flatten() {
+                let _ = step.directory.remove(name);
+            }
+        }
+    }
 }
 
-fn with_losses(mut error: ToolError, losses: impl Iterator<Item = String>) -> ToolError {
-    losses.for_each(|loss| error.message.push_str(&loss));
+impl Drop for Staged<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.remove_leftovers();
+            remove_made(&self.made);
+        }
+    }
+}
+
+fn with_losses(mut error: ToolError, losses: &[String]) -> ToolError {
+    losses.iter().for_each(|loss| error.message.push_str(loss));
     error
 }
 
-/// Makes the new names last. A file system that cannot do that has no more to offer.
-fn sync_directories(staged: &[Staged<'_>]) {
-    let mut directories: Vec<&Path> = staged
-        .iter()
-        .filter_map(|one| one.target.real.parent())
-        .collect();
-    directories.sort_unstable();
-    directories.dedup();
-    for directory in directories {
-        let _ = File::open(directory).and_then(|opened| opened.sync_all());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::edit::{EditOptions, EditPair, FileEdit, plan};
-    use super::super::root::Root;
-    use super::*;
-
-    fn edits(files: &[(&str, &str, &str)]) -> Vec<FileEdit> {
-        let edit = |(path, find, replace): &(&str, &str, &str)| FileEdit {
-            path: path.into(),
-            pairs: vec![EditPair {
-                find: (*find).into(),
-                replace: (*replace).into(),
-                all: false,
-                written: None,
-                has_secret: false,
-            }],
-        };
-        files.iter().map(edit).collect()
-    }
-
-    /// Plans edits of `a` and `b`, which hold `1` and `2`, lets `meddle` act between the steps, and
-    /// returns the error and what is in the directory then.
-    fn check(
-        files: &[(&str, &str, &str)],
-        meddle: impl FnOnce(&Path, &[Staged<'_>]),
-        code: ErrorCode,
-        expected: &[(&str, &str)],
-    ) {
-        let temp = tempfile::tempdir().unwrap();
-        let top = temp.path();
-        std::fs::write(top.join("a"), "1").unwrap();
-        std::fs::write(top.join("b"), "2").unwrap();
-        let options = EditOptions {
-            cwd: top,
-            root: &Root::unconfined(),
-        };
-        let plan = plan(&edits(files), options).unwrap();
-        let error = {
-            let mut made = MadeDirectories::default();
-            let staged = stage(&plan.targets, &mut made).unwrap();
-            meddle(top, &staged);
-            place(&staged).unwrap_err()
-        };
-        assert_eq!(
-            (error.code, tree(top)),
-            (code, owned(expected)),
-            "{}",
-            error.message
-        );
-    }
-
-    fn owned(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-        expected
-            .iter()
-            .map(|(name, text)| ((*name).into(), (*text).into()))
-            .collect()
-    }
-
-    fn tree(top: &Path) -> Vec<(String, String)> {
-        let mut found: Vec<_> = std::fs::read_dir(top)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
-        found.sort();
-        let read = |path: PathBuf| {
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            (
-                name,
-                std::fs::read_to_string(&path).unwrap_or("a directory".into()),
-            )
-        };
-        found.into_iter().map(read).collect()
-    }
-
-    const BOTH: &[(&str, &str, &str)] = &[("a", "1", "one"), ("b", "2", "two")];
-
-    #[test]
-    fn a_file_changed_meanwhile_is_left_alone() {
-        let rewritten = |top: &Path, _: &[Staged<'_>]| std::fs::write(top.join("b"), "3").unwrap();
-        check(
-            BOTH,
-            rewritten,
-            ErrorCode::FileChanged,
-            &[("a", "1"), ("b", "3")],
-        );
-        let removed = |top: &Path, _: &[Staged<'_>]| std::fs::remove_file(top.join("b")).unwrap();
-        check(BOTH, removed, ErrorCode::FileChanged, &[("a", "1")]);
-        let swapped = |top: &Path, _: &[Staged<'_>]| {
-            std::fs::remove_file(top.join("b")).unwrap();
-            std::fs::create_dir(top.join("b")).unwrap();
-        };
-        check(
-            BOTH,
-            swapped,
-            ErrorCode::FileChanged,
-            &[("a", "1"), ("b", "a directory")],
-        );
-        let made =
-            |top: &Path, _: &[Staged<'_>]| std::fs::write(top.join("new"), "theirs").unwrap();
-        check(
-            &[("a", "1", "one"), ("new", "", "mine")],
-            made,
-            ErrorCode::FileChanged,
-            &[("a", "1"), ("b", "2"), ("new", "theirs")],
-        );
-    }
-
-    #[test]
-    fn a_failed_step_takes_the_others_back() {
-        let lost =
-            |_: &Path, staged: &[Staged<'_>]| std::fs::remove_file(&staged[1].temporary).unwrap();
-        check(BOTH, lost, ErrorCode::NotFound, &[("a", "1"), ("b", "2")]);
-        let files = &[("new/deep/c", "", "three"), ("b", "2", "two")];
-        check(files, lost, ErrorCode::NotFound, &[("a", "1"), ("b", "2")]);
-    }
-
-    #[test]
-    fn a_failed_step_takes_back_what_was_written_in_place() {
-        let temp = tempfile::tempdir().unwrap();
-        let top = temp.path();
-        std::fs::write(top.join("a"), "1").unwrap();
-        std::fs::write(top.join("b"), "2").unwrap();
-        std::fs::hard_link(top.join("a"), top.join("c")).unwrap();
-        let plan = plan(
-            &edits(&[("a", "1", "one"), ("b", "2", "two")]),
-            EditOptions {
-                cwd: top,
-                root: &Root::unconfined(),
-            },
-        )
-        .unwrap();
-        {
-            let mut made = MadeDirectories::default();
-            let staged = stage(&plan.targets, &mut made).unwrap();
-            assert_eq!(staged[0].way, Way::InPlace);
-            std::fs::remove_file(&staged[1].temporary).unwrap();
-            assert_eq!(place(&staged).unwrap_err().code, ErrorCode::NotFound);
-        }
-        assert_eq!(tree(top), owned(&[("a", "1"), ("b", "2"), ("c", "1")]));
-    }
-
-    #[test]
-    fn a_full_disk_changes_nothing() {
-        let temp = tempfile::tempdir().unwrap();
-        let Some(_disk) = TinyDisk::mount(temp.path()) else {
-            println!("skipped: a small tmpfs cannot be mounted here");
-            return;
-        };
-        let top = temp.path();
-        std::fs::write(top.join("a"), "1").unwrap();
-        std::fs::write(top.join("b"), "2").unwrap();
-        let large = "x".repeat(1 << 20);
-        let check = |second: &str| {
-            let edits = edits(&[
-                ("new/a", "", "fits"),
-                ("a", "1", "fits"),
-                (second, "2", &large),
-            ]);
-            let options = EditOptions {
-                cwd: top,
-                root: &Root::unconfined(),
-            };
-            let error = super::super::edit::apply(&edits, options).unwrap_err();
-            assert_eq!(error.code, ErrorCode::NoSpace, "{}", error.message);
-        };
-        check("b");
-        assert_eq!(tree(top), owned(&[("a", "1"), ("b", "2")]));
-        std::fs::hard_link(top.join("b"), top.join("c")).unwrap();
-        check("b");
-        assert_eq!(tree(top), owned(&[("a", "1"), ("b", "2"), ("c", "2")]));
-    }
-
-    /// A file system of 256 KiB, unmounted when dropped.
-    struct TinyDisk(PathBuf);
-
-    impl TinyDisk {
-        fn mount(at: &Path) -> Option<Self> {
-            let mut command = std::process::Command::new("mount");
-            command
-                .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
-                .arg(at);
-            let is_done = command.output().is_ok_and(|output| output.status.success());
-            is_done.then(|| Self(at.to_owned()))
-        }
-    }
-
-    impl Drop for TinyDisk {
-        fn drop(&mut self) {
-            let _ = std::process::Command::new("umount").arg(&self.0).status();
-        }
-    }
+/// Reads the hash of a file; nothing when there is none.
+pub(super) fn hash_of(directory: &Directory, name: &OsStr) -> io::Result<Option<String>> {
+    let path = directory.path().join(name);
+    let found = Found::read(&path, &path).map_err(|error| io::Error::other(error.message))?;
+    Ok(found.map(|found| blake3::hash(&found.bytes).to_hex().to_string()))
 }

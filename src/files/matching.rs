@@ -6,7 +6,8 @@
 //!
 //! A text to find that is nowhere may have been meant as it was written, escapes and all: a file of
 //! HTML holds `&amp;`. When the pair comes with that reading and it is there exactly once, also where
-//! every match was wanted, the pair is used as written. A match inside a place that holds the text as
+//! every match was wanted, the pair is used as written. A text that is nowhere else may differ from its
+//! only place in blanks at the ends of lines; then that place is meant. A match inside a place that holds the text as
 //! written is none: to replace `&` in `&amp;` would leave half of an escape.
 
 use std::ops::Range;
@@ -15,6 +16,7 @@ use memchr::memmem;
 
 use super::closest::{self, Passage};
 use super::document::{Document, count_breaks, with_lf};
+use super::trailing;
 use crate::limits;
 
 /// One replacement.
@@ -48,14 +50,25 @@ pub enum PairResult {
         count: usize,
         /// Line of the first.
         first_line: usize,
-        /// Whether the pair was used as written.
-        is_written: bool,
+        /// How the text was found.
+        found_as: FoundAs,
     },
     /// The text to find is gone and its replacement is there already.
     AlreadyApplied {
         /// Line of the replacement.
         line: usize,
     },
+}
+
+/// How a text to find was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoundAs {
+    /// To the letter.
+    Exact,
+    /// As it was written, without decoding its escapes.
+    Written,
+    /// But for blanks at the ends of lines.
+    Trailing,
 }
 
 /// Why a pair could not be applied.
@@ -186,7 +199,7 @@ fn replace_at(
     let result = PairResult::Replaced {
         count: found.len(),
         first_line: line_at(document.text(), first),
-        is_written: false,
+        found_as: FoundAs::Exact,
     };
     document.replace(found, replace);
     Ok(result)
@@ -201,16 +214,16 @@ fn replace_as_written(
     replace: &str,
 ) -> Result<PairResult, MatchErrorKind> {
     let Some(written) = pair.written else {
-        return already_applied(document.text(), pair, find, replace);
+        return replace_trailing(document, pair, find, replace);
     };
     let (source, source_replace) = (with_lf(written.find), with_lf(written.replace));
     let found = find_once(document.text(), &source);
     match found {
         Ok(found) if !found.is_empty() => {
             let result = replace_at(document, &found, &source, &source_replace)?;
-            Ok(result.into_written())
+            Ok(result.found_as(FoundAs::Written))
         }
-        Ok(_) => already_applied(document.text(), pair, find, replace).or_else(|error| {
+        Ok(_) => replace_trailing(document, pair, find, replace).or_else(|error| {
             already_applied(document.text(), pair, &source, &source_replace).map_err(|_| error)
         }),
         Err(ambiguous) => {
@@ -221,14 +234,14 @@ fn replace_as_written(
 }
 
 impl PairResult {
-    fn into_written(self) -> Self {
+    fn found_as(self, how: FoundAs) -> Self {
         match self {
             Self::Replaced {
                 count, first_line, ..
             } => Self::Replaced {
                 count,
                 first_line,
-                is_written: true,
+                found_as: how,
             },
             Self::AlreadyApplied { .. } => self,
         }
@@ -244,6 +257,28 @@ impl MatchErrorKind {
     }
 }
 
+/// Uses a pair whose text to find differs from the only place that comes near it in blanks at the ends
+/// of lines. When that changes nothing, and when there is no such place, it may have been applied
+/// before.
+fn replace_trailing(
+    document: &mut Document,
+    pair: &Pair<'_>,
+    find: &str,
+    replace: &str,
+) -> Result<PairResult, MatchErrorKind> {
+    let place = match pair.all {
+        true => None,
+        false => trailing::find_once(document.text(), find),
+    };
+    match place {
+        Some(place) if document.text().get(place.clone()) != Some(replace) => {
+            let result = replace_at(document, &[place], find, replace)?;
+            Ok(result.found_as(FoundAs::Trailing))
+        }
+        _ => already_applied(document.text(), pair, find, replace),
+    }
+}
+
 /// An empty text to find stands for the content of an empty file.
 fn fill(document: &mut Document, replace: &str) -> Result<PairResult, MatchErrorKind> {
     if document.text().is_empty() {
@@ -251,7 +286,7 @@ fn fill(document: &mut Document, replace: &str) -> Result<PairResult, MatchError
         return Ok(PairResult::Replaced {
             count: 1,
             first_line: 1,
-            is_written: false,
+            found_as: FoundAs::Exact,
         });
     }
     if document.text() == with_lf(replace) {
@@ -376,9 +411,13 @@ mod tests {
             PairResult::Replaced {
                 count,
                 first_line,
-                is_written,
+                found_as,
             } => {
-                let how = if *is_written { " as written" } else { "" };
+                let how = match found_as {
+                    FoundAs::Exact => "",
+                    FoundAs::Written => " as written",
+                    FoundAs::Trailing => " but for blanks",
+                };
                 format!("{count}@{first_line}{how}")
             }
             PairResult::AlreadyApplied { line } => format!("already@{line}"),

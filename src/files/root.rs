@@ -85,6 +85,11 @@ fn check_is_directory(shown: &Path, real: &Path) -> Result<(), ToolError> {
 /// followed as far as the path exists, the rest is kept, `.` and `..` are resolved.
 #[must_use]
 pub fn canonical_for_plan(path: &Path) -> PathBuf {
+    follow(path, &mut |_| {})
+}
+
+/// Does so, and shows where each symlink is that it follows.
+pub(super) fn follow(path: &Path, on_link: &mut dyn FnMut(&Path)) -> PathBuf {
     let mut real = PathBuf::from("/");
     let mut left: VecDeque<Step> = steps(path).collect();
     let mut links = 0;
@@ -100,6 +105,7 @@ pub fn canonical_for_plan(path: &Path) -> PathBuf {
                     && let Ok(target) = std::fs::read_link(&real)
                 {
                     links += 1;
+                    on_link(&real);
                     real.pop();
                     steps(&target).rev().for_each(|step| left.push_front(step));
                 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::limits;
 use crate::outcome::{JobNews, JobState, Outcome, ReportStatus, Status};
 use crate::render::paint::{Colour, Ink, safe, safe_in_colour, safe_line};
-use crate::render::{Noted, Printed, Started, Style, Summary, diagnostic};
+use crate::render::{Noted, Printed, Started, Style, Summary, diagnostic, diff_text};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Takes the cursor to the start of the line and clears it.
@@ -173,6 +173,7 @@ impl<W: Write> Text<W> {
     /// line is known; the rest as words.
     fn fields(&mut self, fields: &Map<String, Value>) -> io::Result<()> {
         let mut words = Vec::new();
+        let mut diff = None;
         for (key, value) in fields {
             match value {
                 Value::Array(items) => {
@@ -184,16 +185,20 @@ impl<W: Write> Text<W> {
                 Value::String(text) if key == "output" || key == "text" => {
                     self.numbered(text, fields.get("first_line").and_then(Value::as_u64))?;
                 }
+                Value::String(text) if key == "diff" => diff = Some(text),
                 Value::Null => {}
                 _ if HIDDEN.contains(&key.as_str()) => {}
                 Value::String(word) => words.push(format!("{key} {word}")),
                 Value::Bool(_) | Value::Number(_) => words.push(format!("{key} {value}")),
             }
         }
-        if words.is_empty() {
-            return Ok(());
+        if !words.is_empty() {
+            self.line(Ink::Faint, &words.join(" · "))?;
         }
-        self.line(Ink::Faint, &words.join(" · "))
+        match diff {
+            Some(diff) => self.write(&diff_text::paint(diff, self.colour)),
+            None => Ok(()),
+        }
     }
 
     fn item(&mut self, key: &str, item: &Value) -> io::Result<()> {

@@ -17,6 +17,7 @@ const TEXTS: &[&str] = &[
     "message",
     "hint",
     "output",
+    "diff",
     "excerpt",
     "text",
     "command",

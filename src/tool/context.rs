@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::files::root::Root;
+use crate::files::transaction::Recorder;
 use crate::secret::{SecretName, SecretValue};
 use crate::tool::sessions::{JobFiles, Sessions, Terminal};
 use crate::vault::session::Secrets;
@@ -132,6 +133,8 @@ pub struct Context {
     pub rest: MakeSink,
     /// The files with the whole output of jobs.
     pub job_files: JobFiles,
+    /// Where changes of files are recorded.
+    pub recorder: Recorder,
     /// Set when the run is cancelled.
     pub cancelled: Arc<AtomicBool>,
 }

@@ -235,6 +235,17 @@ impl Secrets {
         self.read().current.is_empty()
     }
 
+    /// Whether bytes hold a value to the letter, also one that was replaced or removed.
+    #[must_use]
+    pub fn are_in(&self, bytes: &[u8]) -> bool {
+        let mut is_found = false;
+        self.for_each(|_, value| {
+            let value = value.expose().as_bytes();
+            is_found = is_found || memchr::memmem::find(bytes, value).is_some();
+        });
+        is_found
+    }
+
     /// Returns a number that grows with every change.
     #[must_use]
     pub fn generation(&self) -> u64 {

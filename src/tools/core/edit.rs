@@ -10,13 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{RawBody, RawElement, RawText};
 use crate::error::ToolError;
-use crate::files::edit::{self, EditOptions, EditPair, FileEdit, FileEdited, WrittenPair};
+use crate::files::edit::{
+    self, EditOptions, EditPair, FileEdit, FileEdited, Kind, Show, WrittenPair,
+};
+use crate::files::matching::FoundAs;
+use crate::files::recover::Recovered;
 use crate::outcome::Status;
 use crate::secret::Template;
 use crate::tool::effect::Access;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, Context, Effect, Tool, Use};
 use crate::tool::{context, decode};
+use crate::vault::redact::Redactor;
 
 /// The tool.
 pub struct Edit;
@@ -36,7 +41,17 @@ pub struct Args {
 pub struct File {
     /// Path of the file.
     pub src: Template,
+    /// New path of the file, after the edits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Template>,
+    /// Delete the file.
+    #[serde(default)]
+    pub delete: bool,
+    /// Change a file with several hard links under this name only.
+    #[serde(default)]
+    pub break_links: bool,
     /// Texts to find and what to put in their place, in order.
+    #[serde(default)]
     #[schemars(extend("x-karyi" = {"group": ["find", "replace"]}))]
     pub edits: Vec<Pair>,
 }
@@ -82,6 +97,21 @@ impl PartialEq for Written {
 pub struct Output {
     /// What became of each file, in order.
     pub files: Vec<Edited>,
+    /// `unavailable` when the change cannot be undone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<&'static str>,
+    /// Files that an earlier run had left half changed when it was killed, whole again now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recovered: Vec<RecoveredFile>,
+}
+
+/// A file that an earlier run had left half changed.
+#[derive(Debug, Serialize)]
+pub struct RecoveredFile {
+    /// Its path.
+    pub src: String,
+    /// `completed`, `taken_back` or `left_alone`.
+    pub change: &'static str,
 }
 
 /// What became of one file.
@@ -89,8 +119,11 @@ pub struct Output {
 pub struct Edited {
     /// Path as given.
     pub src: String,
-    /// `edited`, `created`, `already_applied` or `unchanged`.
+    /// `edited`, `created`, `deleted`, `renamed`, `already_applied` or `unchanged`.
     pub change: &'static str,
+    /// New path as given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// Matches replaced.
     pub replacements: usize,
     /// Line of the first one.
@@ -100,6 +133,22 @@ pub struct Edited {
     /// replacement was then taken as written, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<&'static str>,
+    /// `trailing` when a text differed from its place in blanks at the ends of lines.
+    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
+    pub match_: Option<&'static str>,
+    /// Encoding of the file, when it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<&'static str>,
+    /// Why the change deserves a second look: `environment`, `credentials`, `key`, `database`,
+    /// `state` or `git`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub risk: Option<&'static str>,
+    /// Changed lines that the diff leaves out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff_omitted_lines: Option<usize>,
+    /// What changed in the file, unified.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub diff: String,
 }
 
 impl Tool for Edit {
@@ -108,10 +157,12 @@ impl Tool for Edit {
 
     const SPEC: Spec = Spec {
         name: "edit",
-        summary: "Replace text in files, all of them or none",
-        details: "Each find must match exactly once, pairs apply in order, line endings are kept. \
-            When one pair of one file does not match, no file is changed and the hint shows the \
-            closest passage. An empty find creates a file. A find with escapes such as &amp; that is not \
+        summary: "Change, create, delete and rename files, all of them or none",
+        details: "Each find must match exactly once, pairs apply in order, line endings and encoding are \
+            kept. When one pair of one file does not match, no file is changed and the hint shows the \
+            closest passage. An empty find creates a file, delete=\"true\" deletes it, to=\"PATH\" renames \
+            it. A find that differs only in blanks at the ends of lines is applied \
+            (match=\"trailing\"). A find with escapes such as &amp; that is not \
             there decoded and is there once as written is used as written (fallback=\"verbatim\").",
         also_called: &[
             "write",
@@ -160,12 +211,11 @@ impl Tool for Edit {
     }
 
     fn effect(args: &Args) -> Effect {
-        Effect::Files(
-            args.files
-                .iter()
-                .map(|file| Access::write(&file.src))
-                .collect(),
-        )
+        let paths = args
+            .files
+            .iter()
+            .flat_map(|file| std::iter::once(&file.src).chain(&file.to));
+        Effect::Files(paths.map(Access::write).collect())
     }
 
     fn title(args: &Args) -> String {
@@ -176,6 +226,9 @@ impl Tool for Edit {
     fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {
         for file in &mut args.files {
             visit(Use::Literal, &mut file.src);
+            if let Some(to) = &mut file.to {
+                visit(Use::Literal, to);
+            }
             for pair in &mut file.edits {
                 visit(Use::Literal, &mut pair.find);
                 visit(Use::Written, &mut pair.replace);
@@ -190,23 +243,29 @@ impl Tool for Edit {
     async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
         let edits: Vec<FileEdit> = args.files.iter().map(file_edit).collect();
         let (root, cwd) = (Arc::clone(&context.root), context.sessions.cwd());
+        let (recorder, secrets) = (context.recorder.clone(), context.secrets.clone());
         let work = move || {
-            edit::apply(
-                &edits,
-                EditOptions {
-                    cwd: &cwd,
-                    root: &root,
+            let redactor = Redactor::new(&secrets);
+            let mask = |text: &str| redactor.redact_str(text).into_owned();
+            let options = EditOptions {
+                cwd: &cwd,
+                root: &root,
+                recorder: &recorder,
+                is_private: &|bytes| secrets.are_in(bytes),
+                show: match redactor.is_idle() {
+                    true => Show::Part(&mask),
+                    false => Show::Whole(&mask),
                 },
-            )
+            };
+            edit::apply(&edits, options)
         };
-        let edited = context::blocking(work).await?;
-        let files = args
-            .files
-            .iter()
-            .zip(edited)
-            .map(|(file, edited)| report(file, &edited))
-            .collect();
-        Ok(Answer::ok(Output { files }))
+        let done = context::blocking(work).await?;
+        let files = args.files.iter().zip(done.files);
+        Ok(Answer::ok(Output {
+            files: files.map(|(file, edited)| report(file, edited)).collect(),
+            undo: (!done.can_be_undone).then_some("unavailable"),
+            recovered: done.recovered.into_iter().map(recovered).collect(),
+        }))
     }
 }
 
@@ -266,24 +325,39 @@ fn file_edit(file: &File) -> FileEdit {
     FileEdit {
         path: file.src.text().into(),
         pairs: file.edits.iter().map(pair).collect(),
+        to: file.to.as_ref().map(|to| to.text().into()),
+        delete: file.delete,
+        breaks_links: file.break_links,
     }
 }
 
-fn report(file: &File, edited: &FileEdited) -> Edited {
-    let change = if edited.created {
-        "created"
-    } else if edited.already_applied {
-        "already_applied"
-    } else if edited.changed {
-        "edited"
-    } else {
-        "unchanged"
-    };
+fn report(file: &File, edited: FileEdited) -> Edited {
+    let found_as = |how| edited.found_as == Some(how);
     Edited {
         src: file.src.source().to_owned(),
-        change,
+        change: match edited.kind {
+            Kind::Unchanged => "unchanged",
+            Kind::AlreadyApplied => "already_applied",
+            Kind::Edited => "edited",
+            Kind::Created => "created",
+            Kind::Deleted => "deleted",
+            Kind::Renamed => "renamed",
+        },
+        to: file.to.as_ref().map(|to| to.source().to_owned()),
         replacements: edited.replacements,
         first_line: edited.first_line,
-        fallback: edited.used_written.then_some("verbatim"),
+        fallback: found_as(FoundAs::Written).then_some("verbatim"),
+        match_: found_as(FoundAs::Trailing).then_some("trailing"),
+        encoding: edited.encoding,
+        risk: edited.risk,
+        diff_omitted_lines: Some(edited.diff.omitted).filter(|lines| *lines > 0),
+        diff: edited.diff.text,
+    }
+}
+
+fn recovered(file: Recovered) -> RecoveredFile {
+    RecoveredFile {
+        src: file.path.display().to_string(),
+        change: file.became.as_str(),
     }
 }

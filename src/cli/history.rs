@@ -1,0 +1,186 @@
+//! `karyi history`: which files karyi changed, when, and how.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use crate::cli::args::{HistoryArgs, HistoryTopic};
+use crate::cli::journal::{self, time};
+use crate::cli::{fail, print, screen};
+use crate::files::diff::{Diff, diff};
+use crate::files::encoding::Encoding;
+use crate::files::journal::{Entry, FileRecord, Journal, Version};
+use crate::files::root::canonical_for_plan;
+use crate::files::undo::undone;
+use crate::render::diff_text;
+use crate::render::paint::{Colour, Ink, safe_line};
+
+/// Runs `karyi history`.
+pub(super) fn history(args: HistoryArgs) -> ExitCode {
+    let result = match args.topic {
+        Some(HistoryTopic::Show { number, json }) => show(number, json),
+        None => list(&args),
+    };
+    result.unwrap_or_else(|error| fail(&format!("{error:#}")))
+}
+
+fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
+    let entries = journal::open()?.entries()?;
+    let undone = undone(&entries);
+    let file = args.file.as_deref().map(absolute).transpose()?;
+    let is_wanted = |entry: &&Entry| {
+        let is_file = |wanted: &PathBuf| {
+            let mut files = entry.files.iter();
+            files.any(|file| file.path.as_path().starts_with(wanted))
+        };
+        let session = args.session.as_ref();
+        session.is_none_or(|session| *session == entry.session) && file.as_ref().is_none_or(is_file)
+    };
+    let wanted = entries.iter().filter(is_wanted);
+    let is_undone = |entry: &Entry| undone.contains(&entry.number);
+    if args.json {
+        let list: Vec<Value> = wanted
+            .map(|entry| as_json(entry, is_undone(entry)))
+            .collect();
+        return Ok(print(&format!("{}\n", Value::Array(list))));
+    }
+    let colour = screen::colour(&io::stdout());
+    let lines: String = wanted
+        .map(|entry| line(entry, is_undone(entry), colour))
+        .collect();
+    Ok(print(&lines))
+}
+
+fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
+    Ok(canonical_for_plan(&std::env::current_dir()?.join(path)))
+}
+
+/// Returns an entry as JSON.
+fn as_json(entry: &Entry, is_undone: bool) -> Value {
+    let files = entry.files.iter().map(|file| {
+        let mut value = json!({"path": file.path, "change": file.kind()});
+        let size = |version: &Option<Version>| version.as_ref().map(|version| version.size);
+        for (key, size) in [
+            ("old_bytes", size(&file.old)),
+            ("new_bytes", size(&file.new)),
+        ] {
+            if let Some(size) = size {
+                value[key] = json!(size);
+            }
+        }
+        if let Some(to) = &file.renamed_to {
+            value["to"] = json!(to);
+        }
+        value
+    });
+    let files: Vec<Value> = files.collect();
+    let mut value = json!({
+        "number": entry.number,
+        "time": format!("{}Z", time(entry.time_ms).replace(' ', "T")),
+        "session": entry.session,
+        "call": entry.call,
+        "tool": entry.tool,
+        "undone": is_undone,
+        "can_be_undone": !is_undone && entry.can_be_undone(),
+        "files": files,
+    });
+    if !entry.undoes.is_empty() {
+        value["undoes"] = json!(entry.undoes);
+    }
+    value
+}
+
+/// Writes an entry as lines for a person.
+fn line(entry: &Entry, is_undone: bool, colour: Colour) -> String {
+    let number = colour.paint(Ink::Heading, &format!("{:>5}", entry.number));
+    let what = match entry.undoes.as_slice() {
+        [] => format!("{} {}", entry.tool, entry.call),
+        undoes => {
+            let numbers: Vec<String> = undoes.iter().map(u64::to_string).collect();
+            format!("undo of {}", numbers.join(", "))
+        }
+    };
+    let note = match (is_undone, entry.can_be_undone()) {
+        (true, _) => colour.paint(Ink::Faint, "  (undone)"),
+        (false, false) => colour.paint(Ink::Warning, "  (cannot be undone)"),
+        (false, true) => String::new(),
+    };
+    let mut text = format!(
+        "{number}  {}  {}  {}{note}\n",
+        time(entry.time_ms),
+        safe_line(&entry.session),
+        safe_line(what.trim_end()),
+    );
+    for file in &entry.files {
+        let _ = writeln!(text, "       {}", file_line(file));
+    }
+    text
+}
+
+fn file_line(file: &FileRecord) -> String {
+    let path = file.path.as_path().display().to_string();
+    let to = file.renamed_to.as_ref();
+    let to = to.map_or(String::new(), |to| {
+        format!(" to {}", to.as_path().display())
+    });
+    format!("{:<8} {}", file.kind(), safe_line(&format!("{path}{to}")))
+}
+
+fn show(number: u64, is_json: bool) -> anyhow::Result<ExitCode> {
+    let journal = journal::open()?;
+    let entries = journal.entries()?;
+    let Some(entry) = entries.iter().find(|entry| entry.number == number) else {
+        anyhow::bail!("there is no change {number} in the journal (see `karyi history`)");
+    };
+    let is_undone = undone(&entries).contains(&number);
+    let colour = screen::colour(&io::stdout());
+    if !is_json {
+        let mut text = line(entry, is_undone, colour);
+        for file in &entry.files {
+            let _ = writeln!(text, "\n{}", colour.paint(Ink::Heading, &file_line(file)));
+            text.push_str(&describe(&compare(&journal, file), colour));
+        }
+        return Ok(print(&text));
+    }
+    let mut value = as_json(entry, is_undone);
+    for (index, file) in entry.files.iter().enumerate() {
+        if let Some(found) = compare(&journal, file) {
+            value["files"][index]["diff"] = json!(found.text);
+            if found.omitted > 0 {
+                value["files"][index]["diff_omitted_lines"] = json!(found.omitted);
+            }
+        }
+    }
+    Ok(print(&format!("{value}\n")))
+}
+
+/// Writes a diff for a person, or why there is none.
+pub(super) fn describe(found: &Option<Diff>, colour: Colour) -> String {
+    let Some(found) = found else {
+        let why = "no text to compare: it is binary, too large, or was not kept";
+        return format!("{}\n", colour.paint(Ink::Faint, why));
+    };
+    let mut text = diff_text::paint(&found.text, colour);
+    if found.omitted > 0 {
+        let more = format!("       {} more changed lines", found.omitted);
+        let _ = writeln!(text, "{}", colour.paint(Ink::Faint, &more));
+    }
+    text
+}
+
+fn compare(journal: &Journal, file: &FileRecord) -> Option<Diff> {
+    let read = |version: &Option<Version>| match version {
+        None => Some(Vec::new()),
+        Some(version) => journal.content(version).ok(),
+    };
+    compare_bytes(&read(&file.old)?, &read(&file.new)?)
+}
+
+/// Compares two contents; nothing when one of them is no text.
+pub(super) fn compare_bytes(old: &[u8], new: &[u8]) -> Option<Diff> {
+    let text = |bytes| Encoding::read(bytes).ok().map(|(_, text)| text);
+    Some(diff(&text(old)?, &text(new)?))
+}

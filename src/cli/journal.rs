@@ -1,0 +1,83 @@
+//! Finds the journal of the user and names the run that writes it.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+
+use crate::cli::state_dir::state_dir;
+use crate::files::journal::Journal;
+use crate::files::transaction::Recorder;
+
+/// Opens the journal.
+pub(super) fn open() -> anyhow::Result<Journal> {
+    let directory = state_dir()?.join("journal");
+    Journal::open(&directory, None).context("opening the journal")
+}
+
+/// Returns what records the changes of this run. Without a journal the run goes on: each result says
+/// that its change cannot be undone.
+pub(super) fn recorder() -> Recorder {
+    Recorder {
+        journal: open().ok().map(Arc::new),
+        session: session(),
+        ..Recorder::default()
+    }
+}
+
+/// Names this run: when it began, and its process.
+fn session() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let time = time(since.map_or(0, |since| since.as_millis() as u64));
+    let digits: String = time.chars().filter(char::is_ascii_digit).collect();
+    let (day, clock) = digits.split_at_checked(8).unwrap_or((&digits, ""));
+    format!("{day}-{clock}-{}", std::process::id())
+}
+
+/// Writes a time, in milliseconds since 1970, as `2026-11-22 08:15:03` in UTC.
+pub(super) fn time(milliseconds: u64) -> String {
+    let seconds = milliseconds / 1000;
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+}
+
+/// Returns the date of a day since 1970.
+fn date(days: u64) -> (u64, u64, u64) {
+    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    // 400 years have always as many days.
+    let (mut year, mut left) = (1970 + days / 146_097 * 400, days % 146_097);
+    loop {
+        let length = if is_leap(year) { 366 } else { 365 };
+        if left < length {
+            break;
+        }
+        left -= length;
+        year += 1;
+    }
+    let february = if is_leap(year) { 29 } else { 28 };
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if left < length {
+            break;
+        }
+        left -= length;
+        month += 1;
+    }
+    (year, month, left + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_in_utc() {
+        assert_eq!(time(0), "1970-01-01 00:00:00");
+        assert_eq!(time(951_782_399_999), "2000-02-28 23:59:59");
+        assert_eq!(time(951_782_400_000), "2000-02-29 00:00:00");
+        assert_eq!(time(1_795_335_303_000), "2026-11-22 08:15:03");
+        assert_eq!(time(4_107_542_400_000), "2100-03-01 00:00:00");
+    }
+}

@@ -1,0 +1,138 @@
+//! One file of a change: what was found on the disk and what it is to become.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::directory::{Directory, Stamp, split};
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+
+/// One path with its old and new content.
+#[derive(Debug)]
+pub struct Change {
+    /// The path as it was given, for messages.
+    pub(super) shown: PathBuf,
+    /// The path with all symlinks followed.
+    pub(super) real: PathBuf,
+    /// The file as it was read; none when it does not exist.
+    pub(super) before: Option<Found>,
+    /// The file as it will be; none when it is removed.
+    pub(super) after: Option<NewContent>,
+    /// Where its content goes, when it is renamed.
+    pub(super) renamed_to: Option<PathBuf>,
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) stamp: Stamp,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// What a file is to hold.
+#[derive(Debug)]
+pub(super) struct NewContent {
+    pub(super) bytes: Vec<u8>,
+    pub(super) dress: Dress,
+}
+
+/// Whose owner, permissions and attributes a file gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Dress {
+    /// Those of the file it replaces; of any new file when there is none.
+    Kept,
+    /// Those of another file.
+    Like(PathBuf),
+    /// Those of a new file, with these permissions.
+    Mode(u32),
+}
+
+impl Change {
+    /// Reads a file whole, as the first half of a change; `real` has every symlink resolved. A
+    /// missing file is one that may be made.
+    ///
+    /// # Errors
+    /// The path leads to something else than a file, to one that is too large, or cannot be read.
+    pub fn read(shown: &Path, real: &Path) -> Result<Self, ToolError> {
+        let before = Found::read(shown, real)?;
+        Ok(Self {
+            shown: shown.to_owned(),
+            real: real.to_owned(),
+            before,
+            after: None,
+            renamed_to: None,
+        })
+    }
+
+    /// Returns what the file holds; none when it does not exist.
+    #[must_use]
+    pub fn bytes(&self) -> Option<&[u8]> {
+        self.before.as_ref().map(|found| found.bytes.as_slice())
+    }
+
+    /// Says what the file is to hold. Without this the change removes it.
+    #[must_use]
+    pub fn into_content(mut self, bytes: Vec<u8>) -> Self {
+        let dress = Dress::Kept;
+        self.after = Some(NewContent { bytes, dress });
+        self
+    }
+
+    /// Whether there is something to do.
+    pub(super) fn is_needed(&self) -> bool {
+        match (&self.before, &self.after) {
+            (None, None) => false,
+            (Some(_), None) | (None, Some(_)) => true,
+            (Some(before), Some(after)) => before.bytes != after.bytes,
+        }
+    }
+}
+
+impl Found {
+    /// Reads a file; a missing one is none.
+    pub(super) fn read(shown: &Path, real: &Path) -> Result<Option<Self>, ToolError> {
+        let io = |error: io::Error| ToolError::from_io(shown, &error);
+        let Some((parent, name)) = split(real) else {
+            return Err(io(io::ErrorKind::IsADirectory.into()));
+        };
+        let directory = match Directory::open(parent) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(io)?,
+        };
+        let Some(stamp) = directory.stamp(name).map_err(io)? else {
+            return Ok(None);
+        };
+        // Opening a device or a pipe can do something already.
+        check_kind(shown, stamp)?;
+        let file = directory.read(name).map_err(io)?;
+        let stamp = Stamp::of(&file).map_err(io)?;
+        check_kind(shown, stamp)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(stamp.size + 1).unwrap_or(0));
+        let most = limits::MAX_EDIT_FILE_BYTES + 1;
+        file.take(most).read_to_end(&mut bytes).map_err(io)?;
+        if bytes.len() as u64 == most {
+            let message = format!("{}: grew while it was read", shown.display());
+            return Err(ToolError::new(ErrorCode::FileTooLarge, message));
+        }
+        Ok(Some(Self { stamp, bytes }))
+    }
+}
+
+fn check_kind(shown: &Path, found: Stamp) -> Result<(), ToolError> {
+    let shown = shown.display();
+    if found.is_directory() {
+        let message = format!("{shown}: expected a file, found a directory");
+        return Err(ToolError::new(ErrorCode::IsDirectory, message));
+    }
+    if !found.is_file() {
+        let message =
+            format!("{shown}: expected a file, found a pipe, socket, device or endless link");
+        return Err(ToolError::new(ErrorCode::NotAFile, message));
+    }
+    if found.size > limits::MAX_EDIT_FILE_BYTES {
+        let (size, most) = (found.size, limits::MAX_EDIT_FILE_BYTES);
+        let message = format!("{shown}: {size} bytes, at most {most} can be edited");
+        return Err(ToolError::new(ErrorCode::FileTooLarge, message));
+    }
+    Ok(())
+}

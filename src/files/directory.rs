@@ -1,0 +1,247 @@
+//! A directory held open, and its files by name.
+//!
+//! Everything that changes files goes through here: the way to a directory is walked part by part
+//! from the top and no symlink is followed on it, so that somebody who swaps a directory for a link
+//! leads nobody astray. The path was resolved before; a link on it now was put there since.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Stat};
+
+/// Flags with which a directory is opened to find files in it; it need not be readable.
+#[cfg(target_os = "linux")]
+const LOOK: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const LOOK: OFlags = OFlags::RDONLY;
+
+/// A directory held open.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+    opened: OwnedFd,
+}
+
+/// What makes a file the one it is, and what changes when it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    /// Device.
+    pub(super) device: u64,
+    /// Number on the device.
+    pub(super) inode: u64,
+    /// Bytes.
+    pub(super) size: u64,
+    /// Time of the last change of its content: seconds and nanoseconds.
+    pub(super) changed: (i64, i64),
+    /// Kind and permissions.
+    pub(super) mode: u32,
+    /// Owner: user and group.
+    pub(super) owner: (u32, u32),
+    /// How many names it has.
+    pub(super) links: u64,
+}
+
+impl Stamp {
+    #[allow(clippy::unnecessary_cast, reason = "the types differ between systems")]
+    fn new(stat: &Stat) -> Self {
+        Self {
+            device: stat.st_dev as u64,
+            inode: stat.st_ino as u64,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            changed: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            mode: stat.st_mode as u32,
+            owner: (stat.st_uid, stat.st_gid),
+            links: stat.st_nlink as u64,
+        }
+    }
+
+    /// Reads the stamp of an open file.
+    pub(super) fn of(file: &File) -> io::Result<Self> {
+        Ok(Self::new(&rustix::fs::fstat(file)?))
+    }
+
+    fn kind(self) -> u32 {
+        self.mode & 0o170_000
+    }
+
+    /// Whether it is a plain file.
+    pub(super) fn is_file(self) -> bool {
+        self.kind() == 0o100_000
+    }
+
+    /// Whether it is a directory.
+    pub(super) fn is_directory(self) -> bool {
+        self.kind() == 0o040_000
+    }
+
+    /// Whether both are of the same file with the same content, as far as the system tells.
+    pub(super) fn is_same_content(self, other: Self) -> bool {
+        let facts = |s: Self| (s.device, s.inode, s.size, s.changed, s.kind());
+        facts(self) == facts(other)
+    }
+}
+
+impl Directory {
+    /// Opens the directory of an absolute path in which every link is resolved.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Self::walk(path, None)
+    }
+
+    /// Does so, and makes what is missing; what it made is added to `made`.
+    pub(super) fn make(path: &Path, made: &mut Vec<PathBuf>) -> io::Result<Self> {
+        Self::walk(path, Some(made))
+    }
+
+    fn walk(path: &Path, mut made: Option<&mut Vec<PathBuf>>) -> io::Result<Self> {
+        let flags = LOOK | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut opened = rustix::fs::openat(CWD, "/", flags, Mode::empty())?;
+        let mut at = PathBuf::from("/");
+        for part in path.components() {
+            let name = match part {
+                Component::Normal(name) => name,
+                Component::RootDir => continue,
+                Component::CurDir | Component::ParentDir | Component::Prefix(_) => {
+                    return Err(io::ErrorKind::InvalidInput.into());
+                }
+            };
+            at.push(name);
+            if let Some(made) = made.as_deref_mut() {
+                match rustix::fs::mkdirat(&opened, name, Mode::from_raw_mode(0o777)) {
+                    Ok(()) => made.push(at.clone()),
+                    // What is there already, or may not be made, is told by opening it.
+                    Err(_) if !is_missing(&opened, name) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            opened = rustix::fs::openat(&opened, name, flags, Mode::empty()).map_err(plain)?;
+        }
+        Ok(Self { path: at, opened })
+    }
+
+    /// Returns its path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether its path still leads to it.
+    pub(super) fn is_in_place(&self) -> bool {
+        let identity = |directory: &Self| {
+            let stat = rustix::fs::fstat(&directory.opened).ok()?;
+            Some((stat.st_dev, stat.st_ino))
+        };
+        let now = Self::open(&self.path).ok();
+        now.is_some_and(|now| identity(&now).is_some() && identity(&now) == identity(self))
+    }
+
+    /// Reads the stamp of a file; nothing when it is not there. A link is not followed.
+    pub(super) fn stamp(&self, name: &OsStr) -> io::Result<Option<Stamp>> {
+        match rustix::fs::statat(&self.opened, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(Stamp::new(&stat))),
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens a file to read it. Should it be a pipe, this does not hang.
+    pub(super) fn read(&self, name: &OsStr) -> io::Result<File> {
+        self.open_file(name, OFlags::RDONLY, 0)
+    }
+
+    /// Opens a file as a writer would, without changing it.
+    pub(super) fn write(&self, name: &OsStr) -> io::Result<File> {
+        self.open_file(name, OFlags::RDWR, 0)
+            .or_else(|_| self.open_file(name, OFlags::WRONLY, 0))
+    }
+
+    /// Makes a file that must not be there yet.
+    pub(super) fn create(&self, name: &OsStr, mode: u32) -> io::Result<File> {
+        self.open_file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, mode)
+    }
+
+    fn open_file(&self, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<File> {
+        let always = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(mode as _);
+        let opened = rustix::fs::openat(&self.opened, name, flags | always, mode);
+        Ok(File::from(opened.map_err(plain)?))
+    }
+
+    /// Gives a file another name, in place of the file that has it.
+    pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.opened, from, &self.opened, to)?)
+    }
+
+    /// Gives a file another name that no file has yet.
+    pub(super) fn rename_new(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        let at = &self.opened;
+        match rustix::fs::renameat_with(at, from, at, to, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(()),
+            Err(rustix::io::Errno::EXIST) => Err(io::ErrorKind::AlreadyExists.into()),
+            // The file system does not know this way of renaming.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => match self.stamp(to)? {
+                Some(_) => Err(io::ErrorKind::AlreadyExists.into()),
+                None => self.rename(from, to),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Gives a file of another directory a second name in this one.
+    pub(super) fn link(&self, other: &Self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        let flags = AtFlags::empty();
+        Ok(rustix::fs::linkat(
+            &other.opened,
+            from,
+            &self.opened,
+            to,
+            flags,
+        )?)
+    }
+
+    /// Removes a file; one that is not there is no error.
+    pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.opened, name, AtFlags::empty()) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes its names last. A file system that cannot do that has no more to offer.
+    pub(super) fn sync(&self) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        if let Ok(readable) = rustix::fs::openat(&self.opened, ".", flags, Mode::empty()) {
+            let _ = rustix::fs::fsync(readable);
+        }
+    }
+}
+
+/// Removes directories that were made, the last one first; one that is in use by now stays.
+pub(super) fn remove_made(made: &[PathBuf]) {
+    for path in made.iter().rev() {
+        if let Some((parent, name)) = split(path)
+            && let Ok(parent) = Directory::open(parent)
+        {
+            let _ = rustix::fs::unlinkat(&parent.opened, name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+/// Takes a path apart into its directory and its name there.
+pub(super) fn split(path: &Path) -> Option<(&Path, &OsStr)> {
+    Some((path.parent()?, path.file_name()?))
+}
+
+fn is_missing(directory: &OwnedFd, name: &OsStr) -> bool {
+    let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    matches!(found, Err(rustix::io::Errno::NOENT))
+}
+
+/// A link where none may be is told as what it is to a path that was resolved: no directory.
+fn plain(error: rustix::io::Errno) -> io::Error {
+    match error {
+        rustix::io::Errno::LOOP => rustix::io::Errno::NOTDIR.into(),
+        other => other.into(),
+    }
+}

@@ -1,0 +1,271 @@
+//! The files of an edit while it is worked out in memory.
+//!
+//! Each path has one draft, which later parts of the call go on with: a file may be renamed and then
+//! edited under its new name, or deleted and made anew. In the end each draft is one change.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::change::{Change, Dress, NewContent};
+use super::edit::FileEdit;
+use super::encoding::{Encoding, NoText};
+use super::matching::{self, Pair, PairResult, Written};
+use super::unmatched::describe;
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+
+/// One path and what it is to hold.
+pub(super) struct Draft {
+    change: Change,
+    /// Whether there is a file now.
+    exists: bool,
+    content: Content,
+    /// The file whose owner and permissions it takes, when it was renamed.
+    like: Option<PathBuf>,
+    breaks_links: bool,
+}
+
+/// What a draft holds now.
+enum Content {
+    /// What the file on the disk holds.
+    AsFound,
+    /// Bytes of another file.
+    Bytes(Vec<u8>),
+    /// Text.
+    Text(Encoding, String),
+}
+
+/// All drafts of an edit.
+#[derive(Default)]
+pub(super) struct Drafts {
+    drafts: Vec<Draft>,
+    known: HashMap<Identity, usize>,
+    bytes: u64,
+}
+
+/// What makes two paths the same file. Names of one file that has several are told apart.
+#[derive(PartialEq, Eq, Hash)]
+enum Identity {
+    File { device: u64, inode: u64 },
+    Path(PathBuf),
+}
+
+impl Draft {
+    fn new(shown: &Path, real: &Path) -> Result<Self, ToolError> {
+        let change = Change::read(shown, real)?;
+        Ok(Self {
+            exists: change.before.is_some(),
+            change,
+            content: Content::AsFound,
+            like: None,
+            breaks_links: false,
+        })
+    }
+
+    /// Whether there is a file now.
+    pub(super) fn exists(&self) -> bool {
+        self.exists
+    }
+
+    fn found(&self) -> &[u8] {
+        self.change.bytes().unwrap_or_default()
+    }
+
+    /// Reads what it holds as text.
+    fn text(&self, shown: &Path) -> Result<(Encoding, Cow<'_, str>), ToolError> {
+        let read = |bytes| Encoding::read(bytes).map_err(|error| no_text(shown, error));
+        match &self.content {
+            Content::Text(encoding, text) => Ok((*encoding, Cow::Borrowed(text))),
+            _ if !self.exists => Ok((Encoding::UTF8, Cow::Borrowed(""))),
+            Content::AsFound => read(self.found()),
+            Content::Bytes(bytes) => read(bytes),
+        }
+    }
+
+    /// Returns the encoding of the text it holds, when it was read as text.
+    pub(super) fn encoding(&self) -> Option<Encoding> {
+        match &self.content {
+            Content::Text(encoding, _) if self.exists => Some(*encoding),
+            Content::Text(..) | Content::AsFound | Content::Bytes(_) => None,
+        }
+    }
+
+    /// Applies the pairs of one edit; returns what they did and whether the text is another one.
+    pub(super) fn apply(&mut self, edit: &FileEdit) -> Result<(Vec<PairResult>, bool), ToolError> {
+        let pairs = edit.pairs.iter().map(|pair| Pair {
+            find: &pair.find,
+            replace: &pair.replace,
+            all: pair.all,
+            written: pair.written.as_ref().map(|written| Written {
+                find: &written.find,
+                replace: &written.replace,
+            }),
+        });
+        let pairs: Vec<Pair<'_>> = pairs.collect();
+        let (encoding, before) = self.text(&edit.path)?;
+        let applied = matching::apply(&before, &pairs);
+        let (after, results) = applied.map_err(|error| describe(edit, error, &before))?;
+        let is_changed = after != *before || !self.exists;
+        if is_changed {
+            self.content = Content::Text(encoding, after);
+        }
+        self.exists = true;
+        self.breaks_links |= edit.breaks_links;
+        Ok((results, is_changed))
+    }
+
+    /// Takes the file away.
+    pub(super) fn delete(&mut self) {
+        self.exists = false;
+        self.content = Content::AsFound;
+        self.like = None;
+    }
+
+    /// Returns what is to be done on the disk.
+    fn into_change(mut self) -> Result<Change, ToolError> {
+        if !self.exists {
+            return Ok(self.change);
+        }
+        let shown = self.change.shown.clone();
+        let bytes = match self.content {
+            Content::AsFound => self.found().to_vec(),
+            Content::Bytes(bytes) => bytes,
+            Content::Text(encoding, text) => write(&shown, encoding, text)?,
+        };
+        let dress = self.like.map_or(Dress::Kept, Dress::Like);
+        self.change.after = Some(NewContent { bytes, dress });
+        let links = self
+            .change
+            .before
+            .as_ref()
+            .map_or(1, |found| found.stamp.links);
+        if links > 1 && !self.breaks_links && self.change.is_needed() {
+            let message = format!("{}: the file has {links} names", shown.display());
+            return Err(ToolError::new(ErrorCode::HardLinked, message));
+        }
+        Ok(self.change)
+    }
+
+    fn size(&self) -> u64 {
+        let now = match &self.content {
+            Content::AsFound => 0,
+            Content::Bytes(bytes) => bytes.len(),
+            Content::Text(_, text) => text.len(),
+        };
+        (self.found().len() + now) as u64
+    }
+}
+
+fn write(shown: &Path, encoding: Encoding, text: String) -> Result<Vec<u8>, ToolError> {
+    encoding.write(text).map_err(|character| {
+        let name = encoding.name().unwrap_or("utf-8");
+        let message = format!(
+            "{}: the file is in {name}, which has no {character:?} (U+{:04X})",
+            shown.display(),
+            u32::from(character)
+        );
+        ToolError::new(ErrorCode::NotEncodable, message)
+    })
+}
+
+fn no_text(shown: &Path, error: NoText) -> ToolError {
+    let shown = shown.display();
+    let message = match error {
+        NoText::Binary(at) => {
+            format!("{shown}: expected text, found a NUL byte or control character at offset {at}")
+        }
+        NoText::BrokenUtf8(at) => {
+            format!("{shown}: expected UTF-8 text, found a broken character at offset {at}")
+        }
+        NoText::Unknown(at) => {
+            format!("{shown}: expected text, found an unknown encoding at offset {at}")
+        }
+    };
+    ToolError::new(ErrorCode::BinaryFile, message)
+}
+
+impl Drafts {
+    /// Returns the draft of a file, read if it is not known yet.
+    pub(super) fn open(&mut self, shown: &Path, real: PathBuf) -> Result<usize, ToolError> {
+        if let Some(index) = self.known.get(&Identity::Path(real.clone())) {
+            return Ok(*index);
+        }
+        let draft = Draft::new(shown, &real)?;
+        let next = self.drafts.len();
+        let index = match &draft.change.before {
+            // Two spellings of one name, where the system does not tell upper from lower case.
+            Some(found) if found.stamp.links == 1 => {
+                let (device, inode) = (found.stamp.device, found.stamp.inode);
+                *self
+                    .known
+                    .entry(Identity::File { device, inode })
+                    .or_insert(next)
+            }
+            Some(_) | None => next,
+        };
+        self.known.insert(Identity::Path(real), index);
+        if index == next {
+            self.bytes += draft.size();
+            self.drafts.push(draft);
+        }
+        Ok(index)
+    }
+
+    /// Returns a draft.
+    pub(super) fn get(&mut self, index: usize) -> &mut Draft {
+        match self.drafts.get_mut(index) {
+            Some(draft) => draft,
+            None => unreachable!("indexes come from `open`"),
+        }
+    }
+
+    /// Moves what one draft holds to another, which must not be a file by now.
+    pub(super) fn rename(&mut self, from: usize, to: usize, shown: &Path) -> Result<(), ToolError> {
+        if from == to {
+            let message = format!("{}: is the name the file has", shown.display());
+            return Err(ToolError::new(ErrorCode::BadArguments, message));
+        }
+        if self.get(to).exists {
+            let message = format!("{}: there is such a file already", shown.display());
+            return Err(ToolError::new(ErrorCode::FileExists, message));
+        }
+        let target = self.get(to).change.real.clone();
+        let source = self.get(from);
+        let content = match std::mem::replace(&mut source.content, Content::AsFound) {
+            Content::AsFound => Content::Bytes(source.found().to_vec()),
+            other => other,
+        };
+        let has_file = source.change.before.is_some();
+        let real = has_file.then(|| source.change.real.clone());
+        let like = source.like.take().or(real);
+        let breaks_links = source.breaks_links;
+        source.exists = false;
+        source.change.renamed_to = Some(target);
+        let target = self.get(to);
+        target.exists = true;
+        target.content = content;
+        target.like = like;
+        target.breaks_links |= breaks_links;
+        Ok(())
+    }
+
+    /// Refuses an edit that would take too much memory.
+    pub(super) fn check_size(&mut self, shown: &Path) -> Result<(), ToolError> {
+        self.bytes = self.drafts.iter().map(Draft::size).sum();
+        if self.bytes <= limits::MAX_EDIT_BYTES {
+            return Ok(());
+        }
+        let message = format!(
+            "{}: the files of this edit are too large to be changed together",
+            shown.display()
+        );
+        Err(ToolError::new(ErrorCode::FileTooLarge, message)
+            .with_hint("split the edit into several calls"))
+    }
+
+    /// Returns what is to be done on the disk, in the order the files were named.
+    pub(super) fn into_changes(self) -> Result<Vec<Change>, ToolError> {
+        self.drafts.into_iter().map(Draft::into_change).collect()
+    }
+}

@@ -1,0 +1,159 @@
+//! The record of a change that is under way: what must be done should karyi be killed meanwhile.
+//!
+//! A record is a file of its own with two lines. The first names everything that may lie around from
+//! now on. The second, written when all new contents are on the disk, says that the change is to
+//! happen. Its maker holds a lock on it, which ends with the process: a record whose lock is free
+//! was left behind.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::journal::{Entry, StoredPath, milliseconds};
+use crate::limits;
+
+/// End of the name of a finished record; until then it has another one.
+const SUFFIX: &str = ".json";
+
+/// What may lie around.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Plan {
+    /// Every file that changes.
+    pub(super) steps: Vec<Step>,
+    /// Directories that are made, outer ones first.
+    pub(super) made: Vec<StoredPath>,
+}
+
+/// What is done to one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Step {
+    /// The file.
+    pub(super) path: StoredPath,
+    /// Name of its new content beside it, until that takes its place.
+    pub(super) temporary: Option<String>,
+    /// Name under which the old file is kept beside it, until the change is over.
+    pub(super) backup: Option<String>,
+}
+
+/// That the change is to happen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Decision {
+    /// What is known of each step.
+    pub(super) steps: Vec<Decided>,
+    /// What the journal will say.
+    pub(super) entry: Entry,
+}
+
+/// What is known of one step when it is decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Decided {
+    /// Hash of the old content; none when there is no file.
+    pub(super) old: Option<String>,
+    /// Hash of the new content; none when the file goes.
+    pub(super) new: Option<String>,
+    /// Whether the file is written over instead of replaced.
+    pub(super) is_in_place: bool,
+}
+
+/// A record, locked.
+#[derive(Debug)]
+pub(super) struct Record {
+    path: PathBuf,
+    file: File,
+}
+
+/// Returns a name for a change that no other one has.
+pub(super) fn new_id() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let time = milliseconds(SystemTime::now());
+    format!("{time:x}-{:x}-{count:x}", std::process::id())
+}
+
+impl Record {
+    /// Writes the plan down.
+    pub(super) fn new(directory: &Path, id: &str, plan: &Plan) -> io::Result<Self> {
+        let early = directory.join(format!("{id}.new"));
+        let mut options = OpenOptions::new();
+        options.create_new(true).append(true).read(true).mode(0o600);
+        let mut file = options.open(&early)?;
+        // Nobody else looks at it before it has its name.
+        file.try_lock().map_err(io::Error::from)?;
+        let path = directory.join(format!("{id}{SUFFIX}"));
+        let written = write_line(&mut file, plan);
+        let named = written.and_then(|()| std::fs::rename(&early, &path));
+        if let Err(error) = named {
+            let _ = std::fs::remove_file(&early);
+            return Err(error);
+        }
+        Ok(Self { path, file })
+    }
+
+    /// Makes sure that the record outlives a loss of power.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// Writes down that the change is to happen.
+    pub(super) fn decide(&mut self, decision: &Decision) -> io::Result<()> {
+        write_line(&mut self.file, decision)
+    }
+
+    /// Ends the record: nothing is left to be done.
+    pub(super) fn close(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    /// Reads what the record says: the plan, and the decision if there is one.
+    pub(super) fn read(&mut self) -> Option<(Plan, Option<Decision>)> {
+        let mut text = String::new();
+        let most = limits::MAX_INTENT_BYTES;
+        (&self.file).take(most).read_to_string(&mut text).ok()?;
+        let mut lines = text.split_inclusive('\n');
+        let plan = serde_json::from_str(lines.next()?).ok()?;
+        // A line that was cut decides nothing: it is written before the first step.
+        let whole = lines.next().filter(|line| line.ends_with('\n'));
+        Some((plan, whole.and_then(|line| serde_json::from_str(line).ok())))
+    }
+}
+
+fn write_line(file: &mut File, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    file.write_all(&line)
+}
+
+/// Returns the records that were left behind, locked.
+pub(super) fn abandoned(directory: &Path) -> Vec<Record> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.filter_map(abandoned_record).collect()
+}
+
+fn abandoned_record(path: PathBuf) -> Option<Record> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).append(true).open(&path).ok()?;
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    if !name.ends_with(SUFFIX) {
+        remove_unfinished(&path, &file);
+        return None;
+    }
+    file.try_lock().ok()?;
+    // Its maker may have ended it between opening and locking.
+    let is_there = file.metadata().is_ok_and(|found| found.nlink() > 0);
+    is_there.then_some(Record { path, file })
+}
+
+/// Removes a record whose maker was killed before it had its name: nothing was done yet.
+fn remove_unfinished(path: &Path, file: &File) {
+    let age = file.metadata().and_then(|found| found.modified()).ok();
+    let age = age.and_then(|changed| changed.elapsed().ok());
+    if age.is_some_and(|age| age > limits::UNFINISHED_SESSION_AGE) && file.try_lock().is_ok() {
+        let _ = std::fs::remove_file(path);
+    }
+}

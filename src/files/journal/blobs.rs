@@ -1,0 +1,222 @@
+//! Contents of files, each kept once under the hash of what it holds.
+//!
+//! They are compressed, and encrypted when there is a key. With a key the hash is keyed, too: else the
+//! name of a content would confirm a guess of it. The nonce is a part of that hash, so it is used
+//! again only for the same content. Nothing is synced to the disk: after a loss of power a content
+//! may be broken, which its hash tells.
+
+use std::fs::{File, FileTimes};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use chacha20poly1305::aead::{Aead, KeyInit};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+
+use crate::limits;
+
+/// First byte of a content that is only compressed.
+const PLAIN: u8 = 1;
+/// First byte of one that is encrypted after that.
+const ENCRYPTED: u8 = 2;
+/// Level of compression: the lowest is fast, and texts shrink well with it.
+const LEVEL: i32 = 1;
+
+/// The contents under one directory.
+pub(super) struct Blobs {
+    directory: PathBuf,
+    keys: Option<Keys>,
+}
+
+/// What is made of the key of the journal.
+struct Keys {
+    naming: [u8; 32],
+    cipher: XChaCha20Poly1305,
+}
+
+impl Blobs {
+    /// Makes a store in a directory that is there.
+    pub(super) fn new(directory: PathBuf, key: Option<&[u8; 32]>) -> Self {
+        let keys = key.map(|key| Keys {
+            naming: blake3::derive_key("karyi journal names of contents", key),
+            cipher: XChaCha20Poly1305::new(
+                &blake3::derive_key("karyi journal contents", key).into(),
+            ),
+        });
+        Self { directory, keys }
+    }
+
+    /// Whether contents are encrypted.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// Returns the name of a content.
+    pub(super) fn name(&self, bytes: &[u8]) -> String {
+        self.hash(bytes).to_hex().to_string()
+    }
+
+    fn hash(&self, bytes: &[u8]) -> blake3::Hash {
+        match &self.keys {
+            Some(keys) => blake3::keyed_hash(&keys.naming, bytes),
+            None => blake3::hash(bytes),
+        }
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        let is_name = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let (start, rest) = name.split_at_checked(2).filter(|_| is_name)?;
+        Some(self.directory.join(start).join(rest))
+    }
+
+    /// Keeps a content; returns its name.
+    pub(super) fn put(&self, bytes: &[u8]) -> io::Result<String> {
+        let hash = self.hash(bytes);
+        let name = hash.to_hex().to_string();
+        let path = self.path(&name).ok_or(io::ErrorKind::InvalidInput)?;
+        // Somebody may be about to remove what nobody refers to: a fresh one is left alone.
+        let now = FileTimes::new().set_modified(SystemTime::now());
+        if File::open(&path).is_ok_and(|file| file.set_times(now).is_ok()) {
+            return Ok(name);
+        }
+        let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        super::super::locks::make_private(directory)?;
+        let stored = self.seal(&hash, zstd::bulk::compress(bytes, LEVEL)?)?;
+        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        file.write_all(&stored)?;
+        file.persist(&path)?;
+        Ok(name)
+    }
+
+    fn seal(&self, hash: &blake3::Hash, compressed: Vec<u8>) -> io::Result<Vec<u8>> {
+        let (kind, body) = match &self.keys {
+            None => (PLAIN, compressed),
+            Some(keys) => {
+                let sealed = keys.cipher.encrypt(&nonce(hash)?, compressed.as_slice());
+                (ENCRYPTED, sealed.map_err(|_| io::ErrorKind::Other)?)
+            }
+        };
+        let mut stored = Vec::with_capacity(body.len() + 1);
+        stored.push(kind);
+        stored.extend_from_slice(&body);
+        Ok(stored)
+    }
+
+    /// Returns a content.
+    ///
+    /// # Errors
+    /// It is not there, was kept under another key, or is broken.
+    pub(super) fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+        let path = self.path(name).ok_or(io::ErrorKind::InvalidInput)?;
+        let mut stored = Vec::new();
+        let most = limits::MAX_EDIT_FILE_BYTES + limits::MAX_EDIT_FILE_BYTES / 8;
+        File::open(path)?.take(most).read_to_end(&mut stored)?;
+        let broken = || io::Error::from(io::ErrorKind::InvalidData);
+        let (kind, body) = stored.split_first().ok_or_else(broken)?;
+        let opened;
+        let compressed = match (*kind, &self.keys) {
+            (PLAIN, _) => body,
+            (ENCRYPTED, Some(keys)) => {
+                let hash = blake3::Hash::from_hex(name).map_err(|_| broken())?;
+                let plain = keys.cipher.decrypt(&nonce(&hash)?, body);
+                opened = plain.map_err(|_| broken())?;
+                &opened
+            }
+            _ => return Err(broken()),
+        };
+        let bytes = decompress(compressed)?;
+        let is_same = self.name(&bytes) == name || blake3::hash(&bytes).to_hex().as_str() == name;
+        if is_same { Ok(bytes) } else { Err(broken()) }
+    }
+
+    /// Returns every content that is kept: name, path, bytes and age.
+    pub(super) fn list(&self) -> Vec<Kept> {
+        let read = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+        let mut kept = Vec::new();
+        for start in read(&self.directory) {
+            for entry in read(&start.path()) {
+                let Ok(found) = entry.metadata() else {
+                    continue;
+                };
+                let name = [start.file_name(), entry.file_name()]
+                    .map(|part| part.to_string_lossy().into_owned())
+                    .concat();
+                kept.push(Kept {
+                    name,
+                    path: entry.path(),
+                    bytes: found.len(),
+                    changed: found.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+                });
+            }
+        }
+        kept
+    }
+}
+
+/// One content that is kept.
+pub(super) struct Kept {
+    /// Its name.
+    pub(super) name: String,
+    /// Its file.
+    pub(super) path: PathBuf,
+    /// Bytes on the disk.
+    pub(super) bytes: u64,
+    /// When it was kept last.
+    pub(super) changed: SystemTime,
+}
+
+fn nonce(hash: &blake3::Hash) -> io::Result<XNonce> {
+    let part = hash.as_bytes().get(..24).ok_or(io::ErrorKind::Other)?;
+    let part: [u8; 24] = part.try_into().map_err(|_| io::ErrorKind::Other)?;
+    Ok(part.into())
+}
+
+fn decompress(compressed: &[u8]) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    zstd::stream::read::Decoder::new(compressed)?
+        .take(limits::MAX_EDIT_FILE_BYTES + 1)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_come_back_whole_or_not_at_all() {
+        let temp = tempfile::tempdir().unwrap();
+        let (plain, key) = (Blobs::new(temp.path().into(), None), [7; 32]);
+        let sealed = Blobs::new(temp.path().into(), Some(&key));
+        for bytes in [&b""[..], b"one", &[b'x'; 100_000]] {
+            let (a, b) = (plain.put(bytes).unwrap(), sealed.put(bytes).unwrap());
+            assert_ne!(a, b);
+            assert_eq!(plain.get(&a).unwrap(), bytes);
+            // What was kept before there was a key can still be read with it.
+            assert_eq!(sealed.get(&a).unwrap(), bytes);
+            assert_eq!(sealed.get(&b).unwrap(), bytes);
+            assert!(plain.get(&b).is_err());
+            let other = Blobs::new(temp.path().into(), Some(&[8; 32]));
+            assert!(other.get(&b).is_err());
+        }
+        let name = plain.put(b"broken").unwrap();
+        std::fs::write(plain.path(&name).unwrap(), [PLAIN, 1, 2, 3]).unwrap();
+        assert!(plain.get(&name).is_err());
+        assert!(plain.get("../../etc/passwd").is_err());
+    }
+
+    #[test]
+    fn an_encrypted_content_does_not_hold_its_text() {
+        let temp = tempfile::tempdir().unwrap();
+        let sealed = Blobs::new(temp.path().into(), Some(&[7; 32]));
+        let text = b"a short secret";
+        let name = sealed.put(text).unwrap();
+        let stored = std::fs::read(sealed.path(&name).unwrap()).unwrap();
+        assert!(
+            !stored
+                .windows(6)
+                .any(|part| text.windows(6).any(|t| t == part))
+        );
+        assert_ne!(name, blake3::hash(text).to_hex().as_str());
+    }
+}

@@ -1,0 +1,152 @@
+//! What the journal says about one change.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// One change of one or more files, as it was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its number, from 1.
+    #[serde(default)]
+    pub number: u64,
+    /// The transaction that made it.
+    pub id: String,
+    /// When, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// The run of karyi that made it.
+    pub session: String,
+    /// The call that made it; empty when it was none.
+    pub call: String,
+    /// The tool that made it, or `undo`.
+    pub tool: String,
+    /// The entries that it took back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undoes: Vec<u64>,
+    /// What became of each file.
+    pub files: Vec<FileRecord>,
+    /// Directories it made, outer ones first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<StoredPath>,
+}
+
+/// What became of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// Where it is, every link resolved.
+    pub path: StoredPath,
+    /// What it was; none when it was not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<Version>,
+    /// What it became; none when it was removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<Version>,
+    /// Where its content went, when it was renamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renamed_to: Option<StoredPath>,
+}
+
+/// One state of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Name of its content in the store.
+    pub content: String,
+    /// Bytes.
+    pub size: u64,
+    /// Permissions.
+    pub mode: u32,
+    /// Whether its content is kept. One that held a secret is not, where it could not be encrypted.
+    pub is_kept: bool,
+}
+
+impl FileRecord {
+    /// Returns what was done to the file, in one word.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match (&self.old, &self.new) {
+            _ if self.renamed_to.is_some() => "renamed",
+            (None, _) => "created",
+            (_, None) => "deleted",
+            _ => "edited",
+        }
+    }
+}
+
+impl Entry {
+    /// Whether the contents it needs to be taken back are kept.
+    #[must_use]
+    pub fn can_be_undone(&self) -> bool {
+        // Without the name of the new content nobody knows whether it is still there.
+        let is_known = |new: &Version| !new.content.is_empty();
+        let mut files = self.files.iter();
+        files.all(|file| {
+            let has_old = file.old.as_ref().is_none_or(|old| old.is_kept);
+            has_old && file.new.as_ref().is_none_or(is_known)
+        })
+    }
+}
+
+/// A path in JSON: as text, or in hexadecimal after a NUL when it is none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StoredPath(pub PathBuf);
+
+impl StoredPath {
+    /// Returns the path.
+    #[must_use]
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl From<&Path> for StoredPath {
+    fn from(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+}
+
+impl Serialize for StoredPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.to_str() {
+            Some(text) => serializer.serialize_str(text),
+            None => {
+                let bytes = self.0.as_os_str().as_bytes().iter();
+                let hex: String = bytes.map(|byte| format!("{byte:02x}")).collect();
+                serializer.serialize_str(&format!("\0{hex}"))
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for StoredPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let Some(hex) = text.strip_prefix('\0') else {
+            return Ok(Self(text.into()));
+        };
+        let digits: Vec<u8> = hex
+            .chars()
+            .filter_map(|c| c.to_digit(16)?.try_into().ok())
+            .collect();
+        let bytes = digits.chunks_exact(2).map(|pair| match pair {
+            [high, low] => high * 16 + low,
+            _ => 0,
+        });
+        Ok(Self(OsString::from_vec(bytes.collect()).into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_survives() {
+        for bytes in [&b"/plain"[..], b"/caf\xC3\xA9", b"/caf\xE9/\x01", b""] {
+            let path = StoredPath(OsString::from_vec(bytes.to_vec()).into());
+            let text = serde_json::to_string(&path).unwrap();
+            assert_eq!(serde_json::from_str::<StoredPath>(&text).unwrap(), path);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The journal over several changes and several openings.
+
+use super::*;
+
+fn entry(id: &str, time_ms: u64, content: &str) -> Entry {
+    let version = Version {
+        content: content.into(),
+        size: 1,
+        mode: 0o644,
+        is_kept: true,
+    };
+    Entry {
+        number: 0,
+        id: id.into(),
+        time_ms,
+        session: "s".into(),
+        call: "1".into(),
+        tool: "edit".into(),
+        undoes: Vec::new(),
+        files: vec![FileRecord {
+            path: Path::new("/f").into(),
+            old: Some(version),
+            new: None,
+            renamed_to: None,
+        }],
+        made: Vec::new(),
+    }
+}
+
+#[test]
+fn entries_are_numbered_once_and_survive_a_cut_line() {
+    let temp = tempfile::tempdir().unwrap();
+    let open = || Journal::open(temp.path(), None).unwrap();
+    assert_eq!(open().entries().unwrap(), []);
+    assert_eq!(open().append(entry("a", 1, "")).unwrap(), 1);
+    assert_eq!(open().append(entry("b", 2, "")).unwrap(), 2);
+    assert_eq!(open().append(entry("a", 1, "")).unwrap(), 1);
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(temp.path().join("entries"))
+        .unwrap();
+    file.write_all(b"{\"number\":3,\"id\":\"cut").unwrap();
+    assert_eq!(open().append(entry("c", 3, "")).unwrap(), 3);
+    let ids: Vec<String> = open()
+        .entries()
+        .unwrap()
+        .into_iter()
+        .map(|e| e.id)
+        .collect();
+    assert_eq!(ids, ["a", "b", "c"]);
+}
+
+#[test]
+fn parallel_entries_are_all_there() {
+    let temp = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let path = temp.path();
+            scope.spawn(move || {
+                let journal = Journal::open(path, None).unwrap();
+                for turn in 0..20 {
+                    journal
+                        .append(entry(&format!("{thread}-{turn}"), 1, ""))
+                        .unwrap();
+                }
+            });
+        }
+    });
+    let entries = Journal::open(temp.path(), None).unwrap().entries().unwrap();
+    let numbers: Vec<u64> = entries.iter().map(|entry| entry.number).collect();
+    assert_eq!(numbers, (1..=160).collect::<Vec<u64>>());
+}
+
+/// Adds contents that do not shrink, and says which of three entries stay under the caps.
+fn stays(caps: Caps, now_ms: u64) -> Vec<u64> {
+    let temp = tempfile::tempdir().unwrap();
+    let journal = Journal::with_caps(temp.path(), None, caps).unwrap();
+    journal.taken.store(0, Ordering::Relaxed);
+    let mut noise = 1_u64;
+    for index in 0..3 {
+        let bytes: Vec<u8> = std::iter::repeat_with(|| {
+            noise = noise
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (noise >> 56) as u8
+        })
+        .take(10_000)
+        .collect();
+        let name = journal.keep(&bytes).unwrap();
+        journal
+            .append(entry(&index.to_string(), 1000 * index, &name))
+            .unwrap();
+    }
+    for kept in journal.blobs.list() {
+        let old = SystemTime::now() - UNCLAIMED_AGE * 2;
+        File::open(kept.path).unwrap().set_modified(old).unwrap();
+    }
+    journal
+        .prune(UNIX_EPOCH + Duration::from_millis(now_ms))
+        .unwrap();
+    // The times of contents are real ones, so only entries are judged by a time of long ago.
+    journal.prune(SystemTime::now()).unwrap_or_default();
+    let entries = journal.entries().unwrap();
+    for entry in &entries {
+        for version in entry.files.iter().filter_map(|file| file.old.as_ref()) {
+            assert!(journal.content(version).is_ok());
+        }
+    }
+    assert_eq!(journal.blobs.list().len(), entries.len());
+    entries.iter().map(|entry| entry.number).collect()
+}
+
+#[test]
+fn the_journal_keeps_to_its_caps() {
+    let ages = Duration::from_secs(1 << 40);
+    let caps = |bytes, entries| Caps {
+        bytes,
+        age: ages,
+        entries,
+    };
+    assert_eq!(stays(caps(100_000, 10), 3000), [1, 2, 3]);
+    assert_eq!(stays(caps(25_000, 10), 3000), [2, 3]);
+    assert_eq!(stays(caps(100_000, 1), 3000), [3]);
+    // The last change can be undone whatever it takes.
+    assert_eq!(stays(caps(10, 10), 3000), [3]);
+}
+
+#[test]
+fn old_entries_go() {
+    let temp = tempfile::tempdir().unwrap();
+    let caps = Caps {
+        age: Duration::from_secs(10),
+        ..Caps::default()
+    };
+    let journal = Journal::with_caps(temp.path(), None, caps).unwrap();
+    journal.taken.store(0, Ordering::Relaxed);
+    for time in [1000, 5000, 9000] {
+        journal.append(entry(&time.to_string(), time, "")).unwrap();
+    }
+    journal.prune(UNIX_EPOCH + Duration::from_secs(15)).unwrap();
+    let times: Vec<u64> = journal
+        .entries()
+        .unwrap()
+        .iter()
+        .map(|e| e.time_ms)
+        .collect();
+    assert_eq!(times, [5000, 9000]);
+}

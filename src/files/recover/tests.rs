@@ -1,0 +1,223 @@
+//! What a crash leaves, in every state it can leave it in.
+
+use std::path::Path;
+
+use super::*;
+use crate::files::change::Change;
+use crate::files::commit::{plan, stage};
+use crate::files::journal::{Entry, Journal};
+
+struct Place {
+    top: tempfile::TempDir,
+    state: tempfile::TempDir,
+    journal: Journal,
+}
+
+impl Place {
+    fn new() -> Self {
+        let (top, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let journal = Journal::open(state.path(), None).unwrap();
+        std::fs::write(top.path().join("a"), "1").unwrap();
+        std::fs::write(top.path().join("b"), "2").unwrap();
+        std::fs::write(top.path().join("c"), "3").unwrap();
+        Self {
+            top,
+            state,
+            journal,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.top.path().canonicalize().unwrap().join(name)
+    }
+
+    fn changes(&self) -> Vec<Change> {
+        let read = |name: &str| Change::read(Path::new(name), &self.path(name)).unwrap();
+        let write = |name: &str, text: &str| read(name).into_content(text.into());
+        vec![
+            write("a", "one"),
+            write("b", "two"),
+            read("c"),
+            write("d/new", "four"),
+        ]
+    }
+
+    fn tree(&self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        let mut left = vec![self.top.path().to_owned()];
+        while let Some(directory) = left.pop() {
+            for entry in std::fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    left.push(path);
+                    continue;
+                }
+                let name = path.strip_prefix(self.top.path()).unwrap();
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.push((name.to_string_lossy().into_owned(), text));
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+fn owned(files: &[(&str, &str)]) -> Vec<(String, String)> {
+    let owned = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+    files.iter().map(owned).collect()
+}
+
+fn entry() -> Entry {
+    Entry {
+        number: 0,
+        id: "t".into(),
+        time_ms: 1,
+        session: String::new(),
+        call: String::new(),
+        tool: "edit".into(),
+        undoes: Vec::new(),
+        files: Vec::new(),
+        made: Vec::new(),
+    }
+}
+
+const OLD: &[(&str, &str)] = &[("a", "1"), ("b", "2"), ("c", "3")];
+const NEW: &[(&str, &str)] = &[("a", "one"), ("b", "two"), ("d/new", "four")];
+
+/// Leaves a change behind after `steps` of its files took their places, lets `meddle` act, and ends
+/// it; returns what became of the files.
+fn crash(
+    is_decided: bool,
+    steps: usize,
+    meddle: impl FnOnce(&Place, &Plan),
+    expected: &[(&str, &str)],
+) -> Vec<&'static str> {
+    let place = Place::new();
+    let changes = place.changes();
+    let planned = plan(&changes, "t");
+    let transactions = place.journal.transactions();
+    let mut record = Record::new(&transactions, "t", &planned).unwrap();
+    let staged = stage(&changes, &planned).unwrap();
+    staged.check().unwrap();
+    if is_decided {
+        let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex().to_string();
+        let decision = Decision {
+            steps: staged.decided(hash),
+            entry: entry(),
+        };
+        record.decide(&decision).unwrap();
+        for (step, decided) in planned.steps.iter().zip(&decision.steps).take(steps) {
+            complete(step, decided).unwrap();
+        }
+    }
+    // As a crash does: nothing is removed, and the lock is free.
+    std::mem::forget(staged);
+    drop(record);
+    meddle(&place, &planned);
+    let recovered = recover(&place.journal).unwrap();
+    assert_eq!(place.tree(), owned(expected), "{steps} steps");
+    assert_eq!(std::fs::read_dir(&transactions).unwrap().count(), 0);
+    assert_eq!(recover(&place.journal).unwrap(), []);
+    let is_new = expected.contains(&("a", "one"));
+    let entries = place.journal.entries().unwrap().len();
+    assert_eq!(entries, usize::from(is_new));
+    drop(place.state);
+    recovered.iter().map(|file| file.became.as_str()).collect()
+}
+
+#[test]
+fn what_was_not_decided_leaves_nothing() {
+    assert!(crash(false, 0, |_, _| {}, OLD).is_empty());
+}
+
+#[test]
+fn what_was_decided_is_completed_from_every_step() {
+    for steps in 0..=4 {
+        assert_eq!(crash(true, steps, |_, _| {}, NEW), ["completed"; 4]);
+    }
+}
+
+#[test]
+fn what_lost_a_new_content_is_taken_back() {
+    let lose = |place: &Place, plan: &Plan| {
+        let temporary = plan.steps[3].temporary.as_ref().unwrap();
+        std::fs::remove_file(place.path("d").join(temporary)).unwrap();
+    };
+    for steps in 0..=3 {
+        assert_eq!(crash(true, steps, lose, OLD), ["taken_back"; 4]);
+    }
+}
+
+#[test]
+fn a_file_changed_since_is_left_alone() {
+    let write = |place: &Place, _: &Plan| std::fs::write(place.path("b"), "theirs").unwrap();
+    let expected: &[_] = &[("a", "one"), ("b", "theirs"), ("d/new", "four")];
+    for steps in [0, 1, 2, 4] {
+        let became = crash(true, steps, write, expected);
+        assert_eq!(
+            became,
+            ["completed", "left_alone", "completed", "completed"]
+        );
+    }
+    let again = |place: &Place, _: &Plan| std::fs::write(place.path("c"), "back").unwrap();
+    let expected: &[_] = &[("a", "one"), ("b", "two"), ("c", "back"), ("d/new", "four")];
+    let became = crash(true, 4, again, expected);
+    assert_eq!(
+        became,
+        ["completed", "completed", "left_alone", "completed"]
+    );
+}
+
+#[test]
+fn a_change_that_is_under_way_is_not_touched() {
+    let place = Place::new();
+    let changes = place.changes();
+    let planned = plan(&changes, "t");
+    let record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
+    let staged = stage(&changes, &planned).unwrap();
+    let before = place.tree();
+    assert_eq!(recover(&place.journal).unwrap(), []);
+    assert_eq!(place.tree(), before);
+    drop(staged);
+    record.close();
+    assert_eq!(place.tree(), owned(OLD));
+}
+
+#[test]
+fn a_file_that_is_half_written_over_is_completed() {
+    let place = Place::new();
+    let path = place.path("a");
+    std::fs::write(&path, "old text").unwrap();
+    for (torn, expected, became) in [
+        ("new tex", "new and longer", Became::New),
+        ("new text", "new and longer", Became::New),
+        ("new a\0\0\0\0\0", "new and longer", Became::New),
+        ("old text", "new and longer", Became::New),
+        ("their text", "their text", Became::LeftAlone),
+    ] {
+        let step = Step {
+            path: path.as_path().into(),
+            temporary: Some("t".into()),
+            backup: Some("o".into()),
+        };
+        std::fs::write(place.path("t"), "new and longer").unwrap();
+        std::fs::write(place.path("o"), "old text").unwrap();
+        std::fs::write(&path, torn).unwrap();
+        let hash = |text: &str| Some(blake3::hash(text.as_bytes()).to_hex().to_string());
+        let decision = Decision {
+            steps: vec![Decided {
+                old: hash("old text"),
+                new: hash("new and longer"),
+                is_in_place: true,
+            }],
+            entry: entry(),
+        };
+        let plan = Plan {
+            steps: vec![step],
+            made: Vec::new(),
+        };
+        let (recovered, _) = end_decided(&plan, &decision);
+        assert_eq!(recovered[0].became, became, "{torn}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+    }
+}

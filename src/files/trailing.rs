@@ -1,0 +1,110 @@
+//! Finds a text that differs from its place only in blanks at the ends of lines.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+/// A text without the blanks at the ends of its lines, which knows where its lines were.
+struct Trimmed {
+    text: String,
+    /// For each line: its start in the trimmed text, and in the whole one.
+    starts: Vec<(usize, usize)>,
+}
+
+impl Trimmed {
+    fn new(text: &str) -> Self {
+        let mut trimmed = Self {
+            text: String::with_capacity(text.len()),
+            starts: Vec::new(),
+        };
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            trimmed.starts.push((trimmed.text.len(), at));
+            at += line.len();
+            let body = line.strip_suffix('\n');
+            trimmed.text.push_str(without_blanks(body.unwrap_or(line)));
+            if body.is_some() {
+                trimmed.text.push('\n');
+            }
+        }
+        trimmed
+    }
+
+    /// Returns the offset in the whole text.
+    fn whole(&self, offset: usize) -> usize {
+        let line = self.starts.partition_point(|(start, _)| *start <= offset);
+        let place = line.checked_sub(1).and_then(|line| self.starts.get(line));
+        place.map_or(offset, |(start, at)| at + offset - start)
+    }
+}
+
+fn without_blanks(line: &str) -> &str {
+    line.trim_end_matches([' ', '\t'])
+}
+
+/// Returns the only place of `text` that holds `find` but for blanks at the ends of lines.
+pub(super) fn find_once(text: &str, find: &str) -> Option<Range<usize>> {
+    let wanted = Trimmed::new(find).text;
+    // Cheap enough to leave out the work for most texts that are nowhere.
+    let longest = wanted.lines().max_by_key(|line| line.len())?;
+    if longest.trim().is_empty() || memmem::find(text.as_bytes(), longest.as_bytes()).is_none() {
+        return None;
+    }
+    let ends_line = wanted.len() < find.len() && !find.ends_with('\n');
+    let trimmed = Trimmed::new(text);
+    let bytes = trimmed.text.as_bytes();
+    let is_end = |end: usize| bytes.get(end).is_none_or(|byte| *byte == b'\n');
+    let last_is_cut = find.ends_with([' ', '\t']);
+    let mut places = memmem::find_iter(bytes, wanted.as_bytes())
+        .filter(|at| !last_is_cut || is_end(at + wanted.len()));
+    let place = places.next()?;
+    if places.next().is_some() {
+        return None;
+    }
+    let end = place + wanted.len();
+    let whole_end = match wanted.ends_with('\n') {
+        // The line break itself, with the blanks before it.
+        true => trimmed.whole(end - 1),
+        false => trimmed.whole(end),
+    };
+    let rest = text.get(whole_end..)?;
+    let blanks = match wanted.ends_with('\n') || ends_line && is_end(end) {
+        true => rest.len() - rest.trim_start_matches([' ', '\t']).len(),
+        false => 0,
+    };
+    let breaks = usize::from(wanted.ends_with('\n'));
+    Some(trimmed.whole(place)..whole_end + blanks + breaks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, find: &str, expected: Option<&str>) {
+        let found = find_once(text, find).map(|place| &text[place]);
+        assert_eq!(found, expected, "{text:?} {find:?}");
+    }
+
+    #[test]
+    fn blanks_at_the_ends_of_lines_do_not_matter() {
+        check("a  \nb\n", "a\nb", Some("a  \nb"));
+        check("a\nb\n", "a \t\nb\n", Some("a\nb\n"));
+        check("a\nb  \nc\n", "b\n", Some("b  \n"));
+        check("a\nb  \nc\n", "b \n", Some("b  \n"));
+        check("x = 1  \ny\n", "x = 1 ", Some("x = 1  "));
+        check("x = 1\t", "x = 1 ", Some("x = 1\t"));
+        check("x\n\ny\n", "x\n  \ny", Some("x\n\ny"));
+        check("x\n \t\ny  z\n", "x\n\ny  z", Some("x\n \t\ny  z"));
+        check("caf\u{e9} \nb", "caf\u{e9}\nb", Some("caf\u{e9} \nb"));
+    }
+
+    #[test]
+    fn other_differences_do_and_so_does_a_second_place() {
+        check("  a\nb\n", " a\nb", Some(" a\nb"));
+        check("a b\n", "a  b", None);
+        check("foobar\n", "foo ", None);
+        check("a \nb\na  \nb\n", "a\nb", None);
+        check("a\n", "  ", None);
+        check("a\n", "\n \n", None);
+    }
+}

@@ -1,0 +1,269 @@
+//! Changes several files or none, and records it.
+//!
+//! The one way by which tools write files: what a crash leaves is ended first, other changes of the
+//! same files are waited for, new contents are prepared, the decision is written down, they take
+//! their places, and the journal gets its entry. Without a journal the files change all the same,
+//! together in this process; a crash in between is then not healed, and nothing can be undone.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::change::Change;
+use super::commit;
+use super::intent::{self, Decision, Record};
+use super::journal::{Entry, FileRecord, Journal, StoredPath, Version, milliseconds};
+use super::locks::{self, Held};
+use super::recover::{Recovered, recover};
+use crate::error::ToolError;
+use crate::limits;
+
+/// Where changes are recorded, and by whom they are made.
+#[derive(Clone, Default)]
+pub struct Recorder {
+    /// The journal; without one nothing can be undone.
+    pub journal: Option<Arc<Journal>>,
+    /// The run of karyi.
+    pub session: String,
+    /// The call.
+    pub call: String,
+    /// The tool.
+    pub tool: String,
+}
+
+/// What there is to know of a change that was made.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// The number of its entry; none when nothing was recorded.
+    pub number: Option<u64>,
+    /// Whether it can be undone.
+    pub can_be_undone: bool,
+    /// Files of earlier changes that were left half done and are whole now.
+    pub recovered: Vec<Recovered>,
+}
+
+/// Tells whether a content must not be kept unless it is encrypted.
+pub type IsPrivate<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
+
+/// A change that is about to be made: nobody else changes its files.
+pub struct Transaction<'a> {
+    recorder: &'a Recorder,
+    recovered: Vec<Recovered>,
+    _held: Option<Held>,
+}
+
+impl<'a> Transaction<'a> {
+    /// Ends what a crash left and waits for other changes of these files, which have every link
+    /// resolved. What is read from now on stays as it is, as far as karyi is concerned.
+    ///
+    /// # Errors
+    /// `edit_busy` when others take too long.
+    pub fn begin(recorder: &'a Recorder, paths: &[&Path]) -> Result<Self, ToolError> {
+        let mut recovered = Vec::new();
+        let Some(journal) = &recorder.journal else {
+            let _held = None;
+            return Ok(Self {
+                recorder,
+                recovered,
+                _held,
+            });
+        };
+        loop {
+            recovered.extend(recover(journal)?);
+            let held = locks::lock_paths(&journal.locks(), paths)?;
+            // Whoever held these locks before may have been killed a moment ago.
+            if intent::abandoned(&journal.transactions()).is_empty() {
+                let _held = Some(held);
+                return Ok(Self {
+                    recorder,
+                    recovered,
+                    _held,
+                });
+            }
+        }
+    }
+
+    /// Makes the changes, all or none of them. Contents for which `is_private` are kept for undo only
+    /// when the journal is encrypted.
+    ///
+    /// # Errors
+    /// What is in the way; nothing is changed then.
+    pub fn commit(
+        self,
+        changes: &[Change],
+        undoes: Vec<u64>,
+        is_private: IsPrivate<'_>,
+    ) -> Result<Receipt, ToolError> {
+        if !changes.iter().any(Change::is_needed) {
+            return Ok(Receipt {
+                can_be_undone: true,
+                recovered: self.recovered,
+                number: None,
+            });
+        }
+        let id = intent::new_id();
+        let plan = commit::plan(changes, &id);
+        let journal = self.recorder.journal.as_deref();
+        let mut record = match journal {
+            Some(journal) => Some(write_down(journal, &id, &plan)?),
+            None => None,
+        };
+        let (staged, files) = prepare(journal, changes, &plan, is_private);
+        let result = staged.and_then(|staged| {
+            staged.check()?;
+            let mut entry = self.entry(id, files, undoes);
+            entry.made = staged
+                .made()
+                .iter()
+                .map(|path| path.as_path().into())
+                .collect();
+            if let Some(record) = &mut record {
+                decide(record, &staged, &entry, plan.steps.len() > 1)?;
+            }
+            staged.place()?;
+            Ok(entry)
+        });
+        // A change that was decided and could not be made was taken back: nothing is left to do.
+        let receipt = result.map(|entry| self.receipt(journal, entry));
+        if let Some(record) = record {
+            record.close();
+        }
+        receipt
+    }
+
+    fn entry(&self, id: String, files: Vec<FileRecord>, undoes: Vec<u64>) -> Entry {
+        Entry {
+            number: 0,
+            id,
+            time_ms: milliseconds(SystemTime::now()),
+            session: self.recorder.session.clone(),
+            call: self.recorder.call.clone(),
+            tool: self.recorder.tool.clone(),
+            undoes,
+            files,
+            made: Vec::new(),
+        }
+    }
+
+    /// Adds the entry to the journal. The files are changed by now: should it not be written, they
+    /// stay so, and the receipt says that it cannot be undone.
+    fn receipt(&self, journal: Option<&Journal>, entry: Entry) -> Receipt {
+        let can_be_undone = entry.can_be_undone();
+        let number = journal.and_then(|journal| journal.append(entry).ok());
+        Receipt {
+            can_be_undone: can_be_undone && number.is_some(),
+            number,
+            recovered: self.recovered.clone(),
+        }
+    }
+}
+
+fn write_down(journal: &Journal, id: &str, plan: &intent::Plan) -> Result<Record, ToolError> {
+    let directory = journal.transactions();
+    Record::new(&directory, id, plan).map_err(|error| ToolError::from_io(&directory, &error))
+}
+
+/// Writes down that the change is to happen. One file alone is old or new by itself, so nothing
+/// needs to reach the disk for it.
+fn decide(
+    record: &mut Record,
+    staged: &commit::Staged<'_>,
+    entry: &Entry,
+    has_several: bool,
+) -> Result<(), ToolError> {
+    let decision = Decision {
+        steps: staged.decided(|bytes| blake3::hash(bytes).to_hex().to_string()),
+        entry: entry.clone(),
+    };
+    let written = record.decide(&decision).and_then(|()| match has_several {
+        true => record.sync(),
+        false => Ok(()),
+    });
+    written.map_err(|error| ToolError::from_io(Path::new("the record of the change"), &error))
+}
+
+/// Prepares the new contents on the disk and keeps the old ones in the journal, large ones at the
+/// same time.
+fn prepare<'a>(
+    journal: Option<&Journal>,
+    changes: &'a [Change],
+    plan: &intent::Plan,
+    is_private: IsPrivate<'_>,
+) -> (Result<commit::Staged<'a>, ToolError>, Vec<FileRecord>) {
+    let Some(journal) = journal else {
+        return (commit::stage(changes, plan), Vec::new());
+    };
+    let bytes: usize = changes
+        .iter()
+        .map(|c| c.bytes().map_or(0, <[u8]>::len))
+        .sum();
+    let keep = || keep_all(journal, changes, is_private);
+    if bytes < limits::PARALLEL_JOURNAL_BYTES {
+        let staged = commit::stage(changes, plan);
+        let files = if staged.is_ok() { keep() } else { Vec::new() };
+        return (staged, files);
+    }
+    std::thread::scope(|scope| {
+        let kept = scope.spawn(keep);
+        let staged = commit::stage(changes, plan);
+        match kept.join() {
+            Ok(files) => (staged, files),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) -> Vec<FileRecord> {
+    let record = |change: &Change| {
+        let old = change.before.as_ref().map(|before| {
+            let mode = before.stamp.mode;
+            version(journal, &before.bytes, mode, u64::MAX, is_private)
+        });
+        let new = change.after.as_ref().map(|after| {
+            let mode = old.as_ref().map_or(0o644, |old| old.mode);
+            version(
+                journal,
+                &after.bytes,
+                mode,
+                limits::JOURNAL_NEW_BYTES,
+                is_private,
+            )
+        });
+        FileRecord {
+            path: StoredPath::from(change.real.as_path()),
+            old,
+            new,
+            renamed_to: change.renamed_to.as_deref().map(StoredPath::from),
+        }
+    };
+    let needed = changes.iter().filter(|change| change.is_needed());
+    needed.map(record).collect()
+}
+
+/// Keeps one content, unless it must not be or cannot be kept.
+fn version(
+    journal: &Journal,
+    bytes: &[u8],
+    mode: u32,
+    most: u64,
+    is_private: IsPrivate<'_>,
+) -> Version {
+    let may_keep = journal.is_encrypted() || !is_private(bytes);
+    let kept = (may_keep && bytes.len() as u64 <= most)
+        .then(|| journal.keep(bytes).ok())
+        .flatten();
+    // The name of a content that may not be kept would confirm a guess of it.
+    let name = || match may_keep {
+        true => journal.name(bytes),
+        false => String::new(),
+    };
+    Version {
+        is_kept: kept.is_some(),
+        content: kept.unwrap_or_else(name),
+        size: bytes.len() as u64,
+        mode: mode & 0o7777,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! Changes that something gets in the way of.
+
+use std::path::PathBuf;
+
+use super::*;
+use crate::error::ErrorCode;
+use crate::files::commit::{plan, stage};
+
+/// A directory whose files `a` and `b` hold `1` and `2`, and a journal elsewhere.
+struct Place {
+    top: tempfile::TempDir,
+    recorder: Recorder,
+    _state: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let (top, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(top.path().join("a"), "1").unwrap();
+        std::fs::write(top.path().join("b"), "2").unwrap();
+        let journal = Journal::open(state.path(), None).unwrap();
+        let recorder = Recorder {
+            journal: Some(Arc::new(journal)),
+            ..Recorder::default()
+        };
+        Self {
+            top,
+            recorder,
+            _state: state,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.top.path().canonicalize().unwrap().join(name)
+    }
+
+    fn change(&self, name: &str, text: &str) -> Change {
+        let change = Change::read(Path::new(name), &self.path(name)).unwrap();
+        change.into_content(text.into())
+    }
+
+    /// The files with their texts; a directory ends in a slash.
+    fn tree(&self) -> Vec<(String, String)> {
+        let mut found: Vec<_> = std::fs::read_dir(self.top.path())
+            .unwrap()
+            .map(|entry| {
+                let path = entry.unwrap().path();
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                match std::fs::read_to_string(&path) {
+                    Ok(text) => (name, text),
+                    Err(_) => (format!("{name}/"), String::new()),
+                }
+            })
+            .collect();
+        found.sort();
+        found
+    }
+
+    #[track_caller]
+    fn expect(&self, expected: &[(&str, &str)]) {
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+            .collect();
+        assert_eq!(self.tree(), expected);
+    }
+
+    fn commit(&self, changes: &[Change]) -> Result<Receipt, ToolError> {
+        let paths: Vec<&Path> = changes.iter().map(|change| change.real.as_path()).collect();
+        let transaction = Transaction::begin(&self.recorder, &paths).unwrap();
+        transaction.commit(changes, Vec::new(), &|_| false)
+    }
+}
+
+/// Reads the files, lets `meddle` act, and commits then.
+fn check(meddle: impl FnOnce(&Place), expected: &[(&str, &str)]) {
+    let place = Place::new();
+    let changes = [
+        place.change("a", "one"),
+        place.change("b", "two"),
+        place.change("new", "three"),
+    ];
+    meddle(&place);
+    let error = place.commit(&changes).unwrap_err();
+    assert_eq!(error.code, ErrorCode::FileChanged, "{}", error.message);
+    place.expect(expected);
+}
+
+#[test]
+fn a_file_changed_meanwhile_is_left_alone() {
+    check(
+        |place| std::fs::write(place.path("b"), "3").unwrap(),
+        &[("a", "1"), ("b", "3")],
+    );
+    check(
+        |place| std::fs::remove_file(place.path("b")).unwrap(),
+        &[("a", "1")],
+    );
+    check(
+        |place| {
+            std::fs::remove_file(place.path("b")).unwrap();
+            std::fs::create_dir(place.path("b")).unwrap();
+        },
+        &[("a", "1"), ("b/", "")],
+    );
+    check(
+        |place| std::fs::write(place.path("new"), "theirs").unwrap(),
+        &[("a", "1"), ("b", "2"), ("new", "theirs")],
+    );
+    // The same size and time, and another content.
+    check(
+        |place| {
+            let file = std::fs::File::options().write(true).open(place.path("b"));
+            let file = file.unwrap();
+            let time = file.metadata().unwrap().modified().unwrap();
+            std::io::Write::write_all(&mut &file, b"9").unwrap();
+            file.set_modified(time).unwrap();
+        },
+        &[("a", "1"), ("b", "9")],
+    );
+    // The same content in another file.
+    check(
+        |place| {
+            std::fs::write(place.path("t"), "2").unwrap();
+            std::fs::rename(place.path("t"), place.path("b")).unwrap();
+        },
+        &[("a", "1"), ("b", "2")],
+    );
+}
+
+#[test]
+fn a_directory_that_became_a_link_leads_nobody_astray() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("d")).unwrap();
+    std::fs::create_dir(place.path("elsewhere")).unwrap();
+    std::fs::write(place.path("d/x"), "old").unwrap();
+    std::fs::write(place.path("elsewhere/x"), "old").unwrap();
+    let changes = [place.change("a", "one"), place.change("d/x", "new")];
+    std::fs::rename(place.path("d"), place.path("d2")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", place.path("d")).unwrap();
+    let error = place.commit(&changes).unwrap_err();
+    assert_eq!(error.code, ErrorCode::NotADirectory, "{}", error.message);
+    for (name, text) in [("a", "1"), ("d2/x", "old"), ("elsewhere/x", "old")] {
+        assert_eq!(std::fs::read_to_string(place.path(name)).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_directory_swapped_after_staging_refuses_the_change() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("d")).unwrap();
+    std::fs::write(place.path("d/x"), "old").unwrap();
+    let changes = [place.change("d/x", "new")];
+    let planned = plan(&changes, "t");
+    let staged = stage(&changes, &planned).unwrap();
+    std::fs::rename(place.path("d"), place.path("d2")).unwrap();
+    std::fs::create_dir(place.path("d")).unwrap();
+    std::fs::write(place.path("d/x"), "old").unwrap();
+    assert_eq!(staged.check().unwrap_err().code, ErrorCode::FileChanged);
+    assert_eq!(staged.place().unwrap_err().code, ErrorCode::FileChanged);
+    assert_eq!(std::fs::read_to_string(place.path("d/x")).unwrap(), "old");
+    assert_eq!(std::fs::read_dir(place.path("d2")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_failed_step_takes_the_others_back() {
+    let place = Place::new();
+    let mut gone = Change::read(Path::new("a"), &place.path("a")).unwrap();
+    gone.after = None;
+    let changes = [
+        gone,
+        place.change("new/deep", "x"),
+        place.change("b", "two"),
+    ];
+    let planned = plan(&changes, "t");
+    let staged = stage(&changes, &planned).unwrap();
+    staged.check().unwrap();
+    let temporary = planned.steps[2].temporary.as_ref().unwrap();
+    std::fs::remove_file(place.path(temporary)).unwrap();
+    assert_eq!(staged.place().unwrap_err().code, ErrorCode::NotFound);
+    place.expect(&[("a", "1"), ("b", "2")]);
+}
+
+#[test]
+fn a_full_disk_changes_nothing() {
+    let place = Place::new();
+    let disk = place.path("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mut mount = std::process::Command::new("mount");
+    mount
+        .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
+        .arg(&disk);
+    if !mount.output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: a small tmpfs cannot be mounted here");
+        return;
+    }
+    std::fs::write(disk.join("x"), "2").unwrap();
+    let large = "x".repeat(1 << 20);
+    let changes = [
+        place.change("a", "fits"),
+        place.change("disk/new", "fits"),
+        place.change("disk/x", &large),
+    ];
+    let error = place.commit(&changes).unwrap_err();
+    let left: Vec<_> = std::fs::read_dir(&disk)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    let _ = std::process::Command::new("umount").arg(&disk).status();
+    assert_eq!(error.code, ErrorCode::NoSpace, "{}", error.message);
+    assert_eq!(left, ["x"]);
+    assert_eq!(std::fs::read_to_string(place.path("a")).unwrap(), "1");
+}
+
+#[test]
+fn what_must_not_be_kept_is_not() {
+    let place = Place::new();
+    let paths = [place.path("a")];
+    let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let commit = |recorder: &Recorder, text: &str| {
+        let transaction = Transaction::begin(recorder, &paths).unwrap();
+        let is_private = |bytes: &[u8]| bytes.starts_with(b"secret");
+        let changes = [place.change("a", text)];
+        transaction
+            .commit(&changes, Vec::new(), &is_private)
+            .unwrap()
+    };
+    assert!(commit(&place.recorder, "plain").can_be_undone);
+    assert!(!commit(&place.recorder, "secret 1").can_be_undone);
+    assert!(!commit(&place.recorder, "plain").can_be_undone);
+    let state = tempfile::tempdir().unwrap();
+    let journal = Journal::open(state.path(), Some(&[1; 32])).unwrap();
+    let recorder = Recorder {
+        journal: Some(Arc::new(journal)),
+        ..Recorder::default()
+    };
+    assert!(commit(&recorder, "secret 2").can_be_undone);
+    // Without a journal files change all the same.
+    assert!(!commit(&Recorder::default(), "last").can_be_undone);
+    place.expect(&[("a", "last"), ("b", "2")]);
+}

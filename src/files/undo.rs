@@ -1,0 +1,333 @@
+//! Takes back changes that the journal knows, all of them or none.
+//!
+//! A file is restored only when it still is what karyi wrote; else nothing is touched, and the three
+//! contents are shown: what karyi wrote, what is there now, and what would be restored. An undo is
+//! a change like any other: it is recorded and can be undone.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::change::{Change, Dress};
+use super::directory::remove_made;
+use super::journal::{Entry, FileRecord, Journal, Version};
+use super::recover::Recovered;
+use super::risk::is_in_git;
+use super::transaction::{Recorder, Transaction};
+use crate::error::{ErrorCode, ToolError};
+
+/// Which changes are taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// The one with this number.
+    Number(u64),
+    /// So many of the last that were not taken back yet.
+    Last(usize),
+    /// Those of one run of karyi that were not taken back yet.
+    Session(String),
+}
+
+/// What an undo did, or would do.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Undone {
+    /// The entries that it takes back, the latest first.
+    pub numbers: Vec<u64>,
+    /// What it does to each file.
+    pub files: Vec<Restored>,
+    /// The number of its own entry; none when nothing was done.
+    pub number: Option<u64>,
+    /// Files of earlier changes that were left half done and are whole now.
+    pub recovered: Vec<Recovered>,
+}
+
+/// What an undo does to one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// The file.
+    pub path: PathBuf,
+    /// What it holds before; none when it is not there.
+    pub now: Option<Vec<u8>>,
+    /// What it holds after; none when it is removed.
+    pub restored: Option<Vec<u8>>,
+}
+
+/// A file that is not what karyi wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The file.
+    pub path: PathBuf,
+    /// What karyi wrote; none when it removed the file.
+    pub wrote: Content,
+    /// What is there now; none when there is no file.
+    pub now: Content,
+    /// What would be restored; none when the file would be removed.
+    pub restored: Content,
+}
+
+/// One of the contents of a conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// There is no file.
+    Missing,
+    /// The content is not kept, or cannot be read.
+    Unknown,
+    /// The content.
+    Bytes(Vec<u8>),
+}
+
+/// Why nothing was taken back.
+#[derive(Debug, PartialEq, Eq)]
+pub enum UndoError {
+    /// Files are not what karyi wrote.
+    Conflicts(Vec<Conflict>),
+    /// Something else.
+    Other(ToolError),
+}
+
+impl From<ToolError> for UndoError {
+    fn from(error: ToolError) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// Returns the numbers of the entries that are taken back by now.
+#[must_use]
+pub fn undone(entries: &[Entry]) -> HashSet<u64> {
+    let mut undone = HashSet::new();
+    for entry in entries.iter().rev() {
+        // An undo that was taken back itself took nothing back.
+        if !undone.contains(&entry.number) {
+            undone.extend(&entry.undoes);
+        }
+    }
+    undone
+}
+
+/// What one path is to be, worked out from the latest entry to the earliest.
+struct Goal<'a> {
+    /// What karyi wrote last: what must be there now.
+    wrote: Option<&'a Version>,
+    /// What is to be there.
+    goal: Option<&'a Version>,
+}
+
+/// Takes changes back.
+///
+/// # Errors
+/// What is in the way; nothing is changed then.
+pub fn undo(recorder: &Recorder, journal: &Journal, which: &Which) -> Result<Undone, UndoError> {
+    run(recorder, journal, which, true)
+}
+
+/// Says what that would do.
+///
+/// # Errors
+/// What would be in the way.
+pub fn dry_run(recorder: &Recorder, journal: &Journal, which: &Which) -> Result<Undone, UndoError> {
+    run(recorder, journal, which, false)
+}
+
+fn run(
+    recorder: &Recorder,
+    journal: &Journal,
+    which: &Which,
+    is_real: bool,
+) -> Result<Undone, UndoError> {
+    let entries = journal.entries()?;
+    let chosen = choose(&entries, which)?;
+    let goals = goals(&chosen)?;
+    let paths: Vec<&Path> = goals.iter().map(|(path, _)| *path).collect();
+    let transaction = match is_real {
+        true => Some(Transaction::begin(recorder, &paths)?),
+        false => None,
+    };
+    let changes = changes(journal, &goals)?;
+    let numbers: Vec<u64> = chosen.iter().map(|entry| entry.number).collect();
+    let files = changes.iter().map(restored).collect();
+    let Some(transaction) = transaction else {
+        let (number, recovered) = (None, Vec::new());
+        return Ok(Undone {
+            numbers,
+            files,
+            number,
+            recovered,
+        });
+    };
+    let receipt = transaction.commit(&changes, numbers.clone(), &|_| false)?;
+    for entry in &chosen {
+        let made: Vec<PathBuf> = entry.made.iter().map(|path| path.0.clone()).collect();
+        remove_made(&made);
+    }
+    Ok(Undone {
+        numbers,
+        files,
+        number: receipt.number,
+        recovered: receipt.recovered,
+    })
+}
+
+/// Returns the entries to take back, the latest first.
+fn choose<'a>(entries: &'a [Entry], which: &Which) -> Result<Vec<&'a Entry>, ToolError> {
+    let undone = undone(entries);
+    let is_open = |entry: &&Entry| !undone.contains(&entry.number) && entry.undoes.is_empty();
+    let open = entries.iter().rev().filter(is_open);
+    let chosen: Vec<&Entry> = match which {
+        Which::Number(number) => {
+            let found = entries.iter().find(|entry| entry.number == *number);
+            if undone.contains(number) {
+                let message = format!("change {number} is taken back already");
+                let hint = "see `karyi history`; to make it again, undo the undo";
+                return Err(ToolError::new(ErrorCode::UndoConflict, message).with_hint(hint));
+            }
+            found.into_iter().collect()
+        }
+        Which::Last(count) => open.take(*count).collect(),
+        Which::Session(session) => open.filter(|entry| entry.session == *session).collect(),
+    };
+    if !chosen.is_empty() {
+        return Ok(chosen);
+    }
+    let message = match which {
+        Which::Number(number) => format!("there is no change {number} in the journal"),
+        Which::Last(_) => "there is nothing to undo".to_owned(),
+        Which::Session(session) => format!("there is nothing to undo of session {session}"),
+    };
+    let hint = "see `karyi history` for what can be undone";
+    Err(ToolError::new(ErrorCode::NotFound, message).with_hint(hint))
+}
+
+/// Works out what each path must be and is to be.
+fn goals<'a>(chosen: &[&'a Entry]) -> Result<Vec<(&'a Path, Goal<'a>)>, ToolError> {
+    let mut goals: Vec<(&Path, Goal<'_>)> = Vec::new();
+    let mut known: HashMap<&Path, usize> = HashMap::new();
+    for entry in chosen {
+        for file in &entry.files {
+            check(entry, file)?;
+            let path = file.path.as_path();
+            let index = *known.entry(path).or_insert(goals.len());
+            let (wrote, goal) = (file.new.as_ref(), file.old.as_ref());
+            match goals.get_mut(index) {
+                None => goals.push((path, Goal { wrote, goal })),
+                Some((_, earlier)) if is_same(earlier.goal, wrote) => earlier.goal = goal,
+                Some(_) => return Err(broken_chain(entry, path)),
+            }
+        }
+    }
+    Ok(goals)
+}
+
+fn is_same(a: Option<&Version>, b: Option<&Version>) -> bool {
+    a.map(|version| &version.content) == b.map(|version| &version.content)
+}
+
+fn broken_chain(entry: &Entry, path: &Path) -> ToolError {
+    let message = format!(
+        "{}: was changed between change {} and the later ones, by something else",
+        path.display(),
+        entry.number
+    );
+    ToolError::new(ErrorCode::UndoConflict, message)
+}
+
+fn check(entry: &Entry, file: &FileRecord) -> Result<(), ToolError> {
+    let path = file.path.as_path();
+    if is_in_git(path) {
+        let message = format!(
+            "{}: belongs to git, which undo never touches",
+            path.display()
+        );
+        return Err(ToolError::new(ErrorCode::UndoUnavailable, message)
+            .with_hint("use git itself for that"));
+    }
+    let is_known = file.new.as_ref().is_none_or(|new| !new.content.is_empty());
+    if is_known && file.old.as_ref().is_none_or(|old| old.is_kept) {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: its content before change {} was not kept",
+        path.display(),
+        entry.number
+    );
+    Err(ToolError::new(ErrorCode::UndoUnavailable, message))
+}
+
+/// Compares every file with what karyi wrote, and says what each becomes.
+fn changes(journal: &Journal, goals: &[(&Path, Goal<'_>)]) -> Result<Vec<Change>, UndoError> {
+    let (mut changes, mut conflicts) = (Vec::new(), Vec::new());
+    for (path, goal) in goals {
+        let change = Change::read(path, path)?;
+        let restored = match goal.goal {
+            None => None,
+            Some(version) => Some((version, content(journal, path, version)?)),
+        };
+        let is_as_written = match (change.bytes(), goal.wrote) {
+            (None, None) => true,
+            (Some(now), Some(wrote)) => journal.is_content(now, wrote),
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if !is_as_written {
+            conflicts.push(conflict(journal, path, goal.wrote, &change, restored));
+            continue;
+        }
+        changes.push(match restored {
+            None => change,
+            Some((version, bytes)) => with_content(change, bytes, version.mode),
+        });
+    }
+    match conflicts.is_empty() {
+        true => Ok(changes),
+        false => Err(UndoError::Conflicts(conflicts)),
+    }
+}
+
+/// A file that is made again gets the permissions it had.
+fn with_content(change: Change, bytes: Vec<u8>, mode: u32) -> Change {
+    let is_new = change.before.is_none();
+    let mut change = change.into_content(bytes);
+    if let Some(after) = change.after.as_mut().filter(|_| is_new) {
+        after.dress = Dress::Mode(mode);
+    }
+    change
+}
+
+fn content(journal: &Journal, path: &Path, version: &Version) -> Result<Vec<u8>, ToolError> {
+    journal.content(version).map_err(|error| {
+        let message = format!(
+            "{}: its earlier content cannot be read from the journal: {error}",
+            path.display()
+        );
+        ToolError::new(ErrorCode::UndoUnavailable, message)
+    })
+}
+
+fn conflict(
+    journal: &Journal,
+    path: &Path,
+    wrote: Option<&Version>,
+    change: &Change,
+    restored: Option<(&Version, Vec<u8>)>,
+) -> Conflict {
+    let wrote = match wrote {
+        None => Content::Missing,
+        Some(version) => journal
+            .content(version)
+            .map_or(Content::Unknown, Content::Bytes),
+    };
+    let now = change.bytes().map(<[u8]>::to_vec);
+    Conflict {
+        path: path.to_owned(),
+        wrote,
+        now: now.map_or(Content::Missing, Content::Bytes),
+        restored: restored.map_or(Content::Missing, |(_, bytes)| Content::Bytes(bytes)),
+    }
+}
+
+fn restored(change: &Change) -> Restored {
+    Restored {
+        path: change.real.clone(),
+        now: change.bytes().map(<[u8]>::to_vec),
+        restored: change.after.as_ref().map(|after| after.bytes.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

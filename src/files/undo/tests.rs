@@ -1,0 +1,219 @@
+//! Undo on real files.
+
+use std::sync::Arc;
+
+use super::*;
+
+struct Place {
+    top: tempfile::TempDir,
+    recorder: Recorder,
+    journal: Arc<Journal>,
+    _state: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let (top, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let journal = Arc::new(Journal::open(state.path(), Some(&[3; 32])).unwrap());
+        let recorder = Recorder {
+            journal: Some(Arc::clone(&journal)),
+            session: "s".into(),
+            call: "1".into(),
+            tool: "write_file".into(),
+        };
+        Self {
+            top,
+            recorder,
+            journal,
+            _state: state,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.top.path().canonicalize().unwrap().join(name)
+    }
+
+    /// Writes a file as a tool does; none removes it.
+    fn write(&self, name: &str, text: Option<&str>) {
+        let path = self.path(name);
+        let transaction = Transaction::begin(&self.recorder, &[&path]).unwrap();
+        let mut change = Change::read(&path, &path).unwrap();
+        if let Some(text) = text {
+            change = change.into_content(text.into());
+        }
+        transaction
+            .commit(&[change], Vec::new(), &|_| false)
+            .unwrap();
+    }
+
+    fn undo(&self, which: Which) -> Result<Vec<u64>, UndoError> {
+        Ok(undo(&self.recorder, &self.journal, &which)?.numbers)
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.path(name)).ok()
+    }
+}
+
+#[test]
+fn changes_are_taken_back_one_after_another() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    place.write("a", Some("2"));
+    place.write("a", None);
+    let states = ["2", "1"];
+    for (number, state) in [3, 2].into_iter().zip(states) {
+        assert_eq!(place.undo(Which::Last(1)).unwrap(), [number]);
+        assert_eq!(place.read("a").as_deref(), Some(state));
+    }
+    assert_eq!(place.undo(Which::Last(5)).unwrap(), [1]);
+    assert_eq!(place.read("a"), None);
+    assert!(
+        matches!(place.undo(Which::Last(1)), Err(UndoError::Other(e)) if e.code == ErrorCode::NotFound)
+    );
+}
+
+#[test]
+fn an_undo_can_be_undone() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    place.write("a", Some("2"));
+    assert_eq!(place.undo(Which::Last(2)).unwrap(), [2, 1]);
+    assert_eq!(place.read("a"), None);
+    assert_eq!(place.undo(Which::Number(3)).unwrap(), [3]);
+    assert_eq!(place.read("a").as_deref(), Some("2"));
+    assert!(
+        matches!(place.undo(Which::Number(3)), Err(UndoError::Other(e)) if e.code == ErrorCode::UndoConflict)
+    );
+    // What was undone and made again can be undone again.
+    assert_eq!(place.undo(Which::Last(1)).unwrap(), [2]);
+    assert_eq!(place.read("a").as_deref(), Some("1"));
+    assert_eq!(place.undo(Which::Session("s".into())).unwrap(), [1]);
+    assert_eq!(place.read("a"), None);
+}
+
+#[test]
+fn permissions_and_directories_come_back() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    std::fs::create_dir(place.path("d")).unwrap();
+    std::fs::write(place.path("d/x"), "x").unwrap();
+    let mode = PermissionsExt::from_mode(0o750);
+    std::fs::set_permissions(place.path("d/x"), mode).unwrap();
+    place.write("d/x", None);
+    std::fs::remove_dir(place.path("d")).unwrap();
+    place.undo(Which::Last(1)).unwrap();
+    let found = std::fs::metadata(place.path("d/x")).unwrap();
+    assert_eq!(found.permissions().mode() & 0o777, 0o750);
+    place.write("new/deep/y", Some("y"));
+    place.undo(Which::Last(1)).unwrap();
+    assert!(!place.path("new").exists());
+    place.write("new/deep/y", Some("y"));
+    std::fs::write(place.path("new/theirs"), "z").unwrap();
+    place.undo(Which::Last(1)).unwrap();
+    assert_eq!(
+        (
+            place.read("new/theirs").as_deref(),
+            place.path("new/deep").exists()
+        ),
+        (Some("z"), false)
+    );
+}
+
+#[test]
+fn what_changed_since_is_shown_and_left_alone() {
+    let place = Place::new();
+    std::fs::write(place.path("a"), "1").unwrap();
+    place.write("a", Some("2"));
+    place.write("b", Some("x"));
+    std::fs::write(place.path("a"), "theirs").unwrap();
+    let error = place.undo(Which::Last(2)).unwrap_err();
+    let bytes = |text: &str| Content::Bytes(text.into());
+    let expected = Conflict {
+        path: place.path("a"),
+        wrote: bytes("2"),
+        now: bytes("theirs"),
+        restored: bytes("1"),
+    };
+    assert_eq!(error, UndoError::Conflicts(vec![expected]));
+    assert_eq!(place.read("b").as_deref(), Some("x"));
+    std::fs::remove_file(place.path("b")).unwrap();
+    let error = place.undo(Which::Number(2)).unwrap_err();
+    let expected = Conflict {
+        path: place.path("b"),
+        wrote: bytes("x"),
+        now: Content::Missing,
+        restored: Content::Missing,
+    };
+    assert_eq!(error, UndoError::Conflicts(vec![expected]));
+    // Once the file is as karyi wrote it, it can be restored.
+    std::fs::write(place.path("a"), "2").unwrap();
+    assert_eq!(place.undo(Which::Number(1)).unwrap(), [1]);
+    assert_eq!(place.read("a").as_deref(), Some("1"));
+}
+
+#[test]
+fn an_earlier_change_is_not_taken_back_over_a_later_one() {
+    let place = Place::new();
+    for text in ["1", "2", "3"] {
+        place.write("a", Some(text));
+    }
+    assert!(matches!(
+        place.undo(Which::Number(2)),
+        Err(UndoError::Conflicts(_))
+    ));
+    assert_eq!(place.read("a").as_deref(), Some("3"));
+}
+
+#[test]
+fn git_is_never_touched() {
+    let place = Place::new();
+    std::fs::create_dir(place.path(".git")).unwrap();
+    place.write(".git/config", Some("x"));
+    let error = place.undo(Which::Last(1)).unwrap_err();
+    assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::UndoUnavailable));
+    assert_eq!(place.read(".git/config").as_deref(), Some("x"));
+}
+
+#[test]
+fn a_link_on_the_way_is_not_followed() {
+    let place = Place::new();
+    place.write("d/a", Some("1"));
+    place.write("d/a", Some("2"));
+    std::fs::rename(place.path("d"), place.path("e")).unwrap();
+    std::os::unix::fs::symlink("e", place.path("d")).unwrap();
+    let error = place.undo(Which::Last(1)).unwrap_err();
+    assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::NotADirectory));
+    assert_eq!(place.read("e/a").as_deref(), Some("2"));
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    let undone = dry_run(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+    let expected = Undone {
+        numbers: vec![1],
+        files: vec![Restored {
+            path: place.path("a"),
+            now: Some(b"1".to_vec()),
+            restored: None,
+        }],
+        number: None,
+        recovered: Vec::new(),
+    };
+    assert_eq!(undone, expected);
+    assert_eq!(place.read("a").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_lost_content_is_told() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    place.write("a", Some("2"));
+    let contents = place._state.path().join("contents");
+    std::fs::remove_dir_all(&contents).unwrap();
+    let error = place.undo(Which::Last(1)).unwrap_err();
+    assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::UndoUnavailable));
+    assert_eq!(place.read("a").as_deref(), Some("2"));
+}

@@ -1,0 +1,114 @@
+//! Says why the pairs of an edit do not match, and what to do about it.
+
+use super::closest::Passage;
+use super::document::with_lf;
+use super::edit::FileEdit;
+use super::matching::{MatchError, MatchErrorKind};
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+
+/// Names a pair: `src/a.rs, find 2 of 3`.
+pub(super) fn place(edit: &FileEdit, pair: usize) -> String {
+    let path = edit.path.display();
+    match edit.pairs.len() {
+        0 | 1 => path.to_string(),
+        pairs => format!("{path}, find {} of {pairs}", pair + 1),
+    }
+}
+
+const ESCAPES_IN_FILE: &str = "if the escapes stand in the file, wrap the text in <![CDATA[...]]> and \
+                               add lines around it until it is unique";
+const OVERLAPS: &str = "the text was there until an earlier find of this call replaced a part of it: pairs apply in \
+                        order, each on what those before it left; write one find for both";
+const SAY_WHICH: &str = "wrap the text in <![CDATA[...]]> exactly as it stands in the file, and add \
+                         lines around it until it is unique";
+
+/// Says what was wrong with a pair; `original` is the text before the first pair of the call.
+pub(super) fn describe(edit: &FileEdit, error: MatchError, original: &str) -> ToolError {
+    let (place, pair) = (place(edit, error.pair), error.pair);
+    let has_secret = edit
+        .pairs
+        .get(error.pair)
+        .is_some_and(|pair| pair.has_secret);
+    let make = |code, what: String| ToolError::new(code, format!("{place}: {what}"));
+    match error.kind {
+        MatchErrorKind::NotFound { closest } => {
+            let error = make(
+                ErrorCode::FindNotFound,
+                "expected the text to find once, found it nowhere".into(),
+            );
+            match closest {
+                _ if was_there(edit, pair, original) => error.with_hint(OVERLAPS),
+                Some(passage) if !has_secret => error.with_hint(closest_hint(&passage)),
+                _ => error,
+            }
+        }
+        MatchErrorKind::AmbiguousAsWritten { lines, total } => {
+            let what = format!(
+                "expected the text to find once, found it nowhere; with its escapes not decoded it is \
+                 there {total} times, on {}",
+                list(&lines, total)
+            );
+            make(ErrorCode::FindNotFound, what).with_hint(ESCAPES_IN_FILE)
+        }
+        MatchErrorKind::TwoReadings { lines, total } => {
+            let what = format!(
+                "the text to find is there decoded, and also with its escapes as they were written: \
+                 {total} places, on {}",
+                list(&lines, total)
+            );
+            make(ErrorCode::FindAmbiguous, what).with_hint(SAY_WHICH)
+        }
+        MatchErrorKind::Ambiguous { lines, total } => make(
+            ErrorCode::FindAmbiguous,
+            format!(
+                "expected the text to find once, found it {total} times, on {}",
+                list(&lines, total)
+            ),
+        ),
+        MatchErrorKind::EmptyFind => {
+            let error = make(
+                ErrorCode::BadArguments,
+                "an empty text to find creates a file, and this one has text already".into(),
+            );
+            error.with_hint("name the text to replace; to write the file anew, delete it first")
+        }
+        MatchErrorKind::TooLarge => {
+            let most = limits::MAX_EDIT_FILE_BYTES;
+            make(
+                ErrorCode::FileTooLarge,
+                format!("the result would have more than {most} bytes, or too many places change"),
+            )
+        }
+    }
+}
+
+/// Whether a text that is not there any more was there before the call.
+fn was_there(edit: &FileEdit, pair: usize, original: &str) -> bool {
+    let wanted = edit.pairs.get(pair).map(|pair| with_lf(&pair.find));
+    wanted.is_some_and(|find| !find.is_empty() && with_lf(original).contains(&find))
+}
+
+fn list(lines: &[usize], total: usize) -> String {
+    let mut shown: Vec<String> = lines.iter().map(usize::to_string).collect();
+    shown.dedup();
+    let more = if total > lines.len() { ", ..." } else { "" };
+    let noun = match (shown.len(), more) {
+        (1, "") => "line",
+        _ => "lines",
+    };
+    format!("{noun} {}{more}", shown.join(", "))
+}
+
+fn closest_hint(passage: &Passage) -> String {
+    let lines = match (passage.first_line, passage.last_line) {
+        (first, last) if first == last => format!("line {first}"),
+        (first, last) => format!("lines {first}-{last}"),
+    };
+    let mut hint = format!(
+        "closest is {lines}, to copy as it stands:\n{}",
+        passage.text
+    );
+    hint.push_str(&passage.differences.join("; "));
+    hint
+}
