@@ -32,3 +32,4 @@ mod session;
 mod stopping;
 mod terminal;
 mod toolsxml;
+mod vault;
