@@ -33,3 +33,4 @@ mod session;
 mod stopping;
 mod terminal;
 mod toolsxml;
+mod vault;

@@ -38,7 +38,9 @@ pub(super) fn data_dir() -> anyhow::Result<PathBuf> {
         ("HOME", ".local/share/karyi")
     };
     let base = variable(name).with_context(|| {
-        format!("finding a place for the vault: neither KARYI_HOME, XDG_DATA_HOME nor {name} is set")
+        format!(
+            "finding a place for the vault: neither KARYI_HOME, XDG_DATA_HOME nor {name} is set"
+        )
     })?;
     Ok(Path::new(&base).join(below))
 }

@@ -300,7 +300,9 @@ impl Keeper for StoreKeeper {
         let note = note.map(one_line);
         self.with(move |vault| {
             // A secret that gets a new value keeps the policy its user gave it.
-            let policy = vault.get(&name).map_or_else(|_| Policy::default(), |old| old.policy);
+            let policy = vault
+                .get(&name)
+                .map_or_else(|_| Policy::default(), |old| old.policy);
             vault.set(&name, &value, &Terms { note, policy })
         })
     }
@@ -365,13 +367,13 @@ fn has_given() -> bool {
 
 fn given() -> Result<Vec<(SecretName, SecretValue)>, ToolError> {
     let given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let copies = given.iter().map(|(name, value)| (name.clone(), value.duplicate()));
+    let copies = given
+        .iter()
+        .map(|(name, value)| (name.clone(), value.duplicate()));
     named(copies.collect())
 }
 
-fn named(
-    pairs: Vec<(String, SecretValue)>,
-) -> Result<Vec<(SecretName, SecretValue)>, ToolError> {
+fn named(pairs: Vec<(String, SecretValue)>) -> Result<Vec<(SecretName, SecretValue)>, ToolError> {
     let parse = |(name, value): (String, SecretValue)| {
         let parsed = self::name(&name)?;
         Ok((parsed, value))
@@ -397,7 +399,9 @@ fn pairs_of(descriptor: RawFd) -> Result<Vec<(String, SecretValue)>, ToolError> 
     let most = limits::MAX_SECRETS_BYTES as u64 * 2;
     let bytes = read_descriptor(descriptor, most, "--vars-fd")?;
     pairs::read(&bytes).map_err(|problem| {
-        let message = format!("expected pairs of NAME, NUL, VALUE, NUL on descriptor {descriptor}: {problem}");
+        let message = format!(
+            "expected pairs of NAME, NUL, VALUE, NUL on descriptor {descriptor}: {problem}"
+        );
         ToolError::new(ErrorCode::BadArguments, message)
             .with_hint("write them with printf '%s\\0' NAME \"$VALUE\"")
     })
@@ -416,8 +420,9 @@ fn read_descriptor(
 ) -> Result<Zeroizing<Vec<u8>>, ToolError> {
     let failed = |error: std::io::Error| {
         let message = format!("{flag} {descriptor}: {error}");
-        ToolError::new(ErrorCode::Io, message)
-            .with_hint(format!("open the descriptor for karyi: {flag} {descriptor} {descriptor}< FILE"))
+        ToolError::new(ErrorCode::Io, message).with_hint(format!(
+            "open the descriptor for karyi: {flag} {descriptor} {descriptor}< FILE"
+        ))
     };
     let file = inherited::take_descriptor(descriptor).map_err(failed)?;
     let (sender, receiver) = mpsc::channel();
@@ -426,7 +431,10 @@ fn read_descriptor(
         let result = file.take(most).read_to_end(&mut bytes);
         let _ = sender.send(result.map(|_| bytes));
     };
-    std::thread::Builder::new().name("values".into()).spawn(read).map_err(failed)?;
+    std::thread::Builder::new()
+        .name("values".into())
+        .spawn(read)
+        .map_err(failed)?;
     match receiver.recv_timeout(limits::VARS_TIMEOUT) {
         Ok(result) => result.map_err(failed),
         Err(_) => Err(failed(std::io::ErrorKind::TimedOut.into())),
@@ -453,9 +461,8 @@ fn ask_passphrase(asking: &Asking, is_new: bool) -> Result<SecretValue, ToolErro
 pub(super) fn ask(asking: &Asking, label: &str) -> Result<SecretValue, ToolError> {
     let unavailable = || {
         let message = "something must be typed, and there is no terminal to ask on";
-        ToolError::new(ErrorCode::SecretPromptUnavailable, message).with_hint(
-            "pipe a value in with --stdin; a passphrase comes by --age-passphrase-fd N",
-        )
+        ToolError::new(ErrorCode::SecretPromptUnavailable, message)
+            .with_hint("pipe a value in with --stdin; a passphrase comes by --age-passphrase-fd N")
     };
     let Asking::OnTerminal(asker) = asking else {
         return Err(unavailable());

@@ -282,10 +282,7 @@ impl Runner {
     }
 }
 
-fn check_names(
-    block: &mut Block,
-    is_known: &dyn Fn(&SecretName) -> bool,
-) -> Result<(), ToolError> {
+fn check_names(block: &mut Block, is_known: &dyn Fn(&SecretName) -> bool) -> Result<(), ToolError> {
     let calls = block.jobs.iter_mut().map(|job| &mut job.call);
     resolve::check_names(calls, is_known)
 }
@@ -300,7 +297,10 @@ fn incomplete(failure: &ToolError) -> Diagnostic {
             failure.code.as_str(),
             failure.message
         ),
-        hint: format!("{}; --require-vault runs nothing without them", failure.hint),
+        hint: format!(
+            "{}; --require-vault runs nothing without them",
+            failure.hint
+        ),
         excerpt: None,
     }
 }

@@ -63,7 +63,10 @@ pub fn explain(error: ToolError, secrets: &Secrets) -> ToolError {
         return error;
     };
     ToolError {
-        message: format!("{}, and the store cannot be read: {}", error.message, failure.message),
+        message: format!(
+            "{}, and the store cannot be read: {}",
+            error.message, failure.message
+        ),
         ..failure
     }
 }

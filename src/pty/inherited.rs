@@ -74,14 +74,19 @@ mod tests {
     #[test]
     fn names_with_parentheses_are_read() {
         assert_eq!(parse_stat("7 (karyi) S 3 7 7"), Some(("karyi".into(), 3)));
-        assert_eq!(parse_stat("7 (a) S 1 (b) R 4 7"), Some(("a) S 1 (b".into(), 4)));
+        assert_eq!(
+            parse_stat("7 (a) S 1 (b) R 4 7"),
+            Some(("a) S 1 (b".into(), 4))
+        );
         assert_eq!(parse_stat("7 (karyi) S"), None);
         assert_eq!(parse_stat(""), None);
     }
 
     #[test]
     fn tests_run_outside_of_sessions() {
-        assert!(has_ancestor(&name_and_parent(nix::unistd::getppid().as_raw()).unwrap().0));
+        assert!(has_ancestor(
+            &name_and_parent(nix::unistd::getppid().as_raw()).unwrap().0
+        ));
         assert!(!has_ancestor("no such program"));
     }
 

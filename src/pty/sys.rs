@@ -93,7 +93,10 @@ pub(super) fn forget_variables(prefix: &[u8]) {
             let length = libc::strlen(text);
             let bytes = std::slice::from_raw_parts(text.cast::<u8>(), length);
             if bytes.starts_with(prefix) {
-                let name = bytes.iter().position(|byte| *byte == b'=').unwrap_or(length);
+                let name = bytes
+                    .iter()
+                    .position(|byte| *byte == b'=')
+                    .unwrap_or(length);
                 for place in name..length {
                     // Volatile, or the compiler may leave out a write that nobody reads.
                     std::ptr::write_volatile(text.add(place), 0);

@@ -90,7 +90,10 @@ impl Index {
         let index: Self = serde_json::from_slice(&bytes).map_err(|error| damaged(&path, &error))?;
         if index.version != VERSION {
             let found = index.version;
-            return Err(damaged(&path, &format!("expected version {VERSION}, found {found}")));
+            return Err(damaged(
+                &path,
+                &format!("expected version {VERSION}, found {found}"),
+            ));
         }
         let is_name = |name: &&String| SecretName::parse(name).is_none();
         if let Some(name) = index.names.keys().find(is_name) {
@@ -130,7 +133,9 @@ impl Index {
     /// Returns what is known of one secret.
     #[must_use]
     pub fn get(&self, name: &SecretName) -> Option<&Listed> {
-        self.names.get(name.as_str()).filter(|listed| !listed.is_going)
+        self.names
+            .get(name.as_str())
+            .filter(|listed| !listed.is_going)
     }
 
     /// Checks that a name may be added.
@@ -191,7 +196,10 @@ mod tests {
         })
         .unwrap();
         let index = Index::read(root.path()).unwrap();
-        assert_eq!((index.generation, index.get(&name("A"))), (3, Some(&listed())));
+        assert_eq!(
+            (index.generation, index.get(&name("A"))),
+            (3, Some(&listed()))
+        );
     }
 
     #[test]
@@ -226,11 +234,17 @@ mod tests {
     fn what_is_going_is_not_listed() {
         let mut index = Index::default();
         index.names.insert("A".into(), listed());
-        let going = Listed { is_going: true, ..listed() };
+        let going = Listed {
+            is_going: true,
+            ..listed()
+        };
         index.names.insert("B".into(), going);
         assert_eq!(index.kept().collect::<Vec<_>>(), [name("A")]);
         assert_eq!(index.get(&name("B")), None);
-        assert_eq!(index.check_new(&name("a")).unwrap_err().code, ErrorCode::BadArguments);
+        assert_eq!(
+            index.check_new(&name("a")).unwrap_err().code,
+            ErrorCode::BadArguments
+        );
         assert_eq!(index.check_new(&name("b")), Ok(()));
     }
 }

@@ -125,7 +125,11 @@ impl Vault {
         terms: &Terms,
     ) -> Result<(), ToolError> {
         self.check(name, value, &terms.policy)?;
-        if terms.note.as_ref().is_some_and(|note| note.contains(value.expose())) {
+        if terms
+            .note
+            .as_ref()
+            .is_some_and(|note| note.contains(value.expose()))
+        {
             let message = format!("the note of {name} holds its value");
             return Err(ToolError::new(ErrorCode::BadArguments, message)
                 .with_hint("notes are shown; say in words what the value is for"));
@@ -145,7 +149,10 @@ impl Vault {
             }
             let earlier = index.get(name).cloned();
             let listed = Listed {
-                note: terms.note.clone().or(earlier.as_ref().and_then(|e| e.note.clone())),
+                note: terms
+                    .note
+                    .clone()
+                    .or(earlier.as_ref().and_then(|e| e.note.clone())),
                 created: earlier.map_or(now, |earlier| earlier.created),
                 updated: now,
                 store: self.chosen.kind,
@@ -203,8 +210,11 @@ impl Vault {
         let index = Index::read(&self.directory)?;
         if from == to || index.get(to).is_some() || self.store.get(&Key::of(to))?.is_some() {
             let message = format!("there is a secret called {to} already");
-            return Err(ToolError::new(ErrorCode::BadArguments, message)
-                .with_hint(format!("choose another name, or remove it with `karyi var rm {to}`")));
+            return Err(
+                ToolError::new(ErrorCode::BadArguments, message).with_hint(format!(
+                    "choose another name, or remove it with `karyi var rm {to}`"
+                )),
+            );
         }
         let record = self.get(from)?;
         let listed = index.get(from).cloned();
@@ -214,7 +224,8 @@ impl Vault {
         };
         // Names that differ only in case cannot stand side by side: the value is kept under both
         // for a moment, and listed under one.
-        self.store.set(&Key::of(to), &record::join(&record.value, &terms.policy)?)?;
+        self.store
+            .set(&Key::of(to), &record::join(&record.value, &terms.policy)?)?;
         self.remove(from)?;
         self.list_it(to, &terms)?;
         Index::change(&self.directory, |index| {
@@ -310,7 +321,11 @@ pub fn rows(index: &Index, kept: Option<(Kind, &[SecretName])>) -> Vec<Row> {
     let listed = index.kept().filter_map(|name| {
         let listed = index.get(&name)?.clone();
         let state = state(&name, listed.store);
-        Some(Row { name, listed: Some(listed), state })
+        Some(Row {
+            name,
+            listed: Some(listed),
+            state,
+        })
     });
     let mut rows: Vec<Row> = listed.collect();
     let names = kept.map(|(_, names)| names).unwrap_or_default();

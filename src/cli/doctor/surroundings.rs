@@ -72,7 +72,11 @@ fn runtime_directory() -> Check {
 fn keyring() -> Check {
     let store = OsStore::new(vault::service(), Attended::No);
     match store.probe() {
-        Ok(()) => Check::ok("keyring", "answers and is unlocked", "secrets can be kept in it"),
+        Ok(()) => Check::ok(
+            "keyring",
+            "answers and is unlocked",
+            "secrets can be kept in it",
+        ),
         Err(error) => {
             let found = format!("{}: {}", error.code.as_str(), error.message);
             let meaning = "secrets cannot be kept in it; --vault age keeps them in a file";

@@ -184,7 +184,10 @@ impl PolicyArgs {
     /// Returns what is said about the policy; directories become absolute.
     pub(super) fn terms(&self) -> Terms {
         let absolute = |dir: &PathBuf| std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
-        let dirs = self.dirs.as_ref().map(|dirs| dirs.iter().map(absolute).collect());
+        let dirs = self
+            .dirs
+            .as_ref()
+            .map(|dirs| dirs.iter().map(absolute).collect());
         Terms {
             tools: self.tools.clone(),
             hosts: self.hosts.clone(),

@@ -12,8 +12,10 @@ use crate::vault::index::Index;
 
 /// Removes secrets.
 pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
-    let names: Vec<SecretName> =
-        names.iter().map(|name| vault::name(name)).collect::<Result<_, _>>()?;
+    let names: Vec<SecretName> = names
+        .iter()
+        .map(|name| vault::name(name))
+        .collect::<Result<_, _>>()?;
     let vault = existing(flags)?;
     let mut missing = Vec::new();
     for name in &names {
@@ -52,11 +54,18 @@ pub(super) fn migrate(flags: &VaultFlags, target: Target) -> Done {
     let place = place(&to)?;
     let chosen = place.chosen(&Index::read(&place.directory)?);
     let Some(chosen) = chosen.filter(|chosen| chosen.kind != from.store().kind()) else {
-        let message = format!("the secrets are in the store {} already", from.store().kind());
+        let message = format!(
+            "the secrets are in the store {} already",
+            from.store().kind()
+        );
         return Err(ToolError::new(ErrorCode::BadArguments, message)
             .with_hint("name another store with --to"));
     };
     let names = from.migrate(&place.vault(chosen.clone()))?;
-    say(&format!("moved {} to the store {}", names.len(), chosen.kind));
+    say(&format!(
+        "moved {} to the store {}",
+        names.len(),
+        chosen.kind
+    ));
     Ok(ExitCode::SUCCESS)
 }

@@ -17,7 +17,11 @@ pub(super) fn doctor(flags: &VaultFlags, shape: Shape, repair: bool) -> Done {
     if repair {
         let (added, removed) = existing(flags)?.repair()?;
         let names = |names: &[crate::secret::SecretName]| {
-            names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            names
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         for (what, list) in [("added", &added), ("removed", &removed)] {
             if !list.is_empty() {
@@ -111,7 +115,12 @@ fn json_of(checks: &[Check], is_well: bool) -> String {
 fn text_of(checks: &[Check]) -> String {
     let mut text = String::new();
     for check in checks {
-        let line = format!("{:8} {:10} {}", check.health.as_str(), check.name, check.found);
+        let line = format!(
+            "{:8} {:10} {}",
+            check.health.as_str(),
+            check.name,
+            check.found
+        );
         text.push_str(&format!("{}\n", safe_line(&line)));
         if check.health != Health::Ok {
             text.push_str(&format!("{:20}to do: {}\n", "", safe_line(&check.advice)));

@@ -75,7 +75,10 @@ fn value_of(text: &str) -> Option<SecretValue> {
     let quote = text.chars().next().filter(|c| ['"', '\''].contains(c));
     let Some(quote) = quote else {
         // A comment needs white space before it: `#` is a good character of a password.
-        let end = text.find(" #").or_else(|| text.find("\t#")).unwrap_or(text.len());
+        let end = text
+            .find(" #")
+            .or_else(|| text.find("\t#"))
+            .unwrap_or(text.len());
         let text = text.get(..end).unwrap_or_default();
         return Some(SecretValue::new(text.trim_end().to_owned()));
     };
@@ -132,17 +135,34 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &[(usize, &str, &str)], odd: &[usize]) {
         let (entries, found_odd) = read(text);
-        let found = entries.iter().map(|e| (e.line, e.key.as_str(), e.value.expose()));
-        assert_eq!((found.collect::<Vec<_>>(), found_odd.as_slice()), (expected.to_vec(), odd));
+        let found = entries
+            .iter()
+            .map(|e| (e.line, e.key.as_str(), e.value.expose()));
+        assert_eq!(
+            (found.collect::<Vec<_>>(), found_odd.as_slice()),
+            (expected.to_vec(), odd)
+        );
     }
 
     #[test]
     fn lines_become_entries() {
         check("", &[], &[]);
-        check("# c\n\nA=1\nexport B = 2 # c\n", &[(3, "A", "1"), (4, "B", "2")], &[]);
+        check(
+            "# c\n\nA=1\nexport B = 2 # c\n",
+            &[(3, "A", "1"), (4, "B", "2")],
+            &[],
+        );
         check("A=a#b\r\nB=\n", &[(1, "A", "a#b"), (2, "B", "")], &[]);
-        check("A='x $y\\n'\nB=\"a\\\"b\\nc\"", &[(1, "A", "x $y\\n"), (2, "B", "a\"b\nc")], &[]);
-        check("A=\"one\ntwo\"\nB=3", &[(1, "A", "one\ntwo"), (3, "B", "3")], &[]);
+        check(
+            "A='x $y\\n'\nB=\"a\\\"b\\nc\"",
+            &[(1, "A", "x $y\\n"), (2, "B", "a\"b\nc")],
+            &[],
+        );
+        check(
+            "A=\"one\ntwo\"\nB=3",
+            &[(1, "A", "one\ntwo"), (3, "B", "3")],
+            &[],
+        );
         check("nothing\nA='open\nB=2", &[], &[1, 2]);
         check("A=密码'🔑'", &[(1, "A", "密码'🔑'")], &[]);
     }

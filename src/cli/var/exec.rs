@@ -16,8 +16,10 @@ use crate::error::{ErrorCode, ToolError};
 /// Runs a program.
 pub(super) fn exec(flags: &VaultFlags, names: &[String], command: &[OsString]) -> Done {
     let Some((program, arguments)) = command.split_first() else {
-        return Err(ToolError::new(ErrorCode::Usage, "there is no program to run")
-            .with_hint("name it after --"));
+        return Err(
+            ToolError::new(ErrorCode::Usage, "there is no program to run")
+                .with_hint("name it after --"),
+        );
     };
     let vault = existing(flags)?;
     let mut command = Command::new(program);
@@ -25,7 +27,11 @@ pub(super) fn exec(flags: &VaultFlags, names: &[String], command: &[OsString]) -
     for name in names {
         let name = vault::name(name)?;
         let record = vault.get(&name)?;
-        if record.policy.expires.is_some_and(|end| end <= Timestamp::now()) {
+        if record
+            .policy
+            .expires
+            .is_some_and(|end| end <= Timestamp::now())
+        {
             let message = format!("{name} has expired");
             return Err(ToolError::new(ErrorCode::SecretExpired, message));
         }

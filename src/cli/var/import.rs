@@ -17,10 +17,22 @@ use crate::vault::store::disk;
 
 /// Parts of names that say that the value is a secret.
 const TELLING: &[&str] = &[
-    "KEY", "TOKEN", "SECRET", "PASS", "PWD", "CREDENTIAL", "AUTH", "PRIVATE", "DSN", "SIGNING", "WEBHOOK",
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASS",
+    "PWD",
+    "CREDENTIAL",
+    "AUTH",
+    "PRIVATE",
+    "DSN",
+    "SIGNING",
+    "WEBHOOK",
 ];
 /// Endings of names that say that it is none.
-const HARMLESS: &[&str] = &["_ID", "_NAME", "_USER", "_HOST", "_PORT", "_PATH", "_FILE", "_DIR", "_URL"];
+const HARMLESS: &[&str] = &[
+    "_ID", "_NAME", "_USER", "_HOST", "_PORT", "_PATH", "_FILE", "_DIR", "_URL",
+];
 /// Shortest value that may be a token by its look, in bytes.
 const MIN_TOKEN_BYTES: usize = 20;
 
@@ -76,7 +88,10 @@ fn choose(entries: Vec<Entry>, args: &ImportArgs) -> Result<Vec<(SecretName, Ent
     let mut chosen: Vec<(SecretName, Entry)> = Vec::new();
     for entry in entries.into_iter().filter(is_chosen) {
         let Some(name) = SecretName::parse(&entry.key) else {
-            say(&format!("warning: line {} has no name that can be kept", entry.line));
+            say(&format!(
+                "warning: line {} has no name that can be kept",
+                entry.line
+            ));
             continue;
         };
         // As for the programs that read such files, the last one counts.
@@ -98,7 +113,9 @@ fn keep(
     let (mut kept, mut failed) = (0, 0);
     for (name, entry) in chosen {
         if index.get(name).is_some() && !args.replace {
-            say(&format!("{name} is kept already; --replace takes the new value"));
+            say(&format!(
+                "{name} is kept already; --replace takes the new value"
+            ));
             continue;
         }
         let note = Some(format!("from {}", file_name(args)));
@@ -108,15 +125,24 @@ fn keep(
         };
         match vault.set(name, &entry.value, &terms) {
             Ok(()) => kept += 1,
-            Err(error) if error.code == ErrorCode::BadValue || error.code == ErrorCode::BadArguments => {
+            Err(error)
+                if error.code == ErrorCode::BadValue || error.code == ErrorCode::BadArguments =>
+            {
                 failed += 1;
                 say(&format!("warning: line {}: {}", entry.line, error.message));
             }
             Err(error) => return Err(error),
         }
     }
-    say(&format!("kept {kept} in the store {}", vault.store().kind()));
-    Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    say(&format!(
+        "kept {kept} in the store {}",
+        vault.store().kind()
+    ));
+    Ok(if failed > 0 {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 fn file_name(args: &ImportArgs) -> String {
@@ -167,7 +193,10 @@ mod tests {
         check("API_KEY=abcdefgh", true);
         check("github_token=abcdefgh", true);
         check("DB_PASSWORD=hunter22", true);
-        check("DATABASE_URL=postgres://admin:Zk7qPw2L@db.example.com/prod", true);
+        check(
+            "DATABASE_URL=postgres://admin:Zk7qPw2L@db.example.com/prod",
+            true,
+        );
         check("BUILD=ghp4k2jh34k5jh23k4jh5", true);
         check("PASSWORD=short", false);
         check("AWS_ACCESS_KEY_ID=someidentity", false);

@@ -29,7 +29,9 @@ pub(super) struct Listing {
 /// Lists the secrets, by the index and, where that asks nobody, by the store.
 pub(super) fn listing(place: &Place) -> Result<Listing, ToolError> {
     let index = Index::read(&place.directory)?;
-    let chosen = place.chosen(&index).filter(|chosen| chosen.kind.is_persistent());
+    let chosen = place
+        .chosen(&index)
+        .filter(|chosen| chosen.kind.is_persistent());
     let askable = chosen.as_ref().filter(|chosen| place.is_quiet(chosen));
     let asked = askable
         .filter(|_| !inherited::is_inside_session())
@@ -61,7 +63,10 @@ pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
         Shape::Json => {
             let names: Vec<Value> = listing.rows.iter().map(|row| json_of(row).into()).collect();
             let store = listing.store.map(Kind::as_str);
-            print(&format!("{:#}\n", json!({ "store": store, "secrets": names })))
+            print(&format!(
+                "{:#}\n",
+                json!({ "store": store, "secrets": names })
+            ))
         }
     })
 }
@@ -123,7 +128,9 @@ fn summary(policy: &Policy) -> String {
     let fields = |policy: &Policy| serde_json::to_value(policy).unwrap_or_default();
     let (own, usual) = (fields(policy), fields(&Policy::default()));
     let own = own.as_object().cloned().unwrap_or_default();
-    let parts = own.iter().filter(|(key, value)| usual.get(key) != Some(value));
+    let parts = own
+        .iter()
+        .filter(|(key, value)| usual.get(key) != Some(value));
     let parts: Vec<String> = parts
         .map(|(key, value)| match value {
             Value::Bool(true) => key.clone(),
@@ -146,8 +153,12 @@ fn table(rows: &[Row]) -> String {
             listed.map_or("", |listed| listed.store.as_str()).to_owned(),
             listed.map(date).unwrap_or_default(),
             state.to_owned(),
-            listed.map(|listed| summary(&listed.policy)).unwrap_or_default(),
-            listed.and_then(|listed| listed.note.clone()).unwrap_or_default(),
+            listed
+                .map(|listed| summary(&listed.policy))
+                .unwrap_or_default(),
+            listed
+                .and_then(|listed| listed.note.clone())
+                .unwrap_or_default(),
         ]
     };
     let head = ["NAME", "STORE", "UPDATED", "STATE", "POLICY", "NOTE"].map(str::to_owned);
@@ -157,14 +168,18 @@ fn table(rows: &[Row]) -> String {
     }
     let all = || std::iter::once(&head).chain(&lines);
     let width = |column: usize| {
-        let widths = all().filter_map(|line| line.get(column)).map(|cell| cell.chars().count());
+        let widths = all()
+            .filter_map(|line| line.get(column))
+            .map(|cell| cell.chars().count());
         widths.max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let mut text = String::new();
     for line in all() {
         let padded = line.iter().zip(&widths);
-        let cells: Vec<String> = padded.map(|(cell, width)| format!("{cell:width$}")).collect();
+        let cells: Vec<String> = padded
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
         text.push_str(safe_line(cells.join("  ").trim_end()).as_ref());
         text.push('\n');
     }
@@ -173,5 +188,9 @@ fn table(rows: &[Row]) -> String {
 
 /// Returns success when nothing is wrong with the listed secrets, else failure.
 pub(super) fn verdict(is_well: bool) -> ExitCode {
-    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if is_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

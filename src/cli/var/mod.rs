@@ -20,8 +20,8 @@ pub(super) use doctor::checks;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use crate::cli::var::args::{VarArgs, VarCommand};
 use crate::cli::interrupts::Interrupts;
+use crate::cli::var::args::{VarArgs, VarCommand};
 use crate::cli::vault::{self, Asker, Asking, Place, VaultFlags};
 use crate::cli::{fail_with, run};
 use crate::error::{ErrorCode, ToolError};

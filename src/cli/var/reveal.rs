@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use zeroize::Zeroizing;
 
+use crate::cli::print;
 use crate::cli::var::{Done, dotenv, existing};
 use crate::cli::vault::{self, VaultFlags};
-use crate::cli::print;
 use crate::error::{ErrorCode, ToolError};
 
 /// Prints one value.

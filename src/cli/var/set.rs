@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 
+use crate::cli::say;
 use crate::cli::var::args::{PolicyArgs, RotateArgs, SetArgs};
 use crate::cli::var::{Done, existing_in, place, value, writable};
 use crate::cli::vault::{self, VaultFlags};
-use crate::cli::say;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
@@ -40,7 +40,9 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
         Err(error) if error.code == ErrorCode::BadVault && !args.keep_value => None,
         Err(error) => return Err(error),
     };
-    let base = earlier.as_ref().map_or_else(Policy::default, |record| record.policy.clone());
+    let base = earlier
+        .as_ref()
+        .map_or_else(Policy::default, |record| record.policy.clone());
     let terms = Terms {
         note: args.note.clone(),
         policy: terms.applied(&base, Timestamp::now())?,
@@ -73,7 +75,9 @@ pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
     }
     let value = value::take(&vault, &place.asking, &name, &args.input)?;
     if value.expose() == old.value.expose() {
-        say(&format!("warning: the value of {name} is the same as before"));
+        say(&format!(
+            "warning: the value of {name} is the same as before"
+        ));
     }
     keep(&vault, &name, &value, &Terms { note: None, policy })
 }
@@ -90,7 +94,10 @@ fn keep(
     terms: &Terms,
 ) -> Done {
     vault.set(name, value, terms)?;
-    say(&format!("{name} is kept in the store {}", vault.store().kind()));
+    say(&format!(
+        "{name} is kept in the store {}",
+        vault.store().kind()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

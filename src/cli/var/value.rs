@@ -4,8 +4,8 @@ use std::io::{self, Read};
 
 use zeroize::Zeroizing;
 
-use crate::cli::var::args::InputArgs;
 use crate::cli::say;
+use crate::cli::var::args::InputArgs;
 use crate::cli::vault::{Asking, ask};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -22,13 +22,18 @@ pub(super) fn take(
     let value = if input.stdin {
         piped(input.raw)?
     } else {
-        ask(asking, &format!("value of {name} (hidden; Enter ends it, Esc gives up): "))?
+        ask(
+            asking,
+            &format!("value of {name} (hidden; Enter ends it, Esc gives up): "),
+        )?
     };
     for doubt in doubts(value.expose()) {
         say(&format!("warning: the value of {name} {doubt}"));
     }
     if let Some(other) = same_value(vault, name, &value)? {
-        say(&format!("warning: the value of {name} is the same as that of {other}"));
+        say(&format!(
+            "warning: the value of {name} is the same as that of {other}"
+        ));
     }
     Ok(value)
 }
@@ -41,7 +46,9 @@ fn piped(is_raw: bool) -> Result<SecretValue, ToolError> {
     io::stdin()
         .take(most as u64)
         .read_to_end(&mut bytes)
-        .map_err(|error| ToolError::new(ErrorCode::Io, format!("reading standard input: {error}")))?;
+        .map_err(|error| {
+            ToolError::new(ErrorCode::Io, format!("reading standard input: {error}"))
+        })?;
     let text = std::str::from_utf8(&bytes).map_err(|_| {
         bad("the value is not UTF-8").with_hint("encode it, for example with base64")
     })?;
@@ -55,23 +62,45 @@ fn piped(is_raw: bool) -> Result<SecretValue, ToolError> {
 /// Returns what is probably a mistake about a value, without showing anything of it.
 fn doubts(value: &str) -> Vec<&'static str> {
     let lower = Zeroizing::new(value.to_ascii_lowercase());
-    let stand_ins = ["changeme", "your-", "your_", "xxxx", "placeholder", "example", "<", "todo"];
+    let stand_ins = [
+        "changeme",
+        "your-",
+        "your_",
+        "xxxx",
+        "placeholder",
+        "example",
+        "<",
+        "todo",
+    ];
     let has_head = |head: &str| lower.starts_with(head);
     let found = [
         (value.ends_with(['\n', '\r']), "ends in a line break"),
         (value.ends_with([' ', '\t']), "ends in white space"),
-        (value.starts_with([' ', '\t', '\n']), "starts with white space"),
-        (has_head("bearer ") || has_head("basic "), "starts with the scheme of a header"),
+        (
+            value.starts_with([' ', '\t', '\n']),
+            "starts with white space",
+        ),
+        (
+            has_head("bearer ") || has_head("basic "),
+            "starts with the scheme of a header",
+        ),
         (
             value.contains("$KARYI") || stand_ins.iter().any(|word| has_head(word)),
             "looks like a stand-in for a value",
         ),
         (
-            value.len() > 1 && ['"', '\''].iter().any(|q| value.starts_with(*q) && value.ends_with(*q)),
+            value.len() > 1
+                && ['"', '\'']
+                    .iter()
+                    .any(|q| value.starts_with(*q) && value.ends_with(*q)),
             "stands in quotation marks, which are part of it",
         ),
     ];
-    found.iter().filter(|(is_so, _)| *is_so).map(|(_, text)| *text).collect()
+    found
+        .iter()
+        .filter(|(is_so, _)| *is_so)
+        .map(|(_, text)| *text)
+        .collect()
 }
 
 /// Returns another secret with the same value.
@@ -82,7 +111,9 @@ fn same_value(
 ) -> Result<Option<SecretName>, ToolError> {
     for other in vault.store().list()? {
         let is_same = |other: &SecretName| {
-            vault.get(other).is_ok_and(|record| record.value.expose() == value.expose())
+            vault
+                .get(other)
+                .is_ok_and(|record| record.value.expose() == value.expose())
         };
         if other != *name && is_same(&other) {
             return Ok(Some(other));
@@ -97,7 +128,8 @@ mod tests {
 
     #[test]
     fn likely_mistakes_are_told() {
-        let check = |value: &str, expected: &[&str]| assert_eq!(doubts(value), expected, "{value:?}");
+        let check =
+            |value: &str, expected: &[&str]| assert_eq!(doubts(value), expected, "{value:?}");
         check("S3cr3t-T0ken", &[]);
         check("a value", &[]);
         check("token\n", &["ends in a line break"]);
@@ -106,7 +138,10 @@ mod tests {
         check("Bearer abc", &["starts with the scheme of a header"]);
         check("$KARYI{A}", &["looks like a stand-in for a value"]);
         check("<your token>", &["looks like a stand-in for a value"]);
-        check("\"token\"", &["stands in quotation marks, which are part of it"]);
+        check(
+            "\"token\"",
+            &["stands in quotation marks, which are part of it"],
+        );
         check("\"", &[]);
     }
 }

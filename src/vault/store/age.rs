@@ -63,7 +63,9 @@ impl AgeStore {
     fn with<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
         let mut opened = self.opened();
         self.refresh(&mut opened)?;
-        let (_, texts) = opened.held.get_or_insert_with(|| (look(None), Texts::new()));
+        let (_, texts) = opened
+            .held
+            .get_or_insert_with(|| (look(None), Texts::new()));
         Ok(work(texts))
     }
 
@@ -73,7 +75,11 @@ impl AgeStore {
         let _guard = disk::lock(&self.path)?;
         self.refresh(&mut opened)?;
         // Taken out: if writing fails, memory must not say what the file does not.
-        let mut texts = opened.held.take().map(|(_, texts)| texts).unwrap_or_default();
+        let mut texts = opened
+            .held
+            .take()
+            .map(|(_, texts)| texts)
+            .unwrap_or_default();
         let result = work(&mut texts);
         let key = self.key(&mut opened)?;
         let sealed = seal(key, &texts)?;
@@ -136,7 +142,9 @@ impl Store for AgeStore {
 
     fn list(&self) -> Result<Vec<SecretName>, ToolError> {
         let names = |texts: &mut Texts| {
-            let names = texts.keys().filter_map(|key| SecretName::parse(key.as_str()));
+            let names = texts
+                .keys()
+                .filter_map(|key| SecretName::parse(key.as_str()));
             names.collect()
         };
         self.with(names)
@@ -168,7 +176,9 @@ impl Store for AgeStore {
 fn look(path: Option<&Path>) -> Look {
     let metadata = path.and_then(|path| fs::metadata(path).ok());
     #[cfg(unix)]
-    let inode = metadata.as_ref().map_or(0, std::os::unix::fs::MetadataExt::ino);
+    let inode = metadata
+        .as_ref()
+        .map_or(0, std::os::unix::fs::MetadataExt::ino);
     #[cfg(not(unix))]
     let inode = 0;
     Look {
@@ -179,7 +189,9 @@ fn look(path: Option<&Path>) -> Look {
 }
 
 fn seal(key: &AgeKey, texts: &Texts) -> Result<Vec<u8>, ToolError> {
-    let plain = texts.iter().map(|(key, text)| (key.as_str(), text.expose()));
+    let plain = texts
+        .iter()
+        .map(|(key, text)| (key.as_str(), text.expose()));
     let plain = pairs::write(plain);
     let mut sealed = Vec::new();
     let mut write = || -> std::io::Result<()> {
@@ -188,9 +200,8 @@ fn seal(key: &AgeKey, texts: &Texts) -> Result<Vec<u8>, ToolError> {
         writer.write_all(&plain)?;
         writer.finish().map(drop)
     };
-    write().map_err(|error| {
-        ToolError::new(ErrorCode::Io, format!("encrypting the store: {error}"))
-    })?;
+    write()
+        .map_err(|error| ToolError::new(ErrorCode::Io, format!("encrypting the store: {error}")))?;
     Ok(sealed)
 }
 
@@ -200,7 +211,9 @@ fn unseal(key: &AgeKey, bytes: &[u8]) -> Result<Texts, ToolError> {
     reader
         .read_to_end(&mut plain)
         .map_err(|_| bad("the file is cut off or was changed"))?;
-    let rest = plain.strip_prefix(HEAD).ok_or_else(|| bad("it holds no values of karyi"))?;
+    let rest = plain
+        .strip_prefix(HEAD)
+        .ok_or_else(|| bad("it holds no values of karyi"))?;
     let pairs = pairs::read(rest).map_err(bad)?;
     let keyed = pairs.into_iter().map(|(key, text)| (Key(key), text));
     Ok(keyed.collect())

@@ -62,7 +62,9 @@ pub fn read(path: &Path, max_bytes: u64) -> Result<Option<Zeroizing<Vec<u8>>>, T
     }
     let size = usize::try_from(size).unwrap_or(0);
     let mut bytes = Zeroizing::new(Vec::with_capacity(size + 1));
-    file.take(max_bytes).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(max_bytes)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
     Ok(Some(bytes))
 }
 

@@ -76,9 +76,9 @@ fn damaged() -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vault::store::memory::MemoryStore;
-    use crate::vault::store::Kind;
     use crate::secret::SecretName;
+    use crate::vault::store::Kind;
+    use crate::vault::store::memory::MemoryStore;
 
     /// A store that says of itself that it lasts.
     struct Lasting(MemoryStore);
@@ -124,7 +124,9 @@ mod tests {
     fn a_damaged_key_is_not_replaced() {
         let store = Lasting(MemoryStore::default());
         for text in ["", "00", &"g".repeat(64), &"é".repeat(32)] {
-            store.set(&Key::journal(), &SecretValue::new(text.into())).unwrap();
+            store
+                .set(&Key::journal(), &SecretValue::new(text.into()))
+                .unwrap();
             assert_eq!(journal_key(&store).unwrap_err().code, ErrorCode::BadVault);
         }
     }

@@ -31,7 +31,9 @@ impl Store for MemoryStore {
 
     fn list(&self) -> Result<Vec<SecretName>, ToolError> {
         let texts = self.texts();
-        let names = texts.keys().filter_map(|key| SecretName::parse(key.as_str()));
+        let names = texts
+            .keys()
+            .filter_map(|key| SecretName::parse(key.as_str()));
         Ok(names.collect())
     }
 

@@ -14,9 +14,6 @@ pub mod os;
 pub mod pairs;
 pub mod record;
 
-#[cfg(test)]
-mod contract;
-
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

@@ -14,7 +14,9 @@ pub fn read(bytes: &[u8]) -> Result<Vec<(String, SecretValue)>, &'static str> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    let text = text.strip_suffix('\0').ok_or("the last one does not end in NUL")?;
+    let text = text
+        .strip_suffix('\0')
+        .ok_or("the last one does not end in NUL")?;
     let mut parts = text.split('\0');
     let mut pairs = Vec::new();
     while let Some(name) = parts.next() {
@@ -27,7 +29,9 @@ pub fn read(bytes: &[u8]) -> Result<Vec<(String, SecretValue)>, &'static str> {
 /// Writes pairs. Neither names nor values may hold NUL.
 #[must_use]
 pub fn write<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Zeroizing<Vec<u8>> {
-    let size = pairs.clone().map(|(name, value)| name.len() + value.len() + 2);
+    let size = pairs
+        .clone()
+        .map(|(name, value)| name.len() + value.len() + 2);
     // Made in its whole size at once: growing would leave copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(size.sum()));
     for (name, value) in pairs {
@@ -47,7 +51,9 @@ mod tests {
     fn check(bytes: &[u8], expected: Result<&[(&str, &str)], &'static str>) {
         let found = read(bytes);
         let shown = found.as_ref().map(|pairs| {
-            let texts = pairs.iter().map(|(name, value)| (name.as_str(), value.expose()));
+            let texts = pairs
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.expose()));
             texts.collect::<Vec<_>>()
         });
         assert_eq!(shown.map_err(|error| *error), expected.map(<[_]>::to_vec));
@@ -57,7 +63,10 @@ mod tests {
     fn pairs_end_in_nul() {
         check(b"", Ok(&[]));
         check(b"A\0value\0", Ok(&[("A", "value")]));
-        check(b"A\0\0B\0two\nlines\0", Ok(&[("A", ""), ("B", "two\nlines")]));
+        check(
+            b"A\0\0B\0two\nlines\0",
+            Ok(&[("A", ""), ("B", "two\nlines")]),
+        );
         check(b"A", Err("the last one does not end in NUL"));
         check(b"A\0value", Err("the last one does not end in NUL"));
         check(b"A\0value\0B", Err("the last one does not end in NUL"));

@@ -53,7 +53,8 @@ pub fn split(name: &SecretName, text: &SecretValue) -> Result<Record, ToolError>
         });
     };
     let parts = rest.split_once('\n');
-    let parsed = parts.and_then(|(policy, value)| Some((serde_json::from_str(policy).ok()?, value)));
+    let parsed =
+        parts.and_then(|(policy, value)| Some((serde_json::from_str(policy).ok()?, value)));
     let Some((policy, value)) = parsed else {
         let message = format!("the policy of {name} in the store cannot be read");
         let hint = format!("set it anew with `karyi var set {name}`");

@@ -96,21 +96,25 @@ impl AgeKey {
         })?;
         let wrong = |message: &str| ToolError::new(ErrorCode::WrongKey, message);
         match (&self.0, decryptor.is_scrypt()) {
-            (Means::Passphrase { .. }, false) => {
-                Err(wrong("it is encrypted for an identity, not with a passphrase"))
-            }
-            (Means::Identity { .. }, true) => {
-                Err(wrong("it is encrypted with a passphrase, not for an identity"))
-            }
+            (Means::Passphrase { .. }, false) => Err(wrong(
+                "it is encrypted for an identity, not with a passphrase",
+            )),
+            (Means::Identity { .. }, true) => Err(wrong(
+                "it is encrypted with a passphrase, not for an identity",
+            )),
             (Means::Passphrase { passphrase, .. }, true) => {
                 let mut identity = age::scrypt::Identity::new(passphrase.clone());
                 identity.set_max_work_factor(limits::MAX_PASSPHRASE_WORK);
                 let all = std::iter::once(&identity as &dyn Identity);
-                decryptor.decrypt(all).map_err(|_| wrong("the passphrase does not open it"))
+                decryptor
+                    .decrypt(all)
+                    .map_err(|_| wrong("the passphrase does not open it"))
             }
             (Means::Identity { identities, .. }, false) => {
                 let all = identities.iter().map(|one| &**one as &dyn Identity);
-                decryptor.decrypt(all).map_err(|_| wrong("the identity does not open it"))
+                decryptor
+                    .decrypt(all)
+                    .map_err(|_| wrong("the identity does not open it"))
             }
         }
     }
@@ -139,15 +143,19 @@ fn of_age(bytes: &[u8]) -> Result<Means, &'static str> {
     let mut recipients: Vec<Box<dyn Recipient + Send + Sync>> = Vec::new();
     let mut identities: Vec<Box<dyn Identity + Send + Sync>> = Vec::new();
     for key in keys {
-        let identity: age::x25519::Identity =
-            key.parse().map_err(|_| "holds something that is no identity of ssh or age")?;
+        let identity: age::x25519::Identity = key
+            .parse()
+            .map_err(|_| "holds something that is no identity of ssh or age")?;
         recipients.push(Box::new(identity.to_public()));
         identities.push(Box::new(identity));
     }
     if identities.is_empty() {
         return Err("holds no identity");
     }
-    Ok(Means::Identity { recipients, identities })
+    Ok(Means::Identity {
+        recipients,
+        identities,
+    })
 }
 
 /// Answers with the passphrase that was given, and to nothing else.

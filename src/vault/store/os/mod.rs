@@ -132,7 +132,10 @@ impl Store for OsStore {
             let users = entries.iter().filter_map(Entry::get_specifiers);
             Ok(users.map(|(_, user)| user).collect::<Vec<_>>())
         })?;
-        let mut names: Vec<_> = users.iter().filter_map(|user| SecretName::parse(user)).collect();
+        let mut names: Vec<_> = users
+            .iter()
+            .filter_map(|user| SecretName::parse(user))
+            .collect();
         names.sort();
         names.dedup();
         Ok(names)
@@ -140,12 +143,13 @@ impl Store for OsStore {
 
     fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
         let user = key.as_str().to_owned();
-        let read = move |store: &Arc<CredentialStore>, service: &str| {
-            match store.build(service, &user, None)?.get_secret() {
-                Ok(bytes) => Ok(Some(Zeroizing::new(bytes))),
-                Err(Error::NoEntry) => Ok(None),
-                Err(error) => Err(error),
-            }
+        let read = move |store: &Arc<CredentialStore>, service: &str| match store
+            .build(service, &user, None)?
+            .get_secret()
+        {
+            Ok(bytes) => Ok(Some(Zeroizing::new(bytes))),
+            Err(Error::NoEntry) => Ok(None),
+            Err(error) => Err(error),
         };
         let Some(mut bytes) = self.with(read)? else {
             return Ok(None);

@@ -1,0 +1,422 @@
+//! Index and store stay together, and a session follows them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use karyi::error::{ErrorCode, ToolError};
+use karyi::secret::{SecretName, SecretValue};
+use karyi::vault::index::{Chosen, Index};
+use karyi::vault::keep::{State, Terms, Vault};
+use karyi::vault::load::Loader;
+use karyi::vault::policy::Policy;
+use karyi::vault::session::{Need, Origin, Secrets};
+use karyi::vault::store::memory::MemoryStore;
+use karyi::vault::store::{Key, Kind, Store};
+
+/// A store in memory that counts, fails on demand, and says that it lasts.
+#[derive(Default)]
+struct Counting {
+    memory: MemoryStore,
+    opened: AtomicUsize,
+    read: AtomicUsize,
+    fails: std::sync::Mutex<Option<ErrorCode>>,
+}
+
+impl Counting {
+    fn fail(&self, code: Option<ErrorCode>) {
+        *self.fails.lock().unwrap() = code;
+    }
+
+    fn check(&self) -> Result<(), ToolError> {
+        match *self.fails.lock().unwrap() {
+            Some(code) => Err(ToolError::new(code, "on purpose")),
+            None => Ok(()),
+        }
+    }
+
+    fn read(&self) -> usize {
+        self.read.load(Ordering::SeqCst)
+    }
+}
+
+impl Store for Counting {
+    fn kind(&self) -> Kind {
+        Kind::Os
+    }
+    fn probe(&self) -> Result<(), ToolError> {
+        self.check()
+    }
+    fn list(&self) -> Result<Vec<SecretName>, ToolError> {
+        self.check()?;
+        self.memory.list()
+    }
+    fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
+        self.check()?;
+        self.read.fetch_add(1, Ordering::SeqCst);
+        self.memory.get(key)
+    }
+    fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
+        self.check()?;
+        self.memory.set(key, text)
+    }
+    fn remove(&self, key: &Key) -> Result<bool, ToolError> {
+        self.check()?;
+        self.memory.remove(key)
+    }
+}
+
+fn name(text: &str) -> SecretName {
+    SecretName::parse(text).unwrap()
+}
+
+fn value(text: &str) -> SecretValue {
+    SecretValue::new(text.into())
+}
+
+fn terms(note: Option<&str>) -> Terms {
+    Terms {
+        note: note.map(str::to_owned),
+        policy: Policy::default(),
+    }
+}
+
+fn vault(directory: &Path, store: &Arc<Counting>) -> Vault {
+    let chosen = Chosen {
+        kind: Kind::Os,
+        identity: None,
+    };
+    Vault::new(
+        directory.to_owned(),
+        chosen,
+        Arc::clone(store) as Arc<dyn Store>,
+    )
+}
+
+fn states(vault: &Vault) -> Vec<(String, State)> {
+    let rows = vault.rows().unwrap();
+    rows.into_iter()
+        .map(|row| (row.name.to_string(), row.state))
+        .collect()
+}
+
+#[test]
+fn a_list_of_a_hundred_names_reads_no_value() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    let vault = vault(root.path(), &store);
+    for number in 0..100 {
+        let text = format!("NAME_{number}");
+        vault
+            .set(
+                &name(&text),
+                &value(&format!("value-of-{number}")),
+                &terms(None),
+            )
+            .unwrap();
+    }
+    let before = store.read();
+    assert_eq!(vault.rows().unwrap().len(), 100);
+    assert_eq!(store.read() - before, 0);
+}
+
+#[test]
+fn the_index_holds_nothing_of_a_value() {
+    let root = tempfile::tempdir().unwrap();
+    let vault = vault(root.path(), &Arc::new(Counting::default()));
+    vault
+        .set(
+            &name("A"),
+            &value("S3cr3t-T0ken"),
+            &terms(Some("for tests")),
+        )
+        .unwrap();
+    let mut text = std::fs::read_to_string(root.path().join("vars.json")).unwrap();
+    for key in ["created", "updated"] {
+        let at = text.find(key).unwrap() + key.len() + 4;
+        text.replace_range(at..at + "2026-11-22T08:29:57Z".len(), "TIME");
+    }
+    let policy = "\"tools\":[\"command\",\"input\",\"url_fetch\"],\"hosts\":[],\"commands\":null,\
+        \"dirs\":null,\"use\":\"session\",\"output\":\"redact\",\"write\":false,\"expires\":null,\
+        \"allow_short\":false";
+    let plain: String = text.split_whitespace().collect();
+    assert_eq!(
+        plain.replace("fortests", "for tests"),
+        format!(
+            "{{\"version\":1,\"generation\":1,\"store\":{{\"kind\":\"os\"}},\"names\":{{\"A\":{{\
+             \"note\":\"for tests\",\"created\":\"TIME\",\"updated\":\"TIME\",\"store\":\"os\",\
+             \"policy\":{{{policy}}}}}}}}}"
+        )
+    );
+}
+
+#[test]
+fn a_note_cannot_hold_the_value() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    let vault = vault(root.path(), &store);
+    let result = vault.set(
+        &name("A"),
+        &value("S3cr3t-T0ken"),
+        &terms(Some("is S3cr3t-T0ken")),
+    );
+    assert_eq!(result.unwrap_err().code, ErrorCode::BadArguments);
+    assert_eq!(store.memory.list().unwrap(), []);
+}
+
+#[test]
+fn what_breaks_in_between_is_seen_and_repaired() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    let vault = vault(root.path(), &store);
+    let long = |text: &str| value(&format!("{text}-long-enough"));
+    for key in ["KEPT", "LOST"] {
+        vault
+            .set(&name(key), &long(key), &terms(Some("n")))
+            .unwrap();
+    }
+    // Somebody else removed a value, and kept another one with a program of their own.
+    store.memory.remove(&Key::of(&name("LOST"))).unwrap();
+    store
+        .memory
+        .set(&Key::of(&name("FOUND")), &long("found"))
+        .unwrap();
+    let expected = [
+        ("FOUND", State::Untracked),
+        ("KEPT", State::Kept),
+        ("LOST", State::MissingValue),
+    ];
+    assert_eq!(
+        states(&vault),
+        expected.map(|(name, state)| (name.to_owned(), state))
+    );
+    let (added, removed) = vault.repair().unwrap();
+    assert_eq!((added, removed), (vec![name("FOUND")], vec![name("LOST")]));
+    let expected = [("FOUND", State::Kept), ("KEPT", State::Kept)];
+    assert_eq!(
+        states(&vault),
+        expected.map(|(name, state)| (name.to_owned(), state))
+    );
+    // The index is gone: everything comes back from the store but notes and dates.
+    std::fs::remove_file(root.path().join("vars.json")).unwrap();
+    vault.repair().unwrap();
+    assert_eq!(
+        states(&vault),
+        expected.map(|(name, state)| (name.to_owned(), state))
+    );
+}
+
+#[test]
+fn a_removal_that_fails_is_not_listed_and_can_be_done_again() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    let vault = vault(root.path(), &store);
+    vault
+        .set(&name("A"), &value("long-enough"), &terms(None))
+        .unwrap();
+    store.fail(Some(ErrorCode::KeyringTimeout));
+    assert_eq!(
+        vault.remove(&name("A")).unwrap_err().code,
+        ErrorCode::KeyringTimeout
+    );
+    store.fail(None);
+    assert_eq!(Index::read(root.path()).unwrap().kept().count(), 0);
+    assert_eq!(states(&vault), [("A".to_owned(), State::Untracked)]);
+    assert!(vault.remove(&name("A")).unwrap());
+    assert!(!vault.remove(&name("A")).unwrap());
+    assert_eq!(states(&vault), []);
+}
+
+#[test]
+fn a_store_that_fails_changes_no_index() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    let vault = vault(root.path(), &store);
+    store.fail(Some(ErrorCode::KeyringLocked));
+    let result = vault.set(&name("A"), &value("long-enough"), &terms(None));
+    assert_eq!(result.unwrap_err().code, ErrorCode::KeyringLocked);
+    assert!(!root.path().join("vars.json").exists());
+}
+
+#[test]
+fn a_rename_keeps_note_policy_and_value() {
+    let root = tempfile::tempdir().unwrap();
+    let vault = vault(root.path(), &Arc::new(Counting::default()));
+    let policy = Policy {
+        write: true,
+        ..Policy::default()
+    };
+    let said = Terms {
+        note: Some("n".into()),
+        policy: policy.clone(),
+    };
+    vault
+        .set(&name("Old"), &value("long-enough"), &said)
+        .unwrap();
+    vault
+        .set(&name("OTHER"), &value("long-enough-too"), &terms(None))
+        .unwrap();
+    assert_eq!(
+        vault.rename(&name("Old"), &name("OTHER")).unwrap_err().code,
+        ErrorCode::BadArguments
+    );
+    vault.rename(&name("Old"), &name("OLD")).unwrap();
+    let index = Index::read(root.path()).unwrap();
+    let listed = index.get(&name("OLD")).unwrap();
+    assert_eq!(
+        (listed.note.as_deref(), &listed.policy),
+        (Some("n"), &policy)
+    );
+    let record = vault.get(&name("OLD")).unwrap();
+    assert_eq!(
+        (record.value.expose(), record.policy),
+        ("long-enough", policy)
+    );
+    assert_eq!(
+        vault.get(&name("Old")).err().unwrap().code,
+        ErrorCode::UndefinedVariable
+    );
+}
+
+fn session(directory: &Path, store: &Arc<Counting>) -> Secrets {
+    let secrets = Secrets::default();
+    let opened = Arc::clone(store);
+    let open = Box::new(move || {
+        opened.opened.fetch_add(1, Ordering::SeqCst);
+        Ok(Arc::clone(&opened) as Arc<dyn Store>)
+    });
+    secrets.attach(Arc::new(Loader::new(directory.to_owned(), open)));
+    secrets
+}
+
+fn held(secrets: &Secrets, key: &str) -> Option<String> {
+    secrets
+        .get(&name(key))
+        .map(|value| value.expose().to_owned())
+}
+
+#[test]
+fn a_session_follows_the_store() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    let vault = vault(root.path(), &store);
+    let secrets = session(root.path(), &store);
+    secrets.refresh(Need::Listed);
+    assert_eq!(store.opened.load(Ordering::SeqCst), 0, "nothing is listed");
+
+    let policy = Policy {
+        write: true,
+        ..Policy::default()
+    };
+    let said = Terms { note: None, policy };
+    vault.set(&name("A"), &value("value-one"), &said).unwrap();
+    vault
+        .set(&name("B"), &value("value-two"), &terms(None))
+        .unwrap();
+    secrets.refresh(Need::Listed);
+    assert_eq!(held(&secrets, "A"), Some("value-one".into()));
+    assert!(secrets.policy(&name("A")).unwrap().write);
+    assert_eq!(secrets.origin(&name("B")), Some(Origin::Stored));
+
+    let read = store.read();
+    secrets.refresh(Need::Listed);
+    assert_eq!(store.read(), read, "the index is as it was");
+
+    vault
+        .set(&name("A"), &value("value-three"), &terms(None))
+        .unwrap();
+    vault.remove(&name("B")).unwrap();
+    secrets.refresh(Need::Listed);
+    assert_eq!(
+        (held(&secrets, "A"), held(&secrets, "B")),
+        (Some("value-three".into()), None)
+    );
+    assert_eq!(store.opened.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_policy_is_read_once_for_a_value() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    let vault = vault(root.path(), &store);
+    vault
+        .set(&name("A"), &value("value-one"), &terms(None))
+        .unwrap();
+    let secrets = session(root.path(), &store);
+    secrets.refresh(Need::Listed);
+    let policy = Policy {
+        write: true,
+        ..Policy::default()
+    };
+    vault
+        .set(
+            &name("A"),
+            &value("value-one"),
+            &Terms { note: None, policy },
+        )
+        .unwrap();
+    secrets.refresh(Need::Listed);
+    assert!(!secrets.policy(&name("A")).unwrap().write);
+}
+
+#[test]
+fn what_was_given_goes_before_what_is_kept() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    vault(root.path(), &store)
+        .set(&name("A"), &value("value-kept"), &terms(None))
+        .unwrap();
+    let secrets = session(root.path(), &store);
+    let policy = Policy::unrestricted();
+    secrets
+        .insert_with(name("A"), value("value-given"), policy, Origin::Given)
+        .unwrap();
+    secrets.refresh(Need::Listed);
+    assert_eq!(held(&secrets, "A"), Some("value-given".into()));
+}
+
+#[test]
+fn a_store_that_fails_is_asked_again_when_a_name_needs_it() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    vault(root.path(), &store)
+        .set(&name("A"), &value("value-one"), &terms(None))
+        .unwrap();
+    let secrets = session(root.path(), &store);
+    store.fail(Some(ErrorCode::KeyringLocked));
+    secrets.refresh(Need::Listed);
+    assert_eq!(
+        secrets.source_failure().unwrap().code,
+        ErrorCode::KeyringLocked
+    );
+    store.fail(None);
+    secrets.refresh(Need::Listed);
+    assert_eq!(
+        held(&secrets, "A"),
+        None,
+        "nothing changed, so it is left alone"
+    );
+    secrets.refresh(Need::Used);
+    assert_eq!(
+        (held(&secrets, "A"), secrets.source_failure()),
+        (Some("value-one".into()), None)
+    );
+}
+
+#[test]
+fn one_damaged_value_hides_no_other() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    let vault = vault(root.path(), &store);
+    vault
+        .set(&name("B"), &value("value-two"), &terms(None))
+        .unwrap();
+    store
+        .memory
+        .set(&Key::of(&name("A")), &value("karyi-secret 1 {\nx"))
+        .unwrap();
+    let secrets = session(root.path(), &store);
+    secrets.refresh(Need::Listed);
+    assert_eq!(held(&secrets, "B"), Some("value-two".into()));
+    assert_eq!(secrets.source_failure().unwrap().code, ErrorCode::BadVault);
+}

@@ -1,0 +1,241 @@
+//! The keyring as it is on real machines: missing, hanging, locked, unlocked, shared with others.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::bus::{Bus, Provider, is_there};
+use super::home::Home;
+use crate::harness::skip;
+
+const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
+
+/// The time a busy machine gets for what takes a moment, on top of the deadline.
+const SLACK: Duration = Duration::from_secs(20);
+
+fn on(bus: &Bus) -> Home {
+    Home::new().env("DBUS_SESSION_BUS_ADDRESS", &bus.address)
+}
+
+/// Asserts that keeping a value fails with this code, in time, and leaves nothing behind.
+#[track_caller]
+fn check_failure(home: &Home, code: &str, at_least: Duration) {
+    let start = Instant::now();
+    let ran = home.karyi(&["var", "set", "TOKEN", "--stdin", "--vault", "os"], VALUE);
+    let took = start.elapsed();
+    println!("{code} after {} ms", took.as_millis());
+    ran.exit(3).error(code).hides(VALUE);
+    assert!(took >= at_least && took < at_least + SLACK, "{took:?}");
+    assert!(!home.index().exists());
+    home.assert_nowhere(VALUE);
+}
+
+#[test]
+fn without_a_bus_there_is_no_keyring() {
+    let home = Home::new();
+    check_failure(&home, "keyring_unavailable", Duration::ZERO);
+    // Nothing was chosen, so nothing else is used instead.
+    let ran = home.karyi(&["var", "set", "TOKEN", "--stdin"], VALUE);
+    ran.exit(3).error("keyring_unavailable");
+    assert!(!home.index().exists());
+}
+
+#[test]
+fn a_bus_may_have_no_keyring() {
+    let bus_home = Home::new();
+    let Some(bus) = Bus::start(bus_home.path(), Provider::None) else {
+        return;
+    };
+    check_failure(&on(&bus), "keyring_unavailable", Duration::ZERO);
+}
+
+#[test]
+fn a_keyring_that_hangs_is_left_alone() {
+    let bus_home = Home::new();
+    let Some(bus) = Bus::start(bus_home.path(), Provider::Hangs) else {
+        return;
+    };
+    check_failure(&on(&bus), "keyring_timeout", Duration::from_secs(3));
+}
+
+#[test]
+fn a_locked_keyring_is_told_at_once() {
+    let bus_home = Home::new();
+    let Some(bus) = Bus::start(bus_home.path(), Provider::Unlocked) else {
+        return;
+    };
+    let set = ["var", "set", "TOKEN", "--stdin", "--vault", "os"];
+    on(&bus).karyi(&set, VALUE).exit(0);
+    drop(bus);
+    let Some(bus) = Bus::start(bus_home.path(), Provider::Locked) else {
+        return;
+    };
+    check_failure(&on(&bus), "keyring_locked", Duration::ZERO);
+}
+
+#[test]
+fn the_keyring_is_shared_with_other_programs() {
+    if !is_there("secret-tool") {
+        return skip("no secret-tool");
+    }
+    let bus_home = Home::new();
+    let Some(bus) = Bus::start(bus_home.path(), Provider::Unlocked) else {
+        return;
+    };
+    let home = on(&bus);
+    home.karyi(
+        &["var", "set", "TOKEN", "--stdin", "--note", "a note"],
+        VALUE,
+    )
+    .exit(0);
+    home.assert_nowhere(VALUE);
+
+    // The name in the keyring depends on KARYI_HOME.
+    let listed = home
+        .karyi(&["var", "list", "--json"], "")
+        .exit(0)
+        .hides(VALUE)
+        .json();
+    assert_eq!(listed["store"], "os");
+    let tool = Path::new("secret-tool");
+    let found = home.spawn(tool, &["search", "--all", "username", "TOKEN"], "");
+    let all = format!("{}{}", found.stdout, found.stderr);
+    let line = all
+        .lines()
+        .find_map(|line| line.strip_prefix("attribute.service = "));
+    let service = line.unwrap_or_else(|| panic!("{all}")).to_owned();
+    assert!(
+        service.starts_with("karyi:") && service.len() == 14,
+        "{service}"
+    );
+    assert!(found.stdout.contains(VALUE));
+
+    let store = [
+        "store",
+        "--label=x",
+        "service",
+        &service,
+        "username",
+        "OTHER",
+    ];
+    home.spawn(tool, &store, "another-value-1").exit(0);
+    let listed = home.karyi(&["var", "list"], "").exit(0);
+    assert!(
+        listed
+            .stdout
+            .lines()
+            .any(|line| line.starts_with("OTHER") && line.ends_with("untracked")),
+        "{}",
+        listed.stdout
+    );
+    let ran = home.script(
+        "<tools><command>printf %s \"$KARYI{TOKEN}\" | wc -c; echo another-value-1</command></tools>",
+    );
+    let ran = ran.exit(0).hides(VALUE).hides("another-value-1");
+    assert!(ran.stdout.contains("39\n$KARYI{OTHER}"), "{}", ran.stdout);
+
+    home.spawn(
+        tool,
+        &["clear", "service", &service, "username", "TOKEN"],
+        "",
+    )
+    .exit(0);
+    let listed = home.karyi(&["var", "list"], "").exit(0);
+    assert!(listed.stdout.contains("missing value"), "{}", listed.stdout);
+    home.karyi(&["var", "doctor"], "").exit(1);
+    home.karyi(&["var", "doctor", "--repair"], "").exit(0);
+    let listed = home.karyi(&["var", "list"], "").exit(0);
+    assert!(!listed.stdout.contains("TOKEN") && listed.stdout.contains("OTHER"));
+}
+
+#[test]
+fn values_move_between_file_and_keyring() {
+    let bus_home = Home::new();
+    let Some(bus) = Bus::start(bus_home.path(), Provider::Unlocked) else {
+        return;
+    };
+    let home = on(&bus);
+    home.set("TOKEN", VALUE, &["--write", "--note", "a note"]);
+    home.karyi(&["var", "migrate", "--to", "os"], "").exit(0);
+    let shown = home
+        .karyi(&["var", "show", "TOKEN", "--json"], "")
+        .exit(0)
+        .json();
+    assert_eq!(
+        (&shown["store"], &shown["state"]),
+        (&"os".into(), &"kept".into())
+    );
+    assert_eq!(
+        (&shown["note"], &shown["policy"]["write"]),
+        (&"a note".into(), &true.into())
+    );
+    let used = "<tools><command>printf %s \"$KARYI{TOKEN}\" | wc -c</command></tools>";
+    assert!(home.script(used).exit(0).stdout.contains("39"));
+    home.karyi(&["var", "migrate", "--to", "os"], "")
+        .exit(1)
+        .error("bad_arguments");
+    let identity = home.identity();
+    let back = [
+        "var",
+        "migrate",
+        "--to",
+        "age",
+        "--age-identity",
+        identity.to_str().unwrap(),
+    ];
+    home.karyi(&back, "").exit(0);
+    let shown = home
+        .karyi(&["var", "show", "TOKEN", "--json"], "")
+        .exit(0)
+        .json();
+    assert_eq!(
+        (&shown["store"], &shown["state"]),
+        (&"age".into(), &"kept".into())
+    );
+    assert!(home.script(used).exit(0).stdout.contains("39"));
+}
+
+/// A home whose secrets are in a keyring that is gone.
+fn without_its_keyring() -> Option<Home> {
+    let bus_home = Home::new();
+    let bus = Bus::start(bus_home.path(), Provider::Unlocked)?;
+    let home = on(&bus);
+    home.karyi(&["var", "set", "TOKEN", "--stdin", "--vault", "os"], VALUE)
+        .exit(0);
+    Some(home)
+}
+
+#[test]
+fn a_run_goes_on_without_a_keyring_it_does_not_need() {
+    let Some(home) = without_its_keyring() else {
+        return;
+    };
+    let ran = home
+        .script("<tools><command>echo fine</command></tools>")
+        .exit(0);
+    assert!(ran.stdout.contains("fine"), "{}", ran.stdout);
+    assert_eq!(
+        ran.stdout.matches("redaction_incomplete").count(),
+        1,
+        "{}",
+        ran.stdout
+    );
+
+    let used = "<tools><command>touch ran</command><command>echo $KARYI{TOKEN}</command></tools>";
+    let ran = home.script(used).exit(3);
+    assert!(ran.stdout.contains("keyring_unavailable"), "{}", ran.stdout);
+    assert!(!home.work().join("ran").exists());
+
+    let required = ["run", "--no-interactive", "--require-vault", "-"];
+    let ran = home.karyi(&required, "<tools><command>touch ran</command></tools>");
+    ran.exit(3).error("keyring_unavailable");
+    assert!(!home.work().join("ran").exists());
+
+    // The list needs no keyring.
+    let listed = home.karyi(&["var", "list"], "").exit(0);
+    assert!(listed.stdout.contains("TOKEN"), "{}", listed.stdout);
+    // Another store is used when the user says so, and never by itself.
+    let ran = home
+        .karyi(&["run", "--no-interactive", "--vault", "memory", "-"], used)
+        .exit(2);
+    assert!(ran.stdout.contains("undefined_variable"), "{}", ran.stdout);
+}

@@ -1,0 +1,227 @@
+//! Runs use what is kept and what is given, and show none of it.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::home::Home;
+use crate::harness::{program, wait};
+
+const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
+const OTHER: &str = "0th3r-V4lue-that-no-script-uses";
+
+#[test]
+fn every_kept_value_is_masked_whether_used_or_not() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    home.set("OTHER", OTHER, &[]);
+    let script = format!(
+        "<tools><command>printf %s \"$KARYI{{TOKEN}}\" | wc -c; echo {OTHER}</command></tools>"
+    );
+    for pace in ["--strict", "--stream"] {
+        let ran = home.karyi(&["run", "--no-interactive", pace, "-"], &script);
+        let ran = ran.exit(0).hides(VALUE).hides(OTHER);
+        assert!(ran.stdout.contains("39\n$KARYI{OTHER}\n"), "{}", ran.stdout);
+    }
+    home.assert_nowhere(VALUE);
+}
+
+#[test]
+fn a_removed_name_is_undefined() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    home.karyi(&["var", "rm", "TOKEN"], "").exit(0);
+    home.karyi(&["var", "rm", "TOKEN"], "")
+        .exit(1)
+        .error("not_found");
+    let ran = home
+        .script("<tools><command>echo $KARYI{TOKEN}</command></tools>")
+        .exit(2);
+    assert!(ran.stdout.contains("undefined_variable"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_running_session_sees_what_is_kept_elsewhere() {
+    let home = Home::new();
+    home.set("TOKEN", "the-first-value", &[]);
+    let script = "<tools><command>touch ready; while [ ! -e go ]; do sleep 0.05; done</command></tools>\n\
+         <tools><command>printf %s \"$KARYI{TOKEN}\" | cut -c1-5; printf %s \"$KARYI{LATER}\" | wc -c; \
+         echo the-first-value</command></tools>";
+    let mut command = home.command(program(), &["run", "--no-interactive", "-c", script]);
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !home.work().join("ready").exists() {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    home.set("TOKEN", "2nd--value-of-it", &[]);
+    home.set("LATER", "kept-while-it-ran", &[]);
+    fs::write(home.work().join("go"), "").unwrap();
+    let output = wait(child);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("2nd--\n17\n"), "{text}");
+    assert!(!text.contains("the-first-value\n<"), "{text}");
+}
+
+#[test]
+fn the_vault_stays_closed_inside_a_session() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let karyi = program().display();
+    let attempts = [
+        "var get TOKEN",
+        "var export",
+        "var exec TOKEN -- sh -c 'echo $TOKEN'",
+        "var rm TOKEN",
+        "var rename TOKEN T2",
+        "var set TOKEN --stdin",
+        "var migrate --to os",
+        "run --require-vault -c x",
+    ];
+    let mut script = String::from("<tools><command><![CDATA[");
+    for attempt in attempts {
+        for escape in [
+            "",
+            "env -i HOME=$HOME KARYI_HOME=$KARYI_HOME ",
+            "setsid -w env -i KARYI_HOME=$KARYI_HOME ",
+        ] {
+            script +=
+                &format!("echo long-enough-value | {escape}{karyi} {attempt} 2>&1 | cut -c1-23\n");
+        }
+    }
+    let inner = "<tools><command>echo $KARYI{TOKEN}</command></tools>";
+    script += &format!("{karyi} run --no-interactive -c '{inner}' | grep -o undefined_variable\n");
+    script += &format!("{karyi} var list | grep -c TOKEN");
+    script += "]]></command></tools>";
+    let ran = home.script(&script).exit(0).hides(VALUE);
+    let refused = ran.stdout.matches("karyi: inside_session: ").count();
+    assert_eq!(refused, attempts.len() * 3, "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("undefined_variable\n1\n"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn values_come_by_descriptor() {
+    let home = Home::new();
+    let script = "<tools><command>printf %s \"$KARYI{A}\" | wc -c; echo given-value-b; \
+         ls -l /proc/self/fd | grep -c descriptor</command></tools>";
+    let args = ["run", "--no-interactive", "--vars-fd", "3", "-c", script];
+    let ran = home.karyi_with_fd(&args, b"A\0given-value-a\0B\0given-value-b\0");
+    let ran = ran.hides("given-value");
+    assert!(ran.stdout.contains("13\n$KARYI{B}\n0\n"), "{}", ran.stdout);
+    for (bytes, code) in [
+        (b"A".as_slice(), "bad_arguments"),
+        (b"A\0given-value", "bad_arguments"),
+        (b"A B\0given-value\0", "bad_arguments"),
+        (b"A\0abc\0", "bad_value"),
+        (b"A\0given-value\0a\0given-value\0", "bad_arguments"),
+    ] {
+        let ran = home.karyi_with_fd(&args, bytes);
+        assert_ne!(ran.code, 0);
+        ran.error(code).hides("given-value");
+    }
+    let nothing = home.karyi(&["run", "--vars-fd", "77", "-c", script], "");
+    nothing.exit(1).error("io_error");
+}
+
+#[test]
+fn values_come_by_environment_and_leave_it() {
+    let home = Home::new()
+        .env("KARYI_VAR_A", "given-value-a")
+        .env("KARYI_VAR_B", "given-value-b");
+    let script = "<tools><command>printf %s \"$KARYI{A}\" | wc -c; echo given-value-b; env | grep -c KARYI_VAR; \
+         tr '\\0' '\\n' &lt; /proc/$PPID/environ | grep -c given</command></tools>";
+    let run = ["run", "--no-interactive", "--vault", "env", "-c", script];
+    let ran = home.karyi(&run, "").hides("given-value");
+    assert!(
+        ran.stdout.contains("13\n$KARYI{B}\n0\n0\n"),
+        "{}",
+        ran.stdout
+    );
+
+    let unused = home.karyi(
+        &[
+            "run",
+            "--no-interactive",
+            "-c",
+            "<tools><command>env | grep -c KARYI_VAR</command></tools>",
+        ],
+        "",
+    );
+    assert!(unused.stdout.contains(">0\n"), "{}", unused.stdout);
+    assert!(unused.stderr.contains("--vault env"), "{}", unused.stderr);
+
+    let bad = Home::new().env("KARYI_VAR_1X", "given-value-a");
+    bad.karyi(&run, "")
+        .error("bad_arguments")
+        .hides("given-value");
+    let set = ["var", "set", "A", "--stdin", "--vault", "env"];
+    home.karyi(&set, "long-enough")
+        .exit(1)
+        .error("vault_read_only");
+}
+
+#[test]
+fn a_passphrase_opens_the_file() {
+    let home = Home::new();
+    let set = [
+        "var",
+        "set",
+        "TOKEN",
+        "--keep-value",
+        "--vault",
+        "age",
+        "--age-passphrase-fd",
+        "3",
+    ];
+    home.karyi_with_fd(&set, b"pass phrase\n")
+        .exit(1)
+        .error("undefined_variable");
+    let file = home.path().join("p.env");
+    fs::write(&file, format!("TOKEN={VALUE}\n")).unwrap();
+    let import = [
+        "var",
+        "import",
+        file.to_str().unwrap(),
+        "--all",
+        "--vault",
+        "age",
+        "--age-passphrase-fd",
+        "3",
+    ];
+    home.karyi_with_fd(&import, b"pass phrase\n")
+        .exit(0)
+        .hides(VALUE);
+    fs::remove_file(file).unwrap();
+    home.assert_nowhere(VALUE);
+
+    let script = "<tools><command>printf %s \"$KARYI{TOKEN}\" | wc -c</command></tools>";
+    let run = [
+        "run",
+        "--no-interactive",
+        "--age-passphrase-fd",
+        "3",
+        "-c",
+        script,
+    ];
+    let ran = home.karyi_with_fd(&run, b"pass phrase").exit(0);
+    assert!(ran.stdout.contains(">39\n"), "{}", ran.stdout);
+    let wrong = home.karyi_with_fd(&run, b"another").exit(3);
+    assert!(wrong.stdout.contains("wrong_key"), "{}", wrong.stdout);
+    let nobody = home.script(script).exit(3);
+    assert!(
+        nobody.stdout.contains("secret_prompt_unavailable"),
+        "{}",
+        nobody.stdout
+    );
+    // The list asks nobody.
+    let listed = home.karyi(&["var", "list"], "").exit(0);
+    assert!(listed.stdout.contains("TOKEN"), "{}", listed.stdout);
+}

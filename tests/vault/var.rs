@@ -1,0 +1,439 @@
+//! `karyi var` as its users type it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::home::Home;
+use crate::harness::Karyi;
+
+const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
+
+fn mode(path: &std::path::Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_value_is_kept_listed_and_removed() {
+    let home = Home::new();
+    home.set(
+        "TOKEN",
+        &format!("{VALUE}\n"),
+        &["--note", "for deploys", "--use", "ask"],
+    );
+    home.assert_nowhere(VALUE);
+    assert_eq!(
+        (mode(&home.index()), mode(home.index().parent().unwrap())),
+        (0o600, 0o700)
+    );
+    assert_eq!(mode(&home.path().join("karyi/data/vault.age")), 0o600);
+
+    let listed = home.karyi(&["var", "list"], "").exit(0).hides(VALUE);
+    let today = jiff::Timestamp::now().strftime("%Y-%m-").to_string();
+    for part in ["TOKEN", "age", &today, "use=ask", "for deploys"] {
+        assert!(listed.stdout.contains(part), "{part}: {}", listed.stdout);
+    }
+    assert!(!listed.stdout.contains("39"), "{}", listed.stdout);
+    let json = home
+        .karyi(&["var", "list", "--json"], "")
+        .exit(0)
+        .hides(VALUE)
+        .json();
+    let first = &json["secrets"][0];
+    assert_eq!(
+        (
+            &json["store"],
+            &first["name"],
+            &first["note"],
+            &first["state"],
+            &first["policy"]["use"]
+        ),
+        (
+            &"age".into(),
+            &"TOKEN".into(),
+            &"for deploys".into(),
+            &"kept".into(),
+            &"ask".into()
+        )
+    );
+
+    home.karyi(&["var", "rm", "TOKEN"], "").exit(0);
+    assert_eq!(home.karyi(&["var", "list"], "").exit(0).stdout, "");
+    home.karyi(&["var", "show", "TOKEN"], "")
+        .exit(1)
+        .error("not_found");
+}
+
+#[test]
+fn a_value_as_an_argument_is_refused() {
+    let home = Home::new();
+    for args in [
+        ["var", "set", "TOKEN", VALUE].as_slice(),
+        &["var", "set", "TOKEN", VALUE, "more"],
+        &["var", "set", "--vault", "age", "TOKEN", VALUE],
+    ] {
+        let ran = home.karyi(args, "").exit(2).error("usage").hides(VALUE);
+        assert!(
+            ran.stderr.contains("never taken as an argument"),
+            "{}",
+            ran.stderr
+        );
+    }
+    assert!(!home.index().exists());
+}
+
+#[test]
+fn short_and_broken_values_are_refused() {
+    let home = Home::new();
+    let identity = home.identity();
+    let set = |value: &str, more: &[&str]| {
+        let mut args = vec!["var", "set", "TOKEN", "--stdin", "--vault", "age"];
+        args.extend(["--age-identity", identity.to_str().unwrap()]);
+        args.extend(more);
+        home.karyi(&args, value)
+    };
+    for value in [
+        "",
+        "\n",
+        "abc",
+        "a\0bcdefghi",
+        "pw1!z",
+        &"x".repeat(70 << 10),
+    ] {
+        set(value, &[]).exit(1).error("bad_value");
+    }
+    set("abc", &["--allow-short"]).exit(1).error("bad_value");
+    assert!(!home.index().exists());
+    set("pw1!z", &["--allow-short"]).exit(0);
+    let shown = home.script("<tools><command>echo pw1!z; echo apw1!zb</command></tools>");
+    let shown = shown.exit(0).stdout;
+    assert!(shown.contains("$KARYI{TOKEN}\napw1!zb\n"), "{shown}");
+    set("long-enough", &["--tools", "nothing"])
+        .exit(2)
+        .error("bad_policy");
+    set("long-enough", &["--session"])
+        .exit(2)
+        .error("no_session");
+    set("long-enough", &["--note", "two\nlines"])
+        .exit(1)
+        .error("bad_arguments");
+}
+
+#[test]
+fn names_are_refused_or_kept_as_documented() {
+    let home = Home::new();
+    for name in ["lower", "_x", "N9", "MiXed_9", &"L".repeat(64)] {
+        home.set(name, VALUE, &[]);
+    }
+    let before = home.karyi(&["var", "list"], "").stdout;
+    assert_eq!(before.lines().count(), 6, "{before}");
+    for name in [
+        "名",
+        &"L".repeat(65),
+        "../x",
+        "A@B",
+        "9N",
+        "",
+        "A B",
+        "A=B",
+        ".journal",
+        "LOWER",
+        "n9",
+    ] {
+        let ran = home.karyi(&["var", "set", "--stdin", "--", name], VALUE);
+        ran.exit(1).error("bad_arguments");
+    }
+    assert_eq!(home.karyi(&["var", "list"], "").stdout, before);
+    let mut entries: Vec<_> = fs::read_dir(home.path().join("karyi/data"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    entries.sort();
+    assert_eq!(
+        entries,
+        ["vars.json", "vars.lock", "vault.age", "vault.lock"]
+    );
+}
+
+#[test]
+fn likely_mistakes_are_told() {
+    let home = Home::new();
+    home.set("FIRST", VALUE, &[]);
+    let set = |name: &str, value: &str| home.karyi(&["var", "set", name, "--stdin"], value).exit(0);
+    assert!(
+        set("A", "Bearer abcdefgh")
+            .stderr
+            .contains("scheme of a header")
+    );
+    assert!(set("B", VALUE).stderr.contains("the same as that of FIRST"));
+    assert!(set("C", "token-12 \n").stderr.contains("white space"));
+    let raw = home
+        .karyi(&["var", "set", "D", "--stdin", "--raw"], "token-12\n")
+        .exit(0);
+    assert!(raw.stderr.contains("line break"), "{}", raw.stderr);
+    let used = "<tools><command>printf %s \"$KARYI{D}\" | wc -c</command></tools>";
+    assert!(home.script(used).exit(0).stdout.contains(">9\n"));
+}
+
+#[test]
+fn values_are_shown_on_a_terminal_only() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    for args in [["var", "get", "TOKEN"].as_slice(), &["var", "export"]] {
+        home.karyi(args, "")
+            .exit(1)
+            .error("permission_denied")
+            .hides(VALUE);
+    }
+    for (args, expected) in [
+        (["var", "get", "TOKEN"].as_slice(), VALUE.to_owned()),
+        (&["var", "export"], format!("TOKEN={VALUE}")),
+    ] {
+        let karyi = Karyi::with_args(args).env("KARYI_HOME", home.path().join("karyi"));
+        let (screen, status) = karyi.on_terminal().end();
+        assert_eq!((screen.trim(), status), (expected.as_str(), 0));
+    }
+}
+
+#[test]
+fn a_typed_value_is_hidden_and_the_terminal_given_back() {
+    let home = Home::new();
+    let identity = home.identity();
+    let args = [
+        "var",
+        "set",
+        "TOKEN",
+        "--vault",
+        "age",
+        "--age-identity",
+        identity.to_str().unwrap(),
+    ];
+    let start = || {
+        let karyi = Karyi::with_args(&args).env("KARYI_HOME", home.path().join("karyi"));
+        let mut terminal = karyi.on_terminal();
+        terminal.expect("value of TOKEN (hidden");
+        terminal
+    };
+    let mut terminal = start();
+    assert!(!terminal.is_echoing());
+    terminal.keys(VALUE).keys("\r").expect("TOKEN is kept");
+    let (screen, status) = terminal.end();
+    assert!(!screen.contains("S3cr3t"), "{screen}");
+    assert_eq!(status, 0);
+    let used = "<tools><command>printf %s \"$KARYI{TOKEN}\" | wc -c</command></tools>";
+    assert!(home.script(used).exit(0).stdout.contains(">39\n"));
+
+    for (signal, code) in [
+        (Signal::SIGTERM, 143),
+        (Signal::SIGHUP, 129),
+        (Signal::SIGINT, 130),
+    ] {
+        let terminal = start();
+        kill(Pid::from_raw(terminal.pid()), signal).unwrap();
+        assert_eq!(terminal.echo_at_end(), (true, code));
+    }
+    let mut terminal = start();
+    terminal.keys("\x03");
+    assert_eq!(terminal.echo_at_end(), (true, 1));
+}
+
+#[test]
+fn the_passphrase_is_asked_for() {
+    let home = Home::new();
+    let on_terminal = |args: &[&str]| {
+        Karyi::with_args(args)
+            .env("KARYI_HOME", home.path().join("karyi"))
+            .on_terminal()
+    };
+    let mut terminal = on_terminal(&["var", "set", "TOKEN", "--vault", "age"]);
+    terminal.expect("new passphrase").keys("pass-1\r");
+    terminal.expect("same again").keys("pass-1\r");
+    terminal.expect("value of TOKEN").keys(VALUE).keys("\r");
+    let (screen, status) = terminal.end();
+    assert!(
+        !screen.contains("pass-1") && !screen.contains("S3cr3t"),
+        "{screen}"
+    );
+    assert_eq!(status, 0);
+
+    let script = "<tools><command>printf %s \"$KARYI{TOKEN}\" | wc -c</command></tools>";
+    let mut terminal = on_terminal(&["run", "--format", "xml", "-c", script]);
+    terminal.expect("passphrase of the vault").keys("pass-1\r");
+    let (screen, status) = terminal.end();
+    assert!(screen.contains(">39"), "{screen}");
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn settings_are_not_imported_as_secrets() {
+    let home = Home::new();
+    home.set("KEPT_TOKEN", VALUE, &[]);
+    let file = home.work().join(".env");
+    let text = "# settings\nNODE_ENV=production\nAPI_TOKEN='imp0rted value'\nexport DB_URL=postgres://u:p4ssword@h/db\n\
+         PORT=8080\nKEPT_TOKEN=another-value\nno assignment\nBAD-NAME_TOKEN=imp0rted-2\n";
+    fs::write(&file, text).unwrap();
+    let import = |more: &[&str]| {
+        let mut args = vec!["var", "import", ".env"];
+        args.extend(more);
+        home.karyi(&args, "").hides("imp0rted").hides("p4ssword")
+    };
+    let proposed = import(&[]).exit(0);
+    assert_eq!(
+        proposed.stdout,
+        "API_TOKEN\nDB_URL\nKEPT_TOKEN\nBAD-NAME_TOKEN\n"
+    );
+    assert!(
+        proposed.stderr.contains("line 7 is no KEY=value"),
+        "{}",
+        proposed.stderr
+    );
+    let names = || {
+        let json = home.karyi(&["var", "list", "--json"], "").json();
+        let secrets = json["secrets"].as_array().unwrap().clone();
+        secrets
+            .iter()
+            .map(|secret| secret["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(), ["KEPT_TOKEN"]);
+    import(&["--yes"]).exit(0);
+    assert_eq!(names(), ["API_TOKEN", "DB_URL", "KEPT_TOKEN"]);
+    import(&["--select", "NODE_ENV,PORT"]).exit(1);
+    assert_eq!(names(), ["API_TOKEN", "DB_URL", "KEPT_TOKEN", "NODE_ENV"]);
+    import(&["--select", "NOTHING"]).exit(1).error("not_found");
+    let used = "<tools><command>printf %s \"$KARYI{KEPT_TOKEN}\" | wc -c; printf %s \"$KARYI{API_TOKEN}\" | wc -c</command></tools>";
+    assert!(home.script(used).exit(0).stdout.contains(">39\n14\n"));
+    import(&["--yes", "--replace"]).exit(0);
+    assert!(home.script(used).exit(0).stdout.contains(">13\n14\n"));
+}
+
+#[test]
+fn a_secret_is_rotated_renamed_and_given_to_a_program() {
+    let home = Home::new();
+    home.set(
+        "TOKEN",
+        VALUE,
+        &["--note", "n", "--write", "--expires", "30d"],
+    );
+    home.karyi(&["var", "rotate", "TOKEN", "--stdin"], "the-second-value")
+        .exit(0);
+    home.karyi(&["var", "rotate", "NOTHING", "--stdin"], "the-second-value")
+        .exit(2)
+        .error("undefined_variable");
+    home.karyi(&["var", "set", "TOKEN", "--keep-value", "--use", "ask"], "")
+        .exit(0);
+    home.karyi(&["var", "rename", "TOKEN", "T2"], "").exit(0);
+    let shown = home
+        .karyi(&["var", "show", "T2", "--json"], "")
+        .exit(0)
+        .json();
+    assert_eq!(
+        (
+            &shown["note"],
+            &shown["policy"]["write"],
+            &shown["policy"]["use"]
+        ),
+        (&"n".into(), &true.into(), &"ask".into())
+    );
+    let exec = [
+        "var",
+        "exec",
+        "T2",
+        "--",
+        "sh",
+        "-c",
+        "printf %s \"$T2\"; exit 7",
+    ];
+    assert_eq!(home.karyi(&exec, "").exit(7).stdout, "the-second-value");
+    home.karyi(&["var", "exec", "T2"], "").exit(2);
+    home.karyi(
+        &[
+            "var",
+            "set",
+            "T2",
+            "--keep-value",
+            "--expires",
+            "2020-01-01",
+        ],
+        "",
+    )
+    .exit(0);
+    home.karyi(&exec, "").exit(1).error("secret_expired");
+    home.karyi(&["var", "rotate", "T2", "--stdin"], "the-third-value")
+        .exit(1)
+        .error("secret_expired");
+    home.karyi(
+        &["var", "rotate", "T2", "--stdin", "--expires", "30d"],
+        "the-third-value",
+    )
+    .exit(0);
+    assert_eq!(home.karyi(&exec, "").exit(7).stdout, "the-third-value");
+}
+
+#[test]
+fn a_damaged_index_is_told_and_never_overwritten() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    fs::write(home.index(), "{").unwrap();
+    for args in [
+        ["var", "list"].as_slice(),
+        &["var", "rm", "TOKEN"],
+        &["var", "get", "TOKEN"],
+    ] {
+        home.karyi(args, "").exit(1).error("bad_vault");
+    }
+    home.karyi(&["var", "set", "TOKEN", "--stdin"], VALUE)
+        .exit(1)
+        .error("bad_vault");
+    assert_eq!(fs::read_to_string(home.index()).unwrap(), "{");
+    let ran = home
+        .script("<tools><command>echo fine</command></tools>")
+        .exit(0);
+    assert!(
+        ran.stdout.contains("redaction_incomplete"),
+        "{}",
+        ran.stdout
+    );
+    home.karyi(&["var", "doctor"], "").exit(1);
+    fs::remove_file(home.index()).unwrap();
+    let identity = home.identity();
+    let repair = [
+        "var",
+        "doctor",
+        "--repair",
+        "--vault",
+        "age",
+        "--age-identity",
+        identity.to_str().unwrap(),
+    ];
+    home.karyi(&repair, "").exit(0);
+    let listed = home.karyi(&["var", "list"], "").exit(0);
+    assert!(listed.stdout.contains("TOKEN"), "{}", listed.stdout);
+}
+
+#[test]
+fn doctor_tells_of_the_vault() {
+    let home = Home::new();
+    let fresh = home.karyi(&["var", "doctor", "--json"], "").exit(0).json();
+    assert_eq!(fresh["status"], "ok", "{fresh:#}");
+    home.set("TOKEN", VALUE, &[]);
+    let used = home.karyi(&["var", "doctor"], "").exit(0);
+    assert!(
+        used.stdout.contains("index and store agree"),
+        "{}",
+        used.stdout
+    );
+    let doctor = home.karyi(&["doctor", "--json"], "").exit(0).json();
+    let checks = doctor["checks"].as_array().unwrap();
+    let find = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap();
+    assert_eq!(find("keyring")["status"], "limited", "{doctor:#}");
+    assert!(
+        find("keyring")["found"]
+            .as_str()
+            .unwrap()
+            .contains("keyring_unavailable")
+    );
+    assert_eq!(find("secrets")["status"], "ok", "{doctor:#}");
+}
