@@ -236,3 +236,69 @@ fn write_legacy(encoding: &'static encoding_rs::Encoding, text: &str) -> Result<
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes, the name of their encoding and their text; written back they are the same.
+    fn check(bytes: &[u8], name: Option<&str>, text: &str) {
+        let (encoding, read) = Encoding::read(bytes).unwrap();
+        assert_eq!((encoding.name(), &*read), (name, text), "{bytes:?}");
+        assert_eq!(encoding.write(read.into_owned()).unwrap(), bytes);
+    }
+
+    fn utf16(text: &str, spell: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        write_utf16(b"", text, spell)
+    }
+
+    #[test]
+    fn encodings_are_told_apart_and_written_back() {
+        check(b"", None, "");
+        check("h\u{e9}llo".as_bytes(), None, "h\u{e9}llo");
+        check(b"\xEF\xBB\xBFa\r\n", None, "a\r\n");
+        check(b"\xFF\xFEa\0\n\0", Some("utf-16le"), "a\n");
+        check(b"\xFE\xFF\0a\0\n", Some("utf-16be"), "a\n");
+        let text = "plain words, \u{4E2D}\u{6587} \u{1F600}\n";
+        check(&utf16(text, u16::to_le_bytes), Some("utf-16le"), text);
+        check(&utf16(text, u16::to_be_bytes), Some("utf-16be"), text);
+        check(
+            b"tr\xE8s bien, caf\xE9\n",
+            Some("latin-1"),
+            "tr\u{e8}s bien, caf\u{e9}\n",
+        );
+        let chinese = "\u{8FD9}\u{662F}\u{4E00}\u{4E2A}\u{7B80}\u{5355}\u{7684}\u{6D4B}\u{8BD5}\u{6587}\u{4EF6}\u{3002}\n";
+        let (bytes, ..) = GB18030.encode(chinese);
+        check(&bytes, Some("gb18030"), chinese);
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused() {
+        let check = |bytes: &[u8], expected| {
+            assert_eq!(Encoding::read(bytes).unwrap_err(), expected, "{bytes:?}");
+        };
+        check(b"1\0", NoText::Binary(1));
+        check(b"\xEF\xBB\xBF1\0", NoText::Binary(4));
+        check(b"\x89PNG\r\n\x1A\n", NoText::Binary(6));
+        check(
+            "caf\u{e9} \u{e9}t\u{e9} \u{e9}"
+                .as_bytes()
+                .iter()
+                .copied()
+                .chain([0xFF])
+                .collect::<Vec<_>>()
+                .as_slice(),
+            NoText::BrokenUtf8(14),
+        );
+        check(b"\xFF\xFEa\0\x00\xD8", NoText::Unknown(4));
+        check(b"\xFF\xFEa", NoText::Unknown(2));
+        check(b"\xEF\xBB\xBF\xFF", NoText::BrokenUtf8(3));
+    }
+
+    #[test]
+    fn a_character_that_the_encoding_lacks_is_named() {
+        let (encoding, _) = Encoding::read(b"caf\xE9").unwrap();
+        assert_eq!(encoding.write("\u{4E2D}".into()), Err('\u{4E2D}'));
+        assert_eq!(encoding.write("\u{20AC}".into()), Ok(vec![0x80]));
+    }
+}
