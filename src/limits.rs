@@ -299,6 +299,8 @@ pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
 pub const NO_GRACE: Duration = Duration::ZERO;
 /// Longest line that says what a call is about, in characters.
 pub const MAX_TITLE_CHARS: usize = 100;
+/// Paths of one call that are compared with those of others; a call with more waits for all of them.
+pub const MAX_CLAIMED_PATHS: usize = 64;
 /// How many calls a block may run ahead of its first one without a result: their results are held.
 pub const MAX_CALLS_AHEAD: usize = 64;
 /// What a call costs in memory beyond its text, in bytes.

@@ -103,6 +103,11 @@ fn long_build() {
 }
 
 #[test]
+fn search() {
+    check("09-search", 1);
+}
+
+#[test]
 fn the_library_lists_calls() {
     use std::io::Write;
     use std::process::{Command, Stdio};

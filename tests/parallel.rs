@@ -14,16 +14,19 @@ fn outcome(attributes: &str, calls: &[String]) -> (Value, Vec<(String, String)>)
     let work = karyi.work();
     let script = format!("<tools{attributes}>\n{}\n</tools>", calls.join("\n"));
     let ran = karyi.stdin(script).run();
-    let files = ["a.txt", "d/b.txt", "d/new.txt"].iter().filter_map(|name| {
-        let text = std::fs::read_to_string(work.join(name)).ok()?;
-        Some(((*name).to_owned(), text))
-    });
+    let files = ["a.txt", "d/b.txt", "d/new.txt", "hard.txt"]
+        .iter()
+        .filter_map(|name| {
+            let text = std::fs::read_to_string(work.join(name)).ok()?;
+            Some(((*name).to_owned(), text))
+        });
     let files = files.collect();
     (ran.json(), files)
 }
 
 fn call(pick: usize, step: usize) -> String {
-    let file = ["a.txt", "d/b.txt", "./d/../a.txt", "link.txt"][step % 4];
+    let files = ["a.txt", "d/b.txt", "./d/../a.txt", "link.txt", "hard.txt"];
+    let file = files[step % files.len()];
     match pick {
         0 => format!(
             "<edit><file src=\"{file}\"><find>{}</find><replace>{}</replace></file></edit>",
@@ -34,7 +37,7 @@ fn call(pick: usize, step: usize) -> String {
         2 => format!("<command>echo {} >> a.txt</command>", step % 3),
         3 => "<command>cd d 2>/dev/null || cd ..</command>".to_owned(),
         4 => "<read><file src=\".\"/><search pattern=\"0\"/></read>".to_owned(),
-        5 => "<command>ln -sf a.txt link.txt</command>".to_owned(),
+        5 => "<command>ln -sf a.txt link.txt; ln -f d/b.txt hard.txt</command>".to_owned(),
         _ => format!(
             "<edit><file src=\"d/new.txt\"><find></find><replace>{step}</replace></file></edit>"
         ),

@@ -177,6 +177,8 @@ pub struct Problem {
     pub code: &'static str,
     /// What was found.
     pub message: String,
+    /// What to do next.
+    pub hint: String,
 }
 
 impl From<&ToolError> for Problem {
@@ -184,6 +186,7 @@ impl From<&ToolError> for Problem {
         Self {
             code: error.code.as_str(),
             message: error.message.clone(),
+            hint: error.hint.clone(),
         }
     }
 }

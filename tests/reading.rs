@@ -1,0 +1,314 @@
+//! Reading and searching through the program: what is there, what is left out, what cannot be read.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Karyi, is_root, results, skip};
+
+/// Runs one `<read>`; returns its result.
+fn read(karyi: Karyi, items: &str, exit: i32) -> Value {
+    let script = format!("<tools><read>{items}</read></tools>");
+    let ran = karyi.arg("--json").stdin(script).run().exit(exit);
+    results(&ran.json())[0].clone()
+}
+
+#[test]
+fn what_cannot_be_read_has_a_code_and_a_hint() {
+    let karyi = Karyi::new().file("dir/file.txt", "x");
+    let work = karyi.work();
+    nix::unistd::mkfifo(&work.join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let _socket = UnixListener::bind(work.join("socket")).unwrap();
+    symlink("loop", work.join("loop")).unwrap();
+    symlink("nowhere", work.join("dangling")).unwrap();
+    let names = [
+        "fifo",
+        "socket",
+        "/dev/zero",
+        "loop",
+        "dangling",
+        "dir/fiel.txt",
+        "dri/file.txt",
+        "dir/file.txt/x",
+        "dir/file.txt/",
+        "",
+        "dir/file.txt",
+    ];
+    let files: String = names
+        .iter()
+        .map(|name| format!("<file src=\"{name}\"/>"))
+        .collect();
+    let result = read(karyi, &files, 1);
+    let codes: Vec<&Value> = result["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| &file["code"])
+        .collect();
+    let expected = [
+        "not_a_file",
+        "not_a_file",
+        "not_a_file",
+        "symlink_loop",
+        "not_found",
+        "not_found",
+        "not_found",
+        "not_a_directory",
+        "not_a_directory",
+        "bad_arguments",
+    ];
+    let expected: Vec<Value> = expected
+        .iter()
+        .map(|code| json!(code))
+        .chain([Value::Null])
+        .collect();
+    assert_eq!(codes, expected.iter().collect::<Vec<_>>());
+    let hint = |at: usize| result["files"][at]["hint"].as_str().unwrap_or_default();
+    assert_eq!(hint(5), "did you mean file.txt?");
+    assert_eq!(hint(6), "there is no directory dri; did you mean dir?");
+    assert!(
+        names
+            .iter()
+            .take(10)
+            .enumerate()
+            .all(|(at, _)| !hint(at).is_empty()),
+        "{result}"
+    );
+}
+
+#[test]
+fn a_search_that_fails_says_why() {
+    let karyi = Karyi::new().file("a", "x");
+    nix::unistd::mkfifo(&karyi.work().join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let searches = "<search pattern=\"x\"/><search pattern=\"a(b\" regex=\"true\"/><search pattern=\"x\" path=\"fifo\"/>\
+        <search pattern=\"x\" path=\"nowhere\"/><search pattern=\"x\" glob=\"[\"/><search pattern=\"\"/>";
+    let result = read(karyi, searches, 1);
+    let found = &result["searches"].as_array().unwrap()[1..];
+    let codes: Vec<_> = found
+        .iter()
+        .map(|search| search["code"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "bad_pattern",
+        "not_a_file",
+        "not_found",
+        "bad_pattern",
+        "bad_pattern",
+    ];
+    assert_eq!(codes, expected);
+    assert!(
+        found[0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("    a(b\n     ^\n"),
+        "{result}"
+    );
+    assert!(
+        found
+            .iter()
+            .all(|search| !search["hint"].as_str().unwrap().is_empty()),
+        "{result}"
+    );
+}
+
+#[test]
+fn files_without_permission_are_told() {
+    if !is_root() {
+        return skip("not root: cannot make files of another user");
+    }
+    let karyi = Karyi::new()
+        .file("secret", "x")
+        .file("open", "x")
+        .run_as(65534);
+    let mode = std::fs::Permissions::from_mode(0o000);
+    std::fs::set_permissions(karyi.work().join("secret"), mode).unwrap();
+    let result = read(karyi, "<file src=\"secret\"/><search pattern=\"x\"/>", 1);
+    assert_eq!(result["files"][0]["code"], "permission_denied", "{result}");
+    let search = &result["searches"][0];
+    let counts = (&search["files_searched"], &search["files_unreadable"]);
+    assert_eq!(counts, (&json!(1), &json!(1)), "{result}");
+}
+
+#[test]
+fn a_search_says_what_it_did_and_left_out() {
+    let long = format!("{}needle{}\n", "x".repeat(5000), "y".repeat(5000));
+    let karyi = Karyi::new()
+        .file("a.txt", "1\nNeedle\n3\n4\n5\nneedle\n7\n")
+        .file("b/c.txt", &long)
+        .file("b/z.bin", "needle\0")
+        .file(".hidden", "needle\n")
+        .file("ignored", "needle\n")
+        .file(".gitignore", "ignored\n");
+    let searches = "<search pattern=\"needle\" ignore_case=\"true\" context=\"1\" glob=\"a.*\"/>\
+        <search pattern=\"n.*e$\" regex=\"true\" max=\"1\" path=\".\"/><search pattern=\"needle\" path=\"b\"/>\
+        <search pattern=\"needle\" all=\"true\" max=\"0\"/>";
+    let result = read(karyi, searches, 0);
+    let output = "a.txt-1-1\na.txt:2:Needle\na.txt-3-3\n--\na.txt-5-5\na.txt:6:needle\na.txt-7-7\n";
+    let long = format!(
+        "b/c.txt:1:[... 4003 bytes omitted ...]{}needle{}[... 4003 bytes omitted ...]\n",
+        "x".repeat(997),
+        "y".repeat(997)
+    );
+    let expected = json!([
+        {"pattern": "needle", "total_matches": 2, "files_matched": 1, "files_searched": 1, "output": output},
+        {"pattern": "n.*e$", "total_matches": 1, "files_matched": 1, "files_searched": 2,
+         "files_binary": 1, "output": "a.txt:6:needle\n"},
+        {"pattern": "needle", "total_matches": 1, "files_matched": 1, "files_searched": 1,
+         "files_binary": 1, "output": long},
+        {"pattern": "needle", "total_matches": 4, "omitted_matches": 4, "files_matched": 4,
+         "files_searched": 5, "files_binary": 1, "output": ""},
+    ]);
+    assert_eq!(result["searches"], expected);
+}
+
+#[test]
+fn a_directory_is_a_tree() {
+    let karyi = Karyi::new()
+        .file("a.txt", "12")
+        .file("d/e/f/deep", "")
+        .file("d/x.log", "1")
+        .file(".gitignore", "*.log\n");
+    let result = read(
+        karyi,
+        "<file src=\".\"/><file src=\"d\" all=\"true\" depth=\"9\"/><file src=\".\" depth=\"1\"/>",
+        0,
+    );
+    let expected = json!([
+        {"src": ".", "kind": "directory", "ignored_entries": 1,
+         "output": ".gitignore  6 bytes\na.txt  2 bytes\nd/\n  e/  1 entries not shown\n"},
+        {"src": "d", "kind": "directory", "output": "e/\n  f/\n    deep  0 bytes\nx.log  1 bytes\n"},
+        {"src": ".", "kind": "directory",
+         "output": ".gitignore  6 bytes\na.txt  2 bytes\nd/  1 entries not shown\n"},
+    ]);
+    assert_eq!(result["files"], expected);
+}
+
+#[test]
+fn other_encodings_and_pictures_are_named() {
+    let karyi = Karyi::new()
+        .file("wide", b"\xFF\xFEh\0i\0\n\0")
+        .file("gif", b"GIF89a\x0A\0\x14\0\x80\0\xFF");
+    let result = read(karyi, "<file src=\"wide\"/><file src=\"gif\"/>", 0);
+    let expected = json!([
+        {"src": "wide", "kind": "text", "bytes": 8, "encoding": "utf-16le", "first_line": 1,
+         "total_lines": 1, "output": "hi\n"},
+        {"src": "gif", "kind": "gif", "bytes": 13, "width": 10, "height": 20},
+    ]);
+    assert_eq!(result["files"], expected);
+}
+
+#[test]
+fn line_numbers_are_shown_to_people_only() {
+    let script = "<tools><read><file src=\"f\" lines=\"2\"/></read></tools>";
+    let run = |format: &str| {
+        let karyi = Karyi::new()
+            .file("f", "one\ntwo\n")
+            .args(&["--format", format]);
+        karyi.stdin(script).run().exit(0).stdout()
+    };
+    assert!(run("text").contains("     2  two\n"), "{}", run("text"));
+    assert!(
+        run("xml").contains("<output>two\n</output>"),
+        "{}",
+        run("xml")
+    );
+    assert!(
+        run("json").contains("\"output\":\"two\\n\""),
+        "{}",
+        run("json")
+    );
+}
+
+#[test]
+fn the_whole_output_of_a_job_can_be_read() {
+    let script = "<tools><command id=\"big\">seq 1 100000</command>\
+        <read><file src=\"job:big\" lines=\"50000-50002\"/><file src=\"job:big\" lines=\"-1\"/></read></tools>";
+    let ran = Karyi::new().arg("--json").stdin(script).run().exit(0);
+    let report = ran.json();
+    let (command, shown) = (&results(&report)[0], &results(&report)[1]["files"]);
+    assert!(command["omitted_bytes"].as_u64().unwrap() > 0, "{report}");
+    let texts = (
+        &shown[0]["output"],
+        &shown[1]["output"],
+        &shown[1]["total_lines"],
+    );
+    let expected = (
+        &json!("50000\n50001\n50002\n"),
+        &json!("100000\n"),
+        &json!(100_000),
+    );
+    assert_eq!(texts, expected);
+}
+
+/// Makes a file of so many bytes, most of them a hole, with 2000 lines at the start, in the middle
+/// and at the end.
+fn huge(karyi: &Karyi, bytes: u64) {
+    let file = File::create(karyi.work().join("huge")).unwrap();
+    let lines = |word: &str| -> String { (0..2000).map(|n| format!("{word} {n}\n")).collect() };
+    file.write_all_at(lines("start").as_bytes(), 0).unwrap();
+    file.write_all_at(format!("\n{}", lines("middle")).as_bytes(), bytes / 2)
+        .unwrap();
+    let end = format!("\n{}", lines("end"));
+    file.write_all_at(end.as_bytes(), bytes - end.len() as u64)
+        .unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hundred_lines_of_a_huge_file_need_little_memory() {
+    let is_full = std::env::var_os("KARYI_FULL").is_some();
+    let bytes: u64 = if is_full { 10_000_000_000 } else { 300_000_000 };
+    for (lines, first) in [
+        ("1-100", "start 0\n"),
+        ("2002-2101", "middle 0\n"),
+        ("-100", "end 1900\n"),
+    ] {
+        let karyi = Karyi::new().arg("--json");
+        huge(&karyi, bytes);
+        let mut command = karyi.command();
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().unwrap();
+        let script = format!("<tools><read><file src=\"huge\" lines=\"{lines}\"/></read></tools>");
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(script.as_bytes())
+            .unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let mut report = vec![0];
+        // The report is complete but for its last bytes, so the file was read.
+        stdout.read_exact(&mut report).unwrap();
+        let peak = peak_kib(child.id());
+        stdout.read_to_end(&mut report).unwrap();
+        assert!(child.wait().unwrap().success());
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        let file = &results(&report)[0]["files"][0];
+        println!("lines {lines} of {bytes} bytes: {peak:?} KiB");
+        assert!(
+            file["output"].as_str().unwrap().starts_with(first),
+            "{file}"
+        );
+        assert_eq!(
+            (&file["bytes"], &file["total_lines"]),
+            (&json!(bytes), &json!(6002)),
+            "{lines}"
+        );
+        assert!(
+            peak.is_none_or(|peak| peak < 20 * 1024),
+            "{lines}: {peak:?} KiB"
+        );
+    }
+}
+
+/// The most memory a program had; nothing when it has just ended.
+#[cfg(target_os = "linux")]
+fn peak_kib(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
+}
