@@ -67,6 +67,7 @@ fn context(dir: &std::path::Path) -> Context {
         rest: Arc::new(|| Box::new(|_| {})),
         job_files: JobFiles::default(),
         cancelled: Arc::default(),
+        site: None,
     }
 }
 

@@ -46,6 +46,12 @@ fn arguments(call: &Call) -> Value {
         Call::GetValue(args) => serde_json::to_value(args),
         Call::Input(args) => serde_json::to_value(args),
         Call::Ctrl(args) => serde_json::to_value(args),
+        Call::GetNpcProfile(args) => serde_json::to_value(args),
+        Call::SearchContent(args) => serde_json::to_value(args),
+        Call::GetSiteMap(args) => serde_json::to_value(args),
+        Call::CreateDraftContent(args) => serde_json::to_value(args),
+        Call::LogUserEvent(args) => serde_json::to_value(args),
+        Call::GetPromptActive(args) => serde_json::to_value(args),
     };
     value.unwrap()
 }

@@ -3,12 +3,15 @@
 
 mod args;
 mod bare_calls;
+mod data_dir;
 mod doctor;
+mod ledger;
 mod parse;
 mod prompt;
 mod run;
 mod runtime_dir;
 mod screen;
+mod serve;
 mod signals;
 mod state_dir;
 mod tools;
@@ -72,6 +75,10 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Parse(args)) => parse::parse(&args),
         Some(Command::Tools(args)) => tools::tools(&args),
         Some(Command::Doctor(args)) => doctor::doctor(&args),
+        Some(Command::Serve(args)) => serve::serve(*args),
+        Some(Command::Site(args)) => serve::site(args),
+        Some(Command::Ledger(args)) => ledger::ledger(args),
+        Some(Command::Call(args)) => serve::call(*args),
         Some(Command::Completions { shell }) => completions(shell),
         None if std::io::stdin().is_terminal() => help(),
         None => run::run(RunArgs::from_stdin()),

@@ -329,6 +329,7 @@ fn context(args: &RunArgs, cancel: &Cancel, floor: &Floor) -> anyhow::Result<Con
         rest: Arc::new(|| Box::new(|_| {})),
         job_files: JobFiles::default(),
         cancelled: cancel.flag(),
+        site: None,
     })
 }
 

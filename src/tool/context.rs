@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::error::{ErrorCode, ToolError};
 use crate::files::root::Root;
 use crate::secret::{SecretName, SecretValue};
+use crate::tool::site::SiteAccess;
 use crate::tool::sessions::{JobFiles, Sessions, Terminal};
 use crate::vault::session::Secrets;
 
@@ -77,6 +78,8 @@ pub struct Context {
     pub job_files: JobFiles,
     /// Set when the run is cancelled.
     pub cancelled: Arc<AtomicBool>,
+    /// The site a call of the server is about.
+    pub site: Option<SiteAccess>,
 }
 
 impl Context {
@@ -95,6 +98,15 @@ impl Context {
     pub fn terminal(&self) -> Result<&Terminal, ToolError> {
         let nothing = || ToolError::new(ErrorCode::NoJob, "no command was started yet");
         self.terminal.as_ref().ok_or_else(nothing)
+    }
+
+    /// Returns the site that the call is about.
+    ///
+    /// # Errors
+    /// `no_site` outside a server.
+    pub fn site(&self) -> Result<&SiteAccess, ToolError> {
+        let nothing = || ToolError::new(ErrorCode::NoSite, "the call is about no site");
+        self.site.as_ref().ok_or_else(nothing)
     }
 }
 
