@@ -16,7 +16,8 @@ const BROKEN: u8 = 1;
 
 /// Runs `karyi ledger`.
 pub(super) fn ledger(args: LedgerArgs) -> ExitCode {
-    let opened = serve::database(args.db).and_then(|path| Ok(LedgerFile::open(&ledger_path(&path))?));
+    let opened =
+        serve::database(args.db).and_then(|path| Ok(LedgerFile::open(&ledger_path(&path))?));
     let file = match opened {
         Ok(file) => file,
         Err(error) => return fail(&format!("{error:#}")),
@@ -39,13 +40,19 @@ fn verify(file: &LedgerFile, anchor: Option<&str>) -> Result<ExitCode, StoreErro
         return Ok(fail("expected 64 hexadecimal digits for --anchor"));
     }
     Ok(match file.verify(hash.flatten().as_ref())? {
-        Verdict::Whole { rows, hash } => print(&format!("ok: {rows} records, anchor {}\n", hex(&hash))),
+        Verdict::Whole { rows, hash } => {
+            print(&format!("ok: {rows} records, anchor {}\n", hex(&hash)))
+        }
         Verdict::Broken { seq } => {
-            print(&format!("broken: record {seq}, or one before it, is not as it was written\n"));
+            print(&format!(
+                "broken: record {seq}, or one before it, is not as it was written\n"
+            ));
             ExitCode::from(BROKEN)
         }
         Verdict::NoAnchor { rows } => {
-            print(&format!("broken: none of the {rows} records has the hash of the anchor\n"));
+            print(&format!(
+                "broken: none of the {rows} records has the hash of the anchor\n"
+            ));
             ExitCode::from(BROKEN)
         }
     })
@@ -57,16 +64,31 @@ fn export(file: &LedgerFile) -> Result<ExitCode, StoreError> {
     file.each(&mut |row| {
         // A reader that has gone away is no error.
         is_read = is_read && out.write_all(exported(&row).as_bytes()).is_ok();
-        if is_read { Ok(()) } else { Err(StoreError::Closed) }
+        if is_read {
+            Ok(())
+        } else {
+            Err(StoreError::Closed)
+        }
     })
-    .or_else(|error| if error == StoreError::Closed { Ok(()) } else { Err(error) })?;
+    .or_else(|error| {
+        if error == StoreError::Closed {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    })?;
     let _ = out.flush();
     Ok(ExitCode::SUCCESS)
 }
 
 /// One record as one line: the text that was hashed stands in it to the letter.
 fn exported(row: &Row) -> String {
-    format!("{{\"seq\":{},\"hash\":\"{}\",\"record\":{}}}\n", row.seq, hex(&row.hash), row.record)
+    format!(
+        "{{\"seq\":{},\"hash\":\"{}\",\"record\":{}}}\n",
+        row.seq,
+        hex(&row.hash),
+        row.record
+    )
 }
 
 fn lines(rows: &[Row]) -> String {
@@ -75,9 +97,19 @@ fn lines(rows: &[Row]) -> String {
 
 fn line(row: &Row) -> String {
     let record: Record = serde_json::from_str(&row.record).unwrap_or_default();
-    let tool = if record.tool_name.is_empty() { "-" } else { &record.tool_name };
-    let problem = record.error_type.map(|kind| format!(" {kind}")).unwrap_or_default();
-    let count = record.count.map(|count| format!(" x{count}")).unwrap_or_default();
+    let tool = if record.tool_name.is_empty() {
+        "-"
+    } else {
+        &record.tool_name
+    };
+    let problem = record
+        .error_type
+        .map(|kind| format!(" {kind}"))
+        .unwrap_or_default();
+    let count = record
+        .count
+        .map(|count| format!(" x{count}"))
+        .unwrap_or_default();
     let place = format!("{}/{}", record.tenant_id, record.site_id);
     format!(
         "{} {} {} {tool} {place} {} {} ms{problem}{count}\n",
@@ -87,5 +119,8 @@ fn line(row: &Row) -> String {
 
 fn pretty(row: &Row) -> String {
     let record: serde_json::Value = serde_json::from_str(&row.record).unwrap_or_default();
-    format!("{:#}\n", serde_json::json!({"seq": row.seq, "hash": hex(&row.hash), "record": record}))
+    format!(
+        "{:#}\n",
+        serde_json::json!({"seq": row.seq, "hash": hex(&row.hash), "record": record})
+    )
 }

@@ -9,9 +9,9 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::args::{CallArgs, ServeArgs, SiteArgs, SiteCommand};
-use crate::cli::{data_dir, fail, print};
 use crate::cli::run::shell_path;
 use crate::cli::runtime_dir::runtime_dir;
+use crate::cli::{data_dir, fail, print};
 use crate::http::client::{self, Calling};
 use crate::http::start::{self, Options};
 use crate::pty::{Rc, SessionOptions};
@@ -47,7 +47,12 @@ pub(super) fn site(args: SiteArgs) -> ExitCode {
         runtime.block_on(start::import_all(&sites, &directory, &Log::default()))
     });
     match imported {
-        Ok(told) => print(&told.iter().map(|line| format!("{line}\n")).collect::<String>()),
+        Ok(told) => print(
+            &told
+                .iter()
+                .map(|line| format!("{line}\n"))
+                .collect::<String>(),
+        ),
         Err(error) => fail(&format!("{error:#}")),
     }
 }
@@ -91,20 +96,28 @@ fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
 fn options(args: ServeArgs) -> anyhow::Result<Options> {
     let rate = |text: &str| match text {
         "off" => Ok(None),
-        text => Rate::parse(text).map(Some).context("expected RATE, RATE:BURST or off for a rate"),
+        text => Rate::parse(text)
+            .map(Some)
+            .context("expected RATE, RATE:BURST or off for a rate"),
     };
     let jwks = match (args.jwks, args.jwt_issuer, args.jwt_audience) {
         (Some(path), Some(issuer), Some(audience)) => Some((path, Expected { issuer, audience })),
         _ => None,
     };
     let addresses = match args.bind.is_empty() {
-        true => vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)],
+        true => vec![
+            IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ],
         false => args.bind,
     };
     Ok(Options {
         data: args.data,
         database: database(args.db)?,
-        addresses: addresses.into_iter().map(|ip| SocketAddr::new(ip, args.port)).collect(),
+        addresses: addresses
+            .into_iter()
+            .map(|ip| SocketAddr::new(ip, args.port))
+            .collect(),
         hosts: args.host,
         origins: args.origin,
         tls: args.tls_cert.zip(args.tls_key),
@@ -114,7 +127,11 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
         tools: args.tools,
         tool_rate: rate(&args.tool_rate)?,
         tenant_rate: rate(&args.tenant_rate)?,
-        keep: if args.ledger_input { KeepInput::Always } else { KeepInput::Never },
+        keep: if args.ledger_input {
+            KeepInput::Always
+        } else {
+            KeepInput::Never
+        },
         is_quiet: args.quiet,
         session: session(args.root.as_deref())?,
         root: args.root,
@@ -125,7 +142,10 @@ fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {
     let current = std::env::current_dir().context("finding the current directory")?;
     Ok(SessionOptions {
         shell: None,
-        preferred_shell: std::env::var_os("SHELL").map(PathBuf::from).as_deref().map(shell_path),
+        preferred_shell: std::env::var_os("SHELL")
+            .map(PathBuf::from)
+            .as_deref()
+            .map(shell_path),
         bootstrap: std::env::current_exe().context("finding karyi itself")?,
         runtime_dir: runtime_dir()?,
         cwd: root.map_or(current, Path::to_owned),
@@ -145,7 +165,9 @@ pub(super) fn database(named: Option<PathBuf>) -> anyhow::Result<PathBuf> {
 
 fn calling(args: CallArgs) -> anyhow::Result<Calling> {
     let input = match &args.input {
-        Some(text) => json_text::parse(text).map_err(anyhow::Error::msg).context("reading the input")?,
+        Some(text) => json_text::parse(text)
+            .map_err(anyhow::Error::msg)
+            .context("reading the input")?,
         None => Value::Object(serde_json::Map::new()),
     };
     let secret = |path: Option<PathBuf>| {

@@ -64,7 +64,11 @@ pub struct Answered {
 /// What came of one attempt.
 enum Attempt {
     /// The server answered.
-    Answer { status: StatusCode, body: String, retry_after: Option<Duration> },
+    Answer {
+        status: StatusCode,
+        body: String,
+        retry_after: Option<Duration>,
+    },
     /// No answer came.
     Lost(anyhow::Error),
 }
@@ -74,7 +78,11 @@ enum Attempt {
 /// # Errors
 /// The address is none, or no attempt got an answer.
 pub async fn call(calling: &Calling) -> anyhow::Result<Answered> {
-    let uri: Uri = calling.url.trim_end_matches('/').parse().context("reading the address")?;
+    let uri: Uri = calling
+        .url
+        .trim_end_matches('/')
+        .parse()
+        .context("reading the address")?;
     let host = uri.host().context("the address names no host")?.to_owned();
     let is_near = matches!(host.as_str(), "localhost" | "127.0.0.1" | "[::1]");
     let has_secret = calling.key.is_some() || calling.token.is_some();
@@ -105,14 +113,20 @@ pub async fn call(calling: &Calling) -> anyhow::Result<Answered> {
 fn answered(attempt: Attempt, attempts: u32) -> anyhow::Result<Answered> {
     match attempt {
         Attempt::Lost(error) => Err(error.context(format!("after {attempts} attempts"))),
-        Attempt::Answer { status, body, .. } => Ok(Answered { status: status.as_u16(), body, attempts }),
+        Attempt::Answer { status, body, .. } => Ok(Answered {
+            status: status.as_u16(),
+            body,
+            attempts,
+        }),
     }
 }
 
 /// Whether a call may be sent again: its tool only looks, or the server knows it by its key.
 fn is_repeatable(calling: &Calling) -> bool {
     let registry = tools::all();
-    let access = registry.get(&calling.tool).map(|entry| entry.service.access);
+    let access = registry
+        .get(&calling.tool)
+        .map(|entry| entry.service.access);
     access == Some(Access::Read) || calling.idempotency_key.is_some()
 }
 
@@ -129,10 +143,16 @@ fn pause(attempt: &Attempt, attempts: u32) -> anyhow::Result<Option<Duration>> {
     if !is_worth_it {
         return Ok(None);
     }
-    if let Attempt::Answer { retry_after: Some(wait), .. } = attempt {
+    if let Attempt::Answer {
+        retry_after: Some(wait),
+        ..
+    } = attempt
+    {
         return Ok(Some(*wait));
     }
-    let most = limits::RETRY_PAUSE.saturating_mul(1 << attempts.min(16)).min(limits::MAX_RETRY_PAUSE);
+    let most = limits::RETRY_PAUSE
+        .saturating_mul(1 << attempts.min(16))
+        .min(limits::MAX_RETRY_PAUSE);
     // Anything up to the whole pause, so that many callers do not come back together.
     let share = u32::from(u16::from_be_bytes(ids::random::<2>()?));
     Ok(Some(most.saturating_mul(share) / u32::from(u16::MAX)))
@@ -144,7 +164,10 @@ fn timed_out(body: &str) -> bool {
 }
 
 async fn once(calling: &Calling, uri: &Uri, trace: &str, attempt: u32) -> anyhow::Result<Attempt> {
-    let (host, is_secure) = (uri.host().unwrap_or_default(), uri.scheme_str() == Some("https"));
+    let (host, is_secure) = (
+        uri.host().unwrap_or_default(),
+        uri.scheme_str() == Some("https"),
+    );
     let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
     let stream = TcpStream::connect((host.trim_matches(['[', ']']), port))
         .await
@@ -156,7 +179,14 @@ async fn once(calling: &Calling, uri: &Uri, trace: &str, attempt: u32) -> anyhow
     }
     let connector = tls::connector(calling.authority.as_deref())?;
     let name = ServerName::try_from(host.to_owned()).context("reading the name of the server")?;
-    exchange(connector.connect(name, stream).await.context("encrypting")?, request).await
+    exchange(
+        connector
+            .connect(name, stream)
+            .await
+            .context("encrypting")?,
+        request,
+    )
+    .await
 }
 
 fn request(
@@ -176,7 +206,13 @@ fn request(
         .header("x-attempt", attempt.to_string());
     let optional = [
         ("x-internal-api-key", calling.key.clone()),
-        ("authorization", calling.token.as_ref().map(|token| format!("Bearer {token}"))),
+        (
+            "authorization",
+            calling
+                .token
+                .as_ref()
+                .map(|token| format!("Bearer {token}")),
+        ),
         ("idempotency-key", calling.idempotency_key.clone()),
     ];
     for (name, value) in optional {
@@ -185,7 +221,9 @@ fn request(
         }
     }
     let body = json!({"tool_name": calling.tool, "input": calling.input}).to_string();
-    request.body(Full::from(body)).context("a header cannot be sent")
+    request
+        .body(Full::from(body))
+        .context("a header cannot be sent")
 }
 
 async fn exchange(
@@ -203,10 +241,16 @@ async fn exchange(
         }
     };
     let (status, headers) = (response.status(), response.headers().clone());
-    let body = Limited::new(response.into_body(), limits::MAX_ANSWER_BYTES).collect().await;
+    let body = Limited::new(response.into_body(), limits::MAX_ANSWER_BYTES)
+        .collect()
+        .await;
     connection.abort();
-    let body = body.map_err(|error| anyhow::anyhow!("reading the answer: {error}"))?.to_bytes();
-    let seconds = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let body = body
+        .map_err(|error| anyhow::anyhow!("reading the answer: {error}"))?
+        .to_bytes();
+    let seconds = headers
+        .get(header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.parse().ok());
     Ok(Attempt::Answer {
         status,
         body: String::from_utf8_lossy(&body).into_owned(),

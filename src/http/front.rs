@@ -39,7 +39,13 @@ pub struct Front {
 impl Front {
     /// Makes it.
     #[must_use]
-    pub fn new(desk: Arc<Desk>, reach: Reach, port: u16, hosts: Vec<String>, origins: Vec<String>) -> Self {
+    pub fn new(
+        desk: Arc<Desk>,
+        reach: Reach,
+        port: u16,
+        hosts: Vec<String>,
+        origins: Vec<String>,
+    ) -> Self {
         Self {
             desk,
             hosts,
@@ -68,18 +74,28 @@ impl Front {
     /// # Errors
     /// 400 without a host, 403 for another one or another origin.
     pub fn check_origin(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
-        let named = headers.get(header::HOST).and_then(|value| value.to_str().ok());
-        let named = uri.authority().map(|authority| authority.as_str()).or(named);
+        let named = headers
+            .get(header::HOST)
+            .and_then(|value| value.to_str().ok());
+        let named = uri
+            .authority()
+            .map(|authority| authority.as_str())
+            .or(named);
         let named = named.ok_or_else(|| Rejection::malformed("expected the header Host"))?;
         let (host, _) = host_and_port(named);
         if !self.is_own_host(host) {
-            return Err(Rejection::foreign("the host is not one of this server; add it with --host NAME"));
+            return Err(Rejection::foreign(
+                "the host is not one of this server; add it with --host NAME",
+            ));
         }
         let mut origins = headers.get_all(header::ORIGIN).iter();
-        let is_ours = |value: &str| self.origins.iter().any(|own| own == value) || self.is_own_origin(value);
+        let is_ours =
+            |value: &str| self.origins.iter().any(|own| own == value) || self.is_own_origin(value);
         match origins.all(|value| value.to_str().is_ok_and(is_ours)) {
             true => Ok(()),
-            false => Err(Rejection::foreign("the origin is not allowed; add it with --origin ORIGIN")),
+            false => Err(Rejection::foreign(
+                "the origin is not allowed; add it with --origin ORIGIN",
+            )),
         }
     }
 

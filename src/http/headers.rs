@@ -73,12 +73,15 @@ pub fn caller(headers: &HeaderMap) -> Result<Caller, Rejection> {
 pub fn credential(headers: &HeaderMap) -> Credential {
     let bearer = |value: &str| {
         let (scheme, token) = value.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+        scheme
+            .eq_ignore_ascii_case("bearer")
+            .then(|| token.trim().to_owned())
     };
     Credential {
         key: text(headers, "X-Internal-API-Key").map(str::to_owned),
         // Another scheme is a token that is not good.
-        token: text(headers, header::AUTHORIZATION.as_str()).map(|value| bearer(value).unwrap_or_default()),
+        token: text(headers, header::AUTHORIZATION.as_str())
+            .map(|value| bearer(value).unwrap_or_default()),
     }
 }
 
@@ -91,24 +94,34 @@ pub fn is_json(headers: &HeaderMap) -> bool {
 }
 
 fn single(headers: &HeaderMap) -> Result<(), Rejection> {
-    let twice = SINGLE.iter().filter(|name| headers.get_all(**name).iter().count() > 1);
-    let problems: Vec<Problem> =
-        twice.map(|name| Problem::new(&["header", name], "given more than once")).collect();
+    let twice = SINGLE
+        .iter()
+        .filter(|name| headers.get_all(**name).iter().count() > 1);
+    let problems: Vec<Problem> = twice
+        .map(|name| Problem::new(&["header", name], "given more than once"))
+        .collect();
     match problems.is_empty() {
         true => Ok(()),
-        false => Err(Rejection::malformed("a header is given more than once").with_errors(problems)),
+        false => {
+            Err(Rejection::malformed("a header is given more than once").with_errors(problems))
+        }
     }
 }
 
 /// Returns a header as text; an empty text when it is none.
 fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    headers.get(name).map(|value| value.to_str().unwrap_or_default())
+    headers
+        .get(name)
+        .map(|value| value.to_str().unwrap_or_default())
 }
 
 fn required(headers: &HeaderMap, name: &str, problems: &mut Vec<Problem>) -> String {
     match text(headers, name).map(str::trim) {
         None => problems.push(Problem::new(&["header", name], "field required")),
-        Some("") => problems.push(Problem::new(&["header", name], "expected a value, found none")),
+        Some("") => problems.push(Problem::new(
+            &["header", name],
+            "expected a value, found none",
+        )),
         Some(id) if is_id(id) => return id.to_owned(),
         Some(_) => problems.push(no_id(name)),
     }
@@ -125,15 +138,24 @@ fn optional(headers: &HeaderMap, name: &str, problems: &mut Vec<Problem>) -> Opt
 }
 
 fn no_id(name: &str) -> Problem {
-    let words = format!("expected 1 to {} of the characters A-Z a-z 0-9 . _ : -", limits::MAX_ID_CHARS);
+    let words = format!(
+        "expected 1 to {} of the characters A-Z a-z 0-9 . _ : -",
+        limits::MAX_ID_CHARS
+    );
     Problem::new(&["header", name], words)
 }
 
 fn number(headers: &HeaderMap, name: &str, problems: &mut Vec<Problem>) -> Option<u64> {
     let value = text(headers, name)?;
-    let found = value.parse().ok().filter(|number| (1..=limits::MAX_HEADER_NUMBER).contains(number));
+    let found = value
+        .parse()
+        .ok()
+        .filter(|number| (1..=limits::MAX_HEADER_NUMBER).contains(number));
     if found.is_none() {
-        let words = format!("expected a whole number from 1 to {}", limits::MAX_HEADER_NUMBER);
+        let words = format!(
+            "expected a whole number from 1 to {}",
+            limits::MAX_HEADER_NUMBER
+        );
         problems.push(Problem::new(&["header", name], words));
     }
     found
@@ -142,9 +164,13 @@ fn number(headers: &HeaderMap, name: &str, problems: &mut Vec<Problem>) -> Optio
 /// Reads a W3C `traceparent`: the trace and the parent span. What is not well formed is ignored.
 fn traceparent(value: &str) -> Option<(&str, &str)> {
     let mut parts = value.split('-');
-    let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let (version, trace, span, flags) =
+        (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let is_hex = |text: &str, length: usize| {
-        text.len() == length && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        text.len() == length
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
     };
     let is_zero = |text: &str| text.bytes().all(|byte| byte == b'0');
     let is_good = is_hex(version, 2) && is_hex(trace, 32) && is_hex(span, 16) && is_hex(flags, 2);
@@ -168,24 +194,51 @@ mod tests {
         map
     }
 
-    const GOOD: [(&str, &str); 3] = [("x-trace-id", "trace-1"), ("x-tenant-id", "t"), ("x-site-id", "s")];
+    const GOOD: [(&str, &str); 3] = [
+        ("x-trace-id", "trace-1"),
+        ("x-tenant-id", "t"),
+        ("x-site-id", "s"),
+    ];
 
     #[track_caller]
     fn check(more: &[(&str, &str)], expected: Result<(), (u16, &str)>) {
         let found = caller(&headers(&[&GOOD[..], more].concat()));
-        let problem = found.map(drop).map_err(|r| (r.status, crate::service::fields::in_words(&r.errors)));
-        assert_eq!(problem, expected.map_err(|(status, words)| (status, words.to_owned())));
+        let problem = found
+            .map(drop)
+            .map_err(|r| (r.status, crate::service::fields::in_words(&r.errors)));
+        assert_eq!(
+            problem,
+            expected.map_err(|(status, words)| (status, words.to_owned()))
+        );
     }
 
     #[test]
     fn identifiers_are_read_or_named() {
         check(&[("x-user-id", "user-xxx"), ("x-attempt", "3")], Ok(()));
         let no_id = "expected 1 to 100 of the characters A-Z a-z 0-9 . _ : -";
-        check(&[("x-user-id", "a b")], Err((422, &format!("header.X-User-ID: {no_id}"))));
-        check(&[("x-user-id", &"a".repeat(101))], Err((422, &format!("header.X-User-ID: {no_id}"))));
-        check(&[("x-user-id", "é")], Err((422, &format!("header.X-User-ID: {no_id}"))));
-        check(&[("x-attempt", "0")], Err((422, "header.X-Attempt: expected a whole number from 1 to 1000000")));
-        check(&[("x-trace-id", "again")], Err((400, "header.X-Trace-ID: given more than once")));
+        check(
+            &[("x-user-id", "a b")],
+            Err((422, &format!("header.X-User-ID: {no_id}"))),
+        );
+        check(
+            &[("x-user-id", &"a".repeat(101))],
+            Err((422, &format!("header.X-User-ID: {no_id}"))),
+        );
+        check(
+            &[("x-user-id", "é")],
+            Err((422, &format!("header.X-User-ID: {no_id}"))),
+        );
+        check(
+            &[("x-attempt", "0")],
+            Err((
+                422,
+                "header.X-Attempt: expected a whole number from 1 to 1000000",
+            )),
+        );
+        check(
+            &[("x-trace-id", "again")],
+            Err((400, "header.X-Trace-ID: given more than once")),
+        );
         let missing = caller(&headers(&[("x-tenant-id", " "), ("x-site-id", "a/b")])).unwrap_err();
         let words = crate::service::fields::in_words(&missing.errors);
         let expected = format!(
@@ -198,7 +251,11 @@ mod tests {
     fn only_a_good_traceparent_is_taken() {
         let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
         let check = |value: &str, is_good: bool| {
-            assert_eq!(traceparent(value), is_good.then_some((trace, span)), "{value}");
+            assert_eq!(
+                traceparent(value),
+                is_good.then_some((trace, span)),
+                "{value}"
+            );
         };
         check(&format!("00-{trace}-{span}-01"), true);
         check(&format!("cc-{trace}-{span}-01-more"), true);

@@ -51,7 +51,10 @@ pub async fn bind(addresses: &[SocketAddr]) -> std::io::Result<Vec<TcpListener>>
             Ok(listener) => listeners.push(listener),
             Err(error) if address.is_ipv6() && !listeners.is_empty() && is_missing(&error) => {}
             Err(error) => {
-                return Err(std::io::Error::new(error.kind(), format!("{address}: {error}")));
+                return Err(std::io::Error::new(
+                    error.kind(),
+                    format!("{address}: {error}"),
+                ));
             }
         }
     }
@@ -60,8 +63,10 @@ pub async fn bind(addresses: &[SocketAddr]) -> std::io::Result<Vec<TcpListener>>
 
 fn is_missing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
-    matches!(error.kind(), ErrorKind::AddrNotAvailable | ErrorKind::Unsupported)
-        || error.raw_os_error() == Some(nix::libc::EAFNOSUPPORT)
+    matches!(
+        error.kind(),
+        ErrorKind::AddrNotAvailable | ErrorKind::Unsupported
+    ) || error.raw_os_error() == Some(nix::libc::EAFNOSUPPORT)
 }
 
 impl Listening {
@@ -80,7 +85,11 @@ impl Listening {
             };
             sockets.spawn(accept(listener, shared));
         }
-        Self { sockets, stop, permits }
+        Self {
+            sockets,
+            stop,
+            permits,
+        }
     }
 
     /// Takes no new connection, and waits until the requests that are under way have their answer.
@@ -88,7 +97,8 @@ impl Listening {
         self.stop.send_replace(true);
         let all = u32::try_from(limits::MAX_CONNECTIONS).unwrap_or(u32::MAX);
         // Those who do not read their answer are left behind when their time is up.
-        let _ = tokio::time::timeout(limits::SHUTDOWN_TIMEOUT, self.permits.acquire_many(all)).await;
+        let _ =
+            tokio::time::timeout(limits::SHUTDOWN_TIMEOUT, self.permits.acquire_many(all)).await;
         self.sockets.shutdown().await;
     }
 }

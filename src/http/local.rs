@@ -21,9 +21,9 @@ use crate::outcome::{Outcome, Status};
 use crate::pty::SessionOptions;
 use crate::render::wire;
 use crate::service::running::{LocalTools, Running};
+use crate::tool::Context;
 use crate::tool::context::{Prompter, Question, Reply};
 use crate::tool::sessions::{JobFiles, Sessions};
-use crate::tool::Context;
 use crate::tools::Call;
 use crate::vault::redact::Redactor;
 use crate::vault::session::Secrets;
@@ -83,7 +83,12 @@ impl LocalTools for FreshShells {
             command_timeout: Some(left),
             ..context(&self.session, &self.root)
         };
-        let logs = Logs::new(self.output.clone(), limits::OUTPUT_FILE_BYTES, false, context.job_files.clone());
+        let logs = Logs::new(
+            self.output.clone(),
+            limits::OUTPUT_FILE_BYTES,
+            false,
+            context.job_files.clone(),
+        );
         Box::pin(async move {
             let owned = Owned(cancel.clone());
             let (sender, outcome) = oneshot::channel();
@@ -116,7 +121,13 @@ async fn alone(context: Context, logs: Logs, cancel: Cancel, call: Call) -> Outc
         jobs: jobs.clone(),
         redactor,
     };
-    let job = Job { index: 0, id: "1".into(), call, repairs: Vec::new(), held_bytes: 0 };
+    let job = Job {
+        index: 0,
+        id: "1".into(),
+        call,
+        repairs: Vec::new(),
+        held_bytes: 0,
+    };
     let outcome = call::run(stage, job).await;
     jobs.close().await;
     drain.abort();

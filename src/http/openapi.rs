@@ -64,14 +64,17 @@ fn identifier() -> Value {
 }
 
 fn parameters(is_call: bool) -> Value {
-    let header = |name: &str, required: bool, schema: Value, about: &str| {
-        json!({"name": name, "in": "header", "required": required, "schema": schema, "description": about})
-    };
+    let header = |name: &str, required: bool, schema: Value, about: &str| json!({"name": name, "in": "header", "required": required, "schema": schema, "description": about});
     let number = json!({"type": "integer", "minimum": 1, "maximum": limits::MAX_HEADER_NUMBER});
     let mut list = vec![
         header("X-Tenant-ID", true, identifier(), "The tenant"),
         header("X-Site-ID", true, identifier(), "The site"),
-        header("X-Trace-ID", true, identifier(), "The caller's trace; many calls may share it"),
+        header(
+            "X-Trace-ID",
+            true,
+            identifier(),
+            "The caller's trace; many calls may share it",
+        ),
         header("X-Span-ID", false, identifier(), "The caller's span"),
         header("X-User-ID", false, identifier(), "The user"),
         header("X-Session-ID", false, identifier(), "The user's session"),
@@ -79,9 +82,19 @@ fn parameters(is_call: bool) -> Value {
     ];
     if is_call {
         list.extend([
-            header("Idempotency-Key", false, identifier(), "Repeats a call without doing it again, for 24 hours"),
+            header(
+                "Idempotency-Key",
+                false,
+                identifier(),
+                "Repeats a call without doing it again, for 24 hours",
+            ),
             header("X-Attempt", false, number.clone(), "Which attempt it is"),
-            header("X-Request-Timeout-Ms", false, number, "How long the caller waits; it can only shorten the time"),
+            header(
+                "X-Request-Timeout-Ms",
+                false,
+                number,
+                "How long the caller waits; it can only shorten the time",
+            ),
         ]);
     }
     Value::Array(list)
@@ -103,12 +116,18 @@ fn responses(answer: &str) -> Value {
     ];
     let content = json!({"application/problem+json": {"schema": reference("Problem")}});
     let mut map = Map::new();
-    map.insert("200".into(), json!({
-        "description": "The answer",
-        "content": {"application/json": {"schema": reference(answer)}},
-    }));
+    map.insert(
+        "200".into(),
+        json!({
+            "description": "The answer",
+            "content": {"application/json": {"schema": reference(answer)}},
+        }),
+    );
     for (status, about) in problems {
-        map.insert(status.into(), json!({"description": about, "content": content}));
+        map.insert(
+            status.into(),
+            json!({"description": about, "content": content}),
+        );
     }
     Value::Object(map)
 }
@@ -135,22 +154,28 @@ fn schemas(tools: &[Listed]) -> Value {
         map.insert(format!("{}_input", tool.name), tool.input_schema.clone());
         map.insert(format!("{}_output", tool.name), tool.output_schema.clone());
     }
-    map.insert("ListRequest".into(), json!({
-        "type": "object",
-        "additionalProperties": false,
-        "properties": {
-            "category": {"type": ["string", "null"]},
-            "ai_callable_only": {"type": ["boolean", "null"], "default": true},
-        },
-    }));
-    map.insert("ListAnswer".into(), json!({
-        "type": "object",
-        "required": ["tools", "total"],
-        "properties": {
-            "tools": {"type": "array", "items": listed()},
-            "total": {"type": "integer", "minimum": 0},
-        },
-    }));
+    map.insert(
+        "ListRequest".into(),
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "category": {"type": ["string", "null"]},
+                "ai_callable_only": {"type": ["boolean", "null"], "default": true},
+            },
+        }),
+    );
+    map.insert(
+        "ListAnswer".into(),
+        json!({
+            "type": "object",
+            "required": ["tools", "total"],
+            "properties": {
+                "tools": {"type": "array", "items": listed()},
+                "total": {"type": "integer", "minimum": 0},
+            },
+        }),
+    );
     map.insert("CallRequest".into(), call_request(tools));
     map.insert("CallAnswer".into(), call_answer(tools));
     map.insert("Problem".into(), problem());
@@ -199,8 +224,10 @@ fn call_request(tools: &[Listed]) -> Value {
 }
 
 fn call_answer(tools: &[Listed]) -> Value {
-    let outputs: Vec<Value> =
-        tools.iter().map(|tool| reference(&format!("{}_output", tool.name))).collect();
+    let outputs: Vec<Value> = tools
+        .iter()
+        .map(|tool| reference(&format!("{}_output", tool.name)))
+        .collect();
     let text = json!({"type": "string"});
     let place = json!({
         "type": "object",

@@ -9,10 +9,14 @@ use crate::service::rejection::Rejection;
 /// Makes the response of a refusal.
 #[must_use]
 pub fn response(rejection: &Rejection, trace_id: Option<&str>) -> Response<Body> {
-    let status = StatusCode::from_u16(rejection.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status =
+        StatusCode::from_u16(rejection.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut body = Map::from_iter([
         ("type".to_owned(), json!("about:blank")),
-        ("title".to_owned(), json!(status.canonical_reason().unwrap_or("Error"))),
+        (
+            "title".to_owned(),
+            json!(status.canonical_reason().unwrap_or("Error")),
+        ),
         ("status".to_owned(), json!(rejection.status)),
         ("detail".to_owned(), json!(rejection.detail)),
         ("error_code".to_owned(), json!(rejection.code)),
@@ -29,7 +33,10 @@ pub fn response(rejection: &Rejection, trace_id: Option<&str>) -> Response<Body>
     let mut response = Response::new(Body::from(Value::Object(body).to_string()));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/problem+json"),
+    );
     if let Some(seconds) = rejection.retry_after {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -54,7 +54,10 @@ async fn at_the_door(State(front): State<Shared>, request: Request, next: Next) 
     };
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
     front.desk.metrics().answered(response.status().as_u16());
     response
 }
@@ -63,8 +66,14 @@ async fn at_the_door(State(front): State<Shared>, request: Request, next: Next) 
 async fn refused(front: &Front, headers: &HeaderMap, rejection: Rejection) -> Response<Body> {
     match headers::caller(headers) {
         Ok(caller) => {
-            let rejection = front.desk.refuse(&caller, None, &About::default(), rejection).await;
-            marked(problem::response(&rejection, Some(&caller.trace_id)), &caller)
+            let rejection = front
+                .desk
+                .refuse(&caller, None, &About::default(), rejection)
+                .await;
+            marked(
+                problem::response(&rejection, Some(&caller.trace_id)),
+                &caller,
+            )
         }
         Err(_) => unrecorded(front, &rejection),
     }
@@ -89,13 +98,16 @@ async fn no_path(State(front): State<Shared>, request: Request) -> Response<Body
 }
 
 async fn wrong_method(State(front): State<Shared>, request: Request) -> Response<Body> {
-    let allowed = match request.uri().path().ends_with("/list") || request.uri().path().ends_with("/call") {
-        true => "POST",
-        false => "GET, HEAD",
-    };
+    let allowed =
+        match request.uri().path().ends_with("/list") || request.uri().path().ends_with("/call") {
+            true => "POST",
+            false => "GET, HEAD",
+        };
     let rejection = Rejection::no_method(format!("the path is for {allowed}"));
     let mut response = refused(&front, request.headers(), rejection).await;
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+        .headers_mut()
+        .insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
@@ -106,7 +118,10 @@ async fn alive() -> Response<Body> {
 async fn ready(State(front): State<Shared>) -> Response<Body> {
     match front.is_ready() {
         true => json_response(StatusCode::OK, b"{\"status\":\"ready\"}".to_vec()),
-        false => problem::response(&Rejection::overloaded("the server is ending").after(1), None),
+        false => problem::response(
+            &Rejection::overloaded("the server is ending").after(1),
+            None,
+        ),
     }
 }
 
@@ -124,7 +139,12 @@ async fn description(State(front): State<Shared>, request: Request) -> Response<
     if let Err(rejection) = may_look(&front, request.headers()) {
         return unrecorded(&front, &rejection);
     }
-    json_response(StatusCode::OK, openapi::document(front.desk.tools()).to_string().into_bytes())
+    json_response(
+        StatusCode::OK,
+        openapi::document(front.desk.tools())
+            .to_string()
+            .into_bytes(),
+    )
 }
 
 /// Whether a caller may see what belongs to no tenant.
@@ -134,7 +154,11 @@ fn may_look(front: &Front, headers: &HeaderMap) -> Result<(), Rejection> {
     }
     let now = jiff::Timestamp::now().as_second();
     #[allow(clippy::cast_precision_loss)]
-    front.desk.guard().identify(&headers::credential(headers), now as f64).map(drop)
+    front
+        .desk
+        .guard()
+        .identify(&headers::credential(headers), now as f64)
+        .map(drop)
 }
 
 async fn list(State(front): State<Shared>, request: Request) -> Response<Body> {
@@ -143,11 +167,19 @@ async fn list(State(front): State<Shared>, request: Request) -> Response<Body> {
         Ok(admitted) => admitted,
         Err(response) => return *response,
     };
-    let about = About { request_type: "tool_list", ..About::default() };
-    let wish = read_body(&parts, body).await.and_then(|body| list_request(&body));
+    let about = About {
+        request_type: "tool_list",
+        ..About::default()
+    };
+    let wish = read_body(&parts, body)
+        .await
+        .and_then(|body| list_request(&body));
     let listed = match wish {
         Ok(wish) => front.desk.list(&caller, &principal, &wish).await,
-        Err(rejection) => Err(front.desk.refuse(&caller, Some(&principal), &about, rejection).await),
+        Err(rejection) => Err(front
+            .desk
+            .refuse(&caller, Some(&principal), &about, rejection)
+            .await),
     };
     let response = match listed {
         Ok(tools) => {
@@ -177,14 +209,21 @@ async fn call(State(front): State<Shared>, request: Request) -> Response<Body> {
         Err(response) => return *response,
     };
     let mut watch = Watch(Some(Arc::clone(&caller.is_gone)));
-    let wish = read_body(&parts, body).await.and_then(|body| call_request(&body));
+    let wish = read_body(&parts, body)
+        .await
+        .and_then(|body| call_request(&body));
     let permit = Arc::clone(&front.calls).try_acquire_owned();
     let busy = || Rejection::overloaded("too many calls are under way").after(1);
     let wish = wish.and_then(|wish| permit.map(|permit| (wish, permit)).map_err(|_| busy()));
     let reply = match wish {
         Err(rejection) => {
             let about = About::default();
-            Reply::Refused(front.desk.refuse(&caller, Some(&principal), &about, rejection).await)
+            Reply::Refused(
+                front
+                    .desk
+                    .refuse(&caller, Some(&principal), &about, rejection)
+                    .await,
+            )
         }
         Ok((wish, permit)) => {
             let (desk, caller) = (Arc::clone(&front.desk), caller.clone());
@@ -213,7 +252,9 @@ fn reply_response(reply: Reply, caller: &Caller) -> Response<Body> {
         },
         Reply::Replay(body) => {
             let mut response = json_response(StatusCode::OK, body);
-            response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
+            response
+                .headers_mut()
+                .insert("idempotency-replayed", HeaderValue::from_static("true"));
             response
         }
         Reply::Refused(rejection) => problem::response(&rejection, Some(&caller.trace_id)),
@@ -221,7 +262,10 @@ fn reply_response(reply: Reply, caller: &Caller) -> Response<Body> {
 }
 
 /// Reads the headers and lets the desk decide about them.
-async fn admitted(front: &Front, parts: &Parts) -> Result<(Caller, Principal), Box<Response<Body>>> {
+async fn admitted(
+    front: &Front,
+    parts: &Parts,
+) -> Result<(Caller, Principal), Box<Response<Body>>> {
     let caller = headers::caller(&parts.headers)
         .map_err(|rejection| Box::new(unrecorded(front, &rejection)))?;
     let credential = headers::credential(&parts.headers);
@@ -236,7 +280,9 @@ async fn admitted(front: &Front, parts: &Parts) -> Result<(Caller, Principal), B
 
 async fn read_body(parts: &Parts, body: Body) -> Result<Bytes, Rejection> {
     if !headers::is_json(&parts.headers) {
-        return Err(Rejection::not_json("expected Content-Type: application/json"));
+        return Err(Rejection::not_json(
+            "expected Content-Type: application/json",
+        ));
     }
     let limited = Limited::new(body, limits::MAX_BODY_BYTES);
     let read = tokio::time::timeout(limits::BODY_TIMEOUT, limited.collect()).await;
@@ -252,7 +298,8 @@ async fn read_body(parts: &Parts, body: Body) -> Result<Bytes, Rejection> {
 }
 
 fn parse(body: &Bytes) -> Result<Map<String, Value>, Rejection> {
-    let text = std::str::from_utf8(body).map_err(|_| Rejection::malformed("the body is not UTF-8"))?;
+    let text =
+        std::str::from_utf8(body).map_err(|_| Rejection::malformed("the body is not UTF-8"))?;
     let value = json_text::parse(text)
         .map_err(|error| Rejection::malformed(format!("the body is not JSON: {error}")))?;
     match value {
@@ -266,14 +313,22 @@ fn wrong(problems: Vec<Problem>) -> Rejection {
 }
 
 fn unknown_fields(map: &Map<String, Value>, known: &[&str], problems: &mut Vec<Problem>) {
-    for key in map.keys().filter(|key| !known.contains(&key.as_str())).take(10) {
+    for key in map
+        .keys()
+        .filter(|key| !known.contains(&key.as_str()))
+        .take(10)
+    {
         let key: String = key.chars().take(limits::MAX_ID_CHARS).collect();
         problems.push(Problem::new(&["body", &key], "there is no such field"));
     }
 }
 
 fn list_request(body: &Bytes) -> Result<ListRequest, Rejection> {
-    let map = if body.is_empty() { Map::new() } else { parse(body)? };
+    let map = if body.is_empty() {
+        Map::new()
+    } else {
+        parse(body)?
+    };
     let mut problems = Vec::new();
     unknown_fields(&map, &["category", "ai_callable_only"], &mut problems);
     let category = match map.get("category") {
@@ -288,12 +343,18 @@ fn list_request(body: &Bytes) -> Result<ListRequest, Rejection> {
         None | Some(Value::Null) => true,
         Some(Value::Bool(only)) => *only,
         Some(_) => {
-            problems.push(Problem::new(&["body", "ai_callable_only"], "expected true or false"));
+            problems.push(Problem::new(
+                &["body", "ai_callable_only"],
+                "expected true or false",
+            ));
             true
         }
     };
     match problems.is_empty() {
-        true => Ok(ListRequest { category, has_internal: !ai_callable_only }),
+        true => Ok(ListRequest {
+            category,
+            has_internal: !ai_callable_only,
+        }),
         false => Err(wrong(problems)),
     }
 }
@@ -309,7 +370,10 @@ fn call_request(body: &Bytes) -> Result<crate::service::Request, Rejection> {
             String::new()
         }
         Some(_) => {
-            problems.push(Problem::new(&["body", "tool_name"], "expected the name of a tool"));
+            problems.push(Problem::new(
+                &["body", "tool_name"],
+                "expected the name of a tool",
+            ));
             String::new()
         }
     };
@@ -323,7 +387,11 @@ fn call_request(body: &Bytes) -> Result<crate::service::Request, Rejection> {
     };
     let context = context(map.shift_remove("context"), &mut problems);
     match problems.is_empty() {
-        true => Ok(crate::service::Request { tool_name, input, context }),
+        true => Ok(crate::service::Request {
+            tool_name,
+            input,
+            context,
+        }),
         false => Err(wrong(problems)),
     }
 }
@@ -334,7 +402,10 @@ fn context(value: Option<Value>, problems: &mut Vec<Problem>) -> BodyContext {
         Some(value) => value,
     };
     let Ok(context) = serde_json::from_value::<BodyContext>(value) else {
-        problems.push(Problem::new(&["body", "context"], "expected an object of identifiers"));
+        problems.push(Problem::new(
+            &["body", "context"],
+            "expected an object of identifiers",
+        ));
         return BodyContext::default();
     };
     let ids = [
@@ -347,7 +418,10 @@ fn context(value: Option<Value>, problems: &mut Vec<Problem>) -> BodyContext {
     ];
     for (name, id) in ids {
         if id.as_deref().is_some_and(|id| !caller::is_id(id)) {
-            problems.push(Problem::new(&["body", "context", name], "expected an identifier"));
+            problems.push(Problem::new(
+                &["body", "context", name],
+                "expected an identifier",
+            ));
         }
     }
     context
@@ -364,7 +438,11 @@ fn json_response(status: StatusCode, body: Vec<u8>) -> Response<Body> {
 /// Adds what names the call.
 fn marked(mut response: Response<Body>, caller: &Caller) -> Response<Body> {
     let headers = response.headers_mut();
-    for (name, value) in [("x-trace-id", &caller.trace_id), ("x-span-id", &caller.span_id), ("x-call-id", &caller.call_id)] {
+    for (name, value) in [
+        ("x-trace-id", &caller.trace_id),
+        ("x-span-id", &caller.span_id),
+        ("x-call-id", &caller.call_id),
+    ] {
         if let Ok(value) = HeaderValue::from_str(value) {
             headers.insert(name, value);
         }

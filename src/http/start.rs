@@ -77,7 +77,11 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
     if reach == Reach::Public && !guard.is_closed() {
         bail!("an address that others reach needs --key-file or --jwks");
     }
-    let tls = options.tls.as_ref().map(|(chain, key)| tls::acceptor(chain, key)).transpose()?;
+    let tls = options
+        .tls
+        .as_ref()
+        .map(|(chain, key)| tls::acceptor(chain, key))
+        .transpose()?;
     let (log, writer) = match options.is_quiet {
         true => (Log::default(), None),
         false => {
@@ -86,20 +90,33 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
         }
     };
     let (desk, lock) = open(&options, Arc::clone(&guard), log.clone()).await?;
-    let listeners = listen::bind(&options.addresses).await.context("listening")?;
-    let port = listeners.first().context("no address to listen on")?.local_addr()?.port();
+    let listeners = listen::bind(&options.addresses)
+        .await
+        .context("listening")?;
+    let port = listeners
+        .first()
+        .context("no address to listen on")?
+        .local_addr()?
+        .port();
     let (hosts, origins) = (options.hosts.clone(), options.origins.clone());
     let front = Arc::new(Front::new(Arc::clone(&desk), reach, port, hosts, origins));
     let scheme = if tls.is_some() { "https" } else { "http" };
     for listener in &listeners {
         let message = format!("{scheme}://{}", listener.local_addr()?);
-        log.write(&Line { event: "listening", message: Some(&message), ..Line::default() });
+        log.write(&Line {
+            event: "listening",
+            message: Some(&message),
+            ..Line::default()
+        });
     }
     let listening = Listening::start(listeners, &routes::router(Arc::clone(&front)), tls.as_ref());
     let tending = tokio::spawn(tend(Arc::clone(&desk), options.jwks.clone(), guard));
     stopped.await;
     front.end();
-    log.write(&Line { event: "stopping", ..Line::default() });
+    log.write(&Line {
+        event: "stopping",
+        ..Line::default()
+    });
     listening.end().await;
     tending.abort();
     let _ = tending.await;
@@ -113,7 +130,10 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
 
 /// Decides whom the server can be reached by, and refuses what would be unsafe.
 fn reach(options: &Options) -> anyhow::Result<Reach> {
-    let is_local = options.addresses.iter().all(|address| address.ip().is_loopback());
+    let is_local = options
+        .addresses
+        .iter()
+        .all(|address| address.ip().is_loopback());
     if is_local && !options.is_behind_proxy {
         return Ok(Reach::Loopback);
     }
@@ -129,9 +149,13 @@ fn reach(options: &Options) -> anyhow::Result<Reach> {
 fn guard(options: &Options) -> anyhow::Result<Guard> {
     let keys = options.key_file.as_deref().map(|path| {
         let text = read(path)?;
-        InternalKeys::parse(&text).map_err(|problem| anyhow::anyhow!("{}: {problem}", path.display()))
+        InternalKeys::parse(&text)
+            .map_err(|problem| anyhow::anyhow!("{}: {problem}", path.display()))
     });
-    let tokens = options.jwks.as_ref().map(|(path, expected)| tokens(path, expected));
+    let tokens = options
+        .jwks
+        .as_ref()
+        .map(|(path, expected)| tokens(path, expected));
     Ok(Guard::new(keys.transpose()?, tokens.transpose()?))
 }
 
@@ -158,17 +182,28 @@ async fn open(options: &Options, guard: Arc<Guard>, log: Log) -> anyhow::Result<
     let lost = ledger.settle().await?;
     if lost > 0 {
         let message = format!("{lost} calls were interrupted when the server ended the last time");
-        log.write(&Line { event: "interrupted_calls", message: Some(&message), ..Line::default() });
+        log.write(&Line {
+            event: "interrupted_calls",
+            message: Some(&message),
+            ..Line::default()
+        });
     }
     let tools = offer::offer(&options.tools).map_err(|names| {
-        anyhow::anyhow!("these tools cannot be offered over HTTP: {}", names.join(", "))
+        anyhow::anyhow!(
+            "these tools cannot be offered over HTTP: {}",
+            names.join(", ")
+        )
     })?;
     let root = Arc::new(match &options.root {
         Some(root) => Root::confined(root).context("opening the root directory")?,
         None => Root::unconfined(),
     });
     let output = options.database.with_file_name("output");
-    let shells = FreshShells { session: options.session.clone(), root: Arc::clone(&root), output };
+    let shells = FreshShells {
+        session: options.session.clone(),
+        root: Arc::clone(&root),
+        output,
+    };
     let parts = Parts {
         tools,
         sites: Arc::new(sites),
@@ -188,11 +223,19 @@ async fn open(options: &Options, guard: Arc<Guard>, log: Log) -> anyhow::Result<
 ///
 /// # Errors
 /// A file that does not fit, or a database that cannot be written.
-pub async fn import_all(sites: &SqliteSites, directory: &Path, log: &Log) -> anyhow::Result<Vec<String>> {
+pub async fn import_all(
+    sites: &SqliteSites,
+    directory: &Path,
+    log: &Log,
+) -> anyhow::Result<Vec<String>> {
     let mut told = Vec::new();
     for bundle in import::read(directory)? {
         let name = format!("{}/{}", bundle.site.tenant_id, bundle.site.site_id);
-        let counts = (bundle.profiles.len(), bundle.contents.len(), bundle.prompts.len());
+        let counts = (
+            bundle.profiles.len(),
+            bundle.contents.len(),
+            bundle.prompts.len(),
+        );
         let deadline = Instant::now() + limits::IMPORT_TIMEOUT;
         let what = match sites.import(bundle, deadline).await? {
             true => "imported",
@@ -202,7 +245,11 @@ pub async fn import_all(sites: &SqliteSites, directory: &Path, log: &Log) -> any
             "{name} {what}: {} profiles, {} contents, {} prompts",
             counts.0, counts.1, counts.2
         );
-        log.write(&Line { event: "site_imported", message: Some(&message), ..Line::default() });
+        log.write(&Line {
+            event: "site_imported",
+            message: Some(&message),
+            ..Line::default()
+        });
         told.push(message);
     }
     Ok(told)
@@ -215,7 +262,9 @@ async fn tend(desk: Arc<Desk>, jwks: Option<(PathBuf, Expected)>, guard: Arc<Gua
     loop {
         tokio::time::sleep(limits::KEYS_POLL).await;
         desk.settle_floods().await;
-        let Some((path, expected)) = &jwks else { continue };
+        let Some((path, expected)) = &jwks else {
+            continue;
+        };
         let now = changed(path);
         if now == known {
             continue;
@@ -225,11 +274,18 @@ async fn tend(desk: Arc<Desk>, jwks: Option<(PathBuf, Expected)>, guard: Arc<Gua
         match tokens(path, expected) {
             Ok(tokens) => {
                 guard.renew(tokens);
-                desk.log().write(&Line { event: "keys_renewed", ..Line::default() });
+                desk.log().write(&Line {
+                    event: "keys_renewed",
+                    ..Line::default()
+                });
             }
             Err(error) => {
                 let message = format!("{error:#}");
-                let line = Line { event: "keys_not_renewed", message: Some(&message), ..Line::default() };
+                let line = Line {
+                    event: "keys_not_renewed",
+                    message: Some(&message),
+                    ..Line::default()
+                };
                 desk.log().write(&line);
             }
         }

@@ -133,12 +133,19 @@ mod tests {
 
     #[test]
     fn hashes_are_those_of_the_specification() {
-        let check = |value: Value, expected: &str| assert_eq!(PayloadHash::of(&value).short(), expected);
+        let check =
+            |value: Value, expected: &str| assert_eq!(PayloadHash::of(&value).short(), expected);
         check(json!({}), "44136fa355b3678a");
         check(json!({"query": "严氏"}), "8777a5ee3f68c3a3");
         check(json!({"npc_id": "ancestor_yan"}), "9e07e24041b69a44");
-        check(json!({"query": "严氏家训", "limit": 10}), "da25cd0ccaffef95");
-        check(json!({"limit": 10, "query": "严氏家训"}), "da25cd0ccaffef95");
+        check(
+            json!({"query": "严氏家训", "limit": 10}),
+            "da25cd0ccaffef95",
+        );
+        check(
+            json!({"limit": 10, "query": "严氏家训"}),
+            "da25cd0ccaffef95",
+        );
     }
 
     #[test]
@@ -152,10 +159,19 @@ mod tests {
             "[333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001]",
             "[333333333.3333333,1e+30,4.5,0.002,1e-27]",
         );
-        check("[-0.0, 1e21, 1e20, 123456789012345680000, 1e-6, 1e-7, -1.5e-7]", "[0,1e+21,100000000000000000000,123456789012345680000,0.000001,1e-7,-1.5e-7]");
-        check(r#""\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/""#, "\"€$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\"");
+        check(
+            "[-0.0, 1e21, 1e20, 123456789012345680000, 1e-6, 1e-7, -1.5e-7]",
+            "[0,1e+21,100000000000000000000,123456789012345680000,0.000001,1e-7,-1.5e-7]",
+        );
+        check(
+            r#""\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/""#,
+            "\"€$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\"",
+        );
         check("9007199254740993", "9007199254740992");
         // U+1F600 sorts before U+FB33 by UTF-16 units.
-        check(r#"{"\ufb33":1,"\ud83d\ude00":2}"#, "{\"\u{1f600}\":2,\"\u{fb33}\":1}");
+        check(
+            r#"{"\ufb33":1,"\ud83d\ude00":2}"#,
+            "{\"\u{1f600}\":2,\"\u{fb33}\":1}",
+        );
     }
 }

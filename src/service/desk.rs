@@ -145,27 +145,45 @@ impl Desk {
     ///
     /// # Errors
     /// 401, 403 or 429.
-    pub async fn admit(&self, caller: &Caller, credential: &Credential) -> Result<Principal, Rejection> {
+    pub async fn admit(
+        &self,
+        caller: &Caller,
+        credential: &Credential,
+    ) -> Result<Principal, Rejection> {
         let principal = match self.parts.guard.identify(credential, seconds_now()) {
             Ok(principal) => principal,
-            Err(rejection) => return Err(self.refuse(caller, None, &About::default(), rejection).await),
+            Err(rejection) => {
+                return Err(self
+                    .refuse(caller, None, &About::default(), rejection)
+                    .await);
+            }
         };
         match self.admitted(caller, &principal) {
             Ok(()) => Ok(principal),
-            Err(rejection) => {
-                Err(self.refuse(caller, Some(&principal), &About::default(), rejection).await)
-            }
+            Err(rejection) => Err(self
+                .refuse(caller, Some(&principal), &About::default(), rejection)
+                .await),
         }
     }
 
     fn admitted(&self, caller: &Caller, principal: &Principal) -> Result<(), Rejection> {
         if !principal.tenants.has(&caller.tenant_id) {
-            return Err(Rejection::forbidden(format!("not for tenant {}", caller.tenant_id)));
+            return Err(Rejection::forbidden(format!(
+                "not for tenant {}",
+                caller.tenant_id
+            )));
         }
         if !principal.sites.has(&caller.site_id) {
-            return Err(Rejection::forbidden(format!("not for site {}", caller.site_id)));
+            return Err(Rejection::forbidden(format!(
+                "not for site {}",
+                caller.site_id
+            )));
         }
-        take(self.tenant_buckets.as_ref(), caller.tenant_id.clone(), "for this tenant")
+        take(
+            self.tenant_buckets.as_ref(),
+            caller.tenant_id.clone(),
+            "for this tenant",
+        )
     }
 
     /// Records a refusal and returns it.
@@ -207,7 +225,10 @@ impl Desk {
                 continue;
             };
             caller.user_id = Some(name);
-            let about = About { request_type: "tool_call", ..About::default() };
+            let about = About {
+                request_type: "tool_call",
+                ..About::default()
+            };
             let end = End {
                 error_type: Some("Flood".into()),
                 error: Some("further refused requests of one caller, counted".into()),
@@ -231,21 +252,39 @@ impl Desk {
         principal: &Principal,
         request: &ListRequest,
     ) -> Result<Vec<Listed>, Rejection> {
-        let about = About { request_type: "tool_list", ..About::default() };
+        let about = About {
+            request_type: "tool_list",
+            ..About::default()
+        };
         self.tell("tools_list_request", caller, &about, &End::default());
         if !principal.may(principal::LIST) {
             let rejection = Rejection::forbidden("the scope tools:list is needed");
-            return Err(self.refuse(caller, Some(principal), &about, rejection).await);
+            return Err(self
+                .refuse(caller, Some(principal), &about, rejection)
+                .await);
         }
         let is_wanted = |tool: &&Offered| {
             let service = &tool.entry.service;
             let is_shown = tool.is_of_site() || principal.proof == Proof::Authenticated;
-            let fits = request.category.as_deref().is_none_or(|wanted| wanted == service.category);
+            let fits = request
+                .category
+                .as_deref()
+                .is_none_or(|wanted| wanted == service.category);
             is_shown && fits && (request.has_internal || service.audience == Audience::Anyone)
         };
-        let listed = self.parts.tools.iter().filter(is_wanted).map(Offered::listed).collect();
-        let end = End { http_status: 200, ..End::default() };
-        self.write(&record(caller, Some(principal), &about, &end)).await;
+        let listed = self
+            .parts
+            .tools
+            .iter()
+            .filter(is_wanted)
+            .map(Offered::listed)
+            .collect();
+        let end = End {
+            http_status: 200,
+            ..End::default()
+        };
+        self.write(&record(caller, Some(principal), &about, &end))
+            .await;
         Ok(listed)
     }
 
@@ -253,17 +292,29 @@ impl Desk {
     pub async fn call(&self, mut caller: Caller, principal: &Principal, request: Request) -> Reply {
         caller.complete(&request.context);
         let hash = PayloadHash::of(&request.input);
-        let other_trace = request.context.trace_id.clone().filter(|id| *id != caller.trace_id);
+        let other_trace = request
+            .context
+            .trace_id
+            .clone()
+            .filter(|id| *id != caller.trace_id);
         let mut about = About {
             request_type: "tool_call",
-            tool_name: request.tool_name.chars().take(limits::MAX_ID_CHARS).collect(),
+            tool_name: request
+                .tool_name
+                .chars()
+                .take(limits::MAX_ID_CHARS)
+                .collect(),
             tool_version: None,
             payload_hash: Some(hash.short().to_owned()),
             input: (self.parts.keep == KeepInput::Always).then(|| request.input.clone()),
             context_trace_id: other_trace,
         };
         self.tell("tool_call_request", &caller, &about, &End::default());
-        let tool = self.parts.tools.iter().find(|tool| tool.name() == request.tool_name);
+        let tool = self
+            .parts
+            .tools
+            .iter()
+            .find(|tool| tool.name() == request.tool_name);
         let ending = match tool {
             None => {
                 let message = format!("Unknown tool: {}", about.tool_name);
@@ -271,7 +322,14 @@ impl Desk {
             }
             Some(tool) => {
                 about.tool_version = Some(tool.entry.service.version);
-                let call = Serving { desk: self, caller: &caller, principal, tool, about: &about, hash: &hash };
+                let call = Serving {
+                    desk: self,
+                    caller: &caller,
+                    principal,
+                    tool,
+                    about: &about,
+                    hash: &hash,
+                };
                 match call.serve(request).await {
                     Ok(ending) | Err(ending) => ending,
                 }
@@ -280,11 +338,22 @@ impl Desk {
         self.finish(&caller, principal, &about, ending).await
     }
 
-    async fn finish(&self, caller: &Caller, principal: &Principal, about: &About, ending: Ending) -> Reply {
-        let mut end = End { http_status: 200, ..End::default() };
+    async fn finish(
+        &self,
+        caller: &Caller,
+        principal: &Principal,
+        about: &About,
+        ending: Ending,
+    ) -> Reply {
+        let mut end = End {
+            http_status: 200,
+            ..End::default()
+        };
         let reply = match ending {
             Ending::Refused(rejection) => {
-                return Reply::Refused(self.refuse(caller, Some(principal), about, rejection).await);
+                return Reply::Refused(
+                    self.refuse(caller, Some(principal), about, rejection).await,
+                );
             }
             Ending::Replay(answer) => {
                 end.is_replay = true;
@@ -298,14 +367,20 @@ impl Desk {
             }
             Ending::Output(fields) => Reply::Fresh(Box::new(envelope(caller, about, Ok(fields)))),
         };
-        let status = if end.error_type.is_some() { "error" } else { "success" };
+        let status = if end.error_type.is_some() {
+            "error"
+        } else {
+            "success"
+        };
         if about.tool_version.is_some() {
-            self.metrics.called(&about.tool_name, status, caller.latency_ms());
+            self.metrics
+                .called(&about.tool_name, status, caller.latency_ms());
         }
         if caller.is_gone.load(Ordering::Relaxed) {
             self.metrics.disconnected();
         }
-        self.write(&record(caller, Some(principal), about, &end)).await;
+        self.write(&record(caller, Some(principal), about, &end))
+            .await;
         self.tell(&format!("tool_call_{status}"), caller, about, &end);
         reply
     }
@@ -355,7 +430,12 @@ struct Serving<'a> {
 impl Serving<'_> {
     async fn serve(&self, request: Request) -> Result<Ending, Ending> {
         self.permit(&request)?;
-        let bucket = format!("{}\n{}\n{}", self.principal.id, self.caller.tenant_id, self.tool.name());
+        let bucket = format!(
+            "{}\n{}\n{}",
+            self.principal.id,
+            self.caller.tenant_id,
+            self.tool.name()
+        );
         take(self.desk.tool_buckets.as_ref(), bucket, "of this tool")?;
         let call = self.read(request.input)?;
         let scope = self.scope();
@@ -367,7 +447,8 @@ impl Serving<'_> {
 
     /// Whether the caller may call this tool for the tenant and site that the body names too.
     fn permit(&self, request: &Request) -> Result<(), Ending> {
-        let differs = |named: &Option<String>, own: &str| named.as_deref().is_some_and(|id| id != own);
+        let differs =
+            |named: &Option<String>, own: &str| named.as_deref().is_some_and(|id| id != own);
         if differs(&request.context.tenant_id, &self.caller.tenant_id)
             || differs(&request.context.site_id, &self.caller.site_id)
         {
@@ -380,9 +461,17 @@ impl Serving<'_> {
         let is_internal = self.tool.entry.service.audience == Audience::Internal;
         if is_internal && !self.principal.may(principal::INTERNAL) {
             let message = format!("{} is not for models", self.tool.name());
-            return Err(Ending::Failure(Failure::new("PermissionDenied", "PERMISSION_DENIED", message)));
+            return Err(Ending::Failure(Failure::new(
+                "PermissionDenied",
+                "PERMISSION_DENIED",
+                message,
+            )));
         }
-        let missing = self.tool.scopes().into_iter().find(|scope| !self.principal.may(scope));
+        let missing = self
+            .tool
+            .scopes()
+            .into_iter()
+            .find(|scope| !self.principal.may(scope));
         match missing {
             Some(scope) => Err(Rejection::forbidden(format!("the scope {scope} is needed")).into()),
             None => Ok(()),
@@ -400,7 +489,10 @@ impl Serving<'_> {
 
     fn scope(&self) -> Scope {
         let own = self.tool.entry.service.deadline();
-        let time = self.caller.patience.map_or(own, |patience| patience.min(own));
+        let time = self
+            .caller
+            .patience
+            .map_or(own, |patience| patience.min(own));
         Scope {
             tenant_id: self.caller.tenant_id.as_str().into(),
             site_id: self.caller.site_id.as_str().into(),
@@ -435,7 +527,10 @@ impl Serving<'_> {
             }
         }
         let result = self.run(call, scope).await;
-        let later = Scope { deadline: Instant::now() + limits::WRITE_CALL_TIMEOUT, ..scope.clone() };
+        let later = Scope {
+            deadline: Instant::now() + limits::WRITE_CALL_TIMEOUT,
+            ..scope.clone()
+        };
         match &result {
             Ok(Ok(fields)) => {
                 let answer = envelope(self.caller, self.about, Ok(fields.clone()));
@@ -456,7 +551,8 @@ impl Serving<'_> {
         if access == Access::Write {
             self.intend().await?;
         }
-        self.desk.tell("tool_call_start", self.caller, self.about, &End::default());
+        self.desk
+            .tell("tool_call_start", self.caller, self.about, &End::default());
         let running = self.running(call, scope);
         match running::until(scope.deadline, access, running).await {
             Ok(fields) => Ok(Ok(fields)),
@@ -471,21 +567,35 @@ impl Serving<'_> {
 
     /// Notes that something is about to change; without that nothing may.
     async fn intend(&self) -> Result<(), Ending> {
-        let end = End { error_type: Some("Started".into()), ..End::default() };
+        let end = End {
+            error_type: Some("Started".into()),
+            ..End::default()
+        };
         let intent = record(self.caller, Some(self.principal), self.about, &end);
-        self.desk.parts.ledger.intend(&intent).await.map_err(|error| {
-            self.desk.metrics.ledger_failed();
-            let message = error.to_string();
-            let line = Line { event: "ledger_write_failed", message: Some(&message), ..Line::default() };
-            self.desk.parts.log.write(&line);
-            let detail = "the ledger cannot be written now, so nothing was changed";
-            Rejection::audit_unavailable(detail).after(1).into()
-        })
+        self.desk
+            .parts
+            .ledger
+            .intend(&intent)
+            .await
+            .map_err(|error| {
+                self.desk.metrics.ledger_failed();
+                let message = error.to_string();
+                let line = Line {
+                    event: "ledger_write_failed",
+                    message: Some(&message),
+                    ..Line::default()
+                };
+                self.desk.parts.log.write(&line);
+                let detail = "the ledger cannot be written now, so nothing was changed";
+                Rejection::audit_unavailable(detail).after(1).into()
+            })
     }
 
     fn running(&self, call: Call, scope: &Scope) -> Running {
         let parts = &self.desk.parts;
-        if !self.tool.is_of_site() && let Some(local) = &parts.local {
+        if !self.tool.is_of_site()
+            && let Some(local) = &parts.local
+        {
             return local.run(call, scope.deadline);
         }
         let may_see_drafts = self.principal.may(principal::DRAFT_READ);
@@ -495,9 +605,16 @@ impl Serving<'_> {
             user_id: self.caller.user_id.clone(),
             session_id: self.caller.session_id.clone(),
             trace_id: self.caller.trace_id.clone(),
-            sight: if may_see_drafts { Sight::Drafts } else { Sight::Published },
+            sight: if may_see_drafts {
+                Sight::Drafts
+            } else {
+                Sight::Published
+            },
         };
-        let context = Context { site: Some(site), ..parts.context.clone() };
+        let context = Context {
+            site: Some(site),
+            ..parts.context.clone()
+        };
         Box::pin(async move { call.run(&context).await.map(|answer| answer.output) })
     }
 }
@@ -516,12 +633,18 @@ fn failed(error: StoreError) -> Ending {
 fn invalid(problems: Vec<Problem>) -> Ending {
     Ending::Failure(Failure {
         problems: problems.clone(),
-        ..Failure::new("ValidationError", "INVALID_INPUT", fields::in_words(&problems))
+        ..Failure::new(
+            "ValidationError",
+            "INVALID_INPUT",
+            fields::in_words(&problems),
+        )
     })
 }
 
 fn take(limiter: Option<&Limiter>, bucket: String, whose: &str) -> Result<(), Rejection> {
-    let Some(limiter) = limiter else { return Ok(()) };
+    let Some(limiter) = limiter else {
+        return Ok(());
+    };
     limiter.take(bucket).map_err(|seconds| {
         let detail = format!("too many calls {whose}; try again in {seconds} s");
         Rejection::too_many(detail).after(seconds)
@@ -533,13 +656,20 @@ fn envelope(caller: &Caller, about: &About, result: Result<Fields, Failure>) -> 
         Ok(fields) => (Some(fields), None),
         Err(failure) => (None, Some(failure)),
     };
-    let error_type = failure.as_ref().map(|failure| failure.error_type.to_owned());
+    let error_type = failure
+        .as_ref()
+        .map(|failure| failure.error_type.to_owned());
     let message = failure.as_ref().map(|failure| failure.message.clone());
     let audit = Audit {
         trace_id: caller.trace_id.clone(),
         call_id: caller.call_id.clone(),
         tool_name: about.tool_name.clone(),
-        status: if failure.is_some() { "error" } else { "success" }.into(),
+        status: if failure.is_some() {
+            "error"
+        } else {
+            "success"
+        }
+        .into(),
         latency_ms: caller.latency_ms(),
         error_type: error_type.clone(),
         error_message: message.clone(),

@@ -99,7 +99,10 @@ impl Found<'_> {
     fn tell(&mut self, msg: impl Into<String>) {
         if self.problems.len() < MAX_PROBLEMS {
             let loc = self.path.clone();
-            self.problems.push(Problem { loc, msg: msg.into() });
+            self.problems.push(Problem {
+                loc,
+                msg: msg.into(),
+            });
         }
     }
 
@@ -120,7 +123,11 @@ impl Found<'_> {
         if let Some(choices) = schema::alternatives(schema) {
             return choices.iter().any(|choice| {
                 let check = self.check;
-                let mut inner = Found { check, path: Vec::new(), problems: Vec::new() };
+                let mut inner = Found {
+                    check,
+                    path: Vec::new(),
+                    problems: Vec::new(),
+                };
                 inner.value(value, choice);
                 inner.problems.is_empty()
             });
@@ -137,7 +144,11 @@ impl Found<'_> {
         let length = text.chars().count() as u64;
         self.size(length, schema, ("minLength", "maxLength"), "characters");
         if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
-            && self.check.patterns.get(pattern).is_some_and(|regex| !regex.is_match(text))
+            && self
+                .check
+                .patterns
+                .get(pattern)
+                .is_some_and(|regex| !regex.is_match(text))
         {
             self.tell(format!("expected text that matches {pattern}"));
         }
@@ -145,7 +156,10 @@ impl Found<'_> {
 
     fn size(&mut self, size: u64, schema: &Value, keys: (&str, &str), unit: &str) {
         let least = schema.get(keys.0).and_then(Value::as_u64).unwrap_or(0);
-        let most = schema.get(keys.1).and_then(Value::as_u64).unwrap_or(u64::MAX);
+        let most = schema
+            .get(keys.1)
+            .and_then(Value::as_u64)
+            .unwrap_or(u64::MAX);
         if size < least {
             self.tell(format!("expected at least {least} {unit}, found {size}"));
         } else if size > most {
@@ -183,7 +197,11 @@ impl Found<'_> {
                 Some(value) => self.inside(property.name.to_owned(), value, property.schema),
             }
         }
-        let is_declared = |key: &str| schema.get("properties").is_some_and(|p| p.get(key).is_some());
+        let is_declared = |key: &str| {
+            schema
+                .get("properties")
+                .is_some_and(|p| p.get(key).is_some())
+        };
         for (key, value) in map.iter().filter(|(key, _)| !is_declared(key)) {
             match schema::key(schema, key) {
                 Some(known) => self.inside(key.clone(), value, known),
@@ -236,23 +254,64 @@ mod tests {
     #[test]
     fn every_problem_is_told() {
         let draft = "create_draft_content";
-        check(draft, json!({}), "content_type: field required; title: field required; body: field required");
-        check(draft, json!({"content_type": "poem", "title": "x".repeat(501), "body": ""}),
+        check(
+            draft,
+            json!({}),
+            "content_type: field required; title: field required; body: field required",
+        );
+        check(
+            draft,
+            json!({"content_type": "poem", "title": "x".repeat(501), "body": ""}),
             "content_type: expected one of \"knowledge\", \"story\", \"guide\", \"announcement\", \"faq\", \"poi\", \"route\"; \
-            title: expected at most 500 characters, found 501; body: expected at least 1 characters, found 0");
+            title: expected at most 500 characters, found 501; body: expected at least 1 characters, found 0",
+        );
         let search = "search_content";
-        check(search, json!({"query": "a", "limit": "5"}), "limit: expected a whole number from 1 to 50");
-        check(search, json!({"query": "a", "limit": 51, "tags": [1, ""], "x": 1}),
+        check(
+            search,
+            json!({"query": "a", "limit": "5"}),
+            "limit: expected a whole number from 1 to 50",
+        );
+        check(
+            search,
+            json!({"query": "a", "limit": 51, "tags": [1, ""], "x": 1}),
             "tags.0: expected text; tags.1: expected at least 1 characters, found 0; \
-            limit: expected a whole number from 1 to 50; x: there is no such field");
-        check(search, json!({"query": "a", "status": null, "limit": null}), "");
+            limit: expected a whole number from 1 to 50; x: there is no such field",
+        );
+        check(
+            search,
+            json!({"query": "a", "status": null, "limit": null}),
+            "",
+        );
         check(search, json!({"query": null}), "query: expected text");
-        check(search, json!([]), "expected an object (child elements or JSON text)");
-        check("get_npc_profile", json!({"npc_id": "n", "version": 0}), "version: expected a whole number from 1 to 4294967295");
-        check("get_npc_profile", json!({"npc_id": "n", "version": 1.5}), "version: expected a whole number from 1 to 4294967295");
-        check("log_user_event", json!({"event_type": "A b"}), "event_type: expected text that matches ^[a-z][a-z0-9_.]{0,99}$");
-        check("log_user_event", json!({"event_type": "a", "event_data": {"k": [1]}}), "");
-        check("get_prompt_active", json!({"npc_id": "n", "prompt_type": "zzz"}),
-            "prompt_type: expected one of \"system\", \"greeting\", \"fallback\"");
+        check(
+            search,
+            json!([]),
+            "expected an object (child elements or JSON text)",
+        );
+        check(
+            "get_npc_profile",
+            json!({"npc_id": "n", "version": 0}),
+            "version: expected a whole number from 1 to 4294967295",
+        );
+        check(
+            "get_npc_profile",
+            json!({"npc_id": "n", "version": 1.5}),
+            "version: expected a whole number from 1 to 4294967295",
+        );
+        check(
+            "log_user_event",
+            json!({"event_type": "A b"}),
+            "event_type: expected text that matches ^[a-z][a-z0-9_.]{0,99}$",
+        );
+        check(
+            "log_user_event",
+            json!({"event_type": "a", "event_data": {"k": [1]}}),
+            "",
+        );
+        check(
+            "get_prompt_active",
+            json!({"npc_id": "n", "prompt_type": "zzz"}),
+            "prompt_type: expected one of \"system\", \"greeting\", \"fallback\"",
+        );
     }
 }

@@ -58,7 +58,11 @@ impl InternalKeys {
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let raw = match text.starts_with('{') {
-            true => serde_json::from_str::<KeyFile>(text).map_err(|error| error.to_string())?.keys,
+            true => {
+                serde_json::from_str::<KeyFile>(text)
+                    .map_err(|error| error.to_string())?
+                    .keys
+            }
             false => vec![everything(text)],
         };
         let secret = ids::random::<32>().map_err(|error| error.to_string())?;
@@ -156,10 +160,21 @@ impl Guard {
             return Ok(Principal::local());
         }
         match (credential, &self.keys, &self.tokens) {
-            (Credential { key: Some(_), token: Some(_) }, _, _) => {
-                Err(Rejection::unauthorized("send a token or a key, not both"))
-            }
-            (Credential { token: Some(token), .. }, _, Some(tokens)) => {
+            (
+                Credential {
+                    key: Some(_),
+                    token: Some(_),
+                },
+                _,
+                _,
+            ) => Err(Rejection::unauthorized("send a token or a key, not both")),
+            (
+                Credential {
+                    token: Some(token), ..
+                },
+                _,
+                Some(tokens),
+            ) => {
                 let tokens = Arc::clone(&tokens.read().unwrap_or_else(PoisonError::into_inner));
                 tokens.check(token, now).map_err(Rejection::unauthorized)
             }
@@ -181,7 +196,10 @@ mod tests {
     const KEY: &str = "0123456789abcdef0123456789abcdef";
 
     fn key(text: &str) -> Credential {
-        Credential { key: Some(text.into()), token: None }
+        Credential {
+            key: Some(text.into()),
+            token: None,
+        }
     }
 
     #[test]
@@ -201,9 +219,15 @@ mod tests {
         assert_eq!(refused(&key("")), "Invalid internal API key");
         let nothing = "expected a token in Authorization or a key in X-Internal-API-Key";
         assert_eq!(refused(&Credential::default()), nothing);
-        let token = Credential { key: None, token: Some("x".into()) };
+        let token = Credential {
+            key: None,
+            token: Some("x".into()),
+        };
         assert_eq!(refused(&token), nothing);
-        let both = Credential { key: Some(KEY.into()), token: Some("x".into()) };
+        let both = Credential {
+            key: Some(KEY.into()),
+            token: Some("x".into()),
+        };
         assert_eq!(refused(&both), "send a token or a key, not both");
     }
 
@@ -220,7 +244,13 @@ mod tests {
 
     #[test]
     fn keys_that_can_be_guessed_are_refused() {
-        for text in ["", "short", "your-internal-api-key", "{}", r#"{"keys": []}"#] {
+        for text in [
+            "",
+            "short",
+            "your-internal-api-key",
+            "{}",
+            r#"{"keys": []}"#,
+        ] {
             assert!(InternalKeys::parse(text).is_err(), "{text}");
         }
     }

@@ -98,7 +98,11 @@ impl Tokens {
         let keys: Vec<Key> = set
             .keys
             .into_iter()
-            .filter(|key| key.purpose.as_deref().is_none_or(|purpose| purpose == "sig"))
+            .filter(|key| {
+                key.purpose
+                    .as_deref()
+                    .is_none_or(|purpose| purpose == "sig")
+            })
             .map(key)
             .collect::<Result<_, _>>()?;
         match keys.is_empty() {
@@ -130,8 +134,14 @@ impl Tokens {
         if header.get("crit").is_some() {
             return Err("the token needs an extension that is not known here".into());
         }
-        let algorithm = header.get("alg").and_then(Value::as_str).unwrap_or_default();
-        let key = match (header.get("kid").and_then(Value::as_str), self.keys.as_slice()) {
+        let algorithm = header
+            .get("alg")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let key = match (
+            header.get("kid").and_then(Value::as_str),
+            self.keys.as_slice(),
+        ) {
             (Some(id), keys) => keys.iter().find(|key| key.id.as_deref() == Some(id)),
             (None, [only]) => Some(only),
             (None, _) => None,
@@ -147,16 +157,28 @@ impl Tokens {
             Audience::Several(names) => names.contains(&self.expected.audience),
         };
         let rules = [
-            (claims.iss == self.expected.issuer, "the token is of another issuer"),
+            (
+                claims.iss == self.expected.issuer,
+                "the token is of another issuer",
+            ),
             (is_for_us, "the token is for another audience"),
             (claims.exp + leeway > now, "the token has expired"),
-            (claims.iat - leeway <= now, "the token was issued in the future"),
-            (claims.nbf.is_none_or(|from| from - leeway <= now), "the token is not valid yet"),
+            (
+                claims.iat - leeway <= now,
+                "the token was issued in the future",
+            ),
+            (
+                claims.nbf.is_none_or(|from| from - leeway <= now),
+                "the token is not valid yet",
+            ),
             (
                 claims.exp - claims.iat <= limits::MAX_TOKEN_LIFE.as_secs_f64(),
                 "the token lives longer than 15 minutes",
             ),
-            (!claims.sub.is_empty() && claims.sub.len() <= limits::MAX_ID_CHARS, "the token names nobody"),
+            (
+                !claims.sub.is_empty() && claims.sub.len() <= limits::MAX_ID_CHARS,
+                "the token names nobody",
+            ),
         ];
         if let Some((_, problem)) = rules.into_iter().find(|(is_kept, _)| !is_kept) {
             return Err(problem.into());
@@ -166,7 +188,13 @@ impl Tokens {
             proof: Proof::Authenticated,
             tenants: Names::Only(claims.tenants),
             sites: Names::Only(claims.sites),
-            scopes: Names::Only(claims.scope.split_ascii_whitespace().map(str::to_owned).collect()),
+            scopes: Names::Only(
+                claims
+                    .scope
+                    .split_ascii_whitespace()
+                    .map(str::to_owned)
+                    .collect(),
+            ),
         })
     }
 }
@@ -174,7 +202,9 @@ impl Tokens {
 impl Key {
     fn has_signed(&self, message: &[u8], given: &[u8]) -> bool {
         let check = |algorithm: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
-            signature::UnparsedPublicKey::new(algorithm, key).verify(message, given).is_ok()
+            signature::UnparsedPublicKey::new(algorithm, key)
+                .verify(message, given)
+                .is_ok()
         };
         match &self.material {
             Material::Ed25519(key) => check(&signature::ED25519, key),
@@ -191,7 +221,9 @@ fn key(raw: RawKey) -> Result<Key, String> {
     let name = raw.kid.clone().unwrap_or_else(|| "without kid".into());
     let problem = |what: &str| format!("key {name}: {what}");
     let part = |text: &Option<String>, what: &str| {
-        let text = text.as_deref().ok_or_else(|| problem(&format!("expected {what}")))?;
+        let text = text
+            .as_deref()
+            .ok_or_else(|| problem(&format!("expected {what}")))?;
         bytes(text).map_err(|error| problem(&format!("{what}: {error}")))
     };
     let (algorithm, material) = match (raw.kty.as_str(), raw.crv.as_deref()) {
@@ -201,7 +233,10 @@ fn key(raw: RawKey) -> Result<Key, String> {
             ("ES256", Material::P256(point))
         }
         ("RSA", _) => {
-            let material = Material::Rsa { n: part(&raw.n, "n")?, e: part(&raw.e, "e")? };
+            let material = Material::Rsa {
+                n: part(&raw.n, "n")?,
+                e: part(&raw.e, "e")?,
+            };
             ("RS256", material)
         }
         ("oct", _) => {
@@ -209,20 +244,29 @@ fn key(raw: RawKey) -> Result<Key, String> {
             if secret.len() < limits::MIN_TOKEN_SECRET_BYTES {
                 return Err(problem("expected a secret of at least 32 bytes"));
             }
-            ("HS256", Material::Secret(hmac::Key::new(hmac::HMAC_SHA256, &secret)))
+            (
+                "HS256",
+                Material::Secret(hmac::Key::new(hmac::HMAC_SHA256, &secret)),
+            )
         }
         _ => return Err(problem("expected Ed25519, P-256, RSA or a secret")),
     };
     match raw.alg.as_deref() {
-        Some(named) if named != algorithm => {
-            Err(problem(&format!("expected the algorithm {algorithm}, found {named:?}")))
-        }
-        _ => Ok(Key { id: raw.kid, algorithm, material }),
+        Some(named) if named != algorithm => Err(problem(&format!(
+            "expected the algorithm {algorithm}, found {named:?}"
+        ))),
+        _ => Ok(Key {
+            id: raw.kid,
+            algorithm,
+            material,
+        }),
     }
 }
 
 fn bytes(text: &str) -> Result<Vec<u8>, String> {
-    URL_SAFE_NO_PAD.decode(text).map_err(|_| "a part is not base64url".into())
+    URL_SAFE_NO_PAD
+        .decode(text)
+        .map_err(|_| "a part is not base64url".into())
 }
 
 /// Reads a part of a token; a name given twice is refused.

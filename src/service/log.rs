@@ -63,8 +63,13 @@ impl Log {
     /// Writes one line.
     pub fn write(&self, line: &Line<'_>) {
         let Some(lines) = &self.lines else { return };
-        let stamped = Stamped { line, timestamp: ids::now() };
-        let Ok(mut text) = serde_json::to_string(&stamped) else { return };
+        let stamped = Stamped {
+            line,
+            timestamp: ids::now(),
+        };
+        let Ok(mut text) = serde_json::to_string(&stamped) else {
+            return;
+        };
         text.push('\n');
         match lines.try_send(text) {
             Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}

@@ -82,23 +82,60 @@ impl Metrics {
     pub fn text(&self) -> String {
         let numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut out = String::new();
-        head(&mut out, "karyi_tool_calls_total", "counter", "Calls by tool and status");
+        head(
+            &mut out,
+            "karyi_tool_calls_total",
+            "counter",
+            "Calls by tool and status",
+        );
         for ((tool, status), count) in &numbers.calls {
-            let _ = writeln!(out, "karyi_tool_calls_total{{tool=\"{tool}\",status=\"{status}\"}} {count}");
+            let _ = writeln!(
+                out,
+                "karyi_tool_calls_total{{tool=\"{tool}\",status=\"{status}\"}} {count}"
+            );
         }
-        head(&mut out, "karyi_tool_call_duration_seconds", "histogram", "Time of calls by tool");
+        head(
+            &mut out,
+            "karyi_tool_call_duration_seconds",
+            "histogram",
+            "Time of calls by tool",
+        );
         for (tool, times) in &numbers.times {
             histogram(&mut out, tool, times);
         }
-        head(&mut out, "karyi_http_responses_total", "counter", "Answers by HTTP status");
+        head(
+            &mut out,
+            "karyi_http_responses_total",
+            "counter",
+            "Answers by HTTP status",
+        );
         for (status, count) in &numbers.answers {
-            let _ = writeln!(out, "karyi_http_responses_total{{status=\"{status}\"}} {count}");
+            let _ = writeln!(
+                out,
+                "karyi_http_responses_total{{status=\"{status}\"}} {count}"
+            );
         }
         let single = [
-            ("karyi_replays_total", "Answers given again for their idempotency key", numbers.replays),
-            ("karyi_disconnects_total", "Callers who did not wait for the answer", numbers.disconnects),
-            ("karyi_unrecorded_requests_total", "Requests without valid identifying headers", numbers.without_record),
-            ("karyi_ledger_failures_total", "Records that could not be written", numbers.ledger_failures),
+            (
+                "karyi_replays_total",
+                "Answers given again for their idempotency key",
+                numbers.replays,
+            ),
+            (
+                "karyi_disconnects_total",
+                "Callers who did not wait for the answer",
+                numbers.disconnects,
+            ),
+            (
+                "karyi_unrecorded_requests_total",
+                "Requests without valid identifying headers",
+                numbers.without_record,
+            ),
+            (
+                "karyi_ledger_failures_total",
+                "Records that could not be written",
+                numbers.ledger_failures,
+            ),
         ];
         for (name, help, count) in single {
             head(&mut out, name, "counter", help);
@@ -118,9 +155,17 @@ fn histogram(out: &mut String, tool: &str, times: &Times) {
         let end = format!("{}.{:03}", step / 1000, step % 1000);
         let _ = writeln!(out, "{name}_bucket{{tool=\"{tool}\",le=\"{end}\"}} {count}");
     }
-    let _ = writeln!(out, "{name}_bucket{{tool=\"{tool}\",le=\"+Inf\"}} {}", times.count);
+    let _ = writeln!(
+        out,
+        "{name}_bucket{{tool=\"{tool}\",le=\"+Inf\"}} {}",
+        times.count
+    );
     let sum = format!("{}.{:03}", times.sum_ms / 1000, times.sum_ms % 1000);
-    let _ = writeln!(out, "{name}_sum{{tool=\"{tool}\"}} {sum}\n{name}_count{{tool=\"{tool}\"}} {}", times.count);
+    let _ = writeln!(
+        out,
+        "{name}_sum{{tool=\"{tool}\"}} {sum}\n{name}_count{{tool=\"{tool}\"}} {}",
+        times.count
+    );
 }
 
 #[cfg(test)]

@@ -66,7 +66,11 @@ impl Offered {
     #[must_use]
     pub fn listed(&self) -> Listed {
         let spec = &self.entry.spec;
-        let output = self.entry.output_schema.as_ref().map(|schema| schema.published());
+        let output = self
+            .entry
+            .output_schema
+            .as_ref()
+            .map(|schema| schema.published());
         Listed {
             name: spec.name,
             version: self.entry.service.version,
@@ -105,10 +109,17 @@ pub fn offer(named: &[String]) -> Result<Vec<Offered>, Vec<String>> {
     let offered = tools::all().only(is_offered).into_entries();
     let offered: Vec<Offered> = offered
         .into_iter()
-        .map(|entry| Offered { check: InputCheck::of(&entry.schema), entry })
+        .map(|entry| Offered {
+            check: InputCheck::of(&entry.schema),
+            entry,
+        })
         .collect();
     let is_known = |wanted: &&String| offered.iter().any(|tool| tool.name() == *wanted);
-    let unknown: Vec<String> = named.iter().filter(|name| !is_known(name)).cloned().collect();
+    let unknown: Vec<String> = named
+        .iter()
+        .filter(|name| !is_known(name))
+        .cloned()
+        .collect();
     match unknown.is_empty() {
         true => Ok(offered),
         false => Err(unknown),
@@ -135,6 +146,9 @@ mod tests {
         ];
         assert_eq!(names(&[]), Ok(site.to_vec()));
         assert_eq!(names(&["read"]).unwrap()[..2], ["read", "get_npc_profile"]);
-        assert_eq!(names(&["ctrl", "read", "nope"]), Err(vec!["ctrl".into(), "nope".into()]));
+        assert_eq!(
+            names(&["ctrl", "read", "nope"]),
+            Err(vec!["ctrl".into(), "nope".into()])
+        );
     }
 }

@@ -110,8 +110,15 @@ impl Flood {
 
     /// Decides about one refusal of a caller.
     pub fn decide(&self, caller: &str, now: Instant) -> Entry {
-        let mut seen = self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let entry = seen.entry(caller.to_owned()).or_insert(Seen { since: now, told: 0, held: 0 });
+        let mut seen = self
+            .seen
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let entry = seen.entry(caller.to_owned()).or_insert(Seen {
+            since: now,
+            told: 0,
+            held: 0,
+        });
         if now.duration_since(entry.since) >= limits::FLOOD_WINDOW {
             let held = std::mem::take(&mut entry.held);
             (entry.since, entry.told) = (now, 1);
@@ -127,7 +134,10 @@ impl Flood {
 
     /// Takes out what was held back for callers who have been silent since.
     pub fn overdue(&self, now: Instant) -> Vec<(String, u64)> {
-        let mut seen = self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut seen = self
+            .seen
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let is_old = |seen: &Seen, window: Duration| now.duration_since(seen.since) >= window;
         let mut overdue = Vec::new();
         seen.retain(|caller, seen| {
@@ -160,8 +170,14 @@ mod tests {
         assert_eq!(Rate::parse("0"), None);
         assert_eq!(Rate::parse("5:0"), None);
         assert_eq!(Rate::parse("x"), None);
-        assert_eq!(Rate::parse("5").map(|r| (r.per_second.get(), r.burst.get())), Some((5, 5)));
-        assert_eq!(Rate::parse("5:9").map(|r| (r.per_second.get(), r.burst.get())), Some((5, 9)));
+        assert_eq!(
+            Rate::parse("5").map(|r| (r.per_second.get(), r.burst.get())),
+            Some((5, 5))
+        );
+        assert_eq!(
+            Rate::parse("5:9").map(|r| (r.per_second.get(), r.burst.get())),
+            Some((5, 9))
+        );
     }
 
     #[test]

@@ -41,7 +41,11 @@ pub struct End {
 /// Makes the record of a call.
 #[must_use]
 pub fn record(caller: &Caller, principal: Option<&Principal>, about: &About, end: &End) -> Record {
-    let status = if end.error_type.is_some() { "error" } else { "success" };
+    let status = if end.error_type.is_some() {
+        "error"
+    } else {
+        "success"
+    };
     let latency_ms = caller.latency_ms();
     let call = ToolCall {
         name: about.tool_name.clone(),

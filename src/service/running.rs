@@ -49,8 +49,14 @@ pub async fn until(deadline: Instant, access: Access, work: Running) -> Result<F
     let mut task = Owned(tokio::spawn(work));
     let joined = tokio::time::timeout_at((deadline + grace).into(), &mut task.0).await;
     match joined {
-        Err(_) => Err(ToolError::new(ErrorCode::Timeout, "the time for the call was up")),
+        Err(_) => Err(ToolError::new(
+            ErrorCode::Timeout,
+            "the time for the call was up",
+        )),
         Ok(Ok(result)) => result,
-        Ok(Err(_)) => Err(ToolError::new(ErrorCode::Internal, "the tool stopped unexpectedly")),
+        Ok(Err(_)) => Err(ToolError::new(
+            ErrorCode::Internal,
+            "the tool stopped unexpectedly",
+        )),
     }
 }

@@ -13,8 +13,8 @@ use std::time::Duration;
 use crate::error::{ErrorCode, ToolError};
 use crate::files::root::Root;
 use crate::secret::{SecretName, SecretValue};
-use crate::tool::site::SiteAccess;
 use crate::tool::sessions::{JobFiles, Sessions, Terminal};
+use crate::tool::site::SiteAccess;
 use crate::vault::session::Secrets;
 
 /// Asks the user for values.

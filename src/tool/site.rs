@@ -35,19 +35,22 @@ pub enum Sight {
 impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Expired => {
-                Self::new(ErrorCode::Timeout, "the time for the call was up; nothing was changed")
-            }
+            StoreError::Expired => Self::new(
+                ErrorCode::Timeout,
+                "the time for the call was up; nothing was changed",
+            ),
             StoreError::Conflict(message) => {
                 Self::new(ErrorCode::NotFound, message).with_hint("check tenant and site")
             }
-            StoreError::Busy | StoreError::Full | StoreError::Closed => {
-                Self::new(ErrorCode::Unavailable, "the data of the site cannot be reached now")
-            }
+            StoreError::Busy | StoreError::Full | StoreError::Closed => Self::new(
+                ErrorCode::Unavailable,
+                "the data of the site cannot be reached now",
+            ),
             // What a database says may name files and statements.
-            StoreError::Broken(_) => {
-                Self::new(ErrorCode::Internal, "the data of the site could not be read or written")
-            }
+            StoreError::Broken(_) => Self::new(
+                ErrorCode::Internal,
+                "the data of the site could not be read or written",
+            ),
         }
     }
 }

@@ -31,7 +31,10 @@ fn by_secret(message: &[u8]) -> Vec<u8> {
 }
 
 fn tokens(keys: &Value) -> Tokens {
-    let expected = Expected { issuer: "issuer".into(), audience: "karyi".into() };
+    let expected = Expected {
+        issuer: "issuer".into(),
+        audience: "karyi".into(),
+    };
     Tokens::new(&json!({"keys": keys}).to_string(), expected).unwrap()
 }
 
@@ -57,13 +60,22 @@ fn good_tokens_of_every_algorithm_are_taken() {
     let tokens = tokens(&keys);
     let check = |header: Value, sign: &dyn Fn(&[u8]) -> Vec<u8>| {
         let found = tokens.check(&token(&header, &claims(), sign), NOW).unwrap();
-        let is_bound = found.tenants.has("yantian") && !found.tenants.has("other") && found.sites.has("yantian-main");
+        let is_bound = found.tenants.has("yantian")
+            && !found.tenants.has("other")
+            && found.sites.has("yantian-main");
         assert_eq!((found.id.as_str(), is_bound), ("jwt:orchestrator", true));
         assert!(found.may("tools:call:npc") && !found.may("content:draft:read"));
     };
-    check(json!({"alg": "EdDSA", "kid": "e"}), &|m| edwards.sign(m).as_ref().to_vec());
-    check(json!({"alg": "ES256", "kid": "p"}), &|m| elliptic.sign(&random, m).unwrap().as_ref().to_vec());
-    check(json!({"alg": "HS256", "kid": "h", "typ": "JWT"}), &by_secret);
+    check(json!({"alg": "EdDSA", "kid": "e"}), &|m| {
+        edwards.sign(m).as_ref().to_vec()
+    });
+    check(json!({"alg": "ES256", "kid": "p"}), &|m| {
+        elliptic.sign(&random, m).unwrap().as_ref().to_vec()
+    });
+    check(
+        json!({"alg": "HS256", "kid": "h", "typ": "JWT"}),
+        &by_secret,
+    );
 }
 
 /// The example of RFC 7515, appendix A.2: a key and a signature of somebody else's program.
@@ -81,14 +93,22 @@ fn the_rsa_signature_of_the_standard_is_right() {
     let key = &tokens.keys[0];
     assert!(key.has_signed(signed.as_bytes(), &bytes(signature).unwrap()));
     assert!(!key.has_signed(b"something else", &bytes(signature).unwrap()));
-    let error = tokens.check(&format!("{signed}.{signature}"), NOW).unwrap_err();
-    assert_eq!(error, "expected the claims iss, aud, sub, exp and iat of their types");
+    let error = tokens
+        .check(&format!("{signed}.{signature}"), NOW)
+        .unwrap_err();
+    assert_eq!(
+        error,
+        "expected the claims iss, aud, sub, exp and iat of their types"
+    );
     // The public key as the secret of another algorithm.
     let confused = token(&json!({"alg": "HS256"}), &claims(), &|message| {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes(n).unwrap());
         hmac::sign(&key, message).as_ref().to_vec()
     });
-    assert_eq!(tokens.check(&confused, NOW).unwrap_err(), "no key has this kid and algorithm");
+    assert_eq!(
+        tokens.check(&confused, NOW).unwrap_err(),
+        "no key has this kid and algorithm"
+    );
 }
 
 #[test]
@@ -98,22 +118,49 @@ fn bad_claims_are_refused_one_by_one() {
         let mut claims = claims();
         change(&mut claims);
         let token = token(&json!({"alg": "HS256"}), &claims, &by_secret);
-        assert_eq!(tokens.check(&token, NOW).map(drop).err().as_deref().unwrap_or(""), expected, "{claims}");
+        assert_eq!(
+            tokens
+                .check(&token, NOW)
+                .map(drop)
+                .err()
+                .as_deref()
+                .unwrap_or(""),
+            expected,
+            "{claims}"
+        );
     };
     check(&|_| {}, "");
     check(&|c| c["exp"] = json!(NOW - 59.0), "");
     check(&|c| c["exp"] = json!(NOW - 61.0), "the token has expired");
-    check(&|c| c["aud"] = json!("other"), "the token is for another audience");
+    check(
+        &|c| c["aud"] = json!("other"),
+        "the token is for another audience",
+    );
     check(&|c| c["aud"] = json!(["other", "karyi"]), "");
-    check(&|c| c["iss"] = json!("other"), "the token is of another issuer");
-    check(&|c| c["nbf"] = json!(NOW + 61.0), "the token is not valid yet");
+    check(
+        &|c| c["iss"] = json!("other"),
+        "the token is of another issuer",
+    );
+    check(
+        &|c| c["nbf"] = json!(NOW + 61.0),
+        "the token is not valid yet",
+    );
     check(&|c| c["nbf"] = json!(NOW + 59.0), "");
-    check(&|c| c["iat"] = json!(NOW + 61.0), "the token was issued in the future");
-    check(&|c| c["exp"] = json!(NOW + 901.0), "the token lives longer than 15 minutes");
+    check(
+        &|c| c["iat"] = json!(NOW + 61.0),
+        "the token was issued in the future",
+    );
+    check(
+        &|c| c["exp"] = json!(NOW + 901.0),
+        "the token lives longer than 15 minutes",
+    );
     check(&|c| c["sub"] = json!(""), "the token names nobody");
     let missing = "expected the claims iss, aud, sub, exp and iat of their types";
     for name in ["exp", "iat", "iss", "aud", "sub"] {
-        check(&|c| drop(c.as_object_mut().unwrap().shift_remove(name)), missing);
+        check(
+            &|c| drop(c.as_object_mut().unwrap().shift_remove(name)),
+            missing,
+        );
     }
     check(&|c| c["exp"] = json!("soon"), missing);
 }
@@ -133,33 +180,63 @@ fn forged_tokens_are_refused() {
     check(&with(json!({"alg": "hs256"})), nokey);
     check(&with(json!({"alg": "HS256", "kid": "x"})), nokey);
     check(&with(json!({})), nokey);
-    check(&with(json!({"alg": "HS256", "crit": ["b64"]})), "the token needs an extension that is not known here");
+    check(
+        &with(json!({"alg": "HS256", "crit": ["b64"]})),
+        "the token needs an extension that is not known here",
+    );
     // Keys that a token brings along are not looked at.
     let brought = json!({"alg": "HS256", "jwk": {"kty": "oct", "k": "AAAA"}, "jku": "https://x", "x5u": "https://x"});
     assert!(tokens.check(&with(brought), NOW).is_ok());
-    let unsigned = format!("{}.{}.", encode(&json!({"alg": "HS256"})), encode(&claims()));
+    let unsigned = format!(
+        "{}.{}.",
+        encode(&json!({"alg": "HS256"})),
+        encode(&claims())
+    );
     check(&unsigned, "the signature is not of this key");
     let (signed, signature) = good.rsplit_once('.').unwrap();
-    check(&format!("{signed}.{}", &signature[..40]), "the signature is not of this key");
-    check(&format!("{signed}A.{signature}"), "the signature is not of this key");
+    check(
+        &format!("{signed}.{}", &signature[..40]),
+        "the signature is not of this key",
+    );
+    check(
+        &format!("{signed}A.{signature}"),
+        "the signature is not of this key",
+    );
     check("", "the token is not a JWT");
     check("a.b", "the token is not a JWT");
     check("a.b.c", "a part is not base64url");
     check(&"a".repeat(1 << 20), "the token is too long");
-    let twice = format!("{}.e30.", URL_SAFE_NO_PAD.encode(r#"{"alg":"none","alg":"HS256"}"#));
+    let twice = format!(
+        "{}.e30.",
+        URL_SAFE_NO_PAD.encode(r#"{"alg":"none","alg":"HS256"}"#)
+    );
     check(&twice, "a part is not JSON");
 }
 
 #[test]
 fn keys_that_cannot_be_used_are_refused() {
     let check = |keys: Value, expected: &str| {
-        let expected_claims = Expected { issuer: "i".into(), audience: "a".into() };
-        let error = Tokens::new(&json!({"keys": keys}).to_string(), expected_claims).err().unwrap();
+        let expected_claims = Expected {
+            issuer: "i".into(),
+            audience: "a".into(),
+        };
+        let error = Tokens::new(&json!({"keys": keys}).to_string(), expected_claims)
+            .err()
+            .unwrap();
         assert_eq!(error, expected);
     };
     check(json!([]), "expected at least one key, found none");
-    check(json!([{"kty": "oct", "kid": "s", "k": "c2hvcnQ"}]), "key s: expected a secret of at least 32 bytes");
-    check(json!([{"kty": "EC", "crv": "P-521"}]), "key without kid: expected Ed25519, P-256, RSA or a secret");
+    check(
+        json!([{"kty": "oct", "kid": "s", "k": "c2hvcnQ"}]),
+        "key s: expected a secret of at least 32 bytes",
+    );
+    check(
+        json!([{"kty": "EC", "crv": "P-521"}]),
+        "key without kid: expected Ed25519, P-256, RSA or a secret",
+    );
     let named = json!([{"kty": "RSA", "kid": "r", "alg": "HS256", "n": "AA", "e": "AQAB"}]);
-    check(named, "key r: expected the algorithm RS256, found \"HS256\"");
+    check(
+        named,
+        "key r: expected the algorithm RS256, found \"HS256\"",
+    );
 }

@@ -149,7 +149,10 @@ impl Tool for CreateDraftContent {
             metadata: Map::new(),
         };
         let author = site.user_id.clone().unwrap_or_else(|| "system".into());
-        let written = site.store.add_draft(&site.scope, Draft { content, author }).await?;
+        let written = site
+            .store
+            .add_draft(&site.scope, Draft { content, author })
+            .await?;
         Ok(Answer::ok(Output {
             content_id: written.id,
             status: "draft",

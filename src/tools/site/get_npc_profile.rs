@@ -125,7 +125,10 @@ impl Tool for GetNpcProfile {
 
     async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
         let site = context.site()?;
-        let found = site.store.profile(&site.scope, &args.npc_id, args.version).await?;
+        let found = site
+            .store
+            .profile(&site.scope, &args.npc_id, args.version)
+            .await?;
         let profile = found.ok_or_else(|| not_found("NPC profile", &args.npc_id))?;
         Ok(Answer::ok(profile.into()))
     }

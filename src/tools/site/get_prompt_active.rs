@@ -113,7 +113,10 @@ impl Tool for GetPromptActive {
         let site = context.site()?;
         let kind = args.prompt_type.unwrap_or(PromptType::System);
         let profile = site.store.profile(&site.scope, &args.npc_id, None).await?;
-        let written = site.store.prompt(&site.scope, &args.npc_id, kind.as_str()).await?;
+        let written = site
+            .store
+            .prompt(&site.scope, &args.npc_id, kind.as_str())
+            .await?;
         match (written, profile) {
             (Some(prompt), profile) => Ok(Answer::ok(of_registry(prompt, profile, kind))),
             (None, Some(profile)) => Ok(Answer::ok(of_profile(&profile, kind))),
@@ -123,7 +126,9 @@ impl Tool for GetPromptActive {
 }
 
 fn of_registry(prompt: Prompt, profile: Option<Profile>, kind: PromptType) -> Output {
-    let mut metadata = profile.map(|profile| metadata(&profile)).unwrap_or_default();
+    let mut metadata = profile
+        .map(|profile| metadata(&profile))
+        .unwrap_or_default();
     metadata.extend(prompt.metadata);
     metadata.insert("source".into(), "prompt_registry".into());
     Output {
@@ -158,20 +163,30 @@ fn of_profile(profile: &Profile, kind: PromptType) -> Output {
 fn metadata(profile: &Profile) -> Map<String, Value> {
     Map::from_iter([
         ("name".to_owned(), json!(profile.name)),
-        ("knowledge_domains".to_owned(), json!(profile.knowledge_domains)),
+        (
+            "knowledge_domains".to_owned(),
+            json!(profile.knowledge_domains),
+        ),
     ])
 }
 
 /// Writes who the character is, sentence by sentence; what the profile does not say is left out.
 fn system(profile: &Profile) -> String {
     let persona = &profile.persona;
-    let word = |path: [&str; 2]| persona.get(path[0])?.get(path[1])?.as_str().map(str::to_owned);
+    let word = |path: [&str; 2]| {
+        persona
+            .get(path[0])?
+            .get(path[1])?
+            .as_str()
+            .map(str::to_owned)
+    };
     let words = |path: [&str; 2]| {
         let list = persona.get(path[0])?.get(path[1])?.as_array()?;
         let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
         (!words.is_empty()).then(|| words.join("、"))
     };
-    let domains = (!profile.knowledge_domains.is_empty()).then(|| profile.knowledge_domains.join("、"));
+    let domains =
+        (!profile.knowledge_domains.is_empty()).then(|| profile.knowledge_domains.join("、"));
     let told = [
         ("所处时代", word(["identity", "era"])),
         ("身份", word(["identity", "role"])),
@@ -191,6 +206,9 @@ fn system(profile: &Profile) -> String {
     if profile.must_cite_sources {
         text.push_str("回答史实时必须说明出处。\n");
     }
-    text.push_str(&format!("每次回答不超过{}字。", profile.max_response_length));
+    text.push_str(&format!(
+        "每次回答不超过{}字。",
+        profile.max_response_length
+    ));
     text
 }

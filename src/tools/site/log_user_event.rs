@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, ToolError};
+use crate::limits;
 use crate::outcome::Status;
 use crate::secret::Template;
-use crate::limits;
 use crate::store::site::Event;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
@@ -111,13 +111,20 @@ fn check(data: &Map<String, Value>) -> Result<(), ToolError> {
     let bytes = serde_json::to_vec(data).map_or(usize::MAX, |text| text.len());
     let depth = 1 + data.values().map(depth).max().unwrap_or(0);
     let problem = if bytes > limits::MAX_EVENT_BYTES {
-        format!("event_data has {bytes} bytes; at most {} are kept", limits::MAX_EVENT_BYTES)
+        format!(
+            "event_data has {bytes} bytes; at most {} are kept",
+            limits::MAX_EVENT_BYTES
+        )
     } else if depth > limits::MAX_EVENT_DEPTH {
-        format!("event_data is {depth} deep; at most {} are kept", limits::MAX_EVENT_DEPTH)
+        format!(
+            "event_data is {depth} deep; at most {} are kept",
+            limits::MAX_EVENT_DEPTH
+        )
     } else {
         return Ok(());
     };
-    Err(ToolError::new(ErrorCode::BadArguments, problem).with_hint("send less, or a reference to it"))
+    Err(ToolError::new(ErrorCode::BadArguments, problem)
+        .with_hint("send less, or a reference to it"))
 }
 
 fn depth(value: &Value) -> usize {

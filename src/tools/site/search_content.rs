@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, ToolError};
+use crate::limits;
 use crate::outcome::Status;
 use crate::secret::Template;
-use crate::limits;
 use crate::store::site::{Content, Query};
 use crate::tool::site::Sight;
 use crate::tool::spec::{Example, Family, Form, Spec};
@@ -103,7 +103,11 @@ impl From<Content> for Item {
             content_type: content.content_type,
             title: content.title,
             summary: content.summary,
-            body: content.body.chars().take(limits::SEARCH_BODY_CHARS).collect(),
+            body: content
+                .body
+                .chars()
+                .take(limits::SEARCH_BODY_CHARS)
+                .collect(),
             tags: content.tags,
             domains: content.domains,
             credibility_score: content.credibility_score,
@@ -162,8 +166,13 @@ impl Tool for SearchContent {
         let site = context.site()?;
         let status = args.status.unwrap_or(ContentStatus::Published);
         if status != ContentStatus::Published && site.sight != Sight::Drafts {
-            let message = format!("contents with the status {} need the scope content:draft:read", status.as_str());
-            return Err(ToolError::new(ErrorCode::PermissionDenied, message).with_hint("leave status out"));
+            let message = format!(
+                "contents with the status {} need the scope content:draft:read",
+                status.as_str()
+            );
+            return Err(
+                ToolError::new(ErrorCode::PermissionDenied, message).with_hint("leave status out")
+            );
         }
         let query = Query {
             text: args.query.clone(),
