@@ -45,7 +45,7 @@ impl Prompter for Fickle {
     }
 }
 
-fn context(dir: &std::path::Path) -> Context {
+pub fn context(dir: &std::path::Path) -> Context {
     let options = SessionOptions {
         shell: Some(PathBuf::from("/bin/bash")),
         preferred_shell: None,

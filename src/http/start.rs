@@ -120,7 +120,7 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
     listening.end().await;
     tending.abort();
     let _ = tending.await;
-    desk.settle_floods().await;
+    desk.settle_floods(Instant::now() + limits::FLOOD_WINDOW).await;
     drop((front, desk, lock, log));
     if let Some(writer) = writer {
         let _ = tokio::task::spawn_blocking(move || writer.join()).await;
@@ -261,7 +261,7 @@ async fn tend(desk: Arc<Desk>, jwks: Option<(PathBuf, Expected)>, guard: Arc<Gua
     let mut known: Option<SystemTime> = jwks.as_ref().and_then(|(path, _)| changed(path));
     loop {
         tokio::time::sleep(limits::KEYS_POLL).await;
-        desk.settle_floods().await;
+        desk.settle_floods(Instant::now()).await;
         let Some((path, expected)) = &jwks else {
             continue;
         };

@@ -216,9 +216,9 @@ impl Desk {
         rejection
     }
 
-    /// Records the refusals that were held back and whose callers have stopped.
-    pub async fn settle_floods(&self) {
-        for (name, count) in self.flood.overdue(Instant::now()) {
+    /// Records the refusals that were held back of callers who have been silent at `until`.
+    pub async fn settle_floods(&self, until: Instant) {
+        for (name, count) in self.flood.overdue(until) {
             let Ok(mut caller) =
                 Caller::new("http", "flood".into(), "flood".into(), "flood".into())
             else {

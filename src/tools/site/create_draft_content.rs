@@ -107,11 +107,11 @@ impl Tool for CreateDraftContent {
                 code: None,
             },
             Example {
-                title: "A text of a kind that there is not",
+                title: "A text without a title",
                 before: "",
-                xml: "<create_draft_content content_type=\"poem\" title=\"a\" body=\"b\"/>",
+                xml: "<create_draft_content content_type=\"story\" title=\"\" body=\"b\"/>",
                 status: Status::Error,
-                code: Some("bad-attribute"),
+                code: Some("invalid_input"),
             },
         ],
     };

@@ -67,7 +67,7 @@ impl Tool for LogUserEvent {
                 before: "",
                 xml: "<log_user_event event_type=\"Page View\"/>",
                 status: Status::Error,
-                code: Some("bad-attribute"),
+                code: Some("invalid_input"),
             },
         ],
     };
