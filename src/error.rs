@@ -299,6 +299,12 @@ tool_codes! {
     SecretPromptUnavailable = "secret_prompt_unavailable", NeedsUser, "run karyi on a terminal, so that the value can be asked for";
     /// Nobody answered the prompt.
     PromptTimeout = "prompt_timeout", NeedsUser, "ask again when the user is there";
+    /// A tool of a site was called without one.
+    NoSite = "no_site", Refused, "tools of a site run in `karyi serve`: call them over HTTP";
+    /// A stored value cannot be read or written now.
+    Unavailable = "unavailable", Failed, "try again in a moment";
+    /// The time for the call was up.
+    Timeout = "timeout", Failed, "try again; nothing was changed";
     /// An earlier call failed and the block says `on_error="stop"`.
     EarlierFailure = "earlier_failure", Failed, "mend the call that failed, then send this one again";
     /// The run was cancelled.

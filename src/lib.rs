@@ -33,6 +33,7 @@ pub mod tools;
 
 // Floor 4: execution.
 pub mod exec;
+pub mod service;
 
 // Floor 5: output.
 pub mod reference;
@@ -40,3 +41,4 @@ pub mod render;
 
 // Floor 6: front ends.
 pub mod cli;
+pub mod http;

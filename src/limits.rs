@@ -330,3 +330,69 @@ pub const IMPORT_TIMEOUT: Duration = Duration::from_secs(600);
 pub const SEARCH_BODY_CHARS: usize = 500;
 /// How long an answer can be repeated by its idempotency key, in seconds.
 pub const IDEMPOTENCY_SECONDS: i64 = 24 * 3600;
+/// Contents `search_content` returns when the call names no limit.
+pub const SEARCH_CONTENT_ITEMS: u32 = 10;
+/// Most bytes of an event's data, as JSON.
+pub const MAX_EVENT_BYTES: usize = 16 << 10;
+/// Deepest nesting of an event's data.
+pub const MAX_EVENT_DEPTH: usize = 8;
+/// How long a call of the server that only reads may take.
+pub const READ_CALL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a call of the server that writes may take.
+pub const WRITE_CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long any call of the server may take.
+pub const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause between two looks for buckets of callers who have stopped calling.
+pub const SWEEP_BUCKETS_EVERY: Duration = Duration::from_secs(10);
+/// Refused requests of one caller in a second that get a record each; the rest share one.
+pub const MAX_REFUSALS_RECORDED: u64 = 100;
+/// That second.
+pub const FLOOD_WINDOW: Duration = Duration::from_secs(1);
+/// Longest token, in bytes.
+pub const MAX_TOKEN_BYTES: usize = 16 << 10;
+/// How far the clocks of issuer and server may be apart.
+pub const TOKEN_LEEWAY: Duration = Duration::from_secs(60);
+/// Longest life of a token: a stolen one is of little use.
+pub const MAX_TOKEN_LIFE: Duration = Duration::from_secs(900);
+/// Shortest secret that signs tokens, in bytes: as long as the hash.
+pub const MIN_TOKEN_SECRET_BYTES: usize = 32;
+/// Shortest internal key, in bytes.
+pub const MIN_INTERNAL_KEY_BYTES: usize = 16;
+/// Longest identifier a caller may send, in characters.
+pub const MAX_ID_CHARS: usize = 100;
+/// Longest error message the ledger keeps, in bytes.
+pub const MAX_RECORDED_ERROR_BYTES: usize = 1 << 10;
+/// How long after its deadline a reading call may still give its answer or its own error.
+pub const READ_GRACE: Duration = Duration::from_millis(250);
+/// How long after its deadline a write may take to be committed: it was in time.
+pub const WRITE_GRACE: Duration = Duration::from_secs(2);
+/// Largest number a header may hold.
+pub const MAX_HEADER_NUMBER: u64 = 1_000_000;
+/// Largest body of a request, in bytes.
+pub const MAX_BODY_BYTES: usize = 1 << 20;
+/// How long a body may take to arrive.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the head of a request may take to arrive; an idle connection is closed then.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest head of a request, in bytes.
+pub const MAX_HEAD_BYTES: usize = 64 << 10;
+/// Most connections at a time.
+pub const MAX_CONNECTIONS: usize = 4096;
+/// Most calls under way at a time.
+pub const MAX_CALLS_IN_FLIGHT: usize = 1024;
+/// How long the server waits for requests under way when it ends.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
+/// Pause after a connection that could not be accepted.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Log lines that wait to be written; further ones are lost rather than waited for.
+pub const MAX_WAITING_LOG_LINES: usize = 16 << 10;
+/// Pause between two looks whether the keys of tokens were changed.
+pub const KEYS_POLL: Duration = Duration::from_secs(1);
+/// Most attempts of one call by the client.
+pub const MAX_ATTEMPTS: u32 = 3;
+/// Half of the longest pause before the second attempt.
+pub const RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// Longest pause between two attempts that the server did not ask for.
+pub const MAX_RETRY_PAUSE: Duration = Duration::from_secs(10);
+/// Largest answer the client reads, in bytes.
+pub const MAX_ANSWER_BYTES: usize = 64 << 20;

@@ -12,9 +12,9 @@ const FLOORS: &[&[&str]] = &[
     &["call", "error", "outcome", "secret"],
     &["syntax", "vault", "pty", "files", "net", "model", "store"],
     &["tool", "tools"],
-    &["exec"],
+    &["exec", "service"],
     &["render", "reference"],
-    &["cli", "chat", "mcp", "http", "telegram", "supervisor"],
+    &["http", "mcp", "chat", "telegram", "supervisor", "cli"],
 ];
 
 /// The floor of the front ends, which alone touch terminal and environment.

@@ -50,7 +50,7 @@ impl Prompter for Fickle {
     }
 }
 
-fn context(dir: &std::path::Path) -> Context {
+pub fn context(dir: &std::path::Path) -> Context {
     let options = SessionOptions {
         shell: Some(PathBuf::from("/bin/bash")),
         preferred_shell: None,
@@ -74,6 +74,7 @@ fn context(dir: &std::path::Path) -> Context {
         job_files: JobFiles::default(),
         recorder: Default::default(),
         cancelled: Arc::default(),
+        site: None,
     }
 }
 

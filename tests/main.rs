@@ -30,6 +30,7 @@ mod registry;
 mod report;
 mod secrets;
 mod seed;
+mod serve;
 mod session;
 mod stopping;
 mod streaming;

@@ -6,6 +6,7 @@ use karyi::exec::intake::{Incoming, Intake};
 use karyi::reference::{help, prompt};
 use karyi::secret::Template;
 use karyi::syntax::Mode;
+use karyi::tool::Registry;
 use karyi::tool::spec::Family;
 use karyi::tools::{self, Call};
 use serde_json::{Value, json};
@@ -14,7 +15,17 @@ use crate::harness::{Karyi, results};
 
 /// Reads calls; the message must be good.
 fn calls(xml: &str) -> Result<Vec<Call>, String> {
-    let registry = Arc::new(tools::registry());
+    calls_of(Arc::new(tools::registry()), xml)
+}
+
+/// The JSON arguments of one call of a site's tool, written as XML.
+pub fn site_input(xml: &str) -> Value {
+    let registry = tools::all().only(|entry| entry.spec.family == Family::Site);
+    let calls = calls_of(Arc::new(registry), xml).unwrap();
+    arguments(&calls[0])
+}
+
+fn calls_of(registry: Arc<Registry<Call>>, xml: &str) -> Result<Vec<Call>, String> {
     let grammar = Arc::new(registry.grammar());
     let mut intake = Intake::new(registry, grammar, Mode::Repair);
     let mut incoming = Vec::new();
@@ -46,6 +57,12 @@ fn arguments(call: &Call) -> Value {
         Call::GetValue(args) => serde_json::to_value(args),
         Call::Input(args) => serde_json::to_value(args),
         Call::Ctrl(args) => serde_json::to_value(args),
+        Call::GetNpcProfile(args) => serde_json::to_value(args),
+        Call::SearchContent(args) => serde_json::to_value(args),
+        Call::GetSiteMap(args) => serde_json::to_value(args),
+        Call::CreateDraftContent(args) => serde_json::to_value(args),
+        Call::LogUserEvent(args) => serde_json::to_value(args),
+        Call::GetPromptActive(args) => serde_json::to_value(args),
     };
     value.unwrap()
 }

@@ -1,6 +1,7 @@
 //! What can be said on the command line.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -48,6 +49,14 @@ pub(super) enum Command {
     Undo(UndoArgs),
     /// Check what works on this machine, and tell what to do about what does not
     Doctor(DoctorArgs),
+    /// Serve the tools of sites over HTTP
+    Serve(Box<ServeArgs>),
+    /// Import sites into the database of the server
+    Site(SiteArgs),
+    /// Show, check or export the ledger of the server
+    Ledger(LedgerArgs),
+    /// Call a tool of a server
+    Call(Box<CallArgs>),
     /// Print a completion script
     Completions {
         /// The shell it is for
@@ -259,6 +268,169 @@ Exit status:
   1    something is missing that a session needs
   2    wrong usage";
 
+/// Arguments of `karyi serve`.
+#[derive(Debug, Args)]
+pub(super) struct ServeArgs {
+    /// Directory with a site in YAML or JSON files; imported when they changed
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) data: Option<PathBuf>,
+    /// Database; the ledger is `ledger.db` beside it [default: site.db in the user's data directory]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) db: Option<PathBuf>,
+    /// Port; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 8000)]
+    pub(super) port: u16,
+    /// Address to listen on [default: 127.0.0.1 and ::1]
+    #[arg(long, value_name = "IP")]
+    pub(super) bind: Vec<IpAddr>,
+    /// Name under which clients reach the server, beside those of the loopback
+    #[arg(long, value_name = "NAME")]
+    pub(super) host: Vec<String>,
+    /// Origin whose pages may call the server
+    #[arg(long, value_name = "ORIGIN")]
+    pub(super) origin: Vec<String>,
+    /// Certificate chain, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    pub(super) tls_cert: Option<PathBuf>,
+    /// Key of the certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    pub(super) tls_key: Option<PathBuf>,
+    /// A proxy in front of the server ends TLS
+    #[arg(long)]
+    pub(super) behind_proxy: bool,
+    /// File with the key for X-Internal-API-Key, or JSON with several
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) key_file: Option<PathBuf>,
+    /// JWKS file with the keys of tokens; read again when it changes
+    #[arg(long, value_name = "FILE", requires_all = ["jwt_issuer", "jwt_audience"], value_hint = ValueHint::FilePath)]
+    pub(super) jwks: Option<PathBuf>,
+    /// Issuer that tokens must name
+    #[arg(long, value_name = "NAME", requires = "jwks")]
+    pub(super) jwt_issuer: Option<String>,
+    /// Audience that tokens must name
+    #[arg(long, value_name = "NAME", requires = "jwks")]
+    pub(super) jwt_audience: Option<String>,
+    /// Tools of this machine to offer too, to authenticated callers
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(super) tools: Vec<String>,
+    /// Keep edit and read of those tools inside this directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(super) root: Option<PathBuf>,
+    /// Calls per second of one principal to one tool for one tenant, and at once; or off
+    #[arg(long, value_name = "RATE[:BURST]", default_value = "100:200")]
+    pub(super) tool_rate: String,
+    /// Calls per second for one tenant, and at once; or off
+    #[arg(long, value_name = "RATE[:BURST]", default_value = "500:1000")]
+    pub(super) tenant_rate: String,
+    /// Keep the inputs of calls in the ledger, not only their hash
+    #[arg(long)]
+    pub(super) ledger_input: bool,
+    /// Write no log
+    #[arg(long)]
+    pub(super) quiet: bool,
+}
+
+/// Arguments of `karyi site`.
+#[derive(Debug, Args)]
+pub(super) struct SiteArgs {
+    #[command(subcommand)]
+    pub(super) command: SiteCommand,
+}
+
+/// What can be done with sites.
+#[derive(Debug, Subcommand)]
+pub(super) enum SiteCommand {
+    /// Import a site, or every site in a directory, from YAML or JSON files
+    Import {
+        /// The directory
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        directory: PathBuf,
+        /// Database [default: site.db in the user's data directory]
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        db: Option<PathBuf>,
+    },
+}
+
+/// Arguments of `karyi ledger`.
+#[derive(Debug, Args)]
+pub(super) struct LedgerArgs {
+    #[command(subcommand)]
+    pub(super) command: LedgerCommand,
+    /// Database of the server; its ledger stands beside it
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) db: Option<PathBuf>,
+}
+
+/// What can be done with the ledger.
+#[derive(Debug, Subcommand)]
+pub(super) enum LedgerCommand {
+    /// Show the last calls, one line each
+    Tail {
+        /// How many
+        #[arg(short = 'n', value_name = "COUNT", default_value_t = 20)]
+        count: usize,
+    },
+    /// Show the calls of a trace, or one call
+    Show {
+        /// Identifier of the trace or the call
+        id: String,
+    },
+    /// Check that no record was changed or taken out
+    Verify {
+        /// A hash from before, against records cut off at the end
+        #[arg(long, value_name = "HASH")]
+        anchor: Option<String>,
+    },
+    /// Print every record as a line of JSON
+    Export,
+}
+
+/// Arguments of `karyi call`.
+#[derive(Debug, Args)]
+#[command(after_help = CALL_STATUS)]
+pub(super) struct CallArgs {
+    /// The server, for example http://127.0.0.1:8000
+    pub(super) url: String,
+    /// The tool
+    pub(super) tool: String,
+    /// Its input as JSON [default: {}]
+    #[arg(value_name = "JSON")]
+    pub(super) input: Option<String>,
+    /// The tenant
+    #[arg(long, value_name = "ID")]
+    pub(super) tenant: String,
+    /// The site
+    #[arg(long, value_name = "ID")]
+    pub(super) site: String,
+    /// The trace [default: a new one]
+    #[arg(long, value_name = "ID")]
+    pub(super) trace: Option<String>,
+    /// File with the internal key
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) key_file: Option<PathBuf>,
+    /// File with the token
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "key_file")]
+    pub(super) token_file: Option<PathBuf>,
+    /// Key under which the call may be sent again without being done again
+    #[arg(long, value_name = "KEY")]
+    pub(super) idempotency_key: Option<String>,
+    /// Certificate authority to trust, PEM [default: those of this machine]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) ca: Option<PathBuf>,
+    /// Seconds all attempts may take together
+    #[arg(long, value_name = "SECONDS", default_value = "30")]
+    pub(super) timeout: Seconds,
+}
+
+const CALL_STATUS: &str = "\
+A call is sent again, at most twice, when no answer came, when its time was up, and after 429, 502,
+503 and 504; only if the tool changes nothing or --idempotency-key is given.
+
+Exit status:
+  0    the tool did what was asked
+  1    it did not
+  2    wrong usage, or there was no answer";
+
 /// Names of the report formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum FormatName {
@@ -294,7 +466,7 @@ pub(super) struct ToolsArgs {
     /// As JSON, with the JSON Schema of the arguments
     #[arg(long)]
     pub(super) json: bool,
-    /// The family of tools the prompt is about
+    /// The family of tools the list and the prompt are about
     #[arg(long, value_name = "FAMILY", default_value = "core")]
     pub(super) family: String,
 }

@@ -3,15 +3,18 @@
 
 mod args;
 mod bare_calls;
+mod data_dir;
 mod doctor;
 mod interrupts;
 mod history;
 mod journal;
+mod ledger;
 mod parse;
 mod prompt;
 mod run;
 mod runtime_dir;
 mod screen;
+mod serve;
 mod signals;
 mod state_dir;
 mod tools;
@@ -84,6 +87,10 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::History(args)) => history::history(args),
         Some(Command::Undo(args)) => undo::undo(&args),
         Some(Command::Doctor(args)) => doctor::doctor(&args),
+        Some(Command::Serve(args)) => serve::serve(*args),
+        Some(Command::Site(args)) => serve::site(args),
+        Some(Command::Ledger(args)) => ledger::ledger(args),
+        Some(Command::Call(args)) => serve::call(*args),
         Some(Command::Completions { shell }) => completions(shell),
         None if std::io::stdin().is_terminal() => help(),
         None => run::run(RunArgs::from_stdin()),

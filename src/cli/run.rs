@@ -390,6 +390,7 @@ fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Resul
         job_files: JobFiles::default(),
         recorder: journal::recorder(),
         cancelled: cancel.flag(),
+        site: None,
     })
 }
 

@@ -10,9 +10,9 @@ use crate::tools;
 
 /// Runs `karyi tools`.
 pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
-    let registry = tools::registry();
+    let scripts = tools::registry();
     if let Some(ToolsTopic::Grammar { notation }) = args.topic {
-        return print(&grammar::grammar(&registry, notation));
+        return print(&grammar::grammar(&scripts, notation));
     }
     let Some(family) = Family::ALL
         .iter()
@@ -25,11 +25,15 @@ pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
             known.join(", ")
         ));
     };
+    let registry = match family.is_for_scripts() {
+        true => scripts,
+        false => tools::all().only(|entry| entry.spec.family == *family),
+    };
     match args.name.as_deref() {
         None if args.json => print(&help::list_json(&registry)),
         None => print(&help::list(&registry)),
         Some("prompt") => print(&prompt::prompt(&registry, *family)),
-        Some(name) => match registry.get(name) {
+        Some(name) => match tools::all().get(name) {
             Some(entry) if args.json => print(&help::tool_json(entry)),
             Some(entry) => print(&help::tool(entry)),
             None => fail(&format!(

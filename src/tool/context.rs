@@ -15,6 +15,7 @@ use crate::files::root::Root;
 use crate::files::transaction::Recorder;
 use crate::secret::{SecretName, SecretValue};
 use crate::tool::sessions::{JobFiles, Sessions, Terminal};
+use crate::tool::site::SiteAccess;
 use crate::vault::session::Secrets;
 
 /// Asks the user.
@@ -137,6 +138,8 @@ pub struct Context {
     pub recorder: Recorder,
     /// Set when the run is cancelled.
     pub cancelled: Arc<AtomicBool>,
+    /// The site a call of the server is about.
+    pub site: Option<SiteAccess>,
 }
 
 impl Context {
@@ -155,6 +158,15 @@ impl Context {
     pub fn terminal(&self) -> Result<&Terminal, ToolError> {
         let nothing = || ToolError::new(ErrorCode::NoJob, "no command was started yet");
         self.terminal.as_ref().ok_or_else(nothing)
+    }
+
+    /// Returns the site that the call is about.
+    ///
+    /// # Errors
+    /// `no_site` outside a server.
+    pub fn site(&self) -> Result<&SiteAccess, ToolError> {
+        let nothing = || ToolError::new(ErrorCode::NoSite, "the call is about no site");
+        self.site.as_ref().ok_or_else(nothing)
     }
 }
 

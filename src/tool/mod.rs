@@ -16,7 +16,9 @@ pub mod registry;
 pub mod scalar;
 pub mod schema;
 pub mod seconds;
+pub mod service;
 pub mod sessions;
+pub mod site;
 pub mod spec;
 
 use std::fmt::Debug;
@@ -34,7 +36,10 @@ use crate::secret::{SecretName, Template};
 pub use context::Context;
 pub use effect::Effect;
 pub use registry::Registry;
+pub use schema::ArgumentSchema;
 pub use seconds::Seconds;
+pub use service::Service;
+pub use site::SiteAccess;
 pub use spec::{Example, Form, Spec};
 
 /// How a placeholder in a text becomes a value.
@@ -83,6 +88,8 @@ pub trait Tool {
     type Output: Serialize + Send;
     /// Its declaration.
     const SPEC: Spec;
+    /// What the callers of a server must know of it, beyond its declaration.
+    const SERVICE: Service = Service::LOCAL;
 
     /// Notes how the texts of a call were written, for a tool to which that matters beside what they
     /// mean.
@@ -101,6 +108,11 @@ pub trait Tool {
 
     /// Returns the id of the job the call is for, when it names one.
     fn job(_: &Self::Args) -> Option<&str> {
+        None
+    }
+
+    /// Returns the schema of its result, when that is promised to callers.
+    fn output_schema() -> Option<ArgumentSchema> {
         None
     }
 

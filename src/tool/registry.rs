@@ -9,6 +9,7 @@ use crate::error::Diagnostic;
 use crate::syntax::grammar::Grammar;
 use crate::tool::decode::{self, Texts};
 use crate::tool::schema::ArgumentSchema;
+use crate::tool::service::Service;
 use crate::tool::spec::{Family, Spec};
 
 /// One tool of the list; `C` is the typed call the list is made for.
@@ -17,6 +18,10 @@ pub struct Entry<C> {
     pub spec: Spec,
     /// The schema of its arguments.
     pub schema: ArgumentSchema,
+    /// The schema of its result, when that is promised to callers.
+    pub output_schema: Option<ArgumentSchema>,
+    /// What the callers of a server must know of it.
+    pub service: Service,
     /// Makes a typed call of JSON arguments.
     pub from_json: fn(Value) -> Result<C, serde_json::Error>,
     /// Notes how the texts of a typed call were written.
@@ -33,6 +38,19 @@ impl<C> Registry<C> {
     #[must_use]
     pub fn new(entries: Vec<Entry<C>>) -> Self {
         Self { entries }
+    }
+
+    /// Returns the registry of those tools that are fit for something.
+    #[must_use]
+    pub fn only(mut self, is_fit: impl Fn(&Entry<C>) -> bool) -> Self {
+        self.entries.retain(is_fit);
+        self
+    }
+
+    /// Takes the tools out, in documentation order.
+    #[must_use]
+    pub fn into_entries(self) -> Vec<Entry<C>> {
+        self.entries
     }
 
     /// Returns every tool, in documentation order.

@@ -31,17 +31,29 @@ pub struct Spec {
 pub enum Family {
     /// The tools of ToolsXML v1.0.
     Core,
+    /// The tools of a site, which a server offers and a script cannot call.
+    Site,
 }
 
 impl Family {
     /// Every family, in documentation order.
-    pub const ALL: &[Self] = &[Self::Core];
+    pub const ALL: &[Self] = &[Self::Core, Self::Site];
 
     /// Returns the word used in commands and lists.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Core => "core",
+            Self::Site => "site",
+        }
+    }
+
+    /// Whether its tools can be called in the `<tools>` blocks of a script.
+    #[must_use]
+    pub fn is_for_scripts(self) -> bool {
+        match self {
+            Self::Core => true,
+            Self::Site => false,
         }
     }
 }

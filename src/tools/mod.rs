@@ -2,6 +2,7 @@
 //! registry and the dispatch.
 
 pub mod core;
+pub mod site;
 
 use serde_json::{Map, Value};
 
@@ -23,13 +24,15 @@ macro_rules! tools {
             )*
         }
 
-        /// Returns all tools.
+        /// Returns all tools, also those that a script cannot call.
         #[must_use]
-        pub fn registry() -> Registry<Call> {
+        pub fn all() -> Registry<Call> {
             Registry::new(vec![$(
                 Entry {
                     spec: <$tool as Tool>::SPEC,
                     schema: ArgumentSchema::of::<<$tool as Tool>::Args>(),
+                    output_schema: <$tool as Tool>::output_schema(),
+                    service: <$tool as Tool>::SERVICE,
                     from_json: |value| serde_json::from_value(value).map(Call::$variant),
                     note_sources: |call, element| {
                         if let Call::$variant(args) = call {
@@ -103,6 +106,18 @@ tools! {
     GetValue: core::get_value::GetValue,
     Input: core::input::Input,
     Ctrl: core::ctrl::Ctrl,
+    GetNpcProfile: site::get_npc_profile::GetNpcProfile,
+    SearchContent: site::search_content::SearchContent,
+    GetSiteMap: site::get_site_map::GetSiteMap,
+    CreateDraftContent: site::create_draft_content::CreateDraftContent,
+    LogUserEvent: site::log_user_event::LogUserEvent,
+    GetPromptActive: site::get_prompt_active::GetPromptActive,
+}
+
+/// Returns the tools that a script can call.
+#[must_use]
+pub fn registry() -> Registry<Call> {
+    all().only(|entry| entry.spec.family.is_for_scripts())
 }
 
 /// Turns a tool's output into the fields of a result.

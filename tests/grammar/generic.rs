@@ -86,6 +86,8 @@ fn entry<T: JsonSchema>(name: &'static str) -> Entry<Value> {
             }],
         },
         schema: ArgumentSchema::of::<T>(),
+        output_schema: None,
+        service: karyi::tool::Service::LOCAL,
         from_json: Ok,
         note_sources: |_, _| {},
     }
@@ -96,6 +98,8 @@ fn registry() -> Registry<Value> {
     let core = core.entries().iter().map(|entry| Entry {
         spec: entry.spec,
         schema: entry.schema.clone(),
+        output_schema: None,
+        service: entry.service,
         from_json: Ok,
         note_sources: |_, _| {},
     });

@@ -1,0 +1,126 @@
+//! `karyi ledger`: what the server has done, and whether its records are as they were written.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use crate::cli::args::{LedgerArgs, LedgerCommand};
+use crate::cli::{fail, print, serve};
+use crate::http::start::ledger_path;
+use crate::store::StoreError;
+use crate::store::ids::{hex, unhex};
+use crate::store::ledger::{Hash, Record, Row};
+use crate::store::sqlite::{LedgerFile, Verdict};
+
+/// Exit status of a ledger that is not as it was written.
+const BROKEN: u8 = 1;
+
+/// Runs `karyi ledger`.
+pub(super) fn ledger(args: LedgerArgs) -> ExitCode {
+    let opened =
+        serve::database(args.db).and_then(|path| Ok(LedgerFile::open(&ledger_path(&path))?));
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) => return fail(&format!("{error:#}")),
+    };
+    let shown = match args.command {
+        LedgerCommand::Tail { count } => file.tail(count).map(|rows| print(&lines(&rows))),
+        LedgerCommand::Show { id } => file.about(&id).map(|rows| match rows.is_empty() {
+            true => fail(&format!("the ledger has no call or trace {id:?}")),
+            false => print(&rows.iter().map(pretty).collect::<String>()),
+        }),
+        LedgerCommand::Verify { anchor } => verify(&file, anchor.as_deref()),
+        LedgerCommand::Export => export(&file),
+    };
+    shown.unwrap_or_else(|error| fail(&format!("reading {}: {error}", file.path().display())))
+}
+
+fn verify(file: &LedgerFile, anchor: Option<&str>) -> Result<ExitCode, StoreError> {
+    let hash = anchor.map(|text| unhex(text).and_then(|bytes| Hash::try_from(bytes).ok()));
+    if hash == Some(None) {
+        return Ok(fail("expected 64 hexadecimal digits for --anchor"));
+    }
+    Ok(match file.verify(hash.flatten().as_ref())? {
+        Verdict::Whole { rows, hash } => {
+            print(&format!("ok: {rows} records, anchor {}\n", hex(&hash)))
+        }
+        Verdict::Broken { seq } => {
+            print(&format!(
+                "broken: record {seq}, or one before it, is not as it was written\n"
+            ));
+            ExitCode::from(BROKEN)
+        }
+        Verdict::NoAnchor { rows } => {
+            print(&format!(
+                "broken: none of the {rows} records has the hash of the anchor\n"
+            ));
+            ExitCode::from(BROKEN)
+        }
+    })
+}
+
+fn export(file: &LedgerFile) -> Result<ExitCode, StoreError> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut is_read = true;
+    file.each(&mut |row| {
+        // A reader that has gone away is no error.
+        is_read = is_read && out.write_all(exported(&row).as_bytes()).is_ok();
+        if is_read {
+            Ok(())
+        } else {
+            Err(StoreError::Closed)
+        }
+    })
+    .or_else(|error| {
+        if error == StoreError::Closed {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    })?;
+    let _ = out.flush();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One record as one line: the text that was hashed stands in it to the letter.
+fn exported(row: &Row) -> String {
+    format!(
+        "{{\"seq\":{},\"hash\":\"{}\",\"record\":{}}}\n",
+        row.seq,
+        hex(&row.hash),
+        row.record
+    )
+}
+
+fn lines(rows: &[Row]) -> String {
+    rows.iter().map(line).collect()
+}
+
+fn line(row: &Row) -> String {
+    let record: Record = serde_json::from_str(&row.record).unwrap_or_default();
+    let tool = if record.tool_name.is_empty() {
+        "-"
+    } else {
+        &record.tool_name
+    };
+    let problem = record
+        .error_type
+        .map(|kind| format!(" {kind}"))
+        .unwrap_or_default();
+    let count = record
+        .count
+        .map(|count| format!(" x{count}"))
+        .unwrap_or_default();
+    let place = format!("{}/{}", record.tenant_id, record.site_id);
+    format!(
+        "{} {} {} {tool} {place} {} {} ms{problem}{count}\n",
+        row.seq, record.ts_end, record.status, record.trace_id, record.latency_ms
+    )
+}
+
+fn pretty(row: &Row) -> String {
+    let record: serde_json::Value = serde_json::from_str(&row.record).unwrap_or_default();
+    format!(
+        "{:#}\n",
+        serde_json::json!({"seq": row.seq, "hash": hex(&row.hash), "record": record})
+    )
+}

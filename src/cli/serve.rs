@@ -1,0 +1,194 @@
+//! `karyi serve`, `karyi site` and `karyi call`: the server of tools, what it serves, and a client.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::args::{CallArgs, ServeArgs, SiteArgs, SiteCommand};
+use crate::cli::run::shell_path;
+use crate::cli::runtime_dir::runtime_dir;
+use crate::cli::{data_dir, fail, print};
+use crate::http::client::{self, Calling};
+use crate::http::start::{self, Options};
+use crate::pty::{Rc, SessionOptions};
+use crate::service::desk::KeepInput;
+use crate::service::jwt::Expected;
+use crate::service::log::Log;
+use crate::service::rates::Rate;
+use crate::store::sqlite::{Lock, SqliteSites};
+use crate::tool::json_text;
+
+/// Runs `karyi serve`.
+pub(super) fn serve(args: ServeArgs) -> ExitCode {
+    let served = runtime(true).and_then(|runtime| {
+        let options = options(args)?;
+        runtime.block_on(async {
+            let stopped = stopped()?;
+            start::serve(options, stopped).await
+        })
+    });
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&format!("{error:#}")),
+    }
+}
+
+/// Runs `karyi site`.
+pub(super) fn site(args: SiteArgs) -> ExitCode {
+    let SiteCommand::Import { directory, db } = args.command;
+    let imported = runtime(false).and_then(|runtime| {
+        let database = database(db)?;
+        let _lock = Lock::take(&database)?;
+        let sites = SqliteSites::open(&database)?;
+        runtime.block_on(start::import_all(&sites, &directory, &Log::default()))
+    });
+    match imported {
+        Ok(told) => print(
+            &told
+                .iter()
+                .map(|line| format!("{line}\n"))
+                .collect::<String>(),
+        ),
+        Err(error) => fail(&format!("{error:#}")),
+    }
+}
+
+/// Runs `karyi call`.
+pub(super) fn call(args: CallArgs) -> ExitCode {
+    let answered = runtime(false).and_then(|runtime| {
+        let calling = calling(args)?;
+        runtime.block_on(client::call(&calling))
+    });
+    match answered {
+        Err(error) => fail(&format!("{error:#}")),
+        Ok(answer) => {
+            print(&format!("{}\n", answer.body.trim_end()));
+            let body: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+            ExitCode::from(u8::from(body["success"] != true))
+        }
+    }
+}
+
+fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = match is_parallel {
+        true => tokio::runtime::Builder::new_multi_thread(),
+        false => tokio::runtime::Builder::new_current_thread(),
+    };
+    builder.enable_all().build().context("starting the runtime")
+}
+
+/// Returns what ends when the server is told to stop.
+fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("catching signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("catching signals")?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+fn options(args: ServeArgs) -> anyhow::Result<Options> {
+    let rate = |text: &str| match text {
+        "off" => Ok(None),
+        text => Rate::parse(text)
+            .map(Some)
+            .context("expected RATE, RATE:BURST or off for a rate"),
+    };
+    let jwks = match (args.jwks, args.jwt_issuer, args.jwt_audience) {
+        (Some(path), Some(issuer), Some(audience)) => Some((path, Expected { issuer, audience })),
+        _ => None,
+    };
+    let addresses = match args.bind.is_empty() {
+        true => vec![
+            IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ],
+        false => args.bind,
+    };
+    Ok(Options {
+        data: args.data,
+        database: database(args.db)?,
+        addresses: addresses
+            .into_iter()
+            .map(|ip| SocketAddr::new(ip, args.port))
+            .collect(),
+        hosts: args.host,
+        origins: args.origin,
+        tls: args.tls_cert.zip(args.tls_key),
+        is_behind_proxy: args.behind_proxy,
+        key_file: args.key_file,
+        jwks,
+        tools: args.tools,
+        tool_rate: rate(&args.tool_rate)?,
+        tenant_rate: rate(&args.tenant_rate)?,
+        keep: if args.ledger_input {
+            KeepInput::Always
+        } else {
+            KeepInput::Never
+        },
+        is_quiet: args.quiet,
+        session: session(args.root.as_deref())?,
+        root: args.root,
+    })
+}
+
+fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {
+    let current = std::env::current_dir().context("finding the current directory")?;
+    Ok(SessionOptions {
+        shell: None,
+        preferred_shell: std::env::var_os("SHELL")
+            .map(PathBuf::from)
+            .as_deref()
+            .map(shell_path),
+        bootstrap: std::env::current_exe().context("finding karyi itself")?,
+        runtime_dir: runtime_dir()?,
+        cwd: root.map_or(current, Path::to_owned),
+        env: std::env::vars_os().collect(),
+        rc: Rc::None,
+        seed: None,
+    })
+}
+
+/// Returns the database that is named, else the user's own.
+pub(super) fn database(named: Option<PathBuf>) -> anyhow::Result<PathBuf> {
+    match named {
+        Some(path) => Ok(path),
+        None => Ok(data_dir::data_dir()?.join("site.db")),
+    }
+}
+
+fn calling(args: CallArgs) -> anyhow::Result<Calling> {
+    let input = match &args.input {
+        Some(text) => json_text::parse(text)
+            .map_err(anyhow::Error::msg)
+            .context("reading the input")?,
+        None => Value::Object(serde_json::Map::new()),
+    };
+    let secret = |path: Option<PathBuf>| {
+        path.map(|path| {
+            let text = std::fs::read_to_string(&path)
+                .with_context(|| format!("reading {}", path.display()))?;
+            anyhow::Ok(text.trim().to_owned())
+        })
+        .transpose()
+    };
+    Ok(Calling {
+        url: args.url,
+        tool: args.tool,
+        input,
+        tenant: args.tenant,
+        site: args.site,
+        trace: args.trace,
+        key: secret(args.key_file)?,
+        token: secret(args.token_file)?,
+        idempotency_key: args.idempotency_key,
+        authority: args.ca,
+        timeout: args.timeout.duration(),
+    })
+}

@@ -1,0 +1,128 @@
+//! What every route needs: the desk, and which hosts and origins are ours.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::http::{HeaderMap, Uri, header};
+use tokio::sync::Semaphore;
+
+use crate::limits;
+use crate::service::Desk;
+use crate::service::rejection::Rejection;
+
+/// Whom the server can be reached by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Programs on this machine.
+    Loopback,
+    /// Anybody who reaches the address or the proxy.
+    Public,
+}
+
+/// What every route needs.
+pub struct Front {
+    /// Where calls are served.
+    pub desk: Arc<Desk>,
+    /// Names in `Host` that are ours, beside those of the loopback.
+    pub hosts: Vec<String>,
+    /// Origins that may call beside our own.
+    pub origins: Vec<String>,
+    /// The port we listen on.
+    pub port: u16,
+    /// Whom we can be reached by.
+    pub reach: Reach,
+    /// Calls that may still begin.
+    pub calls: Arc<Semaphore>,
+    is_ending: AtomicBool,
+}
+
+impl Front {
+    /// Makes it.
+    #[must_use]
+    pub fn new(
+        desk: Arc<Desk>,
+        reach: Reach,
+        port: u16,
+        hosts: Vec<String>,
+        origins: Vec<String>,
+    ) -> Self {
+        Self {
+            desk,
+            hosts,
+            origins,
+            port,
+            reach,
+            calls: Arc::new(Semaphore::new(limits::MAX_CALLS_IN_FLIGHT)),
+            is_ending: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes that no new work is wanted.
+    pub fn end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the server takes new work.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !self.is_ending.load(Ordering::Relaxed)
+    }
+
+    /// Checks that a request is meant for this server, and does not come from the page of another
+    /// one that somebody looks at in a browser.
+    ///
+    /// # Errors
+    /// 400 without a host, 403 for another one or another origin.
+    pub fn check_origin(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
+        let named = headers
+            .get(header::HOST)
+            .and_then(|value| value.to_str().ok());
+        let named = uri
+            .authority()
+            .map(|authority| authority.as_str())
+            .or(named);
+        let named = named.ok_or_else(|| Rejection::malformed("expected the header Host"))?;
+        let (host, _) = host_and_port(named);
+        if !self.is_own_host(host) {
+            return Err(Rejection::foreign(
+                "the host is not one of this server; add it with --host NAME",
+            ));
+        }
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        let is_ours =
+            |value: &str| self.origins.iter().any(|own| own == value) || self.is_own_origin(value);
+        match origins.all(|value| value.to_str().is_ok_and(is_ours)) {
+            true => Ok(()),
+            false => Err(Rejection::foreign(
+                "the origin is not allowed; add it with --origin ORIGIN",
+            )),
+        }
+    }
+
+    fn is_own_host(&self, host: &str) -> bool {
+        let own = ["localhost", "127.0.0.1", "[::1]"];
+        let mut all = own.into_iter().chain(self.hosts.iter().map(String::as_str));
+        all.any(|own| own.eq_ignore_ascii_case(host))
+    }
+
+    fn is_own_origin(&self, origin: &str) -> bool {
+        let Some((scheme, rest)) = origin.split_once("://") else {
+            return false;
+        };
+        let (host, port) = host_and_port(rest);
+        let usual = match scheme {
+            "http" => 80,
+            "https" => 443,
+            _ => return false,
+        };
+        self.is_own_host(host) && port.unwrap_or(usual) == self.port
+    }
+}
+
+/// Cuts a port off; an address of version 6 stands in brackets.
+fn host_and_port(text: &str) -> (&str, Option<u16>) {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port.parse().ok()),
+        _ => (text, None),
+    }
+}

@@ -1,0 +1,278 @@
+//! The headers of a request: where it belongs, and what its caller brings.
+
+use std::time::Duration;
+
+use axum::http::{HeaderMap, header};
+
+use crate::limits;
+use crate::service::caller::{Caller, is_id};
+use crate::service::fields::Problem;
+use crate::service::guard::Credential;
+use crate::service::rejection::Rejection;
+
+const TRACE: &str = "X-Trace-ID";
+const TENANT: &str = "X-Tenant-ID";
+const SITE: &str = "X-Site-ID";
+
+/// Headers that mean nothing when they stand there twice.
+const SINGLE: [&str; 14] = [
+    TRACE,
+    TENANT,
+    SITE,
+    "X-Span-ID",
+    "X-User-ID",
+    "X-Session-ID",
+    "X-NPC-ID",
+    "X-Internal-API-Key",
+    "X-Attempt",
+    "X-Request-Timeout-Ms",
+    "Idempotency-Key",
+    "Authorization",
+    "Content-Type",
+    "Host",
+];
+
+/// Reads who a request belongs to.
+///
+/// # Errors
+/// 400 for a header that is there twice, 422 that names every header that is missing or no
+/// identifier.
+pub fn caller(headers: &HeaderMap) -> Result<Caller, Rejection> {
+    single(headers)?;
+    let mut problems = Vec::new();
+    let trace = required(headers, TRACE, &mut problems);
+    let tenant = required(headers, TENANT, &mut problems);
+    let site = required(headers, SITE, &mut problems);
+    let mut optional = |name| optional(headers, name, &mut problems);
+    let (span, user) = (optional("X-Span-ID"), optional("X-User-ID"));
+    let (session, npc) = (optional("X-Session-ID"), optional("X-NPC-ID"));
+    let key = optional("Idempotency-Key");
+    let attempt = number(headers, "X-Attempt", &mut problems);
+    let patience = number(headers, "X-Request-Timeout-Ms", &mut problems);
+    if !problems.is_empty() {
+        let detail = "headers are missing or not what they should be";
+        return Err(Rejection::invalid(detail).with_errors(problems));
+    }
+    let mut caller = Caller::new("http", trace, tenant, site)
+        .map_err(|error| Rejection::internal(error.to_string()))?;
+    if let Some(span) = span {
+        caller.span_id = span;
+    }
+    (caller.user_id, caller.session_id, caller.npc_id) = (user, session, npc);
+    caller.idempotency_key = key;
+    caller.attempt = attempt.and_then(|attempt| u32::try_from(attempt).ok());
+    caller.patience = patience.map(Duration::from_millis);
+    if let Some((trace, span)) = text(headers, "traceparent").and_then(traceparent) {
+        (caller.w3c_trace_id, caller.parent_span_id) = (Some(trace.into()), Some(span.into()));
+    }
+    Ok(caller)
+}
+
+/// Returns what a caller brings to prove who they are.
+#[must_use]
+pub fn credential(headers: &HeaderMap) -> Credential {
+    let bearer = |value: &str| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme
+            .eq_ignore_ascii_case("bearer")
+            .then(|| token.trim().to_owned())
+    };
+    Credential {
+        key: text(headers, "X-Internal-API-Key").map(str::to_owned),
+        // Another scheme is a token that is not good.
+        token: text(headers, header::AUTHORIZATION.as_str())
+            .map(|value| bearer(value).unwrap_or_default()),
+    }
+}
+
+/// Whether the body is said to be JSON.
+#[must_use]
+pub fn is_json(headers: &HeaderMap) -> bool {
+    let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+}
+
+fn single(headers: &HeaderMap) -> Result<(), Rejection> {
+    let twice = SINGLE
+        .iter()
+        .filter(|name| headers.get_all(**name).iter().count() > 1);
+    let problems: Vec<Problem> = twice
+        .map(|name| Problem::new(&["header", name], "given more than once"))
+        .collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => {
+            Err(Rejection::malformed("a header is given more than once").with_errors(problems))
+        }
+    }
+}
+
+/// Returns a header as text; an empty text when it is none.
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers
+        .get(name)
+        .map(|value| value.to_str().unwrap_or_default())
+}
+
+fn required(headers: &HeaderMap, name: &str, problems: &mut Vec<Problem>) -> String {
+    match text(headers, name).map(str::trim) {
+        None => problems.push(Problem::new(&["header", name], "field required")),
+        Some("") => problems.push(Problem::new(
+            &["header", name],
+            "expected a value, found none",
+        )),
+        Some(id) if is_id(id) => return id.to_owned(),
+        Some(_) => problems.push(no_id(name)),
+    }
+    String::new()
+}
+
+fn optional(headers: &HeaderMap, name: &str, problems: &mut Vec<Problem>) -> Option<String> {
+    let value = text(headers, name).map(str::trim)?;
+    if is_id(value) {
+        return Some(value.to_owned());
+    }
+    problems.push(no_id(name));
+    None
+}
+
+fn no_id(name: &str) -> Problem {
+    let words = format!(
+        "expected 1 to {} of the characters A-Z a-z 0-9 . _ : -",
+        limits::MAX_ID_CHARS
+    );
+    Problem::new(&["header", name], words)
+}
+
+fn number(headers: &HeaderMap, name: &str, problems: &mut Vec<Problem>) -> Option<u64> {
+    let value = text(headers, name)?;
+    let found = value
+        .parse()
+        .ok()
+        .filter(|number| (1..=limits::MAX_HEADER_NUMBER).contains(number));
+    if found.is_none() {
+        let words = format!(
+            "expected a whole number from 1 to {}",
+            limits::MAX_HEADER_NUMBER
+        );
+        problems.push(Problem::new(&["header", name], words));
+    }
+    found
+}
+
+/// Reads a W3C `traceparent`: the trace and the parent span. What is not well formed is ignored.
+fn traceparent(value: &str) -> Option<(&str, &str)> {
+    let mut parts = value.split('-');
+    let (version, trace, span, flags) =
+        (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let is_hex = |text: &str, length: usize| {
+        text.len() == length
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    };
+    let is_zero = |text: &str| text.bytes().all(|byte| byte == b'0');
+    let is_good = is_hex(version, 2) && is_hex(trace, 32) && is_hex(span, 16) && is_hex(flags, 2);
+    // A later version may have more parts.
+    let has_more = parts.next().is_some();
+    let is_known = version != "ff" && !(version == "00" && has_more);
+    (is_good && is_known && !is_zero(trace) && !is_zero(span)).then_some((trace, span))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::{HeaderName, HeaderValue};
+
+    fn headers(list: &[(&str, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in list {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        map
+    }
+
+    const GOOD: [(&str, &str); 3] = [
+        ("x-trace-id", "trace-1"),
+        ("x-tenant-id", "t"),
+        ("x-site-id", "s"),
+    ];
+
+    #[track_caller]
+    fn check(more: &[(&str, &str)], expected: Result<(), (u16, &str)>) {
+        let found = caller(&headers(&[&GOOD[..], more].concat()));
+        let problem = found
+            .map(drop)
+            .map_err(|r| (r.status, crate::service::fields::in_words(&r.errors)));
+        assert_eq!(
+            problem,
+            expected.map_err(|(status, words)| (status, words.to_owned()))
+        );
+    }
+
+    #[test]
+    fn identifiers_are_read_or_named() {
+        check(&[("x-user-id", "user-xxx"), ("x-attempt", "3")], Ok(()));
+        let no_id = "expected 1 to 100 of the characters A-Z a-z 0-9 . _ : -";
+        check(
+            &[("x-user-id", "a b")],
+            Err((422, &format!("header.X-User-ID: {no_id}"))),
+        );
+        check(
+            &[("x-user-id", &"a".repeat(101))],
+            Err((422, &format!("header.X-User-ID: {no_id}"))),
+        );
+        check(
+            &[("x-user-id", "é")],
+            Err((422, &format!("header.X-User-ID: {no_id}"))),
+        );
+        check(
+            &[("x-attempt", "0")],
+            Err((
+                422,
+                "header.X-Attempt: expected a whole number from 1 to 1000000",
+            )),
+        );
+        check(
+            &[("x-trace-id", "again")],
+            Err((400, "header.X-Trace-ID: given more than once")),
+        );
+        let missing = caller(&headers(&[("x-tenant-id", " "), ("x-site-id", "a/b")])).unwrap_err();
+        let words = crate::service::fields::in_words(&missing.errors);
+        let expected = format!(
+            "header.X-Trace-ID: field required; header.X-Tenant-ID: expected a value, found none; header.X-Site-ID: {no_id}"
+        );
+        assert_eq!((missing.status, words), (422, expected));
+    }
+
+    #[test]
+    fn only_a_good_traceparent_is_taken() {
+        let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+        let check = |value: &str, is_good: bool| {
+            assert_eq!(
+                traceparent(value),
+                is_good.then_some((trace, span)),
+                "{value}"
+            );
+        };
+        check(&format!("00-{trace}-{span}-01"), true);
+        check(&format!("cc-{trace}-{span}-01-more"), true);
+        check(&format!("00-{trace}-{span}-01-more"), false);
+        check(&format!("ff-{trace}-{span}-01"), false);
+        check(&format!("00-{}-{span}-01", trace.to_uppercase()), false);
+        check(&format!("00-{}-{span}-01", "0".repeat(32)), false);
+        check(&format!("00-{trace}-{}-01", "0".repeat(16)), false);
+        check(&format!("00-{trace}-{span}"), false);
+        check("", false);
+    }
+
+    #[test]
+    fn credentials_are_taken_as_they_are() {
+        let found = credential(&headers(&[("authorization", "bearer abc")]));
+        assert_eq!((found.key, found.token.as_deref()), (None, Some("abc")));
+        let found = credential(&headers(&[("authorization", "Basic abc")]));
+        assert_eq!(found.token.as_deref(), Some(""));
+    }
+}

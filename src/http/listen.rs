@@ -1,0 +1,173 @@
+//! The sockets that listen, and the connections they give.
+//!
+//! Every connection has a task; all of them are ended by [`Listening::end`].
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use crate::limits;
+
+/// The tasks of all sockets.
+pub struct Listening {
+    sockets: JoinSet<()>,
+    stop: watch::Sender<bool>,
+    /// Held by every connection; all are gone when all permits are back.
+    permits: Arc<Semaphore>,
+}
+
+/// What every connection needs.
+#[derive(Clone)]
+struct Shared {
+    app: Router,
+    tls: Option<TlsAcceptor>,
+    stop: watch::Receiver<bool>,
+    permits: Arc<Semaphore>,
+}
+
+/// Binds addresses. With port 0 the first one gets a free port and the others the same.
+///
+/// # Errors
+/// An address cannot be used; one of version 6 that the machine does not have is left out when
+/// there is another.
+pub async fn bind(addresses: &[SocketAddr]) -> std::io::Result<Vec<TcpListener>> {
+    let mut listeners: Vec<TcpListener> = Vec::new();
+    for address in addresses {
+        let mut address = *address;
+        if let Some(first) = listeners.first().filter(|_| address.port() == 0) {
+            address.set_port(first.local_addr()?.port());
+        }
+        match TcpListener::bind(address).await {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if address.is_ipv6() && !listeners.is_empty() && is_missing(&error) => {}
+            Err(error) => {
+                return Err(std::io::Error::new(
+                    error.kind(),
+                    format!("{address}: {error}"),
+                ));
+            }
+        }
+    }
+    Ok(listeners)
+}
+
+fn is_missing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(
+        error.kind(),
+        ErrorKind::AddrNotAvailable | ErrorKind::Unsupported
+    ) || error.raw_os_error() == Some(nix::libc::EAFNOSUPPORT)
+}
+
+impl Listening {
+    /// Starts to serve.
+    #[must_use]
+    pub fn start(listeners: Vec<TcpListener>, app: &Router, tls: Option<&TlsAcceptor>) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let permits = Arc::new(Semaphore::new(limits::MAX_CONNECTIONS));
+        let mut sockets = JoinSet::new();
+        for listener in listeners {
+            let shared = Shared {
+                app: app.clone(),
+                tls: tls.cloned(),
+                stop: stopped.clone(),
+                permits: Arc::clone(&permits),
+            };
+            sockets.spawn(accept(listener, shared));
+        }
+        Self {
+            sockets,
+            stop,
+            permits,
+        }
+    }
+
+    /// Takes no new connection, and waits until the requests that are under way have their answer.
+    pub async fn end(mut self) {
+        self.stop.send_replace(true);
+        let all = u32::try_from(limits::MAX_CONNECTIONS).unwrap_or(u32::MAX);
+        // Those who do not read their answer are left behind when their time is up.
+        let _ =
+            tokio::time::timeout(limits::SHUTDOWN_TIMEOUT, self.permits.acquire_many(all)).await;
+        self.sockets.shutdown().await;
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Shared) {
+    let mut connections = JoinSet::new();
+    let mut stop = shared.stop.clone();
+    loop {
+        let accepted = tokio::select! {
+            _ = stop.wait_for(|is_stopped| *is_stopped) => break,
+            Some(_) = connections.join_next() => continue,
+            accepted = next(&listener, &shared) => accepted,
+        };
+        if let Some((stream, permit)) = accepted {
+            let shared = shared.clone();
+            connections.spawn(async move {
+                connection(stream, shared).await;
+                drop(permit);
+            });
+        }
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+async fn next(
+    listener: &TcpListener,
+    shared: &Shared,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = Arc::clone(&shared.permits).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => {
+            // Answers are small and complete; waiting for more to send only delays them.
+            let _ = stream.set_nodelay(true);
+            Some((stream, permit))
+        }
+        Err(_) => {
+            // Too many open files: there is nothing to do but wait for some to be closed.
+            tokio::time::sleep(limits::ACCEPT_PAUSE).await;
+            None
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, shared: Shared) {
+    match &shared.tls {
+        None => serve(stream, &shared).await,
+        Some(tls) => {
+            let shaken = tokio::time::timeout(limits::HEAD_TIMEOUT, tls.accept(stream)).await;
+            if let Ok(Ok(stream)) = shaken {
+                serve(stream, &shared).await;
+            }
+        }
+    }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, shared: &Shared) {
+    let service = TowerToHyperService::new(shared.app.clone());
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits::HEAD_TIMEOUT)
+        .max_buf_size(limits::MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let mut stop = shared.stop.clone();
+    // Errors of a connection concern nobody but its client.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = stop.wait_for(|is_stopped| *is_stopped) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}

@@ -1,0 +1,16 @@
+//! `karyi serve`: the tools of sites over HTTP.
+//!
+//! The routes turn requests into calls of the desk ([`crate::service`]) and its replies into
+//! responses; [`listen`] owns the sockets, [`start`] puts everything together.
+
+pub mod client;
+pub mod front;
+pub mod headers;
+pub mod listen;
+pub mod local;
+pub mod logging;
+pub mod openapi;
+pub mod problem;
+pub mod routes;
+pub mod start;
+pub mod tls;

@@ -1,0 +1,272 @@
+//! The description of the server (OpenAPI 3.1), from the schemas of the tools themselves.
+
+use serde_json::{Map, Value, json};
+
+use crate::limits;
+use crate::service::offer::{Listed, Offered};
+
+/// Returns the description of a server with these tools.
+#[must_use]
+pub fn document(tools: &[Offered]) -> Value {
+    let listed: Vec<Listed> = tools.iter().map(Offered::listed).collect();
+    let posts = |id: &str, summary: &str, request: &str, answer: &str| {
+        json!({
+            "post": {
+                "operationId": id,
+                "summary": summary,
+                "parameters": parameters(id == "call_tool"),
+                "requestBody": {
+                    "required": true,
+                    "content": {"application/json": {"schema": reference(request)}}
+                },
+                "responses": responses(answer),
+            }
+        })
+    };
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "karyi tool server",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Tools of sites, with tenants, traces and a ledger of every call.",
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+        },
+        "paths": {
+            "/api/tools/list": posts("list_tools", "List the tools", "ListRequest", "ListAnswer"),
+            "/api/tools/call": posts("call_tool", "Call a tool", "CallRequest", "CallAnswer"),
+            "/healthz": gets("health", "Tell whether the server runs", "application/json"),
+            "/readyz": gets("readiness", "Tell whether the server takes calls", "application/json"),
+            "/metrics": gets("metrics", "Give numbers for Prometheus", "text/plain"),
+            "/openapi.json": gets("description", "Describe the server", "application/json"),
+        },
+        "security": [{}, {"token": []}, {"key": []}],
+        "components": {
+            "schemas": schemas(&listed),
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+                "key": {"type": "apiKey", "in": "header", "name": "X-Internal-API-Key"},
+            },
+        },
+    })
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+fn identifier() -> Value {
+    json!({
+        "type": "string",
+        "pattern": "^[A-Za-z0-9._:-]+$",
+        "minLength": 1,
+        "maxLength": limits::MAX_ID_CHARS,
+    })
+}
+
+fn parameters(is_call: bool) -> Value {
+    let header = |name: &str, required: bool, schema: Value, about: &str| json!({"name": name, "in": "header", "required": required, "schema": schema, "description": about});
+    let number = json!({"type": "integer", "minimum": 1, "maximum": limits::MAX_HEADER_NUMBER});
+    let mut list = vec![
+        header("X-Tenant-ID", true, identifier(), "The tenant"),
+        header("X-Site-ID", true, identifier(), "The site"),
+        header(
+            "X-Trace-ID",
+            true,
+            identifier(),
+            "The caller's trace; many calls may share it",
+        ),
+        header("X-Span-ID", false, identifier(), "The caller's span"),
+        header("X-User-ID", false, identifier(), "The user"),
+        header("X-Session-ID", false, identifier(), "The user's session"),
+        header("X-NPC-ID", false, identifier(), "The character spoken to"),
+    ];
+    if is_call {
+        list.extend([
+            header(
+                "Idempotency-Key",
+                false,
+                identifier(),
+                "Repeats a call without doing it again, for 24 hours",
+            ),
+            header("X-Attempt", false, number.clone(), "Which attempt it is"),
+            header(
+                "X-Request-Timeout-Ms",
+                false,
+                number,
+                "How long the caller waits; it can only shorten the time",
+            ),
+        ]);
+    }
+    Value::Array(list)
+}
+
+fn responses(answer: &str) -> Value {
+    let problems = [
+        ("400", "The request is not well formed"),
+        ("401", "Nobody knows who calls"),
+        ("403", "The caller may not do that"),
+        ("408", "The body did not come in time"),
+        ("409", "A call with this key is under way"),
+        ("413", "The body is too large"),
+        ("415", "The body is not JSON"),
+        ("422", "The request is not what it should be"),
+        ("429", "Too many calls"),
+        ("500", "A part of the server broke"),
+        ("503", "Nothing can be done now"),
+    ];
+    let content = json!({"application/problem+json": {"schema": reference("Problem")}});
+    let mut map = Map::new();
+    map.insert(
+        "200".into(),
+        json!({
+            "description": "The answer",
+            "content": {"application/json": {"schema": reference(answer)}},
+        }),
+    );
+    for (status, about) in problems {
+        map.insert(
+            status.into(),
+            json!({"description": about, "content": content}),
+        );
+    }
+    Value::Object(map)
+}
+
+fn gets(id: &str, summary: &str, kind: &str) -> Value {
+    let mut content = Map::new();
+    content.insert(kind.to_owned(), json!({}));
+    let problem = json!({"application/problem+json": {"schema": reference("Problem")}});
+    json!({
+        "get": {
+            "operationId": id,
+            "summary": summary,
+            "responses": {
+                "200": {"description": "The answer", "content": content},
+                "default": {"description": "A refusal", "content": problem},
+            },
+        }
+    })
+}
+
+fn schemas(tools: &[Listed]) -> Value {
+    let mut map = Map::new();
+    for tool in tools {
+        map.insert(format!("{}_input", tool.name), tool.input_schema.clone());
+        map.insert(format!("{}_output", tool.name), tool.output_schema.clone());
+    }
+    map.insert(
+        "ListRequest".into(),
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "category": {"type": ["string", "null"]},
+                "ai_callable_only": {"type": ["boolean", "null"], "default": true},
+            },
+        }),
+    );
+    map.insert(
+        "ListAnswer".into(),
+        json!({
+            "type": "object",
+            "required": ["tools", "total"],
+            "properties": {
+                "tools": {"type": "array", "items": listed()},
+                "total": {"type": "integer", "minimum": 0},
+            },
+        }),
+    );
+    map.insert("CallRequest".into(), call_request(tools));
+    map.insert("CallAnswer".into(), call_answer(tools));
+    map.insert("Problem".into(), problem());
+    Value::Object(map)
+}
+
+fn listed() -> Value {
+    let (text, schema) = (json!({"type": "string"}), json!({"type": "object"}));
+    json!({
+        "type": "object",
+        "required": ["name", "version", "description", "category", "input_schema", "output_schema", "requires_auth", "ai_callable"],
+        "properties": {
+            "name": text, "version": text, "description": text, "category": text,
+            "input_schema": schema, "output_schema": schema,
+            "requires_auth": {"type": "boolean"}, "ai_callable": {"type": "boolean"},
+        },
+    })
+}
+
+fn call_request(tools: &[Listed]) -> Value {
+    let name = |tool: &Listed| json!({"const": tool.name});
+    let one = |tool: &Listed| {
+        json!({
+            "title": tool.name,
+            "properties": {"tool_name": name(tool), "input": reference(&format!("{}_input", tool.name))},
+        })
+    };
+    let id = json!({"oneOf": [identifier(), {"type": "null"}]});
+    json!({
+        "type": "object",
+        "required": ["tool_name", "input"],
+        "additionalProperties": false,
+        "properties": {
+            "tool_name": {"type": "string", "enum": tools.iter().map(|tool| tool.name).collect::<Vec<_>>()},
+            "input": {"type": "object"},
+            "context": {
+                "type": ["object", "null"],
+                "properties": {
+                    "tenant_id": id, "site_id": id, "trace_id": id,
+                    "user_id": id, "session_id": id, "npc_id": id,
+                },
+            },
+        },
+        "oneOf": tools.iter().map(one).collect::<Vec<_>>(),
+    })
+}
+
+fn call_answer(tools: &[Listed]) -> Value {
+    let outputs: Vec<Value> = tools
+        .iter()
+        .map(|tool| reference(&format!("{}_output", tool.name)))
+        .collect();
+    let text = json!({"type": "string"});
+    let place = json!({
+        "type": "object",
+        "required": ["loc", "msg"],
+        "properties": {"loc": {"type": "array", "items": text}, "msg": text},
+    });
+    json!({
+        "type": "object",
+        "required": ["success", "audit"],
+        "properties": {
+            "success": {"type": "boolean"},
+            "output": {"anyOf": outputs},
+            "error": text,
+            "error_type": text,
+            "error_code": text,
+            "errors": {"type": "array", "items": place},
+            "audit": {
+                "type": "object",
+                "required": ["trace_id", "call_id", "tool_name", "status", "latency_ms", "request_payload_hash"],
+                "properties": {
+                    "trace_id": text, "call_id": text, "tool_name": text,
+                    "status": {"enum": ["success", "error"]},
+                    "latency_ms": {"type": "integer", "minimum": 0},
+                    "error_type": text, "error_message": text, "request_payload_hash": text,
+                },
+            },
+        },
+    })
+}
+
+fn problem() -> Value {
+    let text = json!({"type": "string"});
+    json!({
+        "type": "object",
+        "required": ["type", "title", "status", "detail", "error_code"],
+        "properties": {
+            "type": text, "title": text, "status": {"type": "integer"}, "detail": text,
+            "error_code": text, "trace_id": text, "errors": {"type": "array"},
+            "retry_after": {"type": "integer"},
+        },
+    })
+}

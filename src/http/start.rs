@@ -1,0 +1,293 @@
+//! Puts a server together: stores, desk, sockets, and the order in which they end.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use anyhow::{Context, bail};
+
+use crate::files::root::Root;
+use crate::http::front::{Front, Reach};
+use crate::http::listen::{self, Listening};
+use crate::http::local::{self, FreshShells};
+use crate::http::{logging, routes, tls};
+use crate::limits;
+use crate::pty::SessionOptions;
+use crate::service::desk::KeepInput;
+use crate::service::guard::{Guard, InternalKeys};
+use crate::service::jwt::{Expected, Tokens};
+use crate::service::log::{Line, Log};
+use crate::service::offer;
+use crate::service::rates::Rate;
+use crate::service::{Desk, Parts};
+use crate::store::sqlite::{Lock, SqliteLedger, SqliteSites};
+use crate::store::{Ledger, SiteStore, import};
+
+/// How a server is to be.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The site that is imported at the start.
+    pub data: Option<PathBuf>,
+    /// The database of sites; the ledger stands beside it.
+    pub database: PathBuf,
+    /// The addresses to listen on.
+    pub addresses: Vec<SocketAddr>,
+    /// Names in `Host` that are ours.
+    pub hosts: Vec<String>,
+    /// Origins that may call.
+    pub origins: Vec<String>,
+    /// Certificate and key.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Whether a proxy in front of the server ends TLS.
+    pub is_behind_proxy: bool,
+    /// The file with the internal keys.
+    pub key_file: Option<PathBuf>,
+    /// The file with the keys of tokens, and what tokens must say.
+    pub jwks: Option<(PathBuf, Expected)>,
+    /// Tools of this machine that are offered too.
+    pub tools: Vec<String>,
+    /// How often one principal may call one tool for one tenant.
+    pub tool_rate: Option<Rate>,
+    /// How often may be called for one tenant.
+    pub tenant_rate: Option<Rate>,
+    /// Whether the ledger keeps inputs.
+    pub keep: KeepInput,
+    /// Whether nothing is logged.
+    pub is_quiet: bool,
+    /// How shells are started.
+    pub session: SessionOptions,
+    /// The directory that tools of this machine may touch.
+    pub root: Option<PathBuf>,
+}
+
+/// Returns the ledger beside a database of sites.
+#[must_use]
+pub fn ledger_path(database: &Path) -> PathBuf {
+    database.with_file_name("ledger.db")
+}
+
+/// Serves until `stopped`.
+///
+/// # Errors
+/// The server cannot be started as it is to be.
+pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyhow::Result<()> {
+    let reach = reach(&options)?;
+    let guard = Arc::new(guard(&options)?);
+    if reach == Reach::Public && !guard.is_closed() {
+        bail!("an address that others reach needs --key-file or --jwks");
+    }
+    let tls = options
+        .tls
+        .as_ref()
+        .map(|(chain, key)| tls::acceptor(chain, key))
+        .transpose()?;
+    let (log, writer) = match options.is_quiet {
+        true => (Log::default(), None),
+        false => {
+            let (log, writer) = logging::to_stderr().context("starting the log")?;
+            (log, Some(writer))
+        }
+    };
+    let (desk, lock) = open(&options, Arc::clone(&guard), log.clone()).await?;
+    let listeners = listen::bind(&options.addresses)
+        .await
+        .context("listening")?;
+    let port = listeners
+        .first()
+        .context("no address to listen on")?
+        .local_addr()?
+        .port();
+    let (hosts, origins) = (options.hosts.clone(), options.origins.clone());
+    let front = Arc::new(Front::new(Arc::clone(&desk), reach, port, hosts, origins));
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    for listener in &listeners {
+        let message = format!("{scheme}://{}", listener.local_addr()?);
+        log.write(&Line {
+            event: "listening",
+            message: Some(&message),
+            ..Line::default()
+        });
+    }
+    let listening = Listening::start(listeners, &routes::router(Arc::clone(&front)), tls.as_ref());
+    let tending = tokio::spawn(tend(Arc::clone(&desk), options.jwks.clone(), guard));
+    stopped.await;
+    front.end();
+    log.write(&Line {
+        event: "stopping",
+        ..Line::default()
+    });
+    listening.end().await;
+    tending.abort();
+    let _ = tending.await;
+    desk.settle_floods(Instant::now() + limits::FLOOD_WINDOW).await;
+    drop((front, desk, lock, log));
+    if let Some(writer) = writer {
+        let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+    }
+    Ok(())
+}
+
+/// Decides whom the server can be reached by, and refuses what would be unsafe.
+fn reach(options: &Options) -> anyhow::Result<Reach> {
+    let is_local = options
+        .addresses
+        .iter()
+        .all(|address| address.ip().is_loopback());
+    if is_local && !options.is_behind_proxy {
+        return Ok(Reach::Loopback);
+    }
+    if options.tls.is_none() && !options.is_behind_proxy {
+        bail!("an address that others reach needs --tls-cert and --tls-key, or --behind-proxy");
+    }
+    if options.key_file.is_none() && options.jwks.is_none() {
+        bail!("an address that others reach needs --key-file or --jwks");
+    }
+    Ok(Reach::Public)
+}
+
+fn guard(options: &Options) -> anyhow::Result<Guard> {
+    let keys = options.key_file.as_deref().map(|path| {
+        let text = read(path)?;
+        InternalKeys::parse(&text)
+            .map_err(|problem| anyhow::anyhow!("{}: {problem}", path.display()))
+    });
+    let tokens = options
+        .jwks
+        .as_ref()
+        .map(|(path, expected)| tokens(path, expected));
+    Ok(Guard::new(keys.transpose()?, tokens.transpose()?))
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
+}
+
+fn tokens(path: &Path, expected: &Expected) -> anyhow::Result<Tokens> {
+    Tokens::new(&read(path)?, expected.clone())
+        .map_err(|problem| anyhow::anyhow!("{}: {problem}", path.display()))
+}
+
+async fn open(options: &Options, guard: Arc<Guard>, log: Log) -> anyhow::Result<(Arc<Desk>, Lock)> {
+    if let Some(directory) = options.database.parent() {
+        std::fs::create_dir_all(directory)
+            .with_context(|| format!("making the directory {}", directory.display()))?;
+    }
+    let lock = Lock::take(&options.database)?;
+    let sites = SqliteSites::open(&options.database)?;
+    if let Some(directory) = &options.data {
+        import_all(&sites, directory, &log).await?;
+    }
+    let ledger = SqliteLedger::open(&ledger_path(&options.database))?;
+    let lost = ledger.settle().await?;
+    if lost > 0 {
+        let message = format!("{lost} calls were interrupted when the server ended the last time");
+        log.write(&Line {
+            event: "interrupted_calls",
+            message: Some(&message),
+            ..Line::default()
+        });
+    }
+    let tools = offer::offer(&options.tools).map_err(|names| {
+        anyhow::anyhow!(
+            "these tools cannot be offered over HTTP: {}",
+            names.join(", ")
+        )
+    })?;
+    let root = Arc::new(match &options.root {
+        Some(root) => Root::confined(root).context("opening the root directory")?,
+        None => Root::unconfined(),
+    });
+    let output = options.database.with_file_name("output");
+    let shells = FreshShells {
+        session: options.session.clone(),
+        root: Arc::clone(&root),
+        output,
+    };
+    let parts = Parts {
+        tools,
+        sites: Arc::new(sites),
+        ledger: Arc::new(ledger),
+        guard,
+        tool_rate: options.tool_rate,
+        tenant_rate: options.tenant_rate,
+        context: local::context(&options.session, &root),
+        local: Some(Arc::new(shells)),
+        keep: options.keep,
+        log,
+    };
+    Ok((Arc::new(Desk::new(parts)), lock))
+}
+
+/// Imports every site in a directory that has changed.
+///
+/// # Errors
+/// A file that does not fit, or a database that cannot be written.
+pub async fn import_all(
+    sites: &SqliteSites,
+    directory: &Path,
+    log: &Log,
+) -> anyhow::Result<Vec<String>> {
+    let mut told = Vec::new();
+    for bundle in import::read(directory)? {
+        let name = format!("{}/{}", bundle.site.tenant_id, bundle.site.site_id);
+        let counts = (
+            bundle.profiles.len(),
+            bundle.contents.len(),
+            bundle.prompts.len(),
+        );
+        let deadline = Instant::now() + limits::IMPORT_TIMEOUT;
+        let what = match sites.import(bundle, deadline).await? {
+            true => "imported",
+            false => "unchanged",
+        };
+        let message = format!(
+            "{name} {what}: {} profiles, {} contents, {} prompts",
+            counts.0, counts.1, counts.2
+        );
+        log.write(&Line {
+            event: "site_imported",
+            message: Some(&message),
+            ..Line::default()
+        });
+        told.push(message);
+    }
+    Ok(told)
+}
+
+/// What is to be done now and then: new keys of tokens, refusals that were only counted.
+async fn tend(desk: Arc<Desk>, jwks: Option<(PathBuf, Expected)>, guard: Arc<Guard>) {
+    let changed = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
+    let mut known: Option<SystemTime> = jwks.as_ref().and_then(|(path, _)| changed(path));
+    loop {
+        tokio::time::sleep(limits::KEYS_POLL).await;
+        desk.settle_floods(Instant::now()).await;
+        let Some((path, expected)) = &jwks else {
+            continue;
+        };
+        let now = changed(path);
+        if now == known {
+            continue;
+        }
+        known = now;
+        // Keys that cannot be read leave the old ones in force; the next change is looked at again.
+        match tokens(path, expected) {
+            Ok(tokens) => {
+                guard.renew(tokens);
+                desk.log().write(&Line {
+                    event: "keys_renewed",
+                    ..Line::default()
+                });
+            }
+            Err(error) => {
+                let message = format!("{error:#}");
+                let line = Line {
+                    event: "keys_not_renewed",
+                    message: Some(&message),
+                    ..Line::default()
+                };
+                desk.log().write(&line);
+            }
+        }
+    }
+}

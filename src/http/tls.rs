@@ -1,0 +1,56 @@
+//! Encrypted connections, with ring.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+/// Makes the server's side of a certificate and its key, both PEM.
+///
+/// # Errors
+/// A file cannot be read, or they do not belong together.
+pub fn acceptor(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
+    let chain = certificates(certificate)?;
+    let key = PrivateKeyDer::from_pem_file(key)
+        .with_context(|| format!("reading the key {}", key.display()))?;
+    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .context("using the certificate with its key")?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Makes the client's side: it trusts `authority`, else what this machine trusts.
+///
+/// # Errors
+/// The file cannot be read, or nothing is trusted.
+pub fn connector(authority: Option<&Path>) -> anyhow::Result<TlsConnector> {
+    let mut roots = RootCertStore::empty();
+    let trusted = match authority {
+        Some(path) => certificates(path)?,
+        None => rustls_native_certs::load_native_certs().certs,
+    };
+    roots.add_parsable_certificates(trusted);
+    if roots.is_empty() {
+        bail!("this machine trusts no certificate authority; name one with --ca FILE");
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+fn certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    let context = || format!("reading the certificate {}", path.display());
+    CertificateDer::pem_file_iter(path)
+        .with_context(context)?
+        .collect::<Result<_, _>>()
+        .with_context(context)
+}

@@ -1,0 +1,136 @@
+//! What a request says of itself, beside its input.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::limits;
+use crate::store::{StoreError, ids};
+
+/// Where a request comes from and what it belongs to.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Identifier of the call, made here.
+    pub call_id: String,
+    /// The protocol: `http`, `mcp` or `stdio`.
+    pub front_end: &'static str,
+    /// When the request came.
+    pub since: Instant,
+    /// The same as text.
+    pub ts_start: String,
+    /// The caller's trace.
+    pub trace_id: String,
+    /// The tenant.
+    pub tenant_id: String,
+    /// The site.
+    pub site_id: String,
+    /// The caller's span, or one made here.
+    pub span_id: String,
+    /// Parent span of a W3C `traceparent`.
+    pub parent_span_id: Option<String>,
+    /// Trace of a W3C `traceparent`.
+    pub w3c_trace_id: Option<String>,
+    /// The user.
+    pub user_id: Option<String>,
+    /// The user's session.
+    pub session_id: Option<String>,
+    /// The character spoken to.
+    pub npc_id: Option<String>,
+    /// Which attempt it is.
+    pub attempt: Option<u32>,
+    /// The key under which it may be repeated.
+    pub idempotency_key: Option<String>,
+    /// How long the caller waits.
+    pub patience: Option<Duration>,
+    /// Set when the caller has gone.
+    pub is_gone: Arc<AtomicBool>,
+}
+
+impl Caller {
+    /// Makes a caller that says nothing but the three identifiers every request needs.
+    ///
+    /// # Errors
+    /// The system has no random bytes for the identifier of the call.
+    pub fn new(
+        front_end: &'static str,
+        trace_id: String,
+        tenant_id: String,
+        site_id: String,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            call_id: ids::new_id()?,
+            front_end,
+            since: Instant::now(),
+            ts_start: ids::now(),
+            trace_id,
+            tenant_id,
+            site_id,
+            span_id: ids::hex(&ids::random::<8>()?),
+            parent_span_id: None,
+            w3c_trace_id: None,
+            user_id: None,
+            session_id: None,
+            npc_id: None,
+            attempt: None,
+            idempotency_key: None,
+            patience: None,
+            is_gone: Arc::default(),
+        })
+    }
+
+    /// Returns the time since the request came, in milliseconds.
+    #[must_use]
+    pub fn latency_ms(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Takes from the body what the headers did not say.
+    pub fn complete(&mut self, context: &BodyContext) {
+        let take = |own: &mut Option<String>, other: &Option<String>| {
+            if own.is_none() {
+                own.clone_from(other);
+            }
+        };
+        take(&mut self.user_id, &context.user_id);
+        take(&mut self.session_id, &context.session_id);
+        take(&mut self.npc_id, &context.npc_id);
+    }
+}
+
+/// What the body says that the headers say too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct BodyContext {
+    /// The tenant.
+    pub tenant_id: Option<String>,
+    /// The site.
+    pub site_id: Option<String>,
+    /// The trace.
+    pub trace_id: Option<String>,
+    /// The user.
+    pub user_id: Option<String>,
+    /// The user's session.
+    pub session_id: Option<String>,
+    /// The character spoken to.
+    pub npc_id: Option<String>,
+}
+
+/// A call as it was asked for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The tool.
+    pub tool_name: String,
+    /// Its input.
+    pub input: Value,
+    /// What the body says that the headers say too.
+    pub context: BodyContext,
+}
+
+/// Whether a text can be an identifier: `[A-Za-z0-9._:-]{1,100}`.
+#[must_use]
+pub fn is_id(text: &str) -> bool {
+    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    !text.is_empty() && text.len() <= limits::MAX_ID_CHARS && text.bytes().all(is_sign)
+}

@@ -1,0 +1,95 @@
+//! The answer to a call that reached its tool.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::{ErrorCode, ToolError};
+use crate::service::fields::Problem;
+
+/// The answer to a call. Members without a value are left out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// Whether the tool did what was asked.
+    pub success: bool,
+    /// What it gave back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Map<String, Value>>,
+    /// What went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Kind of the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_type: Option<String>,
+    /// Kind of the error, for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<String>,
+    /// Every problem of the input by its place.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub errors: Vec<Problem>,
+    /// What the ledger says of it.
+    pub audit: Audit,
+}
+
+/// What the ledger says of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audit {
+    /// The caller's trace.
+    pub trace_id: String,
+    /// Identifier of the call in the ledger.
+    pub call_id: String,
+    /// The tool.
+    pub tool_name: String,
+    /// `success` or `error`.
+    pub status: String,
+    /// Time since the request came, in milliseconds.
+    pub latency_ms: u64,
+    /// Kind of the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_type: Option<String>,
+    /// What went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+    /// Start of the hash of the input.
+    pub request_payload_hash: String,
+}
+
+/// Why a call did not come to a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Kind of the error, as the seed's clients know it.
+    pub error_type: &'static str,
+    /// Kind of the error, for programs.
+    pub code: String,
+    /// What went wrong.
+    pub message: String,
+    /// Every problem of the input by its place.
+    pub problems: Vec<Problem>,
+}
+
+impl Failure {
+    /// Makes a failure without places.
+    #[must_use]
+    pub fn new(error_type: &'static str, code: &str, message: impl Into<String>) -> Self {
+        Self {
+            error_type,
+            code: code.into(),
+            message: message.into(),
+            problems: Vec::new(),
+        }
+    }
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        let (error_type, code) = match error.code {
+            ErrorCode::NotFound => ("ValueError", "NOT_FOUND"),
+            ErrorCode::BadArguments => ("ValueError", "INVALID_INPUT"),
+            ErrorCode::PermissionDenied => ("PermissionDenied", "PERMISSION_DENIED"),
+            ErrorCode::Timeout | ErrorCode::Cancelled => ("Timeout", "TIMEOUT"),
+            ErrorCode::Unavailable => ("Unavailable", "UNAVAILABLE"),
+            ErrorCode::Internal => ("Internal", "INTERNAL"),
+            other => return Self::new("ToolError", &other.as_str().to_uppercase(), error.message),
+        };
+        Self::new(error_type, code, error.message)
+    }
+}

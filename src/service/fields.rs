@@ -1,0 +1,317 @@
+//! Every problem of an input, by the schema of its tool.
+//!
+//! What a script gets is one misfit at a time; a caller over the network gets all of them at once.
+//! The schema is the same.
+
+use std::collections::HashMap;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::tool::schema::{self, ArgumentSchema};
+
+/// Most problems that are told.
+const MAX_PROBLEMS: usize = 50;
+
+/// One problem of an input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// The path to the value: names and numbers.
+    pub loc: Vec<String>,
+    /// What was expected.
+    pub msg: String,
+}
+
+impl Problem {
+    /// Makes a problem at a path.
+    #[must_use]
+    pub fn new(loc: &[&str], msg: impl Into<String>) -> Self {
+        Self {
+            loc: loc.iter().map(|name| (*name).to_owned()).collect(),
+            msg: msg.into(),
+        }
+    }
+}
+
+/// Says all problems in one line.
+#[must_use]
+pub fn in_words(problems: &[Problem]) -> String {
+    let one = |problem: &Problem| match problem.loc.is_empty() {
+        true => problem.msg.clone(),
+        false => format!("{}: {}", problem.loc.join("."), problem.msg),
+    };
+    problems.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// Checks inputs of one tool.
+#[derive(Debug)]
+pub struct InputCheck {
+    schema: Value,
+    patterns: HashMap<String, Regex>,
+}
+
+impl InputCheck {
+    /// Makes the check of a schema.
+    #[must_use]
+    pub fn of(schema: &ArgumentSchema) -> Self {
+        let schema = schema.published();
+        let mut patterns = HashMap::new();
+        collect(&schema, &mut patterns);
+        Self { schema, patterns }
+    }
+
+    /// Returns what does not fit.
+    #[must_use]
+    pub fn problems(&self, input: &Value) -> Vec<Problem> {
+        let mut found = Found {
+            check: self,
+            path: Vec::new(),
+            problems: Vec::new(),
+        };
+        found.value(input, &self.schema);
+        found.problems
+    }
+}
+
+fn collect(schema: &Value, patterns: &mut HashMap<String, Regex>) {
+    match schema {
+        Value::Object(map) => {
+            if let Some(Value::String(pattern)) = map.get("pattern")
+                && let Ok(regex) = Regex::new(pattern)
+            {
+                patterns.insert(pattern.clone(), regex);
+            }
+            map.values().for_each(|value| collect(value, patterns));
+        }
+        Value::Array(list) => list.iter().for_each(|value| collect(value, patterns)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+struct Found<'c> {
+    check: &'c InputCheck,
+    path: Vec<String>,
+    problems: Vec<Problem>,
+}
+
+impl Found<'_> {
+    fn tell(&mut self, msg: impl Into<String>) {
+        if self.problems.len() < MAX_PROBLEMS {
+            let loc = self.path.clone();
+            self.problems.push(Problem {
+                loc,
+                msg: msg.into(),
+            });
+        }
+    }
+
+    fn value(&mut self, value: &Value, schema: &Value) {
+        if !self.is_of_kind(value, schema) {
+            return self.tell(format!("expected {}", schema::expected(schema)));
+        }
+        match value {
+            Value::String(text) => self.text(text, schema),
+            Value::Number(number) => self.number(number.as_f64().unwrap_or(f64::NAN), schema),
+            Value::Array(list) => self.list(list, schema),
+            Value::Object(map) => self.object(map, schema),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    fn is_of_kind(&self, value: &Value, schema: &Value) -> bool {
+        if let Some(choices) = schema::alternatives(schema) {
+            return choices.iter().any(|choice| {
+                let check = self.check;
+                let mut inner = Found {
+                    check,
+                    path: Vec::new(),
+                    problems: Vec::new(),
+                };
+                inner.value(value, choice);
+                inner.problems.is_empty()
+            });
+        }
+        let is_listed = match (schema.get("enum"), schema.get("const")) {
+            (Some(Value::Array(choices)), _) => choices.contains(value),
+            (_, Some(only)) => only == value,
+            _ => true,
+        };
+        is_listed && (schema.get("type").is_none() || has_kind(value, schema))
+    }
+
+    fn text(&mut self, text: &str, schema: &Value) {
+        let length = text.chars().count() as u64;
+        self.size(length, schema, ("minLength", "maxLength"), "characters");
+        if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
+            && self
+                .check
+                .patterns
+                .get(pattern)
+                .is_some_and(|regex| !regex.is_match(text))
+        {
+            self.tell(format!("expected text that matches {pattern}"));
+        }
+    }
+
+    fn size(&mut self, size: u64, schema: &Value, keys: (&str, &str), unit: &str) {
+        let least = schema.get(keys.0).and_then(Value::as_u64).unwrap_or(0);
+        let most = schema
+            .get(keys.1)
+            .and_then(Value::as_u64)
+            .unwrap_or(u64::MAX);
+        if size < least {
+            self.tell(format!("expected at least {least} {unit}, found {size}"));
+        } else if size > most {
+            self.tell(format!("expected at most {most} {unit}, found {size}"));
+        }
+    }
+
+    fn number(&mut self, number: f64, schema: &Value) {
+        let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
+        let is_out = bound("minimum").is_some_and(|least| number < least)
+            || bound("maximum").is_some_and(|most| number > most);
+        if is_out {
+            self.tell(format!("expected {}", schema::expected(schema)));
+        }
+    }
+
+    fn list(&mut self, list: &[Value], schema: &Value) {
+        self.size(list.len() as u64, schema, ("minItems", "maxItems"), "items");
+        for (place, item) in list.iter().enumerate().take(MAX_PROBLEMS) {
+            self.inside(place.to_string(), item, schema::item(schema, place));
+        }
+    }
+
+    fn object(&mut self, map: &Map<String, Value>, schema: &Value) {
+        for property in schema::properties(schema) {
+            match map.get(property.name) {
+                None if property.is_required => {
+                    self.path.push(property.name.to_owned());
+                    self.tell("field required");
+                    self.path.pop();
+                }
+                // What may be left out may be null.
+                Some(Value::Null) if !property.is_required => {}
+                None => {}
+                Some(value) => self.inside(property.name.to_owned(), value, property.schema),
+            }
+        }
+        let is_declared = |key: &str| {
+            schema
+                .get("properties")
+                .is_some_and(|p| p.get(key).is_some())
+        };
+        for (key, value) in map.iter().filter(|(key, _)| !is_declared(key)) {
+            match schema::key(schema, key) {
+                Some(known) => self.inside(key.clone(), value, known),
+                None => {
+                    self.path.push(key.chars().take(100).collect());
+                    self.tell("there is no such field");
+                    self.path.pop();
+                }
+            }
+        }
+    }
+
+    fn inside(&mut self, name: String, value: &Value, schema: &Value) {
+        if self.problems.len() < MAX_PROBLEMS {
+            self.path.push(name);
+            self.value(value, schema);
+            self.path.pop();
+        }
+    }
+}
+
+fn has_kind(value: &Value, schema: &Value) -> bool {
+    let is = |name| schema::has_type(schema, name);
+    match value {
+        Value::Null => is("null"),
+        Value::Bool(_) => is("boolean"),
+        Value::String(_) => is("string"),
+        Value::Array(_) => is("array"),
+        Value::Object(_) => is("object"),
+        Value::Number(number) => is("number") || (is("integer") && !number.is_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(tool: &str, input: Value, expected: &str) {
+        let registry = crate::tools::all();
+        let entry = registry.get(tool).unwrap();
+        let problems = InputCheck::of(&entry.schema).problems(&input);
+        assert_eq!(in_words(&problems), expected);
+        if expected.is_empty() {
+            assert!((entry.from_json)(input).is_ok());
+        }
+    }
+
+    #[test]
+    fn every_problem_is_told() {
+        let draft = "create_draft_content";
+        check(
+            draft,
+            json!({}),
+            "content_type: field required; title: field required; body: field required",
+        );
+        check(
+            draft,
+            json!({"content_type": "poem", "title": "x".repeat(501), "body": ""}),
+            "content_type: expected one of \"knowledge\", \"story\", \"guide\", \"announcement\", \"faq\", \"poi\", \"route\"; \
+            title: expected at most 500 characters, found 501; body: expected at least 1 characters, found 0",
+        );
+        let search = "search_content";
+        check(
+            search,
+            json!({"query": "a", "limit": "5"}),
+            "limit: expected a whole number from 1 to 50",
+        );
+        check(
+            search,
+            json!({"query": "a", "limit": 51, "tags": [1, ""], "x": 1}),
+            "tags.0: expected text; tags.1: expected at least 1 characters, found 0; \
+            limit: expected a whole number from 1 to 50; x: there is no such field",
+        );
+        check(
+            search,
+            json!({"query": "a", "status": null, "limit": null}),
+            "",
+        );
+        check(search, json!({"query": null}), "query: expected text");
+        check(
+            search,
+            json!([]),
+            "expected an object (child elements or JSON text)",
+        );
+        check(
+            "get_npc_profile",
+            json!({"npc_id": "n", "version": 0}),
+            "version: expected a whole number from 1 to 4294967295",
+        );
+        check(
+            "get_npc_profile",
+            json!({"npc_id": "n", "version": 1.5}),
+            "version: expected a whole number from 1 to 4294967295",
+        );
+        check(
+            "log_user_event",
+            json!({"event_type": "A b"}),
+            "event_type: expected text that matches ^[a-z][a-z0-9_.]{0,99}$",
+        );
+        check(
+            "log_user_event",
+            json!({"event_type": "a", "event_data": {"k": [1]}}),
+            "",
+        );
+        check(
+            "get_prompt_active",
+            json!({"npc_id": "n", "prompt_type": "zzz"}),
+            "prompt_type: expected one of \"system\", \"greeting\", \"fallback\"",
+        );
+    }
+}

@@ -1,0 +1,257 @@
+//! Decides who a caller is, by the key or the token they bring.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use ring::{digest, hmac};
+use serde::Deserialize;
+
+use crate::limits;
+use crate::service::jwt::Tokens;
+use crate::service::principal::{Names, Principal, Proof};
+use crate::service::rejection::Rejection;
+use crate::store::ids;
+
+/// What a caller brings.
+#[derive(Clone, Default)]
+pub struct Credential {
+    /// The internal key.
+    pub key: Option<String>,
+    /// The token after `Bearer`.
+    pub token: Option<String>,
+}
+
+/// One internal key with what its holder may do.
+struct InternalKey {
+    /// A code of the key, so that comparing tells nothing about it.
+    code: hmac::Tag,
+    principal: Principal,
+}
+
+/// One key of a key file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawKey {
+    id: String,
+    key: String,
+    tenants: Vec<String>,
+    sites: Vec<String>,
+    scopes: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyFile {
+    keys: Vec<RawKey>,
+}
+
+/// Internal keys, as they are configured.
+pub struct InternalKeys {
+    coding: hmac::Key,
+    keys: Vec<InternalKey>,
+}
+
+impl InternalKeys {
+    /// Reads a key file: one key that may do everything, or JSON with several that may do less.
+    ///
+    /// # Errors
+    /// The file does not fit, or a key is too short to be one.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let raw = match text.starts_with('{') {
+            true => {
+                serde_json::from_str::<KeyFile>(text)
+                    .map_err(|error| error.to_string())?
+                    .keys
+            }
+            false => vec![everything(text)],
+        };
+        let secret = ids::random::<32>().map_err(|error| error.to_string())?;
+        let coding = hmac::Key::new(hmac::HMAC_SHA256, &secret);
+        let keys = raw.into_iter().map(|raw| internal(&coding, raw));
+        let keys: Vec<InternalKey> = keys.collect::<Result<_, _>>()?;
+        match keys.is_empty() {
+            true => Err("expected at least one key, found none".into()),
+            false => Ok(Self { coding, keys }),
+        }
+    }
+
+    fn find(&self, given: &str) -> Option<&Principal> {
+        // Hashed first, so that the time does not tell the length either.
+        let given = digest::digest(&digest::SHA256, given.as_bytes());
+        let mut found = None;
+        for key in &self.keys {
+            if hmac::verify(&self.coding, given.as_ref(), key.code.as_ref()).is_ok() {
+                found = Some(&key.principal);
+            }
+        }
+        found
+    }
+}
+
+fn everything(key: &str) -> RawKey {
+    let all = || vec!["*".to_owned()];
+    RawKey {
+        id: "internal".into(),
+        key: key.into(),
+        tenants: all(),
+        sites: all(),
+        scopes: all(),
+    }
+}
+
+fn internal(coding: &hmac::Key, raw: RawKey) -> Result<InternalKey, String> {
+    let is_default = raw.key.starts_with("your-internal-api-key");
+    if is_default || raw.key.len() < limits::MIN_INTERNAL_KEY_BYTES {
+        return Err(format!(
+            "key {}: expected at least {} random characters, for example of `openssl rand -hex 32`",
+            raw.id,
+            limits::MIN_INTERNAL_KEY_BYTES
+        ));
+    }
+    let hash = digest::digest(&digest::SHA256, raw.key.as_bytes());
+    Ok(InternalKey {
+        code: hmac::sign(coding, hash.as_ref()),
+        principal: Principal {
+            id: format!("key:{}", raw.id),
+            proof: Proof::Authenticated,
+            tenants: Names::of(raw.tenants),
+            sites: Names::of(raw.sites),
+            scopes: Names::of(raw.scopes),
+        },
+    })
+}
+
+/// Decides who a caller is.
+#[derive(Default)]
+pub struct Guard {
+    keys: Option<InternalKeys>,
+    tokens: Option<RwLock<Arc<Tokens>>>,
+}
+
+impl Guard {
+    /// Makes a guard of what is configured; with nothing everybody is `local`.
+    #[must_use]
+    pub fn new(keys: Option<InternalKeys>, tokens: Option<Tokens>) -> Self {
+        Self {
+            keys,
+            tokens: tokens.map(|tokens| RwLock::new(Arc::new(tokens))),
+        }
+    }
+
+    /// Whether callers must prove who they are.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.keys.is_some() || self.tokens.is_some()
+    }
+
+    /// Puts new keys in the place of the old ones.
+    pub fn renew(&self, tokens: Tokens) {
+        if let Some(known) = &self.tokens {
+            *known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
+        }
+    }
+
+    /// Returns who brings a credential, at `now` in seconds since 1970.
+    ///
+    /// # Errors
+    /// It is missing or not good.
+    pub fn identify(&self, credential: &Credential, now: f64) -> Result<Principal, Rejection> {
+        if !self.is_closed() {
+            return Ok(Principal::local());
+        }
+        match (credential, &self.keys, &self.tokens) {
+            (
+                Credential {
+                    key: Some(_),
+                    token: Some(_),
+                },
+                _,
+                _,
+            ) => Err(Rejection::unauthorized("send a token or a key, not both")),
+            (
+                Credential {
+                    token: Some(token), ..
+                },
+                _,
+                Some(tokens),
+            ) => {
+                let tokens = Arc::clone(&tokens.read().unwrap_or_else(PoisonError::into_inner));
+                tokens.check(token, now).map_err(Rejection::unauthorized)
+            }
+            (Credential { key: Some(key), .. }, Some(keys), _) => {
+                let found = keys.find(key).cloned();
+                found.ok_or_else(|| Rejection::unauthorized("Invalid internal API key"))
+            }
+            _ => Err(Rejection::unauthorized(
+                "expected a token in Authorization or a key in X-Internal-API-Key",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "0123456789abcdef0123456789abcdef";
+
+    fn key(text: &str) -> Credential {
+        Credential {
+            key: Some(text.into()),
+            token: None,
+        }
+    }
+
+    #[test]
+    fn without_a_key_everybody_is_local() {
+        let guard = Guard::default();
+        let found = guard.identify(&key("anything"), 0.0).unwrap();
+        assert_eq!(found, Principal::local());
+        assert!(found.may("tools:call:content") && !found.may("content:draft:read"));
+    }
+
+    #[test]
+    fn with_a_key_it_must_be_the_right_one() {
+        let guard = Guard::new(Some(InternalKeys::parse(KEY).unwrap()), None);
+        assert_eq!(guard.identify(&key(KEY), 0.0).unwrap().id, "key:internal");
+        let refused = |credential: &Credential| guard.identify(credential, 0.0).unwrap_err().detail;
+        assert_eq!(refused(&key(&KEY[1..])), "Invalid internal API key");
+        assert_eq!(refused(&key("")), "Invalid internal API key");
+        let nothing = "expected a token in Authorization or a key in X-Internal-API-Key";
+        assert_eq!(refused(&Credential::default()), nothing);
+        let token = Credential {
+            key: None,
+            token: Some("x".into()),
+        };
+        assert_eq!(refused(&token), nothing);
+        let both = Credential {
+            key: Some(KEY.into()),
+            token: Some("x".into()),
+        };
+        assert_eq!(refused(&both), "send a token or a key, not both");
+    }
+
+    #[test]
+    fn keys_of_a_file_are_bound_to_what_it_says() {
+        let file = format!(
+            r#"{{"keys": [{{"id": "a", "key": "{KEY}", "tenants": ["t"], "sites": ["*"], "scopes": ["tools:list"]}}]}}"#
+        );
+        let guard = Guard::new(Some(InternalKeys::parse(&file).unwrap()), None);
+        let found = guard.identify(&key(KEY), 0.0).unwrap();
+        assert!(found.tenants.has("t") && !found.tenants.has("u") && found.sites.has("any"));
+        assert!(found.may("tools:list") && !found.may("tools:call:npc"));
+    }
+
+    #[test]
+    fn keys_that_can_be_guessed_are_refused() {
+        for text in [
+            "",
+            "short",
+            "your-internal-api-key",
+            "{}",
+            r#"{"keys": []}"#,
+        ] {
+            assert!(InternalKeys::parse(text).is_err(), "{text}");
+        }
+    }
+}

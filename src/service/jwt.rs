@@ -1,0 +1,280 @@
+//! Tokens that say who calls (RFC 7519), checked as RFC 8725 asks.
+//!
+//! The key decides the algorithm, never the token: a token whose header names another algorithm
+//! than its key has is refused, and headers that bring or point to a key are ignored. The
+//! signatures are checked by ring; nothing here signs.
+
+use std::collections::BTreeSet;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::{hmac, signature};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::limits;
+use crate::service::principal::{Names, Principal, Proof};
+use crate::tool::json_text;
+
+/// What tokens must say of themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    /// Who issued them.
+    pub issuer: String,
+    /// Who they are for.
+    pub audience: String,
+}
+
+/// The keys of the issuer, and what its tokens must say.
+pub struct Tokens {
+    keys: Vec<Key>,
+    expected: Expected,
+}
+
+/// One key.
+struct Key {
+    id: Option<String>,
+    algorithm: &'static str,
+    material: Material,
+}
+
+enum Material {
+    Ed25519(Vec<u8>),
+    P256(Vec<u8>),
+    Rsa { n: Vec<u8>, e: Vec<u8> },
+    Secret(hmac::Key),
+}
+
+#[derive(Deserialize)]
+struct KeySet {
+    keys: Vec<RawKey>,
+}
+
+#[derive(Deserialize)]
+struct RawKey {
+    kty: String,
+    kid: Option<String>,
+    alg: Option<String>,
+    crv: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    k: Option<String>,
+    #[serde(rename = "use")]
+    purpose: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    iss: String,
+    aud: Audience,
+    sub: String,
+    exp: f64,
+    iat: f64,
+    nbf: Option<f64>,
+    #[serde(default)]
+    tenants: BTreeSet<String>,
+    #[serde(default)]
+    sites: BTreeSet<String>,
+    #[serde(default)]
+    scope: String,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Audience {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Tokens {
+    /// Reads the keys of a JWKS document.
+    ///
+    /// # Errors
+    /// A key that cannot be used; a set without keys.
+    pub fn new(jwks: &str, expected: Expected) -> Result<Self, String> {
+        let set: KeySet = serde_json::from_str(jwks).map_err(|error| error.to_string())?;
+        let keys: Vec<Key> = set
+            .keys
+            .into_iter()
+            .filter(|key| {
+                key.purpose
+                    .as_deref()
+                    .is_none_or(|purpose| purpose == "sig")
+            })
+            .map(key)
+            .collect::<Result<_, _>>()?;
+        match keys.is_empty() {
+            true => Err("expected at least one key, found none".into()),
+            false => Ok(Self { keys, expected }),
+        }
+    }
+
+    /// Returns who a token speaks for, at `now` in seconds since 1970.
+    ///
+    /// # Errors
+    /// The token is not good; the words never repeat it.
+    pub fn check(&self, token: &str, now: f64) -> Result<Principal, String> {
+        if token.len() > limits::MAX_TOKEN_BYTES {
+            return Err("the token is too long".into());
+        }
+        let (signed, signature) = token.rsplit_once('.').ok_or("the token is not a JWT")?;
+        let (header, claims) = signed.split_once('.').ok_or("the token is not a JWT")?;
+        let key = self.key_for(&json(header)?)?;
+        if !key.has_signed(signed.as_bytes(), &bytes(signature)?) {
+            return Err("the signature is not of this key".into());
+        }
+        let claims = serde_json::from_value(json(claims)?)
+            .map_err(|_| "expected the claims iss, aud, sub, exp and iat of their types")?;
+        self.principal(claims, now)
+    }
+
+    fn key_for(&self, header: &Value) -> Result<&Key, String> {
+        if header.get("crit").is_some() {
+            return Err("the token needs an extension that is not known here".into());
+        }
+        let algorithm = header
+            .get("alg")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let key = match (
+            header.get("kid").and_then(Value::as_str),
+            self.keys.as_slice(),
+        ) {
+            (Some(id), keys) => keys.iter().find(|key| key.id.as_deref() == Some(id)),
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        };
+        key.filter(|key| key.algorithm == algorithm)
+            .ok_or_else(|| "no key has this kid and algorithm".into())
+    }
+
+    fn principal(&self, claims: Claims, now: f64) -> Result<Principal, String> {
+        let leeway = limits::TOKEN_LEEWAY.as_secs_f64();
+        let is_for_us = match &claims.aud {
+            Audience::One(name) => *name == self.expected.audience,
+            Audience::Several(names) => names.contains(&self.expected.audience),
+        };
+        let rules = [
+            (
+                claims.iss == self.expected.issuer,
+                "the token is of another issuer",
+            ),
+            (is_for_us, "the token is for another audience"),
+            (claims.exp + leeway > now, "the token has expired"),
+            (
+                claims.iat - leeway <= now,
+                "the token was issued in the future",
+            ),
+            (
+                claims.nbf.is_none_or(|from| from - leeway <= now),
+                "the token is not valid yet",
+            ),
+            (
+                claims.exp - claims.iat <= limits::MAX_TOKEN_LIFE.as_secs_f64(),
+                "the token lives longer than 15 minutes",
+            ),
+            (
+                !claims.sub.is_empty() && claims.sub.len() <= limits::MAX_ID_CHARS,
+                "the token names nobody",
+            ),
+        ];
+        if let Some((_, problem)) = rules.into_iter().find(|(is_kept, _)| !is_kept) {
+            return Err(problem.into());
+        }
+        Ok(Principal {
+            id: format!("jwt:{}", claims.sub),
+            proof: Proof::Authenticated,
+            tenants: Names::Only(claims.tenants),
+            sites: Names::Only(claims.sites),
+            scopes: Names::Only(
+                claims
+                    .scope
+                    .split_ascii_whitespace()
+                    .map(str::to_owned)
+                    .collect(),
+            ),
+        })
+    }
+}
+
+impl Key {
+    fn has_signed(&self, message: &[u8], given: &[u8]) -> bool {
+        let check = |algorithm: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
+            signature::UnparsedPublicKey::new(algorithm, key)
+                .verify(message, given)
+                .is_ok()
+        };
+        match &self.material {
+            Material::Ed25519(key) => check(&signature::ED25519, key),
+            Material::P256(key) => check(&signature::ECDSA_P256_SHA256_FIXED, key),
+            Material::Rsa { n, e } => signature::RsaPublicKeyComponents { n, e }
+                .verify(&signature::RSA_PKCS1_2048_8192_SHA256, message, given)
+                .is_ok(),
+            Material::Secret(key) => hmac::verify(key, message, given).is_ok(),
+        }
+    }
+}
+
+fn key(raw: RawKey) -> Result<Key, String> {
+    let name = raw.kid.clone().unwrap_or_else(|| "without kid".into());
+    let problem = |what: &str| format!("key {name}: {what}");
+    let part = |text: &Option<String>, what: &str| {
+        let text = text
+            .as_deref()
+            .ok_or_else(|| problem(&format!("expected {what}")))?;
+        bytes(text).map_err(|error| problem(&format!("{what}: {error}")))
+    };
+    let (algorithm, material) = match (raw.kty.as_str(), raw.crv.as_deref()) {
+        ("OKP", Some("Ed25519")) => ("EdDSA", Material::Ed25519(part(&raw.x, "x")?)),
+        ("EC", Some("P-256")) => {
+            let point = [vec![4], part(&raw.x, "x")?, part(&raw.y, "y")?].concat();
+            ("ES256", Material::P256(point))
+        }
+        ("RSA", _) => {
+            let material = Material::Rsa {
+                n: part(&raw.n, "n")?,
+                e: part(&raw.e, "e")?,
+            };
+            ("RS256", material)
+        }
+        ("oct", _) => {
+            let secret = part(&raw.k, "k")?;
+            if secret.len() < limits::MIN_TOKEN_SECRET_BYTES {
+                return Err(problem("expected a secret of at least 32 bytes"));
+            }
+            (
+                "HS256",
+                Material::Secret(hmac::Key::new(hmac::HMAC_SHA256, &secret)),
+            )
+        }
+        _ => return Err(problem("expected Ed25519, P-256, RSA or a secret")),
+    };
+    match raw.alg.as_deref() {
+        Some(named) if named != algorithm => Err(problem(&format!(
+            "expected the algorithm {algorithm}, found {named:?}"
+        ))),
+        _ => Ok(Key {
+            id: raw.kid,
+            algorithm,
+            material,
+        }),
+    }
+}
+
+fn bytes(text: &str) -> Result<Vec<u8>, String> {
+    URL_SAFE_NO_PAD
+        .decode(text)
+        .map_err(|_| "a part is not base64url".into())
+}
+
+/// Reads a part of a token; a name given twice is refused.
+fn json(part: &str) -> Result<Value, String> {
+    let text = String::from_utf8(bytes(part)?).map_err(|_| "a part is not text")?;
+    json_text::parse(&text).map_err(|_| "a part is not JSON".into())
+}
+
+#[cfg(test)]
+#[path = "jwt/tests.rs"]
+mod tests;

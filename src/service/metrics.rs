@@ -1,0 +1,193 @@
+//! Numbers about calls, as Prometheus reads them. They name tools, never tenants or callers.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Mutex, PoisonError};
+
+/// Upper ends of the histogram's steps, in milliseconds.
+const STEPS_MS: [u64; 11] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000];
+
+#[derive(Default)]
+struct Times {
+    counts: [u64; STEPS_MS.len()],
+    count: u64,
+    sum_ms: u64,
+}
+
+#[derive(Default)]
+struct Numbers {
+    /// By tool and status.
+    calls: BTreeMap<(String, &'static str), u64>,
+    /// By HTTP status.
+    answers: BTreeMap<u16, u64>,
+    /// By tool.
+    times: BTreeMap<String, Times>,
+    replays: u64,
+    disconnects: u64,
+    without_record: u64,
+    ledger_failures: u64,
+}
+
+/// Counts calls.
+#[derive(Default)]
+pub struct Metrics {
+    numbers: Mutex<Numbers>,
+}
+
+impl Metrics {
+    fn change(&self, change: impl FnOnce(&mut Numbers)) {
+        change(&mut self.numbers.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Counts a call of a registered tool.
+    pub fn called(&self, tool: &str, status: &'static str, latency_ms: u64) {
+        self.change(|numbers| {
+            *numbers.calls.entry((tool.to_owned(), status)).or_default() += 1;
+            let times = numbers.times.entry(tool.to_owned()).or_default();
+            times.count += 1;
+            times.sum_ms += latency_ms;
+            for (step, count) in STEPS_MS.iter().zip(&mut times.counts) {
+                *count += u64::from(latency_ms <= *step);
+            }
+        });
+    }
+
+    /// Counts an answer.
+    pub fn answered(&self, status: u16) {
+        self.change(|numbers| *numbers.answers.entry(status).or_default() += 1);
+    }
+
+    /// Counts an answer that was given before.
+    pub fn replayed(&self) {
+        self.change(|numbers| numbers.replays += 1);
+    }
+
+    /// Counts a caller who did not wait.
+    pub fn disconnected(&self) {
+        self.change(|numbers| numbers.disconnects += 1);
+    }
+
+    /// Counts a request that is too broken to have a record.
+    pub fn unrecorded(&self) {
+        self.change(|numbers| numbers.without_record += 1);
+    }
+
+    /// Counts a record that could not be written.
+    pub fn ledger_failed(&self) {
+        self.change(|numbers| numbers.ledger_failures += 1);
+    }
+
+    /// Returns all numbers as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = String::new();
+        head(
+            &mut out,
+            "karyi_tool_calls_total",
+            "counter",
+            "Calls by tool and status",
+        );
+        for ((tool, status), count) in &numbers.calls {
+            let _ = writeln!(
+                out,
+                "karyi_tool_calls_total{{tool=\"{tool}\",status=\"{status}\"}} {count}"
+            );
+        }
+        head(
+            &mut out,
+            "karyi_tool_call_duration_seconds",
+            "histogram",
+            "Time of calls by tool",
+        );
+        for (tool, times) in &numbers.times {
+            histogram(&mut out, tool, times);
+        }
+        head(
+            &mut out,
+            "karyi_http_responses_total",
+            "counter",
+            "Answers by HTTP status",
+        );
+        for (status, count) in &numbers.answers {
+            let _ = writeln!(
+                out,
+                "karyi_http_responses_total{{status=\"{status}\"}} {count}"
+            );
+        }
+        let single = [
+            (
+                "karyi_replays_total",
+                "Answers given again for their idempotency key",
+                numbers.replays,
+            ),
+            (
+                "karyi_disconnects_total",
+                "Callers who did not wait for the answer",
+                numbers.disconnects,
+            ),
+            (
+                "karyi_unrecorded_requests_total",
+                "Requests without valid identifying headers",
+                numbers.without_record,
+            ),
+            (
+                "karyi_ledger_failures_total",
+                "Records that could not be written",
+                numbers.ledger_failures,
+            ),
+        ];
+        for (name, help, count) in single {
+            head(&mut out, name, "counter", help);
+            let _ = writeln!(out, "{name} {count}");
+        }
+        out
+    }
+}
+
+fn head(out: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}.\n# TYPE {name} {kind}");
+}
+
+fn histogram(out: &mut String, tool: &str, times: &Times) {
+    let name = "karyi_tool_call_duration_seconds";
+    for (step, count) in STEPS_MS.iter().zip(&times.counts) {
+        let end = format!("{}.{:03}", step / 1000, step % 1000);
+        let _ = writeln!(out, "{name}_bucket{{tool=\"{tool}\",le=\"{end}\"}} {count}");
+    }
+    let _ = writeln!(
+        out,
+        "{name}_bucket{{tool=\"{tool}\",le=\"+Inf\"}} {}",
+        times.count
+    );
+    let sum = format!("{}.{:03}", times.sum_ms / 1000, times.sum_ms % 1000);
+    let _ = writeln!(
+        out,
+        "{name}_sum{{tool=\"{tool}\"}} {sum}\n{name}_count{{tool=\"{tool}\"}} {}",
+        times.count
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_counted_by_tool_and_time() {
+        let metrics = Metrics::default();
+        metrics.called("t", "success", 3);
+        metrics.called("t", "success", 30_000);
+        metrics.answered(200);
+        let text = metrics.text();
+        for line in [
+            "karyi_tool_calls_total{tool=\"t\",status=\"success\"} 2",
+            "karyi_tool_call_duration_seconds_bucket{tool=\"t\",le=\"0.005\"} 1",
+            "karyi_tool_call_duration_seconds_bucket{tool=\"t\",le=\"+Inf\"} 2",
+            "karyi_tool_call_duration_seconds_sum{tool=\"t\"} 30.003",
+            "karyi_http_responses_total{status=\"200\"} 1",
+            "karyi_replays_total 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
+}

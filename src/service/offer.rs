@@ -1,0 +1,154 @@
+//! The tools a server offers, and how each is listed.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::service::fields::InputCheck;
+use crate::service::principal::{CALL, DRAFT_WRITE};
+use crate::tool::registry::Entry;
+use crate::tool::service::Audience;
+use crate::tool::spec::Family;
+use crate::tools::{self, Call};
+
+/// One tool as it is offered.
+pub struct Offered {
+    /// Its row in the registry.
+    pub entry: Entry<Call>,
+    /// The check of its inputs.
+    pub check: InputCheck,
+}
+
+/// One tool as it is listed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Listed {
+    /// Its name.
+    pub name: &'static str,
+    /// Version of its input and output.
+    pub version: &'static str,
+    /// What it does.
+    pub description: String,
+    /// Its category.
+    pub category: &'static str,
+    /// The schema of its input.
+    pub input_schema: Value,
+    /// The schema of its output.
+    pub output_schema: Value,
+    /// Whether callers must prove who they are.
+    pub requires_auth: bool,
+    /// Whether a model may decide to call it.
+    pub ai_callable: bool,
+}
+
+impl Offered {
+    /// Returns its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.entry.spec.name
+    }
+
+    /// Whether it belongs to a site; others work on this machine.
+    #[must_use]
+    pub fn is_of_site(&self) -> bool {
+        self.entry.spec.family == Family::Site
+    }
+
+    /// Returns the scopes a caller needs, all of them.
+    #[must_use]
+    pub fn scopes(&self) -> Vec<String> {
+        let mut scopes = vec![format!("{CALL}{}", self.entry.service.category)];
+        if self.name() == "create_draft_content" {
+            scopes.push(DRAFT_WRITE.into());
+        }
+        scopes
+    }
+
+    /// Returns it as it is listed.
+    #[must_use]
+    pub fn listed(&self) -> Listed {
+        let spec = &self.entry.spec;
+        let output = self
+            .entry
+            .output_schema
+            .as_ref()
+            .map(|schema| schema.published());
+        Listed {
+            name: spec.name,
+            version: self.entry.service.version,
+            description: format!("{}. {}", spec.summary, spec.details),
+            category: self.entry.service.category,
+            input_schema: closed(self.entry.schema.published()),
+            output_schema: output.unwrap_or_else(|| json!({"type": "object"})),
+            requires_auth: true,
+            ai_callable: self.entry.service.audience == Audience::Anyone,
+        }
+    }
+}
+
+/// Says what is required even when nothing is.
+fn closed(mut schema: Value) -> Value {
+    if let Value::Object(map) = &mut schema
+        && !map.contains_key("required")
+    {
+        map.insert("required".into(), json!([]));
+    }
+    schema
+}
+
+/// Returns the tools of sites, and those of this machine that are named.
+///
+/// # Errors
+/// The names that cannot be offered.
+pub fn offer(named: &[String]) -> Result<Vec<Offered>, Vec<String>> {
+    /// Tools that need a person or a terminal that stays.
+    const NEVER: [&str; 3] = ["get_value", "input", "ctrl"];
+    let is_offered = |entry: &Entry<Call>| {
+        let name = entry.spec.name;
+        entry.spec.family == Family::Site
+            || (named.iter().any(|wanted| wanted == name) && !NEVER.contains(&name))
+    };
+    let offered = tools::all().only(is_offered).into_entries();
+    let offered: Vec<Offered> = offered
+        .into_iter()
+        .map(|entry| Offered {
+            check: InputCheck::of(&entry.schema),
+            entry,
+        })
+        .collect();
+    let is_known = |wanted: &&String| offered.iter().any(|tool| tool.name() == *wanted);
+    let unknown: Vec<String> = named
+        .iter()
+        .filter(|name| !is_known(name))
+        .cloned()
+        .collect();
+    match unknown.is_empty() {
+        true => Ok(offered),
+        false => Err(unknown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_named_tools_of_this_machine_are_offered() {
+        let names = |named: &[&str]| {
+            let named: Vec<String> = named.iter().map(|name| (*name).to_owned()).collect();
+            offer(&named).map(|tools| tools.iter().map(Offered::name).collect::<Vec<_>>())
+        };
+        let site = [
+            "get_npc_profile",
+            "search_content",
+            "get_site_map",
+            "create_draft_content",
+            "log_user_event",
+            "get_prompt_active",
+        ];
+        assert_eq!(names(&[]), Ok(site.to_vec()));
+        assert_eq!(names(&["read"]).unwrap()[..2], ["read", "get_npc_profile"]);
+        assert_eq!(
+            names(&["ctrl", "read", "nope"]),
+            Err(vec!["ctrl".into(), "nope".into()])
+        );
+    }
+}

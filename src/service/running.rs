@@ -1,0 +1,62 @@
+//! Runs one call of a tool until its deadline; a panic in it ends nothing else.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+use tokio::task::JoinHandle;
+
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::tool::service::Access;
+use crate::tools::Call;
+
+/// The fields of a result.
+pub type Fields = Map<String, Value>;
+
+/// What a running call will come to.
+pub type Running = Pin<Box<dyn Future<Output = Result<Fields, ToolError>> + Send>>;
+
+/// Runs tools that work on this machine, each call apart from all others.
+pub trait LocalTools: Send + Sync {
+    /// Runs a call. When what it returns is dropped, whatever it started is ended.
+    fn run(&self, call: Call, deadline: Instant) -> Running;
+}
+
+/// The local tools, when there are any.
+pub type Local = Option<Arc<dyn LocalTools>>;
+
+/// Ends a task that nobody waits for any more.
+struct Owned(JoinHandle<Result<Fields, ToolError>>);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Waits for a call until its deadline. A write that is being committed then gets a little longer,
+/// so that its caller is not told that nothing was changed when something was.
+///
+/// # Errors
+/// What the tool failed with, `timeout`, or `internal_error` after a panic.
+pub async fn until(deadline: Instant, access: Access, work: Running) -> Result<Fields, ToolError> {
+    let grace = match access {
+        Access::Read => limits::READ_GRACE,
+        Access::Write => limits::WRITE_GRACE,
+    };
+    let mut task = Owned(tokio::spawn(work));
+    let joined = tokio::time::timeout_at((deadline + grace).into(), &mut task.0).await;
+    match joined {
+        Err(_) => Err(ToolError::new(
+            ErrorCode::Timeout,
+            "the time for the call was up",
+        )),
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err(ToolError::new(
+            ErrorCode::Internal,
+            "the tool stopped unexpectedly",
+        )),
+    }
+}

@@ -1,0 +1,76 @@
+//! What callers of a server must know of a tool, beyond its declaration.
+
+use std::time::Duration;
+
+use crate::limits;
+
+/// What callers of a server must know of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Service {
+    /// The category it is listed under; a caller needs the scope `tools:call:CATEGORY`.
+    pub category: &'static str,
+    /// Version of its input and output.
+    pub version: &'static str,
+    /// Whether it changes anything.
+    pub access: Access,
+    /// Whether a model may decide to call it.
+    pub audience: Audience,
+}
+
+/// Whether a tool changes anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It only looks; it may be called again after any failure.
+    Read,
+    /// It changes something every time it is called.
+    Write,
+}
+
+/// Who may call a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Models too.
+    Anyone,
+    /// Only services with the scope `tools:call:internal`.
+    Internal,
+}
+
+impl Service {
+    /// A tool that works on this machine; a server offers it only when told to.
+    pub const LOCAL: Self = Self {
+        category: "local",
+        version: env!("CARGO_PKG_VERSION"),
+        access: Access::Write,
+        audience: Audience::Anyone,
+    };
+
+    /// Makes a tool of a site that only looks.
+    #[must_use]
+    pub const fn reads(category: &'static str) -> Self {
+        Self {
+            category,
+            version: "1.0.0",
+            access: Access::Read,
+            audience: Audience::Anyone,
+        }
+    }
+
+    /// Makes a tool of a site that changes something.
+    #[must_use]
+    pub const fn writes(category: &'static str) -> Self {
+        Self {
+            access: Access::Write,
+            ..Self::reads(category)
+        }
+    }
+
+    /// Returns how long a call may take.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        match (self.category, self.access) {
+            ("local", _) => limits::MAX_CALL_TIMEOUT,
+            (_, Access::Read) => limits::READ_CALL_TIMEOUT,
+            (_, Access::Write) => limits::WRITE_CALL_TIMEOUT,
+        }
+    }
+}

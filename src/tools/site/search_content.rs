@@ -1,0 +1,191 @@
+//! `search_content`: the texts of a site that match best.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::outcome::Status;
+use crate::secret::Template;
+use crate::store::site::{Content, Query};
+use crate::tool::site::Sight;
+use crate::tool::spec::{Example, Family, Form, Spec};
+use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
+
+/// The tool.
+pub struct SearchContent;
+
+/// Arguments of `search_content`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// What to look for.
+    #[schemars(length(min = 1, max = 200))]
+    pub query: String,
+    /// Only this kind of content.
+    #[schemars(length(min = 1, max = 50))]
+    pub content_type: Option<String>,
+    /// Only contents with one of these tags.
+    #[schemars(length(max = 20), inner(length(min = 1, max = 50)))]
+    pub tags: Option<Vec<String>>,
+    /// Only contents with this status; `published` when absent.
+    pub status: Option<ContentStatus>,
+    /// Most contents to return; 10 when absent.
+    #[schemars(range(min = 1, max = 50))]
+    pub limit: Option<u32>,
+}
+
+/// How far a content is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ContentStatus {
+    /// It is being written.
+    Draft,
+    /// It is being checked.
+    Review,
+    /// Visitors see it.
+    Published,
+    /// Visitors see it no more.
+    Offline,
+}
+
+impl ContentStatus {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Review => "review",
+            Self::Published => "published",
+            Self::Offline => "offline",
+        }
+    }
+}
+
+/// What was found, the best first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Output {
+    /// The contents.
+    pub items: Vec<Item>,
+    /// How many match in all.
+    pub total: u64,
+    /// The query as it was sent.
+    pub query: String,
+}
+
+/// One content.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Item {
+    /// Identifier of the content.
+    pub id: String,
+    /// What kind of content it is.
+    pub content_type: String,
+    /// Title.
+    pub title: String,
+    /// What it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The text, at most 500 characters of it.
+    pub body: String,
+    /// Tags.
+    pub tags: Vec<String>,
+    /// Fields of knowledge.
+    pub domains: Vec<String>,
+    /// How far it can be trusted.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub credibility_score: f64,
+    /// Whether somebody has checked it.
+    pub verified: bool,
+}
+
+impl From<Content> for Item {
+    fn from(content: Content) -> Self {
+        Self {
+            id: content.id,
+            content_type: content.content_type,
+            title: content.title,
+            summary: content.summary,
+            body: content
+                .body
+                .chars()
+                .take(limits::SEARCH_BODY_CHARS)
+                .collect(),
+            tags: content.tags,
+            domains: content.domains,
+            credibility_score: content.credibility_score,
+            verified: content.verified,
+        }
+    }
+}
+
+impl Tool for SearchContent {
+    type Args = Args;
+    type Output = Output;
+
+    const SPEC: Spec = Spec {
+        name: "search_content",
+        summary: "Search the texts of the site",
+        details: "Any word of the query may match; what holds the query to the letter comes first. Only published texts are found, unless the caller may see drafts and asks for them.",
+        also_called: &[],
+        heading: "search_content",
+        starts_job: false,
+        family: Family::Site,
+        form: Form::Parameters,
+        examples: &[
+            Example {
+                title: "Texts about the rules of a family",
+                before: "",
+                xml: "<search_content query=\"严氏家训\" limit=\"5\"/>",
+                status: Status::Ok,
+                code: None,
+            },
+            Example {
+                title: "Drafts are not for everybody",
+                before: "",
+                xml: "<search_content query=\"古井\" status=\"draft\"/>",
+                status: Status::Error,
+                code: Some("permission_denied"),
+            },
+        ],
+    };
+    const SERVICE: Service = Service::reads("content");
+
+    fn output_schema() -> Option<ArgumentSchema> {
+        Some(ArgumentSchema::of::<Output>())
+    }
+
+    fn effect(_: &Args) -> Effect {
+        Effect::Alone
+    }
+
+    fn title(args: &Args) -> String {
+        args.query.clone()
+    }
+
+    fn templates(_: &mut Args, _: &mut dyn FnMut(Use, &mut Template)) {}
+
+    async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
+        let site = context.site()?;
+        let status = args.status.unwrap_or(ContentStatus::Published);
+        if status != ContentStatus::Published && site.sight != Sight::Drafts {
+            let message = format!(
+                "contents with the status {} need the scope content:draft:read",
+                status.as_str()
+            );
+            return Err(
+                ToolError::new(ErrorCode::PermissionDenied, message).with_hint("leave status out")
+            );
+        }
+        let query = Query {
+            text: args.query.clone(),
+            content_type: args.content_type,
+            tags: args.tags.unwrap_or_default(),
+            status: status.as_str().into(),
+            limit: args.limit.unwrap_or(limits::SEARCH_CONTENT_ITEMS),
+        };
+        let found = site.store.search(&site.scope, query).await?;
+        Ok(Answer::ok(Output {
+            items: found.items.into_iter().map(Item::from).collect(),
+            total: found.total,
+            query: args.query,
+        }))
+    }
+}

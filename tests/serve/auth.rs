@@ -1,0 +1,382 @@
+//! Who may call, how often, and from where.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
+use serde_json::{Value, json};
+
+use super::{Server, command, village};
+
+const KEY: &str = "0123456789abcdef0123456789abcdef";
+const SECRET: &[u8] = b"a secret of thirty-two bytes or more";
+
+fn file(dir: &tempfile::TempDir, name: &str, text: &str) -> String {
+    let path = dir.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_string_lossy().into_owned()
+}
+
+fn now() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+}
+
+fn token(secret: &[u8], header: &Value, change: &dyn Fn(&mut Value)) -> String {
+    let mut claims = json!({
+        "iss": "issuer", "aud": "karyi", "sub": "orchestrator", "iat": now(), "exp": now() + 600,
+        "tenants": ["yantian"], "sites": ["yantian-main"], "scope": "tools:list tools:call:npc tools:call:content"
+    });
+    change(&mut claims);
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let signed = format!("{}.{}", part(header), part(&claims));
+    let signature = hmac::sign(
+        &hmac::Key::new(hmac::HMAC_SHA256, secret),
+        signed.as_bytes(),
+    );
+    format!(
+        "Bearer {signed}.{}",
+        URL_SAFE_NO_PAD.encode(signature.as_ref())
+    )
+}
+
+fn jwks(kid: &str, secret: &[u8]) -> String {
+    json!({"keys": [{"kty": "oct", "kid": kid, "k": URL_SAFE_NO_PAD.encode(secret)}]}).to_string()
+}
+
+fn with_tokens() -> (tempfile::TempDir, Server) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "jwks.json", &jwks("one", SECRET));
+    let server = Server::start(&[
+        "--jwks",
+        &path,
+        "--jwt-issuer",
+        "issuer",
+        "--jwt-audience",
+        "karyi",
+    ]);
+    (dir, server)
+}
+
+const HEAD: &str = r#"{"alg":"HS256","kid":"one"}"#;
+
+fn head() -> Value {
+    serde_json::from_str(HEAD).unwrap()
+}
+
+#[test]
+fn tokens_say_who_calls_and_for_whom() {
+    let (_dir, server) = with_tokens();
+    let npc = json!({"npc_id": "ancestor_yan"});
+    let check = |authorization: &str, status: u16, error_type: Value| {
+        let answer = server.answer("get_npc_profile", &npc, &[("Authorization", authorization)]);
+        assert_eq!(answer.status, status, "{answer:?}");
+        if status == 401 {
+            assert_eq!(
+                answer.header("www-authenticate").as_deref(),
+                Some("Bearer error=\"invalid_token\"")
+            );
+            assert_eq!(answer.json()["error_code"], "invalid_token");
+        }
+        let record = server.last_record();
+        assert_eq!(
+            (&record["http_status"], &record["error_type"]),
+            (&json!(status), &error_type)
+        );
+    };
+    let unauthorized = || json!("Unauthorized");
+    let denied = || json!("PermissionDenied");
+    check(&token(SECRET, &head(), &|_| {}), 200, Value::Null);
+    assert_eq!(server.last_record()["principal"], "jwt:orchestrator");
+    check("-", 401, unauthorized());
+    check("Basic abc", 401, unauthorized());
+    check(
+        &token(b"another secret of at least 32 bytes", &head(), &|_| {}),
+        401,
+        unauthorized(),
+    );
+    check(
+        &token(SECRET, &json!({"alg": "none", "kid": "one"}), &|_| {}),
+        401,
+        unauthorized(),
+    );
+    check(
+        &token(SECRET, &json!({"alg": "RS256", "kid": "one"}), &|_| {}),
+        401,
+        unauthorized(),
+    );
+    check(
+        &token(SECRET, &head(), &|c| c["exp"] = json!(now() - 90)),
+        401,
+        unauthorized(),
+    );
+    check(
+        &token(SECRET, &head(), &|c| c["nbf"] = json!(now() + 300)),
+        401,
+        unauthorized(),
+    );
+    check(
+        &token(SECRET, &head(), &|c| c["aud"] = json!("other")),
+        401,
+        unauthorized(),
+    );
+    check(
+        &token(SECRET, &head(), &|c| c["iss"] = json!("other")),
+        401,
+        unauthorized(),
+    );
+    check(
+        &token(SECRET, &head(), &|c| {
+            drop(c.as_object_mut().unwrap().shift_remove("exp"))
+        }),
+        401,
+        unauthorized(),
+    );
+    check(
+        &token(SECRET, &head(), &|c| c["tenants"] = json!(["other"])),
+        403,
+        denied(),
+    );
+    check(
+        &token(SECRET, &head(), &|c| c["sites"] = json!([])),
+        403,
+        denied(),
+    );
+    check(
+        &token(SECRET, &head(), &|c| c["scope"] = json!("tools:list")),
+        403,
+        denied(),
+    );
+    let draft = json!({"content_type": "story", "title": "a", "body": "b"});
+    let bearer = token(SECRET, &head(), &|_| {});
+    let answer = server.answer(
+        "create_draft_content",
+        &draft,
+        &[("Authorization", &bearer)],
+    );
+    assert_eq!(
+        (answer.status, &answer.json()["detail"]),
+        (403, &json!("the scope content:draft:write is needed"))
+    );
+    let text: String = server.records().iter().map(Value::to_string).collect();
+    assert!(!text.contains(bearer.trim_start_matches("Bearer ")));
+}
+
+#[test]
+fn drafts_are_seen_with_their_scope() {
+    let (_dir, server) = with_tokens();
+    let query = json!({"query": "古井修缮", "status": "draft"});
+    let bearer = token(SECRET, &head(), &|c| {
+        c["scope"] = json!("tools:call:content content:draft:read")
+    });
+    let answer = server
+        .answer("search_content", &query, &[("Authorization", &bearer)])
+        .json();
+    assert_eq!(answer["output"]["items"][0]["id"], "well-restoration");
+}
+
+#[test]
+fn new_keys_take_the_place_of_old_ones() {
+    let (dir, server) = with_tokens();
+    let other = b"the next secret of 32 bytes or more";
+    let head = json!({"alg": "HS256", "kid": "two"});
+    let status = || {
+        server
+            .answer(
+                "get_npc_profile",
+                &json!({"npc_id": "ancestor_yan"}),
+                &[("Authorization", &token(other, &head, &|_| {}))],
+            )
+            .status
+    };
+    assert_eq!(status(), 401);
+    file(&dir, "jwks.json", &jwks("two", other));
+    let since = std::time::Instant::now();
+    while status() != 200 {
+        assert!(
+            since.elapsed() < super::ANSWER_LIMIT,
+            "the new key is not taken"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn an_internal_key_is_needed_once_there_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let server = Server::start(&["--key-file", &path]);
+    let status =
+        |headers: &[(&str, &str)]| server.answer("get_site_map", &json!({}), headers).status;
+    assert_eq!(status(&[("X-Internal-API-Key", KEY)]), 200);
+    assert_eq!(status(&[]), 401);
+    assert_eq!(status(&[("X-Internal-API-Key", &KEY[1..])]), 401);
+    assert_eq!(
+        status(&[("X-Internal-API-Key", "your-internal-api-key")]),
+        401
+    );
+    assert_eq!(
+        status(&[("X-Internal-API-Key", KEY), ("X-Internal-API-Key", KEY)]),
+        400
+    );
+    let detail = server
+        .answer("get_site_map", &json!({}), &[("X-Internal-API-Key", "x")])
+        .json()["detail"]
+        .clone();
+    assert_eq!(detail, "Invalid internal API key");
+    let open = Server::start(&[]);
+    let answer = open.answer(
+        "get_site_map",
+        &json!({}),
+        &[("X-Internal-API-Key", "anything")],
+    );
+    assert_eq!(
+        (answer.status, &open.last_record()["principal"]),
+        (200, &json!("local"))
+    );
+}
+
+#[test]
+fn tools_of_this_machine_need_a_name_and_a_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let server = Server::start(&["--key-file", &path, "--tools", "command,read"]);
+    let key = [("X-Internal-API-Key", KEY)];
+    let run = |script: &str| {
+        server
+            .answer("command", &json!({"text": script}), &key)
+            .json()
+    };
+    let answer = run("echo one; cd /; X=1");
+    assert_eq!(
+        (
+            &answer["success"],
+            &answer["output"]["output"],
+            &answer["output"]["exit_code"]
+        ),
+        (&json!(true), &json!("one\n"), &json!(0)),
+        "{answer}"
+    );
+    assert_eq!(run("echo [$X]")["output"]["output"], "[]\n");
+    let list = server.post("/api/tools/list", &key, "{}").json();
+    assert_eq!(list["total"], 8);
+    let open = Server::start(&["--tools", "command"]);
+    let answer = open.answer("command", &json!({"text": "echo"}), &[]);
+    assert_eq!(
+        (answer.status, &answer.json()["detail"]),
+        (403, &json!("this tool needs an authenticated caller"))
+    );
+    assert_eq!(open.post("/api/tools/list", &[], "{}").json()["total"], 6);
+}
+
+#[test]
+fn other_hosts_and_origins_are_refused() {
+    let server = Server::start(&["--host", "tools.example", "--origin", "https://app.example"]);
+    let own = format!("http://localhost:{}", server.port);
+    let check = |headers: &[(&str, &str)], status: u16| {
+        let answer = server.answer("get_site_map", &json!({}), headers);
+        assert_eq!(answer.status, status, "{headers:?} {answer:?}");
+        assert!(!answer.head.to_lowercase().contains("access-control"));
+    };
+    check(&[("Host", "127.0.0.1:9")], 200);
+    check(&[("Host", "[::1]")], 200);
+    check(&[("Host", "TOOLS.example:443")], 200);
+    check(&[("Host", "evil.example")], 403);
+    check(&[("Host", "localhost.evil.example")], 403);
+    check(&[("Host", "-")], 400);
+    check(&[("Origin", &own)], 200);
+    check(&[("Origin", "https://app.example")], 200);
+    check(&[("Origin", "http://evil.example")], 403);
+    check(&[("Origin", "http://localhost:1")], 403);
+    check(&[("Origin", "null")], 403);
+    let page =
+        server.raw(b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
+    assert_eq!(page.status, 403);
+}
+
+#[test]
+fn an_address_that_others_reach_needs_encryption_and_a_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = file(&dir, "key", KEY);
+    let default = file(&dir, "default", "your-internal-api-key");
+    let check = |arguments: &[&str], expected: &str| {
+        let output = command(dir.path())
+            .args(["--port", "0", "--data"])
+            .arg(village())
+            .args(arguments)
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(expected), "{told}");
+    };
+    check(
+        &["--bind", "0.0.0.0"],
+        "needs --tls-cert and --tls-key, or --behind-proxy",
+    );
+    check(
+        &["--bind", "0.0.0.0", "--behind-proxy"],
+        "needs --key-file or --jwks",
+    );
+    check(&["--behind-proxy"], "needs --key-file or --jwks");
+    check(
+        &["--bind", "0.0.0.0", "--key-file", &key],
+        "needs --tls-cert and --tls-key",
+    );
+    check(
+        &["--behind-proxy", "--key-file", &default],
+        "expected at least 16 random characters",
+    );
+    check(
+        &["--tools", "get_value"],
+        "these tools cannot be offered over HTTP: get_value",
+    );
+    check(&["--tool-rate", "x"], "expected RATE, RATE:BURST or off");
+}
+
+#[test]
+fn behind_a_proxy_the_pages_need_the_key_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = file(&dir, "key", KEY);
+    let server = Server::start(&["--behind-proxy", "--key-file", &key]);
+    assert_eq!(server.get("/metrics").status, 401);
+    assert_eq!(server.get("/openapi.json").status, 401);
+    assert_eq!(server.get("/healthz").status, 200);
+    let request = format!(
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Internal-API-Key: {KEY}\r\nConnection: close\r\n\r\n"
+    );
+    assert_eq!(server.raw(request.as_bytes()).status, 200);
+}
+
+#[test]
+fn too_many_calls_wait_and_others_do_not() {
+    let two = tempfile::tempdir().unwrap();
+    for tenant in ["a", "b"] {
+        std::fs::create_dir(two.path().join(tenant)).unwrap();
+        let site = format!("tenant_id: {tenant}\nsite_id: s\nname: S\n");
+        std::fs::write(two.path().join(tenant).join("site.yaml"), site).unwrap();
+    }
+    // One in a minute and more would take its time; a rate of one in a second is refilled in one.
+    let server = Server::start(&["--tool-rate", "1:5"]);
+    let call = |headers: &[(&str, &str)]| server.answer("get_site_map", &json!({}), headers);
+    let refused = (0..50)
+        .map(|_| call(&[]))
+        .find(|answer| answer.status == 429)
+        .expect("never refused");
+    assert_eq!(
+        refused.header("content-type").as_deref(),
+        Some("application/problem+json")
+    );
+    let seconds: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert_eq!((seconds, &refused.json()["retry_after"]), (1, &json!(1)));
+    let record = server
+        .records()
+        .into_iter()
+        .find(|record| record["http_status"] == 429)
+        .unwrap();
+    assert_eq!(record["error_type"], "RateLimited");
+    assert_eq!(call(&[("X-Tenant-ID", "other")]).status, 200);
+    std::thread::sleep(std::time::Duration::from_secs(seconds));
+    assert_eq!(call(&[]).status, 200);
+}

@@ -1,0 +1,270 @@
+//! Requests that are broken in every way: the stated status, a record, and the next one is served.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::{Answer, Server, answer};
+
+const BODY: &str = r#"{"tool_name": "get_site_map", "input": {}}"#;
+
+#[track_caller]
+fn is_problem(answer: &Answer, status: u16, code: &str) {
+    assert_eq!(answer.status, status, "{answer:?}");
+    assert_eq!(
+        answer.header("content-type").as_deref(),
+        Some("application/problem+json")
+    );
+    let problem = answer.json();
+    assert_eq!(
+        (&problem["status"], &problem["error_code"], &problem["type"]),
+        (&json!(status), &json!(code), &json!("about:blank"))
+    );
+}
+
+#[track_caller]
+fn is_served(server: &Server) {
+    assert_eq!(server.post("/api/tools/call", &[], BODY).status, 200);
+}
+
+#[test]
+fn headers_that_are_missing_are_all_named() {
+    let server = Server::start(&[]);
+    let refused = |headers: &[(&str, &str)]| {
+        let answer = server.post("/api/tools/call", headers, BODY);
+        let names: Vec<Value> = answer.json()["errors"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|e| e["loc"].clone())
+            .collect();
+        (answer.status, json!(names))
+    };
+    let all = [
+        ("X-Tenant-ID", "-"),
+        ("X-Site-ID", "-"),
+        ("X-Trace-ID", "-"),
+    ];
+    let named = json!([
+        ["header", "X-Trace-ID"],
+        ["header", "X-Tenant-ID"],
+        ["header", "X-Site-ID"]
+    ]);
+    assert_eq!(refused(&all), (422, named));
+    assert_eq!(
+        refused(&[("X-Trace-ID", "")]),
+        (422, json!([["header", "X-Trace-ID"]]))
+    );
+    assert_eq!(
+        refused(&[("X-Trace-ID", &"x".repeat(101))]),
+        (422, json!([["header", "X-Trace-ID"]]))
+    );
+    assert_eq!(
+        refused(&[("X-Tenant-ID", "a/../b")]),
+        (422, json!([["header", "X-Tenant-ID"]]))
+    );
+    assert_eq!(
+        refused(&[("X-Site-ID", "a"), ("X-Site-ID", "b")]),
+        (400, json!([["header", "X-Site-ID"]]))
+    );
+    assert_eq!(server.records().len(), 0);
+    assert!(
+        server
+            .get("/metrics")
+            .body
+            .contains("karyi_unrecorded_requests_total 5")
+    );
+    is_served(&server);
+}
+
+#[test]
+fn bodies_that_do_not_fit_are_refused_and_recorded() {
+    let server = Server::start(&[]);
+    let check = |body: &str, status: u16, code: &str| {
+        let before = server.records().len();
+        let answer = server.post("/api/tools/call", &[], body);
+        is_problem(&answer, status, code);
+        assert_eq!(answer.json()["trace_id"], "trace-test");
+        assert_eq!(server.records().len(), before + 1, "{body}");
+        assert_eq!(server.last_record()["http_status"], status);
+    };
+    check("", 400, "malformed_request");
+    check("{", 400, "malformed_request");
+    check(
+        "{\"tool_name\": \"a\", \"tool_name\": \"b\"}",
+        400,
+        "malformed_request",
+    );
+    check(
+        "{\"tool_name\": \"a\", \"input\": {\"x\": 1, \"x\": 2}}",
+        400,
+        "malformed_request",
+    );
+    check(&"[".repeat(100_000), 400, "malformed_request");
+    check(
+        &format!(
+            "{{\"tool_name\":\"a\",\"input\":{}1{}}}",
+            "{\"a\":".repeat(200),
+            "}".repeat(200)
+        ),
+        400,
+        "malformed_request",
+    );
+    check("[]", 422, "invalid_request");
+    check("{}", 422, "invalid_request");
+    check(
+        r#"{"tool_name": "get_site_map", "input": [1]}"#,
+        422,
+        "invalid_request",
+    );
+    check(r#"{"tool_name": 7, "input": {}}"#, 422, "invalid_request");
+    check(r#"{"tool_name": "", "input": {}}"#, 422, "invalid_request");
+    check(
+        r#"{"tool_name": "a", "input": {}, "more": 1}"#,
+        422,
+        "invalid_request",
+    );
+    check(
+        r#"{"tool_name": "a", "input": {}, "context": 1}"#,
+        422,
+        "invalid_request",
+    );
+    check(
+        r#"{"tool_name": "a", "input": {}, "context": {"tenant_id": 1}}"#,
+        422,
+        "invalid_request",
+    );
+    check(
+        r#"{"tool_name": "get_site_map", "input": {}, "context": {"tenant_id": "other"}}"#,
+        403,
+        "context_mismatch",
+    );
+    check(
+        r#"{"tool_name": "get_site_map", "input": {}, "context": {"site_id": "other"}}"#,
+        403,
+        "context_mismatch",
+    );
+    is_served(&server);
+}
+
+#[test]
+fn large_bodies_end_early() {
+    let server = Server::start(&[]);
+    let body = format!("{{\"tool_name\": \"{}\"}}", "x".repeat(2 << 20));
+    is_problem(
+        &server.post("/api/tools/call", &[], &body),
+        413,
+        "body_too_large",
+    );
+    assert_eq!(server.last_record()["http_status"], 413);
+    let long = json!({"content_type": "story", "title": "a", "body": "长".repeat(100_001)});
+    assert_eq!(
+        server.call("create_draft_content", &long)["error_type"],
+        "ValidationError"
+    );
+    is_served(&server);
+}
+
+#[test]
+fn other_kinds_methods_and_paths_are_refused() {
+    let server = Server::start(&[]);
+    for kind in [
+        "text/plain",
+        "application/jsonp",
+        "-",
+        "application/x-www-form-urlencoded",
+    ] {
+        let answer = server.post("/api/tools/call", &[("Content-Type", kind)], BODY);
+        is_problem(&answer, 415, "unsupported_media_type");
+    }
+    assert_eq!(
+        server
+            .post(
+                "/api/tools/call",
+                &[("Content-Type", "Application/JSON; charset=utf-8")],
+                BODY
+            )
+            .status,
+        200
+    );
+    is_problem(&server.post("/api/tools/nope", &[], BODY), 404, "not_found");
+    is_problem(
+        &server.post("/api/tools/call/", &[], BODY),
+        404,
+        "not_found",
+    );
+    assert_eq!(server.last_record()["http_status"], 404);
+    let wrong = server.get("/api/tools/call");
+    is_problem(&wrong, 405, "method_not_allowed");
+    assert_eq!(wrong.header("allow").as_deref(), Some("POST"));
+    let wrong = server.post("/metrics", &[], "");
+    assert_eq!(
+        (wrong.status, wrong.header("allow").as_deref()),
+        (405, Some("GET, HEAD"))
+    );
+    for method in ["OPTIONS", "TRACE", "PUT", "BREW"] {
+        let request = format!(
+            "{method} /tools/list HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        );
+        assert_eq!(server.raw(request.as_bytes()).status, 405, "{method}");
+    }
+    is_served(&server);
+}
+
+#[test]
+fn bytes_that_are_no_request_are_refused() {
+    let server = Server::start(&[]);
+    for bytes in [
+        &b"\x16\x03\x01\x00\xa5\x01"[..],
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /tools/call HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
+    ] {
+        assert!([0, 400].contains(&server.raw(bytes).status));
+    }
+    let many: String = (0..200)
+        .map(|n| format!("X-{n}: {}\r\n", "v".repeat(1000)))
+        .collect();
+    let answer =
+        server.raw(format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n{many}\r\n").as_bytes());
+    assert_eq!(answer.status, 431);
+    is_served(&server);
+}
+
+#[test]
+fn a_body_that_never_comes_is_not_waited_for() {
+    let server = Server::start(&[]);
+    let mut request = server.request("/api/tools/call", &[], BODY);
+    request.truncate(request.len() - 5);
+    let mut stream = server.connect();
+    stream.write_all(&request).unwrap();
+    // Others are served meanwhile.
+    is_served(&server);
+    is_problem(&answer(&mut stream), 408, "request_timeout");
+    assert_eq!(server.last_record()["http_status"], 408);
+}
+
+#[test]
+fn a_flood_of_refusals_is_counted_and_not_written_one_by_one() {
+    let server = Server::start(&["--tenant-rate", "off", "--tool-rate", "1:1"]);
+    let mut stream = server.connect();
+    let body = "{";
+    let usual = String::from_utf8(server.request("/api/tools/call", &[], body)).unwrap();
+    let kept = usual.replace("Connection: close\r\n", "");
+    let sent = 1000;
+    for _ in 1..sent {
+        stream.write_all(kept.as_bytes()).unwrap();
+    }
+    stream.write_all(usual.as_bytes()).unwrap();
+    answer(&mut stream);
+    let dir = server.stop();
+    let counts: u64 = super::records(dir.path())
+        .iter()
+        .map(|record| record["count"].as_u64().unwrap_or(1))
+        .sum();
+    assert_eq!(counts, sent);
+    if super::records(dir.path()).len() as u64 == sent {
+        // Slower than a hundred a second: nothing to collect.
+        crate::harness::skip("the machine is too slow for a flood");
+    }
+}

@@ -1,0 +1,81 @@
+//! `karyi ledger` beside a running server and after it.
+
+use serde_json::{Value, json};
+
+use super::Server;
+use crate::harness::program;
+
+fn run(server: &Server, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = std::process::Command::new(program())
+        .arg("ledger")
+        .args(arguments)
+        .arg("--db")
+        .arg(server.dir.path().join("site.db"))
+        .output()
+        .unwrap();
+    let told = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(told).unwrap())
+}
+
+#[test]
+fn the_ledger_is_shown_checked_and_exported() {
+    let server = Server::start(&[]);
+    server.call("search_content", &json!({"query": "古井"}));
+    server.answer(
+        "get_npc_profile",
+        &json!({"npc_id": "x"}),
+        &[("X-Trace-ID", "other")],
+    );
+    let (code, tail) = run(&server, &["tail", "-n", "1"]);
+    assert_eq!((code, tail.lines().count()), (Some(0), 1));
+    assert!(
+        tail.starts_with("2 ") && tail.contains("error get_npc_profile yantian/yantian-main other"),
+        "{tail}"
+    );
+    let (code, shown) = run(&server, &["show", "other"]);
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(
+        (code, &shown["record"]["error_type"]),
+        (Some(0), &json!("ValueError"))
+    );
+    assert_eq!(run(&server, &["show", "nothing"]).0, Some(2));
+    let (code, verdict) = run(&server, &["verify"]);
+    assert_eq!(code, Some(0));
+    let anchor = verdict.trim().rsplit(' ').next().unwrap().to_owned();
+    assert_eq!(verdict, format!("ok: 2 records, anchor {anchor}\n"));
+    let (_, export) = run(&server, &["export"]);
+    let rows: Vec<Value> = export
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!((rows.len(), &rows[1]["hash"]), (2, &json!(anchor)));
+    assert_eq!(rows[0]["record"], server.records()[0]);
+    assert_eq!(run(&server, &["verify", "--anchor", &anchor]).0, Some(0));
+    assert_eq!(run(&server, &["verify", "--anchor", "xyz"]).0, Some(2));
+    let connection = rusqlite::Connection::open(server.dir.path().join("ledger.db")).unwrap();
+    connection
+        .execute("DELETE FROM trace_ledger WHERE seq = 2", ())
+        .unwrap();
+    assert_eq!(run(&server, &["verify"]).0, Some(0));
+    let cut = (
+        Some(1),
+        "broken: none of the 1 records has the hash of the anchor\n".to_owned(),
+    );
+    assert_eq!(run(&server, &["verify", "--anchor", &anchor]), cut);
+    connection
+        .execute("UPDATE trace_ledger SET record = '{}' WHERE seq = 1", ())
+        .unwrap();
+    assert_eq!(run(&server, &["verify"]).0, Some(1));
+}
+
+#[test]
+fn a_ledger_that_is_not_there_is_not_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = std::process::Command::new(program())
+        .args(["ledger", "tail", "--db"])
+        .arg(dir.path().join("site.db"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
