@@ -103,6 +103,11 @@ fn long_build() {
 }
 
 #[test]
+fn rename_and_delete() {
+    check("09-rename-and-delete", 0);
+}
+
+#[test]
 fn the_library_lists_calls() {
     use std::io::Write;
     use std::process::{Command, Stdio};
