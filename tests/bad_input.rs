@@ -334,3 +334,149 @@ fn a_slash_at_the_end_names_a_directory() {
         1,
     );
 }
+
+/// What an edit must not do, with the code it is refused with.
+#[test]
+fn edits_of_what_cannot_be_edited_change_nothing() {
+    use std::os::unix::fs::symlink;
+    let karyi = || {
+        let karyi = Karyi::new()
+            .file("a", "1\n")
+            .file("two", "one two three\n")
+            .file("broken", b"\xC3\xA9\xC3\xA9 \xFF")
+            .file("latin", b"caf\xE9\n")
+            .file("repo/.git/HEAD", "x")
+            .file("outside", "1\n")
+            .file("hard", "1\n");
+        let work = karyi.work();
+        std::fs::hard_link(work.join("hard"), work.join("hard2")).unwrap();
+        symlink("../outside", work.join("repo/link")).unwrap();
+        nix::unistd::mkfifo(&work.join("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let big = std::fs::File::create(work.join("big")).unwrap();
+        big.set_len(1 << 40).unwrap();
+        karyi
+    };
+    let file = |src: &str, find: &str, replace: &str| {
+        format!("<file src=\"{src}\"><find>{find}</find><replace>{replace}</replace></file>")
+    };
+    let bad = [
+        (file("fifo", "", "x"), "not_a_file"),
+        (file("/dev/null", "", "x"), "not_a_file"),
+        (file("big", "", "x"), "file_too_large"),
+        (file("broken", "1", "x"), "binary_file"),
+        (file("latin", "caf", "\u{4E2D}"), "not_encodable"),
+        (file("two", "", "x"), "bad_arguments"),
+        (file("repo/link", "1", "x"), "symlink_escape"),
+        (file("hard", "1", "x"), "hard_linked"),
+        (file("a/b", "", "x"), "not_a_directory"),
+        (file("gone", "1", "x"), "not_found"),
+        ("<file src=\"gone\" delete=\"true\"/>".into(), "not_found"),
+        ("<file src=\"a\" to=\"two\"/>".into(), "file_exists"),
+        ("<file src=\"a\" to=\"c\" delete=\"true\"/>".into(), "bad_arguments"),
+        ("<file src=\"repo/link\" delete=\"true\"/>".into(), "not_a_file"),
+        (
+            "<file src=\"two\"><find>one two</find><replace>x</replace><find>two three</find><replace>y</replace></file>".into(),
+            "find_not_found",
+        ),
+    ];
+    // One message for all of them: each is to leave the good part of its call undone, too.
+    let good = file("a", "1", "changed")
+        + "<file src=\"outside\" delete=\"true\"/>"
+        + &file("new", "", "x");
+    let calls: String = bad
+        .iter()
+        .map(|(bad, _)| format!("<edit>{good}{bad}</edit>"))
+        .collect();
+    let ran = karyi()
+        .arg("--json")
+        .stdin(format!("<tools>{calls}</tools>"))
+        .run()
+        .exit(1)
+        .file("a", "1\n")
+        .file("outside", "1\n")
+        .file("hard", "1\n")
+        .file("latin", b"caf\xE9\n");
+    let report = ran.json();
+    for (result, (bad, code)) in results(&report).iter().zip(&bad) {
+        // The good part deletes what the link leads to, so that its own refusal comes first or not.
+        assert_eq!(result["code"], *code, "{bad}: {result}");
+        assert!(
+            result["hint"].as_str().is_some_and(|hint| !hint.is_empty()),
+            "{result}"
+        );
+    }
+    ran.tree(&[
+        "a",
+        "big",
+        "broken",
+        "fifo",
+        "hard",
+        "hard2",
+        "latin",
+        "outside",
+        "repo/.git/HEAD",
+        "repo/link",
+        "two",
+    ]);
+}
+
+#[test]
+fn a_read_only_file_system_is_told_and_changes_nothing() {
+    if !is_root() {
+        return skip("mounting a file system needs root");
+    }
+    let karyi = Karyi::new().file("a", "1").file("ro/x", "");
+    let mount = karyi.work().join("ro");
+    let run = |options: &str| {
+        let mut command = std::process::Command::new("mount");
+        command
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+            .arg(&mount);
+        command.status().is_ok_and(|status| status.success())
+    };
+    if !run("size=64k") {
+        return skip("mounting a tmpfs is not allowed here");
+    }
+    let _unmount = Unmount(mount.clone());
+    std::fs::write(mount.join("x"), "1").unwrap();
+    if !run("remount,ro") {
+        return skip("remounting a tmpfs is not allowed here");
+    }
+    let pair = "<find>1</find><replace>2</replace>";
+    let script = format!(
+        "<tools><edit><file src=\"a\">{pair}</file><file src=\"ro/x\">{pair}</file></edit>\
+         <edit><file src=\"a\" to=\"ro/y\"/></edit><edit><file src=\"ro/x\" delete=\"true\"/></edit></tools>"
+    );
+    let report = karyi
+        .arg("--json")
+        .stdin(script)
+        .run()
+        .exit(1)
+        .file("a", "1")
+        .file("ro/x", "1")
+        .json();
+    for result in results(&report) {
+        assert_eq!(result["code"], "read_only", "{result}");
+    }
+}
+
+#[test]
+fn a_root_confines_every_path_of_an_edit() {
+    let karyi = Karyi::new().file("in/a", "1").file("out", "1");
+    std::os::unix::fs::symlink("../out", karyi.work().join("in/link")).unwrap();
+    let script = "<tools><edit><file src=\"a\" to=\"../b\"/></edit>\
+        <edit><file src=\"link\"><find>1</find><replace>2</replace></file></edit></tools>";
+    let report = karyi
+        .args(&["--json", "--root", "in", "--cwd", "in"])
+        .stdin(script)
+        .run()
+        .exit(1)
+        .file("in/a", "1")
+        .file("out", "1")
+        .json();
+    let codes: Vec<&Value> = results(&report)
+        .iter()
+        .map(|result| &result["code"])
+        .collect();
+    assert_eq!(codes, ["outside_root", "symlink_escape"]);
+}

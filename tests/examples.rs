@@ -108,6 +108,11 @@ fn search() {
 }
 
 #[test]
+fn rename_and_delete() {
+    check("10-rename-and-delete", 0);
+}
+
+#[test]
 fn the_library_lists_calls() {
     use std::io::Write;
     use std::process::{Command, Stdio};

@@ -13,12 +13,14 @@
 mod architecture;
 mod bad_input;
 mod cli;
+mod crash;
 mod doctor;
 mod edit;
 mod examples;
 mod execution;
 mod grammar;
 mod harness;
+mod history;
 mod jobs;
 mod lanes;
 mod memory;

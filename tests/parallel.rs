@@ -160,3 +160,48 @@ fn sigterm_ends_every_job() {
     let (_, status) = terminal.end();
     assert_eq!(status, 143);
 }
+
+/// A file with a line for each of `count` writers, and the calls that change one line each.
+fn slots(count: usize) -> (String, Vec<String>) {
+    let file = (0..count).map(|i| format!("slot {i} = 0\n")).collect();
+    let call = |i: usize| {
+        format!(
+            "<edit><file src=\"f\"><find>slot {i} = 0\n</find><replace>slot {i} = 1\n</replace></file></edit>"
+        )
+    };
+    (file, (0..count).map(call).collect())
+}
+
+#[test]
+fn edits_of_one_file_in_one_block_are_all_applied() {
+    let (before, calls) = slots(64);
+    let script = format!("<tools>{}</tools>", calls.concat());
+    Karyi::new()
+        .file("f", &before)
+        .stdin(script)
+        .run()
+        .exit(0)
+        .file("f", before.replace("= 0", "= 1"));
+}
+
+#[test]
+fn edits_of_one_file_by_many_processes_are_all_applied() {
+    let (before, calls) = slots(64);
+    let karyi = Karyi::new().file("f", &before).file("probe", "");
+    let mut children: Vec<_> = calls
+        .iter()
+        .map(|call| {
+            let mut command = karyi.command();
+            command.arg("-c").arg(format!("<tools>{call}</tools>"));
+            command.stdout(std::process::Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    for child in &mut children {
+        assert!(child.wait().unwrap().success());
+    }
+    karyi
+        .stdin("<tools></tools>")
+        .run()
+        .file("f", before.replace("= 0", "= 1"))
+        .tree(&["f", "probe"]);
+}

@@ -1,8 +1,8 @@
 //! Finds the passage of a text that comes closest to one that is not there.
 //!
 //! A model that copied a passage with small errors mends it at once when it sees the real one. The
-//! search compares lines by what remains without white space, case and quote style, then single
-//! lines by shared trigrams. It looks at a bounded part of both texts and visits each line once.
+//! search compares lines by what remains without white space, case, quote style and characters that
+//! only look alike, then single lines by shared trigrams. It looks at a bounded part of both texts and visits each line once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -36,6 +36,21 @@ const MAX_DIFFERENCES: usize = 3;
 #[must_use]
 pub fn closest(text: &str, find: &str) -> Option<Passage> {
     let text = cut(text, MAX_TEXT_BYTES);
+    if text.contains('\r') {
+        return with_carriage_returns(text, find);
+    }
+    closest_line(text, find)
+}
+
+/// Does so in a text whose lines, or some of them, end with CR alone.
+fn with_carriage_returns(text: &str, find: &str) -> Option<Passage> {
+    let mut passage = closest_line(&text.replace("\r\n", "\n").replace('\r', "\n"), find)?;
+    let ending = "lines of the file end with CR alone, which is no line end to find: name one line at a time";
+    passage.differences.insert(0, ending.into());
+    Some(passage)
+}
+
+fn closest_line(text: &str, find: &str) -> Option<Passage> {
     let wanted: Vec<&str> = find
         .trim_matches('\n')
         .lines()
@@ -119,12 +134,34 @@ fn is_blank(character: char) -> bool {
         || matches!(character, '\u{200B}'..='\u{200D}' | '\u{2060}' | '\u{FEFF}')
 }
 
+/// Characters that look like another one, and that one.
+const LOOK_ALIKES: &[(&str, &str)] = &[
+    (
+        "АВЕЅІЈКМНОРСТХУаеѕіјорсухһԁԛԝ",
+        "ABESIJKMHOPCTXYaesijopcyxhdqw",
+    ),
+    ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανρ", "ABEZHIKMNOPTYXoavp"),
+    ("ı‚…․⁄∕∗˗；：，。（）！？", "i,..//*-;:,.()!?"),
+];
+
 /// Returns the plain spelling of a character that only looks different.
 fn plain(character: char) -> char {
     match character {
-        '\'' | '`' | '‘' | '’' | '“' | '”' => '"',
-        '–' | '—' | '−' | '‐' | '‑' => '-',
-        other => other,
+        c if c.is_ascii() && !matches!(c, '\'' | '`') => c,
+        '\'' | '`' | '‘' | '’' | '‛' | '“' | '”' | '„' | '′' | '″' | '＂' | '＇' => {
+            '"'
+        }
+        '–' | '—' | '−' | '‐' | '‑' | '‒' | '―' | '－' => '-',
+        '\u{FF01}'..='\u{FF5E}' => {
+            char::from_u32(u32::from(character) - 0xFEE0).unwrap_or(character)
+        }
+        other => {
+            let find = |(odd, usual): &(&str, &str)| {
+                let place = odd.chars().position(|c| c == other)?;
+                usual.chars().nth(place)
+            };
+            LOOK_ALIKES.iter().find_map(find).unwrap_or(other)
+        }
     }
 }
 
@@ -147,9 +184,14 @@ fn differences(found: &[&str], wanted: &[&str], first_line: usize) -> Vec<String
 }
 
 /// Says how the line in the file differs from the wanted one.
-fn difference(there: &str, wanted: &str) -> String {
+fn difference<'a>(there: &'a str, wanted: &'a str) -> String {
     if there.trim_end() == wanted.trim_end() {
-        return "white space at its end differs".into();
+        let tail = |line: &'a str| line.get(line.trim_end().len()..).unwrap_or_default();
+        return format!(
+            "the file has {} at its end, the text to find {}",
+            blanks(tail(there)),
+            blanks(tail(wanted))
+        );
     }
     if there.trim() == wanted.trim() {
         return format!(
@@ -161,31 +203,72 @@ fn difference(there: &str, wanted: &str) -> String {
     let without_blanks = |text: &str| text.chars().filter(|c| !is_blank(*c)).collect::<String>();
     let (a, b) = (without_blanks(there), without_blanks(wanted));
     if a == b {
-        return match (there.contains('\t'), wanted.contains('\t')) {
-            (true, false) => "the file has a tab where the text to find has spaces".into(),
-            (false, true) => "the file has spaces where the text to find has a tab".into(),
-            _ => "white space differs".into(),
-        };
+        let (a, b) = around_difference(&visible(there), &visible(wanted));
+        return format!(
+            "white space differs: the file has `{a}` where the text to find has `{b}` (· is a space, → a tab)"
+        );
+    }
+    if a.chars().map(plain).eq(b.chars().map(plain)) {
+        return look_alikes(&a, &b);
     }
     if a.to_lowercase() == b.to_lowercase() {
         return "upper and lower case differ".into();
-    }
-    if a.chars().map(plain).eq(b.chars().map(plain)) {
-        return "quotes or dashes differ".into();
     }
     let (a, b) = around_difference(there, wanted);
     format!("the file has `{a}` where the text to find has `{b}`")
 }
 
+/// Names the first pair of characters that look alike and are not the same.
+fn look_alikes(there: &str, wanted: &str) -> String {
+    let mut pairs = there.chars().zip(wanted.chars());
+    let Some((a, b)) = pairs.find(|(a, b)| a != b) else {
+        return "characters that look alike differ".into();
+    };
+    let (code_a, code_b) = (u32::from(a), u32::from(b));
+    format!(
+        "the file has {a} (U+{code_a:04X}) where the text to find has {b} (U+{code_b:04X}), which only look alike"
+    )
+}
+
+/// Returns a text with its white space made visible.
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in cut(text, MAX_LINE_BYTES).chars() {
+        match character {
+            ' ' => shown.push('·'),
+            '\t' => shown.push('→'),
+            c if is_blank(c) => shown.push_str(&format!("<U+{:04X}>", u32::from(c))),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
 fn indent(line: &str) -> String {
-    let blanks = || line.chars().take_while(|c| c.is_whitespace());
-    let tabs = blanks().filter(|c| *c == '\t').count();
-    let others = blanks().count() - tabs;
-    match (tabs, others) {
-        (0, 0) => "nothing".into(),
-        (0, spaces) => counted(spaces, "space"),
-        (tabs, 0) => counted(tabs, "tab"),
-        (tabs, spaces) => format!("{} and {}", counted(tabs, "tab"), counted(spaces, "space")),
+    blanks(
+        line.get(..line.len() - line.trim_start().len())
+            .unwrap_or_default(),
+    )
+}
+
+/// Says in words what white space is made of.
+fn blanks(blanks: &str) -> String {
+    let tabs = blanks.chars().filter(|c| *c == '\t').count();
+    let spaces = blanks.chars().filter(|c| *c == ' ').count();
+    let others = blanks.chars().find(|c| !matches!(c, ' ' | '\t'));
+    let mut words = Vec::new();
+    if tabs > 0 {
+        words.push(counted(tabs, "tab"));
+    }
+    if spaces > 0 {
+        words.push(counted(spaces, "space"));
+    }
+    if let Some(other) = others {
+        words.push(format!("U+{:04X}", u32::from(other)));
+    }
+    match words.is_empty() {
+        true => "nothing".into(),
+        false => words.join(" and "),
     }
 }
 
@@ -282,11 +365,21 @@ mod tests {
         );
         check(
             "fn two() { \n\tlet b = 'y';",
-            Some((6, 7, &["line 6: white space at its end differs"])),
+            Some((
+                6,
+                7,
+                &["line 6: the file has nothing at its end, the text to find 1 space"],
+            )),
         );
         check(
             "    let a = “x”;",
-            Some((2, 2, &["line 2: quotes or dashes differ"])),
+            Some((
+                2,
+                2,
+                &[
+                    "line 2: the file has \" (U+0022) where the text to find has “ (U+201C), which only look alike",
+                ],
+            )),
         );
         check(
             "FN one() {",
@@ -294,7 +387,13 @@ mod tests {
         );
         check(
             "    call(a,1);",
-            Some((3, 3, &["line 3: white space differs"])),
+            Some((
+                3,
+                3,
+                &[
+                    "line 3: white space differs: the file has `····call(a,·1);` where the text to find has `····call(a,1);` (· is a space, → a tab)",
+                ],
+            )),
         );
         check(
             "fn one() {\n    let a = \"z\";\n    call(a, 1);",
@@ -326,6 +425,51 @@ mod tests {
         check("", None);
         check("\n\n", None);
         assert_eq!(closest("", "x"), None);
+    }
+
+    fn check_difference(there: &str, wanted: &str, expected: &str) {
+        assert_eq!(difference(there, wanted), expected, "{there:?} {wanted:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_made_visible() {
+        check_difference(
+            "a\u{A0}b",
+            "a b",
+            "white space differs: the file has `a<U+00A0>b` where the text to find has `a·b` (· is a space, → a tab)",
+        );
+        check_difference(
+            "x\t= 1",
+            "x = 1",
+            "white space differs: the file has `x→=·1` where the text to find has `x·=·1` (· is a space, → a tab)",
+        );
+        check_difference(
+            "a\u{200B}b",
+            "ab",
+            "white space differs: the file has `a<U+200B>b` where the text to find has `ab` (· is a space, → a tab)",
+        );
+        check_difference(
+            "n\u{430}me",
+            "name",
+            "the file has \u{430} (U+0430) where the text to find has a (U+0061), which only look alike",
+        );
+        check_difference(
+            "f\u{FF08}x",
+            "f(x",
+            "the file has \u{FF08} (U+FF08) where the text to find has ( (U+0028), which only look alike",
+        );
+        check_difference(
+            "it\u{2019}s \u{2014}",
+            "it's -",
+            "the file has \u{2019} (U+2019) where the text to find has ' (U+0027), which only look alike",
+        );
+    }
+
+    #[test]
+    fn lines_that_end_with_cr_alone_are_told() {
+        let passage = closest("one\rtwo words\rthree\r", "two words\nthree").unwrap();
+        assert_eq!((passage.first_line, passage.last_line), (2, 3));
+        assert!(passage.differences[0].contains("CR alone"), "{passage:?}");
     }
 
     #[test]

@@ -23,6 +23,8 @@ use crate::error::{ErrorCode, ToolError};
 
 /// Bytes compared at a time.
 const COMPARED_BYTES: usize = 1 << 18;
+/// Most bytes of the names of a file's attributes, and of the value of one: what Linux allows.
+const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
 
 /// A change whose files are being prepared. What is not kept is removed when it is dropped.
 pub(super) struct Staged<'a> {
@@ -97,6 +99,9 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &Plan) -> Result<Staged<'a>
     for (change, step) in needed.zip(&plan.steps) {
         let io = |error: io::Error| ToolError::from_io(&change.shown, &error);
         let mut prepared = prepare(change, step, &mut staged.made).map_err(io)?;
+        if change.before.is_some() && !prepared.is_as_read() {
+            return Err(file_changed(change));
+        }
         let written = prepared.write();
         staged.steps.push(prepared);
         written.map_err(io)?;
@@ -325,26 +330,20 @@ fn dress_like(file: &File, model: Stamp, opened: Option<&File>) -> io::Result<Dr
 
 /// Copies extended attributes, access lists among them, as far as the system lets.
 fn copy_attributes(from: &File, to: &File) {
-    let Ok(length) = rustix::fs::flistxattr(from, &mut [0_u8; 0]) else {
-        return;
-    };
-    let mut names = vec![0_u8; length];
-    let Ok(length) = rustix::fs::flistxattr(from, &mut names) else {
-        return;
-    };
+    let (mut names, mut value) = (
+        vec![0_u8; MAX_ATTRIBUTE_BYTES],
+        vec![0_u8; MAX_ATTRIBUTE_BYTES],
+    );
+    let length = rustix::fs::flistxattr(from, &mut names[..]).unwrap_or(0);
     names.truncate(length);
     for name in names
         .split(|byte| *byte == 0)
         .filter(|name| !name.is_empty())
     {
-        let Ok(length) = rustix::fs::fgetxattr(from, name, &mut [0_u8; 0]) else {
-            continue;
-        };
-        let mut value = vec![0_u8; length];
-        if let Ok(length) = rustix::fs::fgetxattr(from, name, &mut value) {
-            value.truncate(length);
+        if let Ok(length) = rustix::fs::fgetxattr(from, name, &mut value[..]) {
+            let value = value.get(..length).unwrap_or_default();
             let flags = rustix::fs::XattrFlags::empty();
-            let _ = rustix::fs::fsetxattr(to, name, &value, flags);
+            let _ = rustix::fs::fsetxattr(to, name, value, flags);
         }
     }
 }

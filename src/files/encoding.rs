@@ -37,6 +37,8 @@ pub enum NoText {
 const MARK_UTF8: &[u8] = b"\xEF\xBB\xBF";
 const MARK_LE: &[u8] = b"\xFF\xFE";
 const MARK_BE: &[u8] = b"\xFE\xFF";
+/// Bytes from which the shape of UTF-16 tells something.
+const LEAST_UTF16_BYTES: usize = 8;
 /// Bytes from which an encoding is guessed.
 const GUESSED_BYTES: usize = 1 << 20;
 
@@ -141,7 +143,8 @@ fn is_mostly_utf8(bytes: &[u8]) -> bool {
 /// Tells UTF-16 without a mark: every other byte of its ASCII characters is NUL, and no other is.
 fn shape_of_utf16(bytes: &[u8]) -> Option<Form> {
     let head = bytes.get(..bytes.len().min(4096) & !1)?;
-    if bytes.len() % 2 != 0 || memchr::memchr(0, head).is_none() {
+    if bytes.len() % 2 != 0 || bytes.len() < LEAST_UTF16_BYTES || memchr::memchr(0, head).is_none()
+    {
         return None;
     }
     let nul = |index: usize| {
@@ -150,10 +153,13 @@ fn shape_of_utf16(bytes: &[u8]) -> Option<Form> {
     };
     let (first, second) = (nul(0), nul(1));
     let most = head.len() / 4;
-    match (first, second) {
-        (0, found) if found > most => Some(Form::Utf16Le),
-        (found, 0) if found > most => Some(Form::Utf16Be),
-        _ => None,
+    // A character beyond the first 65,536 may hold a NUL in the other half.
+    if second > most && first * 8 <= second {
+        Some(Form::Utf16Le)
+    } else if first > most && second * 8 <= first {
+        Some(Form::Utf16Be)
+    } else {
+        None
     }
 }
 
@@ -174,12 +180,20 @@ fn read_utf16(
     let mut text = String::with_capacity(bytes.len() / 2);
     for character in char::decode_utf16(units) {
         match character {
-            Ok('\0') => return Err(NoText::Binary(offset + text.encode_utf16().count() * 2)),
+            // Without a mark it may as well be a list of small numbers.
+            Ok(character) if character == '\0' || !has_mark && is_odd(character) => {
+                return Err(NoText::Binary(offset + text.encode_utf16().count() * 2));
+            }
             Ok(character) => text.push(character),
             Err(_) => return Err(NoText::Unknown(offset + text.encode_utf16().count() * 2)),
         }
     }
     Ok((Encoding { form, has_mark }, Cow::Owned(text)))
+}
+
+/// Whether a character is a control character that texts do not hold.
+fn is_odd(character: char) -> bool {
+    character < ' ' && !"\t\n\x0C\r\x1B".contains(character)
 }
 
 fn write_utf16(mark: &[u8], text: &str, spell: fn(u16) -> [u8; 2]) -> Vec<u8> {
@@ -192,8 +206,7 @@ fn write_utf16(mark: &[u8], text: &str, spell: fn(u16) -> [u8; 2]) -> Vec<u8> {
 
 /// Guesses an encoding and keeps the guess if it holds.
 fn read_legacy(bytes: &[u8], at: usize) -> Result<(Encoding, Cow<'_, str>), NoText> {
-    let is_control = |byte: &u8| *byte < 0x20 && !b"\t\n\x0C\r\x1B".contains(byte);
-    if let Some(at) = bytes.iter().position(is_control) {
+    if let Some(at) = bytes.iter().position(|byte| is_odd(char::from(*byte))) {
         return Err(NoText::Binary(at));
     }
     // What stands around the first byte that is not ASCII tells most.

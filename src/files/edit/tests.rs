@@ -8,7 +8,12 @@ use super::super::transaction::Recorder;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-struct Place(tempfile::TempDir, Recorder, tempfile::TempDir);
+/// A directory, what records its changes, and the directory of the journal, which lives as long.
+struct Place(
+    tempfile::TempDir,
+    Recorder,
+    #[allow(dead_code)] tempfile::TempDir,
+);
 
 impl Place {
     fn new(files: &[(&str, &[u8])]) -> Self {

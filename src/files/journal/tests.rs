@@ -32,15 +32,16 @@ fn entries_are_numbered_once_and_survive_a_cut_line() {
     let temp = tempfile::tempdir().unwrap();
     let open = || Journal::open(temp.path(), None).unwrap();
     assert_eq!(open().entries().unwrap(), []);
-    assert_eq!(open().append(entry("a", 1, "")).unwrap(), 1);
-    assert_eq!(open().append(entry("b", 2, "")).unwrap(), 2);
-    assert_eq!(open().append(entry("a", 1, "")).unwrap(), 1);
+    let now = milliseconds(SystemTime::now());
+    assert_eq!(open().append(entry("a", now, "")).unwrap(), 1);
+    assert_eq!(open().append(entry("b", now, "")).unwrap(), 2);
+    assert_eq!(open().append(entry("a", now, "")).unwrap(), 1);
     let mut file = OpenOptions::new()
         .append(true)
         .open(temp.path().join("entries"))
         .unwrap();
     file.write_all(b"{\"number\":3,\"id\":\"cut").unwrap();
-    assert_eq!(open().append(entry("c", 3, "")).unwrap(), 3);
+    assert_eq!(open().append(entry("c", now, "")).unwrap(), 3);
     let ids: Vec<String> = open()
         .entries()
         .unwrap()
@@ -53,6 +54,7 @@ fn entries_are_numbered_once_and_survive_a_cut_line() {
 #[test]
 fn parallel_entries_are_all_there() {
     let temp = tempfile::tempdir().unwrap();
+    let now = milliseconds(SystemTime::now());
     std::thread::scope(|scope| {
         for thread in 0..8 {
             let path = temp.path();
@@ -60,7 +62,7 @@ fn parallel_entries_are_all_there() {
                 let journal = Journal::open(path, None).unwrap();
                 for turn in 0..20 {
                     journal
-                        .append(entry(&format!("{thread}-{turn}"), 1, ""))
+                        .append(entry(&format!("{thread}-{turn}"), now, ""))
                         .unwrap();
                 }
             });

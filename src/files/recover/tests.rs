@@ -191,7 +191,7 @@ fn a_file_that_is_half_written_over_is_completed() {
     for (torn, expected, became) in [
         ("new tex", "new and longer", Became::New),
         ("new text", "new and longer", Became::New),
-        ("new a\0\0\0\0\0", "new and longer", Became::New),
+        ("new aext\0\0\0\0\0\0", "new and longer", Became::New),
         ("old text", "new and longer", Became::New),
         ("their text", "their text", Became::LeftAlone),
     ] {
