@@ -21,6 +21,7 @@ mod gate;
 pub mod health;
 mod hints;
 mod kept;
+mod kept_files;
 pub mod key;
 mod ladder;
 mod live;
