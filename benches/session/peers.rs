@@ -1,6 +1,8 @@
 //! Other ways to have a shell run `true` and to know that it has.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -18,6 +20,49 @@ pub(crate) struct Typed {
 /// A byte no echo of the script has.
 const MARK: u8 = 1;
 
+/// bash given the same two lines as by a session, and nothing else: no engine, no checks, no result.
+/// What a session takes longer is its own doing.
+pub(crate) struct Bare {
+    terminal: Terminal,
+    lines: File,
+    script: File,
+    directory: tempfile::TempDir,
+}
+
+impl Bare {
+    pub(crate) fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("in");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let lines = File::options().read(true).write(true).open(&fifo).unwrap();
+        let script = File::create(directory.path().join("script")).unwrap();
+        let shell = "exec bash --norc --noprofile --noediting -i <\"$0\"";
+        let arguments = ["-c", shell, fifo.to_str().unwrap()];
+        let mut bare = Self {
+            terminal: Terminal::start(Modes::PlainOutput, "sh", &arguments),
+            lines,
+            script,
+            directory,
+        };
+        bare.lines.write_all(b"\\exec >/dev/null 2>&1\n").unwrap();
+        bare.trip();
+        bare
+    }
+
+    pub(crate) fn trip(&mut self) {
+        let script = self.directory.path().join("script");
+        let lines = format!(
+            "\\builtin . '{}' 0<>'{}' 1>&0 2>&0\n\
+             \\builtin printf '\\033]133;D;n0;%s;%s;%s;n0\\001%.0s' \"7;$?\" \"$-\" \"${{PWD-}}\" \"7;$?\" >&255\n",
+            script.display(),
+            self.terminal.name.display(),
+        );
+        self.script.write_all_at(b"true\n", 0).unwrap();
+        self.lines.write_all(lines.as_bytes()).unwrap();
+        self.terminal.read_to(MARK);
+    }
+}
+
 impl Typed {
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut all = vec!["--norc", "--noprofile", "-i"];
@@ -32,14 +77,7 @@ impl Typed {
     pub(crate) fn trip(&mut self) {
         let line = b"true; printf '\\001'\n";
         self.terminal.writer.write_all(line).unwrap();
-        let mut buffer = [0; 4096];
-        loop {
-            let count = self.terminal.reader.read(&mut buffer).unwrap();
-            assert!(count > 0, "the shell has ended");
-            if buffer.iter().take(count).any(|byte| *byte == MARK) {
-                return;
-            }
-        }
+        self.terminal.read_to(MARK);
     }
 }
 

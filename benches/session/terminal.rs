@@ -23,6 +23,7 @@ pub(crate) enum Modes {
 pub(crate) struct Terminal {
     pub(crate) reader: Box<dyn Read + Send>,
     pub(crate) writer: Box<dyn Write + Send>,
+    pub(crate) name: PathBuf,
     child: Box<dyn portable_pty::Child + Send + Sync>,
 }
 
@@ -35,7 +36,8 @@ impl Terminal {
             ..PtySize::default()
         };
         let pair = native_pty_system().openpty(size).unwrap();
-        set_modes(&pair.master.tty_name().unwrap(), modes);
+        let name = pair.master.tty_name().unwrap();
+        set_modes(&name, modes);
         let mut builder = CommandBuilder::new(program);
         builder.args(arguments);
         builder.env("PS1", "$ ");
@@ -43,7 +45,20 @@ impl Terminal {
         Self {
             reader: pair.master.try_clone_reader().unwrap(),
             writer: pair.master.take_writer().unwrap(),
+            name,
             child,
+        }
+    }
+
+    /// Reads up to a byte that comes last.
+    pub(crate) fn read_to(&mut self, last: u8) {
+        let mut buffer = [0; 4096];
+        loop {
+            let count = self.reader.read(&mut buffer).unwrap();
+            assert!(count > 0, "the program has ended");
+            if buffer.iter().take(count).any(|byte| *byte == last) {
+                return;
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::peers::{Expectrl, Pexpect, Rexpect, Tmux, Typed};
+use crate::peers::{Bare, Expectrl, Pexpect, Rexpect, Tmux, Typed};
 use crate::report::Report;
 use crate::samples::Samples;
 use crate::terminal::{Driven, Modes, Terminal};
@@ -92,6 +92,7 @@ pub(crate) fn measure(report: &mut Report) {
 
 const BYTE: &str = "one byte through a terminal and back";
 const KARYI: &str = "karyi";
+const BARE: &str = "the same lines without karyi";
 const TYPED: &str = "typed into bash";
 const SPAWN: &str = "`bash -c true`";
 
@@ -99,12 +100,14 @@ const SPAWN: &str = "`bash -c true`";
 fn contestants() -> (Vec<Contestant>, Vec<String>) {
     let mut echo = Terminal::start(Modes::Raw, "dd", &["bs=1", "status=none"]);
     let driven = Driven::start();
+    let mut bare = Bare::start();
     let mut found = vec![
         Contestant::new(BYTE, 50, move || ping(&mut echo)),
         Contestant::new(KARYI, 50, move || {
             let progress = driven.command("true", Box::new(|_| {}));
             assert_eq!(progress.exit_code, Some(0));
         }),
+        Contestant::new(BARE, 50, move || bare.trip()),
     ];
     if crate::has("--alone") {
         return (found, Vec::new());

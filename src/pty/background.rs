@@ -99,11 +99,14 @@ impl Member {
     }
 }
 
-/// Returns the jobs that are children of `shell` and not known yet, and makes them known.
+/// Returns those jobs among the children of `shell` that are not known yet, and makes them known.
 ///
 /// The second value counts the processes that are left out because there are too many.
-pub(super) fn left_by(shell: i32, known: &mut HashSet<i32>) -> (Vec<Background>, u64) {
-    let children = process::own_children(shell);
+pub(super) fn left_by(
+    shell: i32,
+    children: Vec<i32>,
+    known: &mut HashSet<i32>,
+) -> (Vec<Background>, u64) {
     if children.is_empty() {
         known.clear();
         return (Vec::new(), 0);

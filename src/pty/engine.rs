@@ -400,7 +400,11 @@ impl Engine {
             running.live.flush_input();
         }
         self.tracker.follow(None);
-        let (background, omitted) = background::left_by(running.live.pid, &mut self.known_children);
+        let (background, omitted) = background::left_by(
+            running.live.pid,
+            running.live.kept_files.children(),
+            &mut self.known_children,
+        );
         running.live.hints.reset();
         let has_stopped = running.live.has_stopped_child(mark.status);
         let kind = self.shared.kind;

@@ -28,8 +28,22 @@ impl Live {
         self.keeps_terminal.store(false, Ordering::Relaxed);
     }
 
+    /// Returns the lines that run the script file and print the command's mark there, if marks go
+    /// there.
+    pub(super) fn lines_with_kept_terminal(&self, kind: Kind, number: u64) -> Option<String> {
+        if !self.keeps_terminal() {
+            return None;
+        }
+        let parts = self.line_parts.get_or_init(|| {
+            // No path has this character.
+            let lines = kind.lines_with_kept_terminal(&self.places, "\0");
+            lines.split('\0').map(str::to_owned).collect()
+        });
+        Some(parts.join(&number.to_string()))
+    }
+
     /// Whether marks go to the descriptor the shell keeps.
-    pub(super) fn keeps_terminal(&self) -> bool {
+    fn keeps_terminal(&self) -> bool {
         self.keeps_terminal.load(Ordering::Relaxed)
     }
 

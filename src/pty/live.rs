@@ -10,13 +10,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+#[cfg(target_os = "linux")]
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, fstat};
 use nix::sys::termios::{
     self, InputFlags, LocalFlags, OutputFlags, SetArg, SpecialCharacterIndices, Termios,
 };
@@ -29,6 +31,7 @@ use super::bootstrap;
 use super::ending;
 use super::gate::Gate;
 use super::hints::Hints;
+use super::kept_files::KeptFiles;
 use super::key::Key;
 use super::process;
 use super::shell::{Places, STATUS_SCRIPT, Shell, variable};
@@ -85,6 +88,10 @@ pub(super) struct Live {
     /// Readable when the shell has ended.
     pub(super) process: Option<OwnedFd>,
     pub(super) places: Places,
+    /// What the kernel shows about the shell.
+    pub(super) kept_files: KeptFiles,
+    /// The device and number of the shell's FIFO.
+    fifo_identity: (u64, u64),
     /// Between the terminal's output and the session's thread, where a caller may read it as well.
     pub(super) gate: Option<Gate>,
     /// What the output told about the job.
@@ -94,6 +101,11 @@ pub(super) struct Live {
     /// Whether marks go to the descriptor on which the shell keeps the terminal: the shell would
     /// have to open it for each of them.
     pub(super) keeps_terminal: AtomicBool,
+    /// Whether the kernel gives no copies of the shell's descriptors.
+    #[cfg(target_os = "linux")]
+    refuses_copies: AtomicBool,
+    /// The lines of a command, cut where its number belongs.
+    pub(super) line_parts: OnceLock<Vec<String>>,
 }
 
 /// Where the FIFO is among a shell's descriptors.
@@ -153,6 +165,8 @@ impl Plan {
             nonce: self.nonce.clone(),
         };
         let fifo = make_fifo(&places.file("in"))?;
+        let found = fstat(&fifo)?;
+        let fifo_identity = (found.st_dev, found.st_ino);
         let state = self.make_state_fifo()?;
         let builder = self.command(&places, cwd);
         let child = pair
@@ -167,6 +181,8 @@ impl Plan {
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
         let live = Live {
             pid,
+            kept_files: KeptFiles::of(pid),
+            fifo_identity,
             gate: Gate::new(&master),
             master,
             slave,
@@ -176,6 +192,9 @@ impl Plan {
             hints: Hints::default(),
             is_told: is_told(),
             keeps_terminal: AtomicBool::new(false),
+            #[cfg(target_os = "linux")]
+            refuses_copies: AtomicBool::new(false),
+            line_parts: OnceLock::new(),
         };
         Ok((
             live,
@@ -361,12 +380,16 @@ impl Live {
 
     /// Returns where the shell's own input is, between two commands or in the middle of one.
     pub(super) fn input_place(&self) -> InputPlace {
-        let Ok(own) = nix::sys::stat::fstat(&self.fifo) else {
+        let own = self.fifo_identity;
+        // To take a copy of the descriptor is half the work of following its name.
+        let input = self.copy_input().and_then(|copy| fstat(copy).ok());
+        let input = input.or_else(|| self.kept_files.input());
+        if input.is_some_and(|input| (input.st_dev, input.st_ino) == own) {
             return InputPlace::Here;
-        };
+        }
         let is_fifo = |path: &Path| {
             let file = fs::metadata(path).ok()?;
-            Some(file.ino() == own.st_ino && file.dev() == own.st_dev)
+            Some((file.dev(), file.ino()) == own)
         };
         // A shell that has ended, or that cannot be looked at, has lost nothing.
         let directory = format!("/proc/{}/fd", self.pid);
@@ -381,6 +404,25 @@ impl Live {
         } else {
             InputPlace::Nowhere
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn copy_input(&self) -> Option<OwnedFd> {
+        if self.refuses_copies.load(Ordering::Relaxed) {
+            return None;
+        }
+        let copy = sys::descriptor_of(self.process.as_ref()?, 0);
+        // Asked again for every command, some kernels would put that into their log.
+        let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+        if copy.as_ref().is_err_and(is_refused) {
+            self.refuses_copies.store(true, Ordering::Relaxed);
+        }
+        copy.ok()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn copy_input(&self) -> Option<OwnedFd> {
+        None
     }
 
     /// Returns the name of the program in the foreground; in a pipeline of the one started last.

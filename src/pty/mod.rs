@@ -22,6 +22,7 @@ pub mod health;
 mod hints;
 mod kept;
 pub mod inherited;
+mod kept_files;
 pub mod key;
 mod ladder;
 mod live;

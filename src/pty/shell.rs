@@ -234,22 +234,25 @@ impl Kind {
         }
     }
 
-    /// Returns the lines that run the script file and print the mark of the command; with
-    /// `is_kept` to the descriptor of the terminal that the shell keeps.
-    pub(super) fn command_lines(self, places: &Places, sequence: u64, is_kept: bool) -> String {
+    /// Returns the lines that run the script file and print the mark of the command.
+    pub(super) fn command_lines(self, places: &Places, sequence: u64) -> String {
         let run = self.run(places, "script");
         let mark = self.mark(places, sequence);
         match self {
-            Self::Bash if is_kept => {
-                let terminal = format!("&{KEPT_TERMINAL}");
-                let mark = self.mark_on(&terminal, places, &format!("{sequence};$?"));
-                format!("{run}\n{mark}\n")
-            }
             // It moves groups to the foreground with what descriptor 2 was, which must stay the
             // terminal; a prompt between two lines would be seen there.
             Self::Ksh => format!("{{ {run}; {mark}; }} 2>/dev/null\n"),
             _ => format!("{run}\n{mark}\n"),
         }
+    }
+
+    /// Returns the lines that do so in bash; its mark goes to the descriptor of the terminal that the
+    /// shell keeps.
+    pub(super) fn lines_with_kept_terminal(self, places: &Places, sequence: &str) -> String {
+        let run = self.run(places, "script");
+        let terminal = format!("&{KEPT_TERMINAL}");
+        let mark = self.mark_on(&terminal, places, &format!("{sequence};$?"));
+        format!("{run}\n{mark}\n")
     }
 
     /// Returns the command that sources a file of the session with the terminal on 0, 1 and 2.
@@ -466,14 +469,13 @@ mod tests {
         let bash = r#"\builtin . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0
 \builtin printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "7;$?" "$-" "${PWD-}" "7;$?" >'/dev/pts/3'
 "#;
-        assert_eq!(Kind::Bash.command_lines(&places(), 7, false), bash);
-        let kept = bash.replace(">'/dev/pts/3'\n", ">&255\n");
-        assert_eq!(kept.matches(">&255").count(), 1);
-        assert_eq!(Kind::Bash.command_lines(&places(), 7, true), kept);
+        assert_eq!(Kind::Bash.command_lines(&places(), 7), bash);
+        let kept = Kind::Bash.lines_with_kept_terminal(&places(), "7");
+        assert_eq!(kept, bash.replace(">'/dev/pts/3'\n", ">&255\n"));
         let dash = r#"\command . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0
 KARYI_LAST="7;$?"; \command printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "${KARYI_LAST-}" "$-" "${PWD-}" "${KARYI_LAST-}" >'/dev/pts/3'
 "#;
-        assert_eq!(Kind::Posix.command_lines(&places(), 7, true), dash);
+        assert_eq!(Kind::Posix.command_lines(&places(), 7), dash);
     }
 
     #[test]

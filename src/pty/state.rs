@@ -113,11 +113,12 @@ impl Job {
     fn give(&mut self, live: &Live, kind: Kind) -> io::Result<()> {
         let mut lines = self.before.clone();
         // What is mended after the mark may be that descriptor.
-        let is_kept = live.keeps_terminal() && !self.is_mended;
-        lines.extend(
-            kind.command_lines(&live.places, self.number, is_kept)
-                .into_bytes(),
-        );
+        let kept = match self.is_mended {
+            true => None,
+            false => live.lines_with_kept_terminal(kind, self.number),
+        };
+        let run = kept.unwrap_or_else(|| kind.command_lines(&live.places, self.number));
+        lines.extend(run.into_bytes());
         if self.is_mended {
             lines.extend(kind.descriptor_lines(&live.places).into_bytes());
         }
@@ -409,7 +410,7 @@ impl State {
     /// Makes the job of a command.
     fn prepare_job(&mut self, live: &Live, start: &Start<'_>, number: u64) -> io::Result<Job> {
         let (kind, places) = (start.kind, &live.places);
-        let mut before = Vec::with_capacity(512);
+        let mut before = Vec::new();
         let mut after = Vec::new();
         let mut secrets = Vec::new();
         if std::mem::replace(&mut self.has_unsaved, may_define(start.script)) {

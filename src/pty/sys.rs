@@ -57,6 +57,22 @@ pub(super) fn open_process(pid: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
+/// Returns a second descriptor of what a process has under a number, until it is dropped.
+#[cfg(target_os = "linux")]
+pub(super) fn descriptor_of(process: impl AsFd, number: RawFd) -> io::Result<OwnedFd> {
+    use std::os::fd::FromRawFd;
+    let process = process.as_fd().as_raw_fd();
+    // SAFETY: the call takes three integers and touches no memory of this process.
+    let result = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process, number, 0) };
+    let descriptor =
+        RawFd::try_from(result).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor for us; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
 /// Returns the version of the Landlock interface.
 #[cfg(target_os = "linux")]
 pub(super) fn landlock_version() -> io::Result<i64> {

@@ -3,6 +3,7 @@
 mod basics;
 mod detection;
 mod drawing;
+mod driving;
 mod ending;
 mod faults;
 mod gating;
