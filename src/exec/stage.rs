@@ -123,6 +123,7 @@ fn mask_outcome(redactor: &Redactor, outcome: &mut Outcome) {
         code: _,
         message,
         hint,
+        names: _,
     }) = error
     {
         redactor.redact_in_again(message);

@@ -1,7 +1,6 @@
 //! The tools of this machine for callers of the server: each call in a shell of its own.
 
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,27 +12,33 @@ use crate::exec::cancel::Cancel;
 use crate::exec::intake::Job;
 use crate::exec::jobs::Jobs;
 use crate::exec::log::Logs;
+use crate::exec::permit::Permits;
 use crate::exec::stage::Stage;
 use crate::exec::{Event, call};
 use crate::files::root::Root;
+use crate::files::transaction::Recorder;
 use crate::limits;
 use crate::outcome::{Outcome, Status};
 use crate::pty::SessionOptions;
 use crate::render::wire;
 use crate::service::running::{LocalTools, Running};
 use crate::tool::Context;
-use crate::tool::context::{Prompter, Question, Reply};
+use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tools::Call;
-use crate::vault::redact::Redactor;
+use crate::vault::redact::{Redacted, Redactor};
 use crate::vault::session::Secrets;
 
 /// Nobody can be asked over a network.
 struct Nobody;
 
 impl Prompter for Nobody {
-    fn ask<'a>(&'a self, _: &'a Question) -> Pin<Box<dyn Future<Output = Reply> + Send + 'a>> {
+    fn ask<'a>(&'a self, _: &'a Question) -> Boxed<'a, Reply> {
         Box::pin(async { Reply::Unavailable })
+    }
+
+    fn agree<'a>(&'a self, _: &'a Request) -> Boxed<'a, Consent> {
+        Box::pin(async { Consent::Unavailable })
     }
 }
 
@@ -46,10 +51,12 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>) -> Context {
         root: Arc::clone(root),
         secrets: Secrets::default(),
         prompter: Arc::new(Nobody),
+        keeper: None,
         command_timeout: None,
         sink: Arc::new(|| Box::new(|_| {})),
         rest: Arc::new(|| Box::new(|_| {})),
         job_files: JobFiles::default(),
+        recorder: Recorder::default(),
         cancelled: Arc::default(),
         site: None,
     }
@@ -107,7 +114,7 @@ impl LocalTools for FreshShells {
 
 async fn alone(context: Context, logs: Logs, cancel: Cancel, call: Call) -> Outcome {
     let redactor = Redactor::new(&context.secrets);
-    let (events, mut received) = mpsc::channel::<Event>(limits::CHANNEL_DEPTH);
+    let (events, mut received) = mpsc::channel::<Redacted<Event>>(limits::CHANNEL_DEPTH);
     let drain = tokio::spawn(async move { while received.recv().await.is_some() {} });
     let jobs = Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone());
     let stage = Stage {
@@ -119,6 +126,7 @@ async fn alone(context: Context, logs: Logs, cancel: Cancel, call: Call) -> Outc
         events,
         cancel,
         jobs: jobs.clone(),
+        permits: Permits::default(),
         redactor,
     };
     let job = Job {

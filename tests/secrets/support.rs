@@ -21,7 +21,7 @@ use karyi::tool::context::{Boxed, Consent, Context, Prompter, Question, Reply, R
 use karyi::tool::sessions::{JobFiles, Sessions};
 use karyi::tools;
 use karyi::vault::policy::Policy;
-use karyi::vault::redact::Redactor;
+use karyi::vault::redact::{Redacted, Redactor};
 use karyi::vault::session::{Origin, Secrets};
 use tokio::sync::mpsc;
 
@@ -130,7 +130,7 @@ impl Bench {
         Arc::clone(self.sessions.get_or_insert_with(make))
     }
 
-    fn stage(&mut self, events: mpsc::Sender<Event>) -> Stage {
+    fn stage(&mut self, events: mpsc::Sender<Redacted<Event>>) -> Stage {
         let cancel = Cancel::default();
         let context = Context {
             sessions: self.sessions(),
@@ -143,7 +143,9 @@ impl Bench {
             sink: Arc::new(|| Box::new(|_| {})),
             rest: Arc::new(|| Box::new(|_| {})),
             job_files: JobFiles::default(),
+            recorder: Default::default(),
             cancelled: cancel.flag(),
+            site: None,
         };
         let make = || Redactor::new(&context.secrets);
         let redactor = self.redactor.get_or_insert_with(make).clone();
@@ -166,7 +168,7 @@ impl Bench {
     /// Runs a message in the session; returns the outcomes in document order.
     pub fn run(&mut self, message: &str) -> Vec<Outcome> {
         let (events, mut received) = mpsc::channel(64);
-        let stage = self.stage(events.clone());
+        let stage = self.stage(events);
         let registry = Arc::new(tools::registry());
         let grammar = Arc::new(registry.grammar());
         let intake = Intake::new(registry, grammar, Mode::Repair);
@@ -181,11 +183,11 @@ impl Bench {
                 let (is_interrupted, shell, note) = (false, None, None);
                 #[rustfmt::skip]
                 let ended = Event::MessageEnded { is_interrupted, shell, note };
-                events.send(ended).await.unwrap();
+                runner.tell(ended).await;
             };
             let collect = async {
                 while let Some(event) = received.recv().await {
-                    match event {
+                    match event.into_inner() {
                         Event::Finished { index, outcome } => outcomes.push((index, *outcome)),
                         Event::Refused(diagnostic) => panic!("{diagnostic:?}"),
                         Event::MessageEnded { .. } => break,
