@@ -307,7 +307,20 @@ impl Live {
         if key != Key::INTERRUPT {
             return write_all(&self.master, &key.bytes());
         }
-        Ok(killpg(tcgetpgrp(&self.master)?, Signal::SIGINT)?)
+        Ok(killpg(self.foreground_group()?, Signal::SIGINT)?)
+    }
+
+    /// Returns the process group in the foreground of the terminal.
+    ///
+    /// # Errors
+    /// When there is none: a signal to the group 0 would reach this very program.
+    pub(super) fn foreground_group(&self) -> io::Result<Pid> {
+        let group = tcgetpgrp(&self.master)?;
+        if group.as_raw() > 0 {
+            Ok(group)
+        } else {
+            Err(Errno::ESRCH.into())
+        }
     }
 
     /// Sets the size of the terminal; the job in the foreground is told.
