@@ -402,7 +402,7 @@ impl Engine {
         self.tracker.follow(None);
         let (background, omitted) = background::left_by(
             running.live.pid,
-            running.live.kept_files.children(),
+            running.live.kept.files.children(),
             &mut self.known_children,
         );
         running.live.hints.reset();

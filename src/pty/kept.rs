@@ -1,18 +1,60 @@
-//! The descriptor on which bash keeps the terminal for itself.
+//! What is kept of a shell to make its commands cheap.
 //!
-//! A mark printed there costs the shell no opening of the terminal. A command can close it, or make
-//! the terminal one that the next script could not be run on; then marks go to the terminal by its
-//! name again, which fails where a script would fail, too.
+//! bash keeps a descriptor of the terminal for itself, and a mark printed there costs no opening of
+//! the terminal. A command can close it, or make the terminal one that the next script could not be
+//! run on; then marks go to the terminal by its name again, which fails where a script would fail,
+//! too.
 
 use std::fs;
-use std::sync::atomic::Ordering;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::fcntl::OFlag;
-use nix::sys::stat::{Mode, fstat};
+use nix::sys::stat::{FileStat, Mode, fstat};
 
+use super::kept_files::KeptFiles;
 use super::live::Live;
 use super::marks::Mark;
 use super::shell::{KEPT_TERMINAL, Kind};
+
+/// What one shell was found to be, and what would have to be made for every command.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// What the kernel shows about the shell.
+    pub(super) files: KeptFiles,
+    /// The device and number of the shell's FIFO.
+    pub(super) fifo: (u64, u64),
+    /// Whether marks go to the descriptor on which the shell keeps the terminal.
+    has_terminal: AtomicBool,
+    /// Whether the kernel gives no copies of the shell's descriptors.
+    #[cfg(target_os = "linux")]
+    refuses_copies: AtomicBool,
+    /// The lines of a command, cut where its number belongs.
+    lines: OnceLock<Vec<String>>,
+}
+
+impl Kept {
+    /// Makes that of a new shell.
+    ///
+    /// # Errors
+    /// When the system does not know the FIFO.
+    pub(super) fn of(pid: i32, fifo: &OwnedFd) -> io::Result<Self> {
+        Ok(Self {
+            files: KeptFiles::of(pid),
+            fifo: identity(&fstat(fifo)?),
+            has_terminal: AtomicBool::new(false),
+            #[cfg(target_os = "linux")]
+            refuses_copies: AtomicBool::new(false),
+            lines: OnceLock::new(),
+        })
+    }
+}
+
+fn identity(file: &FileStat) -> (u64, u64) {
+    (file.st_dev, file.st_ino)
+}
 
 impl Live {
     /// Finds out whether the shell keeps a descriptor of the terminal that marks can be printed to.
@@ -20,12 +62,12 @@ impl Live {
         let entry = format!("/proc/{}/fd/{KEPT_TERMINAL}", self.pid);
         let is_ours = fs::read_link(entry).is_ok_and(|path| path == self.places.terminal);
         let keeps = kind == Kind::Bash && is_ours && self.is_blocking(KEPT_TERMINAL);
-        self.keeps_terminal.store(keeps, Ordering::Relaxed);
+        self.kept.has_terminal.store(keeps, Ordering::Relaxed);
     }
 
     /// Has marks go to the terminal by its name: the shell's own descriptor is not to be relied on.
     pub(super) fn distrust_kept_terminal(&self) {
-        self.keeps_terminal.store(false, Ordering::Relaxed);
+        self.kept.has_terminal.store(false, Ordering::Relaxed);
     }
 
     /// Returns the lines that run the script file and print the command's mark there, if marks go
@@ -34,7 +76,7 @@ impl Live {
         if !self.keeps_terminal() {
             return None;
         }
-        let parts = self.line_parts.get_or_init(|| {
+        let parts = self.kept.lines.get_or_init(|| {
             // No path has this character.
             let lines = kind.lines_with_kept_terminal(&self.places, "\0");
             lines.split('\0').map(str::to_owned).collect()
@@ -44,7 +86,7 @@ impl Live {
 
     /// Whether marks go to the descriptor the shell keeps.
     fn keeps_terminal(&self) -> bool {
-        self.keeps_terminal.load(Ordering::Relaxed)
+        self.kept.has_terminal.load(Ordering::Relaxed)
     }
 
     /// Whether a mark came to the descriptor the shell keeps although the shell cannot open the
@@ -56,6 +98,33 @@ impl Live {
             found.is_ok_and(|file| Mode::from_bits_truncate(file.st_mode).contains(owner))
         };
         self.keeps_terminal() && (mark.is_restricted || !opens())
+    }
+
+    /// Whether the shell has its FIFO as its input, so far as that can be seen at a glance.
+    pub(super) fn has_its_input(&self) -> bool {
+        // To take a copy of the descriptor is half the work of following its name.
+        let input = self.copy_input().and_then(|copy| fstat(copy).ok());
+        let input = input.or_else(|| self.kept.files.input());
+        input.is_some_and(|input| identity(&input) == self.kept.fifo)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn copy_input(&self) -> Option<OwnedFd> {
+        if self.kept.refuses_copies.load(Ordering::Relaxed) {
+            return None;
+        }
+        let copy = super::sys::descriptor_of(self.process.as_ref()?, 0);
+        // Asked again for every command, some kernels would put that into their log.
+        let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+        if copy.as_ref().is_err_and(is_refused) {
+            self.kept.refuses_copies.store(true, Ordering::Relaxed);
+        }
+        copy.ok()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn copy_input(&self) -> Option<OwnedFd> {
+        None
     }
 
     /// Whether the shell waits when a descriptor of it takes no more: else half a mark may come.

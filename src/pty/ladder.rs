@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::{Pid, tcgetpgrp};
+use nix::unistd::Pid;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -89,7 +89,7 @@ impl Step {
     }
 
     fn signal(&mut self, live: &Live) {
-        let Ok(group) = tcgetpgrp(&live.master) else {
+        let Ok(group) = live.foreground_group() else {
             return;
         };
         let is_shell = group.as_raw() == live.pid;

@@ -10,15 +10,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::atomic::AtomicBool;
-#[cfg(target_os = "linux")]
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::sys::stat::{Mode, fstat};
+use nix::sys::stat::Mode;
 use nix::sys::termios::{
     self, InputFlags, LocalFlags, OutputFlags, SetArg, SpecialCharacterIndices, Termios,
 };
@@ -31,7 +28,7 @@ use super::bootstrap;
 use super::ending;
 use super::gate::Gate;
 use super::hints::Hints;
-use super::kept_files::KeptFiles;
+use super::kept::Kept;
 use super::key::Key;
 use super::process;
 use super::shell::{Places, STATUS_SCRIPT, Shell, variable};
@@ -44,6 +41,17 @@ use super::wait::Subject;
 pub(super) struct Size {
     pub(super) rows: u16,
     pub(super) columns: u16,
+}
+
+impl From<Size> for PtySize {
+    fn from(size: Size) -> Self {
+        Self {
+            rows: size.rows,
+            cols: size.columns,
+            pixel_width: 0,
+            pixel_height: 0,
+        }
+    }
 }
 
 /// What is needed to start a shell.
@@ -88,24 +96,14 @@ pub(super) struct Live {
     /// Readable when the shell has ended.
     pub(super) process: Option<OwnedFd>,
     pub(super) places: Places,
-    /// What the kernel shows about the shell.
-    pub(super) kept_files: KeptFiles,
-    /// The device and number of the shell's FIFO.
-    fifo_identity: (u64, u64),
     /// Between the terminal's output and the session's thread, where a caller may read it as well.
     pub(super) gate: Option<Gate>,
     /// What the output told about the job.
     pub(super) hints: Hints,
     /// Whether the kernel tells what threads are blocked in.
     is_told: bool,
-    /// Whether marks go to the descriptor on which the shell keeps the terminal: the shell would
-    /// have to open it for each of them.
-    pub(super) keeps_terminal: AtomicBool,
-    /// Whether the kernel gives no copies of the shell's descriptors.
-    #[cfg(target_os = "linux")]
-    refuses_copies: AtomicBool,
-    /// The lines of a command, cut where its number belongs.
-    pub(super) line_parts: OnceLock<Vec<String>>,
+    /// What makes a command cheap.
+    pub(super) kept: Kept,
 }
 
 /// Where the FIFO is among a shell's descriptors.
@@ -134,14 +132,8 @@ impl Plan {
     /// # Errors
     /// When the system cannot make a terminal, a FIFO or a process.
     pub(super) fn spawn(&self, cwd: &Path, size: Size) -> io::Result<(Live, Owned)> {
-        let size = PtySize {
-            rows: size.rows,
-            cols: size.columns,
-            pixel_width: 0,
-            pixel_height: 0,
-        };
         let pair = native_pty_system()
-            .openpty(size)
+            .openpty(size.into())
             .map_err(io::Error::other)?;
         let raw = pair
             .master
@@ -165,8 +157,6 @@ impl Plan {
             nonce: self.nonce.clone(),
         };
         let fifo = make_fifo(&places.file("in"))?;
-        let found = fstat(&fifo)?;
-        let fifo_identity = (found.st_dev, found.st_ino);
         let state = self.make_state_fifo()?;
         let builder = self.command(&places, cwd);
         let child = pair
@@ -181,8 +171,7 @@ impl Plan {
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
         let live = Live {
             pid,
-            kept_files: KeptFiles::of(pid),
-            fifo_identity,
+            kept: Kept::of(pid, &fifo)?,
             gate: Gate::new(&master),
             master,
             slave,
@@ -191,10 +180,6 @@ impl Plan {
             places,
             hints: Hints::default(),
             is_told: is_told(),
-            keeps_terminal: AtomicBool::new(false),
-            #[cfg(target_os = "linux")]
-            refuses_copies: AtomicBool::new(false),
-            line_parts: OnceLock::new(),
         };
         Ok((
             live,
@@ -322,7 +307,20 @@ impl Live {
         if key != Key::INTERRUPT {
             return write_all(&self.master, &key.bytes());
         }
-        Ok(killpg(tcgetpgrp(&self.master)?, Signal::SIGINT)?)
+        Ok(killpg(self.foreground_group()?, Signal::SIGINT)?)
+    }
+
+    /// Returns the process group in the foreground of the terminal.
+    ///
+    /// # Errors
+    /// When there is none: a signal to the group 0 would reach this very program.
+    pub(super) fn foreground_group(&self) -> io::Result<Pid> {
+        let group = tcgetpgrp(&self.master)?;
+        if group.as_raw() > 0 {
+            Ok(group)
+        } else {
+            Err(Errno::ESRCH.into())
+        }
     }
 
     /// Sets the size of the terminal; the job in the foreground is told.
@@ -380,13 +378,10 @@ impl Live {
 
     /// Returns where the shell's own input is, between two commands or in the middle of one.
     pub(super) fn input_place(&self) -> InputPlace {
-        let own = self.fifo_identity;
-        // To take a copy of the descriptor is half the work of following its name.
-        let input = self.copy_input().and_then(|copy| fstat(copy).ok());
-        let input = input.or_else(|| self.kept_files.input());
-        if input.is_some_and(|input| (input.st_dev, input.st_ino) == own) {
+        if self.has_its_input() {
             return InputPlace::Here;
         }
+        let own = self.kept.fifo;
         let is_fifo = |path: &Path| {
             let file = fs::metadata(path).ok()?;
             Some((file.dev(), file.ino()) == own)
@@ -404,25 +399,6 @@ impl Live {
         } else {
             InputPlace::Nowhere
         }
-    }
-
-    #[cfg(target_os = "linux")]
-    fn copy_input(&self) -> Option<OwnedFd> {
-        if self.refuses_copies.load(Ordering::Relaxed) {
-            return None;
-        }
-        let copy = sys::descriptor_of(self.process.as_ref()?, 0);
-        // Asked again for every command, some kernels would put that into their log.
-        let is_refused = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-        if copy.as_ref().is_err_and(is_refused) {
-            self.refuses_copies.store(true, Ordering::Relaxed);
-        }
-        copy.ok()
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn copy_input(&self) -> Option<OwnedFd> {
-        None
     }
 
     /// Returns the name of the program in the foreground; in a pipeline of the one started last.
