@@ -233,6 +233,9 @@ pub(super) struct ToolsArgs {
     /// The family of tools the prompt is about
     #[arg(long, value_name = "FAMILY", default_value = "core")]
     pub(super) family: String,
+    /// Leave the names of secrets out of the prompt
+    #[arg(long)]
+    pub(super) no_var_names: bool,
 }
 
 /// What `karyi tools` prints beside the list.
