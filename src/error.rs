@@ -303,6 +303,8 @@ pub struct ToolError {
     pub message: String,
     /// What to do next.
     pub hint: String,
+    /// Names of secrets it is about, for programs that read reports.
+    pub names: Vec<String>,
 }
 
 impl ToolError {
@@ -313,7 +315,15 @@ impl ToolError {
             code,
             message: message.into(),
             hint: code.hint().into(),
+            names: Vec::new(),
         }
+    }
+
+    /// Adds names of secrets.
+    #[must_use]
+    pub fn with_names(mut self, names: Vec<String>) -> Self {
+        self.names = names;
+        self
     }
 
     /// Replaces the hint.

@@ -144,12 +144,16 @@ impl Outcome {
     /// Makes the outcome of a call that did not come to a result of its own.
     #[must_use]
     pub fn failed(id: String, tool: String, error: ToolError) -> Self {
+        let mut fields = Map::new();
+        if !error.names.is_empty() {
+            fields.insert("names".into(), error.names.clone().into());
+        }
         Self {
             id,
             tool,
             status: Status::of_error(error.code),
             error: Some(error),
-            fields: Map::new(),
+            fields,
             output: None,
             duration_ms: 0,
             repairs: Vec::new(),

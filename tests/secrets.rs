@@ -1,6 +1,12 @@
 //! A value the user gave is used by commands and files and seen nowhere else.
 
+mod contexts;
+mod matrix;
+mod permits;
 mod question;
+mod random;
+mod support;
+mod values;
 
 use crate::harness::Karyi;
 
@@ -30,32 +36,6 @@ fn the_value_reaches_a_command_whole() {
         "{screen}"
     );
     assert!(screen.contains("$KARYI{PW}"), "{screen}");
-}
-
-#[test]
-fn the_value_survives_a_round_trip_through_files() {
-    let screen = with_secret(
-        "<tools><edit><file src=\"c.env\"><find></find><replace>PW=$KARYI{PW}\n</replace></file></edit>\
-         <read><file src=\"c.env\"/></read>\
-         <edit><file src=\"c.env\"><find>PW=$KARYI{PW}</find><replace>PASSWORD=$KARYI{PW}</replace></file></edit>\
-         <command>cut -c1-9 c.env; wc -c &lt; c.env</command></tools>",
-        0,
-    );
-    assert!(screen.contains("PASSWORD="), "{screen}");
-    assert!(screen.contains(&(VALUE.len() + 10).to_string()), "{screen}");
-}
-
-#[test]
-fn the_value_is_put_into_a_pair_that_is_used_as_written() {
-    let screen = with_secret(
-        "<tools><command><![CDATA[printf '&lt;a' > c.html]]></command>\
-         <edit><file src=\"c.html\"><find>&lt;a</find><replace>&lt;b $KARYI{PW}</replace></file></edit>\
-         <command>wc -c &lt; c.html; cut -c1-5 c.html</command></tools>",
-        0,
-    );
-    assert!(screen.contains("fallback=\"verbatim\""), "{screen}");
-    assert!(screen.contains("&amp;lt;b"), "{screen}");
-    assert!(screen.contains(&(VALUE.len() + 6).to_string()), "{screen}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub mod listing;
 pub mod matching;
 pub mod root;
 pub mod search;
+pub mod tracked;
 pub mod view;
 
 mod commit;

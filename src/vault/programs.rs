@@ -52,6 +52,23 @@ const CODE_VARIABLES: &[&str] = &[
     "PROMPT4",
     "RPS1",
     "PROMPT_COMMAND",
+    "BASH_ENV",
+    "ENV",
+    "PAGER",
+    "MANPAGER",
+    "EDITOR",
+    "VISUAL",
+    "LESSOPEN",
+    "LESSCLOSE",
+    "GIT_SSH_COMMAND",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_PAGER",
+    "GIT_EXTERNAL_DIFF",
+    "RSYNC_RSH",
+    "CVS_RSH",
+    "MAKEFLAGS",
+    "PERL5OPT",
 ];
 
 /// Returns what assigning to a variable demands of the value.
@@ -79,6 +96,8 @@ enum Reads {
     ShellAfter(char),
     /// Shell code in all its arguments.
     ShellAll,
+    /// Shell code in, or after, an argument that starts like one of these.
+    ShellInOption(&'static [&'static str]),
     /// Code of its own after an option with one of these letters or names, else a file's name, else
     /// standard input.
     CodeAfter(&'static [char], &'static [&'static str]),
@@ -87,6 +106,30 @@ enum Reads {
     /// Code of its own in all its arguments and its input.
     CodeEverywhere,
 }
+
+/// Options of git after which settings come, among them commands.
+const GIT_OPTIONS: &[&str] = &[
+    "-c",
+    "--config-env",
+    "config",
+    "--upload-pack",
+    "--receive-pack",
+    "--exec",
+    "-x",
+];
+
+/// Options of tar that name commands.
+const TAR_OPTIONS: &[&str] = &[
+    "--to-command",
+    "--checkpoint-action",
+    "-I",
+    "--use-compress-program",
+    "-F",
+    "--info-script",
+    "--new-volume-script",
+    "--rsh-command",
+    "--rmt-command",
+];
 
 /// Programs that read code, by the last part of their path.
 const PROGRAMS: &[(&str, Reads)] = &[
@@ -99,6 +142,13 @@ const PROGRAMS: &[(&str, Reads)] = &[
     ("ash", Reads::Shell),
     ("fish", Reads::Shell),
     ("rbash", Reads::Shell),
+    ("csh", Reads::Shell),
+    ("tcsh", Reads::Shell),
+    ("nu", Reads::Shell),
+    ("emulate", Reads::ShellAfter('c')),
+    ("npm", Reads::ShellAfter('c')),
+    ("npx", Reads::ShellAfter('c')),
+    ("entr", Reads::ShellAfter('s')),
     ("su", Reads::ShellAfter('c')),
     ("runuser", Reads::ShellAfter('c')),
     ("script", Reads::ShellAfter('c')),
@@ -113,6 +163,20 @@ const PROGRAMS: &[(&str, Reads)] = &[
     ("screen", Reads::ShellAll),
     ("at", Reads::ShellAll),
     ("batch", Reads::ShellAll),
+    ("crontab", Reads::ShellAll),
+    ("make", Reads::ShellAll),
+    ("gmake", Reads::ShellAll),
+    ("hyperfine", Reads::ShellAll),
+    ("watchexec", Reads::ShellAll),
+    ("git", Reads::ShellInOption(GIT_OPTIONS)),
+    ("tar", Reads::ShellInOption(TAR_OPTIONS)),
+    ("gtar", Reads::ShellInOption(TAR_OPTIONS)),
+    ("bsdtar", Reads::ShellInOption(TAR_OPTIONS)),
+    (
+        "rsync",
+        Reads::ShellInOption(&["-e", "--rsh", "--rsync-path"]),
+    ),
+    ("env", Reads::ShellInOption(&["-S", "--split-string"])),
     ("pwsh", Reads::CodeAfter(&['c'], &["-command", "-Command"])),
     ("python", Reads::CodeAfter(&['c'], &[])),
     ("python2", Reads::CodeAfter(&['c'], &[])),
@@ -154,7 +218,12 @@ const PROGRAMS: &[(&str, Reads)] = &[
     ("gsed", Reads::CodeAll),
     ("jq", Reads::CodeAll),
     ("yq", Reads::CodeAll),
+    ("expect", Reads::CodeAfter(&['c'], &[])),
+    ("mongosh", Reads::CodeAfter(&[], &["--eval"])),
+    ("mongo", Reads::CodeAfter(&[], &["--eval"])),
     ("sqlite3", Reads::CodeEverywhere),
+    ("duckdb", Reads::CodeEverywhere),
+    ("tclsh", Reads::CodeEverywhere),
     ("bc", Reads::CodeEverywhere),
     ("dc", Reads::CodeEverywhere),
     ("ed", Reads::CodeEverywhere),
@@ -241,6 +310,14 @@ pub(super) fn argument_demands(words: &[Word], current: &Word) -> Demands {
             Demands::NONE
         }
         Reads::ShellAfter(_) | Reads::ShellAll => Demands::SHELL,
+        Reads::ShellInOption(options) => {
+            let starts = |word: &Word| options.iter().any(|option| word.text.starts_with(option));
+            if starts(current) || arguments.iter().rev().take(2).any(starts) {
+                Demands::SHELL
+            } else {
+                Demands::NONE
+            }
+        }
         Reads::CodeAfter(letters, names) => {
             let is_code = |word: &Word| is_code_option(word, letters, names);
             if arguments.last().is_some_and(is_code) || is_code(current) {
@@ -342,7 +419,7 @@ pub(super) fn argument_of(words: &[Word]) -> Option<String> {
         first
     };
     let program = named.program();
-    (!BUILTINS.contains(&program)).then(|| program.to_owned())
+    (!BUILTINS.contains(&named.text())).then(|| program.to_owned())
 }
 
 /// Returns what a command demands of values in its standard input.
@@ -359,6 +436,8 @@ pub(super) fn input_demands(words: &[Word]) -> Demands {
             Demands::NONE
         }
         Reads::Shell | Reads::ShellAll => Demands::SHELL,
+        Reads::ShellInOption(_) => Demands::NONE,
+        Reads::ShellAfter(_) if !has_input_code(words) => Demands::NONE,
         Reads::ShellAfter(letter)
             if arguments
                 .iter()
@@ -384,13 +463,23 @@ pub(super) fn input_demands(words: &[Word]) -> Demands {
     }
 }
 
+/// Whether a program that takes shell code after an option also takes it from standard input.
+fn has_input_code(words: &[Word]) -> bool {
+    const READERS: &[&str] = &["su", "runuser", "script"];
+    words.iter().any(|word| READERS.contains(&word.program()))
+}
+
 fn builtin_demands(command: &str, arguments: &[Word], current: &Word) -> Option<Demands> {
     let last = arguments.last().map_or("", Word::text);
     let name = Demands::forbidden("in the place of a variable's name");
+    let has = |letter| arguments.iter().any(|word| word.has_option(letter));
     let demands = match command {
         "trap" | "alias" | "bind" | "complete" | "compgen" | "zle" | "zstyle" => {
             Demands::forbidden("in code that runs later")
         }
+        "print" if has('P') => Demands::forbidden("in text that is expanded as a prompt"),
+        "wait" if last == "-p" || current.text.starts_with("-p") => name,
+        "repeat" if arguments.is_empty() => Demands::NUMBER,
         "let" | "shift" | "return" | "exit" | "break" | "continue" | "logout" => Demands::NUMBER,
         "unset" | "read" | "mapfile" | "readarray" | "getopts" | "vared" | "function"
         | "nameref" => name,
@@ -446,9 +535,9 @@ fn program(words: &[Word]) -> Option<(Reads, &[Word])> {
         let (_, after) = rest.split_at(at + 1);
         return rest.get(at).and_then(look_up).map(|reads| (reads, after));
     }
-    if first.is_unknown() && rest.iter().any(|word| word.has_option('c')) {
-        // `$SHELL -c ...`
-        return Some((Reads::Shell, rest));
+    if first.is_unknown() {
+        // `$SHELL -c ...`, or whatever else the variable holds.
+        return Some((Reads::ShellAll, rest));
     }
     look_up(first).map(|reads| (reads, rest))
 }

@@ -509,7 +509,7 @@ mod tests {
             "[yes]",
         );
         check(
-            "[[ -n VALUE && ( a == a || x =~ VALUE ) ]] && recv VALUE",
+            "[[ -n VALUE && ( a == a || VALUE =~ x ) ]] && recv VALUE",
             "[VALUE]",
         );
         check("[ VALUE = VALUE ] && recv yes", "[yes]");
@@ -753,6 +753,14 @@ mod tests {
         "case x in x) eval VALUE;; esac",
         "echo | eval VALUE",
         "time eval VALUE",
+        "[[ x =~ VALUE ]]",
+        "$run VALUE",
+        "echo VALUE | { cat; sh; }",
+        "echo VALUE | for x in 1; do sh; done",
+        "case x in x) sh;; esac <<< VALUE",
+        "exec 3> >(sh); echo VALUE >&3",
+        "rsync -e VALUE a b",
+        "git -c core.pager=VALUE log",
     ];
 
     #[test]

@@ -57,6 +57,7 @@ pub fn undefined(names: &[SecretName]) -> ToolError {
     ToolError::new(ErrorCode::UndefinedVariable, message).with_hint(format!(
         "ask for it first: <get_value key=\"{first}\" reason=\"...\"/>, and use it from the next <tools> block on"
     ))
+    .with_names(shown.iter().map(|name| (*name).to_owned()).collect())
 }
 
 /// Replaces every placeholder by its value and every escaped one by the characters it stands for.

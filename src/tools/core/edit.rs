@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::{RawBody, RawElement, RawText};
 use crate::error::ToolError;
 use crate::files::edit::{self, EditOptions, EditPair, FileEdit, FileEdited, WrittenPair};
+use crate::files::tracked;
 use crate::outcome::Status;
 use crate::secret::Template;
 use crate::tool::effect::Access;
@@ -100,6 +101,9 @@ pub struct Edited {
     /// replacement was then taken as written, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<&'static str>,
+    /// `git` when a secret was written to a file that git follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracked: Option<&'static str>,
 }
 
 impl Tool for Edit {
@@ -190,21 +194,26 @@ impl Tool for Edit {
     async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
         let edits: Vec<FileEdit> = args.files.iter().map(file_edit).collect();
         let (root, cwd) = (Arc::clone(&context.root), context.sessions.cwd());
+        let holds_secret: Vec<bool> = args.files.iter().map(writes_secret).collect();
         let work = move || {
-            edit::apply(
-                &edits,
-                EditOptions {
-                    cwd: &cwd,
-                    root: &root,
-                },
-            )
+            let options = EditOptions {
+                cwd: &cwd,
+                root: &root,
+            };
+            let edited = edit::apply(&edits, options)?;
+            let real = |edit: &FileEdit| root.resolve(&cwd, &edit.path);
+            let is_tracked = |edit| real(edit).is_ok_and(|path| tracked::is_tracked(&path));
+            let pairs = edits.iter().zip(holds_secret);
+            let tracked: Vec<bool> = pairs.map(|(edit, is)| is && is_tracked(edit)).collect();
+            Ok((edited, tracked))
         };
-        let edited = context::blocking(work).await?;
+        let (edited, tracked) = context::blocking(work).await?;
         let files = args
             .files
             .iter()
             .zip(edited)
-            .map(|(file, edited)| report(file, &edited))
+            .zip(tracked)
+            .map(|((file, edited), is_tracked)| report(file, &edited, is_tracked))
             .collect();
         Ok(Answer::ok(Output { files }))
     }
@@ -269,7 +278,12 @@ fn file_edit(file: &File) -> FileEdit {
     }
 }
 
-fn report(file: &File, edited: &FileEdited) -> Edited {
+/// Whether a secret goes into a file.
+fn writes_secret(file: &File) -> bool {
+    file.edits.iter().any(|pair| pair.replace.has_secret())
+}
+
+fn report(file: &File, edited: &FileEdited, is_tracked: bool) -> Edited {
     let change = if edited.created {
         "created"
     } else if edited.already_applied {
@@ -285,5 +299,6 @@ fn report(file: &File, edited: &FileEdited) -> Edited {
         replacements: edited.replacements,
         first_line: edited.first_line,
         fallback: edited.used_written.then_some("verbatim"),
+        tracked: is_tracked.then_some("git"),
     }
 }

@@ -3,7 +3,7 @@
 //! Only as much of the grammar is known as decides where a command starts, which words it has and
 //! where a construct ends.
 
-use super::{Case, Closer, Frame, IN_FUNCTION, Quote, Reader, Role, Separator, Step};
+use super::{Case, Closer, Compound, Frame, IN_FUNCTION, Quote, Reader, Role, Separator, Step};
 use crate::vault::programs::{self, ARITHMETIC_TESTS, DECLARATIONS};
 use crate::vault::words::{Demands, Word, is_name};
 
@@ -11,9 +11,53 @@ impl Reader<'_> {
     /// Reads a list of commands and what closes it.
     pub(super) fn commands(&mut self, closer: Closer) -> Step {
         let outer = std::mem::replace(&mut self.frame, Frame::new(closer, self.places.len()));
+        let parameters = std::mem::take(&mut self.parameters);
         let result = self.list();
-        self.frame = outer;
+        self.parameters = parameters;
+        let inner = std::mem::replace(&mut self.frame, outer);
+        self.reads_inside(inner.all_reads);
         result
+    }
+
+    /// Takes what commands inside of the current one read: its standard input is theirs.
+    fn reads_inside(&mut self, demands: Demands) {
+        if demands == Demands::NONE {
+            return;
+        }
+        let frame = &mut self.frame;
+        frame.reads = frame.reads.and(demands);
+        if frame.follows_pipe {
+            let feeds = frame.pipeline_hole..frame.command_hole;
+            self.require(feeds, demands);
+        }
+    }
+
+    /// Opens a compound command at its first keyword.
+    fn open_compound(&mut self) {
+        let frame = &mut self.frame;
+        let feeds = if frame.follows_pipe {
+            frame.pipeline_hole..frame.command_hole
+        } else {
+            0..0
+        };
+        frame.compounds.push(Compound {
+            feeds,
+            first_hole: frame.command_hole,
+            reads: Demands::NONE,
+            has_own_input: frame.follows_pipe,
+        });
+    }
+
+    /// Closes a compound command at its last keyword: what follows is redirections of all of it.
+    fn close_compound(&mut self) {
+        let Some(compound) = self.frame.compounds.pop() else {
+            return;
+        };
+        let frame = &mut self.frame;
+        frame.reads = frame.reads.and(compound.reads);
+        frame.command_hole = compound.first_hole;
+        frame.pipeline_hole = frame.pipeline_hole.min(compound.first_hole);
+        frame.has_input |= compound.has_own_input;
     }
 
     fn list(&mut self) -> Step {
@@ -295,6 +339,7 @@ impl Reader<'_> {
             Some(Case::Pattern) => {
                 if word.is_plain("esac") && self.frame.words.is_empty() {
                     self.frame.cases.pop();
+                    self.close_compound();
                     self.compound_end();
                 }
                 return Ok(false);
@@ -341,14 +386,20 @@ impl Reader<'_> {
             self.frame.is_body = true;
         }
         match word.text() {
-            "if" | "then" | "else" | "elif" | "do" | "while" | "until" | "!" | "time"
-                if is_plain =>
-            {
+            "if" | "while" | "until" if is_plain => {
+                self.open_compound();
                 return Ok(false);
             }
-            "case" if is_plain => self.frame.cases.push(Case::Subject),
+            "then" | "else" | "elif" | "do" | "!" | "time" if is_plain => return Ok(false),
+            "for" | "select" | "foreach" | "repeat" if is_plain => self.open_compound(),
+            "fi" | "done" | "end" if is_plain => self.close_compound(),
+            "case" if is_plain => {
+                self.open_compound();
+                self.frame.cases.push(Case::Subject);
+            }
             "esac" if is_plain => {
                 self.frame.cases.pop();
+                self.close_compound();
             }
             "[[" if is_plain => self.frame.in_test = true,
             _ => {}
@@ -358,6 +409,9 @@ impl Reader<'_> {
     }
 
     fn test_word(&mut self, word: Word) {
+        if word.is_plain("=~") {
+            self.frame.pattern_hole = Some(self.places.len());
+        }
         if !word.is_plain("]]") {
             // In `[[` an operator is always written out.
             let is_operator = ARITHMETIC_TESTS.contains(&word.text()) && !word.is_dynamic;
@@ -369,6 +423,10 @@ impl Reader<'_> {
             return;
         }
         self.frame.in_test = false;
+        if let Some(first) = self.frame.pattern_hole.take() {
+            // Not every shell takes the quoted part of a regular expression literally.
+            self.require(first..self.places.len(), Demands::PROGRAM);
+        }
         self.end_test();
     }
 
@@ -403,8 +461,11 @@ impl Reader<'_> {
             self.note_integers(&words);
         }
         self.demand_of_input(&words);
+        self.demand_of_output(first);
         let frame = &mut self.frame;
         frame.in_test = false;
+        frame.has_input = false;
+        frame.reads = Demands::NONE;
         frame.is_overlong = false;
         frame.follows_pipe = separator == Separator::Pipe;
         frame.command += 1;
@@ -422,7 +483,13 @@ impl Reader<'_> {
 
     /// Applies what a command demands of its standard input to what feeds it.
     fn demand_of_input(&mut self, words: &[Word]) {
-        let demands = programs::input_demands(words);
+        let own = programs::input_demands(words);
+        let mut demands = own.and(self.frame.reads);
+        self.note_reads(demands);
+        if words.first().is_some_and(|word| word.text() == "exec") {
+            // Whoever reads the descriptor later is not known.
+            demands = demands.and(Demands::SHELL);
+        }
         for holes in std::mem::take(&mut self.frame.input_holes) {
             self.require(holes, demands);
         }
@@ -438,6 +505,41 @@ impl Reader<'_> {
         }
         if follows {
             self.require(self.frame.pipeline_hole..self.frame.command_hole, demands);
+        }
+    }
+
+    /// Remembers what a command demands of an input that it has from around it.
+    fn note_reads(&mut self, demands: Demands) {
+        let frame = &mut self.frame;
+        if demands == Demands::NONE || frame.has_input || frame.follows_pipe {
+            return;
+        }
+        match frame.compounds.last() {
+            Some(_) => {
+                for index in 0..self.frame.compounds.len() {
+                    let compound = &mut self.frame.compounds[index];
+                    compound.reads = compound.reads.and(demands);
+                    let feeds = compound.feeds.clone();
+                    self.require(feeds, demands);
+                }
+                let is_fed = self.frame.compounds.iter().any(|outer| outer.has_own_input);
+                if !is_fed {
+                    self.frame.all_reads = self.frame.all_reads.and(demands);
+                }
+            }
+            None => frame.all_reads = frame.all_reads.and(demands),
+        }
+    }
+
+    /// Applies what is demanded of the output of a command to what it may print.
+    fn demand_of_output(&mut self, command: &str) {
+        let sinks = std::mem::take(&mut self.frame.sinks);
+        if sinks == Demands::NONE {
+            return;
+        }
+        self.require(self.frame.pipeline_hole..self.places.len(), sinks);
+        if command == "exec" {
+            self.later = self.later.and(sinks);
         }
     }
 

@@ -76,6 +76,7 @@ pub(in crate::vault) fn places(script: &str, holes: &[Hole]) -> Step<Vec<Place>>
         backticks: 0,
         parameters: 0,
         integers: HashSet::new(),
+        later: Demands::NONE,
     };
     reader.commands(Closer::End)?;
     match holes.get(reader.places.len()) {
@@ -159,6 +160,29 @@ struct Frame {
     command_hole: usize,
     /// Holes in here-strings of the command.
     input_holes: Vec<Range<usize>>,
+    /// The first hole after the operator of a regular expression.
+    pattern_hole: Option<usize>,
+    /// Whether the command's standard input is redirected.
+    has_input: bool,
+    /// The compound commands of the frame that are open, by their keywords.
+    compounds: Vec<Compound>,
+    /// What is demanded of the standard input of the command by the commands inside of it.
+    reads: Demands,
+    /// The same for the whole frame: what its commands read that have no input of their own.
+    all_reads: Demands,
+    /// What is demanded of what the command prints, by those it is given to.
+    sinks: Demands,
+}
+
+/// A compound command between its first and its last keyword.
+struct Compound {
+    /// The holes that feed it, when it stands after a pipe.
+    feeds: Range<usize>,
+    /// The first hole that may be inside.
+    first_hole: usize,
+    /// What its commands demand of its standard input.
+    reads: Demands,
+    has_own_input: bool,
 }
 
 impl Frame {
@@ -181,6 +205,12 @@ impl Frame {
             pipeline_hole: hole,
             command_hole: hole,
             input_holes: Vec::new(),
+            pattern_hole: None,
+            has_input: false,
+            compounds: Vec::new(),
+            reads: Demands::NONE,
+            all_reads: Demands::NONE,
+            sinks: Demands::NONE,
         }
     }
 
@@ -262,6 +292,8 @@ struct Reader<'a> {
     parameters: usize,
     /// Variables the script declares as integers.
     integers: HashSet<String>,
+    /// What is demanded of everything that follows.
+    later: Demands,
 }
 
 impl Reader<'_> {
@@ -310,8 +342,11 @@ impl Reader<'_> {
         let Some(hole) = self.holes.get(self.places.len()) else {
             return;
         };
-        let around = self.inherited.and(self.frame.demands());
-        let mut demands = around.and(self.assignment_demands()).and(demands);
+        let around = self.inherited.and(self.frame.demands()).and(self.later);
+        let mut demands = around
+            .and(self.range_demands(quote, hole))
+            .and(self.assignment_demands())
+            .and(demands);
         if self.parameters > 0 && matches!(quote, Quote::Single | Quote::Dollar) {
             // Shells disagree about such quotes, and some with themselves: bash finds another pattern
             // when an empty pair of them stands beside a reference.
@@ -331,6 +366,19 @@ impl Reader<'_> {
             word.is_dynamic = true;
         }
         self.at = hole.end;
+    }
+
+    /// What a range of numbers in braces demands: some shells make as many words as a value says.
+    fn range_demands(&self, quote: Quote, hole: &Hole) -> Demands {
+        let after = self.bytes.get(hole.end..).unwrap_or_default();
+        let is_range = self.frame.word.as_ref().is_some_and(|word| {
+            word.text().contains('{') && (word.text().contains("..") || after.starts_with(b".."))
+        });
+        if is_range && quote != Quote::Comment {
+            Demands::forbidden("in a range in braces")
+        } else {
+            Demands::NONE
+        }
     }
 
     /// What the variable demands that the current word assigns to.

@@ -150,6 +150,8 @@ impl Reader<'_> {
         }
         if self.peek(0) == Some(b'(') {
             self.flags()?;
+            let forbidden = Demands::forbidden("in an expansion with flags");
+            self.inherited = self.inherited.and(forbidden);
         }
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         if self.hole_at(self.at) {

@@ -13,7 +13,7 @@ impl Reader<'_> {
             self.at += 1;
             return Ok(false);
         }
-        self.drop_descriptor();
+        let has_descriptor = self.drop_descriptor();
         let start = self.at;
         if self.end_word()? {
             return Ok(true);
@@ -22,11 +22,10 @@ impl Reader<'_> {
             return Ok(false);
         }
         if self.peek(1) == Some(b'(') {
-            // A process substitution is a word.
-            self.word().is_dynamic = true;
-            self.at += 2;
-            self.nested(Demands::NONE, |reader| reader.commands(Closer::Parenthesis))?;
-            return Ok(false);
+            return self.process_substitution(byte);
+        }
+        if byte == b'<' && !has_descriptor {
+            self.frame.has_input = true;
         }
         if self.starts_with(b"<<<") {
             self.at += 3;
@@ -47,7 +46,14 @@ impl Reader<'_> {
     }
 
     /// `2>` and `{fd}>` name a descriptor, no argument.
-    fn drop_descriptor(&mut self) {
+    fn drop_descriptor(&mut self) -> bool {
+        let names_descriptor = self.frame.word.as_ref().is_some_and(|word| {
+            word.is_dynamic && word.text().starts_with('{') && word.text().ends_with('}')
+        });
+        if names_descriptor {
+            let forbidden = Demands::forbidden("in the place of a variable's name");
+            self.require(self.frame.command_hole..self.places.len(), forbidden);
+        }
         let is_descriptor = self.frame.word.as_ref().is_some_and(|word| {
             let text = word.text();
             let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -58,6 +64,28 @@ impl Reader<'_> {
         if is_descriptor {
             self.frame.word = None;
         }
+        is_descriptor || names_descriptor
+    }
+
+    /// Reads `<(...)` or `>(...)`, which is a word.
+    fn process_substitution(&mut self, byte: u8) -> Step<bool> {
+        let is_input = byte == b'<' && self.frame.role == Role::RedirectTarget;
+        let (first, reads) = (self.places.len(), self.frame.reads);
+        self.word().is_dynamic = true;
+        self.at += 2;
+        // What runs there has an input of its own.
+        let follows_pipe = std::mem::take(&mut self.frame.follows_pipe);
+        let result = self.nested(Demands::NONE, |reader| reader.commands(Closer::Parenthesis));
+        self.frame.follows_pipe = follows_pipe;
+        let inside = std::mem::replace(&mut self.frame.reads, reads);
+        result?;
+        if is_input {
+            self.frame.input_holes.push(first..self.places.len());
+        }
+        if byte == b'>' {
+            self.frame.sinks = self.frame.sinks.and(inside);
+        }
+        Ok(false)
     }
 
     fn here_string(&mut self) -> Step<bool> {

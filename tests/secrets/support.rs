@@ -1,0 +1,228 @@
+//! Runs messages with secrets through the library: real shells, no questions on a terminal.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use karyi::capped::Cap;
+use karyi::exec::Event;
+use karyi::exec::cancel::Cancel;
+use karyi::exec::intake::Intake;
+use karyi::exec::jobs::Jobs;
+use karyi::exec::log::Logs;
+use karyi::exec::message::{Pace, Runner};
+use karyi::exec::permit::Permits;
+use karyi::exec::stage::Stage;
+use karyi::files::root::Root;
+use karyi::outcome::Outcome;
+use karyi::pty::{Rc, SessionOptions};
+use karyi::secret::{SecretName, SecretValue};
+use karyi::syntax::Mode;
+use karyi::tool::context::{Boxed, Consent, Context, Prompter, Question, Reply, Request};
+use karyi::tool::sessions::{JobFiles, Sessions};
+use karyi::tools;
+use karyi::vault::policy::Policy;
+use karyi::vault::redact::Redactor;
+use karyi::vault::session::{Origin, Secrets};
+use tokio::sync::mpsc;
+
+use crate::harness::program;
+
+/// A user who answers every question of agreement alike, and has no values.
+pub struct Answers {
+    /// What they answer.
+    pub consent: Consent,
+    /// What they were asked.
+    pub asked: Mutex<Vec<Request>>,
+}
+
+impl Prompter for Answers {
+    fn ask<'a>(&'a self, _: &'a Question) -> Boxed<'a, Reply> {
+        Box::pin(async { Reply::Unavailable })
+    }
+
+    fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent> {
+        self.asked.lock().unwrap().push(request.clone());
+        Box::pin(async { self.consent })
+    }
+}
+
+/// A session with secrets.
+pub struct Bench {
+    pub dir: tempfile::TempDir,
+    pub shell: PathBuf,
+    pub secrets: Secrets,
+    pub permits: Permits,
+    pub user: Arc<Answers>,
+    pub pace: Pace,
+    runtime: tokio::runtime::Runtime,
+    sessions: Option<Arc<Sessions>>,
+    redactor: Option<Redactor>,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self::with_shell("/bin/bash")
+    }
+
+    pub fn with_shell(shell: &str) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let consent = Consent::Unavailable;
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            shell: shell.into(),
+            secrets: Secrets::default(),
+            permits: Permits::default(),
+            user: Arc::new(Answers {
+                consent,
+                asked: Mutex::default(),
+            }),
+            pace: Pace::Whole,
+            runtime: runtime.unwrap(),
+            sessions: None,
+            redactor: None,
+        }
+    }
+
+    /// Adds a value that was given for the run.
+    pub fn given(self, name: &str, value: &str) -> Self {
+        self.secret(name, value, Policy::unrestricted(), Origin::Given)
+    }
+
+    pub fn secret(self, key: &str, value: &str, policy: Policy, origin: Origin) -> Self {
+        let value = SecretValue::new(value.into());
+        self.secrets
+            .insert_with(name(key), value, policy, origin)
+            .unwrap();
+        self
+    }
+
+    pub fn permits(mut self, permits: Permits) -> Self {
+        self.permits = permits;
+        self
+    }
+
+    pub fn consent(mut self, consent: Consent) -> Self {
+        self.user = Arc::new(Answers {
+            consent,
+            asked: Mutex::default(),
+        });
+        self
+    }
+
+    pub fn work(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn sessions(&mut self) -> Arc<Sessions> {
+        let options = SessionOptions {
+            shell: Some(self.shell.clone()),
+            preferred_shell: None,
+            bootstrap: program().to_owned(),
+            runtime_dir: self.dir.path().to_owned(),
+            cwd: self.dir.path().to_owned(),
+            env: std::env::vars_os().collect(),
+            rc: Rc::None,
+            seed: None,
+        };
+        let make = || Arc::new(Sessions::new(options));
+        Arc::clone(self.sessions.get_or_insert_with(make))
+    }
+
+    fn stage(&mut self, events: mpsc::Sender<Event>) -> Stage {
+        let cancel = Cancel::default();
+        let context = Context {
+            sessions: self.sessions(),
+            terminal: None,
+            root: Arc::new(Root::unconfined()),
+            secrets: self.secrets.clone(),
+            prompter: Arc::clone(&self.user) as Arc<dyn Prompter>,
+            keeper: None,
+            command_timeout: None,
+            sink: Arc::new(|| Box::new(|_| {})),
+            rest: Arc::new(|| Box::new(|_| {})),
+            job_files: JobFiles::default(),
+            cancelled: cancel.flag(),
+        };
+        let make = || Redactor::new(&context.secrets);
+        let redactor = self.redactor.get_or_insert_with(make).clone();
+        let files = context.job_files.clone();
+        let logs = Logs::new(self.dir.path().join("output"), 1 << 20, false, files);
+        Stage {
+            cap: Cap::default(),
+            is_live: false,
+            has_colour: false,
+            is_dry_run: false,
+            events,
+            cancel,
+            jobs: Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone()),
+            permits: self.permits.clone(),
+            redactor,
+            context,
+        }
+    }
+
+    /// Runs a message in the session; returns the outcomes in document order.
+    pub fn run(&mut self, message: &str) -> Vec<Outcome> {
+        let (events, mut received) = mpsc::channel(64);
+        let stage = self.stage(events.clone());
+        let registry = Arc::new(tools::registry());
+        let grammar = Arc::new(registry.grammar());
+        let intake = Intake::new(registry, grammar, Mode::Repair);
+        let (pace, mut outcomes) = (self.pace, Vec::new());
+        self.runtime.block_on(async {
+            let (sender, chunks) = mpsc::channel(1);
+            sender.send(Ok(message.as_bytes().to_vec())).await.unwrap();
+            drop(sender);
+            let runner = Runner::new(stage);
+            let work = async {
+                runner.message(intake, chunks, pace).await;
+                let (is_interrupted, shell, note) = (false, None, None);
+                #[rustfmt::skip]
+                let ended = Event::MessageEnded { is_interrupted, shell, note };
+                events.send(ended).await.unwrap();
+            };
+            let collect = async {
+                while let Some(event) = received.recv().await {
+                    match event {
+                        Event::Finished { index, outcome } => outcomes.push((index, *outcome)),
+                        Event::Refused(diagnostic) => panic!("{diagnostic:?}"),
+                        Event::MessageEnded { .. } => break,
+                        _ => {}
+                    }
+                }
+            };
+            tokio::join!(work, collect);
+        });
+        outcomes.sort_by_key(|(index, _)| *index);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    }
+
+    /// Runs one script as a command.
+    pub fn command(&mut self, script: &str) -> Outcome {
+        let script = script.replace("]]>", "]]]]><![CDATA[>");
+        let message = format!("<tools><command><![CDATA[{script}]]></command></tools>");
+        self.run(&message).pop().unwrap()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if let Some(sessions) = self.sessions.take() {
+            for terminal in sessions.all() {
+                self.runtime.block_on(terminal.session.close());
+            }
+        }
+    }
+}
+
+pub fn name(text: &str) -> SecretName {
+    SecretName::parse(text).unwrap()
+}
+
+/// Returns the code of what went wrong, else the status.
+pub fn code(outcome: &Outcome) -> &'static str {
+    let error = outcome.error.as_ref();
+    error.map_or(outcome.status.as_str(), |error| error.code.as_str())
+}
