@@ -51,6 +51,8 @@ pub const READ_FILE_BYTES: u64 = 256 << 10;
 pub const MAX_READ_BYTES: u64 = 64 << 20;
 /// Largest file `edit` loads: matching works on the whole text in memory.
 pub const MAX_EDIT_FILE_BYTES: u64 = 256 << 20;
+/// Largest index of a git repository that is looked at.
+pub const MAX_GIT_INDEX_BYTES: u64 = 64 << 20;
 /// Most bytes one `edit` holds in memory, old and new texts of all its files together.
 pub const MAX_EDIT_BYTES: u64 = 1 << 30;
 /// How long an edit waits for others of the same files: each of them takes a moment.

@@ -4,6 +4,7 @@ mod contexts;
 mod matrix;
 mod permits;
 mod question;
+mod random;
 mod support;
 mod values;
 

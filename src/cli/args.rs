@@ -469,6 +469,9 @@ pub(super) struct ToolsArgs {
     /// The family of tools the list and the prompt are about
     #[arg(long, value_name = "FAMILY", default_value = "core")]
     pub(super) family: String,
+    /// Leave the names of secrets out of the prompt
+    #[arg(long)]
+    pub(super) no_var_names: bool,
 }
 
 /// What `karyi tools` prints beside the list.

@@ -18,7 +18,7 @@ use crate::cli::prompt::{Asking, Suspension, Terminal};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::screen::{self, CancelOnPanic, Floor, Screen};
 use crate::cli::signals::{Received, Signals};
-use crate::cli::state_dir::output_dir;
+use crate::cli::state_dir::{output_dir, output_parent, own_dirs};
 use crate::cli::vault::{self, Asker, Require};
 use crate::cli::{BROKEN_PIPE, fail, fail_with, say};
 use crate::exec::Event;
@@ -380,7 +380,7 @@ fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Resul
     Ok(Context {
         sessions: Arc::new(Sessions::new(options)),
         terminal: None,
-        root: Arc::new(root),
+        root: Arc::new(root.keeping(&own_dirs(), &output_parent())),
         secrets: Secrets::default(),
         prompter: Arc::new(terminal),
         keeper: None,

@@ -65,6 +65,36 @@ pub(super) fn state_dir() -> anyhow::Result<PathBuf> {
     }
 }
 
+/// Returns the directories that are karyi's own: settings, state and vault.
+pub(super) fn own_dirs() -> Vec<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(home) = variable("KARYI_HOME") {
+        return vec![home.into()];
+    }
+    let home = variable("HOME").map(PathBuf::from);
+    let places = [
+        ("XDG_CONFIG_HOME", ".config"),
+        ("XDG_STATE_HOME", ".local/state"),
+        ("XDG_DATA_HOME", ".local/share"),
+    ];
+    let dir = |(name, usual): (&str, &str)| {
+        let told = variable(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute());
+        let base = told.or_else(|| home.as_ref().map(|home| home.join(usual)))?;
+        Some(base.join("karyi"))
+    };
+    places.into_iter().filter_map(dir).collect()
+}
+
+/// Returns what tools may read there: the whole outputs of calls.
+pub(super) fn output_parent() -> Vec<PathBuf> {
+    state_dir()
+        .map(|dir| dir.join("output"))
+        .into_iter()
+        .collect()
+}
+
 /// Removes the directories of runs whose process is gone.
 fn remove_leftovers(base: &Path) {
     let entries = std::fs::read_dir(base).into_iter().flatten().flatten();

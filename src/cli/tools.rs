@@ -2,11 +2,16 @@
 
 use std::process::ExitCode;
 
+use jiff::Timestamp;
+
 use crate::cli::args::{ToolsArgs, ToolsTopic};
+use crate::cli::vault::{Asking, Place, VaultFlags};
 use crate::cli::{fail, print};
 use crate::reference::{grammar, help, prompt};
+use crate::render::paint::safe_line;
 use crate::tool::spec::Family;
 use crate::tools;
+use crate::vault::index::{Index, Listed};
 
 /// Runs `karyi tools`.
 pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
@@ -32,7 +37,14 @@ pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
     match args.name.as_deref() {
         None if args.json => print(&help::list_json(&registry)),
         None => print(&help::list(&registry)),
-        Some("prompt") => print(&prompt::prompt(&registry, *family)),
+        Some("prompt") => {
+            let names = if args.no_var_names {
+                String::new()
+            } else {
+                var_names()
+            };
+            print(&(prompt::prompt(&registry, *family) + &names))
+        }
         Some(name) => match tools::all().get(name) {
             Some(entry) if args.json => print(&help::tool_json(entry)),
             Some(entry) => print(&help::tool(entry)),
@@ -41,4 +53,25 @@ pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
             )),
         },
     }
+}
+
+/// Returns the names and notes of the secrets that can be used, by the index alone.
+fn var_names() -> String {
+    let place = Place::find(&VaultFlags::default(), Asking::Nobody);
+    let index = place.and_then(|place| Index::read(&place.directory));
+    // A prompt without names is still a prompt.
+    let index = index.unwrap_or_default();
+    let now = Timestamp::now();
+    let is_usable = |listed: &Listed| listed.policy.expires.is_none_or(|end| end > now);
+    let lines = index.kept().filter_map(|name| {
+        let listed = index.get(&name).filter(|listed| is_usable(listed))?;
+        let note = listed.note.as_deref().unwrap_or_default();
+        let line = format!("- $KARYI{{{name}}} {note}");
+        Some(format!("{}\n", safe_line(line.trim_end())))
+    });
+    let lines: String = lines.collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    format!("\nSecrets you may use by name, without ever seeing a value:\n{lines}")
 }

@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 
 use clap::{Args, ValueEnum, ValueHint};
 use zeroize::Zeroizing;
@@ -407,9 +407,17 @@ fn pairs_of(descriptor: RawFd) -> Result<Vec<(String, SecretValue)>, ToolError> 
     })
 }
 
+/// The passphrase that came by descriptor: it can be read once, and may be needed again.
+static PASSPHRASE: OnceLock<SecretValue> = OnceLock::new();
+
 fn passphrase(descriptor: RawFd) -> Result<SecretValue, ToolError> {
+    if let Some(known) = PASSPHRASE.get() {
+        return Ok(known.duplicate());
+    }
     let most = limits::MAX_PASSPHRASE_BYTES as u64 + 2;
-    passphrase_of(&read_descriptor(descriptor, most, "--age-passphrase-fd")?)
+    let bytes = read_descriptor(descriptor, most, "--age-passphrase-fd")?;
+    let read = passphrase_of(&bytes)?;
+    Ok(PASSPHRASE.get_or_init(|| read).duplicate())
 }
 
 /// Reads everything from a descriptor, in a thread of its own: its writer may never end.

@@ -21,6 +21,7 @@ pub mod recover;
 pub mod risk;
 pub mod root;
 pub mod search;
+pub mod tracked;
 pub mod transaction;
 pub mod undo;
 pub mod view;

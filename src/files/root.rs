@@ -17,6 +17,9 @@ const MAX_LINKS: usize = 40;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Root {
     directory: Option<PathBuf>,
+    /// Directories of karyi itself, with what may be reached in them all the same.
+    private: Vec<PathBuf>,
+    shown: Vec<PathBuf>,
 }
 
 impl Root {
@@ -39,7 +42,20 @@ impl Root {
         }
         Ok(Self {
             directory: Some(real),
+            ..Self::default()
         })
+    }
+
+    /// Keeps tools out of directories of karyi itself, but for those in `shown`: its settings and
+    /// its vault are no files of the user.
+    #[must_use]
+    pub fn keeping(self, private: &[PathBuf], shown: &[PathBuf]) -> Self {
+        let real = |paths: &[PathBuf]| paths.iter().map(|path| canonical_for_plan(path)).collect();
+        Self {
+            private: real(private),
+            shown: real(shown),
+            ..self
+        }
     }
 
     /// Returns the directory paths are confined to.
@@ -51,7 +67,7 @@ impl Root {
     /// Returns the path with every symlink followed; the file need not exist.
     ///
     /// # Errors
-    /// `bad_arguments` for an empty path, `outside_root` for one that leads out of the root.
+    /// `bad_arguments` for an empty path, `policy_denied` for karyi's own files, `outside_root` for one that leads out of the root.
     pub fn resolve(&self, cwd: &Path, path: &Path) -> Result<PathBuf, ToolError> {
         if path.as_os_str().is_empty() {
             return Err(ToolError::new(ErrorCode::BadArguments, "the path is empty"));
@@ -59,6 +75,12 @@ impl Root {
         let real = canonical_for_plan(&cwd.join(path));
         if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             check_is_directory(path, &real)?;
+        }
+        let is_in = |dirs: &[PathBuf]| dirs.iter().any(|dir| real.starts_with(dir));
+        if is_in(&self.private) && !is_in(&self.shown) {
+            let message = format!("{}: a file of karyi itself", path.display());
+            return Err(ToolError::new(ErrorCode::PolicyDenied, message)
+                .with_hint("karyi's settings, state and vault are for its user alone"));
         }
         match &self.directory {
             Some(root) if !real.starts_with(root) => Err(ToolError::new(
@@ -203,5 +225,24 @@ mod tests {
         let check = |path: &str| Root::confined(&top.join(path)).map_err(|error| error.code);
         assert_eq!(check("dir/file"), Err(ErrorCode::NotADirectory));
         assert_eq!(check("none"), Err(ErrorCode::NotFound));
+    }
+
+    #[test]
+    fn own_directories_are_kept() {
+        let temp = tempfile::tempdir().unwrap();
+        let own = temp.path().join("own");
+        std::fs::create_dir_all(own.join("output")).unwrap();
+        symlink(&own, temp.path().join("link")).unwrap();
+        let root = Root::unconfined().keeping(std::slice::from_ref(&own), &[own.join("output")]);
+        let check = |path: &str, expected: bool| {
+            let found = root.resolve(temp.path(), Path::new(path));
+            assert_eq!(found.is_ok(), expected, "{path}: {found:?}");
+        };
+        check("own/vault.age", false);
+        check("own", false);
+        check("link/vault.age", false);
+        check("own/output/../vault.age", false);
+        check("own/output/1", true);
+        check("owner", true);
     }
 }

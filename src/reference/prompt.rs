@@ -1,6 +1,7 @@
 //! The text that tells a model how to use the tools.
 
 use crate::reference::help;
+use crate::secret::{self, SecretName};
 use crate::tool::registry::Registry;
 use crate::tool::spec::{Family, Form};
 
@@ -47,6 +48,45 @@ pub fn prompt<C>(registry: &Registry<C>, family: Family) -> String {
     text
 }
 
+/// Returns what the prompt says about the secrets a model can use: their names, and the notes the
+/// user gave them. Nothing when there are none.
+#[must_use]
+pub fn secrets(known: &[(SecretName, Option<String>)]) -> String {
+    if known.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "\nValues you can use without seeing them: write $KARYI{NAME} where one belongs, or \
+         $KARYI{NAME|file} in a command for the path of a file with it.\n",
+    );
+    for (name, note) in known {
+        let note = note
+            .as_deref()
+            .map(one_line)
+            .filter(|note| !note.is_empty());
+        match note {
+            Some(note) => text.push_str(&format!("- {name}: {}\n", secret::escape(&note))),
+            None => text.push_str(&format!("- {name}\n")),
+        }
+    }
+    text
+}
+
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_listed_by_name_and_note() {
+        let known = |name: &str, note: Option<&str>| {
+            (SecretName::parse(name).unwrap(), note.map(Into::into))
+        };
+        assert_eq!(secrets(&[]), "");
+        let text = secrets(&[known("A", None), known("B", Some("for\n  deploys"))]);
+        assert!(text.ends_with("\n- A\n- B: for deploys\n"), "{text}");
+    }
 }

@@ -10,21 +10,21 @@ use std::fs;
 const RECEIVER: &str = "#!/bin/sh\nfor a in \"$@\"; do\n  if [ \"$a\" = - ]; then cat; else printf %s \"$a\"; fi\n  printf '\\001'\ndone >> \"$OUT\"\n";
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Tally {
-    right: usize,
-    refused: usize,
-    wrong: usize,
-    injected: usize,
+pub struct Tally {
+    pub right: usize,
+    pub refused: usize,
+    pub wrong: usize,
+    pub injected: usize,
 }
 
-struct Matrix {
+pub struct Matrix {
     bench: Bench,
     tally: Tally,
     problems: Vec<String>,
 }
 
 impl Matrix {
-    fn new(shell: &str) -> Self {
+    pub fn new(shell: &str) -> Self {
         use std::os::unix::fs::PermissionsExt;
         let mut bench = Bench::with_shell(shell).given("OTHER", "other-value");
         for (column, value) in HOSTILE.iter().enumerate() {
@@ -46,31 +46,39 @@ impl Matrix {
         }
     }
 
-    fn check(&mut self, place: &Place, column: usize, value: &str) {
-        let out = self.bench.work().join("out");
-        let _ = fs::remove_file(&out);
-        let script = format!(
-            "set -- one; {}",
-            place
-                .script
-                .replace("VALUE", &format!("$KARYI{{K{column}}}"))
-        );
-        let outcome = self.bench.command(&script);
-        let received = fs::read(&out).unwrap_or_default();
-        let received = String::from_utf8_lossy(&received);
-        let expected = place.received.replace('|', "\x01").replace("VALUE", value);
-        let canary = self.bench.work().join("pwned");
-        let is_refused = matches!(code(&outcome), "unsafe_context" | "unsafe_nested_parse");
+    fn check(&mut self, place: &Place, column: usize) {
+        let is_number = HOSTILE[column] == "424242424242";
         let must_be_refused = match place.rule {
             Rule::All => Some(false),
             Rule::Some => None,
-            Rule::Number if value == "424242424242" => Some(false),
+            Rule::Number if is_number => Some(false),
             Rule::Number | Rule::None => Some(true),
         };
+        self.check_script(place.script, place.received, must_be_refused, column);
+    }
+
+    /// Runs a script with one value in place of `VALUE`.
+    pub fn check_script(
+        &mut self,
+        text: &str,
+        received: &str,
+        must_be_refused: Option<bool>,
+        column: usize,
+    ) {
+        let value = HOSTILE[column];
+        let expected = received.replace('|', "\x01").replace("VALUE", value);
+        let out = self.bench.work().join("out");
+        let _ = fs::remove_file(&out);
+        let script = text.replace("VALUE", &format!("$KARYI{{K{column}}}"));
+        let script = format!("set -- one; {script}");
+        let outcome = self.bench.command(&script);
+        let received = fs::read(&out).unwrap_or_default();
+        let received = String::from_utf8_lossy(&received);
+        let canary = self.bench.work().join("pwned");
+        let is_refused = matches!(code(&outcome), "unsafe_context" | "unsafe_nested_parse");
         let mut problem = |kind: &str| {
             self.problems.push(format!(
-                "{kind}: {:?} with {value:?}: {received:?}, {outcome:?}",
-                place.script
+                "{kind}: {text:?} with {value:?}: {received:?}, {outcome:?}"
             ));
         };
         if canary.exists() {
@@ -89,38 +97,42 @@ impl Matrix {
             problem("wrong");
         }
     }
+
+    /// Tells what came of all checks and fails when one of them found something.
+    #[track_caller]
+    pub fn finish(self, what: &str) -> Tally {
+        let Tally {
+            right,
+            refused,
+            wrong,
+            injected,
+        } = self.tally;
+        println!("{what}: {right} right, {refused} refused, {wrong} wrong, {injected} injected");
+        let shown: Vec<String> = self.problems.iter().take(40).cloned().collect();
+        assert!(
+            shown.is_empty(),
+            "{} problems:\n{}",
+            self.problems.len(),
+            shown.join("\n")
+        );
+        self.tally
+    }
 }
 
 fn run(shell: &str, places: &[&Place]) {
     let is_full = std::env::var_os("KARYI_FULL").is_some();
     let mut matrix = Matrix::new(shell);
     for (row, place) in places.iter().enumerate() {
-        for (column, value) in HOSTILE.iter().enumerate() {
+        for column in 0..HOSTILE.len() {
             // The small count takes every row and every column, in other pairs for each row.
             if is_full || (row + column) % 16 == 0 {
-                matrix.check(place, column, value);
+                matrix.check(place, column);
             }
         }
     }
-    let Tally {
-        right,
-        refused,
-        wrong,
-        injected,
-    } = matrix.tally;
-    println!(
-        "{shell}: {} places, {} values: {right} right, {refused} refused, {wrong} wrong, {injected} injected",
-        places.len(),
-        HOSTILE.len()
-    );
-    let shown = matrix.problems.iter().take(40).cloned().collect::<Vec<_>>();
-    assert!(
-        shown.is_empty(),
-        "{} problems:\n{}",
-        matrix.problems.len(),
-        shown.join("\n")
-    );
-    assert!(right > 0 && refused > 0);
+    let what = format!("{shell}: {} places, {} values", places.len(), HOSTILE.len());
+    let tally = matrix.finish(&what);
+    assert!(tally.right > 0 && tally.refused > 0);
 }
 
 #[test]

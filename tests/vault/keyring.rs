@@ -132,13 +132,13 @@ fn the_keyring_is_shared_with_other_programs() {
     );
     let ran = ran.exit(0).hides(VALUE).hides("another-value-1");
     assert!(ran.stdout.contains("39\n$KARYI{OTHER}"), "{}", ran.stdout);
+    let clear = ["clear", "service", &service, "username", "TOKEN"];
+    home.spawn(tool, &clear, "").exit(0);
+    check_repair(&home);
+}
 
-    home.spawn(
-        tool,
-        &["clear", "service", &service, "username", "TOKEN"],
-        "",
-    )
-    .exit(0);
+/// Repairs an index that lists a TOKEN without a value and does not list OTHER.
+fn check_repair(home: &Home) {
     let listed = home.karyi(&["var", "list"], "").exit(0);
     assert!(listed.stdout.contains("missing value"), "{}", listed.stdout);
     home.karyi(&["var", "doctor"], "").exit(1);

@@ -93,7 +93,7 @@ fn the_vault_stays_closed_inside_a_session() {
                 &format!("echo long-enough-value | {escape}{karyi} {attempt} 2>&1 | cut -c1-23\n");
         }
     }
-    let inner = "<tools><command>echo $KARYI{TOKEN}</command></tools>";
+    let inner = "<tools><command>echo $$KARYI{TOKEN}</command></tools>";
     script += &format!("{karyi} run --no-interactive -c '{inner}' | grep -o undefined_variable\n");
     script += &format!("{karyi} var list | grep -c TOKEN");
     script += "]]></command></tools>";
@@ -182,7 +182,7 @@ fn a_passphrase_opens_the_file() {
         "3",
     ];
     home.karyi_with_fd(&set, b"pass phrase\n")
-        .exit(1)
+        .exit(2)
         .error("undefined_variable");
     let file = home.path().join("p.env");
     fs::write(&file, format!("TOKEN={VALUE}\n")).unwrap();

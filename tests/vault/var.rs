@@ -107,9 +107,9 @@ fn short_and_broken_values_are_refused() {
     set("abc", &["--allow-short"]).exit(1).error("bad_value");
     assert!(!home.index().exists());
     set("pw1!z", &["--allow-short"]).exit(0);
-    let shown = home.script("<tools><command>echo pw1!z; echo apw1!zb</command></tools>");
+    let shown = home.script("<tools><command>echo pw1!z</command></tools>");
     let shown = shown.exit(0).stdout;
-    assert!(shown.contains("$KARYI{TOKEN}\napw1!zb\n"), "{shown}");
+    assert!(shown.contains(">$KARYI{TOKEN}\n"), "{shown}");
     set("long-enough", &["--tools", "nothing"])
         .exit(2)
         .error("bad_policy");
@@ -436,4 +436,19 @@ fn doctor_tells_of_the_vault() {
             .contains("keyring_unavailable")
     );
     assert_eq!(find("secrets")["status"], "ok", "{doctor:#}");
+}
+
+#[test]
+fn the_prompt_names_the_secrets_that_can_be_used() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &["--note", "for deploys"]);
+    home.set("PLAIN", "another-value", &[]);
+    home.set("OLD", "expired-value", &["--expires", "2020-01-01"]);
+    let plain = home
+        .karyi(&["tools", "prompt", "--no-var-names"], "")
+        .exit(0);
+    let named = home.karyi(&["tools", "prompt"], "").exit(0).hides(VALUE);
+    let names = "\nSecrets you may use by name, without ever seeing a value:\n\
+        - $KARYI{PLAIN}\n- $KARYI{TOKEN} for deploys\n";
+    assert_eq!(named.stdout, plain.stdout + names);
 }

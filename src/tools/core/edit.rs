@@ -15,6 +15,7 @@ use crate::files::edit::{
 };
 use crate::files::matching::FoundAs;
 use crate::files::recover::Recovered;
+use crate::files::tracked;
 use crate::outcome::Status;
 use crate::secret::Template;
 use crate::tool::effect::Access;
@@ -143,6 +144,9 @@ pub struct Edited {
     /// `state` or `git`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<&'static str>,
+    /// `git` when a secret was written to a file that git follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracked: Option<&'static str>,
     /// Changed lines that the diff leaves out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff_omitted_lines: Option<usize>,
@@ -244,6 +248,7 @@ impl Tool for Edit {
         let edits: Vec<FileEdit> = args.files.iter().map(file_edit).collect();
         let (root, cwd) = (Arc::clone(&context.root), context.sessions.cwd());
         let (recorder, secrets) = (context.recorder.clone(), context.secrets.clone());
+        let holds_secret: Vec<bool> = args.files.iter().map(writes_secret).collect();
         let work = move || {
             let redactor = Redactor::new(&secrets);
             let mask = |text: &str| redactor.redact_str(text).into_owned();
@@ -257,12 +262,21 @@ impl Tool for Edit {
                     false => Show::Whole(&mask),
                 },
             };
-            edit::apply(&edits, options)
+            let done = edit::apply(&edits, options)?;
+            let real = |edit: &FileEdit| {
+                root.resolve(&cwd, edit.to.as_ref().unwrap_or(&edit.path))
+            };
+            let is_tracked = |edit| real(edit).is_ok_and(|path| tracked::is_tracked(&path));
+            let pairs = edits.iter().zip(holds_secret);
+            let tracked: Vec<bool> = pairs.map(|(edit, is)| is && is_tracked(edit)).collect();
+            Ok((done, tracked))
         };
-        let done = context::blocking(work).await?;
-        let files = args.files.iter().zip(done.files);
+        let (done, tracked) = context::blocking(work).await?;
+        let files = args.files.iter().zip(done.files).zip(tracked);
         Ok(Answer::ok(Output {
-            files: files.map(|(file, edited)| report(file, edited)).collect(),
+            files: files
+                .map(|((file, edited), is_tracked)| report(file, edited, is_tracked))
+                .collect(),
             undo: (!done.can_be_undone).then_some("unavailable"),
             recovered: done.recovered.into_iter().map(recovered).collect(),
         }))
@@ -331,7 +345,12 @@ fn file_edit(file: &File) -> FileEdit {
     }
 }
 
-fn report(file: &File, edited: FileEdited) -> Edited {
+/// Whether a secret goes into a file.
+fn writes_secret(file: &File) -> bool {
+    file.edits.iter().any(|pair| pair.replace.has_secret())
+}
+
+fn report(file: &File, edited: FileEdited, is_tracked: bool) -> Edited {
     let found_as = |how| edited.found_as == Some(how);
     Edited {
         src: file.src.source().to_owned(),
@@ -350,6 +369,7 @@ fn report(file: &File, edited: FileEdited) -> Edited {
         match_: found_as(FoundAs::Trailing).then_some("trailing"),
         encoding: edited.encoding,
         risk: edited.risk,
+        tracked: is_tracked.then_some("git"),
         diff_omitted_lines: Some(edited.diff.omitted).filter(|lines| *lines > 0),
         diff: edited.diff.text,
     }
