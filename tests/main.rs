@@ -24,6 +24,7 @@ mod memory;
 mod parallel;
 mod parse;
 mod readme;
+mod redaction;
 mod registry;
 mod report;
 mod secrets;

@@ -28,6 +28,7 @@ use crate::exec::stage::Stage;
 use crate::files::root::Root;
 use crate::limits;
 use crate::outcome::{ReportStatus, Tally};
+use crate::pty::guard;
 use crate::pty::{Rc, Session, SessionOptions};
 use crate::render::Format;
 use crate::render::paint::Colour;
@@ -159,6 +160,7 @@ impl Run {
         let grammar = Arc::new(registry.grammar());
         let (cancel, floor) = (Cancel::default(), Floor::default());
         let context = context(args, &cancel, &floor)?;
+        context.secrets.keep_with(guard::keep);
         let redactor = Redactor::new(&context.secrets);
         let logs = logs(args, &context)?;
         Ok(Self {

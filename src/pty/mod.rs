@@ -16,6 +16,7 @@ mod describe;
 mod descriptor;
 mod ending;
 mod engine;
+pub mod guard;
 pub mod health;
 mod hints;
 pub mod key;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -22,6 +22,7 @@ pub struct Secrets {
 #[derive(Default)]
 struct Shared {
     generation: AtomicU64,
+    keep: OnceLock<fn(&[u8])>,
     values: RwLock<Values>,
 }
 
@@ -39,6 +40,9 @@ impl Secrets {
     /// name that differs from a known one only in case.
     pub fn insert(&self, name: SecretName, value: SecretValue) -> Result<(), ToolError> {
         check_value(&name, value.expose())?;
+        if let Some(keep) = self.shared.keep.get() {
+            keep(value.expose().as_bytes());
+        }
         let mut values = self.write();
         if let Some(other) = values.other_case(&name) {
             let message = format!("the names {other} and {name} differ only in case");
@@ -68,6 +72,12 @@ impl Secrets {
         values.retire(name.clone(), old);
         self.shared.generation.fetch_add(1, Ordering::Release);
         true
+    }
+
+    /// Lets `keep` protect the memory of every value there is and will be.
+    pub fn keep_with(&self, keep: fn(&[u8])) {
+        let _ = self.shared.keep.set(keep);
+        self.for_each(|_, value| keep(value.expose().as_bytes()));
     }
 
     /// Whether there is a value under the name.

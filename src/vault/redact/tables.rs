@@ -523,9 +523,12 @@ impl Hot {
     fn add_value(&mut self, value: &str, secret: usize) {
         let mask = secret_bytes(value);
         let mut visible = Visible::default();
+        let mut is_short = false;
         for_each_form(value, |form, encoded| {
             visible.take(encoded, &mask);
-            if form.is_wide() || visible.bytes.len() < WINDOW {
+            // A short value is masked as a whole or not at all.
+            is_short |= form == Form::Raw && visible.bytes.len() < limits::REDACTED_RUN_BYTES;
+            if form.is_wide() || is_short {
                 return;
             }
             for at in 0..=visible.bytes.len() - SAMPLE {
