@@ -11,15 +11,13 @@ use zeroize::Zeroizing;
 
 use super::encodings::{Encoded, Form, for_each_form};
 use super::parts::secret_bytes;
-use super::view::{self, is_visible};
+use super::view::{self, SAMPLE, is_visible};
 use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::session::Secrets;
 
 /// Bytes of a stretch in the table.
 pub(super) const WINDOW: usize = 8;
-/// Bytes of a stretch in the bitmap.
-pub(super) const SAMPLE: usize = 6;
 
 /// What is known of eight bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
