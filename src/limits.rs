@@ -267,6 +267,8 @@ pub const MAX_NOTE_CHARS: usize = 300;
 pub const MAX_FORMER_SECRETS: usize = 100;
 /// Shortest part of a value, in any form, that is masked wherever it stands, in visible bytes.
 pub const REDACTED_RUN_BYTES: usize = 12;
+/// How long nothing is printed before a watcher sees what redaction holds back.
+pub const SHOW_HELD_AFTER: Duration = Duration::from_millis(50);
 /// Bytes of a text that redaction looks at in one go: few enough for the processor's nearest cache.
 pub const REDACT_BLOCK_BYTES: usize = 2 << 10;
 /// Bytes of a text that redaction takes in before it gives some out.

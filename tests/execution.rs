@@ -80,6 +80,15 @@ pub fn context(dir: &std::path::Path) -> Context {
 
 /// Runs a message; `watch` sees every event and may cancel. Returns the outcomes in document order.
 fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
+    run_with(&Secrets::default(), message, watch)
+}
+
+/// Does so with values that are known.
+pub(crate) fn run_with(
+    secrets: &Secrets,
+    message: &str,
+    watch: impl Fn(&Event, &Cancel),
+) -> Vec<Outcome> {
     let dir = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -90,6 +99,7 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
         let cancel = Cancel::default();
         let context = Context {
             cancelled: cancel.flag(),
+            secrets: secrets.clone(),
             ..context(dir.path())
         };
         let redactor = Redactor::new(&context.secrets);

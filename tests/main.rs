@@ -28,6 +28,7 @@ mod parallel;
 mod parse;
 mod reading;
 mod readme;
+mod redaction;
 mod registry;
 mod report;
 mod secrets;

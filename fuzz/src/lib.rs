@@ -7,6 +7,11 @@ mod invariants;
 #[path = "../../tests/toolsxml/reader.rs"]
 mod reader;
 
+#[path = "../../tests/redaction/reference.rs"]
+mod reference;
+#[path = "../../tests/redaction/streams.rs"]
+mod streams;
+
 mod decoding;
 mod enveloping;
 mod spelling;
@@ -46,6 +51,12 @@ pub fn envelope(data: &[u8]) {
     };
     stop_if_wrong(invariants::check_chunks(&message, &sizes(*first)));
     stop_if_wrong(enveloping::check(&message));
+}
+
+/// A stream with values planted in it, and one without.
+pub fn redact(data: &[u8]) {
+    stop_if_wrong(streams::check(&mut streams::Dice::given(data)).map(|_| ()));
+    stop_if_wrong(streams::check_benign(&mut streams::Dice::given(data)));
 }
 
 /// Arguments in XML or in JSON.

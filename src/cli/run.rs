@@ -32,6 +32,7 @@ use crate::exec::stage::Stage;
 use crate::files::root::Root;
 use crate::limits;
 use crate::outcome::{ReportStatus, Tally};
+use crate::pty::guard;
 use crate::pty::{Rc, Session, SessionOptions};
 use crate::render::Format;
 use crate::render::paint::Colour;
@@ -178,6 +179,7 @@ impl Run {
             suspension.clone(),
         );
         let context = context(args, &cancel, terminal)?;
+        context.secrets.keep_with(guard::keep);
         let redactor = Redactor::new(&context.secrets);
         let logs = logs(args, &context)?;
         let permits = permits(args, &context)?;

@@ -87,13 +87,33 @@ async fn of_session(stage: &Stage, about: &About, call: Call) -> Outcome {
     if let Some(earlier) = target.output.attach(owner, watcher(stage)) {
         stage.pass_on(earlier).await;
     }
-    let answered = answer(stage, call, context(stage, &target), limits::NO_GRACE).await;
+    let answered = answer(stage, call, context(stage, &target), limits::NO_GRACE);
+    let answered = while_shown(stage, &target, answered).await;
     let mut outcome = outcome(about, answered);
     if about.spec.starts_job && outcome.is_cancelled() {
         outcome.status = Status::Killed;
     }
     settle(stage, about, &mut outcome, &target).await;
     outcome
+}
+
+/// Waits for an answer; a watcher sees meanwhile what is held back, should nothing come after it.
+async fn while_shown(
+    stage: &Stage,
+    target: &Target,
+    answered: impl Future<Output = Answered>,
+) -> Answered {
+    let mut answered = std::pin::pin!(answered);
+    loop {
+        tokio::select! {
+            biased;
+            answered = &mut answered => return answered,
+            () = tokio::time::sleep(limits::SHOW_HELD_AFTER), if stage.is_live => {}
+        }
+        if let Some(event) = target.output.show_idle() {
+            stage.pass_on(event).await;
+        }
+    }
 }
 
 /// Returns who watches. A value may be hidden between colours, so they stay only while there is none.

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use zeroize::Zeroizing;
 
 use crate::capped::{Cap, HeadTail, View};
 use crate::exec::Event;
@@ -132,6 +133,10 @@ struct Stages {
     result: Rendering,
     /// What a watcher sees at once, while there is one.
     watched: Option<Rendering>,
+    /// What the watcher has seen already of what the first pass holds back.
+    ahead: Redacted,
+    /// Whether anything came since somebody looked.
+    is_fresh: bool,
     kept: HeadTail,
     log: Option<Log>,
     followers: Followers,
@@ -195,6 +200,8 @@ impl Output {
             raw: first_pass(redactor),
             result: Rendering::new(TerminalText::new(), redactor),
             watched: None,
+            ahead: Redacted::default(),
+            is_fresh: false,
             kept: HeadTail::new(cap),
             log,
             followers,
@@ -246,6 +253,13 @@ impl Output {
         }
         stages.owner = Some(owner);
         event
+    }
+
+    /// Shows the watcher what is held back, if nothing came since the last time: a line whose end
+    /// could be the start of a value is not worth waiting for.
+    #[must_use]
+    pub fn show_idle(&self) -> Option<Redacted<Event>> {
+        lock(&self.0).show_idle()
     }
 
     /// Ends a call's part and returns what is kept of it, and the event of what no watcher has seen
@@ -307,13 +321,15 @@ fn lock(stages: &Mutex<Stages>) -> MutexGuard<'_, Stages> {
 impl Stages {
     fn push(&mut self, bytes: &[u8]) {
         self.begin_first_pass();
+        self.is_fresh = true;
         match &mut self.raw {
             None => self.render(bytes),
             Some((lossy, redact)) => {
-                let (mut decoded, mut masked) = (String::new(), Redacted::default());
+                let mut decoded = Zeroizing::new(String::with_capacity(bytes.len()));
+                let mut masked = Redacted::default();
                 lossy.push(bytes, &mut decoded);
                 redact.push(&decoded, &mut masked);
-                self.render(masked.as_str().as_bytes());
+                self.render_masked(&masked);
             }
         }
         self.keep_rendered();
@@ -342,7 +358,8 @@ impl Stages {
             }
             redact.push(&decoded, &mut masked);
             end(redact, ending, &mut masked);
-            self.render(masked.as_str().as_bytes());
+            self.render_masked(&masked);
+            self.ahead.clear();
         }
         self.result.finish(ending);
         if let Some(watched) = &mut self.watched {
@@ -363,6 +380,38 @@ impl Stages {
         if let Some(watched) = &mut self.watched {
             watched.push(bytes);
         }
+    }
+
+    /// Renders what the first pass gave; a watcher may have seen the start of it.
+    fn render_masked(&mut self, masked: &Redacted) {
+        let text = masked.as_str();
+        self.result.push(text.as_bytes());
+        let seen = self.ahead.as_str();
+        let same = seen.chars().zip(text.chars()).take_while(|(a, b)| a == b);
+        let same: usize = same.map(|(a, _)| a.len_utf8()).sum();
+        if let Some(watched) = &mut self.watched {
+            watched.push(text.get(same..).unwrap_or_default().as_bytes());
+        }
+        if same == seen.len() || same < text.len() {
+            self.ahead.clear();
+        } else {
+            self.ahead = self.ahead.from(same);
+        }
+    }
+
+    fn show_idle(&mut self) -> Option<Redacted<Event>> {
+        if std::mem::take(&mut self.is_fresh) || self.owner.is_none() {
+            return None;
+        }
+        let (_, redact) = self.raw.as_ref()?;
+        let watched = self.watched.as_mut()?;
+        let mut shown = Redacted::default();
+        redact.clone().flush(&mut shown);
+        let more = shown.as_str().strip_prefix(self.ahead.as_str())?;
+        watched.push(more.as_bytes());
+        watched.redact.flush(&mut watched.redacted);
+        self.ahead = shown;
+        self.take_event()
     }
 
     /// Keeps the result's text; the watcher's waits for its event while a call waits.
@@ -484,6 +533,27 @@ mod tests {
         output.sink(None)(b"is hun\x1b[0mter2");
         let line = output.last_line().unwrap();
         assert!(line.starts_with("is ") && !line.contains("hunt"), "{line}");
+    }
+
+    #[test]
+    fn a_watcher_sees_what_is_held_back_when_nothing_comes() {
+        let secrets = Secrets::default();
+        learn(&secrets);
+        let output = output(&secrets);
+        let (index, id) = (0, "1".to_owned());
+        let _ = output.attach(Owner { index, id }, Some(Watcher::Plain));
+        let text = |event: Option<Redacted<Event>>| match event.map(Redacted::into_inner) {
+            Some(Event::Output { text, .. }) => text.into_string(),
+            _ => String::new(),
+        };
+        output.sink(None)(b"the hunt\n");
+        assert_eq!(text(output.show_idle()), "");
+        assert_eq!(text(output.show_idle()), "the hunt\n");
+        assert_eq!(text(output.show_idle()), "");
+        output.sink(None)(b"er22 goes on\n");
+        let (view, rest) = output.detach(Ending::Whole);
+        assert_eq!(text(rest), "[KARYI:token:part] goes on\n");
+        assert_eq!(view.text, "the [KARYI:token:part] goes on\n");
     }
 
     #[test]

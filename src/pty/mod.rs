@@ -18,6 +18,7 @@ mod drive;
 mod ending;
 mod engine;
 mod gate;
+pub mod guard;
 pub mod health;
 mod hints;
 mod kept;

@@ -25,6 +25,16 @@ pub(super) fn bytes_waiting(pipe: impl AsFd) -> io::Result<usize> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
+/// Keeps the pages that hold some bytes out of the swap file. They stay so when the bytes are gone.
+pub(super) fn lock_memory(bytes: &[u8]) -> io::Result<()> {
+    // SAFETY: the range is that of a live slice, and locking changes nothing that a program can see.
+    let result = unsafe { libc::mlock(bytes.as_ptr().cast(), bytes.len()) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Sets the size of a terminal in rows and columns.
 pub(super) fn set_size(terminal: impl AsFd, rows: u16, columns: u16) -> io::Result<()> {
     let size = libc::winsize {

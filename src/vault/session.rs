@@ -52,6 +52,7 @@ pub struct Secrets {
 #[derive(Default)]
 struct Shared {
     generation: AtomicU64,
+    keep: OnceLock<fn(&[u8])>,
     values: RwLock<Values>,
     source: OnceLock<Arc<dyn Source>>,
 }
@@ -136,6 +137,9 @@ impl Secrets {
     fn put(&self, name: SecretName, mut secret: Secret) -> Result<(), ToolError> {
         let value = &secret.value;
         check_value(&name, value.expose())?;
+        if let Some(keep) = self.shared.keep.get() {
+            keep(value.expose().as_bytes());
+        }
         let mut values = self.write();
         if let Some(other) = values.other_case(&name) {
             let message = format!("the names {other} and {name} differ only in case");
@@ -191,6 +195,12 @@ impl Secrets {
     #[must_use]
     pub fn source_failure(&self) -> Option<ToolError> {
         self.shared.source.get()?.failure()
+    }
+
+    /// Lets `keep` protect the memory of every value there is and will be.
+    pub fn keep_with(&self, keep: fn(&[u8])) {
+        let _ = self.shared.keep.set(keep);
+        self.for_each(|_, value| keep(value.expose().as_bytes()));
     }
 
     /// Whether there is a value under the name.

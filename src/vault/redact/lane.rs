@@ -7,8 +7,8 @@
 use zeroize::Zeroizing;
 
 use super::encodings::Form;
-use super::tables::{Gram, Hot, SAMPLE, Tables, WINDOW, number};
-use super::view::{Sink, is_visible};
+use super::tables::{Gram, Hot, Tables, WINDOW, number};
+use super::view::{SAMPLE, Sink, is_visible};
 use crate::limits;
 
 /// A stretch of the text that belongs to a secret, in bytes of the whole text.
@@ -149,6 +149,7 @@ impl Look for (&Tables, &Hot) {
 }
 
 impl Sink for Lane {
+    #[inline]
     fn take(&mut self, bytes: &[u8], at: u64) {
         self.make_room(bytes.len());
         let mut length = self.length;

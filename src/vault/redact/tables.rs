@@ -11,15 +11,13 @@ use zeroize::Zeroizing;
 
 use super::encodings::{Encoded, Form, for_each_form};
 use super::parts::secret_bytes;
-use super::view::{self, is_visible};
+use super::view::{self, SAMPLE, is_visible};
 use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::session::Secrets;
 
 /// Bytes of a stretch in the table.
 pub(super) const WINDOW: usize = 8;
-/// Bytes of a stretch in the bitmap.
-pub(super) const SAMPLE: usize = 6;
 
 /// What is known of eight bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -523,9 +521,12 @@ impl Hot {
     fn add_value(&mut self, value: &str, secret: usize) {
         let mask = secret_bytes(value);
         let mut visible = Visible::default();
+        let mut is_short = false;
         for_each_form(value, |form, encoded| {
             visible.take(encoded, &mask);
-            if form.is_wide() || visible.bytes.len() < WINDOW {
+            // A short value is masked as a whole or not at all.
+            is_short |= form == Form::Raw && visible.bytes.len() < limits::REDACTED_RUN_BYTES;
+            if form.is_wide() || is_short {
                 return;
             }
             for at in 0..=visible.bytes.len() - SAMPLE {

@@ -5,6 +5,8 @@
 use zeroize::Zeroizing;
 
 const ESCAPE: u8 = 0x1b;
+/// Fewest bytes that can be a part of a secret.
+pub(super) const SAMPLE: usize = 6;
 
 /// Whether a byte is compared.
 #[inline]
@@ -78,11 +80,17 @@ impl View {
             let length = if *self == Self::Ground {
                 let length = memchr::memchr(ESCAPE, rest).unwrap_or(rest.len());
                 main.take(rest.get(..length).unwrap_or_default(), at);
-                if length < rest.len() {
-                    *self = Self::Escape;
-                    inside.divide(at + length as u64);
+                let after = rest.get(length + 1..).unwrap_or_default();
+                match short_control(after) {
+                    Some(short) => length + 1 + short,
+                    None => {
+                        if length < rest.len() {
+                            *self = Self::Escape;
+                            inside.divide(at + length as u64);
+                        }
+                        (length + 1).min(rest.len())
+                    }
                 }
-                (length + 1).min(rest.len())
             } else {
                 self.sequence(rest, at, inside)
             };
@@ -106,6 +114,19 @@ impl View {
         inside.take(bytes.get(..length).unwrap_or_default(), at);
         length
     }
+}
+
+/// Returns the length of a control sequence, without its ESC, that is whole and too short to hold
+/// a part of a secret: most of them are, and they need not be looked into.
+fn short_control(bytes: &[u8]) -> Option<usize> {
+    let (first, rest) = bytes.split_first()?;
+    let most = rest.get(..SAMPLE - 2).unwrap_or(rest);
+    let last = most.iter().position(|byte| !(0x20..=0x3f).contains(byte))?;
+    let is_whole = *first == b'['
+        && rest
+            .get(last)
+            .is_some_and(|byte| (0x40..=0x7e).contains(byte));
+    is_whole.then_some(last + 2)
 }
 
 /// Tells for each byte whether it stands outside of escape sequences; nothing when all do.

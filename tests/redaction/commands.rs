@@ -1,0 +1,253 @@
+//! What commands print of a value, whole outputs compared: real bash, real programs.
+
+use std::path::Path;
+
+use karyi::outcome::{Outcome, Status};
+use karyi::secret::{SecretName, SecretValue};
+use karyi::vault::session::Secrets;
+
+use crate::execution::run_with;
+use crate::harness::skip;
+
+const T: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
+const Q: &str = "it's \"a\" $HOME `id` $(touch pwn);touch pwn #\\";
+const M: &str =
+    "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----\n";
+const L: &str =
+    "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8S9t0U1v2W3x4Y5z6a7B8c9D0e1F2g3H4i5J6k7L8m9N0o1P2q3R4s5T";
+const URL: &str = "postgres://admin:Zk7qPw2LmX9v@db.example.com:5432/prod";
+
+fn secrets(value: &str) -> Secrets {
+    let secrets = Secrets::default();
+    let name = SecretName::parse("K").unwrap();
+    secrets
+        .insert(name, SecretValue::new(value.into()))
+        .unwrap();
+    secrets
+}
+
+fn run(value: &str, script: &str) -> Outcome {
+    let message = format!("<tools><command><![CDATA[{script}]]></command></tools>");
+    let mut outcomes = run_with(&secrets(value), &message, |_, _| {});
+    outcomes.remove(0)
+}
+
+#[track_caller]
+fn check(value: &str, script: &str, expected: &str) {
+    let outcome = run(value, script);
+    let output = outcome.output.map(|view| view.text);
+    assert_eq!(output.as_deref(), Some(expected), "{script}");
+}
+
+/// Checks that nothing of a value is left, whatever the rest of the output is.
+#[track_caller]
+fn check_clean(value: &str, script: &str) {
+    let outcome = run(value, script);
+    assert_eq!(outcome.error, None, "{script}");
+    let output = outcome.output.map(|view| view.text).unwrap_or_default();
+    let visible: String = output.chars().filter(|c| *c > ' ').collect();
+    assert!(visible.contains("KARYI"), "{script}: {output}");
+    let secret: Vec<char> = value.chars().filter(|c| *c > ' ').collect();
+    for run in secret.windows(12) {
+        let run: String = run.iter().collect();
+        assert!(!visible.contains(&run), "{script}: {output}");
+    }
+}
+
+fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap();
+    let is_there = std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
+    if !is_there {
+        skip(&format!("no {program}"));
+    }
+    is_there
+}
+
+#[test]
+fn printed_values_are_placeholders() {
+    check(T, "echo \"$KARYI{K}\"", "$KARYI{K}\n");
+    check(
+        T,
+        "printf 'a=%s;\\n' \"$KARYI{K}\" \"$KARYI{K}\"",
+        "a=$KARYI{K};\na=$KARYI{K};\n",
+    );
+    check(Q, "printf '%s\\n' \"$KARYI{K}\"", "$KARYI{K}\n");
+    check(
+        "hunter2x",
+        "echo $KARYI{K}; echo hunter2",
+        "$KARYI{K}\nhunter2\n",
+    );
+    check("pw1!z", "echo $KARYI{K} 'apw1!zb'", "$KARYI{K} apw1!zb\n");
+    check(
+        T,
+        "echo '[REDACTED] $$KARYI{UNKNOWN}'",
+        "[REDACTED] $$KARYI{UNKNOWN}\n",
+    );
+}
+
+#[test]
+fn the_shell_tells_nothing_about_its_variables() {
+    check_clean(
+        T,
+        "set -x; : \"$KARYI{K}\"; v=$KARYI{K}; set +x; declare -p; set; history; fc -l 2>/dev/null; true",
+    );
+    check_clean(
+        Q,
+        "v=$KARYI{K}; printf '%q\\n' \"$v\"; echo \"${v@Q}\"; declare -p v; set -x; : \"$v\"; set +x",
+    );
+}
+
+#[test]
+fn encodings_are_masked() {
+    check(
+        T,
+        "printf %s \"$KARYI{K}\" | base64; printf 'user:%s' \"$KARYI{K}\" | base64 -w0; echo; printf %s \"$KARYI{K}\" | base64 -w 20; printf %s \"$KARYI{K}\" | base32 -w0; echo",
+        "[KARYI:K:base64]\ndXNlcjp[KARYI:K:base64]o=\n[KARYI:K:base64]\n[KARYI:K:base32]Q=\n",
+    );
+}
+
+#[test]
+fn dumps_are_masked() {
+    check(
+        T,
+        "printf %s \"$KARYI{K}\" | od -An -tx1 -v; printf %s \"$KARYI{K}\" | od -An -c",
+        " [KARYI:K:hex]\n   [KARYI:K:part]\n",
+    );
+    if has("xxd") {
+        check_clean(
+            T,
+            "printf %s \"$KARYI{K}\" | xxd; printf %s \"$KARYI{K}\" | xxd -p",
+        );
+    }
+    if has("hexdump") {
+        check_clean(
+            T,
+            "printf %s \"$KARYI{K}\" | hexdump -C; printf %s \"$KARYI{K}\" | hexdump",
+        );
+    }
+}
+
+#[test]
+fn what_languages_make_of_it_is_masked() {
+    if !has("python3") {
+        return;
+    }
+    let script = "V=$KARYI{K} python3 - <<'END'\nimport os, json, html, shlex, base64, urllib.parse\n\
+        v = os.environ['V']\nprint(repr(v)); print(json.dumps(v)); print(json.dumps(json.dumps(v)))\n\
+        print(urllib.parse.quote(v)); print(html.escape(v)); print(shlex.quote(v)); print(repr(v.encode()))\n\
+        print(base64.urlsafe_b64encode(v.encode()).decode()); print(v[::-1])\nEND";
+    check_clean(T, script);
+    check_clean(Q, script);
+}
+
+#[test]
+fn what_stands_between_the_characters_hides_nothing() {
+    check(
+        L,
+        "v=$KARYI{K}; for ((i = 0; i < ${#v}; i++)); do printf %s \"${v:i:1}\"; done; echo",
+        "$KARYI{K}\n",
+    );
+    check(
+        T,
+        "v=$KARYI{K}; for ((i = 0; i < ${#v}; i++)); do printf '\\e[3%dm%s' $((i % 8)) \"${v:i:1}\"; done; printf '\\e[0m\\n'",
+        "$KARYI{K}\n",
+    );
+    check(
+        T,
+        "printf '\\e]8;;http://x\\e\\\\%s\\e]8;;\\e\\\\\\n' \"$KARYI{K}\"",
+        "$KARYI{K}\n",
+    );
+    check(
+        T,
+        "echo \"$KARYI{K}\" | grep --color=always 0",
+        "$KARYI{K}\n",
+    );
+    check(T, "echo \"$KARYI{K}\" | fold -w 7", "[KARYI:K:part]\n");
+    check(
+        T,
+        "v=$KARYI{K}; printf '\\e[2J'; for start in 0 1; do for ((i = start; i < ${#v}; i += 2)); do printf '\\e[5;%dH%s' $((i + 4)) \"${v:i:1}\"; done; done; printf '\\e[7;1H.'",
+        "   $KARYI{K}\n\n.",
+    );
+}
+
+#[test]
+fn values_of_several_lines_are_masked() {
+    check(M, "printf %s \"$KARYI{K}\"", "$KARYI{K}");
+    check(M, "v=$KARYI{K}; echo $v", "[KARYI:K:part]\n");
+    check(
+        M,
+        "printf %s \"$KARYI{K}\" | tr '\\n' ' '",
+        "[KARYI:K:part] ",
+    );
+    check(M, "printf %s \"$KARYI{K}\" | sed 's/$/\\r/'", "$KARYI{K}");
+    check(
+        M,
+        "printf %s \"$KARYI{K}\" | while read -r l; do echo \"> $l\"; done",
+        "> -----BEGIN KEY-----\n> [KARYI:K:part]\n> [KARYI:K:part]\n> -----END KEY-----\n",
+    );
+}
+
+#[test]
+fn the_host_of_a_connection_string_stays() {
+    check(
+        URL,
+        "v=$KARYI{K}; echo $v; v=${v#*admin:}; echo \"${v%%@*}\"; echo db.example.com:5432",
+        "$KARYI{K}\n[KARYI:K:part]\ndb.example.com:5432\n",
+    );
+}
+
+#[test]
+fn a_value_cut_off_by_its_end_is_masked() {
+    let message = "<tools><command timeout=\"1\">v=$KARYI{K}; printf %s \"${v:0:8}\"; sleep 100</command></tools>";
+    let outcome = run_with(&secrets(T), message, |_, _| {}).remove(0);
+    assert_eq!(outcome.status, Status::Running);
+    let output = outcome.output.map(|view| view.text);
+    assert_eq!(output.as_deref(), Some("[KARYI:K:part]"));
+    check(
+        T,
+        "v=$KARYI{K}; bash -c 'printf %s \"$1\"; kill -9 $$' x \"${v:0:20}\"",
+        "[KARYI:K:part]Killed\n",
+    );
+}
+
+#[test]
+fn scripts_hold_what_the_user_wrote() {
+    let outcome = run(T, &format!("x={T}; echo ${{#x}}"));
+    let output = outcome.output.map(|view| view.text);
+    assert_eq!(output.as_deref(), Some("39\n"));
+}
+
+#[test]
+fn files_and_names_are_masked_when_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = T.replace('/', "_");
+    std::fs::write(dir.path().join(&name), "x\n").unwrap();
+    std::fs::write(
+        dir.path().join("b64"),
+        "UzNjcjN0LVQwa2VuL1ZhbCt1ZV9BYkNkRWYwMTIzNDU2Nzg5eHl6\n",
+    )
+    .unwrap();
+    std::fs::write(
+        dir.path().join("bin"),
+        [&b"\0\x01"[..], name.as_bytes(), b"\xFF"].concat(),
+    )
+    .unwrap();
+    let message = format!(
+        "<tools><read><file src=\"{0}\"/><file src=\"{0}/b64\"/><file src=\"{0}/bin\"/></read></tools>",
+        dir.path().display()
+    );
+    let outcomes = run_with(&secrets(&name), &message, |_, _| {});
+    let shown = format!("{outcomes:?}");
+    assert!(shown.contains("KARYI{K}"), "{shown}");
+    assert!(
+        !shown.contains(&name[..12]) && !shown.contains("UzNjcjN0LVQwa2Vu"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn benign_output_is_the_same_with_and_without_secrets() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/limits.rs");
+    let text = std::fs::read_to_string(&file).unwrap();
+    check(T, &format!("cat {}", file.display()), &text);
+}

@@ -1,0 +1,79 @@
+//! What values can never do, and what the documents must say.
+
+use std::fmt::Debug;
+
+use karyi::secret::{Binding, Resolved, SecretValue};
+use serde::Serialize;
+
+/// Fails to compile when a type has a trait it must not have.
+macro_rules! has_none_of {
+    ($type:ty: $($forbidden:path),*) => {
+        $({
+            trait Unless<A> {
+                fn holds() {}
+            }
+            struct Found;
+            impl<T> Unless<()> for T {}
+            impl<T: $forbidden> Unless<Found> for T {}
+            <$type as Unless<_>>::holds();
+        })*
+    };
+}
+
+#[test]
+fn values_cannot_be_printed_copied_or_sent() {
+    has_none_of!(SecretValue: Debug, Clone, Serialize, std::fmt::Display);
+    has_none_of!(Binding: Debug, Clone, Serialize);
+    has_none_of!(Resolved: Debug, Clone, Serialize);
+}
+
+#[test]
+fn the_document_names_every_limit() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/security.md"));
+    let text = text.unwrap().replace('\n', " ").to_lowercase();
+    let limits = [
+        "rot13",
+        "gzip",
+        "sha256",
+        "sed 's/./&-/g'",
+        "upper case",
+        "fewer than 12 characters",
+        "yes or no",
+        "guess",
+        "numbers",
+        "same user",
+        "argv",
+        "a hash of a short secret",
+        "swap",
+        "ulimit -c",
+        "net, not a wall",
+    ];
+    let missing: Vec<&&str> = limits
+        .iter()
+        .filter(|limit| !text.contains(**limit))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "docs/security.md does not name {missing:?}"
+    );
+}
+
+#[test]
+fn the_document_lists_every_program_that_reads_code() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
+    let text = std::fs::read_to_string(format!("{root}docs/security.md")).unwrap();
+    let code = std::fs::read_to_string(format!("{root}src/vault/programs.rs")).unwrap();
+    let tables = code.split("const PROGRAMS").nth(1).unwrap();
+    let tables = tables.split("/// Returns what").next().unwrap();
+    let program = regex::Regex::new(r#"(?m)^\s*(?:\(\s*)?"([^"]+)","#).unwrap();
+    let programs = program
+        .captures_iter(tables)
+        .map(|found| found[1].to_owned());
+    let missing: Vec<String> = programs
+        .filter(|name| !text.contains(&format!("`{name}`")))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "docs/security.md does not list {missing:?}"
+    );
+}
