@@ -22,14 +22,17 @@ use std::time::Duration;
 
 use gate::Gate;
 
+/// Measures something and reports it.
+type Part = fn(&mut Gate);
+
 fn main() {
-    let parts: [(&str, fn(&mut Gate)); 3] = [
+    let parts: [(&str, Part); 3] = [
         ("search", search::measure),
         ("huge", huge::measure),
         ("start", start::measure),
     ];
-    let only = std::env::args().skip_while(|argument| argument != "--only");
-    let only = only.skip(1).next().unwrap_or_default();
+    let mut only = std::env::args().skip_while(|argument| argument != "--only");
+    let only = only.nth(1).unwrap_or_default();
     let mut gate = Gate::default();
     for (name, measure) in parts {
         if only.split(';').any(|part| name.contains(part)) {

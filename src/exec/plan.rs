@@ -318,7 +318,7 @@ mod tests {
     fn a_call_with_very_many_paths_is_not_compared_path_by_path() {
         let many = |is_write| {
             let access = |at: usize| Access {
-                path: Template::new(&format!("f{at}")),
+                path: Template::new(format!("f{at}")),
                 is_write: is_write && at == 0,
             };
             Effect::Files((0..=limits::MAX_CLAIMED_PATHS).map(access).collect())
