@@ -120,7 +120,8 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
     listening.end().await;
     tending.abort();
     let _ = tending.await;
-    desk.settle_floods(Instant::now() + limits::FLOOD_WINDOW).await;
+    desk.settle_floods(Instant::now() + limits::FLOOD_WINDOW)
+        .await;
     drop((front, desk, lock, log));
     if let Some(writer) = writer {
         let _ = tokio::task::spawn_blocking(move || writer.join()).await;

@@ -115,34 +115,38 @@ impl Metrics {
                 "karyi_http_responses_total{{status=\"{status}\"}} {count}"
             );
         }
-        let single = [
-            (
-                "karyi_replays_total",
-                "Answers given again for their idempotency key",
-                numbers.replays,
-            ),
-            (
-                "karyi_disconnects_total",
-                "Callers who did not wait for the answer",
-                numbers.disconnects,
-            ),
-            (
-                "karyi_unrecorded_requests_total",
-                "Requests without valid identifying headers",
-                numbers.without_record,
-            ),
-            (
-                "karyi_ledger_failures_total",
-                "Records that could not be written",
-                numbers.ledger_failures,
-            ),
-        ];
-        for (name, help, count) in single {
+        for (name, help, count) in totals(&numbers) {
             head(&mut out, name, "counter", help);
             let _ = writeln!(out, "{name} {count}");
         }
         out
     }
+}
+
+/// Returns the numbers that belong to no tool: name, meaning, count.
+fn totals(numbers: &Numbers) -> [(&'static str, &'static str, u64); 4] {
+    [
+        (
+            "karyi_replays_total",
+            "Answers given again for their idempotency key",
+            numbers.replays,
+        ),
+        (
+            "karyi_disconnects_total",
+            "Callers who did not wait for the answer",
+            numbers.disconnects,
+        ),
+        (
+            "karyi_unrecorded_requests_total",
+            "Requests without valid identifying headers",
+            numbers.without_record,
+        ),
+        (
+            "karyi_ledger_failures_total",
+            "Records that could not be written",
+            numbers.ledger_failures,
+        ),
+    ]
 }
 
 fn head(out: &mut String, name: &str, kind: &str, help: &str) {

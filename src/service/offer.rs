@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::service::fields::InputCheck;
-use crate::service::principal::{CALL, DRAFT_WRITE};
+use crate::service::principal::CALL;
 use crate::tool::registry::Entry;
 use crate::tool::service::Audience;
 use crate::tool::spec::Family;
@@ -55,11 +55,10 @@ impl Offered {
     /// Returns the scopes a caller needs, all of them.
     #[must_use]
     pub fn scopes(&self) -> Vec<String> {
-        let mut scopes = vec![format!("{CALL}{}", self.entry.service.category)];
-        if self.name() == "create_draft_content" {
-            scopes.push(DRAFT_WRITE.into());
-        }
-        scopes
+        let service = &self.entry.service;
+        let own = format!("{CALL}{}", service.category);
+        let others = service.scopes.iter().map(|scope| (*scope).to_owned());
+        std::iter::once(own).chain(others).collect()
     }
 
     /// Returns it as it is listed.

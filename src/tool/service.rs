@@ -15,6 +15,8 @@ pub struct Service {
     pub access: Access,
     /// Whether a model may decide to call it.
     pub audience: Audience,
+    /// Scopes a caller needs beside that of the category.
+    pub scopes: &'static [&'static str],
 }
 
 /// Whether a tool changes anything.
@@ -42,6 +44,7 @@ impl Service {
         version: env!("CARGO_PKG_VERSION"),
         access: Access::Write,
         audience: Audience::Anyone,
+        scopes: &[],
     };
 
     /// Makes a tool of a site that only looks.
@@ -52,6 +55,7 @@ impl Service {
             version: "1.0.0",
             access: Access::Read,
             audience: Audience::Anyone,
+            scopes: &[],
         }
     }
 
@@ -62,6 +66,12 @@ impl Service {
             access: Access::Write,
             ..Self::reads(category)
         }
+    }
+
+    /// Adds scopes that a caller needs.
+    #[must_use]
+    pub const fn needing(self, scopes: &'static [&'static str]) -> Self {
+        Self { scopes, ..self }
     }
 
     /// Returns how long a call may take.

@@ -65,100 +65,70 @@ fn head() -> Value {
     serde_json::from_str(HEAD).unwrap()
 }
 
+/// Calls with a credential; compares the status and what the ledger says.
+#[track_caller]
+fn check_token(server: &Server, authorization: &str, status: u16, error_type: &Value) {
+    let npc = json!({"npc_id": "ancestor_yan"});
+    let answer = server.answer("get_npc_profile", &npc, &[("Authorization", authorization)]);
+    assert_eq!(answer.status, status, "{answer:?}");
+    if status == 401 {
+        let challenge = answer.header("www-authenticate");
+        assert_eq!(challenge.as_deref(), Some("Bearer error=\"invalid_token\""));
+        assert_eq!(answer.json()["error_code"], "invalid_token");
+    }
+    let record = server.last_record();
+    let facts = (&record["http_status"], &record["error_type"]);
+    assert_eq!(facts, (&json!(status), error_type));
+}
+
+#[test]
+fn tokens_that_are_not_good_are_refused_and_recorded() {
+    let (_dir, server) = with_tokens();
+    let check = |token: &str| check_token(&server, token, 401, &json!("Unauthorized"));
+    check("-");
+    check("Basic abc");
+    let other = b"another secret of at least 32 bytes";
+    check(&token(other, &head(), &|_| {}));
+    for algorithm in ["none", "RS256"] {
+        check(&token(
+            SECRET,
+            &json!({"alg": algorithm, "kid": "one"}),
+            &|_| {},
+        ));
+    }
+    let with = |name: &'static str, value: Value| {
+        token(SECRET, &head(), &move |claims| claims[name] = value.clone())
+    };
+    check(&with("exp", json!(now() - 90)));
+    check(&with("exp", Value::Null));
+    check(&with("nbf", json!(now() + 300)));
+    check(&with("aud", json!("other")));
+    check(&with("iss", json!("other")));
+}
+
 #[test]
 fn tokens_say_who_calls_and_for_whom() {
     let (_dir, server) = with_tokens();
-    let npc = json!({"npc_id": "ancestor_yan"});
-    let check = |authorization: &str, status: u16, error_type: Value| {
-        let answer = server.answer("get_npc_profile", &npc, &[("Authorization", authorization)]);
-        assert_eq!(answer.status, status, "{answer:?}");
-        if status == 401 {
-            assert_eq!(
-                answer.header("www-authenticate").as_deref(),
-                Some("Bearer error=\"invalid_token\"")
-            );
-            assert_eq!(answer.json()["error_code"], "invalid_token");
-        }
-        let record = server.last_record();
-        assert_eq!(
-            (&record["http_status"], &record["error_type"]),
-            (&json!(status), &error_type)
-        );
-    };
-    let unauthorized = || json!("Unauthorized");
-    let denied = || json!("PermissionDenied");
-    check(&token(SECRET, &head(), &|_| {}), 200, Value::Null);
-    assert_eq!(server.last_record()["principal"], "jwt:orchestrator");
-    check("-", 401, unauthorized());
-    check("Basic abc", 401, unauthorized());
-    check(
-        &token(b"another secret of at least 32 bytes", &head(), &|_| {}),
-        401,
-        unauthorized(),
-    );
-    check(
-        &token(SECRET, &json!({"alg": "none", "kid": "one"}), &|_| {}),
-        401,
-        unauthorized(),
-    );
-    check(
-        &token(SECRET, &json!({"alg": "RS256", "kid": "one"}), &|_| {}),
-        401,
-        unauthorized(),
-    );
-    check(
-        &token(SECRET, &head(), &|c| c["exp"] = json!(now() - 90)),
-        401,
-        unauthorized(),
-    );
-    check(
-        &token(SECRET, &head(), &|c| c["nbf"] = json!(now() + 300)),
-        401,
-        unauthorized(),
-    );
-    check(
-        &token(SECRET, &head(), &|c| c["aud"] = json!("other")),
-        401,
-        unauthorized(),
-    );
-    check(
-        &token(SECRET, &head(), &|c| c["iss"] = json!("other")),
-        401,
-        unauthorized(),
-    );
-    check(
-        &token(SECRET, &head(), &|c| {
-            drop(c.as_object_mut().unwrap().shift_remove("exp"))
-        }),
-        401,
-        unauthorized(),
-    );
-    check(
-        &token(SECRET, &head(), &|c| c["tenants"] = json!(["other"])),
-        403,
-        denied(),
-    );
-    check(
-        &token(SECRET, &head(), &|c| c["sites"] = json!([])),
-        403,
-        denied(),
-    );
-    check(
-        &token(SECRET, &head(), &|c| c["scope"] = json!("tools:list")),
-        403,
-        denied(),
-    );
-    let draft = json!({"content_type": "story", "title": "a", "body": "b"});
     let bearer = token(SECRET, &head(), &|_| {});
+    check_token(&server, &bearer, 200, &Value::Null);
+    assert_eq!(server.last_record()["principal"], "jwt:orchestrator");
+    let denied = json!("PermissionDenied");
+    for (name, value) in [
+        ("tenants", json!(["other"])),
+        ("sites", json!([])),
+        ("scope", json!("tools:list")),
+    ] {
+        let narrow = token(SECRET, &head(), &|claims| claims[name] = value.clone());
+        check_token(&server, &narrow, 403, &denied);
+    }
+    let draft = json!({"content_type": "story", "title": "a", "body": "b"});
     let answer = server.answer(
         "create_draft_content",
         &draft,
         &[("Authorization", &bearer)],
     );
-    assert_eq!(
-        (answer.status, &answer.json()["detail"]),
-        (403, &json!("the scope content:draft:write is needed"))
-    );
+    let needed = json!("the scope content:draft:write is needed");
+    assert_eq!((answer.status, &answer.json()["detail"]), (403, &needed));
     let text: String = server.records().iter().map(Value::to_string).collect();
     assert!(!text.contains(bearer.trim_start_matches("Bearer ")));
 }

@@ -77,73 +77,74 @@ fn headers_that_are_missing_are_all_named() {
     is_served(&server);
 }
 
+/// Bodies, and the status and the code of their refusal.
+const BROKEN: &[(&str, u16, &str)] = &[
+    ("", 400, "malformed_request"),
+    ("{", 400, "malformed_request"),
+    (
+        r#"{"tool_name": "a", "tool_name": "b"}"#,
+        400,
+        "malformed_request",
+    ),
+    (
+        r#"{"tool_name": "a", "input": {"x": 1, "x": 2}}"#,
+        400,
+        "malformed_request",
+    ),
+    ("[]", 422, "invalid_request"),
+    ("{}", 422, "invalid_request"),
+    (
+        r#"{"tool_name": "get_site_map", "input": [1]}"#,
+        422,
+        "invalid_request",
+    ),
+    (r#"{"tool_name": 7, "input": {}}"#, 422, "invalid_request"),
+    (r#"{"tool_name": "", "input": {}}"#, 422, "invalid_request"),
+    (
+        r#"{"tool_name": "a", "input": {}, "more": 1}"#,
+        422,
+        "invalid_request",
+    ),
+    (
+        r#"{"tool_name": "a", "input": {}, "context": 1}"#,
+        422,
+        "invalid_request",
+    ),
+    (
+        r#"{"tool_name": "a", "context": {"tenant_id": 1}}"#,
+        422,
+        "invalid_request",
+    ),
+    (
+        r#"{"tool_name": "get_site_map", "context": {"tenant_id": "other"}}"#,
+        403,
+        "context_mismatch",
+    ),
+    (
+        r#"{"tool_name": "get_site_map", "context": {"site_id": "other"}}"#,
+        403,
+        "context_mismatch",
+    ),
+];
+
 #[test]
 fn bodies_that_do_not_fit_are_refused_and_recorded() {
     let server = Server::start(&[]);
-    let check = |body: &str, status: u16, code: &str| {
+    let wide = "[".repeat(100_000);
+    let deep = format!(
+        "{{\"tool_name\":\"a\",\"input\":{}1{}}}",
+        "{\"a\":".repeat(200),
+        "}".repeat(200)
+    );
+    let nested = [wide.as_str(), deep.as_str()].map(|body| (body, 400, "malformed_request"));
+    for (body, status, code) in BROKEN.iter().copied().chain(nested) {
         let before = server.records().len();
         let answer = server.post("/api/tools/call", &[], body);
         is_problem(&answer, status, code);
         assert_eq!(answer.json()["trace_id"], "trace-test");
         assert_eq!(server.records().len(), before + 1, "{body}");
         assert_eq!(server.last_record()["http_status"], status);
-    };
-    check("", 400, "malformed_request");
-    check("{", 400, "malformed_request");
-    check(
-        "{\"tool_name\": \"a\", \"tool_name\": \"b\"}",
-        400,
-        "malformed_request",
-    );
-    check(
-        "{\"tool_name\": \"a\", \"input\": {\"x\": 1, \"x\": 2}}",
-        400,
-        "malformed_request",
-    );
-    check(&"[".repeat(100_000), 400, "malformed_request");
-    check(
-        &format!(
-            "{{\"tool_name\":\"a\",\"input\":{}1{}}}",
-            "{\"a\":".repeat(200),
-            "}".repeat(200)
-        ),
-        400,
-        "malformed_request",
-    );
-    check("[]", 422, "invalid_request");
-    check("{}", 422, "invalid_request");
-    check(
-        r#"{"tool_name": "get_site_map", "input": [1]}"#,
-        422,
-        "invalid_request",
-    );
-    check(r#"{"tool_name": 7, "input": {}}"#, 422, "invalid_request");
-    check(r#"{"tool_name": "", "input": {}}"#, 422, "invalid_request");
-    check(
-        r#"{"tool_name": "a", "input": {}, "more": 1}"#,
-        422,
-        "invalid_request",
-    );
-    check(
-        r#"{"tool_name": "a", "input": {}, "context": 1}"#,
-        422,
-        "invalid_request",
-    );
-    check(
-        r#"{"tool_name": "a", "input": {}, "context": {"tenant_id": 1}}"#,
-        422,
-        "invalid_request",
-    );
-    check(
-        r#"{"tool_name": "get_site_map", "input": {}, "context": {"tenant_id": "other"}}"#,
-        403,
-        "context_mismatch",
-    );
-    check(
-        r#"{"tool_name": "get_site_map", "input": {}, "context": {"site_id": "other"}}"#,
-        403,
-        "context_mismatch",
-    );
+    }
     is_served(&server);
 }
 

@@ -201,7 +201,7 @@ impl SiteStore for Odd {
         })
     }
     fn profile(&self, _: &Scope, _: &str, _: Option<u32>) -> Pending<'_, Option<Profile>> {
-        Box::pin(async { panic!("a bug with $KARYI{{X}}") })
+        Box::pin(sleeps())
     }
     fn prompt(&self, _: &Scope, _: &str, _: &str) -> Pending<'_, Option<Prompt>> {
         Box::pin(sleeps())
@@ -216,7 +216,7 @@ impl SiteStore for Odd {
         Box::pin(async { Err(StoreError::Full) })
     }
     fn log_event(&self, _: &Scope, _: Event) -> Pending<'_, Written> {
-        Box::pin(sleeps())
+        Box::pin(async { panic!("a bug with $KARYI{{X}}") })
     }
     fn claim(&self, _: &Scope, _: RepeatKey) -> Pending<'_, Claim> {
         Box::pin(async { Ok(Claim::New) })
@@ -251,7 +251,7 @@ fn odd(tool: &str, input: Value) -> (Reply, Duration, Value) {
     });
     let (reply, time) = runtime.block_on(async {
         let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
-        caller.patience = Some(Duration::from_secs(1));
+        caller.patience = (tool == "search_content").then_some(Duration::from_secs(1));
         let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
         let since = Instant::now();
         let request = Request {
@@ -290,7 +290,7 @@ fn a_tool_that_sleeps_is_ended_at_its_deadline() {
 #[test]
 fn a_tool_that_breaks_breaks_nothing_else_and_tells_nothing() {
     for (tool, input) in [
-        ("get_npc_profile", json!({"npc_id": "n"})),
+        ("log_user_event", json!({"event_type": "e"})),
         ("get_site_map", json!({})),
     ] {
         let (reply, _, record) = odd(tool, input);

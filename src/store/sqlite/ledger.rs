@@ -120,7 +120,6 @@ fn together(connection: &mut Connection, wishes: &[Wish]) -> Result<Vec<usize>, 
     for wish in wishes {
         counts.push(grant(&mut chain, wish)?);
     }
-    drop(chain);
     transaction.commit()?;
     Ok(counts)
 }

@@ -115,7 +115,7 @@ impl Tool for CreateDraftContent {
             },
         ],
     };
-    const SERVICE: Service = Service::writes("content");
+    const SERVICE: Service = Service::writes("content").needing(&["content:draft:write"]);
 
     fn output_schema() -> Option<ArgumentSchema> {
         Some(ArgumentSchema::of::<Output>())
