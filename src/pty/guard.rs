@@ -20,7 +20,10 @@ pub fn keep(value: &[u8]) {
 
 fn keep_process() {
     #[cfg(target_os = "linux")]
-    let _ = nix::sys::prctl::set_dumpable(false);
+    {
+        super::syscall::is_told();
+        let _ = nix::sys::prctl::set_dumpable(false);
+    }
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_CORE) {
         let _ = setrlimit(Resource::RLIMIT_CORE, 0, most);
     }

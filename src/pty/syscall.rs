@@ -8,6 +8,7 @@ mod compat;
 mod uring;
 
 use std::io::{self, IoSliceMut};
+use std::sync::OnceLock;
 
 use nix::libc;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
@@ -69,9 +70,11 @@ pub(super) fn blocked_in(pid: i32, id: i32) -> io::Result<Blocked> {
 }
 
 /// Whether the kernel tells what threads are blocked in: there is a `/proc`, and it has the file.
+/// Looked at once: of a process that holds secrets it tells nothing any more, not even to itself.
 pub(super) fn is_told() -> bool {
+    static IS_TOLD: OnceLock<bool> = OnceLock::new();
     let own = std::process::id();
-    std::fs::read(format!("/proc/{own}/task/{own}/syscall")).is_ok()
+    *IS_TOLD.get_or_init(|| std::fs::read(format!("/proc/{own}/task/{own}/syscall")).is_ok())
 }
 
 /// Reads `NUMBER 0xARGUMENT … 0xSTACK 0xCODE`; a running thread has none.

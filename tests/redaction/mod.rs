@@ -2,6 +2,7 @@
 
 mod commands;
 mod limits;
+mod process;
 mod reference;
 mod streams;
 
