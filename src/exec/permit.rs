@@ -85,9 +85,12 @@ impl Permits {
         let mut failed = None;
         call.templates(&mut |purpose, template| {
             if failed.is_none() {
-                failed = self
-                    .check_text(tool, purpose, template, secrets, &mut asked)
-                    .err();
+                let text = Text {
+                    tool,
+                    purpose,
+                    template,
+                };
+                failed = self.check_text(&text, secrets, &mut asked).err();
             }
         });
         failed.map_or(Ok(asked), Err)
@@ -95,12 +98,15 @@ impl Permits {
 
     fn check_text(
         &self,
-        tool: &str,
-        purpose: Use,
-        template: &Template,
+        text: &Text<'_>,
         secrets: &Secrets,
         asked: &mut Vec<SecretName>,
     ) -> Result<(), ToolError> {
+        let Text {
+            tool,
+            purpose,
+            template,
+        } = *text;
         if purpose == Use::Written {
             resolve::check_written(template.source(), secrets)?;
         }
@@ -149,6 +155,14 @@ impl Permits {
             }
         }
     }
+}
+
+/// A text of a call.
+#[derive(Clone, Copy)]
+struct Text<'a> {
+    tool: &'a str,
+    purpose: Use,
+    template: &'a Template,
 }
 
 /// Checks that the values fit the places they stand at.

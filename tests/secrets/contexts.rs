@@ -47,7 +47,7 @@ pub const COMMON: &[Place] = &[
     ),
     place("recv a\\\nVALUE \\\n VALUE", "aVALUE|VALUE|", Rule::All),
     place("recv {a,VALUE}", "a|VALUE|", Rule::All),
-    place("recv ~VALUE a#VALUE", "~VALUE|a#VALUE|", Rule::All),
+    place("recv a#VALUE", "a#VALUE|", Rule::All),
     place("recv ok # VALUE it's", "ok|", Rule::All),
     place("recv ok;# VALUE\"\nrecv VALUE", "ok|VALUE|", Rule::All),
     place("v=VALUE; recv \"$v\"", "VALUE|", Rule::All),
@@ -304,7 +304,6 @@ pub const COMMON: &[Place] = &[
         Rule::Some,
     ),
     place("timeout 5 bash -c 'recv VALUE'", "VALUE|", Rule::Some),
-    place("command eval \"recv VALUE\"", "VALUE|", Rule::Some),
     place("'ba'\"sh\" -c \"recv VALUE\"", "VALUE|", Rule::Some),
     place("b=bash; $b -c 'recv VALUE'", "VALUE|", Rule::Some),
     place("b=eval; $b recv VALUE", "VALUE|", Rule::Some),
@@ -363,6 +362,9 @@ pub const COMMON: &[Place] = &[
 
 /// Places that only bash has, or where zsh means something else.
 pub const BASH: &[Place] = &[
+    // zsh looks for a user of that name, and its `command` for a program.
+    place("recv ~VALUE", "~VALUE|", Rule::All),
+    place("command eval \"recv VALUE\"", "VALUE|", Rule::Some),
     place(
         "cat <<A - <<B | recv -\n1VALUE\nA\n2VALUE\nB",
         "2VALUE\n|",
@@ -414,7 +416,7 @@ pub const BASH: &[Place] = &[
     ),
     place("echo $[VALUE]; recv", "", Rule::Number),
     place("a[VALUE]=1; recv", "", Rule::Number),
-    place("recv ${a[VALUE]}", "", Rule::Number),
+    place("a=(); recv ${a[VALUE]}", "", Rule::Number),
     place("printf -v \"a[VALUE]\" x", "", Rule::None),
     place("mapfile -C 'recv VALUE' -c 1 m <<< x", "", Rule::None),
     place("compgen -W 'VALUE'", "", Rule::None),

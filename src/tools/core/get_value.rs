@@ -84,21 +84,7 @@ impl Tool for GetValue {
     fn templates(_: &mut Args, _: &mut dyn FnMut(Use, &mut Template)) {}
 
     async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
-        let Some(name) = SecretName::parse(&args.key) else {
-            let message = format!("key must be letters, digits and _, found {:?}", args.key);
-            return Err(ToolError::new(ErrorCode::BadArguments, message)
-                .with_hint("choose a name such as NPM_TOKEN"));
-        };
-        let texts = [Some(&args.reason), args.note.as_ref()];
-        if texts
-            .into_iter()
-            .flatten()
-            .any(|text| Template::new(text).has_placeholder())
-        {
-            let message = "the reason and the note of a question cannot hold a placeholder";
-            return Err(ToolError::new(ErrorCode::BadPlaceholder, message)
-                .with_hint("say in words what the value is for"));
-        }
+        let name = checked_name(&args)?;
         let answer = |status| {
             Ok(Answer {
                 status,
@@ -148,6 +134,26 @@ impl Tool for GetValue {
             )),
         }
     }
+}
+
+/// Returns the name that is asked for, when the question can be asked as it is.
+fn checked_name(args: &Args) -> Result<SecretName, ToolError> {
+    let Some(name) = SecretName::parse(&args.key) else {
+        let message = format!("key must be letters, digits and _, found {:?}", args.key);
+        return Err(ToolError::new(ErrorCode::BadArguments, message)
+            .with_hint("choose a name such as NPM_TOKEN"));
+    };
+    let texts = [Some(&args.reason), args.note.as_ref()];
+    if texts
+        .into_iter()
+        .flatten()
+        .any(|text| Template::new(text).has_placeholder())
+    {
+        let message = "the reason and the note of a question cannot hold a placeholder";
+        return Err(ToolError::new(ErrorCode::BadPlaceholder, message)
+            .with_hint("say in words what the value is for"));
+    }
+    Ok(name)
 }
 
 /// Returns the store that can keep a value, tried before the user types one.
