@@ -129,7 +129,7 @@ pub(super) fn left_by(shell: i32, known: &mut HashSet<i32>) -> (Vec<Background>,
 fn by_group(shell: i32, processes: Vec<Process>) -> Vec<Background> {
     let mut groups: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
     for process in processes {
-        if let Some(end) = open_end(process.pid) {
+        if let Some(end) = process::open(process.pid) {
             let pid = process.pid;
             groups
                 .entry(process.group)
@@ -145,14 +145,4 @@ fn by_group(shell: i32, processes: Vec<Process>) -> Vec<Background> {
             members: Arc::new(members),
         })
         .collect()
-}
-
-#[cfg(target_os = "linux")]
-fn open_end(pid: i32) -> Option<OwnedFd> {
-    super::sys::open_process(pid).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open_end(_: i32) -> Option<OwnedFd> {
-    None
 }
