@@ -160,7 +160,7 @@ impl Run {
         let (cancel, floor) = (Cancel::default(), Floor::default());
         let context = context(args, &cancel, &floor)?;
         let redactor = Redactor::new(&context.secrets);
-        let logs = logs(args, &context)?;
+        let logs = logs(args, &context);
         Ok(Self {
             registry,
             grammar,
@@ -308,10 +308,10 @@ fn context(args: &RunArgs, cancel: &Cancel, floor: &Floor) -> anyhow::Result<Con
         env.push((key.clone(), value.clone()));
     }
     let options = SessionOptions {
-        shell: args.shell.as_deref().map(shell_path),
+        shell: args.shell.clone(),
         preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
         bootstrap: std::env::current_exe().context("finding karyi itself")?,
-        runtime_dir: runtime_dir()?,
+        runtime_dir: runtime_dir(),
         cwd,
         env,
         rc: if args.no_rc { Rc::None } else { Rc::User },
@@ -333,22 +333,12 @@ fn context(args: &RunArgs, cancel: &Cancel, floor: &Floor) -> anyhow::Result<Con
 }
 
 /// Plans where whole outputs go.
-fn logs(args: &RunArgs, context: &Context) -> anyhow::Result<Logs> {
-    let directory = output_dir(args.keep)?;
+fn logs(args: &RunArgs, context: &Context) -> Logs {
     let files = context.job_files.clone();
-    Ok(Logs::new(directory, args.max_output_file, args.keep, files))
-}
-
-/// Finds a shell that is named without its directory.
-pub(super) fn shell_path(name: &Path) -> PathBuf {
-    let is_bare = name.components().count() == 1;
-    let search = std::env::var_os("PATH")
-        .filter(|_| is_bare)
-        .unwrap_or_default();
-    let found = std::env::split_paths(&search)
-        .map(|dir| dir.join(name))
-        .find(|path| path.is_file());
-    found.unwrap_or_else(|| name.to_owned())
+    match output_dir(args.keep) {
+        Ok(directory) => Logs::new(directory, args.max_output_file, args.keep, files),
+        Err(error) => Logs::unusable(error.message, files),
+    }
 }
 
 /// Whether the run is unattended.

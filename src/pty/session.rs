@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
@@ -24,6 +23,7 @@ use super::key::Key;
 use super::live::{Plan, Size};
 use super::marks::MarkCutter;
 use super::options::{CommandRequest, InputRequest, Rc, SessionOptions};
+use super::runtime;
 use super::shell::{self, Choice, variable};
 use super::snapshot::Collector;
 use super::state::{self, Call, Input, Order, Progress, Shared, Sink, Start, State};
@@ -54,8 +54,10 @@ impl Session {
         let directories = shell::directories(search_path);
         let choice = shell::choose(asked, options.preferred_shell.as_deref(), &directories)?;
         ending::adopt_orphans();
-        sweep::sweep(&options.runtime_dir);
-        let (mut engine, shared) = prepare(options, choice).map_err(|error| unusable(&error))?;
+        let runtime_dir = options.runtime_dir.clone();
+        runtime::prepare(&runtime_dir)?;
+        let (mut engine, shared) =
+            prepare(options, choice).map_err(|error| runtime::unusable(&runtime_dir, &error))?;
         let owner = Arc::new(Owner { shared });
         let (started, starts) = oneshot::channel();
         // The shell ends with the thread that starts it, so the thread lives as long as the session.
@@ -64,6 +66,7 @@ impl Session {
         let body = move || {
             // Declared first, so that it drops last, after a panic too.
             let _gone = gone;
+            sweep::sweep(&runtime_dir);
             let result = engine.start();
             let is_started = result.is_ok();
             if started.send(result).is_ok() && is_started {
@@ -435,10 +438,6 @@ impl Drop for Waiting<'_> {
 /// Makes the files of a session and the two halves of it.
 fn prepare(options: SessionOptions, choice: Choice) -> io::Result<(Engine, Arc<Shared>)> {
     let Choice { shell, fallback } = choice;
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&options.runtime_dir)?;
     let directory = tempfile::Builder::new()
         .prefix(sweep::PREFIX)
         .tempdir_in(&options.runtime_dir)?;

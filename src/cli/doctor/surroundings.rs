@@ -9,6 +9,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::cli::runtime_dir::runtime_dir;
 use crate::pty::health::{Check, SystemCheck};
+use crate::pty::runtime;
 
 /// The checks, with their names.
 pub(super) const CHECKS: &[(&str, SystemCheck)] = &[
@@ -34,17 +35,15 @@ fn runtime_directory() -> Check {
     let name = "runtime directory";
     let meaning = "the private files of sessions are there";
     let advice = "set XDG_RUNTIME_DIR, or TMPDIR, to a directory you may write to";
-    let path = match runtime_dir() {
-        Ok(path) => path,
-        Err(error) => {
-            return Check::missing(
-                name,
-                format!("{error:#}"),
-                "no session can be started",
-                advice,
-            );
-        }
-    };
+    let path = runtime_dir();
+    if let Err(error) = runtime::prepare(&path) {
+        return Check::missing(
+            name,
+            error.message,
+            "no session can be started",
+            &error.hint,
+        );
+    }
     let shown = path.display();
     if let Err(error) = tempfile::tempfile_in(&path) {
         let found = format!("{shown} is not writable: {error}");
