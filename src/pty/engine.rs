@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::Signal;
 
 use crate::limits;
 
-use super::background;
+use super::background::{self, Background, Doing};
 use super::hints::HintReader;
 use super::live::{InputPlace, Live, Owned, Plan, read_some};
 use super::marks::{Mark, MarkCutter};
@@ -72,6 +73,7 @@ struct Events {
     has_snapshot: bool,
     has_ended: bool,
     was_woken: bool,
+    is_hung_up: bool,
 }
 
 impl Engine {
@@ -81,6 +83,9 @@ impl Engine {
             let events = self.sleep();
             if events.has_output {
                 self.read_for_a_while();
+            }
+            if events.is_hung_up {
+                self.terminal_gone();
             }
             if events.was_woken {
                 self.clear_wakes();
@@ -110,6 +115,8 @@ impl Engine {
             };
             asked.push(PollFd::new(live.master.as_fd(), terminal));
             asked.push(PollFd::new(running.owned.state.as_fd(), input));
+            // The other side alone is told that the terminal was hung up.
+            asked.push(PollFd::new(live.slave.as_fd(), PollFlags::empty()));
             if let Some(process) = &live.process {
                 asked.push(PollFd::new(process.as_fd(), input));
             }
@@ -125,7 +132,16 @@ impl Engine {
             was_woken: has(0),
             has_output: has(1),
             has_snapshot: has(2),
-            has_ended: has(3),
+            has_ended: has(4),
+            is_hung_up: has(3),
+        }
+    }
+
+    /// Ends a shell whose terminal was hung up, also one that rests: nothing could be typed or
+    /// printed there any more, and the terminal would never be silent again.
+    fn terminal_gone(&mut self) {
+        if let Some(running) = &self.running {
+            running.live.signal_shell(Signal::SIGKILL);
         }
     }
 
@@ -333,7 +349,7 @@ impl Engine {
         self.tracker.follow(None);
         let (background, omitted) = background::left_by(running.live.pid, &mut self.known_children);
         running.live.hints.reset();
-        let has_stopped = running.live.has_stopped_child(mark.status);
+        let mut has_stopped = running.live.has_stopped_child(mark.status);
         let kind = self.shared.kind;
         let mut state = self.shared.lock();
         let Some(job) = state.job.take() else {
@@ -342,6 +358,8 @@ impl Engine {
         if job.was_typed_to {
             running.live.flush_input();
         }
+        let is_stopped = |left: &Background| left.doing() == Doing::Stopped;
+        has_stopped |= job.may_hide_stop && mark.status == 0 && background.iter().any(is_stopped);
         let mut after = job.after.clone();
         if mark.is_errexit {
             after.extend(kind.no_errexit_line().into_bytes());

@@ -237,18 +237,15 @@ impl Watch {
         let since = self.since.filter(|_| is_same).unwrap_or(now);
         self.since = Some(since);
         let lasted = now.saturating_duration_since(since);
-        let longest = if lasted < limits::WAIT_SCAN_LATER {
-            limits::WAIT_SCAN_MAX
-        } else {
-            limits::WAIT_SCAN_MAX_LATER
-        };
+        let longest = limits::WAIT_SCAN_MAX.max(cost * limits::WAIT_SCAN_SHARE);
         // A look that may be confirmed by the next one is followed by it at once.
         self.pause = match activity {
             _ if is_same || activity == Activity::Busy => (self.pause * 2).min(longest),
             _ => limits::WAIT_SCAN_MIN,
         };
+        // A large job gets no quick looks at the beginning either.
         if cost > limits::WAIT_SCAN_MIN && activity == Activity::Busy {
-            self.pause = self.pause.max(cost * limits::WAIT_SCAN_SHARE);
+            self.pause = longest;
         }
         if is_same {
             find(activity, lasted)
@@ -339,11 +336,6 @@ mod tests {
             watch.add(Activity::Busy, Instant::now(), Duration::ZERO);
         }
         assert_eq!(watch.pause(), limits::WAIT_SCAN_MAX);
-        let later = Instant::now() + limits::WAIT_SCAN_LATER;
-        for _ in 0..10 {
-            watch.add(Activity::Busy, later, Duration::ZERO);
-        }
-        assert_eq!(watch.pause(), limits::WAIT_SCAN_MAX_LATER);
         watch.add(Activity::Reading(1), Instant::now(), Duration::ZERO);
         assert_eq!(watch.pause(), limits::WAIT_SCAN_MIN);
     }
