@@ -98,7 +98,7 @@ pub const MEND_TIMEOUT: Duration = Duration::from_secs(1);
 pub const SHELL_START_TIMEOUT: Duration = Duration::from_secs(10);
 /// First pause between two looks at what the foreground job waits for.
 pub const WAIT_SCAN_MIN: Duration = Duration::from_millis(1);
-/// Pause after a look, in the long run, as a multiple of the time the look took: looking takes a
+/// Pause after a look, in the long run, as a multiple of the processor time it took: looking takes a
 /// twentieth of a processor at most.
 pub const WAIT_SCAN_SHARE: u32 = 20;
 /// Most processes one look reads; the next one goes on with the rest.
@@ -111,6 +111,8 @@ pub const GUESS_QUIET: Duration = Duration::from_secs(1);
 /// Longest pause between two such looks, where they cost little; output starts over at the first
 /// pause.
 pub const WAIT_SCAN_MAX: Duration = Duration::from_millis(8);
+/// Longest pause of all between two looks, however much one costs.
+pub const WAIT_SCAN_REST_MAX: Duration = Duration::from_secs(1);
 /// Deepest nesting of terminals: one relays to one inside it, and so on.
 pub const MAX_INNER_TERMINALS: usize = 4;
 /// How often a job is looked at for somebody who asks, until it does the same twice.

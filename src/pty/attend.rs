@@ -2,9 +2,10 @@
 //! types input, looks at what the job waits for, keeps time limits, and saves the shell's state when
 //! no job runs.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use nix::time::{ClockId, clock_gettime};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -102,10 +103,11 @@ impl Engine {
             return;
         }
         live.wake_if_stopped();
-        let start = Instant::now();
+        let start = processor_time();
         let activity = live.subject().look(&mut self.scanner);
         let now = Instant::now();
-        let finding = self.watch.add(activity, now, now - start);
+        let cost = processor_time().saturating_sub(start);
+        let finding = self.watch.add(activity, now, cost);
         let mut state = self.shared.lock();
         let number = state.job.as_ref().map_or(0, |job| job.number);
         state.sight.take_in(number, finding, &self.watch);
@@ -342,6 +344,12 @@ impl Engine {
         drop(state);
         ending::reap_orphans();
     }
+}
+
+/// Returns the processor time of this thread. On a busy machine a look may take long and cost little.
+fn processor_time() -> Duration {
+    let clock = ClockId::CLOCK_THREAD_CPUTIME_ID;
+    clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
 }
 
 /// The error of a secret that would be seen.

@@ -97,12 +97,14 @@ impl Engine {
         state.live = None;
         // It stays the session's job until there is a shell for another one.
         let job = state.job.as_ref();
+        let number = job.map(|job| job.number);
         let is_unread = job.is_some_and(|job| job.is_unread(&running.live));
         let cwd = self.cwd_after(job, state.cwd.clone());
         drop(state);
         let restart = self.restart_in(cwd);
         let mut state = self.shared.lock();
-        let job = state.job.take();
+        // Another one may have begun with the new shell.
+        let job = state.job.take_if(|job| Some(job.number) == number);
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
         let job = match job {
             Some(job) if is_unread => match state.start_unread(job, self.shared.kind) {

@@ -230,14 +230,15 @@ impl Watch {
         self.last == Some(Activity::Stopped)
     }
 
-    /// Takes in a look and how long it took; only two equal ones in a row count.
+    /// Takes in a look and the processor time it took; only two equal ones in a row count.
     pub(super) fn add(&mut self, activity: Activity, now: Instant, cost: Duration) -> Finding {
         let is_same = self.last == Some(activity);
         self.last = Some(activity);
         let since = self.since.filter(|_| is_same).unwrap_or(now);
         self.since = Some(since);
         let lasted = now.saturating_duration_since(since);
-        let longest = limits::WAIT_SCAN_MAX.max(cost * limits::WAIT_SCAN_SHARE);
+        let longest = (cost * limits::WAIT_SCAN_SHARE)
+            .clamp(limits::WAIT_SCAN_MAX, limits::WAIT_SCAN_REST_MAX);
         // A look that may be confirmed by the next one is followed by it at once.
         self.pause = match activity {
             _ if is_same || activity == Activity::Busy => (self.pause * 2).min(longest),
@@ -373,6 +374,9 @@ mod tests {
         let cost = Duration::from_millis(5);
         watch.add(Activity::Busy, Instant::now(), cost);
         assert_eq!(watch.pause(), cost * limits::WAIT_SCAN_SHARE);
+        // Never for longer than somebody would wait.
+        watch.add(Activity::Busy, Instant::now(), Duration::from_secs(100));
+        assert_eq!(watch.pause(), limits::WAIT_SCAN_REST_MAX);
         watch.add(Activity::Reading(1), Instant::now(), cost);
         assert_eq!(watch.pause(), limits::WAIT_SCAN_MIN);
     }

@@ -122,7 +122,9 @@ fn a_stopped_command_is_told_in_every_shell() {
                 continue;
             }
             let shell = Shell::with(|options| options.shell = Some(path)).await;
-            let seen = shell.command("sh -c 'kill -STOP $$; echo on'").await;
+            // ksh has a job go on that stops before it was put into the foreground.
+            let script = "sh -c 'sleep 0.3; kill -STOP $$; echo on'";
+            let seen = shell.command(script).await;
             let found = (seen.status, seen.exit_code);
             assert_eq!(
                 found,

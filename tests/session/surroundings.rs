@@ -159,7 +159,7 @@ fn a_run_inside_a_multiplexer_is_like_any_other() {
     let found: Vec<_> = results(&report).iter().map(|r| &r["status"]).collect();
     assert_eq!(json!(found), json!(["awaiting_input", "ok"]), "{report:#}");
     assert_eq!(results(&report)[0]["echo"], "off", "{report:#}");
-    assert_eq!(results(&report)[1]["output"], "\ngot it\n", "{report:#}");
+    assert_eq!(results(&report)[1]["output"], "got it\n", "{report:#}");
 }
 
 /// Runs that are killed while they flood their terminals and start processes leave nothing that the

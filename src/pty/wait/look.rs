@@ -200,7 +200,7 @@ impl Subject<'_> {
             return Activity::Stopped;
         }
         // Where /proc hides the programs of other users.
-        if is_first_part && !is_group_seen && is_of_others(group) {
+        if is_first_part && !is_group_seen && exists(group) {
             return self.look_at_denied();
         }
         seen.activity
@@ -442,9 +442,9 @@ fn waits_for_child(pid: i32) -> bool {
     matches!(syscall::blocked_in(pid, pid), Ok(Blocked::Child))
 }
 
-/// Whether a group has processes, and all of them belong to other users.
-fn is_of_others(group: i32) -> bool {
-    killpg(Pid::from_raw(group), None) == Err(Errno::EPERM)
+/// Whether a group has processes, visible or not.
+fn exists(group: i32) -> bool {
+    killpg(Pid::from_raw(group), None) != Err(Errno::ESRCH)
 }
 
 /// Returns a number for the place where a thread is blocked.
