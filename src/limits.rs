@@ -39,6 +39,12 @@ pub const OUTPUT_TAIL_BYTES: usize = 64 << 10;
 pub const OUTPUT_FILE_BYTES: u64 = 256 << 20;
 /// Files with whole outputs that a run has at a time; the oldest is removed for a new one.
 pub const MAX_OUTPUT_FILES: usize = 256;
+/// How often the directory for whole outputs is made again that another run took for abandoned.
+pub const MAX_OUTPUT_DIRECTORY_TRIES: usize = 5;
+/// Most leftovers of earlier runs that are looked at when a run begins.
+pub const MAX_OUTPUT_LEFTOVERS: usize = 100;
+/// Jobs in the background from which on those that have ended are looked for.
+pub const MIN_JOBS_SWEPT: usize = 32;
 /// Bytes kept in memory of the end of a job's output: enough for its last line.
 pub const JOB_TAIL_BYTES: usize = 2 << 10;
 /// Longest last line of a job in a report, in characters.
@@ -128,6 +134,8 @@ pub const MAX_TERMINAL_SIDE: u16 = 1000;
 pub const TERMINAL_REACH_BYTES: usize = 64 << 10;
 /// How long a shell may take to start and to source the user's rc file before it is started without.
 pub const RC_TIMEOUT: Duration = Duration::from_secs(2);
+/// Most bytes of what a shell printed that did not start, in the error that says so.
+pub const MAX_START_OUTPUT_BYTES: usize = 400;
 /// How long a shell may take more to read back what an earlier one printed about itself.
 pub const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Fewest descriptors with which a shell can put its own aside while a script runs: it uses numbers
@@ -142,7 +150,8 @@ pub const WAIT_SCAN_MIN: Duration = Duration::from_millis(1);
 /// How long a caller reads the terminal itself before it leaves that to the session's thread: it
 /// holds up what else its own thread is to do.
 pub const CALLER_READS: Duration = Duration::from_micros(500);
-/// Pause after a look at a large job, as a multiple of the time the look took.
+/// Pause after a look, in the long run, as a multiple of the processor time it took: looking takes a
+/// twentieth of a processor at most.
 pub const WAIT_SCAN_SHARE: u32 = 20;
 /// Most processes one look reads; the next one goes on with the rest.
 pub const MAX_SCANNED_PROCESSES: usize = 128;
@@ -151,12 +160,17 @@ pub const MAX_SCANNED_ORPHANS: usize = 32;
 /// How long a terminal must be silent before a guess from its modes and its last line counts, where
 /// the kernel does not show what the job does.
 pub const GUESS_QUIET: Duration = Duration::from_secs(1);
-/// Longest pause between two such looks; output starts over at the first pause.
+/// Longest pause between two such looks, where they cost little; output starts over at the first
+/// pause.
 pub const WAIT_SCAN_MAX: Duration = Duration::from_millis(8);
-/// Longest pause between two such looks at a job that has been silent for long.
-pub const WAIT_SCAN_MAX_LATER: Duration = Duration::from_millis(20);
-/// How long that is.
-pub const WAIT_SCAN_LATER: Duration = Duration::from_secs(10);
+/// Longest pause of all between two looks, however much one costs.
+pub const WAIT_SCAN_REST_MAX: Duration = Duration::from_secs(1);
+/// Deepest nesting of terminals: one relays to one inside it, and so on.
+pub const MAX_INNER_TERMINALS: usize = 4;
+/// How often a job is looked at for somebody who asks, until it does the same twice.
+pub const MAX_ASKED_LOOKS: usize = 5;
+/// How long such an answer may take while the session's thread hands on output.
+pub const LOOK_ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
 /// Pause between two such looks at a job that no call waits for; only a lost mark is looked for.
 pub const WAIT_SCAN_DETACHED: Duration = Duration::from_millis(100);
 /// How long a job must do nothing but look for input, silently, before its call returns: a
@@ -185,6 +199,23 @@ pub const TERMINAL_READ_BYTES: usize = 64 << 10;
 pub const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long a session rests before its environment is saved for a later restart.
 pub const SNAPSHOT_IDLE: Duration = Duration::from_millis(50);
+/// Largest process id of Linux; other systems have smaller ones.
+pub const MAX_PROCESS_ID: i32 = 1 << 22;
+/// Shells of a session, one after the other, from which on those are forgotten of whose jobs nothing
+/// is left.
+pub const MAX_KNOWN_SHELLS: usize = 64;
+/// Looks in a row that must find nothing of a session before it is gone.
+pub const QUIET_ENDING_LOOKS: usize = 2;
+/// Looks in a row at what is left of a session before its end rests: something ends all the time.
+pub const MAX_ENDING_LOOKS: usize = 8;
+/// Quick looks at what was just adopted, after each look at everything: a process that forks and
+/// ends without pause is somewhere else by the time a long look is over.
+pub const QUICK_ENDING_LOOKS: usize = 50;
+/// Most looks at a group in the foreground until each of its processes has a signal: new ones may
+/// be started meanwhile.
+pub const MAX_SIGNALLING_LOOKS: usize = 8;
+/// How long a new session tries to lock its directory, which a sweep may be looking at.
+pub const CLAIM_TIMEOUT: Duration = Duration::from_millis(200);
 /// Longest time for which ended processes that lost their parent wait to be collected while
 /// commands run: each of them takes one of the process ids there are.
 pub const REAP_EVERY: Duration = Duration::from_millis(500);

@@ -394,3 +394,36 @@ fn a_daemon_of_a_session_beside_lives_until_the_end() {
     assert_eq!(result(5)["session"], 3);
     assert_ne!(result(5)["output"], "/\n");
 }
+
+/// A process id is used again; whether a run still lives is known by its lock.
+#[test]
+fn only_outputs_of_runs_that_are_gone_are_removed() {
+    let karyi = Karyi::new()
+        .args(&["--json", "--max-output", "20"])
+        .stdin("<tools><command>seq 1 100</command></tools>");
+    let place = karyi
+        .work()
+        .with_file_name("home/.local/state/karyi/output");
+    let living = std::process::id();
+    let names = [
+        "run-1-1",
+        &format!("run-{living}-2"),
+        "run-999999999-3",
+        "kept-4-4",
+    ];
+    for name in names {
+        std::fs::create_dir_all(place.join(name)).unwrap();
+        std::fs::write(place.join(name).join("1-1.txt"), "x").unwrap();
+    }
+    std::fs::write(place.join("run-5-5"), "no directory").unwrap();
+    let lock = std::fs::File::open(place.join("run-999999999-3")).unwrap();
+    lock.lock().unwrap();
+    let ran = karyi.run().exit(0);
+    assert!(results(&ran.json())[0]["output_file"].is_string());
+    let mut left: Vec<_> = std::fs::read_dir(&place)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["kept-4-4", "run-5-5", "run-999999999-3"]);
+}

@@ -181,7 +181,7 @@ impl Run {
         let context = context(args, &cancel, terminal)?;
         context.secrets.keep_with(guard::keep);
         let redactor = Redactor::new(&context.secrets);
-        let logs = logs(args, &context)?;
+        let logs = logs(args, &context);
         let permits = permits(args, &context)?;
         Ok(Self {
             registry,
@@ -370,10 +370,10 @@ fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Resul
         env.push((key.clone(), value.clone()));
     }
     let options = SessionOptions {
-        shell: args.shell.as_deref().map(shell_path),
+        shell: args.shell.clone(),
         preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
         bootstrap: std::env::current_exe().context("finding karyi itself")?,
-        runtime_dir: runtime_dir()?,
+        runtime_dir: runtime_dir(),
         cwd,
         env,
         rc: if args.no_rc { Rc::None } else { Rc::User },
@@ -415,22 +415,12 @@ fn permits(args: &RunArgs, context: &Context) -> anyhow::Result<Permits> {
 }
 
 /// Plans where whole outputs go.
-fn logs(args: &RunArgs, context: &Context) -> anyhow::Result<Logs> {
-    let directory = output_dir(args.keep)?;
+fn logs(args: &RunArgs, context: &Context) -> Logs {
     let files = context.job_files.clone();
-    Ok(Logs::new(directory, args.max_output_file, args.keep, files))
-}
-
-/// Finds a shell that is named without its directory.
-pub(super) fn shell_path(name: &Path) -> PathBuf {
-    let is_bare = name.components().count() == 1;
-    let search = std::env::var_os("PATH")
-        .filter(|_| is_bare)
-        .unwrap_or_default();
-    let found = std::env::split_paths(&search)
-        .map(|dir| dir.join(name))
-        .find(|path| path.is_file());
-    found.unwrap_or_else(|| name.to_owned())
+    match output_dir(args.keep) {
+        Ok(directory) => Logs::new(directory, args.max_output_file, args.keep, files),
+        Err(error) => Logs::unusable(error.message, files),
+    }
 }
 
 /// Returns whether and how the user is asked: by the flag, else by `KARYI_VARS_MODE`.

@@ -9,7 +9,6 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::args::{CallArgs, ServeArgs, SiteArgs, SiteCommand};
-use crate::cli::run::shell_path;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::{data_dir, fail, print};
 use crate::http::client::{self, Calling};
@@ -142,12 +141,9 @@ fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {
     let current = std::env::current_dir().context("finding the current directory")?;
     Ok(SessionOptions {
         shell: None,
-        preferred_shell: std::env::var_os("SHELL")
-            .map(PathBuf::from)
-            .as_deref()
-            .map(shell_path),
+        preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
         bootstrap: std::env::current_exe().context("finding karyi itself")?,
-        runtime_dir: runtime_dir()?,
+        runtime_dir: runtime_dir(),
         cwd: root.map_or(current, Path::to_owned),
         env: std::env::vars_os().collect(),
         rc: Rc::None,

@@ -1,22 +1,32 @@
 //! Where files go that outlive a call: the user's directory for the state of programs.
 
+use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
+use anyhow::Context as _;
 
-/// Most leftovers of earlier runs that are looked at when a run begins.
-const MAX_LEFTOVERS: usize = 100;
+use crate::cli::runtime_dir::runtime_dir;
+use crate::error::ToolError;
+use crate::limits;
+use crate::pty::runtime;
+
+/// How the names of directories begin that go with their run.
+const RUN_PREFIX: &str = "run-";
 
 /// Returns a directory for the whole outputs of this run, which is not made yet. What earlier runs
 /// left because they were killed is removed, unless it was to be kept.
-pub(super) fn output_dir(is_kept: bool) -> anyhow::Result<PathBuf> {
+///
+/// # Errors
+/// When there is no private place for it.
+pub(super) fn output_dir(is_kept: bool) -> Result<PathBuf, ToolError> {
     let base = state_dir()?.join("output");
     remove_leftovers(&base);
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let stamp = since.map_or(0, |since| since.as_millis());
-    let kind = if is_kept { "kept" } else { "run" };
-    Ok(base.join(format!("{kind}-{}-{stamp}", std::process::id())))
+    let prefix = if is_kept { "kept-" } else { RUN_PREFIX };
+    Ok(base.join(format!("{prefix}{}-{stamp}", std::process::id())))
 }
 
 /// Returns the directory for what karyi keeps: `$KARYI_HOME/data`, else `$XDG_DATA_HOME/karyi`, else
@@ -45,12 +55,12 @@ pub(super) fn data_dir() -> anyhow::Result<PathBuf> {
     Ok(Path::new(&base).join(below))
 }
 
-fn variable(name: &str) -> Option<std::ffi::OsString> {
+fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// Returns `$KARYI_HOME/state`, else `$XDG_STATE_HOME/karyi`, else `~/.local/state/karyi`.
-pub(super) fn state_dir() -> anyhow::Result<PathBuf> {
+pub(super) fn state_dir() -> Result<PathBuf, ToolError> {
     if let Some(home) = variable("KARYI_HOME") {
         return Ok(Path::new(&home).join("state"));
     }
@@ -61,13 +71,16 @@ pub(super) fn state_dir() -> anyhow::Result<PathBuf> {
     }
     match variable("HOME") {
         Some(home) => Ok(Path::new(&home).join(".local/state/karyi")),
-        None => super::runtime_dir::runtime_dir().context("finding a place for long outputs"),
+        None => {
+            let place = runtime_dir();
+            runtime::prepare(&place)?;
+            Ok(place)
+        }
     }
 }
 
 /// Returns the directories that are karyi's own: settings, state and vault.
 pub(super) fn own_dirs() -> Vec<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(home) = variable("KARYI_HOME") {
         return vec![home.into()];
     }
@@ -95,24 +108,23 @@ pub(super) fn output_parent() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Removes the directories of runs whose process is gone.
+/// Removes the directories of runs that are gone: a run keeps its own locked, and the kernel takes
+/// the lock away however the run ends.
 fn remove_leftovers(base: &Path) {
     let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
-    let owned = entries.filter_map(|entry| {
-        let pid = entry.file_name().to_str().and_then(owner)?;
-        Some((entry, pid))
-    });
-    for (entry, pid) in owned.take(MAX_LEFTOVERS) {
-        let is_gone = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), None)
-            == Err(nix::errno::Errno::ESRCH);
-        if is_gone {
+    let is_of_run = |name: &OsString| {
+        name.to_str()
+            .is_some_and(|name| name.starts_with(RUN_PREFIX))
+    };
+    let runs = entries.filter(|entry| is_of_run(&entry.file_name()));
+    for entry in runs.take(limits::MAX_OUTPUT_LEFTOVERS) {
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let Some(directory) = File::open(entry.path()).ok().filter(|_| is_directory) else {
+            continue;
+        };
+        // Held until it is removed.
+        if directory.try_lock().is_ok() {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
-}
-
-/// Reads the process id out of `run-PID-TIME`.
-fn owner(name: &str) -> Option<i32> {
-    let (pid, _) = name.strip_prefix("run-")?.split_once('-')?;
-    pid.parse().ok().filter(|pid| *pid > 0)
 }

@@ -235,7 +235,7 @@ impl Jobs {
     /// have doubled since the last time, so that each costs little.
     fn sweep(&self) {
         let table = self.lock();
-        let is_due = table.records.len() >= table.sweep_at.max(MIN_SWEEP);
+        let is_due = table.records.len() >= table.sweep_at.max(limits::MIN_JOBS_SWEPT);
         drop(table);
         if is_due {
             self.let_go();
@@ -428,7 +428,13 @@ impl Jobs {
     }
 
     fn listeners(&self, terminal: u64) -> Listeners {
+        let open = self.sessions.all();
         let mut table = self.lock();
+        // Those of shells that were closed hear nothing any more.
+        let is_open = |number: &u64| open.iter().any(|terminal| terminal.number == *number);
+        table
+            .listeners
+            .retain(|number, _| *number == terminal || is_open(number));
         let new = || {
             let followers = Followers::default();
             let nothing = Cap::total(0);
@@ -456,9 +462,6 @@ impl Jobs {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// Jobs in the background from which on those that have ended are looked for.
-const MIN_SWEEP: usize = 32;
 
 impl Table {
     /// Keeps what is to be told of a job that has ended; the oldest is left out when there are too

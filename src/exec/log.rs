@@ -5,11 +5,11 @@
 //! private directory, which is removed at the end of the run unless it is to be kept.
 
 use std::collections::VecDeque;
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::limits;
 use crate::tool::sessions::JobFiles;
@@ -32,7 +32,57 @@ struct Directory {
     /// How many files were made.
     count: u64,
     /// The files there are, oldest first.
-    names: VecDeque<PathBuf>,
+    names: VecDeque<Made>,
+    /// Why there can be none.
+    problem: Option<String>,
+    /// Keeps the next runs away, which remove what is abandoned.
+    lock: Option<File>,
+}
+
+/// A file that was made.
+struct Made {
+    path: PathBuf,
+    /// Gone with the log that writes it.
+    writer: Weak<()>,
+}
+
+impl Directory {
+    /// Makes the directory and locks it; again when somebody took it for an abandoned one before it
+    /// was locked.
+    fn make(&mut self) -> io::Result<()> {
+        if let Some(problem) = &self.problem {
+            return Err(io::Error::other(problem.clone()));
+        }
+        for _ in 0..limits::MAX_OUTPUT_DIRECTORY_TRIES {
+            let mut builder = DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(&self.path)?;
+            let Ok(directory) = File::open(&self.path) else {
+                continue;
+            };
+            // Where locks do not work nobody removes anything.
+            let is_locked = !matches!(directory.try_lock(), Err(TryLockError::WouldBlock));
+            let own = directory.metadata().map(|file| (file.dev(), file.ino()));
+            let there = std::fs::metadata(&self.path).map(|file| (file.dev(), file.ino()));
+            if is_locked && own.is_ok() && own.ok() == there.ok() {
+                self.lock = Some(directory);
+                return Ok(());
+            }
+        }
+        Err(io::ErrorKind::ResourceBusy.into())
+    }
+
+    /// Makes room for one more file when there are many: the oldest goes that no job writes any more.
+    /// Returns it.
+    fn remove_oldest(&mut self) -> Option<PathBuf> {
+        if self.is_kept || self.names.len() < limits::MAX_OUTPUT_FILES {
+            return None;
+        }
+        let is_over = |made: &Made| made.writer.strong_count() == 0;
+        let oldest = self.names.iter().position(is_over)?;
+        let made = self.names.remove(oldest)?;
+        let _ = std::fs::remove_file(&made.path);
+        Some(made.path)
+    }
 }
 
 impl Logs {
@@ -45,12 +95,22 @@ impl Logs {
             is_kept,
             count: 0,
             names: VecDeque::new(),
+            problem: None,
+            lock: None,
         };
         Self {
             directory: Arc::new(Mutex::new(directory)),
             max_bytes,
             files,
         }
+    }
+
+    /// Makes no files, for a reason that results tell.
+    #[must_use]
+    pub fn unusable(problem: String, files: JobFiles) -> Self {
+        let logs = Self::new(PathBuf::new(), 0, false, files);
+        logs.lock().problem = Some(problem);
+        logs
     }
 
     /// Starts the log of a call; no file is made yet.
@@ -60,6 +120,7 @@ impl Logs {
             logs: self.clone(),
             id: id.to_owned(),
             path: None,
+            writes: Arc::new(()),
             state: State::Unmade,
             length: 0,
             tail: String::new(),
@@ -78,18 +139,18 @@ impl Logs {
         if directory.is_made && !directory.is_kept {
             let _ = std::fs::remove_dir_all(&directory.path);
             directory.is_made = false;
+            directory.lock = None;
         }
     }
 
-    fn open(&self, id: &str) -> io::Result<(PathBuf, File)> {
+    fn open(&self, id: &str, writer: Weak<()>) -> io::Result<(PathBuf, File)> {
         let mut directory = self.lock();
         if !directory.is_made {
-            let mut builder = DirBuilder::new();
-            builder
-                .recursive(true)
-                .mode(0o700)
-                .create(&directory.path)?;
+            directory.make()?;
             directory.is_made = true;
+        }
+        if let Some(oldest) = directory.remove_oldest() {
+            self.files.remove(&oldest);
         }
         directory.count += 1;
         let name = format!("{}-{}.txt", directory.count, safe_name(id));
@@ -100,14 +161,10 @@ impl Logs {
             .create_new(true)
             .mode(0o600)
             .open(&path)?;
-        directory.names.push_back(path.clone());
-        if directory.names.len() > limits::MAX_OUTPUT_FILES
-            && !directory.is_kept
-            && let Some(oldest) = directory.names.pop_front()
-        {
-            let _ = std::fs::remove_file(&oldest);
-            self.files.remove(&oldest);
-        }
+        directory.names.push_back(Made {
+            path: path.clone(),
+            writer,
+        });
         drop(directory);
         self.files.insert(id, path.clone());
         Ok((path, file))
@@ -140,6 +197,8 @@ pub struct Log {
     logs: Logs,
     id: String,
     path: Option<PathBuf>,
+    /// Tells the directory that the file is in use.
+    writes: Arc<()>,
     state: State,
     /// Bytes of the file that stay.
     length: u64,
@@ -163,7 +222,7 @@ impl Log {
         if !self.is_unmade() {
             return;
         }
-        match self.logs.open(&self.id) {
+        match self.logs.open(&self.id, Arc::downgrade(&self.writes)) {
             Ok((path, file)) => {
                 self.path = Some(path);
                 self.state = State::Open(file);
@@ -345,5 +404,23 @@ mod tests {
         }
         let files = std::fs::read_dir(directory.path().join("run")).unwrap();
         assert_eq!(files.count(), limits::MAX_OUTPUT_FILES);
+    }
+
+    #[test]
+    fn the_file_of_a_job_that_runs_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let logs = logs(directory.path(), 5);
+        let mut running = logs.log("job");
+        running.begin(&text_of("x"));
+        for number in 0..limits::MAX_OUTPUT_FILES + 3 {
+            logs.log(&number.to_string()).begin(&text_of("x"));
+        }
+        assert_eq!(text(&running), "x");
+        assert!(logs.has("job") && !logs.has("0"));
+        let files = std::fs::read_dir(directory.path().join("run")).unwrap();
+        assert_eq!(files.count(), limits::MAX_OUTPUT_FILES);
+        drop(running);
+        logs.log("last").begin(&text_of("x"));
+        assert!(!logs.has("job"));
     }
 }

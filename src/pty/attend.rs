@@ -2,10 +2,10 @@
 //! types input, looks at what the job waits for, keeps time limits, and saves the shell's state when
 //! no job runs.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
+use nix::time::{ClockId, clock_gettime};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -31,11 +31,15 @@ impl Engine {
             return;
         };
         let call = state.call.as_ref().map_or(0, |call| call.number);
+        let is_asked = state.sight.is_asked();
         drop(state);
         if self.watched != (job, call) {
             let is_same_job = self.watched.0 == job;
             self.watched = (job, call);
-            self.look_afresh();
+            // The end of a call changes nothing about its job.
+            if call != 0 || !is_same_job {
+                self.look_afresh();
+            }
             // A new job does something first, and often ends in less time than a look takes.
             if is_same_job {
                 self.next_look = Instant::now();
@@ -44,7 +48,7 @@ impl Engine {
         }
         self.type_input(&live);
         self.answer(&live);
-        if Instant::now() >= self.next_look {
+        if Instant::now() >= self.next_look || is_asked {
             self.look(&live);
         }
         self.keep_deadline();
@@ -99,11 +103,16 @@ impl Engine {
             return;
         }
         live.wake_if_stopped();
-        let start = Instant::now();
+        let start = processor_time();
         let activity = live.subject().look(&mut self.scanner);
         let now = Instant::now();
-        let finding = self.watch.add(activity, now, now - start);
-        let is_attached = self.shared.lock().call.is_some();
+        let cost = processor_time().saturating_sub(start);
+        let finding = self.watch.add(activity, now, cost);
+        let mut state = self.shared.lock();
+        let number = state.job.as_ref().map_or(0, |job| job.number);
+        state.sight.take_in(number, finding, &self.watch);
+        let is_attached = state.call.is_some() || state.sight.is_wanted();
+        drop(state);
         let pause = if is_attached {
             self.watch.pause()
         } else {
@@ -133,9 +142,7 @@ impl Engine {
         match finding {
             Finding::Unknown => {}
             Finding::Idle => self.rescue(live),
-            Finding::HungUp => {
-                let _ = kill(Pid::from_raw(live.pid), Signal::SIGKILL);
-            }
+            Finding::HungUp => live.signal_shell(Signal::SIGKILL),
             Finding::Reading(certainty) => {
                 self.job_waits(live, Status::AwaitingInput, certainty);
             }
@@ -231,7 +238,7 @@ impl Engine {
             if live.input_place() == InputPlace::Here && !live.is_starved() {
                 self.complete(mark);
             } else if Instant::now() >= until {
-                let _ = kill(Pid::from_raw(live.pid), Signal::SIGKILL);
+                live.signal_shell(Signal::SIGKILL);
             }
         }
         true
@@ -260,7 +267,7 @@ impl Engine {
         let is_asked = lines.is_some_and(|lines| live.write_lines(lines.as_bytes()).is_ok());
         if !is_asked {
             job.verdict = Some(Verdict::Killed);
-            let _ = kill(Pid::from_raw(live.pid), Signal::SIGKILL);
+            live.signal_shell(Signal::SIGKILL);
         }
         drop(state);
         self.look_afresh();
@@ -338,6 +345,12 @@ impl Engine {
         drop(state);
         ending::reap_orphans();
     }
+}
+
+/// Returns the processor time of this thread. On a busy machine a look may take long and cost little.
+fn processor_time() -> Duration {
+    let clock = ClockId::CLOCK_THREAD_CPUTIME_ID;
+    clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
 }
 
 /// The error of a secret that would be seen.

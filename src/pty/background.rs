@@ -132,7 +132,7 @@ pub(super) fn left_by(
 fn by_group(shell: i32, processes: Vec<Process>) -> Vec<Background> {
     let mut groups: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
     for process in processes {
-        if let Some(end) = open_end(process.pid) {
+        if let Some(end) = process::open(process.pid) {
             let pid = process.pid;
             groups
                 .entry(process.group)
@@ -148,14 +148,4 @@ fn by_group(shell: i32, processes: Vec<Process>) -> Vec<Background> {
             members: Arc::new(members),
         })
         .collect()
-}
-
-#[cfg(target_os = "linux")]
-fn open_end(pid: i32) -> Option<OwnedFd> {
-    super::sys::open_process(pid).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open_end(_: i32) -> Option<OwnedFd> {
-    None
 }

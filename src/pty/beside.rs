@@ -1,11 +1,11 @@
 //! What a session tells about a job that no call waits for, and what it passes on to a shell that is
 //! started beside it.
 
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use nix::unistd::tcgetpgrp;
+use tokio::sync::oneshot;
 
 use crate::limits;
 use crate::outcome::Status;
@@ -17,11 +17,8 @@ use super::options::Seed;
 use super::process;
 use super::session::Session;
 use super::shell::quote_bytes;
+use super::snapshot::OWN_VARIABLES;
 use super::state::Sink;
-use super::wait::{Activity, Guess, Scanner};
-
-/// Variables that belong to a shell alone.
-const OWN_VARIABLES: [&[u8]; 5] = [b"PWD", b"OLDPWD", b"SHLVL", b"_", TAG_VARIABLE.as_bytes()];
 
 impl Session {
     /// Returns the number of the job that holds the terminal.
@@ -71,33 +68,26 @@ impl Session {
         self.shared().lock().last_signal
     }
 
-    /// Looks at what the job in the foreground does; nothing when none runs.
+    /// Returns what the job in the foreground does; nothing when none runs. The session's thread
+    /// looks afresh, unless it is busy for long; then it is what was seen last.
     pub async fn look(&self) -> Option<Status> {
-        let live = self.shared().lock().live.clone()?;
-        self.job()?;
-        let mut scanner = Scanner::default();
-        let mut last = live.subject().look(&mut scanner);
-        // Only what is seen twice is certain; a busy job may never be.
-        for _ in 0..MAX_LOOKS {
-            tokio::time::sleep(limits::WAIT_SCAN_MIN).await;
-            let now = live.subject().look(&mut scanner);
-            if now == last {
-                break;
-            }
-            last = now;
+        let (reply, looked) = oneshot::channel();
+        {
+            let mut state = self.shared().lock();
+            state.job.as_ref()?;
+            state.sight.askers.push(reply);
         }
-        self.job()?;
-        Some(match last {
-            Activity::Reading(_) | Activity::Hidden => Status::AwaitingInput,
-            Activity::Opaque(Guess::Password | Guess::Question) => Status::AwaitingInput,
-            Activity::Accepting | Activity::Opaque(Guess::Keys) => Status::AcceptsInput,
-            Activity::Stopped => Status::Stopped,
-            Activity::Busy
-            | Activity::HungUp
-            | Activity::ShellIdle
-            | Activity::ShellSilent
-            | Activity::Opaque(Guess::Nothing) => Status::Running,
-        })
+        self.shared().wake();
+        let _ = tokio::time::timeout(limits::LOOK_ANSWER_TIMEOUT, looked).await;
+        let state = self.shared().lock();
+        let number = state.job.as_ref()?.number;
+        Some(state.sight.status_of(number))
+    }
+
+    /// Returns how often the session's thread has looked at what its jobs do.
+    #[must_use]
+    pub fn looks(&self) -> u64 {
+        self.shared().lock().sight.looks
     }
 
     /// Returns the process group in the foreground of the terminal.
@@ -147,9 +137,6 @@ impl Session {
     }
 }
 
-/// How often a job is looked at until it does the same twice.
-const MAX_LOOKS: usize = 5;
-
 /// Returns the environment of the job's newest process that has it from its shell.
 fn environment_of_job(live: &Live, tag: &str) -> Option<Vec<u8>> {
     let group = tcgetpgrp(&live.master).ok()?.as_raw();
@@ -159,7 +146,7 @@ fn environment_of_job(live: &Live, tag: &str) -> Option<Vec<u8>> {
     let members = children
         .into_iter()
         .filter(|pid| process::find(*pid).is_some_and(|process| process.group == group));
-    let mut environments = members.filter_map(|pid| fs::read(format!("/proc/{pid}/environ")).ok());
+    let mut environments = members.filter_map(process::environment);
     environments.find(|bytes| {
         let mut variables = bytes.split(|byte| *byte == 0);
         variables.any(|variable| variable == own.as_bytes())
@@ -174,7 +161,8 @@ fn exports(environment: &[u8]) -> Vec<u8> {
             continue;
         };
         let (name, value) = variable.split_at(equals);
-        if is_name(name) && !OWN_VARIABLES.contains(&name) {
+        let is_own = OWN_VARIABLES.contains(&name) || name == TAG_VARIABLE.as_bytes();
+        if is_name(name) && !is_own {
             let value = value.get(1..).unwrap_or_default();
             commands.extend_from_slice(b"\\export ");
             commands.extend_from_slice(name);

@@ -30,13 +30,6 @@ use super::stamp::{self, Stamp};
 
 /// The environment variable by which processes of a session know each other.
 pub(super) const TAG_VARIABLE: &str = "KARYI_SESSION";
-/// Looks in a row that must find nothing.
-const QUIET_LOOKS: usize = 2;
-/// Looks in a row before the caller rests: something ends all the time.
-const MAX_LOOKS: usize = 8;
-/// Quick looks at what was just adopted, after each look at everything: a process that forks and
-/// ends without pause is somewhere else by the time a long look is over.
-const QUICK_LOOKS: usize = 50;
 
 /// The sessions of this program.
 static SESSIONS: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
@@ -60,6 +53,22 @@ struct Known {
     /// Those of them whose exit status is still to be collected.
     children: HashSet<i32>,
     claim: Claim,
+}
+
+impl Known {
+    /// Adds a shell; those of which nothing is left are forgotten when there are many.
+    fn add_shell(&mut self, pid: i32) {
+        self.shells.push(pid);
+        if self.shells.len() < limits::MAX_KNOWN_SHELLS {
+            self.claim.add_shell(pid);
+            return;
+        }
+        let sessions: HashSet<i32> = process::all().iter().map(|p| p.session).collect();
+        let children = &self.children;
+        self.shells
+            .retain(|shell| children.contains(shell) || sessions.contains(shell));
+        self.claim.set_shells(&self.shells);
+    }
 }
 
 /// What one look found of a session.
@@ -103,9 +112,8 @@ pub(super) fn register<T, E>(
     let mut known = sessions();
     let (pid, value) = spawn()?;
     if let Some(session) = known.sessions.iter_mut().find(|session| session.tag == tag) {
-        session.shells.push(pid);
         session.children.insert(pid);
-        session.claim.add_shell(pid);
+        session.add_shell(pid);
     }
     Ok(value)
 }
@@ -140,7 +148,7 @@ pub(super) fn unregister(tag: &str) {
 /// Called again and again with the same set it reaches what was started meanwhile, too.
 pub(super) fn signal_all(tag: &str, signal: Signal, signalled: &mut HashSet<i32>) -> usize {
     let mut quiet = 0;
-    for _ in 0..MAX_LOOKS {
+    for _ in 0..limits::MAX_ENDING_LOOKS {
         let look = look(tag);
         if !look.running.is_empty() {
             match signal {
@@ -150,7 +158,7 @@ pub(super) fn signal_all(tag: &str, signal: Signal, signalled: &mut HashSet<i32>
             return look.running.len();
         }
         quiet = if look.collected == 0 { quiet + 1 } else { 0 };
-        if quiet == QUIET_LOOKS {
+        if quiet == limits::QUIET_ENDING_LOOKS {
             return 0;
         }
     }
@@ -170,18 +178,18 @@ pub(super) fn reap_orphans() {
     let known = sessions();
     let children = process::children(getpid().as_raw());
     for process in children.into_iter().filter_map(process::find) {
-        if is_adopted(&process, &known.sessions) && process.is_zombie() {
+        if process.is_zombie() && may_collect(&process, &known.sessions) {
             reap(process.pid);
         }
     }
 }
 
 fn send_once(signal: Signal, running: &[Process], signalled: &mut HashSet<i32>) {
-    for process in running {
-        if is_still(process) && signalled.insert(process.pid) {
-            let _ = kill(Pid::from_raw(process.pid), signal);
+    for seen in running {
+        if !signalled.contains(&seen.pid) && process::signal(seen, signal) {
+            signalled.insert(seen.pid);
             // A stopped process acts on a signal only when it goes on.
-            let _ = kill(Pid::from_raw(process.pid), Signal::SIGCONT);
+            process::signal(seen, Signal::SIGCONT);
         }
     }
 }
@@ -189,12 +197,15 @@ fn send_once(signal: Signal, running: &[Process], signalled: &mut HashSet<i32>) 
 /// Kills processes with everything in their groups: while a group is killed no fork in it succeeds.
 fn kill_now(tag: &str, running: &[Process]) {
     let mut groups = HashSet::new();
-    for process in running.iter().filter(|process| is_still(process)) {
+    for seen in running {
+        let Some(now) = process::find_or_ask(seen.pid).filter(|now| now.is_same(seen)) else {
+            continue;
+        };
         // A group is never shared by two sessions of the system, and never by two of ours.
-        if process.group > 1 && groups.insert(process.group) {
-            let _ = killpg(Pid::from_raw(process.group), Signal::SIGKILL);
+        if !now.is_zombie() && now.group > 1 && groups.insert(now.group) {
+            let _ = killpg(Pid::from_raw(now.group), Signal::SIGKILL);
         }
-        let _ = kill(Pid::from_raw(process.pid), Signal::SIGKILL);
+        process::signal(seen, Signal::SIGKILL);
     }
     let stamp = {
         let known = sessions();
@@ -208,30 +219,24 @@ fn kill_now(tag: &str, running: &[Process]) {
 
 /// Kills what this program adopts just now.
 fn kill_fleeing(stamp: Stamp) {
-    let own = getpid().as_raw();
-    // The kernel gives orphans to the first thread.
-    let path = format!("/proc/{own}/task/{own}/children");
-    for _ in 0..QUICK_LOOKS {
-        let list = std::fs::read_to_string(&path).unwrap_or_default();
+    for _ in 0..limits::QUICK_ENDING_LOOKS {
         let mut is_any = false;
-        for pid in list
-            .split_ascii_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-        {
+        // The kernel gives orphans to the first thread.
+        for pid in process::own_children(getpid().as_raw()) {
+            // Before its stamp is looked at: another may get its number meanwhile.
+            let descriptor = process::open(pid);
             if stamp::limits_of(pid).is_some_and(|limits| stamp.is_on(limits)) {
-                is_any = kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok() || is_any;
+                let result = match descriptor {
+                    Some(descriptor) => process::send(&descriptor, Signal::SIGKILL).is_ok(),
+                    None => kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok(),
+                };
+                is_any = result || is_any;
             }
         }
         if !is_any {
             return;
         }
     }
-}
-
-/// Whether a process is still the one that was seen: process ids are used again.
-fn is_still(seen: &Process) -> bool {
-    process::find_or_ask(seen.pid)
-        .is_some_and(|now| now.session == seen.session && !now.is_zombie())
 }
 
 /// Returns how many processes of a session run, its shell too.
@@ -268,7 +273,7 @@ fn look(tag: &str) -> Look {
         if !process.is_zombie() {
             look.running.push(process);
         // The shells are collected by those who started them.
-        } else if is_adopted(&process, &known.sessions) && reap(process.pid) {
+        } else if may_collect(&process, &known.sessions) && reap(process.pid) {
             look.collected += 1;
         }
     }
@@ -356,13 +361,24 @@ fn is_adopted(process: &Process, known: &[Known]) -> bool {
             .any(|session| session.children.contains(&process.pid))
 }
 
+/// Whether an adopted process that has ended came from one of our sessions. Another part of the
+/// program waits for the children it started itself, some of them in sessions of their own.
+fn may_collect(process: &Process, known: &[Known]) -> bool {
+    let is_of_shell = |session: &Known| session.shells.contains(&process.session);
+    is_adopted(process, known)
+        && (place_of(process.pid, known).is_some()
+            || known
+                .iter()
+                .any(|session| session.is_unstamped || is_of_shell(session)))
+}
+
 fn own_session() -> i32 {
     getsid(None).map_or(0, Pid::as_raw)
 }
 
 /// Returns the tag in a process's environment.
 pub(super) fn find_tag(pid: i32) -> Option<String> {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let environment = process::environment(pid)?;
     let prefix = format!("{TAG_VARIABLE}=");
     let mut variables = environment.split(|byte| *byte == 0);
     let value = variables.find_map(|variable| variable.strip_prefix(prefix.as_bytes()))?;

@@ -13,10 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::Signal;
 
 use crate::limits;
 
-use super::background;
+use super::background::{self, Background, Doing};
 use super::hints::HintReader;
 use super::live::{InputPlace, Live, Owned, Plan, read_some};
 use super::marks::{Mark, MarkCutter};
@@ -87,6 +88,7 @@ struct Events {
     has_snapshot: bool,
     has_ended: bool,
     was_woken: bool,
+    is_hung_up: bool,
 }
 
 /// What the thread waits for, and how long. The engine is free meanwhile.
@@ -137,6 +139,8 @@ impl Sleep {
             let output = live.gate.as_ref().map(AsFd::as_fd);
             asked.push(PollFd::new(output.unwrap_or(live.master.as_fd()), input));
             asked.push(PollFd::new(snapshots.as_fd(), input));
+            // The other side alone is told that the terminal was hung up.
+            asked.push(PollFd::new(live.slave.as_fd(), PollFlags::empty()));
             if let Some(process) = &live.process {
                 asked.push(PollFd::new(process.as_fd(), input));
             }
@@ -159,7 +163,8 @@ impl Sleep {
             was_woken: has(0),
             has_output: has(1),
             has_snapshot: has(2),
-            has_ended: has_process && has(3),
+            is_hung_up: has(3),
+            has_ended: has_process && has(4),
         }
     }
 }
@@ -170,6 +175,9 @@ impl Engine {
         if events.has_output || !self.unread.is_empty() {
             self.read_for_a_while();
         }
+        if events.is_hung_up {
+            self.terminal_gone();
+        }
         if events.has_snapshot {
             self.read_snapshot();
         }
@@ -179,6 +187,14 @@ impl Engine {
             self.shell_ended();
         }
         self.tend();
+    }
+
+    /// Ends a shell whose terminal was hung up, also one that rests: nothing could be typed or
+    /// printed there any more, and the terminal would never be silent again.
+    fn terminal_gone(&mut self) {
+        if let Some(running) = &self.running {
+            running.live.signal_shell(Signal::SIGKILL);
+        }
     }
 
     fn prepare_sleep(&mut self) -> Sleep {
@@ -406,7 +422,7 @@ impl Engine {
             &mut self.known_children,
         );
         running.live.hints.reset();
-        let has_stopped = running.live.has_stopped_child(mark.status);
+        let mut has_stopped = running.live.has_stopped_child(mark.status);
         let kind = self.shared.kind;
         let mut state = self.shared.lock();
         let Some(job) = state.job.take() else {
@@ -415,6 +431,8 @@ impl Engine {
         if job.was_typed_to {
             running.live.flush_input();
         }
+        let is_stopped = |left: &Background| left.doing() == Doing::Stopped;
+        has_stopped |= job.may_hide_stop && mark.status == 0 && background.iter().any(is_stopped);
         let mut after = job.after.clone();
         if mark.is_errexit {
             after.extend(kind.no_errexit_line().into_bytes());

@@ -4,15 +4,17 @@
 //! script goes on. The shell itself is killed only when it is the job: when it is that group for
 //! some time, or starts one program after the other although each is killed.
 
+use std::collections::HashSet;
 use std::time::Instant;
 
-use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
 use super::live::Live;
+use super::process::{self, Process};
 use super::session::Session;
 use super::state;
 
@@ -30,7 +32,7 @@ impl Session {
     /// # Errors
     /// `no_job` when nothing runs, `session_failed` when the command outlives all signals.
     pub async fn end_job(&self) -> Result<&'static str, ToolError> {
-        let job = self.job_number().ok_or_else(|| state::too_late(None))?;
+        let job = self.job().ok_or_else(|| state::too_late(None))?;
         for (signal, name) in LADDER {
             if self.climb(job, signal).await {
                 return Ok(name);
@@ -40,28 +42,60 @@ impl Session {
         Err(ToolError::new(ErrorCode::SessionFailed, message))
     }
 
-    fn job_number(&self) -> Option<u64> {
-        let state = self.shared().lock();
-        state.job.as_ref().map(|job| job.number)
-    }
-
     /// Sends one signal and waits; returns whether the job has ended.
     async fn climb(&self, job: u64, signal: Signal) -> bool {
         let start = Instant::now();
         let mut step = Step::new(signal);
         let mut pause = limits::WAIT_SCAN_MIN;
         while start.elapsed() < limits::JOB_LADDER_STEP {
-            if self.job_number() != Some(job) {
+            if self.job() != Some(job) {
                 return true;
             }
             let live = self.shared().lock().live.clone();
-            if let Some(live) = live {
-                step.signal(&live);
+            if let Some((live, group)) =
+                live.and_then(|live| Some((live.clone(), step.next_group(&live)?)))
+            {
+                // Off the runtime's thread: its processes are looked for.
+                let work = move || signal_group(&live, group, signal);
+                let _ = tokio::task::spawn_blocking(work).await;
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(limits::WAIT_SCAN_MAX);
         }
-        self.job_number() != Some(job)
+        self.job() != Some(job)
+    }
+}
+
+/// Signals every process of a group of the shell's session, also what is started meanwhile. Each is
+/// opened first, so that none is hit that only has the number of one that has ended.
+fn signal_group(live: &Live, group: Pid, signal: Signal) {
+    if process::find(live.pid).is_none() {
+        let _ = killpg(group, signal);
+        let _ = killpg(group, Signal::SIGCONT);
+        return;
+    }
+    let mut reached = HashSet::new();
+    for _ in 0..limits::MAX_SIGNALLING_LOOKS {
+        let is_fresh = |seen: &Process| {
+            (seen.group, seen.session) == (group.as_raw(), live.pid)
+                && !seen.is_zombie()
+                && !reached.contains(&seen.pid)
+        };
+        let mut fresh = process::all();
+        fresh.retain(is_fresh);
+        if fresh.is_empty() {
+            return;
+        }
+        if signal == Signal::SIGKILL {
+            // No fork in it succeeds meanwhile; and nobody else has its number while it is in use.
+            let _ = killpg(group, signal);
+        }
+        for seen in fresh {
+            process::signal(&seen, signal);
+            // A stopped process acts on a signal only when it goes on.
+            process::signal(&seen, Signal::SIGCONT);
+            reached.insert(seen.pid);
+        }
     }
 }
 
@@ -88,25 +122,22 @@ impl Step {
         }
     }
 
-    fn signal(&mut self, live: &Live) {
-        let Ok(group) = live.foreground_group() else {
-            return;
-        };
+    /// Returns the group that is to get the signal now.
+    fn next_group(&mut self, live: &Live) -> Option<Pid> {
+        let group = live.foreground_group().ok()?;
         let is_shell = group.as_raw() == live.pid;
         if !is_shell {
             self.shell_since = None;
         }
         self.repeat_if_due();
         if self.is_outrun() {
-            let _ = kill(Pid::from_raw(live.pid), self.signal);
+            live.signal_shell(self.signal);
         }
         if self.reached.contains(&group) || is_shell && !self.may_reach_shell() {
-            return;
+            return None;
         }
         self.reached.push(group);
-        let _ = killpg(group, self.signal);
-        // A stopped process acts on a signal only when it goes on.
-        let _ = killpg(group, Signal::SIGCONT);
+        Some(group)
     }
 
     /// Has the groups get the signal once more in the middle of a step: a program that was just being

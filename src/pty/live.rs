@@ -176,7 +176,7 @@ impl Plan {
             master,
             slave,
             fifo,
-            process: open_process(pid),
+            process: process::open(pid),
             places,
             hints: Hints::default(),
             is_told: is_told(),
@@ -361,19 +361,25 @@ impl Live {
         }
     }
 
+    /// Sends a signal to the shell, and to nobody else once that has ended.
+    pub(super) fn signal_shell(&self, signal: Signal) {
+        let _ = match &self.process {
+            Some(process) => process::send(process, signal),
+            None => kill(Pid::from_raw(self.pid), signal).map_err(io::Error::from),
+        };
+    }
+
     /// Has a stopped shell go on: nobody else could, and no command would ever end.
     pub(super) fn wake_if_stopped(&self) {
         if process::find(self.pid).is_some_and(|shell| shell.is_stopped()) {
-            let _ = kill(Pid::from_raw(self.pid), Signal::SIGCONT);
+            self.signal_shell(Signal::SIGCONT);
         }
     }
 
     /// Whether the shell has too few descriptors left to put its own aside for a script.
     pub(super) fn is_starved(&self) -> bool {
-        let text = fs::read_to_string(format!("/proc/{}/limits", self.pid)).unwrap_or_default();
-        let line = text.lines().find(|line| line.starts_with("Max open files"));
-        let soft = line.and_then(|line| line.split_ascii_whitespace().nth(3)?.parse().ok());
-        soft.is_some_and(|soft: u64| soft < limits::MIN_SHELL_DESCRIPTORS)
+        let soft = process::limits_of(self.pid, "Max open files").and_then(|(soft, _)| soft);
+        soft.is_some_and(|soft| soft < limits::MIN_SHELL_DESCRIPTORS)
     }
 
     /// Returns where the shell's own input is, between two commands or in the middle of one.
@@ -473,16 +479,6 @@ fn is_told() -> bool {
 #[cfg(not(target_os = "linux"))]
 fn is_told() -> bool {
     false
-}
-
-#[cfg(target_os = "linux")]
-fn open_process(pid: i32) -> Option<OwnedFd> {
-    sys::open_process(pid).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open_process(_pid: i32) -> Option<OwnedFd> {
-    None
 }
 
 /// Makes a directory that only we can use, unless it is there.

@@ -21,6 +21,12 @@ impl Kind {
         holds(script, "limit")
     }
 
+    /// Whether the status of a script is 0 when a signal has stopped its last program. A script that
+    /// puts others in the background cannot be told from it: those may have been stopped, too.
+    pub(super) fn hides_stop(self, script: &str) -> bool {
+        matches!(self, Self::Ksh | Self::Mksh) && !starts_background(script)
+    }
+
     /// Returns the line after the mark of a script that may have switched off what is needed.
     pub(super) fn enable_line_after(self, script: &str) -> Option<&'static str> {
         let may_disable = holds(script, "enable") || holds(script, "disable");
@@ -122,6 +128,31 @@ impl Kind {
     }
 }
 
+/// Whether a script has a `&` that is not part of `&&` or of a redirection.
+fn starts_background(script: &str) -> bool {
+    let is_other = |at: usize| {
+        let before = at.checked_sub(1).and_then(|at| script.as_bytes().get(at));
+        let after = script.as_bytes().get(at + 1);
+        matches!(before, Some(b'&' | b'>' | b'<')) || matches!(after, Some(b'&' | b'>'))
+    };
+    memchr::memchr_iter(b'&', script.as_bytes()).any(|at| !is_other(at))
+}
+
 fn holds(script: &str, word: &str) -> bool {
     memchr::memmem::find(script.as_bytes(), word.as_bytes()).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_that_puts_something_in_the_background_is_known() {
+        for script in ["sleep 1 &", "a & b", "&", "a&b", "coproc |&", "a && b & c"] {
+            assert!(starts_background(script), "{script}");
+        }
+        for script in ["", "a && b", "a 2>&1", "a &>f", "a <&3", "a >& f"] {
+            assert!(!starts_background(script), "{script}");
+        }
+    }
 }

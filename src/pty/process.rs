@@ -7,9 +7,12 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
 
-/// Largest process id of Linux; other systems have smaller ones.
-const MAX_PID: i32 = 1 << 22;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::limits;
 
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +27,9 @@ pub(super) struct Process {
     pub(super) foreground: i32,
     /// The letter of `/proc/PID/stat`.
     pub(super) state: u8,
+    /// When it was started, in ticks since the system was; 0 where that is not known. With it a
+    /// process id names one process for ever.
+    pub(super) started: u64,
 }
 
 impl Process {
@@ -36,6 +42,12 @@ impl Process {
     pub(super) fn is_stopped(&self) -> bool {
         self.state == b'T'
     }
+
+    /// Whether another look saw the same process.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let is_one = (self.pid, self.started) == (other.pid, other.started);
+        is_one && (self.started > 0 || self.session == other.session)
+    }
 }
 
 /// Returns a process.
@@ -46,6 +58,68 @@ pub(super) fn find(pid: i32) -> Option<Process> {
 /// Returns a process, also where there is no `/proc`.
 pub(super) fn find_or_ask(pid: i32) -> Option<Process> {
     find(pid).or_else(|| ask(pid))
+}
+
+/// Sends a signal to a process that was seen, to no other that may have its number by now; returns
+/// whether it got it.
+pub(super) fn signal(seen: &Process, signal: Signal) -> bool {
+    // Once it is open it stands for one process, whatever becomes of the number.
+    let descriptor = open(seen.pid);
+    if !find_or_ask(seen.pid).is_some_and(|now| now.is_same(seen) && !now.is_zombie()) {
+        return false;
+    }
+    match descriptor {
+        Some(descriptor) => send(&descriptor, signal).is_ok(),
+        None => kill(Pid::from_raw(seen.pid), signal).is_ok(),
+    }
+}
+
+/// Opens a process; the descriptor is readable once it has ended. None where the system has no such
+/// thing.
+#[cfg(target_os = "linux")]
+pub(super) fn open(pid: i32) -> Option<OwnedFd> {
+    super::sys::open_process(pid).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn open(_pid: i32) -> Option<OwnedFd> {
+    None
+}
+
+/// Sends a signal to a process that is open.
+///
+/// # Errors
+/// When it has ended, or belongs to another user.
+#[cfg(target_os = "linux")]
+pub(super) fn send(process: &OwnedFd, signal: Signal) -> io::Result<()> {
+    super::sys::signal_process(process, signal as i32)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn send(_process: &OwnedFd, _signal: Signal) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Returns the environment a process began with, its variables separated by zeros.
+pub(super) fn environment(pid: i32) -> Option<Vec<u8>> {
+    fs::read(format!("/proc/{pid}/environ")).ok()
+}
+
+/// Returns the soft and the hard limit of a process under the name `/proc/PID/limits` gives it;
+/// none for one that is unlimited.
+pub(super) fn limits_of(pid: i32, name: &str) -> Option<(Option<u64>, Option<u64>)> {
+    parse_limits(
+        &fs::read_to_string(format!("/proc/{pid}/limits")).ok()?,
+        name,
+    )
+}
+
+fn parse_limits(text: &str, name: &str) -> Option<(Option<u64>, Option<u64>)> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    let mut words = line.split_ascii_whitespace();
+    Some((words.next()?.parse().ok(), words.next()?.parse().ok()))
 }
 
 /// Reads a file of one short line with as few calls as that takes.
@@ -65,12 +139,12 @@ pub(super) fn all() -> Vec<Process> {
 /// Returns every process without the help of `/proc`: asks for each number by itself. It takes a
 /// good part of a second.
 fn asked() -> Vec<Process> {
-    (1..=MAX_PID).filter_map(ask).collect()
+    (1..=limits::MAX_PROCESS_ID).filter_map(ask).collect()
 }
 
 /// Asks the kernel for one process. Of its parent it tells only whether that is this program.
 fn ask(number: i32) -> Option<Process> {
-    use nix::unistd::{Pid, getpgid, getpid, getsid};
+    use nix::unistd::{getpgid, getpid, getsid};
     let pid = Pid::from_raw(number);
     let session = getsid(Some(pid)).ok()?.as_raw();
     let group = getpgid(Some(pid)).ok()?.as_raw();
@@ -83,6 +157,7 @@ fn ask(number: i32) -> Option<Process> {
         terminal: 0,
         foreground: -1,
         state: if is_ended == Some(true) { b'Z' } else { b'S' },
+        started: 0,
     })
 }
 
@@ -119,9 +194,7 @@ pub(super) fn children(pid: i32) -> Vec<i32> {
 /// Returns the processes that the first thread of `pid` started.
 pub(super) fn own_children(pid: i32) -> Vec<i32> {
     let path = format!("/proc/{pid}/task/{pid}/children");
-    let list = fs::read_to_string(path).unwrap_or_default();
-    let ids = list.split_ascii_whitespace();
-    ids.filter_map(|pid| pid.parse().ok()).collect()
+    parse_list(&fs::read_to_string(path).unwrap_or_default())
 }
 
 /// Returns the ids of all processes that are in one of the sessions or below one of the roots.
@@ -147,9 +220,7 @@ pub(super) fn belonging(processes: &[Process], sessions: &[i32], roots: &[i32]) 
 /// Returns the processes that this program adopted or started in its first thread.
 #[cfg(target_os = "linux")]
 pub(super) fn adopted() -> Vec<i32> {
-    let own = std::process::id();
-    let list = fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
-    parse_list(&list)
+    own_children(std::process::id().cast_signed())
 }
 
 /// Whether the kernel lists the children of a process.
@@ -173,6 +244,7 @@ fn numbers(directory: &str) -> Vec<i32> {
 }
 
 /// Reads `PID (NAME) STATE PARENT GROUP SESSION TERMINAL FOREGROUND …`; the name may hold anything.
+/// The 22nd field is the time of the start.
 fn parse_stat(text: &str) -> Option<Process> {
     let pid = text.split(' ').next()?.parse().ok()?;
     let (_, rest) = text.rsplit_once(')')?;
@@ -187,8 +259,12 @@ fn parse_stat(text: &str) -> Option<Process> {
         terminal: number()?,
         foreground: number()?,
         state,
+        started: fields.nth(STARTED_AFTER_FOREGROUND)?.parse().ok()?,
     })
 }
+
+/// Fields of `/proc/PID/stat` between the group in the foreground and the time of the start.
+const STARTED_AFTER_FOREGROUND: usize = 13;
 
 #[cfg(test)]
 mod tests {
@@ -204,14 +280,24 @@ mod tests {
             terminal: 34816,
             foreground: -1,
             state: b'S',
+            started: 22,
         };
         for name in ["sh", "a b", ") T 9 9 9", "(((", ""] {
             assert_eq!(
-                parse_stat(&format!("7 ({name}) S 1 2 3 34816 -1 4")),
+                parse_stat(&format!(
+                    "7 ({name}) S 1 2 3 34816 -1 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23"
+                )),
                 Some(expected)
             );
         }
-        for text in ["", "7", "7 (sh", "7 (sh) S 1 2 3 0", "x (sh) S 1 2 3 0 0"] {
+        for text in [
+            "",
+            "7",
+            "7 (sh",
+            "7 (sh) S 1 2 3 0",
+            "x (sh) S 1 2 3 0 0",
+            "7 (sh) S 1 2 3 0 0 9",
+        ] {
             assert_eq!(parse_stat(text), None);
         }
     }
@@ -226,6 +312,7 @@ mod tests {
             terminal: 0,
             foreground: -1,
             state: b'S',
+            started: 0,
         };
         let all = [
             process(1, 0, 1),
@@ -239,6 +326,38 @@ mod tests {
         assert_eq!(belonging(&all, &[10], &[]), HashSet::from([10, 11, 12, 13]));
         assert_eq!(belonging(&all, &[], &[20]), HashSet::from([20, 21]));
         assert_eq!(belonging(&all, &[9], &[]), HashSet::new());
+    }
+
+    #[test]
+    fn the_limits_of_a_process_are_read() {
+        let text = "Limit                     Soft Limit           Hard Limit           Units\n\
+                    Max open files            20                   unlimited            files\n\
+                    Max file locks            12                   4611686018427387000  locks\n\
+                    Max file locks here       1                    2                    locks\n";
+        let locks = Some((Some(12), Some(4_611_686_018_427_387_000)));
+        assert_eq!(parse_limits(text, "Max file locks"), locks);
+        assert_eq!(parse_limits(text, "Max open files"), Some((Some(20), None)));
+        assert_eq!(parse_limits(text, "Max"), Some((None, None)));
+        assert_eq!(parse_limits("", "Max open files"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_signal_reaches_the_process_that_was_seen_and_no_other() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("100")
+            .spawn()
+            .unwrap();
+        let seen = find(i32::try_from(child.id()).unwrap()).unwrap();
+        let earlier = Process {
+            started: seen.started - 1,
+            ..seen
+        };
+        assert!(!signal(&earlier, Signal::SIGKILL));
+        assert!(child.try_wait().unwrap().is_none());
+        assert!(signal(&seen, Signal::SIGKILL));
+        child.wait().unwrap();
+        assert!(!signal(&seen, Signal::SIGKILL));
     }
 
     #[cfg(target_os = "linux")]

@@ -6,17 +6,22 @@
 //! started at, as a process id is used again.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Instant;
 
 use crate::limits;
 
+use super::process;
 use super::stamp::Stamp;
 
 /// The file's name in the session's directory.
 const NAME: &str = "owner";
+/// Its name while it is written.
+const DRAFT_NAME: &str = "owner.new";
 
 /// A process that a process id alone would not name for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +46,9 @@ pub(super) struct Record {
 /// A session's directory that no other process takes for abandoned.
 #[derive(Debug)]
 pub(super) struct Claim {
+    directory: PathBuf,
+    /// The lines before those of the shells.
+    head: String,
     record: File,
     _lock: Option<File>,
 }
@@ -51,31 +59,67 @@ impl Claim {
     /// # Errors
     /// When the record cannot be written.
     pub(super) fn new(directory: &Path, tag: &str, stamp: Option<Stamp>) -> io::Result<Self> {
-        let lock = lock(directory);
+        let lock = lock_own(directory);
         let owner = birth(std::process::id().cast_signed());
-        let mut text = format!("world {}\ntag {tag}\n", world());
+        let mut head = format!("world {}\ntag {tag}\n", world());
         if let Some(owner) = owner {
-            let _ = writeln!(text, "owner {} {}", owner.pid, owner.started);
+            let _ = writeln!(head, "owner {} {}", owner.pid, owner.started);
         }
         if let Some(stamp) = stamp {
-            let _ = writeln!(text, "stamp {stamp}");
+            let _ = writeln!(head, "stamp {stamp}");
         }
-        let mut options = File::options();
-        options.append(true).create_new(true).mode(0o600);
-        let mut record = options.open(directory.join(NAME))?;
-        record.write_all(text.as_bytes())?;
         Ok(Self {
-            record,
+            record: write(directory, &head)?,
+            directory: directory.to_owned(),
+            head,
             _lock: lock,
         })
+    }
+
+    /// Writes the record anew with these shells: those before are gone.
+    pub(super) fn set_shells(&mut self, shells: &[i32]) {
+        let births = shells.iter().filter_map(|pid| birth(*pid));
+        let lines: String = births.map(shell_line).collect();
+        // The old one stays true, should that fail.
+        if let Ok(record) = write(&self.directory, &format!("{}{lines}", self.head)) {
+            self.record = record;
+        }
     }
 
     /// Adds a shell that was started.
     pub(super) fn add_shell(&mut self, pid: i32) {
         if let Some(shell) = birth(pid) {
-            let line = format!("shell {} {}\n", shell.pid, shell.started);
             // What is not on the record is still known by its stamp.
-            let _ = self.record.write_all(line.as_bytes());
+            let _ = self.record.write_all(shell_line(shell).as_bytes());
+        }
+    }
+}
+
+fn shell_line(shell: Birth) -> String {
+    format!("shell {} {}\n", shell.pid, shell.started)
+}
+
+/// Writes a record in one step, so that nobody reads half of it, and leaves it open for more.
+fn write(directory: &Path, text: &str) -> io::Result<File> {
+    let draft = directory.join(DRAFT_NAME);
+    let mut options = File::options();
+    options.append(true).create(true).mode(0o600);
+    let mut record = options.open(&draft)?;
+    record.set_len(0)?;
+    record.write_all(text.as_bytes())?;
+    fs::rename(draft, directory.join(NAME))?;
+    Ok(record)
+}
+
+/// Locks a directory of ours. Somebody who looks for abandoned ones may hold it for a moment.
+fn lock_own(directory: &Path) -> Option<File> {
+    let until = Instant::now() + limits::CLAIM_TIMEOUT;
+    let directory = File::open(directory).ok()?;
+    loop {
+        match directory.try_lock() {
+            Ok(()) => return Some(directory),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => sleep(limits::WAIT_SCAN_MIN),
+            Err(_) => return None,
         }
     }
 }
@@ -130,10 +174,7 @@ fn parse_birth(text: &str) -> Option<Birth> {
 
 /// Returns a process that runs.
 pub(super) fn birth(pid: i32) -> Option<Birth> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = text.rsplit_once(')')?;
-    // The 22nd field; the name is the second.
-    let started = rest.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    let started = process::find(pid)?.started;
     Some(Birth { pid, started })
 }
 
@@ -173,6 +214,33 @@ mod tests {
         assert!(lock(directory.path()).is_none());
         drop(claim);
         assert!(lock(directory.path()).is_some());
+    }
+
+    #[test]
+    fn a_directory_somebody_looks_at_is_locked_later() {
+        let directory = tempfile::tempdir().unwrap();
+        let other = lock(directory.path()).unwrap();
+        let path = directory.path().to_owned();
+        let claiming = std::thread::spawn(move || Claim::new(&path, "t1", None).unwrap());
+        sleep(limits::CLAIM_TIMEOUT / 4);
+        drop(other);
+        let claim = claiming.join().unwrap();
+        assert!(lock(directory.path()).is_none());
+        drop(claim);
+    }
+
+    #[test]
+    fn shells_that_are_gone_leave_the_record() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut claim = Claim::new(directory.path(), "t1", None).unwrap();
+        let own = std::process::id().cast_signed();
+        (0..3).for_each(|_| claim.add_shell(own));
+        let shells = || read(directory.path()).unwrap().shells.len();
+        assert_eq!(shells(), 3);
+        claim.set_shells(&[own, -1]);
+        assert_eq!(shells(), 1);
+        claim.add_shell(own);
+        assert_eq!(shells(), 2);
     }
 
     #[test]

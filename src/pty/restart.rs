@@ -26,8 +26,6 @@ use super::state::{Job, Order, Progress, Restart, Verdict};
 
 /// What is gone with every shell.
 const ALWAYS_LOST: [&str; 3] = ["variables", "traps", "jobs"];
-/// Most bytes of a failed start that are shown.
-const MAX_START_OUTPUT_BYTES: usize = 400;
 /// The signals that end a session, in this order.
 const LADDER: [(Signal, &str); 3] = [
     (Signal::SIGHUP, "HUP"),
@@ -97,12 +95,16 @@ impl Engine {
         self.collector.forget_partial();
         let mut state = self.shared.lock();
         state.live = None;
-        let job = state.job.take();
-        let mark_cwd = state.cwd.clone();
+        // It stays the session's job until there is a shell for another one.
+        let job = state.job.as_ref();
+        let number = job.map(|job| job.number);
+        let is_unread = job.is_some_and(|job| job.is_unread(&running.live));
+        let cwd = self.cwd_after(job, state.cwd.clone());
         drop(state);
-        let is_unread = job.as_ref().is_some_and(|job| job.is_unread(&running.live));
-        let restart = self.restart_in(self.cwd_after(job.as_ref(), mark_cwd));
+        let restart = self.restart_in(cwd);
         let mut state = self.shared.lock();
+        // Another one may have begun with the new shell.
+        let job = state.job.take_if(|job| Some(job.number) == number);
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
         let job = match job {
             Some(job) if is_unread => match state.start_unread(job, self.shared.kind) {
@@ -305,7 +307,7 @@ impl Engine {
                 self.collector.read(&running.owned.state);
                 return Ok(mark);
             }
-            let excess = printed.len().saturating_sub(MAX_START_OUTPUT_BYTES);
+            let excess = printed.len().saturating_sub(limits::MAX_START_OUTPUT_BYTES);
             printed.drain(..excess);
             if count == 0
                 && running

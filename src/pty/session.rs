@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -25,6 +24,7 @@ use super::key::Key;
 use super::live::{Plan, Size};
 use super::marks::MarkCutter;
 use super::options::{CommandRequest, InputRequest, Rc, SessionOptions};
+use super::runtime;
 use super::shell::{self, Choice, variable};
 use super::snapshot::Collector;
 use super::state::{self, Call, Input, Order, Progress, Shared, Sink, Start, State};
@@ -57,8 +57,10 @@ impl Session {
         let directories = shell::directories(search_path);
         let choice = shell::choose(asked, options.preferred_shell.as_deref(), &directories)?;
         ending::adopt_orphans();
-        sweep::sweep(&options.runtime_dir);
-        let (engine, shared, wakes) = prepare(options, choice).map_err(|error| unusable(&error))?;
+        let runtime_dir = options.runtime_dir.clone();
+        runtime::prepare(&runtime_dir)?;
+        let (engine, shared, wakes) =
+            prepare(options, choice).map_err(|error| runtime::unusable(&runtime_dir, &error))?;
         let engine = Arc::new(Mutex::new(engine));
         let owner = Arc::new(Owner {
             shared,
@@ -72,6 +74,7 @@ impl Session {
             // Declared first, so that it drops last, after a panic too.
             let gone = gone;
             let engine = engine;
+            sweep::sweep(&runtime_dir);
             let result = engine::lock(&engine).start();
             let is_started = result.is_ok();
             if started.send(result).is_ok() && is_started {
@@ -463,10 +466,6 @@ fn prepare(
     choice: Choice,
 ) -> io::Result<(Engine, Arc<Shared>, UnixStream)> {
     let Choice { shell, fallback } = choice;
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&options.runtime_dir)?;
     let directory = tempfile::Builder::new()
         .prefix(sweep::PREFIX)
         .tempdir_in(&options.runtime_dir)?;

@@ -114,6 +114,12 @@ pub(super) fn choose(
     }
 }
 
+/// Returns the path of the shell that a session would run for a name, when there is one.
+#[must_use]
+pub fn find(name: &Path, search_path: &OsStr) -> Option<PathBuf> {
+    find_named(name, &directories(search_path))
+}
+
 /// Returns the path of a shell that is named without a directory.
 fn find_named(asked: &Path, directories: &[PathBuf]) -> Option<PathBuf> {
     if asked.components().count() != 1 || asked.is_absolute() {

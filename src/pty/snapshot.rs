@@ -32,7 +32,7 @@ struct Section<'a> {
 }
 
 /// Variables that are the new shell's own business.
-const OWN_VARIABLES: [&str; 5] = ["PWD", "OLDPWD", "SHLVL", "_", "KARYI_LAST"];
+pub(super) const OWN_VARIABLES: [&[u8]; 5] = [b"PWD", b"OLDPWD", b"SHLVL", b"_", b"KARYI_LAST"];
 
 impl Snapshot {
     /// Returns the commands that bring a shell of this kind back to what it was; `inherited` are
@@ -78,7 +78,7 @@ impl Snapshot {
         let sections = self.sections().into_iter().filter(is_part);
         let lines = sections.flat_map(|section| section.text.split(|byte| *byte == b'\n'));
         lines
-            .filter(|line| !is_transient(line) && !is_own_variable(line))
+            .filter(|line| !is_transient(line) && !is_own_variable(line) && !is_note(line))
             .collect()
     }
 
@@ -147,10 +147,16 @@ fn is_transient(line: &[u8]) -> bool {
     line.starts_with(b"set ") && [" errexit", " onecmd", " noexec"].iter().any(is_of)
 }
 
+/// Whether zsh says with a line that a function is to be loaded when it is called; once it was read
+/// back the function is the same, and the note is gone.
+fn is_note(line: &[u8]) -> bool {
+    line.trim_ascii() == b"# undefined"
+}
+
 fn is_own_variable(line: &[u8]) -> bool {
-    let is_of = |name: &&str| {
+    let is_of = |name: &&[u8]| {
         let mut words = line.split(|byte| *byte == b' ').take(3);
-        let rest = words.find_map(|word| word.strip_prefix(name.as_bytes()));
+        let rest = words.find_map(|word| word.strip_prefix(*name));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"="))
     };
     OWN_VARIABLES.iter().any(is_of)
@@ -402,5 +408,7 @@ mod tests {
         check(("A=1", "A=2"), &["functions", "options"]);
         check(("-fx f", "-fx g"), &["environment", "options"]);
         check(("+o x", "-o x"), &["environment", "functions"]);
+        let note = ("functions n\nf\n", "functions n\nf\n\t# undefined\n");
+        check(note, &["environment", "functions", "options"]);
     }
 }

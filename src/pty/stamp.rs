@@ -10,6 +10,8 @@
 
 use std::fmt;
 
+use super::process;
+
 /// The smallest name: no limit that somebody set for its own sake is as large.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 const MIN_NAME: u64 = 1 << 60;
@@ -112,15 +114,8 @@ pub(super) fn stamp_argument(stamp: Option<Stamp>) -> String {
 
 /// Returns the limits of a process that somebody set.
 pub(super) fn limits_of(pid: i32) -> Option<Limits> {
-    parse_limits(&std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?)
-}
-
-fn parse_limits(text: &str) -> Option<Limits> {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Max file locks "))?;
-    let mut numbers = line.split_ascii_whitespace();
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    let (soft, hard) = process::limits_of(pid, "Max file locks")?;
+    Some((soft?, hard?))
 }
 
 #[cfg(test)]
@@ -152,23 +147,5 @@ mod tests {
         for text in ["", "3", "9:3", "3:", ":3", "a:b", "3:9:1", "-1:3"] {
             assert_eq!(Stamp::parse(text), None, "{text:?}");
         }
-    }
-
-    #[test]
-    fn the_limits_of_a_process_are_read() {
-        let text = |locks: &str| {
-            format!(
-                "Limit                     Soft Limit           Hard Limit           Units     \n\
-                 Max locked memory         8388608              8388608              bytes     \n\
-                 Max file locks            {locks}                 locks     \n"
-            )
-        };
-        assert_eq!(
-            parse_limits(&text("12      4611686018427387000")),
-            Some((12, 4611686018427387000))
-        );
-        assert_eq!(parse_limits(&text("unlimited   unlimited")), None);
-        assert_eq!(parse_limits(&text("12     unlimited")), None);
-        assert_eq!(parse_limits(""), None);
     }
 }

@@ -26,6 +26,7 @@ use super::live::{Live, ScriptFile, Size};
 use super::marks::Mark;
 use super::secrets::Carrier;
 use super::shell::{Kind, Shell};
+use super::sight::Sight;
 use super::snapshot::Snapshot;
 
 /// Takes the output that belongs to a call. It may block; it must not call back into the session.
@@ -90,6 +91,8 @@ pub(super) struct Job {
     pub(super) open_line_bytes: usize,
     /// Whether the shell gets back what the command may have closed.
     pub(super) is_mended: bool,
+    /// Whether its exit status is 0 also when a signal has stopped its last program.
+    pub(super) may_hide_stop: bool,
     /// Whether it may have limited the shell's descriptors.
     pub(super) may_limit: bool,
     /// A mark that came while the shell seemed to be in the middle of the script.
@@ -239,6 +242,8 @@ pub(super) struct State {
     /// Jobs that ended while no call waited for them, and their exit status; the newest last.
     pub(super) ended: VecDeque<(u64, i32)>,
     pub(super) script: ScriptFile,
+    /// What the job was last seen doing.
+    pub(super) sight: Sight,
     /// Whether the job shows a screen of its own.
     pub(super) shows_screen: bool,
     script_length: u64,
@@ -344,6 +349,7 @@ impl State {
             omitted_background: 0,
             last_signal: None,
             ended: VecDeque::new(),
+            sight: Sight::default(),
             shows_screen: false,
             script,
             script_length: 0,
@@ -389,6 +395,8 @@ impl State {
             .map_err(|error| failure(&error))?;
         job.give(&live, start.kind)
             .map_err(|error| failure(&error))?;
+        // Only now: a job that was not given has saved nothing.
+        self.has_unsaved = may_define(start.script);
         self.newest_job = number;
         self.job = Some(job);
         Ok(())
@@ -413,7 +421,7 @@ impl State {
         let mut before = Vec::new();
         let mut after = Vec::new();
         let mut secrets = Vec::new();
-        if std::mem::replace(&mut self.has_unsaved, may_define(start.script)) {
+        if self.has_unsaved {
             before.extend(kind.snapshot_line(places).into_bytes());
         }
         for (index, binding) in start.bindings.iter().enumerate() {
@@ -452,6 +460,7 @@ impl State {
             open_line_bytes: 0,
             is_mended: kind.needs_mending(start.script),
             may_limit: Kind::may_limit(start.script),
+            may_hide_stop: kind.hides_stop(start.script),
             claim: None,
             verdict: None,
         })
@@ -492,6 +501,7 @@ impl State {
 
     /// Remembers how a job ended.
     pub(super) fn note_end(&mut self, job: u64, status: i32) {
+        self.sight.dismiss();
         if self.ended.back() == Some(&(job, status)) {
             return;
         }

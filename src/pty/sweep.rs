@@ -6,14 +6,14 @@
 //! that carries the stamp or the tag of such a session, or is in the session of its shell, is
 //! ended; both are random, and a process id counts only together with its starting time.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Instant;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, geteuid};
+use nix::sys::signal::Signal;
+use nix::unistd::geteuid;
 
 use crate::limits;
 
@@ -64,21 +64,29 @@ fn find_abandoned(directory: PathBuf) -> Option<Abandoned> {
     if !metadata.is_dir() || metadata.uid() != geteuid().as_raw() {
         return None;
     }
+    // Before it is locked: who makes it must be able to.
+    if !is_gone(record::read(&directory).as_ref(), &metadata) {
+        return None;
+    }
     let lock = record::lock(&directory)?;
     let record = record::read(&directory);
-    let is_gone = match &record {
-        Some(record) => record.world != record::world() || !is_alive(record),
-        // Somebody may be making it.
-        None => metadata.modified().is_ok_and(|at| {
-            at.elapsed()
-                .is_ok_and(|age| age > limits::UNFINISHED_SESSION_AGE)
-        }),
-    };
-    is_gone.then_some(Abandoned {
+    is_gone(record.as_ref(), &metadata).then_some(Abandoned {
         directory,
         record,
         _lock: lock,
     })
+}
+
+/// Whether the owner of a directory with this record is gone.
+fn is_gone(record: Option<&Record>, directory: &Metadata) -> bool {
+    match record {
+        Some(record) => record.world != record::world() || !is_alive(record),
+        // Somebody may be making it.
+        None => directory.modified().is_ok_and(|at| {
+            at.elapsed()
+                .is_ok_and(|age| age > limits::UNFINISHED_SESSION_AGE)
+        }),
+    }
 }
 
 /// Whether the owner still runs; one whose end nobody takes note of does not.
@@ -101,10 +109,7 @@ fn end(records: &[&Record]) {
         let left = left_of(records);
         quiet = if left.is_empty() { quiet + 1 } else { 0 };
         for seen in &left {
-            // Nobody else took its place meanwhile.
-            if process::find(seen.pid).is_some_and(|now| now.session == seen.session) {
-                let _ = kill(Pid::from_raw(seen.pid), Signal::SIGKILL);
-            }
+            process::signal(seen, Signal::SIGKILL);
         }
         if !left.is_empty() {
             sleep(limits::WAIT_SCAN_MIN);

@@ -83,6 +83,20 @@ pub(super) fn descriptor_of(process: impl AsFd, number: RawFd) -> io::Result<Own
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
+/// Sends a signal to the process that a descriptor stands for.
+#[cfg(target_os = "linux")]
+pub(super) fn signal_process(process: impl AsFd, signal: i32) -> io::Result<()> {
+    let descriptor = process.as_fd().as_raw_fd();
+    let none = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: the call takes integers and a null pointer, which asks the kernel to fill in the
+    // signal's details by itself; it touches no memory of this process.
+    let result = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, descriptor, signal, none, 0) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Returns the version of the Landlock interface.
 #[cfg(target_os = "linux")]
 pub(super) fn landlock_version() -> io::Result<i64> {

@@ -30,7 +30,7 @@ pub(super) enum Blocked {
     Read(i32),
     /// Waiting for input on any of several descriptors, and whether it does so with a time limit.
     Wait(Vec<i32>, bool),
-    /// Waiting for a child to end.
+    /// Waiting for a child to end, or to begin.
     Child,
     /// Anything else, or not blocked.
     Other,
@@ -103,6 +103,10 @@ fn classify(thread: Thread, call: Call) -> Blocked {
         }
         libc::SYS_sendfile => Blocked::Read(low(second)),
         libc::SYS_wait4 | libc::SYS_waitid => Blocked::Child,
+        // Until the child has become its program; it may be stopped before.
+        libc::SYS_clone | libc::SYS_clone3 => Blocked::Child,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_vfork => Blocked::Child,
         libc::SYS_ppoll => polled(pid, first, second, third != 0),
         libc::SYS_pselect6 => selected(pid, first, second, fifth != 0),
         libc::SYS_epoll_pwait => registered(pid, low(first), low(fourth) >= 0),

@@ -230,25 +230,23 @@ impl Watch {
         self.last == Some(Activity::Stopped)
     }
 
-    /// Takes in a look and how long it took; only two equal ones in a row count.
+    /// Takes in a look and the processor time it took; only two equal ones in a row count.
     pub(super) fn add(&mut self, activity: Activity, now: Instant, cost: Duration) -> Finding {
         let is_same = self.last == Some(activity);
         self.last = Some(activity);
         let since = self.since.filter(|_| is_same).unwrap_or(now);
         self.since = Some(since);
         let lasted = now.saturating_duration_since(since);
-        let longest = if lasted < limits::WAIT_SCAN_LATER {
-            limits::WAIT_SCAN_MAX
-        } else {
-            limits::WAIT_SCAN_MAX_LATER
-        };
+        let longest = (cost * limits::WAIT_SCAN_SHARE)
+            .clamp(limits::WAIT_SCAN_MAX, limits::WAIT_SCAN_REST_MAX);
         // A look that may be confirmed by the next one is followed by it at once.
         self.pause = match activity {
             _ if is_same || activity == Activity::Busy => (self.pause * 2).min(longest),
             _ => limits::WAIT_SCAN_MIN,
         };
+        // A large job gets no quick looks at the beginning either.
         if cost > limits::WAIT_SCAN_MIN && activity == Activity::Busy {
-            self.pause = self.pause.max(cost * limits::WAIT_SCAN_SHARE);
+            self.pause = longest;
         }
         if is_same {
             find(activity, lasted)
@@ -339,11 +337,6 @@ mod tests {
             watch.add(Activity::Busy, Instant::now(), Duration::ZERO);
         }
         assert_eq!(watch.pause(), limits::WAIT_SCAN_MAX);
-        let later = Instant::now() + limits::WAIT_SCAN_LATER;
-        for _ in 0..10 {
-            watch.add(Activity::Busy, later, Duration::ZERO);
-        }
-        assert_eq!(watch.pause(), limits::WAIT_SCAN_MAX_LATER);
         watch.add(Activity::Reading(1), Instant::now(), Duration::ZERO);
         assert_eq!(watch.pause(), limits::WAIT_SCAN_MIN);
     }
@@ -381,6 +374,9 @@ mod tests {
         let cost = Duration::from_millis(5);
         watch.add(Activity::Busy, Instant::now(), cost);
         assert_eq!(watch.pause(), cost * limits::WAIT_SCAN_SHARE);
+        // Never for longer than somebody would wait.
+        watch.add(Activity::Busy, Instant::now(), Duration::from_secs(100));
+        assert_eq!(watch.pause(), limits::WAIT_SCAN_REST_MAX);
         watch.add(Activity::Reading(1), Instant::now(), cost);
         assert_eq!(watch.pause(), limits::WAIT_SCAN_MIN);
     }

@@ -244,3 +244,49 @@ fn a_call_dropped_early_leaves_its_job_alone() {
         assert_eq!(seen.brief(), (Status::Ok, Some(0), "early\nlate\nlate\n"));
     });
 }
+
+/// Whoever uses the library has children, too; their exit status is theirs, also when they are in a
+/// session of their own.
+#[test]
+fn children_of_the_program_are_left_to_it() {
+    run(async {
+        let mut command = std::process::Command::new("setsid");
+        let mut child = command.args(["sh", "-c", "exit 7"]).spawn().unwrap();
+        let stat = format!("/proc/{}/stat", child.id());
+        let is_ended = || std::fs::read_to_string(&stat).is_ok_and(|text| text.contains(") Z "));
+        let shell = Shell::bash().await;
+        while !is_ended() {
+            shell.check("(sleep 0 &)", 0, "").await;
+        }
+        // Orphans of the session are collected meanwhile.
+        let start = std::time::Instant::now();
+        while start.elapsed() < Duration::from_millis(1200) {
+            shell.check("(sleep 0 &)", 0, "").await;
+        }
+        shell.session.close().await;
+        assert_eq!(child.wait().unwrap().code(), Some(7));
+    });
+}
+
+#[test]
+fn shells_that_are_gone_are_forgotten() {
+    run(async {
+        let shell = Shell::bash().await;
+        let record = || {
+            let sessions = std::fs::read_dir(shell.home.path().join("run")).unwrap();
+            let directory = sessions.flatten().next().unwrap().path();
+            std::fs::read_to_string(directory.join("owner")).unwrap()
+        };
+        let shells = || {
+            record()
+                .lines()
+                .filter(|line| line.starts_with("shell "))
+                .count()
+        };
+        for number in 2..=70 {
+            assert_eq!(shell.command("exit 3").await.exit_code, Some(3));
+            assert!(shells() <= number.min(63), "{number}: {}", shells());
+        }
+        shell.session.close().await;
+    });
+}

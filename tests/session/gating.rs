@@ -6,8 +6,8 @@ use karyi::error::ErrorCode;
 use karyi::outcome::Status;
 use karyi::pty::InputRequest;
 
-use super::detection::{has, rounds};
-use super::support::{Shell, run};
+use super::detection::rounds;
+use super::support::{Shell, has, run};
 
 const SECRET: InputRequest = InputRequest {
     timeout: None,

@@ -17,4 +17,5 @@ mod secrets;
 mod shells;
 mod soak;
 mod support;
+mod surroundings;
 mod waiting;

@@ -110,3 +110,60 @@ fn busybox_runs_a_session() {
 fn bash_passes_the_same() {
     run(check_shell("/bin/bash"));
 }
+
+/// ksh and mksh give a stopped command the exit status 0.
+#[test]
+fn a_stopped_command_is_told_in_every_shell() {
+    run(async {
+        for (name, exit_code) in [("bash", 147), ("zsh", 147), ("ksh", 0), ("mksh", 0)] {
+            let path = Path::new("/bin").join(name);
+            if !path.exists() {
+                eprintln!("skipped: no {name}");
+                continue;
+            }
+            let shell = Shell::with(|options| options.shell = Some(path)).await;
+            // ksh has a job go on that stops before it was put into the foreground.
+            let script = "sh -c 'sleep 0.3; kill -STOP $$; echo on'";
+            let seen = shell.command(script).await;
+            let found = (seen.status, seen.exit_code);
+            assert_eq!(
+                found,
+                (Status::Stopped, Some(exit_code)),
+                "{name}: {seen:?}"
+            );
+            let seen = shell.command("fg >/dev/null").await;
+            assert!(seen.output.contains("on\n"), "{name}: {seen:?}");
+            // What runs in the background is none.
+            let seen = shell.command("sleep 100 & kill -STOP $!; sleep 0.1").await;
+            assert_eq!(seen.status, Status::Ok, "{name}: {seen:?}");
+            let seen = shell.command("true && true 2>&1").await;
+            assert_eq!(seen.status, Status::Ok, "{name}: {seen:?}");
+            shell.session.close().await;
+        }
+    });
+}
+
+/// Start-up files of systems have zsh load functions when they are called.
+#[test]
+fn functions_that_zsh_loads_when_called_come_back() {
+    if !Path::new("/bin/zsh").exists() {
+        eprintln!("skipped: no zsh");
+        return;
+    }
+    run(async {
+        let shell = Shell::with(|options| {
+            let rc = "autoload -Uz colors add-zsh-hook compinit\nmine() { echo mine }\n";
+            std::fs::write(options.cwd.join(".zshrc"), rc).unwrap();
+            options.shell = Some("/bin/zsh".into());
+            options.rc = Rc::User;
+        })
+        .await;
+        let seen = shell.command("f() { echo f }; exit 3").await;
+        let restart = seen.progress.restarted.unwrap();
+        let has = |name: &str| restart.restored.iter().any(|word| word == name);
+        assert!(has("functions"), "{restart:?}");
+        shell.check("f; mine", 0, "f\nmine\n").await;
+        let loaded = "add-zsh-hook precmd f && print ${#precmd_functions}";
+        shell.check(loaded, 0, "1\n").await;
+    });
+}

@@ -198,3 +198,54 @@ async fn seen(
         progress,
     })
 }
+
+/// Whether a program is there; says so when it is not.
+pub(super) fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap();
+    let found = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
+    if !found {
+        eprintln!("skipped: no {program}");
+    }
+    found
+}
+
+/// Runs tests of this program as a user without rights, through other programs first; returns what
+/// they printed.
+pub(super) fn as_nobody(before: &[&str], tests: &[&str]) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let copy = |from: &Path, name: &str| {
+        let to = directory.path().join(name);
+        std::fs::copy(from, &to).unwrap();
+        to
+    };
+    let program = copy(&std::env::current_exe().unwrap(), "tests");
+    let karyi = copy(Path::new(env!("CARGO_BIN_EXE_karyi")), "karyi");
+    let nobody = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "--",
+    ];
+    let words = [before, &nobody].concat();
+    let (first, rest) = words.split_first().unwrap();
+    let output = std::process::Command::new(first)
+        .args(rest)
+        .arg(program)
+        .args(["--exact", "--nocapture"])
+        .args(tests)
+        .env("KARYI_TEST_BOOTSTRAP", karyi)
+        .env("TMPDIR", directory.path())
+        .current_dir("/")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    let expected = format!("{} passed", tests.len());
+    assert!(text.contains(&expected), "{text}");
+    text
+}

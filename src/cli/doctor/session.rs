@@ -9,11 +9,10 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::cli::args::DoctorArgs;
-use crate::cli::run::shell_path;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::limits;
 use crate::pty::health::{self, Check};
-use crate::pty::{CommandRequest, Rc, Session, SessionOptions};
+use crate::pty::{CommandRequest, Rc, Session, SessionOptions, find_shell};
 
 /// The shells looked for, and what makes each tell its version, if anything does.
 const SHELLS: &[(&str, &[&str])] = &[
@@ -46,7 +45,7 @@ fn options(shell: Option<PathBuf>, rc: Rc) -> anyhow::Result<SessionOptions> {
         shell,
         preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
         bootstrap: std::env::current_exe()?,
-        runtime_dir: runtime_dir()?,
+        runtime_dir: runtime_dir(),
         cwd: std::env::current_dir()?,
         env: std::env::vars_os().collect(),
         rc,
@@ -56,8 +55,8 @@ fn options(shell: Option<PathBuf>, rc: Rc) -> anyhow::Result<SessionOptions> {
 
 async fn shell(name: &str, arguments: &[&str]) -> Check {
     let label = format!("shell {name}");
-    let path = shell_path(Path::new(name));
-    if path.is_relative() {
+    let search_path = std::env::var_os("PATH").unwrap_or_default();
+    let Some(path) = find_shell(Path::new(name), &search_path) else {
         let meaning = "no session can use it";
         return Check::limited(
             &label,
@@ -65,7 +64,7 @@ async fn shell(name: &str, arguments: &[&str]) -> Check {
             meaning,
             "install it if you want to use it",
         );
-    }
+    };
     let version = version(&path, arguments).await;
     let found = format!("{}{version}", path.display());
     match try_shell(path).await {
@@ -130,7 +129,7 @@ async fn version(path: &Path, arguments: &[&str]) -> String {
 async fn session(args: &DoctorArgs) -> Vec<Check> {
     let advice = "install bash, or name a shell with --shell";
     let failed = |found: String| vec![Check::missing("session", found, "nothing can run", advice)];
-    let asked = args.shell.as_deref().map(shell_path);
+    let asked = args.shell.clone();
     let options = match options(asked, Rc::User) {
         Ok(options) => options,
         Err(error) => return failed(format!("{error:#}")),

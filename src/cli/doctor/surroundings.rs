@@ -11,6 +11,7 @@ use crate::cli::var;
 use crate::cli::vault::{self, Asking, Place, VaultFlags};
 use crate::pty::health::{Check, Health, SystemCheck};
 use crate::pty::inherited::is_inside_session;
+use crate::pty::runtime;
 use crate::vault::store::Store;
 use crate::vault::store::os::{Attended, OsStore};
 
@@ -39,17 +40,15 @@ fn runtime_directory() -> Check {
     let name = "runtime directory";
     let meaning = "the private files of sessions are there";
     let advice = "set XDG_RUNTIME_DIR, or TMPDIR, to a directory you may write to";
-    let path = match runtime_dir() {
-        Ok(path) => path,
-        Err(error) => {
-            return Check::missing(
-                name,
-                format!("{error:#}"),
-                "no session can be started",
-                advice,
-            );
-        }
-    };
+    let path = runtime_dir();
+    if let Err(error) = runtime::prepare(&path) {
+        return Check::missing(
+            name,
+            error.message,
+            "no session can be started",
+            &error.hint,
+        );
+    }
     let shown = path.display();
     if let Err(error) = tempfile::tempfile_in(&path) {
         let found = format!("{shown} is not writable: {error}");

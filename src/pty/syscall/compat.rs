@@ -44,8 +44,8 @@ pub(super) fn classify(thread: Thread, call: Call) -> Blocked {
         3 | 145 | 313 | 378 => Blocked::Read(low(first)),
         // sendfile, sendfile64
         187 | 239 => Blocked::Read(low(second)),
-        // waitpid, wait4, waitid
-        7 | 114 | 284 => Blocked::Child,
+        // waitpid, wait4, waitid, clone, vfork, clone3
+        7 | 114 | 284 | 120 | 190 | 435 => Blocked::Child,
         168 => polled(pid, first, second, low(third) >= 0),
         // ppoll, ppoll_time64
         309 | 414 => polled(pid, first, second, third != 0),

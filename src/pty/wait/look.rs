@@ -6,11 +6,13 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
 
+use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
+use nix::sys::signal::killpg;
 use nix::sys::stat::Mode;
 use nix::sys::termios::{LocalFlags, SpecialCharacterIndices, Termios, tcgetattr};
-use nix::unistd::{getsid, tcgetpgrp};
+use nix::unistd::{Pid, getsid, tcgetpgrp};
 
 use crate::limits;
 
@@ -18,9 +20,6 @@ use super::{Activity, Subject, is_password_prompt};
 use crate::pty::descriptor::{Sources, Terminal};
 use crate::pty::process::{self, Process};
 use crate::pty::syscall::{self, Blocked};
-
-/// Deepest nesting of terminals: one relays to one inside it, and so on.
-const MAX_INNER: usize = 4;
 
 /// What one look leaves for the next.
 #[derive(Debug, Default)]
@@ -171,10 +170,12 @@ impl Subject<'_> {
             budget: limits::MAX_SCANNED_PROCESSES,
         };
         let mut stops = Stops::default();
+        let mut is_group_seen = false;
         while let Some(candidate) = scanner.rest.pop() {
             let Some(process) = process::find(candidate.pid) else {
                 continue;
             };
+            is_group_seen |= process.group == group;
             let is_member = self.belongs(&process, candidate.relation, group);
             if candidate.relation != Relation::Stranger {
                 let is_below = candidate.relation == Relation::BelowJob
@@ -198,6 +199,10 @@ impl Subject<'_> {
         if is_first_part && stops.is_stopped() && waits_for_child(self.shell) {
             return Activity::Stopped;
         }
+        // Where /proc hides the programs of other users.
+        if is_first_part && !is_group_seen && exists(group) {
+            return self.look_at_denied();
+        }
         seen.activity
     }
 
@@ -208,7 +213,7 @@ impl Subject<'_> {
             let pids = process::all().into_iter().map(|process| process.pid);
             return pids.map(|pid| candidate(pid, Relation::Session)).collect();
         }
-        let own_session = getsid(None).map_or(0, nix::unistd::Pid::as_raw);
+        let own_session = getsid(None).map_or(0, Pid::as_raw);
         let adopted = process::adopted();
         let newest = adopted.iter().rev().take(limits::MAX_SCANNED_ORPHANS);
         let mut candidates: Vec<Candidate> = newest
@@ -299,7 +304,7 @@ impl Subject<'_> {
         if !sources.has_terminal {
             return Look::at(Activity::Busy);
         }
-        if target.depth < MAX_INNER {
+        if target.depth < limits::MAX_INNER_TERMINALS {
             let inner = sources.inner.iter().map(|index| Terminal::numbered(*index));
             let looks =
                 inner.filter_map(|inner| self.look_inside(process, inner, target.depth + 1));
@@ -435,6 +440,11 @@ fn has_timed_reads(modes: &Termios) -> bool {
 
 fn waits_for_child(pid: i32) -> bool {
     matches!(syscall::blocked_in(pid, pid), Ok(Blocked::Child))
+}
+
+/// Whether a group has processes, visible or not.
+fn exists(group: i32) -> bool {
+    killpg(Pid::from_raw(group), None) != Err(Errno::ESRCH)
 }
 
 /// Returns a number for the place where a thread is blocked.

@@ -263,9 +263,7 @@ impl Tool for Edit {
                 },
             };
             let done = edit::apply(&edits, options)?;
-            let real = |edit: &FileEdit| {
-                root.resolve(&cwd, edit.to.as_ref().unwrap_or(&edit.path))
-            };
+            let real = |edit: &FileEdit| root.resolve(&cwd, edit.to.as_ref().unwrap_or(&edit.path));
             let is_tracked = |edit| real(edit).is_ok_and(|path| tracked::is_tracked(&path));
             let pairs = edits.iter().zip(holds_secret);
             let tracked: Vec<bool> = pairs.map(|(edit, is)| is && is_tracked(edit)).collect();
