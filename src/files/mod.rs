@@ -32,3 +32,4 @@ mod locks;
 mod target;
 mod trailing;
 mod unmatched;
+mod wanted;
