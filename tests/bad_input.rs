@@ -337,6 +337,7 @@ fn a_slash_at_the_end_names_a_directory() {
 
 /// What an edit must not do, with the code it is refused with.
 #[test]
+#[allow(clippy::too_many_lines, reason = "one case after another")]
 fn edits_of_what_cannot_be_edited_change_nothing() {
     use std::os::unix::fs::symlink;
     let karyi = || {

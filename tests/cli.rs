@@ -251,10 +251,12 @@ fn stop_on_error_skips_the_rest() {
 #[test]
 fn help_lists_what_is_built() {
     let ran = Karyi::with_args(&["--help"]).run().exit(0);
-    for word in ["run", "tools", "serve", "ledger", "completions", "130"] {
+    for word in [
+        "run", "tools", "var", "history", "undo", "serve", "ledger", "completions", "130",
+    ] {
         assert!(ran.stdout().contains(word), "{word}");
     }
-    for word in ["mcp", "undo", "__bootstrap"] {
+    for word in ["mcp", "__bootstrap"] {
         assert!(!ran.stdout().contains(word), "{word}");
     }
 }

@@ -52,6 +52,7 @@ const SCRIPT: &str = "<tools><edit id=\"first\"><file src=\"a\" to=\"b\"><find>o
     <file src=\"gone\" delete=\"true\"/><file src=\"d/new\"><find></find><replace>new</replace></file></edit></tools>";
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "one case after another")]
 fn a_change_is_listed_shown_and_taken_back() {
     let karyi = Karyi::new().file("a", "one\ntwo\n").file("gone", "x\n");
     text(&run(&karyi, SCRIPT), 0);

@@ -45,25 +45,21 @@ pub(crate) fn compare(settings: &Settings, gate: &mut Gate) {
                 script: format!("sd -F '{find}' '{replace}' f && sync f"),
             },
         ];
-        race(
-            place.path(),
-            &text,
-            what,
-            &contestants,
-            settings.rounds,
-            gate,
-        );
+        let raced = race(place.path(), &text, what, &contestants, settings.rounds);
+        if let Some((peer, ratio)) = raced {
+            gate.check(&format!("{what}: time beside {peer}"), ratio, ..=MOST);
+        }
     }
 }
 
+/// Lets all run in turn; returns the slowest peer and karyi's time as a multiple of its.
 fn race(
     place: &Path,
     text: &str,
     what: &str,
     contestants: &[Contestant],
     rounds: usize,
-    gate: &mut Gate,
-) {
+) -> Option<(&'static str, f64)> {
     let mut best: Vec<Option<Duration>> = vec![None; contestants.len()];
     for _ in 0..rounds {
         for (contestant, best) in contestants.iter().zip(&mut best) {
@@ -86,10 +82,9 @@ fn race(
     }
     let peers = contestants.iter().zip(&best).skip(1);
     let slowest = peers.filter_map(|(peer, time)| Some((peer.name, (*time)?)));
-    if let (Some(own), Some((name, peer))) = (best[0], slowest.max_by_key(|(_, time)| *time)) {
-        let ratio = own.as_secs_f64() / peer.as_secs_f64();
-        gate.check(&format!("{what}: time beside {name}"), ratio, ..=MOST);
-    }
+    let (name, peer) = slowest.max_by_key(|(_, time)| *time)?;
+    let own = best.first().copied().flatten()?;
+    Some((name, own.as_secs_f64() / peer.as_secs_f64()))
 }
 
 /// Runs one contestant on a fresh file that is in the cache and on the disk; returns its time.
@@ -121,7 +116,11 @@ fn text(bytes: usize) -> String {
     let mut number = 0_u64;
     while text.len() < bytes {
         number += 1;
-        let word = if number % 10 == 0 { "tenth" } else { "other" };
+        let word = if number.is_multiple_of(10) {
+            "tenth"
+        } else {
+            "other"
+        };
         text.push_str(&format!(
             "{number:>9} a line of the log, one of the {word} lines, with {:x}\n",
             number.wrapping_mul(0x9e37_79b9_7f4a_7c15)

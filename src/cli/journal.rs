@@ -45,7 +45,9 @@ pub(super) fn time(milliseconds: u64) -> String {
 
 /// Returns the date of a day since 1970.
 fn date(days: u64) -> (u64, u64, u64) {
-    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     // 400 years have always as many days.
     let (mut year, mut left) = (1970 + days / 146_097 * 400, days % 146_097);
     loop {

@@ -371,6 +371,10 @@ mod tests {
                 &["line 6: the file has nothing at its end, the text to find 1 space"],
             )),
         );
+    }
+
+    #[test]
+    fn other_differences_are_named() {
         check(
             "    let a = “x”;",
             Some((

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, Dress, NewContent};
-use super::edit::FileEdit;
 use super::encoding::{Encoding, NoText};
 use super::matching::{self, Pair, PairResult, Written};
 use super::unmatched::describe;
+use super::wanted::FileEdit;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 

@@ -143,7 +143,9 @@ fn is_mostly_utf8(bytes: &[u8]) -> bool {
 /// Tells UTF-16 without a mark: every other byte of its ASCII characters is NUL, and no other is.
 fn shape_of_utf16(bytes: &[u8]) -> Option<Form> {
     let head = bytes.get(..bytes.len().min(4096) & !1)?;
-    if bytes.len() % 2 != 0 || bytes.len() < LEAST_UTF16_BYTES || memchr::memchr(0, head).is_none()
+    if !bytes.len().is_multiple_of(2)
+        || bytes.len() < LEAST_UTF16_BYTES
+        || memchr::memchr(0, head).is_none()
     {
         return None;
     }
@@ -169,7 +171,7 @@ fn read_utf16(
     has_mark: bool,
 ) -> Result<(Encoding, Cow<'static, str>), NoText> {
     let offset = if has_mark { 2 } else { 0 };
-    if bytes.len() % 2 != 0 {
+    if !bytes.len().is_multiple_of(2) {
         return Err(NoText::Unknown(bytes.len() + offset - 1));
     }
     let units = bytes.chunks_exact(2).map(|unit| match (unit, form) {

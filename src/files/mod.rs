@@ -39,3 +39,4 @@ mod recode;
 mod target;
 mod trailing;
 mod unmatched;
+mod wanted;

@@ -2,8 +2,8 @@
 
 use super::closest::Passage;
 use super::document::with_lf;
-use super::edit::FileEdit;
 use super::matching::{MatchError, MatchErrorKind};
+use super::wanted::FileEdit;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 

@@ -42,13 +42,13 @@ pub struct Args {
 pub struct File {
     /// Path of the file.
     pub src: Template,
-    /// New path of the file, after the edits.
+    /// Rename to this path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Template>,
     /// Delete the file.
     #[serde(default)]
     pub delete: bool,
-    /// Change a file with several hard links under this name only.
+    /// Allow breaking hard links.
     #[serde(default)]
     pub break_links: bool,
     /// Texts to find and what to put in their place, in order.
@@ -161,13 +161,11 @@ impl Tool for Edit {
 
     const SPEC: Spec = Spec {
         name: "edit",
-        summary: "Change, create, delete and rename files, all of them or none",
+        summary: "Change, create, delete or rename files together",
         details: "Each find must match exactly once, pairs apply in order, line endings and encoding are \
-            kept. When one pair of one file does not match, no file is changed and the hint shows the \
-            closest passage. An empty find creates a file, delete=\"true\" deletes it, to=\"PATH\" renames \
-            it. A find that differs only in blanks at the ends of lines is applied \
-            (match=\"trailing\"). A find with escapes such as &amp; that is not \
-            there decoded and is there once as written is used as written (fallback=\"verbatim\").",
+            kept. If one pair does not match, nothing is changed and the hint shows the closest \
+            passage. An empty find creates a file. Blanks at line ends may differ. A find with escapes \
+            such as &amp; that is there only as written is used as written.",
         also_called: &[
             "write",
             "patch",
