@@ -29,7 +29,7 @@ enum Step {
     Nothing,
     /// The call was answered.
     Answered,
-    /// Something came that is for the session's thread.
+    /// Something is to be done that is for the session's thread.
     HandOver,
 }
 
@@ -43,12 +43,16 @@ impl Session {
         let engine = self.engine();
         let driver = engine.as_deref().and_then(|engine| self.take(engine));
         let mut waiting = self.begin_command(request, sink)?;
-        if let Some(mut driver) = driver
-            && !driver.drive()
-        {
-            drop(driver);
-            self.shared().wake();
-            waiting.is_late = true;
+        let Some(mut driver) = driver else {
+            return Ok(waiting);
+        };
+        match driver.drive() {
+            Step::Answered => {}
+            Step::Nothing => waiting.patience = limits::WAIT_SCAN_MIN - limits::CALLER_READS,
+            Step::HandOver => {
+                drop(driver);
+                self.shared().wake();
+            }
         }
         Ok(waiting)
     }
@@ -69,15 +73,14 @@ impl Session {
 }
 
 impl Driver<'_> {
-    /// Waits for the end of the command; returns whether the call is answered and nothing is left to
-    /// do for the session's thread.
-    fn drive(&mut self) -> bool {
+    /// Waits for the end of the command, but not for long.
+    fn drive(&mut self) -> Step {
         let until = Instant::now() + limits::CALLER_READS;
         loop {
             match self.engine.step(&self.live, until) {
                 Step::Nothing if Instant::now() < until => {}
-                Step::Nothing | Step::HandOver => return false,
-                Step::Answered => return !self.engine.sleeps_too_long(),
+                Step::Answered if self.engine.sleeps_too_long() => return Step::HandOver,
+                step => return step,
             }
         }
     }

@@ -370,7 +370,7 @@ impl Session {
             number,
             receiver,
             is_answered: false,
-            is_late: false,
+            patience: limits::WAIT_SCAN_MIN,
         }
     }
 }
@@ -411,8 +411,8 @@ pub(super) struct Waiting<'a> {
     number: u64,
     receiver: oneshot::Receiver<Result<Progress, ToolError>>,
     is_answered: bool,
-    /// Whether the session's thread knows that there is something to look at.
-    pub(super) is_late: bool,
+    /// How long the session's thread is left asleep.
+    pub(super) patience: Duration,
 }
 
 impl Waiting<'_> {
@@ -428,10 +428,7 @@ impl Waiting<'_> {
     }
 
     async fn wait_for_the_thread(&mut self) -> Result<Result<Progress, ToolError>, RecvError> {
-        if self.is_late {
-            return (&mut self.receiver).await;
-        }
-        match tokio::time::timeout(limits::WAIT_SCAN_MIN, &mut self.receiver).await {
+        match tokio::time::timeout(self.patience, &mut self.receiver).await {
             Ok(reply) => reply,
             Err(_) => {
                 self.shared.wake();
