@@ -55,7 +55,7 @@ pub fn context(dir: &std::path::Path) -> Context {
         shell: Some(PathBuf::from("/bin/bash")),
         preferred_shell: None,
         bootstrap: program().to_owned(),
-        runtime_dir: dir.to_owned(),
+        runtime_dir: dir.join("run"),
         cwd: dir.to_owned(),
         env: std::env::vars_os().collect(),
         rc: Rc::None,

@@ -120,7 +120,7 @@ impl Bench {
             shell: Some(self.shell.clone()),
             preferred_shell: None,
             bootstrap: program().to_owned(),
-            runtime_dir: self.dir.path().to_owned(),
+            runtime_dir: self.dir.path().join("run"),
             cwd: self.dir.path().to_owned(),
             env: std::env::vars_os().collect(),
             rc: Rc::None,
