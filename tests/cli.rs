@@ -252,7 +252,15 @@ fn stop_on_error_skips_the_rest() {
 fn help_lists_what_is_built() {
     let ran = Karyi::with_args(&["--help"]).run().exit(0);
     for word in [
-        "run", "tools", "var", "history", "undo", "serve", "ledger", "completions", "130",
+        "run",
+        "tools",
+        "var",
+        "history",
+        "undo",
+        "serve",
+        "ledger",
+        "completions",
+        "130",
     ] {
         assert!(ran.stdout().contains(word), "{word}");
     }
