@@ -72,7 +72,8 @@ impl AsFd for Gate {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 

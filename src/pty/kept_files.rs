@@ -51,7 +51,8 @@ impl KeptFiles {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::MetadataExt;
     use std::process::{Command, Stdio};
