@@ -257,7 +257,7 @@ impl Engine {
             self.complete(mark);
             return;
         }
-        live.distrust_kept_terminal();
+        live.kept.distrust_terminal();
         let lines = kind.rescue_lines(&live.places, job.number, job.rescues);
         if job.rescues == 0 {
             job.after

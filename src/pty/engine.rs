@@ -371,9 +371,10 @@ impl Engine {
         let Some(running) = &self.running else {
             return;
         };
-        if running.live.is_misled_by(&mark) {
+        let live = &running.live;
+        if live.kept.is_misled_by(&mark, &live.slave) {
             // Asked for again by the terminal's name, the shell shows what it can still do.
-            running.live.distrust_kept_terminal();
+            live.kept.distrust_terminal();
             return;
         }
         let place = running.live.input_place();

@@ -384,7 +384,7 @@ impl Live {
 
     /// Returns where the shell's own input is, between two commands or in the middle of one.
     pub(super) fn input_place(&self) -> InputPlace {
-        if self.has_its_input() {
+        if self.kept.has_input(self.process.as_ref()) {
             return InputPlace::Here;
         }
         let own = self.kept.fifo;

@@ -37,7 +37,6 @@ pub mod runtime;
 mod secrets;
 pub mod session;
 mod shell;
-mod shortcuts;
 mod sight;
 mod snapshot;
 mod stamp;

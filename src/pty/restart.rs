@@ -339,7 +339,9 @@ impl Engine {
         ending::look_for_stamp(&self.plan.tag, running.live.pid);
         running.owned.reset_modes(&running.live);
         running.live.flush_input();
-        running.live.find_kept_terminal(self.shared.kind);
+        let live = &running.live;
+        live.kept
+            .find_terminal(self.shared.kind, &live.places.terminal);
         let _ = std::fs::remove_file(running.live.places.file("restore"));
         let mut state = self.shared.lock();
         state.cwd = running.live.directory(mark.cwd);

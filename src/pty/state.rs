@@ -118,7 +118,7 @@ impl Job {
         // What is mended after the mark may be that descriptor.
         let kept = match self.is_mended {
             true => None,
-            false => live.lines_with_kept_terminal(kind, self.number),
+            false => live.kept.lines(kind, &live.places, self.number),
         };
         let run = kept.unwrap_or_else(|| kind.command_lines(&live.places, self.number));
         lines.extend(run.into_bytes());

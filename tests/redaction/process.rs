@@ -47,7 +47,7 @@ fn a_value_is_in_no_process_and_no_file() {
     let work = karyi.work();
     nix::unistd::mkfifo(&work.join("gate"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let mut terminal = karyi.on_terminal();
-    terminal.expect("value (hidden").keys(VALUE).keys("\r");
+    terminal.expect("value (hidden").answer(VALUE);
     terminal.expect("provided");
     while !work.join("ready").exists() {
         std::thread::sleep(std::time::Duration::from_millis(5));

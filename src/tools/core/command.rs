@@ -28,7 +28,7 @@ pub struct Args {
     pub timeout: Option<Seconds>,
     /// The directory for this script only.
     pub cwd: Option<Template>,
-    /// A label, given back in the result.
+    /// A label.
     pub name: Option<Template>,
 }
 

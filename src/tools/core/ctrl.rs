@@ -36,8 +36,8 @@ impl Tool for Ctrl {
     const SPEC: Spec = Spec {
         name: "ctrl",
         summary: "Press a key on the terminal: `c` is Ctrl+C",
-        details: "The key is pressed once the call before it has returned. The result has the \
-            output that followed and, when the command ended, its `exit_code`.",
+        details: "The result has the output that followed and, when the command ended, its \
+            `exit_code`.",
         also_called: &["key", "press", "keypress", "signal"],
         heading: "> ctrl",
         starts_job: false,

@@ -45,7 +45,7 @@ pub struct Args {
 pub struct File {
     /// Path of the file or directory; `job:ID` is the output of a job.
     pub src: Template,
-    /// Lines to show: `10-40`, `10-`, `7`, or `-50` for the last 50.
+    /// Lines: `10-40`, `10-`, `7`, or `-50` for the last 50.
     pub lines: Option<String>,
     /// Most bytes to show; 262144 when absent.
     pub max_bytes: Option<u64>,
