@@ -22,7 +22,7 @@ use karyi::syntax::Mode;
 use karyi::tool::context::{Boxed, Consent, Context, Lifetime, Prompter, Question, Reply, Request};
 use karyi::tool::sessions::{JobFiles, Sessions};
 use karyi::tools;
-use karyi::vault::redact::Redactor;
+use karyi::vault::redact::{Redacted, Redactor};
 use karyi::vault::session::Secrets;
 use tokio::sync::mpsc;
 
@@ -83,6 +83,30 @@ fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
     run_with(&Secrets::default(), message, watch)
 }
 
+/// Makes what calls run in, with its files in `dir`.
+fn stage(
+    context: Context,
+    dir: &Path,
+    events: mpsc::Sender<Redacted<Event>>,
+    cancel: Cancel,
+) -> Stage {
+    let redactor = Redactor::new(&context.secrets);
+    let files = context.job_files.clone();
+    let logs = Logs::new(dir.join("output"), 1 << 20, false, files);
+    Stage {
+        cap: Cap::default(),
+        is_live: false,
+        has_colour: false,
+        is_dry_run: false,
+        events,
+        cancel,
+        jobs: Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone()),
+        redactor,
+        permits: Permits::default(),
+        context,
+    }
+}
+
 /// Does so with values that are known.
 pub(crate) fn run_with(
     secrets: &Secrets,
@@ -102,21 +126,7 @@ pub(crate) fn run_with(
             secrets: secrets.clone(),
             ..context(dir.path())
         };
-        let redactor = Redactor::new(&context.secrets);
-        let files = context.job_files.clone();
-        let logs = Logs::new(dir.path().join("output"), 1 << 20, false, files);
-        let stage = Stage {
-            cap: Cap::default(),
-            is_live: false,
-            has_colour: false,
-            is_dry_run: false,
-            events,
-            cancel: cancel.clone(),
-            jobs: Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone()),
-            redactor,
-            permits: Permits::default(),
-            context,
-        };
+        let stage = stage(context, dir.path(), events, cancel.clone());
         let registry = Arc::new(tools::registry());
         let intake = Intake::new(
             Arc::clone(&registry),

@@ -3,7 +3,6 @@
 
 mod args;
 mod bare_calls;
-mod data_dir;
 mod doctor;
 mod history;
 mod interrupts;

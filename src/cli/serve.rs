@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::args::{CallArgs, ServeArgs, SiteArgs, SiteCommand};
 use crate::cli::runtime_dir::runtime_dir;
-use crate::cli::{data_dir, fail, print};
+use crate::cli::{fail, print, state_dir};
 use crate::http::client::{self, Calling};
 use crate::http::start::{self, Options};
 use crate::pty::{Rc, SessionOptions};
@@ -155,7 +155,12 @@ fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {
 pub(super) fn database(named: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     match named {
         Some(path) => Ok(path),
-        None => Ok(data_dir::data_dir()?.join("site.db")),
+        None => {
+            let path = state_dir::data_dir().context("finding a place for the database")?;
+            std::fs::create_dir_all(&path)
+                .with_context(|| format!("making the directory {}", path.display()))?;
+            Ok(path.join("site.db"))
+        }
     }
 }
 

@@ -47,11 +47,8 @@ pub(super) fn data_dir() -> anyhow::Result<PathBuf> {
     } else {
         ("HOME", ".local/share/karyi")
     };
-    let base = variable(name).with_context(|| {
-        format!(
-            "finding a place for the vault: neither KARYI_HOME, XDG_DATA_HOME nor {name} is set"
-        )
-    })?;
+    let base = variable(name)
+        .with_context(|| format!("none of KARYI_HOME, XDG_DATA_HOME and {name} is set"))?;
     Ok(Path::new(&base).join(below))
 }
 

@@ -31,7 +31,23 @@ fn find(path: &Path) -> Option<bool> {
     };
     let mut wanted = name.as_os_str().as_encoded_bytes().to_vec();
     wanted.push(0);
-    Some(memchr::memmem::find(&bytes, &wanted).is_some())
+    let length = wanted.len() - 1;
+    let is_whole = |at: usize| version >= 4 || begins_at(&bytes, at, length);
+    Some(memchr::memmem::find_iter(&bytes, &wanted).any(is_whole))
+}
+
+/// Whether a path of that length begins at a place of the index: flags with the length stand before
+/// it, and in some entries two more bytes between.
+fn begins_at(index: &[u8], at: usize, length: usize) -> bool {
+    const LENGTH_BITS: u16 = 0xFFF;
+    let expected = u16::try_from(length).map_or(LENGTH_BITS, |length| length.min(LENGTH_BITS));
+    [2, 4].into_iter().any(|back| {
+        let flags = at
+            .checked_sub(back)
+            .and_then(|from| index.get(from..from + 2));
+        let flags = flags.and_then(|flags| flags.try_into().ok());
+        flags.is_some_and(|flags| u16::from_be_bytes(flags) & LENGTH_BITS == expected)
+    })
 }
 
 /// Returns a directory and its repository, when it is the top of one.

@@ -164,7 +164,8 @@ fn check_ending() {
         assert!(pids.iter().all(is_alive));
         let start = Instant::now();
         shell.session.close().await;
-        assert!(start.elapsed() < Duration::from_secs(20));
+        // Each look asks the kernel for every number a process can have.
+        assert!(start.elapsed() < Duration::from_secs(90));
         let left: Vec<&i32> = pids.iter().filter(|pid| is_alive(pid)).collect();
         assert_eq!(left, Vec::<&i32>::new());
     });
