@@ -1,7 +1,7 @@
 //! The executor through the library, with a user who misbehaves.
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
