@@ -2,7 +2,7 @@
 
 mod bus;
 mod contract;
-mod home;
+pub mod home;
 mod keep;
 mod keyring;
 mod run;

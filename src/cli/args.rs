@@ -215,6 +215,8 @@ pub(super) enum HistoryTopic {
         /// As one JSON object
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        vault: VaultFlags,
     },
 }
 
@@ -237,6 +239,8 @@ pub(super) struct UndoArgs {
     /// As one JSON object
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) vault: VaultFlags,
 }
 
 const UNDO_STATUS: &str = "\
@@ -246,7 +250,8 @@ what karyi wrote, what is there now and what would be restored are shown. An und
 Exit status:
   0    done
   1    a file changed since, or cannot be restored; nothing was changed
-  2    wrong usage, or there is no such change";
+  2    wrong usage, or there is no such change
+  3    the change is encrypted, and the vault that has the key cannot be opened";
 
 /// Arguments of `karyi doctor`.
 #[derive(Debug, Args)]

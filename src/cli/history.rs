@@ -9,26 +9,34 @@ use serde_json::{Value, json};
 
 use crate::cli::args::{HistoryArgs, HistoryTopic};
 use crate::cli::journal::{self, time};
-use crate::cli::{fail, print, screen};
-use crate::files::diff::{Diff, diff};
+use crate::cli::shown::{self, Shown};
+use crate::cli::vault::VaultFlags;
+use crate::cli::{fail, fail_with, print, screen};
+use crate::files::diff::Diff;
+use crate::files::edit::{Show, shown_diff};
 use crate::files::encoding::Encoding;
-use crate::files::journal::{Entry, FileRecord, Journal, Version};
+use crate::files::journal::{Entry, FileRecord, Version};
 use crate::files::root::canonical_for_plan;
 use crate::files::undo::undone;
 use crate::render::diff_text;
 use crate::render::paint::{Colour, Ink, safe_line};
+use crate::vault::redact::Redactor;
 
 /// Runs `karyi history`.
 pub(super) fn history(args: HistoryArgs) -> ExitCode {
     let result = match args.topic {
-        Some(HistoryTopic::Show { number, json }) => show(number, json),
+        Some(HistoryTopic::Show {
+            number,
+            json,
+            vault,
+        }) => show(number, json, &vault),
         None => list(&args),
     };
     result.unwrap_or_else(|error| fail(&format!("{error:#}")))
 }
 
 fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
-    let entries = journal::open()?.entries()?;
+    let entries = journal::open(None)?.entries()?;
     let undone = undone(&entries);
     let file = args.file.as_deref().map(absolute).transpose()?;
     let is_wanted = |entry: &&Entry| {
@@ -129,32 +137,45 @@ fn file_line(file: &FileRecord) -> String {
     format!("{:<8} {}", file.kind(), safe_line(&format!("{path}{to}")))
 }
 
-fn show(number: u64, is_json: bool) -> anyhow::Result<ExitCode> {
-    let journal = journal::open()?;
-    let entries = journal.entries()?;
+fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCode> {
+    let entries = journal::open(None)?.entries()?;
     let Some(entry) = entries.iter().find(|entry| entry.number == number) else {
         anyhow::bail!("there is no change {number} in the journal (see `karyi history`)");
     };
+    let shown = match shown::open(vault, &[entry]) {
+        Ok(shown) => shown,
+        Err(error) => return Ok(fail_with(&error)),
+    };
     let is_undone = undone(&entries).contains(&number);
+    let text = match is_json {
+        true => show_json(&shown, entry, is_undone),
+        false => show_text(&shown, entry, is_undone),
+    };
+    Ok(print(&text))
+}
+
+fn show_text(shown: &Shown, entry: &Entry, is_undone: bool) -> String {
     let colour = screen::colour(&io::stdout());
-    if !is_json {
-        let mut text = line(entry, is_undone, colour);
-        for file in &entry.files {
-            let _ = writeln!(text, "\n{}", colour.paint(Ink::Heading, &file_line(file)));
-            text.push_str(&describe(&compare(&journal, file), colour));
-        }
-        return Ok(print(&text));
+    let mut text = line(entry, is_undone, colour);
+    for file in &entry.files {
+        let _ = writeln!(text, "\n{}", colour.paint(Ink::Heading, &file_line(file)));
+        text.push_str(&describe(&compare(shown, file), colour));
     }
+    shown.redactor.redact_again(&text).into_owned()
+}
+
+fn show_json(shown: &Shown, entry: &Entry, is_undone: bool) -> String {
     let mut value = as_json(entry, is_undone);
     for (index, file) in entry.files.iter().enumerate() {
-        if let Some(found) = compare(&journal, file) {
+        if let Some(found) = compare(shown, file) {
             value["files"][index]["diff"] = json!(found.text);
             if found.omitted > 0 {
                 value["files"][index]["diff_omitted_lines"] = json!(found.omitted);
             }
         }
     }
-    Ok(print(&format!("{value}\n")))
+    shown.redactor.redact_json_again(&mut value);
+    format!("{value}\n")
 }
 
 /// Writes a diff for a person, or why there is none.
@@ -171,16 +192,21 @@ pub(super) fn describe(found: &Option<Diff>, colour: Colour) -> String {
     text
 }
 
-fn compare(journal: &Journal, file: &FileRecord) -> Option<Diff> {
+fn compare(shown: &Shown, file: &FileRecord) -> Option<Diff> {
     let read = |version: &Option<Version>| match version {
         None => Some(Vec::new()),
-        Some(version) => journal.content(version).ok(),
+        Some(version) => shown.journal.content(version).ok(),
     };
-    compare_bytes(&read(&file.old)?, &read(&file.new)?)
+    compare_bytes(&read(&file.old)?, &read(&file.new)?, &shown.redactor)
 }
 
-/// Compares two contents; nothing when one of them is no text.
-pub(super) fn compare_bytes(old: &[u8], new: &[u8]) -> Option<Diff> {
+/// Compares two contents as they may be shown; nothing when one of them is no text.
+pub(super) fn compare_bytes(old: &[u8], new: &[u8], redactor: &Redactor) -> Option<Diff> {
     let text = |bytes| Encoding::read(bytes).ok().map(|(_, text)| text);
-    Some(diff(&text(old)?, &text(new)?))
+    let mask = |text: &str| redactor.redact_str(text).into_owned();
+    let show = match redactor.is_idle() {
+        true => Show::Part(&mask),
+        false => Show::Whole(&mask),
+    };
+    Some(shown_diff(&text(old)?, &text(new)?, show))
 }

@@ -8,18 +8,26 @@ use anyhow::Context;
 use crate::cli::state_dir::state_dir;
 use crate::files::journal::Journal;
 use crate::files::transaction::Recorder;
+use crate::vault::store::journal::JournalKey;
 
-/// Opens the journal.
-pub(super) fn open() -> anyhow::Result<Journal> {
+/// Opens the journal; with the key of a vault, what it keeps from then on is encrypted.
+pub(super) fn open(key: Option<&JournalKey>) -> anyhow::Result<Journal> {
     let directory = state_dir()?.join("journal");
-    Journal::open(&directory, None).context("opening the journal")
+    Journal::open(&directory, key.map(|key| &**key)).context("opening the journal")
+}
+
+/// Encrypts what a run keeps of its changes from now on.
+pub(super) fn encrypt(recorder: &mut Recorder, key: &JournalKey) {
+    if let Ok(journal) = open(Some(key)) {
+        recorder.journal = Some(Arc::new(journal));
+    }
 }
 
 /// Returns what records the changes of this run. Without a journal the run goes on: each result says
 /// that its change cannot be undone.
 pub(super) fn recorder() -> Recorder {
     Recorder {
-        journal: open().ok().map(Arc::new),
+        journal: open(None).ok().map(Arc::new),
         session: session(),
         ..Recorder::default()
     }

@@ -14,6 +14,7 @@ mod run;
 mod runtime_dir;
 mod screen;
 mod serve;
+mod shown;
 mod signals;
 mod state_dir;
 mod tools;
@@ -134,11 +135,16 @@ fn fail_with(error: &ToolError) -> ExitCode {
     if !error.hint.is_empty() {
         say(&format!("hint: {}", error.hint));
     }
-    ExitCode::from(match error.code.class() {
+    ExitCode::from(status(error))
+}
+
+/// Returns the exit status of an error with a code.
+fn status(error: &ToolError) -> u8 {
+    match error.code.class() {
         ErrorClass::Failed => 1,
         ErrorClass::Refused => USAGE,
         ErrorClass::NeedsUser => 3,
-    })
+    }
 }
 
 /// Writes one line to stderr; there is nowhere to tell if that fails.

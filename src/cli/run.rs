@@ -236,7 +236,11 @@ impl Run {
         match interrupts.and_then(|interrupts| interrupts.exit_code()) {
             Some(code) => Err(ExitCode::from(code)),
             None => {
-                self.context.keeper = result.map_err(|error| fail_with(&error))?;
+                let opened = result.map_err(|error| fail_with(&error))?;
+                self.context.keeper = opened.keeper;
+                if let Some(key) = &opened.journal_key {
+                    journal::encrypt(&mut self.context.recorder, key);
+                }
                 Ok(())
             }
         }

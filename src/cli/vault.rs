@@ -14,7 +14,7 @@ use crate::cli::{prompt, say, state_dir};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
 use crate::limits;
-use crate::pty::inherited;
+use crate::pty::{guard, inherited};
 use crate::secret::{SecretName, SecretValue};
 use crate::tool::context::{Boxed, Keeper, Reply, blocking};
 use crate::vault::index::{Chosen, Index};
@@ -24,6 +24,7 @@ use crate::vault::policy::Policy;
 use crate::vault::session::{Need, Origin, Secrets, Source};
 use crate::vault::store::age::{AgeKey, AgeStore, GetKey, passphrase_of};
 use crate::vault::store::env::{EnvStore, PREFIX};
+use crate::vault::store::journal::JournalKey;
 use crate::vault::store::memory::MemoryStore;
 use crate::vault::store::os::{Attended, OsStore};
 use crate::vault::store::{Kind, Store, pairs};
@@ -190,8 +191,17 @@ pub(super) fn asking(is_allowed: bool, asker: Asker) -> Asking {
     }
 }
 
-/// Gives a session the values it starts with, and the way to those of the store. Returns what keeps
-/// values there, when there is a store that does.
+/// What a run has of the store, besides its values.
+#[derive(Default)]
+pub(super) struct Opened {
+    /// Keeps values that the user gives, when there is a store that does.
+    pub(super) keeper: Option<Arc<dyn Keeper>>,
+    /// The key of the undo journal, when the store was opened and could be read.
+    pub(super) journal_key: Option<JournalKey>,
+}
+
+/// Gives a session the values it starts with, and the way to those of the store. Returns what else
+/// there is of the store.
 ///
 /// # Errors
 /// Values that were given and cannot be used; with `require`, a store that cannot be read.
@@ -200,7 +210,7 @@ pub(super) fn prepare(
     flags: &VaultFlags,
     asking: Asking,
     (vars_fd, require): (Option<RawFd>, Require),
-) -> Result<Option<Arc<dyn Keeper>>, ToolError> {
+) -> Result<Opened, ToolError> {
     if let Some(descriptor) = vars_fd {
         insert_given(secrets, named(pairs_of(descriptor)?)?)?;
     }
@@ -212,15 +222,64 @@ pub(super) fn prepare(
         _ => {}
     }
     match (attach(secrets, flags, asking), require) {
-        (Ok(keeper), Require::Nothing) => Ok(keeper),
-        (Ok(keeper), Require::Store) => secrets.source_failure().map_or(Ok(keeper), Err),
+        (Ok(keeper), Require::Nothing) => Ok(opened(secrets, keeper)),
+        (Ok(keeper), Require::Store) => match secrets.source_failure() {
+            None => Ok(opened(secrets, keeper)),
+            Some(failure) => Err(failure),
+        },
         (Err(error), Require::Store) => Err(error),
         // The session around this one knows the values; what it runs must not get at them.
-        (Err(error), Require::Nothing) if error.code == ErrorCode::InsideSession => Ok(None),
+        (Err(error), Require::Nothing) if error.code == ErrorCode::InsideSession => {
+            Ok(Opened::default())
+        }
         // Whoever has no place for a vault has nothing in it.
-        (Err(_), Require::Nothing) if flags.vault == StoreName::Auto => Ok(None),
+        (Err(_), Require::Nothing) if flags.vault == StoreName::Auto => Ok(Opened::default()),
         (Err(error), Require::Nothing) => Err(error),
     }
+}
+
+fn opened(secrets: &Secrets, keeper: Option<StoreKeeper>) -> Opened {
+    let readable = keeper
+        .as_ref()
+        .filter(|_| secrets.source_failure().is_none());
+    // Without a key what holds a value is not kept for undo, and its result says so.
+    let journal_key = readable.and_then(|keeper| keeper.loader.journal_key().ok().flatten());
+    Opened {
+        keeper: keeper.map(|keeper| Arc::new(keeper) as Arc<dyn Keeper>),
+        journal_key,
+    }
+}
+
+/// Opens the store for a command that shows what the journal holds: returns its values, which must
+/// not be shown, and the key. Nothing is made or kept there.
+///
+/// # Errors
+/// With `is_needed`, why the store cannot be opened or read; else the secrets know that.
+pub(super) fn open_to_show(
+    flags: &VaultFlags,
+    asking: Asking,
+    is_needed: bool,
+) -> Result<(Secrets, Option<JournalKey>), ToolError> {
+    let secrets = Secrets::default();
+    secrets.keep_with(guard::keep);
+    if flags.vault == StoreName::Env {
+        insert_given(&secrets, given()?)?;
+    }
+    let keeper = match attach(&secrets, flags, asking) {
+        Ok(keeper) => keeper,
+        Err(error) if is_needed => return Err(error),
+        // The session around this one masks; whoever has no place for a vault has nothing in it.
+        Err(_) => None,
+    };
+    if is_needed && secrets.source_failure().is_none() {
+        secrets.refresh(Need::Used);
+    }
+    let key = match secrets.source_failure() {
+        Some(failure) if is_needed => return Err(failure),
+        Some(_) => None,
+        None => keeper.map(|keeper| keeper.loader.kept_journal_key()),
+    };
+    Ok((secrets, key.transpose()?.flatten()))
 }
 
 /// Names the store as the source of a session's values and loads what is in it.
@@ -228,7 +287,7 @@ fn attach(
     secrets: &Secrets,
     flags: &VaultFlags,
     asking: Asking,
-) -> Result<Option<Arc<dyn Keeper>>, ToolError> {
+) -> Result<Option<StoreKeeper>, ToolError> {
     if inherited::is_inside_session() {
         return Err(inside_session());
     }
@@ -250,11 +309,11 @@ fn attach(
     let loader = Arc::new(Loader::new(directory.clone(), open));
     secrets.attach(Arc::clone(&loader) as Arc<dyn Source>);
     secrets.refresh(Need::Listed);
-    Ok(Some(Arc::new(StoreKeeper {
+    Ok(Some(StoreKeeper {
         loader,
         directory,
         chosen,
-    })))
+    }))
 }
 
 /// Keeps values the user gives during a run in the store of the run.

@@ -139,10 +139,16 @@ impl<'a> Transaction<'a> {
             session: self.recorder.session.clone(),
             call: self.recorder.call.clone(),
             tool: self.recorder.tool.clone(),
+            key: self.key_name(),
             undoes,
             files,
             made: Vec::new(),
         }
+    }
+
+    fn key_name(&self) -> Option<String> {
+        let journal = self.recorder.journal.as_deref()?;
+        journal.key_name().map(str::to_owned)
     }
 
     /// Adds the entry to the journal. The files are changed by now: should it not be written, they

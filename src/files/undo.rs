@@ -134,7 +134,7 @@ fn run(
 ) -> Result<Undone, UndoError> {
     let entries = journal.entries()?;
     let chosen = choose(&entries, which)?;
-    let goals = goals(&chosen)?;
+    let goals = goals(journal, &chosen)?;
     let paths: Vec<&Path> = goals.iter().map(|(path, _)| *path).collect();
     let transaction = match is_real {
         true => Some(Transaction::begin(recorder, &paths)?),
@@ -166,7 +166,10 @@ fn run(
 }
 
 /// Returns the entries to take back, the latest first.
-fn choose<'a>(entries: &'a [Entry], which: &Which) -> Result<Vec<&'a Entry>, ToolError> {
+///
+/// # Errors
+/// `not_found`, or `undo_conflict` for a change that is taken back already.
+pub fn choose<'a>(entries: &'a [Entry], which: &Which) -> Result<Vec<&'a Entry>, ToolError> {
     let undone = undone(entries);
     let is_open = |entry: &&Entry| !undone.contains(&entry.number) && entry.undoes.is_empty();
     let open = entries.iter().rev().filter(is_open);
@@ -196,10 +199,14 @@ fn choose<'a>(entries: &'a [Entry], which: &Which) -> Result<Vec<&'a Entry>, Too
 }
 
 /// Works out what each path must be and is to be.
-fn goals<'a>(chosen: &[&'a Entry]) -> Result<Vec<(&'a Path, Goal<'a>)>, ToolError> {
+fn goals<'a>(
+    journal: &Journal,
+    chosen: &[&'a Entry],
+) -> Result<Vec<(&'a Path, Goal<'a>)>, ToolError> {
     let mut goals: Vec<(&Path, Goal<'_>)> = Vec::new();
     let mut known: HashMap<&Path, usize> = HashMap::new();
     for entry in chosen {
+        journal.check_key(entry)?;
         for file in &entry.files {
             check(entry, file)?;
             let path = file.path.as_path();
@@ -207,7 +214,7 @@ fn goals<'a>(chosen: &[&'a Entry]) -> Result<Vec<(&'a Path, Goal<'a>)>, ToolErro
             let (wrote, goal) = (file.new.as_ref(), file.old.as_ref());
             match goals.get_mut(index) {
                 None => goals.push((path, Goal { wrote, goal })),
-                Some((_, earlier)) if is_same(earlier.goal, wrote) => earlier.goal = goal,
+                Some((_, earlier)) if is_same(journal, earlier.goal, wrote) => earlier.goal = goal,
                 Some(_) => return Err(broken_chain(entry, path)),
             }
         }
@@ -215,8 +222,21 @@ fn goals<'a>(chosen: &[&'a Entry]) -> Result<Vec<(&'a Path, Goal<'a>)>, ToolErro
     Ok(goals)
 }
 
-fn is_same(a: Option<&Version>, b: Option<&Version>) -> bool {
-    a.map(|version| &version.content) == b.map(|version| &version.content)
+/// Whether a later change found what an earlier one wrote. One of both may be encrypted and the other
+/// not: then the same content has two names.
+fn is_same(journal: &Journal, found: Option<&Version>, wrote: Option<&Version>) -> bool {
+    match (found, wrote) {
+        (Some(found), Some(wrote)) => {
+            let is_equal = || {
+                journal
+                    .content(found)
+                    .map(|b| journal.is_content(&b, wrote))
+            };
+            found.content == wrote.content
+                || (found.size == wrote.size && is_equal().unwrap_or(false))
+        }
+        (found, wrote) => found.is_none() && wrote.is_none(),
+    }
 }
 
 fn broken_chain(entry: &Entry, path: &Path) -> ToolError {

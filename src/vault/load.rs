@@ -13,8 +13,9 @@ use crate::error::{ErrorCode, ToolError};
 use crate::secret::SecretName;
 use crate::vault::index::Index;
 use crate::vault::session::{Need, Origin, Secrets, Source};
+use crate::vault::store::journal::{self, JournalKey};
 use crate::vault::store::record::{self, Record};
-use crate::vault::store::{Key, Store};
+use crate::vault::store::{Key, Store, disk};
 
 /// Opens a store; it may ask the user for a key.
 pub type Open = Box<dyn Fn() -> Result<Arc<dyn Store>, ToolError> + Send + Sync>;
@@ -55,6 +56,38 @@ impl Loader {
     pub fn store(&self) -> Result<Arc<dyn Store>, ToolError> {
         let mut state = self.state();
         self.opened(&mut state)
+    }
+
+    /// Returns the key of the undo journal, made at the first time; nothing while the store is closed,
+    /// or when it keeps nothing.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn journal_key(&self) -> Result<Option<JournalKey>, ToolError> {
+        let Some(store) = self.if_open() else {
+            return Ok(None);
+        };
+        if let Some(key) = journal::kept_key(store.as_ref())? {
+            return Ok(Some(key));
+        }
+        // Two processes that make one at the same time must not use two.
+        let _one_at_a_time = disk::lock(&self.directory.join("journal-key"))?;
+        journal::journal_key(store.as_ref())
+    }
+
+    /// Returns the key of the undo journal when the store is open and has one.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn kept_journal_key(&self) -> Result<Option<JournalKey>, ToolError> {
+        match self.if_open() {
+            Some(store) => journal::kept_key(store.as_ref()),
+            None => Ok(None),
+        }
+    }
+
+    fn if_open(&self) -> Option<Arc<dyn Store>> {
+        self.state().store.clone()
     }
 
     fn opened(&self, state: &mut State) -> Result<Arc<dyn Store>, ToolError> {

@@ -28,8 +28,12 @@ pub(super) struct Blobs {
     keys: Option<Keys>,
 }
 
+/// Hexadecimal digits of the name of a key.
+const KEY_NAME_DIGITS: usize = 16;
+
 /// What is made of the key of the journal.
 struct Keys {
+    name: String,
     naming: [u8; 32],
     cipher: XChaCha20Poly1305,
 }
@@ -38,12 +42,18 @@ impl Blobs {
     /// Makes a store in a directory that is there.
     pub(super) fn new(directory: PathBuf, key: Option<&[u8; 32]>) -> Self {
         let keys = key.map(|key| Keys {
+            name: key_name(key),
             naming: blake3::derive_key("karyi journal names of contents", key),
             cipher: XChaCha20Poly1305::new(
                 &blake3::derive_key("karyi journal contents", key).into(),
             ),
         });
         Self { directory, keys }
+    }
+
+    /// Returns the name of the key, which says nothing else of it.
+    pub(super) fn key_name(&self) -> Option<&str> {
+        self.keys.as_ref().map(|keys| keys.name.as_str())
     }
 
     /// Whether contents are encrypted.
@@ -163,6 +173,12 @@ pub(super) struct Kept {
     pub(super) bytes: u64,
     /// When it was kept last.
     pub(super) changed: SystemTime,
+}
+
+fn key_name(key: &[u8; 32]) -> String {
+    let derived = blake3::derive_key("karyi journal name of the key", key);
+    let digits = blake3::Hash::from_bytes(derived).to_hex();
+    digits.chars().take(KEY_NAME_DIGITS).collect()
 }
 
 fn nonce(hash: &blake3::Hash) -> io::Result<XNonce> {

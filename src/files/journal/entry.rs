@@ -22,6 +22,9 @@ pub struct Entry {
     pub call: String,
     /// The tool that made it, or `undo`.
     pub tool: String,
+    /// Name of the key that its contents are kept under; none when they are plain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// The entries that it took back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undoes: Vec<u64>,

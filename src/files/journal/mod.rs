@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::locks;
-use crate::error::ToolError;
+use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use blobs::Blobs;
 pub use entry::{Entry, FileRecord, StoredPath, Version};
@@ -91,6 +91,29 @@ impl Journal {
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         self.blobs.is_encrypted()
+    }
+
+    /// Returns the name of the key that contents are encrypted with.
+    #[must_use]
+    pub fn key_name(&self) -> Option<&str> {
+        self.blobs.key_name()
+    }
+
+    /// Checks that the contents of an entry can be read, as far as the key goes.
+    ///
+    /// # Errors
+    /// `undo_unavailable` when they are encrypted with a key that is not the one here.
+    pub fn check_key(&self, entry: &Entry) -> Result<(), ToolError> {
+        if entry.key.is_none() || entry.key.as_deref() == self.key_name() {
+            return Ok(());
+        }
+        let number = entry.number;
+        let message = match self.key_name() {
+            None => format!("change {number} is encrypted, and no vault gave the key for it"),
+            Some(_) => format!("change {number} is encrypted with the key of another vault"),
+        };
+        Err(ToolError::new(ErrorCode::UndoUnavailable, message)
+            .with_hint("name the store of that run with --vault and --age-identity"))
     }
 
     /// Returns the directory of the lock files.

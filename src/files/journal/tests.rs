@@ -16,6 +16,7 @@ fn entry(id: &str, time_ms: u64, content: &str) -> Entry {
         session: "s".into(),
         call: "1".into(),
         tool: "edit".into(),
+        key: None,
         undoes: Vec::new(),
         files: vec![FileRecord {
             path: Path::new("/f").into(),

@@ -75,6 +75,7 @@ fn entry() -> Entry {
         session: String::new(),
         call: String::new(),
         tool: "edit".into(),
+        key: None,
         undoes: Vec::new(),
         files: Vec::new(),
         made: Vec::new(),

@@ -217,3 +217,18 @@ fn a_lost_content_is_told() {
     assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::UndoUnavailable));
     assert_eq!(place.read("a").as_deref(), Some("2"));
 }
+
+#[test]
+fn an_encrypted_change_needs_its_key() {
+    let mut place = Place::new();
+    place.write("a", Some("1"));
+    for key in [None, Some(&[4; 32])] {
+        place.journal = Arc::new(Journal::open(place._state.path(), key).unwrap());
+        place.recorder.journal = Some(Arc::clone(&place.journal));
+        let Err(UndoError::Other(error)) = place.undo(Which::Last(1)) else {
+            panic!("undone with {key:?}");
+        };
+        assert_eq!(error.code, ErrorCode::UndoUnavailable);
+        assert_eq!(place.read("a").as_deref(), Some("1"));
+    }
+}

@@ -24,16 +24,22 @@ pub fn journal_key(store: &dyn Store) -> Result<Option<JournalKey>, ToolError> {
     if !store.kind().is_persistent() {
         return Ok(None);
     }
-    if let Some(text) = store.get(&Key::journal())? {
-        return parse(text.expose()).map(Some);
+    if let Some(key) = kept_key(store)? {
+        return Ok(Some(key));
     }
     let made = random()?;
     store.set(&Key::journal(), &spell(&made))?;
-    // Of two processes that make one at the same time, both use what is there in the end.
-    match store.get(&Key::journal())? {
-        Some(text) => parse(text.expose()).map(Some),
-        None => Err(damaged()),
-    }
+    // What the store gives back counts.
+    kept_key(store)?.map(Some).ok_or_else(damaged)
+}
+
+/// Returns the key when there is one already.
+///
+/// # Errors
+/// As [`journal_key`].
+pub fn kept_key(store: &dyn Store) -> Result<Option<JournalKey>, ToolError> {
+    let text = store.get(&Key::journal())?;
+    text.map(|text| parse(text.expose())).transpose()
 }
 
 fn random() -> Result<JournalKey, ToolError> {
