@@ -156,9 +156,35 @@ impl Prepared<'_> {
         let mut file = self.directory.create(temporary, mode)?;
         file.write_all(&after.bytes)?;
         if let Dressed::No = self.dress(&file, after)? {
+            if self.is_other_mode(after) {
+                // Only its owner could give the file the permissions this content had.
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
             self.way = Way::InPlace;
         }
         file.sync_all()
+    }
+
+    /// Whether the file is to have other permissions than the one it replaces.
+    fn is_other_mode(&self, after: &NewContent) -> bool {
+        let before = self.change.before.as_ref();
+        match after.dress {
+            Dress::Mode(mode) => {
+                before.is_some_and(|found| (found.stamp.mode ^ mode) & 0o7777 != 0)
+            }
+            Dress::Kept | Dress::Like(_) => false,
+        }
+    }
+
+    /// Returns the permissions that the new content has or is about to have.
+    fn new_mode(&self) -> Option<u32> {
+        let name = match self.way {
+            Way::InPlace => Some(&self.name),
+            Way::Create | Way::Replace => self.temporary.as_ref(),
+            Way::Remove => None,
+        };
+        let stamp = self.directory.stamp(name?).ok().flatten();
+        stamp.map(|stamp| stamp.mode)
     }
 
     /// Whether the content comes from another file as it is.
@@ -195,10 +221,23 @@ impl Prepared<'_> {
                 let opened = Directory::open(parent)?.read(name)?;
                 Some((Stamp::of(&opened)?, Some(opened)))
             }
-            Dress::Mode(mode) => {
-                file.set_permissions(Permissions::from_mode(mode & 0o7777))?;
-                None
-            }
+            Dress::Mode(mode) => match &self.change.before {
+                Some(found) => {
+                    let opened = self.directory.read(&self.name).ok();
+                    let mode = (found.stamp.mode & !0o7777) | (mode & 0o7777);
+                    Some((
+                        Stamp {
+                            mode,
+                            ..found.stamp
+                        },
+                        opened,
+                    ))
+                }
+                None => {
+                    file.set_permissions(Permissions::from_mode(mode & 0o7777))?;
+                    None
+                }
+            },
         };
         match model {
             None => Ok(Dressed::Yes),
@@ -429,6 +468,11 @@ impl Staged<'_> {
             is_in_place: step.way == Way::InPlace,
         };
         self.steps.iter().map(decided).collect()
+    }
+
+    /// Returns the permissions of each new content, none for what is removed.
+    pub(super) fn modes(&self) -> impl Iterator<Item = Option<u32>> {
+        self.steps.iter().map(Prepared::new_mode)
     }
 
     /// Returns the directories that were made.

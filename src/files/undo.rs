@@ -290,7 +290,7 @@ fn changes(journal: &Journal, goals: &[(&Path, Goal<'_>)]) -> Result<Vec<Change>
         }
         changes.push(match restored {
             None => change,
-            Some((version, bytes)) => with_content(change, bytes, version.mode),
+            Some((version, bytes)) => with_content(change, bytes, version, goal.wrote),
         });
     }
     match conflicts.is_empty() {
@@ -299,11 +299,19 @@ fn changes(journal: &Journal, goals: &[(&Path, Goal<'_>)]) -> Result<Vec<Change>
     }
 }
 
-/// A file that is made again gets the permissions it had.
-fn with_content(change: Change, bytes: Vec<u8>, mode: u32) -> Change {
-    let is_new = change.before.is_none();
+/// Says what a file becomes: the version with its permissions. Where somebody changed those since, it
+/// gets what both allow, so that nothing is opened that was closed.
+fn with_content(change: Change, bytes: Vec<u8>, goal: &Version, wrote: Option<&Version>) -> Change {
+    let now = change
+        .before
+        .as_ref()
+        .map(|found| found.stamp.mode & 0o7777);
+    let mode = match now {
+        Some(now) if wrote.is_none_or(|wrote| wrote.mode != now) => now & goal.mode,
+        _ => goal.mode,
+    };
     let mut change = change.into_content(bytes);
-    if let Some(after) = change.after.as_mut().filter(|_| is_new) {
+    if let Some(after) = &mut change.after {
         after.dress = Dress::Mode(mode);
     }
     change

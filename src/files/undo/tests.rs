@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::files::edit::{self, EditOptions, EditPair, FileEdit, Show};
+use crate::files::root::Root;
 
 struct Place {
     top: tempfile::TempDir,
@@ -230,5 +232,106 @@ fn an_encrypted_change_needs_its_key() {
         };
         assert_eq!(error.code, ErrorCode::UndoUnavailable);
         assert_eq!(place.read("a").as_deref(), Some("1"));
+    }
+}
+
+impl Place {
+    fn put(&self, name: &str, text: &str, mode: u32) {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::write(self.path(name), text).unwrap();
+        let mode = PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(self.path(name), mode).unwrap();
+    }
+
+    fn edit(&self, edits: &[FileEdit]) -> Result<(), ToolError> {
+        let root = Root::unconfined();
+        let cwd = self.path("");
+        let options = EditOptions {
+            cwd: &cwd,
+            root: &root,
+            recorder: &self.recorder,
+            is_private: &|_| false,
+            show: Show::Part(&|text| text.to_owned()),
+        };
+        edit::apply(edits, options).map(|_| ())
+    }
+
+    /// The files that are there, with their permissions and contents.
+    fn tree(&self, names: &[&str]) -> Vec<String> {
+        use std::os::unix::fs::MetadataExt;
+        let shown = names.iter().filter_map(|name| {
+            let mode = std::fs::metadata(self.path(name)).ok()?.mode() & 0o7777;
+            Some(format!("{name} {mode:o} {}", self.read(name)?))
+        });
+        shown.collect()
+    }
+}
+
+fn file(src: &str) -> FileEdit {
+    FileEdit {
+        path: src.into(),
+        ..FileEdit::default()
+    }
+}
+
+fn delete(src: &str) -> FileEdit {
+    FileEdit {
+        delete: true,
+        ..file(src)
+    }
+}
+
+fn rename(src: &str, to: &str) -> FileEdit {
+    FileEdit {
+        to: Some(to.into()),
+        ..file(src)
+    }
+}
+
+fn fill(src: &str, text: &str) -> FileEdit {
+    FileEdit {
+        pairs: vec![EditPair {
+            find: String::new(),
+            replace: text.into(),
+            all: false,
+            written: None,
+            has_secret: false,
+        }],
+        ..file(src)
+    }
+}
+
+#[test]
+fn each_version_comes_back_with_its_permissions() {
+    let cases: [&[&[FileEdit]]; 4] = [
+        &[&[delete("a"), rename("b", "a")]],
+        &[&[delete("a")], &[fill("a", "public")]],
+        &[&[delete("a")], &[fill("a", "secret")]],
+        &[&[rename("a", "t"), rename("b", "a"), rename("t", "b")]],
+    ];
+    for (index, edits) in cases.iter().enumerate() {
+        let place = Place::new();
+        place.put("a", "secret", 0o600);
+        place.put("b", "run", 0o755);
+        let old = place.tree(&["a", "b", "t"]);
+        edits.iter().for_each(|edit| place.edit(edit).unwrap());
+        let new = place.tree(&["a", "b", "t"]);
+        place.undo(Which::Last(edits.len())).unwrap();
+        assert_eq!(place.tree(&["a", "b", "t"]), old, "case {index}");
+        let undo = place.journal.entries().unwrap().last().unwrap().number;
+        place.undo(Which::Number(undo)).unwrap();
+        assert_eq!(place.tree(&["a", "b", "t"]), new, "case {index}");
+    }
+}
+
+#[test]
+fn permissions_changed_since_are_never_widened() {
+    for (then, since, expected) in [(0o644, 0o600, 0o600), (0o600, 0o644, 0o600)] {
+        let place = Place::new();
+        place.put("a", "1", then);
+        place.write("a", Some("2"));
+        place.put("a", "2", since);
+        place.undo(Which::Last(1)).unwrap();
+        assert_eq!(place.tree(&["a"]), [format!("a {expected:o} 1")]);
     }
 }
