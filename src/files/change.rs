@@ -130,9 +130,12 @@ fn check_kind(shown: &Path, found: Stamp) -> Result<(), ToolError> {
         let message = format!("{shown}: expected a file, found a directory");
         return Err(ToolError::new(ErrorCode::IsDirectory, message));
     }
+    if found.is_link() {
+        let message = format!("{shown}: expected a file, found a symlink that leads to no file");
+        return Err(ToolError::new(ErrorCode::SymlinkLoop, message));
+    }
     if !found.is_file() {
-        let message =
-            format!("{shown}: expected a file, found a pipe, socket, device or endless link");
+        let message = format!("{shown}: expected a file, found a pipe, socket or device");
         return Err(ToolError::new(ErrorCode::NotAFile, message));
     }
     if found.size > limits::MAX_EDIT_FILE_BYTES {

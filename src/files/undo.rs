@@ -72,6 +72,8 @@ pub enum Content {
     Unknown,
     /// The content.
     Bytes(Vec<u8>),
+    /// Something else than a file, in words: `a link to X`, `a directory`.
+    Other(String),
 }
 
 /// Why nothing was taken back.
@@ -274,10 +276,18 @@ fn check(entry: &Entry, file: &FileRecord) -> Result<(), ToolError> {
 fn changes(journal: &Journal, goals: &[(&Path, Goal<'_>)]) -> Result<Vec<Change>, UndoError> {
     let (mut changes, mut conflicts) = (Vec::new(), Vec::new());
     for (path, goal) in goals {
-        let change = Change::read(path, path)?;
+        let read = Change::read(path, path);
         let restored = match goal.goal {
             None => None,
             Some(version) => Some((version, content(journal, path, version)?)),
+        };
+        let change = match read {
+            Ok(change) => change,
+            Err(error) => {
+                let found = Content::Other(obstacle(path).ok_or(error)?);
+                conflicts.push(conflict(journal, path, goal.wrote, found, restored));
+                continue;
+            }
         };
         let is_as_written = match (change.bytes(), goal.wrote) {
             (None, None) => true,
@@ -285,7 +295,9 @@ fn changes(journal: &Journal, goals: &[(&Path, Goal<'_>)]) -> Result<Vec<Change>
             (Some(_), None) | (None, Some(_)) => false,
         };
         if !is_as_written {
-            conflicts.push(conflict(journal, path, goal.wrote, &change, restored));
+            let now = change.bytes().map(<[u8]>::to_vec);
+            let found = now.map_or(Content::Missing, Content::Bytes);
+            conflicts.push(conflict(journal, path, goal.wrote, found, restored));
             continue;
         }
         changes.push(match restored {
@@ -317,6 +329,32 @@ fn with_content(change: Change, bytes: Vec<u8>, goal: &Version, wrote: Option<&V
     change
 }
 
+/// Says what is where a file or one of its directories was; nothing when each is what it should be.
+fn obstacle(path: &Path) -> Option<String> {
+    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    above.reverse();
+    let is_no_directory =
+        |path: &&&Path| !std::fs::symlink_metadata(path).is_ok_and(|m| m.is_dir());
+    if let Some(parent) = above.iter().find(is_no_directory) {
+        let found = what_is(parent)?;
+        return Some(format!(
+            "nothing: its directory {} is {found}",
+            parent.display()
+        ));
+    }
+    what_is(path).filter(|found| found != "a file")
+}
+
+fn what_is(path: &Path) -> Option<String> {
+    let kind = std::fs::symlink_metadata(path).ok()?.file_type();
+    Some(match std::fs::read_link(path) {
+        Ok(target) => format!("a link to {}", target.display()),
+        Err(_) if kind.is_dir() => "a directory".to_owned(),
+        Err(_) if kind.is_file() => "a file".to_owned(),
+        Err(_) => "a pipe, socket or device".to_owned(),
+    })
+}
+
 fn content(journal: &Journal, path: &Path, version: &Version) -> Result<Vec<u8>, ToolError> {
     journal.content(version).map_err(|error| {
         let message = format!(
@@ -331,7 +369,7 @@ fn conflict(
     journal: &Journal,
     path: &Path,
     wrote: Option<&Version>,
-    change: &Change,
+    now: Content,
     restored: Option<(&Version, Vec<u8>)>,
 ) -> Conflict {
     let wrote = match wrote {
@@ -340,11 +378,10 @@ fn conflict(
             .content(version)
             .map_or(Content::Unknown, Content::Bytes),
     };
-    let now = change.bytes().map(<[u8]>::to_vec);
     Conflict {
         path: path.to_owned(),
         wrote,
-        now: now.map_or(Content::Missing, Content::Bytes),
+        now,
         restored: restored.map_or(Content::Missing, |(_, bytes)| Content::Bytes(bytes)),
     }
 }

@@ -185,7 +185,17 @@ fn a_link_on_the_way_is_not_followed() {
     std::fs::rename(place.path("d"), place.path("e")).unwrap();
     std::os::unix::fs::symlink("e", place.path("d")).unwrap();
     let error = place.undo(Which::Last(1)).unwrap_err();
-    assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::NotADirectory));
+    let found = format!(
+        "nothing: its directory {} is a link to e",
+        place.path("d").display()
+    );
+    let expected = Conflict {
+        path: place.path("d/a"),
+        wrote: Content::Bytes("2".into()),
+        now: Content::Other(found),
+        restored: Content::Bytes("1".into()),
+    };
+    assert_eq!(error, UndoError::Conflicts(vec![expected]));
     assert_eq!(place.read("e/a").as_deref(), Some("2"));
 }
 
@@ -334,4 +344,51 @@ fn permissions_changed_since_are_never_widened() {
         place.undo(Which::Last(1)).unwrap();
         assert_eq!(place.tree(&["a"]), [format!("a {expected:o} 1")]);
     }
+}
+
+#[test]
+fn what_is_no_file_any_more_is_a_conflict() {
+    type Make = fn(&Path);
+    let cases: [(Make, &str); 3] = [
+        (
+            |path| std::os::unix::fs::symlink("elsewhere", path).unwrap(),
+            "a link to elsewhere",
+        ),
+        (
+            |path| std::os::unix::fs::symlink("a", path).unwrap(),
+            "a link to a",
+        ),
+        (|path| std::fs::create_dir(path).unwrap(), "a directory"),
+    ];
+    for (make, found) in cases {
+        let place = Place::new();
+        place.write("a", Some("1"));
+        place.write("a", Some("2"));
+        std::fs::remove_file(place.path("a")).unwrap();
+        make(&place.path("a"));
+        let expected = Conflict {
+            path: place.path("a"),
+            wrote: Content::Bytes("2".into()),
+            now: Content::Other(found.into()),
+            restored: Content::Bytes("1".into()),
+        };
+        let error = place.undo(Which::Last(1)).unwrap_err();
+        assert_eq!(error, UndoError::Conflicts(vec![expected]));
+    }
+    let place = Place::new();
+    place.write("d/a", Some("1"));
+    std::fs::remove_dir_all(place.path("d")).unwrap();
+    std::fs::write(place.path("d"), "x").unwrap();
+    let directory = place.path("d");
+    let expected = Conflict {
+        path: place.path("d/a"),
+        wrote: Content::Bytes("1".into()),
+        now: Content::Other(format!(
+            "nothing: its directory {} is a file",
+            directory.display()
+        )),
+        restored: Content::Missing,
+    };
+    let error = place.undo(Which::Last(1)).unwrap_err();
+    assert_eq!(error, UndoError::Conflicts(vec![expected]));
 }
