@@ -13,18 +13,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::unistd::{Gid, Uid, fchown};
 
 use super::change::{Change, Dress, Found, NewContent};
 use super::directory::{Directory, Stamp, remove_made, split};
+use super::dress::{Dressed, dress_like};
 use super::intent::{Decided, Plan, Step};
 use super::journal::StoredPath;
 use crate::error::{ErrorCode, ToolError};
 
 /// Bytes compared at a time.
 const COMPARED_BYTES: usize = 1 << 18;
-/// Most bytes of the names of a file's attributes, and of the value of one: what Linux allows.
-const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
 
 /// A change whose files are being prepared. What is not kept is removed when it is dropped.
 pub(super) struct Staged<'a> {
@@ -344,46 +342,6 @@ impl Prepared<'_> {
         };
         let shown = self.change.shown.display();
         result.map_err(|error| format!("; {shown} could not be restored: {error}"))
-    }
-}
-
-/// Whether a file could be made to look like another one.
-enum Dressed {
-    Yes,
-    No,
-}
-
-fn dress_like(file: &File, model: Stamp, opened: Option<&File>) -> io::Result<Dressed> {
-    let own = Stamp::of(file)?;
-    let (uid, gid) = model.owner;
-    let is_other = own.owner != model.owner;
-    if is_other && fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).is_err() {
-        return Ok(Dressed::No);
-    }
-    if let Some(opened) = opened {
-        copy_attributes(opened, file);
-    }
-    file.set_permissions(Permissions::from_mode(model.mode & 0o7777))?;
-    Ok(Dressed::Yes)
-}
-
-/// Copies extended attributes, access lists among them, as far as the system lets.
-fn copy_attributes(from: &File, to: &File) {
-    let (mut names, mut value) = (
-        vec![0_u8; MAX_ATTRIBUTE_BYTES],
-        vec![0_u8; MAX_ATTRIBUTE_BYTES],
-    );
-    let length = rustix::fs::flistxattr(from, &mut names[..]).unwrap_or(0);
-    names.truncate(length);
-    for name in names
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-    {
-        if let Ok(length) = rustix::fs::fgetxattr(from, name, &mut value[..]) {
-            let value = value.get(..length).unwrap_or_default();
-            let flags = rustix::fs::XattrFlags::empty();
-            let _ = rustix::fs::fsetxattr(to, name, value, flags);
-        }
     }
 }
 

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 
 use super::change::{Change, Dress};
 use super::directory::remove_made;
-use super::journal::{Entry, FileRecord, Journal, Version};
+use super::journal::{Entry, FileRecord, Journal, StoredPath, Version};
 use super::recover::Recovered;
 use super::risk::is_in_git;
 use super::transaction::{Recorder, Transaction};
 use crate::error::{ErrorCode, ToolError};
+use crate::limits;
 
 /// Which changes are taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +111,8 @@ struct Goal<'a> {
     wrote: Option<&'a Version>,
     /// What is to be there.
     goal: Option<&'a Version>,
+    /// Where its content went by a rename.
+    moved_to: Option<&'a Path>,
 }
 
 /// Takes changes back.
@@ -214,9 +217,20 @@ fn goals<'a>(
             let path = file.path.as_path();
             let index = *known.entry(path).or_insert(goals.len());
             let (wrote, goal) = (file.new.as_ref(), file.old.as_ref());
+            let moved_to = file.renamed_to.as_ref().map(StoredPath::as_path);
             match goals.get_mut(index) {
-                None => goals.push((path, Goal { wrote, goal })),
-                Some((_, earlier)) if is_same(journal, earlier.goal, wrote) => earlier.goal = goal,
+                None => {
+                    let goal = Goal {
+                        wrote,
+                        goal,
+                        moved_to,
+                    };
+                    goals.push((path, goal));
+                }
+                Some((_, earlier)) if is_same(journal, earlier.goal, wrote) => {
+                    earlier.goal = goal;
+                    earlier.moved_to = moved_to.or(earlier.moved_to);
+                }
                 Some(_) => return Err(broken_chain(entry, path)),
             }
         }
@@ -304,11 +318,60 @@ fn changes(journal: &Journal, goals: &[(&Path, Goal<'_>)]) -> Result<Vec<Change>
             None => change,
             Some((version, bytes)) => with_content(change, bytes, version, goal.wrote),
         });
+        changes.last().map_or(Ok(()), refuse_split)?;
     }
-    match conflicts.is_empty() {
-        true => Ok(changes),
-        false => Err(UndoError::Conflicts(conflicts)),
+    if !conflicts.is_empty() {
+        return Err(UndoError::Conflicts(conflicts));
     }
+    rename_back(&mut changes, goals);
+    Ok(changes)
+}
+
+/// Refuses to restore one name of a file that has several: the others would keep the new content.
+fn refuse_split(change: &Change) -> Result<(), ToolError> {
+    let links = change.before.as_ref().map_or(1, |found| found.stamp.links);
+    if links < 2 || change.after.is_none() || !change.is_needed() {
+        return Ok(());
+    }
+    let shown = change.shown.display();
+    let message =
+        format!("{shown}: the file has {links} names, and undo would change this one only");
+    let hint = "find the others with `find DIR -samefile PATH` and take them away, then undo again; or restore the text by hand";
+    Err(ToolError::new(ErrorCode::HardLinked, message).with_hint(hint))
+}
+
+/// Lets a file that was renamed, and is as it was, take its earlier name again instead of a copy.
+fn rename_back(changes: &mut [Change], goals: &[(&Path, Goal<'_>)]) {
+    let index: HashMap<&Path, usize> = goals.iter().map(|(path, _)| *path).zip(0..).collect();
+    let next = |goal: &Goal<'_>| index.get(goal.moved_to?).and_then(|at| goals.get(*at));
+    for (at, (path, goal)) in goals.iter().enumerate() {
+        // A chain of renames ends at the latest name; one that leads in a circle at any.
+        let chain = std::iter::successors(next(goal), |(_, goal)| next(goal));
+        let Some((last, _)) = chain.take(limits::MAX_UNDO_RENAMES).last() else {
+            continue;
+        };
+        let is_same = |change: &Change| is_renamed(change, changes.get(at), goal.goal);
+        let from = index.get(last).and_then(|from| changes.get(*from));
+        if *last != *path && from.is_some_and(is_same) {
+            let after = changes.get_mut(at).and_then(|change| change.after.as_mut());
+            after
+                .into_iter()
+                .for_each(|after| after.dress = Dress::Like((*last).to_owned()));
+        }
+    }
+}
+
+/// Whether a file that goes is the one that is to come back elsewhere.
+fn is_renamed(from: &Change, to: Option<&Change>, goal: Option<&Version>) -> bool {
+    let (Some(found), None) = (&from.before, &from.after) else {
+        return false;
+    };
+    // Of permissions that were widened since nothing is taken over.
+    let has_mode = goal.is_some_and(|goal| found.stamp.mode & !goal.mode & 0o7777 == 0);
+    let back = to
+        .filter(|to| to.before.is_none())
+        .and_then(|to| to.after.as_ref());
+    has_mode && back.is_some_and(|after| after.bytes == found.bytes)
 }
 
 /// Says what a file becomes: the version with its permissions. Where somebody changed those since, it

@@ -392,3 +392,40 @@ fn what_is_no_file_any_more_is_a_conflict() {
     let error = place.undo(Which::Last(1)).unwrap_err();
     assert_eq!(error, UndoError::Conflicts(vec![expected]));
 }
+
+fn inode(path: &Path) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap())
+}
+
+#[test]
+fn names_of_one_file_are_not_split() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    place.write("a", Some("2"));
+    std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
+    let error = place.undo(Which::Last(1)).unwrap_err();
+    assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::HardLinked));
+    assert_eq!(inode(&place.path("a")), inode(&place.path("b")));
+    std::fs::remove_file(place.path("b")).unwrap();
+    place.undo(Which::Last(1)).unwrap();
+    assert_eq!(place.read("a").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_renamed_file_is_renamed_back() {
+    let place = Place::new();
+    place.put("a", "x", 0o640);
+    std::fs::hard_link(place.path("a"), place.path("other")).unwrap();
+    let before = inode(&place.path("a"));
+    place.edit(&[rename("a", "b")]).unwrap();
+    place.edit(&[rename("b", "d/c")]).unwrap();
+    place.undo(Which::Last(2)).unwrap();
+    assert_eq!(inode(&place.path("a")), before);
+    assert_eq!(place.tree(&["a", "b", "d/c"]), ["a 640 x"]);
+    for (since, expected) in [(0o660, "a 640 x"), (0o600, "a 600 x")] {
+        place.edit(&[rename("a", "b")]).unwrap();
+        place.put("b", "x", since);
+        place.undo(Which::Last(1)).unwrap();
+        assert_eq!(place.tree(&["a", "b"]), [expected]);
+    }
+}
