@@ -77,6 +77,8 @@ pub const JOURNAL_BYTES: u64 = 1 << 30;
 pub const JOURNAL_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Most changes in the journal.
 pub const JOURNAL_ENTRIES: usize = 100_000;
+/// Renames in a row after which an undo makes a copy of a file instead of renaming it back.
+pub const MAX_UNDO_RENAMES: usize = 64;
 /// Largest new content the journal keeps, for a look at what was changed; to undo a change only the
 /// old one is needed.
 pub const JOURNAL_NEW_BYTES: u64 = 4 << 20;

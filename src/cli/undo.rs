@@ -173,7 +173,7 @@ impl View {
 
     fn content_diff(&self, old: &Content, new: &Content) -> Option<Diff> {
         let bytes = |content: &Content| match content {
-            Content::Missing => Some(Vec::new()),
+            Content::Missing | Content::Other(_) => Some(Vec::new()),
             Content::Unknown => None,
             Content::Bytes(bytes) => Some(bytes.clone()),
         };
@@ -187,6 +187,9 @@ impl View {
         let mut text = format!("{}\n", colour.paint(Ink::Heading, &safe_line(&path)));
         let changed = match (&conflict.wrote, &conflict.now) {
             (_, Content::Missing) => "karyi wrote it, and it is not there any more".to_owned(),
+            (_, Content::Other(found)) => {
+                format!("karyi wrote it, and there is {} now", safe_line(found))
+            }
             (Content::Missing, _) => "karyi removed it, and it is there again".to_owned(),
             _ => "what changed since karyi wrote it:".to_owned(),
         };
@@ -197,7 +200,9 @@ impl View {
         ));
         let would = match conflict.restored {
             Content::Missing => "undo would remove it:",
-            Content::Unknown | Content::Bytes(_) => "what undo would make of what is there now:",
+            Content::Unknown | Content::Bytes(_) | Content::Other(_) => {
+                "what undo would make of what is there now:"
+            }
         };
         let _ = writeln!(text, "{}", colour.paint(Ink::Warning, would));
         text.push_str(&describe(
@@ -257,6 +262,7 @@ impl View {
                 Content::Missing => Value::Null,
                 Content::Unknown => json!({"is_kept": false}),
                 Content::Bytes(bytes) => json!({"bytes": bytes.len()}),
+                Content::Other(found) => json!({"found": found}),
             };
         }
         if let Some(found) = self.content_diff(&conflict.wrote, &conflict.now) {

@@ -43,7 +43,7 @@ pub(super) enum Dress {
     Kept,
     /// Those of another file.
     Like(PathBuf),
-    /// Those of a new file, with these permissions.
+    /// Those of the file it replaces, or of a new file when there is none, with these permissions.
     Mode(u32),
 }
 
@@ -83,7 +83,13 @@ impl Change {
         match (&self.before, &self.after) {
             (None, None) => false,
             (Some(_), None) | (None, Some(_)) => true,
-            (Some(before), Some(after)) => before.bytes != after.bytes,
+            (Some(before), Some(after)) => {
+                let has_mode = match after.dress {
+                    Dress::Mode(mode) => before.stamp.mode & 0o7777 == mode & 0o7777,
+                    Dress::Kept | Dress::Like(_) => true,
+                };
+                before.bytes != after.bytes || !has_mode
+            }
         }
     }
 }
@@ -124,9 +130,12 @@ fn check_kind(shown: &Path, found: Stamp) -> Result<(), ToolError> {
         let message = format!("{shown}: expected a file, found a directory");
         return Err(ToolError::new(ErrorCode::IsDirectory, message));
     }
+    if found.is_link() {
+        let message = format!("{shown}: expected a file, found a symlink that leads to no file");
+        return Err(ToolError::new(ErrorCode::SymlinkLoop, message));
+    }
     if !found.is_file() {
-        let message =
-            format!("{shown}: expected a file, found a pipe, socket, device or endless link");
+        let message = format!("{shown}: expected a file, found a pipe, socket or device");
         return Err(ToolError::new(ErrorCode::NotAFile, message));
     }
     if found.size > limits::MAX_EDIT_FILE_BYTES {

@@ -13,18 +13,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::unistd::{Gid, Uid, fchown};
 
 use super::change::{Change, Dress, Found, NewContent};
 use super::directory::{Directory, Stamp, remove_made, split};
+use super::dress::{Dressed, dress_like};
 use super::intent::{Decided, Plan, Step};
 use super::journal::StoredPath;
 use crate::error::{ErrorCode, ToolError};
 
 /// Bytes compared at a time.
 const COMPARED_BYTES: usize = 1 << 18;
-/// Most bytes of the names of a file's attributes, and of the value of one: what Linux allows.
-const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
 
 /// A change whose files are being prepared. What is not kept is removed when it is dropped.
 pub(super) struct Staged<'a> {
@@ -156,9 +154,35 @@ impl Prepared<'_> {
         let mut file = self.directory.create(temporary, mode)?;
         file.write_all(&after.bytes)?;
         if let Dressed::No = self.dress(&file, after)? {
+            if self.is_other_mode(after) {
+                // Only its owner could give the file the permissions this content had.
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
             self.way = Way::InPlace;
         }
         file.sync_all()
+    }
+
+    /// Whether the file is to have other permissions than the one it replaces.
+    fn is_other_mode(&self, after: &NewContent) -> bool {
+        let before = self.change.before.as_ref();
+        match after.dress {
+            Dress::Mode(mode) => {
+                before.is_some_and(|found| (found.stamp.mode ^ mode) & 0o7777 != 0)
+            }
+            Dress::Kept | Dress::Like(_) => false,
+        }
+    }
+
+    /// Returns the permissions that the new content has or is about to have.
+    fn new_mode(&self) -> Option<u32> {
+        let name = match self.way {
+            Way::InPlace => Some(&self.name),
+            Way::Create | Way::Replace => self.temporary.as_ref(),
+            Way::Remove => None,
+        };
+        let stamp = self.directory.stamp(name?).ok().flatten();
+        stamp.map(|stamp| stamp.mode)
     }
 
     /// Whether the content comes from another file as it is.
@@ -195,10 +219,23 @@ impl Prepared<'_> {
                 let opened = Directory::open(parent)?.read(name)?;
                 Some((Stamp::of(&opened)?, Some(opened)))
             }
-            Dress::Mode(mode) => {
-                file.set_permissions(Permissions::from_mode(mode & 0o7777))?;
-                None
-            }
+            Dress::Mode(mode) => match &self.change.before {
+                Some(found) => {
+                    let opened = self.directory.read(&self.name).ok();
+                    let mode = (found.stamp.mode & !0o7777) | (mode & 0o7777);
+                    Some((
+                        Stamp {
+                            mode,
+                            ..found.stamp
+                        },
+                        opened,
+                    ))
+                }
+                None => {
+                    file.set_permissions(Permissions::from_mode(mode & 0o7777))?;
+                    None
+                }
+            },
         };
         match model {
             None => Ok(Dressed::Yes),
@@ -308,46 +345,6 @@ impl Prepared<'_> {
     }
 }
 
-/// Whether a file could be made to look like another one.
-enum Dressed {
-    Yes,
-    No,
-}
-
-fn dress_like(file: &File, model: Stamp, opened: Option<&File>) -> io::Result<Dressed> {
-    let own = Stamp::of(file)?;
-    let (uid, gid) = model.owner;
-    let is_other = own.owner != model.owner;
-    if is_other && fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).is_err() {
-        return Ok(Dressed::No);
-    }
-    if let Some(opened) = opened {
-        copy_attributes(opened, file);
-    }
-    file.set_permissions(Permissions::from_mode(model.mode & 0o7777))?;
-    Ok(Dressed::Yes)
-}
-
-/// Copies extended attributes, access lists among them, as far as the system lets.
-fn copy_attributes(from: &File, to: &File) {
-    let (mut names, mut value) = (
-        vec![0_u8; MAX_ATTRIBUTE_BYTES],
-        vec![0_u8; MAX_ATTRIBUTE_BYTES],
-    );
-    let length = rustix::fs::flistxattr(from, &mut names[..]).unwrap_or(0);
-    names.truncate(length);
-    for name in names
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-    {
-        if let Ok(length) = rustix::fs::fgetxattr(from, name, &mut value[..]) {
-            let value = value.get(..length).unwrap_or_default();
-            let flags = rustix::fs::XattrFlags::empty();
-            let _ = rustix::fs::fsetxattr(to, name, value, flags);
-        }
-    }
-}
-
 /// Whether a file holds these bytes.
 pub(super) fn has_content(directory: &Directory, name: &OsStr, bytes: &[u8]) -> io::Result<bool> {
     let mut file = directory.read(name)?;
@@ -429,6 +426,11 @@ impl Staged<'_> {
             is_in_place: step.way == Way::InPlace,
         };
         self.steps.iter().map(decided).collect()
+    }
+
+    /// Returns the permissions of each new content, none for what is removed.
+    pub(super) fn modes(&self) -> impl Iterator<Item = Option<u32>> {
+        self.steps.iter().map(Prepared::new_mode)
     }
 
     /// Returns the directories that were made.

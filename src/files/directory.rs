@@ -77,6 +77,11 @@ impl Stamp {
         self.kind() == 0o040_000
     }
 
+    /// Whether it is a symlink.
+    pub(super) fn is_link(self) -> bool {
+        self.kind() == 0o120_000
+    }
+
     /// Whether both are of the same file with the same content, as far as the system tells.
     pub(super) fn is_same_content(self, other: Self) -> bool {
         let facts = |s: Self| (s.device, s.inode, s.size, s.changed, s.kind());

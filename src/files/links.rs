@@ -9,12 +9,17 @@ use crate::error::{ErrorCode, ToolError};
 /// Returns the file a path leads to, every symlink followed; the file need not exist.
 ///
 /// # Errors
-/// `symlink_escape` for a link that leads out of the root or repository that holds it, and what the
-/// root refuses.
+/// `symlink_loop` for links that lead in a circle, `symlink_escape` for one that leads out of the root
+/// or repository that holds it, and what the root refuses.
 pub(super) fn resolve(root: &Root, cwd: &Path, path: &Path) -> Result<PathBuf, ToolError> {
     let mut links = Vec::new();
     let start = canonical_for_plan(cwd);
     let real = follow(&start.join(path), &mut |link| links.push(link.to_owned()));
+    // What was followed often enough is a link still.
+    if !links.is_empty() && real.ancestors().any(Path::is_symlink) {
+        let message = format!("{}: its symlinks lead in a circle", path.display());
+        return Err(ToolError::new(ErrorCode::SymlinkLoop, message));
+    }
     for link in links {
         if let Some(home) = home(root, &link)
             && !real.starts_with(&home)
@@ -81,6 +86,8 @@ mod tests {
             ("free", "other/file"),
             ("repo/back", "../other/again"),
             ("other/again", "../repo/src/file"),
+            ("loop", "pool"),
+            ("pool", "loop"),
         ] {
             symlink(target, top.join(link)).unwrap();
         }
@@ -95,6 +102,8 @@ mod tests {
         check(&all, "repo", "back", Ok("repo/src/file"));
         check(&all, "", "free", Ok("other/file"));
         check(&all, "repo/dir", "new", Ok("other/new"));
+        check(&all, "", "loop", Err(ErrorCode::SymlinkLoop));
+        check(&all, "", "loop/new", Err(ErrorCode::SymlinkLoop));
         let root = Root::confined(&top.join("repo")).unwrap();
         check(&root, "repo", "in", Ok("repo/src/file"));
         check(&root, "repo", "out", Err(ErrorCode::SymlinkEscape));

@@ -30,6 +30,7 @@ mod commit;
 mod directory;
 mod document;
 mod draft;
+mod dress;
 mod image;
 mod intent;
 mod links;

@@ -112,6 +112,11 @@ impl<'a> Transaction<'a> {
         let result = staged.and_then(|staged| {
             staged.check()?;
             let mut entry = self.entry(id, files, undoes);
+            for (file, mode) in entry.files.iter_mut().zip(staged.modes()) {
+                if let (Some(new), Some(mode)) = (&mut file.new, mode) {
+                    new.mode = mode & 0o7777;
+                }
+            }
             entry.made = staged
                 .made()
                 .iter()
@@ -226,11 +231,11 @@ fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) ->
             version(journal, &before.bytes, mode, u64::MAX, is_private)
         });
         let new = change.after.as_ref().map(|after| {
-            let mode = old.as_ref().map_or(0o644, |old| old.mode);
+            // What its permissions are is known when the file is there.
             version(
                 journal,
                 &after.bytes,
-                mode,
+                0,
                 limits::JOURNAL_NEW_BYTES,
                 is_private,
             )

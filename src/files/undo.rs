@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 
 use super::change::{Change, Dress};
 use super::directory::remove_made;
-use super::journal::{Entry, FileRecord, Journal, Version};
+use super::journal::{Entry, FileRecord, Journal, StoredPath, Version};
 use super::recover::Recovered;
 use super::risk::is_in_git;
 use super::transaction::{Recorder, Transaction};
 use crate::error::{ErrorCode, ToolError};
+use crate::limits;
 
 /// Which changes are taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +73,8 @@ pub enum Content {
     Unknown,
     /// The content.
     Bytes(Vec<u8>),
+    /// Something else than a file, in words: `a link to X`, `a directory`.
+    Other(String),
 }
 
 /// Why nothing was taken back.
@@ -108,6 +111,8 @@ struct Goal<'a> {
     wrote: Option<&'a Version>,
     /// What is to be there.
     goal: Option<&'a Version>,
+    /// Where its content went by a rename.
+    moved_to: Option<&'a Path>,
 }
 
 /// Takes changes back.
@@ -212,9 +217,20 @@ fn goals<'a>(
             let path = file.path.as_path();
             let index = *known.entry(path).or_insert(goals.len());
             let (wrote, goal) = (file.new.as_ref(), file.old.as_ref());
+            let moved_to = file.renamed_to.as_ref().map(StoredPath::as_path);
             match goals.get_mut(index) {
-                None => goals.push((path, Goal { wrote, goal })),
-                Some((_, earlier)) if is_same(journal, earlier.goal, wrote) => earlier.goal = goal,
+                None => {
+                    let goal = Goal {
+                        wrote,
+                        goal,
+                        moved_to,
+                    };
+                    goals.push((path, goal));
+                }
+                Some((_, earlier)) if is_same(journal, earlier.goal, wrote) => {
+                    earlier.goal = goal;
+                    earlier.moved_to = moved_to.or(earlier.moved_to);
+                }
                 Some(_) => return Err(broken_chain(entry, path)),
             }
         }
@@ -274,10 +290,18 @@ fn check(entry: &Entry, file: &FileRecord) -> Result<(), ToolError> {
 fn changes(journal: &Journal, goals: &[(&Path, Goal<'_>)]) -> Result<Vec<Change>, UndoError> {
     let (mut changes, mut conflicts) = (Vec::new(), Vec::new());
     for (path, goal) in goals {
-        let change = Change::read(path, path)?;
+        let read = Change::read(path, path);
         let restored = match goal.goal {
             None => None,
             Some(version) => Some((version, content(journal, path, version)?)),
+        };
+        let change = match read {
+            Ok(change) => change,
+            Err(error) => {
+                let found = Content::Other(obstacle(path).ok_or(error)?);
+                conflicts.push(conflict(journal, path, goal.wrote, found, restored));
+                continue;
+            }
         };
         let is_as_written = match (change.bytes(), goal.wrote) {
             (None, None) => true,
@@ -285,28 +309,113 @@ fn changes(journal: &Journal, goals: &[(&Path, Goal<'_>)]) -> Result<Vec<Change>
             (Some(_), None) | (None, Some(_)) => false,
         };
         if !is_as_written {
-            conflicts.push(conflict(journal, path, goal.wrote, &change, restored));
+            let now = change.bytes().map(<[u8]>::to_vec);
+            let found = now.map_or(Content::Missing, Content::Bytes);
+            conflicts.push(conflict(journal, path, goal.wrote, found, restored));
             continue;
         }
         changes.push(match restored {
             None => change,
-            Some((version, bytes)) => with_content(change, bytes, version.mode),
+            Some((version, bytes)) => with_content(change, bytes, version, goal.wrote),
         });
+        changes.last().map_or(Ok(()), refuse_split)?;
     }
-    match conflicts.is_empty() {
-        true => Ok(changes),
-        false => Err(UndoError::Conflicts(conflicts)),
+    if !conflicts.is_empty() {
+        return Err(UndoError::Conflicts(conflicts));
+    }
+    rename_back(&mut changes, goals);
+    Ok(changes)
+}
+
+/// Refuses to restore one name of a file that has several: the others would keep the new content.
+fn refuse_split(change: &Change) -> Result<(), ToolError> {
+    let links = change.before.as_ref().map_or(1, |found| found.stamp.links);
+    if links < 2 || change.after.is_none() || !change.is_needed() {
+        return Ok(());
+    }
+    let shown = change.shown.display();
+    let message =
+        format!("{shown}: the file has {links} names, and undo would change this one only");
+    let hint = "find the others with `find DIR -samefile PATH` and take them away, then undo again; or restore the text by hand";
+    Err(ToolError::new(ErrorCode::HardLinked, message).with_hint(hint))
+}
+
+/// Lets a file that was renamed, and is as it was, take its earlier name again instead of a copy.
+fn rename_back(changes: &mut [Change], goals: &[(&Path, Goal<'_>)]) {
+    let index: HashMap<&Path, usize> = goals.iter().map(|(path, _)| *path).zip(0..).collect();
+    let next = |goal: &Goal<'_>| index.get(goal.moved_to?).and_then(|at| goals.get(*at));
+    for (at, (path, goal)) in goals.iter().enumerate() {
+        // A chain of renames ends at the latest name; one that leads in a circle at any.
+        let chain = std::iter::successors(next(goal), |(_, goal)| next(goal));
+        let Some((last, _)) = chain.take(limits::MAX_UNDO_RENAMES).last() else {
+            continue;
+        };
+        let is_same = |change: &Change| is_renamed(change, changes.get(at), goal.goal);
+        let from = index.get(last).and_then(|from| changes.get(*from));
+        if *last != *path && from.is_some_and(is_same) {
+            let after = changes.get_mut(at).and_then(|change| change.after.as_mut());
+            after
+                .into_iter()
+                .for_each(|after| after.dress = Dress::Like((*last).to_owned()));
+        }
     }
 }
 
-/// A file that is made again gets the permissions it had.
-fn with_content(change: Change, bytes: Vec<u8>, mode: u32) -> Change {
-    let is_new = change.before.is_none();
+/// Whether a file that goes is the one that is to come back elsewhere.
+fn is_renamed(from: &Change, to: Option<&Change>, goal: Option<&Version>) -> bool {
+    let (Some(found), None) = (&from.before, &from.after) else {
+        return false;
+    };
+    // Of permissions that were widened since nothing is taken over.
+    let has_mode = goal.is_some_and(|goal| found.stamp.mode & !goal.mode & 0o7777 == 0);
+    let back = to
+        .filter(|to| to.before.is_none())
+        .and_then(|to| to.after.as_ref());
+    has_mode && back.is_some_and(|after| after.bytes == found.bytes)
+}
+
+/// Says what a file becomes: the version with its permissions. Where somebody changed those since, it
+/// gets what both allow, so that nothing is opened that was closed.
+fn with_content(change: Change, bytes: Vec<u8>, goal: &Version, wrote: Option<&Version>) -> Change {
+    let now = change
+        .before
+        .as_ref()
+        .map(|found| found.stamp.mode & 0o7777);
+    let mode = match now {
+        Some(now) if wrote.is_none_or(|wrote| wrote.mode != now) => now & goal.mode,
+        _ => goal.mode,
+    };
     let mut change = change.into_content(bytes);
-    if let Some(after) = change.after.as_mut().filter(|_| is_new) {
+    if let Some(after) = &mut change.after {
         after.dress = Dress::Mode(mode);
     }
     change
+}
+
+/// Says what is where a file or one of its directories was; nothing when each is what it should be.
+fn obstacle(path: &Path) -> Option<String> {
+    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    above.reverse();
+    let is_no_directory =
+        |path: &&&Path| !std::fs::symlink_metadata(path).is_ok_and(|m| m.is_dir());
+    if let Some(parent) = above.iter().find(is_no_directory) {
+        let found = what_is(parent)?;
+        return Some(format!(
+            "nothing: its directory {} is {found}",
+            parent.display()
+        ));
+    }
+    what_is(path).filter(|found| found != "a file")
+}
+
+fn what_is(path: &Path) -> Option<String> {
+    let kind = std::fs::symlink_metadata(path).ok()?.file_type();
+    Some(match std::fs::read_link(path) {
+        Ok(target) => format!("a link to {}", target.display()),
+        Err(_) if kind.is_dir() => "a directory".to_owned(),
+        Err(_) if kind.is_file() => "a file".to_owned(),
+        Err(_) => "a pipe, socket or device".to_owned(),
+    })
 }
 
 fn content(journal: &Journal, path: &Path, version: &Version) -> Result<Vec<u8>, ToolError> {
@@ -323,7 +432,7 @@ fn conflict(
     journal: &Journal,
     path: &Path,
     wrote: Option<&Version>,
-    change: &Change,
+    now: Content,
     restored: Option<(&Version, Vec<u8>)>,
 ) -> Conflict {
     let wrote = match wrote {
@@ -332,11 +441,10 @@ fn conflict(
             .content(version)
             .map_or(Content::Unknown, Content::Bytes),
     };
-    let now = change.bytes().map(<[u8]>::to_vec);
     Conflict {
         path: path.to_owned(),
         wrote,
-        now: now.map_or(Content::Missing, Content::Bytes),
+        now,
         restored: restored.map_or(Content::Missing, |(_, bytes)| Content::Bytes(bytes)),
     }
 }

@@ -565,9 +565,15 @@ fn special_files_are_never_opened() {
     nix::unistd::mkfifo(&place.path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(place.path("socket")).unwrap();
     symlink("loop", place.path("loop")).unwrap();
-    for name in ["fifo", "socket", "/dev/null", "loop"] {
+    for (name, code) in [
+        ("fifo", ErrorCode::NotAFile),
+        ("socket", ErrorCode::NotAFile),
+        ("/dev/null", ErrorCode::NotAFile),
+        ("loop", ErrorCode::SymlinkLoop),
+        ("loop/new", ErrorCode::SymlinkLoop),
+    ] {
         let error = place.apply(&[edit(name, &[("", "x")])]).unwrap_err();
-        assert_eq!(error.code, ErrorCode::NotAFile, "{name}: {}", error.message);
+        assert_eq!(error.code, code, "{name}: {}", error.message);
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::files::edit::{self, EditOptions, EditPair, FileEdit, Show};
+use crate::files::root::Root;
 
 struct Place {
     top: tempfile::TempDir,
@@ -183,7 +185,17 @@ fn a_link_on_the_way_is_not_followed() {
     std::fs::rename(place.path("d"), place.path("e")).unwrap();
     std::os::unix::fs::symlink("e", place.path("d")).unwrap();
     let error = place.undo(Which::Last(1)).unwrap_err();
-    assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::NotADirectory));
+    let found = format!(
+        "nothing: its directory {} is a link to e",
+        place.path("d").display()
+    );
+    let expected = Conflict {
+        path: place.path("d/a"),
+        wrote: Content::Bytes("2".into()),
+        now: Content::Other(found),
+        restored: Content::Bytes("1".into()),
+    };
+    assert_eq!(error, UndoError::Conflicts(vec![expected]));
     assert_eq!(place.read("e/a").as_deref(), Some("2"));
 }
 
@@ -230,5 +242,190 @@ fn an_encrypted_change_needs_its_key() {
         };
         assert_eq!(error.code, ErrorCode::UndoUnavailable);
         assert_eq!(place.read("a").as_deref(), Some("1"));
+    }
+}
+
+impl Place {
+    fn put(&self, name: &str, text: &str, mode: u32) {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::write(self.path(name), text).unwrap();
+        let mode = PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(self.path(name), mode).unwrap();
+    }
+
+    fn edit(&self, edits: &[FileEdit]) -> Result<(), ToolError> {
+        let root = Root::unconfined();
+        let cwd = self.path("");
+        let options = EditOptions {
+            cwd: &cwd,
+            root: &root,
+            recorder: &self.recorder,
+            is_private: &|_| false,
+            show: Show::Part(&|text| text.to_owned()),
+        };
+        edit::apply(edits, options).map(|_| ())
+    }
+
+    /// The files that are there, with their permissions and contents.
+    fn tree(&self, names: &[&str]) -> Vec<String> {
+        use std::os::unix::fs::MetadataExt;
+        let shown = names.iter().filter_map(|name| {
+            let mode = std::fs::metadata(self.path(name)).ok()?.mode() & 0o7777;
+            Some(format!("{name} {mode:o} {}", self.read(name)?))
+        });
+        shown.collect()
+    }
+}
+
+fn file(src: &str) -> FileEdit {
+    FileEdit {
+        path: src.into(),
+        ..FileEdit::default()
+    }
+}
+
+fn delete(src: &str) -> FileEdit {
+    FileEdit {
+        delete: true,
+        ..file(src)
+    }
+}
+
+fn rename(src: &str, to: &str) -> FileEdit {
+    FileEdit {
+        to: Some(to.into()),
+        ..file(src)
+    }
+}
+
+fn fill(src: &str, text: &str) -> FileEdit {
+    FileEdit {
+        pairs: vec![EditPair {
+            find: String::new(),
+            replace: text.into(),
+            all: false,
+            written: None,
+            has_secret: false,
+        }],
+        ..file(src)
+    }
+}
+
+#[test]
+fn each_version_comes_back_with_its_permissions() {
+    let cases: [&[&[FileEdit]]; 4] = [
+        &[&[delete("a"), rename("b", "a")]],
+        &[&[delete("a")], &[fill("a", "public")]],
+        &[&[delete("a")], &[fill("a", "secret")]],
+        &[&[rename("a", "t"), rename("b", "a"), rename("t", "b")]],
+    ];
+    for (index, edits) in cases.iter().enumerate() {
+        let place = Place::new();
+        place.put("a", "secret", 0o600);
+        place.put("b", "run", 0o755);
+        let old = place.tree(&["a", "b", "t"]);
+        edits.iter().for_each(|edit| place.edit(edit).unwrap());
+        let new = place.tree(&["a", "b", "t"]);
+        place.undo(Which::Last(edits.len())).unwrap();
+        assert_eq!(place.tree(&["a", "b", "t"]), old, "case {index}");
+        let undo = place.journal.entries().unwrap().last().unwrap().number;
+        place.undo(Which::Number(undo)).unwrap();
+        assert_eq!(place.tree(&["a", "b", "t"]), new, "case {index}");
+    }
+}
+
+#[test]
+fn permissions_changed_since_are_never_widened() {
+    for (then, since, expected) in [(0o644, 0o600, 0o600), (0o600, 0o644, 0o600)] {
+        let place = Place::new();
+        place.put("a", "1", then);
+        place.write("a", Some("2"));
+        place.put("a", "2", since);
+        place.undo(Which::Last(1)).unwrap();
+        assert_eq!(place.tree(&["a"]), [format!("a {expected:o} 1")]);
+    }
+}
+
+#[test]
+fn what_is_no_file_any_more_is_a_conflict() {
+    type Make = fn(&Path);
+    let cases: [(Make, &str); 3] = [
+        (
+            |path| std::os::unix::fs::symlink("elsewhere", path).unwrap(),
+            "a link to elsewhere",
+        ),
+        (
+            |path| std::os::unix::fs::symlink("a", path).unwrap(),
+            "a link to a",
+        ),
+        (|path| std::fs::create_dir(path).unwrap(), "a directory"),
+    ];
+    for (make, found) in cases {
+        let place = Place::new();
+        place.write("a", Some("1"));
+        place.write("a", Some("2"));
+        std::fs::remove_file(place.path("a")).unwrap();
+        make(&place.path("a"));
+        let expected = Conflict {
+            path: place.path("a"),
+            wrote: Content::Bytes("2".into()),
+            now: Content::Other(found.into()),
+            restored: Content::Bytes("1".into()),
+        };
+        let error = place.undo(Which::Last(1)).unwrap_err();
+        assert_eq!(error, UndoError::Conflicts(vec![expected]));
+    }
+    let place = Place::new();
+    place.write("d/a", Some("1"));
+    std::fs::remove_dir_all(place.path("d")).unwrap();
+    std::fs::write(place.path("d"), "x").unwrap();
+    let directory = place.path("d");
+    let expected = Conflict {
+        path: place.path("d/a"),
+        wrote: Content::Bytes("1".into()),
+        now: Content::Other(format!(
+            "nothing: its directory {} is a file",
+            directory.display()
+        )),
+        restored: Content::Missing,
+    };
+    let error = place.undo(Which::Last(1)).unwrap_err();
+    assert_eq!(error, UndoError::Conflicts(vec![expected]));
+}
+
+fn inode(path: &Path) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap())
+}
+
+#[test]
+fn names_of_one_file_are_not_split() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    place.write("a", Some("2"));
+    std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
+    let error = place.undo(Which::Last(1)).unwrap_err();
+    assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::HardLinked));
+    assert_eq!(inode(&place.path("a")), inode(&place.path("b")));
+    std::fs::remove_file(place.path("b")).unwrap();
+    place.undo(Which::Last(1)).unwrap();
+    assert_eq!(place.read("a").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_renamed_file_is_renamed_back() {
+    let place = Place::new();
+    place.put("a", "x", 0o640);
+    std::fs::hard_link(place.path("a"), place.path("other")).unwrap();
+    let before = inode(&place.path("a"));
+    place.edit(&[rename("a", "b")]).unwrap();
+    place.edit(&[rename("b", "d/c")]).unwrap();
+    place.undo(Which::Last(2)).unwrap();
+    assert_eq!(inode(&place.path("a")), before);
+    assert_eq!(place.tree(&["a", "b", "d/c"]), ["a 640 x"]);
+    for (since, expected) in [(0o660, "a 640 x"), (0o600, "a 600 x")] {
+        place.edit(&[rename("a", "b")]).unwrap();
+        place.put("b", "x", since);
+        place.undo(Which::Last(1)).unwrap();
+        assert_eq!(place.tree(&["a", "b"]), [expected]);
     }
 }
