@@ -256,7 +256,7 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
         });
     }
     if number && !is_number(value) {
-        let what = "where the shell calculates, and its value is no whole number";
+        let what = "where the shell takes a number, and its value is no whole number";
         return refuse(ErrorCode::UnsafeContext, what);
     }
     if shell && !is_shell_safe(value) || program && !is_program_safe(value) {

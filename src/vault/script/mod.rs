@@ -122,6 +122,8 @@ enum Case {
 enum Role {
     Argument,
     RedirectTarget,
+    /// The descriptor after `>&` or `<&`, whose text bash expands once more if it is no number.
+    Descriptor,
     HereString,
 }
 
@@ -266,6 +268,7 @@ impl Frame {
                 programs::argument_demands(&self.words, self.word.as_ref().unwrap_or(&empty))
             }
             Role::RedirectTarget | Role::HereString => Demands::NONE,
+            Role::Descriptor => Demands::NUMBER,
         };
         body.and(words)
     }

@@ -41,7 +41,12 @@ impl Reader<'_> {
         {
             self.at += 1;
         }
-        self.frame.role = Role::RedirectTarget;
+        let is_descriptor = self.bytes.get(self.at - 1) == Some(&b'&');
+        self.frame.role = if is_descriptor {
+            Role::Descriptor
+        } else {
+            Role::RedirectTarget
+        };
         Ok(false)
     }
 
