@@ -34,6 +34,12 @@ impl SecretName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether another name is spelled with the same letters, some of them in the other case.
+    #[must_use]
+    pub fn differs_only_in_case(&self, other: &Self) -> bool {
+        self != other && self.0.eq_ignore_ascii_case(&other.0)
+    }
 }
 
 impl fmt::Display for SecretName {

@@ -14,6 +14,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::policy::Policy;
+use crate::vault::session::only_case;
 use crate::vault::store::{Kind, disk};
 
 /// Name of the file, in the directory of karyi's data.
@@ -143,13 +144,9 @@ impl Index {
     /// # Errors
     /// `bad_arguments` when one that differs only in case is there, or there are too many.
     pub fn check_new(&self, name: &SecretName) -> Result<(), ToolError> {
-        let same = |other: &SecretName| {
-            other != name && other.as_str().eq_ignore_ascii_case(name.as_str())
-        };
+        let same = |other: &SecretName| other.differs_only_in_case(name);
         if let Some(other) = self.kept().find(same) {
-            let message = format!("the names {other} and {name} differ only in case");
-            let hint = format!("use {other}, or another name");
-            return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint));
+            return Err(only_case(&other, name));
         }
         if self.names.len() >= limits::MAX_STORED_SECRETS && self.get(name).is_none() {
             let message = format!("there are {} secrets already", limits::MAX_STORED_SECRETS);

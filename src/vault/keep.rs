@@ -13,7 +13,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Chosen, Index, Listed};
 use crate::vault::policy::Policy;
-use crate::vault::session::check_value;
+use crate::vault::session::{check_value, only_case};
 use crate::vault::store::record::{self, Record};
 use crate::vault::store::{Key, Kind, Store};
 
@@ -135,33 +135,46 @@ impl Vault {
                 .with_hint("notes are shown; say in words what the value is for"));
         }
         let text = record::join(value, &terms.policy)?;
-        self.store.set(&Key::of(name), &text)?;
-        self.list_it(name, terms)
+        // Under the lock, or two processes could keep names that differ only in case.
+        Index::change(&self.directory, |index| {
+            index.check_new(name)?;
+            self.check_kept(name, None)?;
+            self.store.set(&Key::of(name), &text)?;
+            self.list_in(index, name, terms);
+            Ok(())
+        })
+    }
+
+    /// Checks that the store has no name that differs from this one only in case, listed or not.
+    fn check_kept(&self, name: &SecretName, except: Option<&SecretName>) -> Result<(), ToolError> {
+        let kept = self.store.list()?;
+        let mut others = kept.iter().filter(|other| Some(*other) != except);
+        match others.find(|other| other.differs_only_in_case(name)) {
+            Some(other) => Err(only_case(other, name)),
+            None => Ok(()),
+        }
     }
 
     /// Writes a secret that the store has into the index.
-    fn list_it(&self, name: &SecretName, terms: &Terms) -> Result<(), ToolError> {
+    fn list_in(&self, index: &mut Index, name: &SecretName, terms: &Terms) {
         let now = now();
-        Index::change(&self.directory, |index| {
-            index.generation += 1;
-            if self.chosen.kind.is_persistent() && index.store.is_none() {
-                index.store = Some(self.chosen.clone());
-            }
-            let earlier = index.get(name).cloned();
-            let listed = Listed {
-                note: terms
-                    .note
-                    .clone()
-                    .or(earlier.as_ref().and_then(|e| e.note.clone())),
-                created: earlier.map_or(now, |earlier| earlier.created),
-                updated: now,
-                store: self.chosen.kind,
-                policy: terms.policy.clone(),
-                is_going: false,
-            };
-            index.names.insert(name.as_str().to_owned(), listed);
-            Ok(())
-        })
+        index.generation += 1;
+        if self.chosen.kind.is_persistent() && index.store.is_none() {
+            index.store = Some(self.chosen.clone());
+        }
+        let earlier = index.get(name).cloned();
+        let listed = Listed {
+            note: terms
+                .note
+                .clone()
+                .or(earlier.as_ref().and_then(|e| e.note.clone())),
+            created: earlier.map_or(now, |earlier| earlier.created),
+            updated: now,
+            store: self.chosen.kind,
+            policy: terms.policy.clone(),
+            is_going: false,
+        };
+        index.names.insert(name.as_str().to_owned(), listed);
     }
 
     /// Returns a value and its policy.
@@ -205,32 +218,27 @@ impl Vault {
     /// Gives a secret another name; value, policy and note stay.
     ///
     /// # Errors
-    /// `bad_arguments` when the new name is taken, or what the store or the system says.
+    /// `bad_arguments` when the new name is taken or differs from a third one only in case, or what
+    /// the store or the system says.
     pub fn rename(&self, from: &SecretName, to: &SecretName) -> Result<(), ToolError> {
-        let index = Index::read(&self.directory)?;
-        if from == to || index.get(to).is_some() || self.store.get(&Key::of(to))?.is_some() {
-            let message = format!("there is a secret called {to} already");
-            return Err(
-                ToolError::new(ErrorCode::BadArguments, message).with_hint(format!(
-                    "choose another name, or remove it with `karyi var rm {to}`"
-                )),
-            );
-        }
-        let record = self.get(from)?;
-        let listed = index.get(from).cloned();
-        let terms = Terms {
-            note: listed.as_ref().and_then(|listed| listed.note.clone()),
-            policy: record.policy,
-        };
-        // Names that differ only in case cannot stand side by side: the value is kept under both
-        // for a moment, and listed under one.
-        self.store
-            .set(&Key::of(to), &record::join(&record.value, &terms.policy)?)?;
-        self.remove(from)?;
-        self.list_it(to, &terms)?;
         Index::change(&self.directory, |index| {
-            let new = index.names.get_mut(to.as_str());
-            if let (Some(new), Some(old)) = (new, listed) {
+            if from == to || index.get(to).is_some() || self.store.get(&Key::of(to))?.is_some() {
+                return Err(taken(to));
+            }
+            let record = self.get(from)?;
+            let listed = index.names.remove(from.as_str());
+            index.check_new(to)?;
+            self.check_kept(to, Some(from))?;
+            let terms = Terms {
+                note: listed.as_ref().and_then(|listed| listed.note.clone()),
+                policy: record.policy,
+            };
+            // A change of case is one name for every other reader: both stand only in here.
+            let text = record::join(&record.value, &terms.policy)?;
+            self.store.set(&Key::of(to), &text)?;
+            self.store.remove(&Key::of(from))?;
+            self.list_in(index, to, &terms);
+            if let (Some(new), Some(old)) = (index.names.get_mut(to.as_str()), listed) {
                 new.created = old.created;
             }
             Ok(())
@@ -263,7 +271,10 @@ impl Vault {
                 State::Untracked => {
                     let policy = self.get(&row.name)?.policy;
                     let terms = Terms { note: None, policy };
-                    self.list_it(&row.name, &terms)?;
+                    Index::change(&self.directory, |index| {
+                        self.list_in(index, &row.name, &terms);
+                        Ok(())
+                    })?;
                     added.push(row.name);
                 }
             }
@@ -343,6 +354,13 @@ pub fn rows(index: &Index, kept: Option<(Kind, &[SecretName])>) -> Vec<Row> {
 fn now() -> Timestamp {
     let now = Timestamp::now();
     Timestamp::from_second(now.as_second()).unwrap_or(now)
+}
+
+/// Returns the error for a new name that another secret has.
+fn taken(name: &SecretName) -> ToolError {
+    let message = format!("there is a secret called {name} already");
+    let hint = format!("choose another name, or remove it with `karyi var rm {name}`");
+    ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }
 
 /// Returns the error for a name without a value.

@@ -137,19 +137,26 @@ fn is_of_one(error: &ToolError) -> bool {
 }
 
 fn load_one(store: &dyn Store, name: &SecretName, secrets: &Secrets) -> Result<(), ToolError> {
-    // What was given for this run, or when the user was asked, goes before what is kept.
-    if matches!(secrets.origin(name), Some(Origin::Given | Origin::Asked)) {
-        return Ok(());
-    }
     let Some(text) = store.get(&Key::of(name))? else {
         return Ok(());
     };
     let Record { value, policy } = record::split(name, &text)?;
+    // What was given for this run, or when the user was asked, goes before what is kept; but what
+    // is kept must not be shown either.
+    if matches!(secrets.origin(name), Some(Origin::Given | Origin::Asked)) {
+        return secrets.mask_only(name, value);
+    }
     let known = secrets.get(name);
     if known.is_some_and(|known| known.expose() == value.expose()) {
         return Ok(());
     }
-    secrets.insert_with(name.clone(), value, policy, Origin::Stored)
+    let copy = value.duplicate();
+    let inserted = secrets.insert_with(name.clone(), value, policy, Origin::Stored);
+    if inserted.is_err() {
+        // It cannot be used, for its name's case or the lack of place, and is masked all the same.
+        let _ = secrets.mask_only(name, copy);
+    }
+    inserted
 }
 
 impl Source for Loader {

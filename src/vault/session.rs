@@ -60,6 +60,8 @@ struct Shared {
 #[derive(Default)]
 struct Values {
     current: BTreeMap<SecretName, Secret>,
+    /// Values that are kept and cannot be used here.
+    masked: BTreeMap<SecretName, SecretValue>,
     former: Vec<(SecretName, SecretValue)>,
 }
 
@@ -142,22 +144,42 @@ impl Secrets {
         }
         let mut values = self.write();
         if let Some(other) = values.other_case(&name) {
-            let message = format!("the names {other} and {name} differ only in case");
-            let hint = format!("use {other}, or another name");
-            return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint));
+            return Err(only_case(other, &name));
         }
         let others = values.current.iter().filter(|(other, _)| **other != name);
         let bytes: usize = others.map(|(_, secret)| secret.value.expose().len()).sum();
-        if bytes + value.expose().len() > limits::MAX_SECRETS_BYTES {
-            let most = limits::MAX_SECRETS_BYTES;
-            let message = format!("with {name} all values together are longer than {most} bytes");
-            return Err(ToolError::new(ErrorCode::BadValue, message));
-        }
+        check_total(&name, bytes + value.expose().len())?;
         let old = values.current.remove(&name);
         if let Some(old) = old {
             values.retire_in_favour(&name, &mut secret, old);
         }
         values.current.insert(name, secret);
+        self.shared.generation.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Lets redaction know a value that nothing can use: the store's, under a name that stands for
+    /// another value in this session, or that differs from a usable one only in case.
+    ///
+    /// # Errors
+    /// `bad_value` for a value that cannot be masked.
+    pub fn mask_only(&self, name: &SecretName, value: SecretValue) -> Result<(), ToolError> {
+        check_value(name, value.expose())?;
+        let mut values = self.write();
+        let is = |old: &SecretValue| old.expose() == value.expose();
+        let usable = values.current.get(name);
+        if values.masked.get(name).is_some_and(is) || usable.is_some_and(|s| is(&s.value)) {
+            return Ok(());
+        }
+        let others = values.masked.iter().filter(|(other, _)| *other != name);
+        let bytes: usize = others.map(|(_, value)| value.expose().len()).sum();
+        check_total(name, bytes + value.expose().len())?;
+        if let Some(keep) = self.shared.keep.get() {
+            keep(value.expose().as_bytes());
+        }
+        if let Some(old) = values.masked.insert(name.clone(), value) {
+            values.retire(name.clone(), old);
+        }
         self.shared.generation.fetch_add(1, Ordering::Release);
         Ok(())
     }
@@ -271,6 +293,10 @@ impl Secrets {
             .iter()
             .for_each(|(name, secret)| show(name, &secret.value));
         values
+            .masked
+            .iter()
+            .for_each(|(name, value)| show(name, value));
+        values
             .former
             .iter()
             .for_each(|(name, value)| show(name, value));
@@ -353,11 +379,9 @@ impl Values {
     }
 
     fn other_case(&self, name: &SecretName) -> Option<&SecretName> {
-        let same = |other: &&SecretName| other.as_str().eq_ignore_ascii_case(name.as_str());
         self.current
             .keys()
-            .filter(same)
-            .find(|other| *other != name)
+            .find(|other| other.differs_only_in_case(name))
     }
 
     fn retire(&mut self, name: SecretName, old: SecretValue) {
@@ -371,6 +395,23 @@ impl Values {
         }
         self.former.push((name, old));
     }
+}
+
+/// Returns the error for two names that some systems cannot tell apart.
+pub(super) fn only_case(known: &SecretName, name: &SecretName) -> ToolError {
+    let message = format!("the names {known} and {name} differ only in case");
+    let hint = format!("use {known}, or another name");
+    ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
+}
+
+/// Checks that all values together are not longer than the limit.
+fn check_total(name: &SecretName, bytes: usize) -> Result<(), ToolError> {
+    let most = limits::MAX_SECRETS_BYTES;
+    if bytes <= most {
+        return Ok(());
+    }
+    let message = format!("with {name} all values together are longer than {most} bytes");
+    Err(ToolError::new(ErrorCode::BadValue, message))
 }
 
 /// Checks that a value can be used as a secret.

@@ -278,6 +278,90 @@ fn a_rename_keeps_note_policy_and_value() {
     );
 }
 
+#[test]
+fn a_rename_makes_no_name_that_differs_only_in_case() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    let vault = vault(root.path(), &store);
+    for (key, text) in [("MID", "value-mid"), ("OTHER", "value-other")] {
+        vault.set(&name(key), &value(text), &terms(None)).unwrap();
+    }
+    // Another program put this one there, so the index does not list it.
+    let stray = value("value-stray");
+    store.memory.set(&Key::of(&name("Stray")), &stray).unwrap();
+    let before = states(&vault);
+    for to in ["mid", "OTHER", "MID", "STRAY"] {
+        let result = vault.rename(&name("OTHER"), &name(to));
+        assert_eq!(result.unwrap_err().code, ErrorCode::BadArguments, "{to}");
+    }
+    let result = vault.set(&name("STRAY"), &value("value-more"), &terms(None));
+    assert_eq!(result.unwrap_err().code, ErrorCode::BadArguments);
+    assert_eq!(states(&vault), before);
+}
+
+#[test]
+fn of_names_that_differ_only_in_case_one_is_kept() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    for round in 0..20 {
+        let spelled = [format!("same{round}"), format!("SAME{round}")];
+        let kept = std::thread::scope(|scope| {
+            let set = |key: &str| {
+                vault(root.path(), &store).set(&name(key), &value("value-same"), &terms(None))
+            };
+            let running = [0, 1].map(|at: usize| {
+                let key = &spelled[at];
+                scope.spawn(move || set(key).is_ok())
+            });
+            running.map(|one| one.join().unwrap())
+        });
+        assert_ne!(kept[0], kept[1], "{round}");
+    }
+    assert_eq!(store.list().unwrap().len(), 20);
+}
+
+#[test]
+fn every_value_is_known_to_redaction_whatever_the_names_are() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    let vault = vault(root.path(), &store);
+    for (key, text) in [
+        ("MID", "value-upper"),
+        ("ZED", "value-of-zed"),
+        ("A", "value-of-a"),
+    ] {
+        vault.set(&name(key), &value(text), &terms(None)).unwrap();
+    }
+    store
+        .memory
+        .set(&Key::of(&name("mid")), &value("value-lower"))
+        .unwrap();
+    let secrets = session(root.path(), &store);
+    for (key, text) in [("A", "given-for-a"), ("zed", "given-zed")] {
+        let policy = Policy::unrestricted();
+        secrets
+            .insert_with(name(key), value(text), policy, Origin::Given)
+            .unwrap();
+    }
+    secrets.refresh(Need::Listed);
+    let usable = ["A", "MID", "mid", "zed", "ZED"].map(|key| held(&secrets, key));
+    let expected = [
+        Some("given-for-a"),
+        Some("value-upper"),
+        None,
+        Some("given-zed"),
+        None,
+    ];
+    assert_eq!(usable, expected.map(|value| value.map(str::to_owned)));
+    for text in ["value-upper", "value-lower", "value-of-a", "value-of-zed"] {
+        assert!(secrets.are_in(text.as_bytes()), "{text}");
+    }
+    assert_eq!(
+        secrets.source_failure().unwrap().code,
+        ErrorCode::BadArguments
+    );
+}
+
 fn session(directory: &Path, store: &Arc<Counting>) -> Secrets {
     let secrets = Secrets::default();
     let opened = Arc::clone(store);

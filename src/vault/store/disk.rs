@@ -47,15 +47,22 @@ pub fn lock(path: &Path) -> Result<Guard, ToolError> {
 /// Reads a file of at most `max_bytes`; nothing when there is none.
 ///
 /// # Errors
-/// `bad_vault` when it is larger, or what the system says.
+/// `bad_vault` when it is larger or no regular file, or what the system says.
 pub fn read(path: &Path, max_bytes: u64) -> Result<Option<Zeroizing<Vec<u8>>>, ToolError> {
     let failed = |error: io::Error| ToolError::from_io(path, &error);
-    let file = match File::open(path) {
+    let file = match reading_options().open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(_) if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) => {
+            return Err(no_file(path));
+        }
         Err(error) => return Err(failed(error)),
     };
-    let size = file.metadata().map_err(failed)?.len();
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() {
+        return Err(no_file(path));
+    }
+    let size = found.len();
     if size > max_bytes {
         let message = format!("{} is larger than {max_bytes} bytes", path.display());
         return Err(ToolError::new(ErrorCode::BadVault, message));
@@ -66,6 +73,28 @@ pub fn read(path: &Path, max_bytes: u64) -> Result<Option<Zeroizing<Vec<u8>>>, T
         .read_to_end(&mut bytes)
         .map_err(failed)?;
     Ok(Some(bytes))
+}
+
+/// Returns how a file is read that a command may have replaced: a pipe must not block, a link must
+/// not lead elsewhere.
+fn reading_options() -> fs::OpenOptions {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        nix::libc::O_NONBLOCK | nix::libc::O_NOFOLLOW,
+    );
+    options
+}
+
+fn no_file(path: &Path) -> ToolError {
+    let message = format!(
+        "expected a regular file at {}; found something else",
+        path.display()
+    );
+    ToolError::new(ErrorCode::BadVault, message)
+        .with_hint("look at it with `ls -ld` and move it away; karyi did not put it there")
 }
 
 /// Writes a file whole, in place of an earlier one. The caller holds the lock.
@@ -164,6 +193,22 @@ mod tests {
         assert_eq!(read(&path, 3).unwrap(), None);
         fs::write(&path, "four").unwrap();
         assert_eq!(read(&path, 3).unwrap_err().code, ErrorCode::BadVault);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_told_at_once() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::write(at("target"), "one").unwrap();
+        std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("none"), at("dangling")).unwrap();
+        fs::create_dir(at("directory")).unwrap();
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        for name in ["link", "dangling", "directory", "pipe", "socket"] {
+            let error = read(&at(name), 3).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadVault, "{name}");
+        }
     }
 
     #[test]
