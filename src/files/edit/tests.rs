@@ -460,10 +460,7 @@ fn a_doubtful_encoding_takes_no_new_characters() {
     check(
         &[("a", b"port = 80\n\xb6\xcb\xbf\xda end\n")],
         &[edit("a", &[("80", "\u{6587}\u{4EF6}")])],
-        &[(
-            "a",
-            b"port = \xce\xc4\xbc\xfe\n\xb6\xcb\xbf\xda end\n",
-        )],
+        &[("a", b"port = \xce\xc4\xbc\xfe\n\xb6\xcb\xbf\xda end\n")],
     );
     let text = "\u{65E5}\u{672C}\u{8A9E}\u{306E}\u{6587}\u{7AE0}\u{3067}\u{3059}\n".repeat(12);
     let bytes = encoding_rs::SHIFT_JIS.encode(&text).0;
@@ -485,6 +482,31 @@ fn a_doubtful_encoding_takes_no_new_characters() {
         ErrorCode::BinaryFile,
         "a: expected UTF-8 text, found a broken character at offset 6",
     );
+}
+
+#[test]
+fn a_diff_reads_both_texts_in_one_encoding() {
+    let place = Place::new(&[("a", b"\xe9 x\n\xc3 \xa9\n")]);
+    let pairs = [("\u{e9} x\n", ""), ("\u{c3} ", "\u{c3}")];
+    let done = place.apply(&[edit("a", &pairs)]).unwrap();
+    assert_eq!(
+        done[0].diff.text,
+        "@@ -1,2 +1 @@\n-\u{e9} x\n-\u{c3} \u{a9}\n+\u{c3}\u{a9}\n"
+    );
+}
+
+#[test]
+fn a_line_break_that_the_file_has_not_is_told() {
+    let place = Place::new(&[("a", b"one\ntwo")]);
+    let error = place.apply(&[edit("a", &[("two\n", "2\n")])]).unwrap_err();
+    assert_eq!(error.code, ErrorCode::FindNotFound);
+    let hint = error.hint.as_str();
+    assert!(hint.contains("last line has no line break"), "{hint}");
+    let error = place
+        .apply(&[edit("a", &[("one\n\n", "2\n")])])
+        .unwrap_err();
+    let hint = error.hint.as_str();
+    assert!(!hint.contains("last line has no"), "{hint}");
 }
 
 #[test]
