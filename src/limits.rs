@@ -92,6 +92,8 @@ pub const JOURNAL_TAIL_BYTES: u64 = 64 << 10;
 pub const MAX_DIFF_LINES: usize = 200;
 /// Most bytes of a file's diff in a result.
 pub const MAX_DIFF_BYTES: usize = 16 << 10;
+/// Most bytes of a file's diff that a person asked to see.
+pub const MAX_WHOLE_DIFF_BYTES: usize = 16 << 20;
 /// Longest line of a diff, in bytes; longer ones are cut and marked.
 pub const MAX_DIFF_LINE_BYTES: usize = 500;
 /// Most lines of both texts of a diff that are compared each with each; beyond that lines are only

@@ -12,7 +12,7 @@ use crate::cli::journal::{self, time};
 use crate::cli::shown::{self, Shown};
 use crate::cli::vault::VaultFlags;
 use crate::cli::{fail, fail_with, print, screen};
-use crate::files::diff::Diff;
+use crate::files::diff::{Caps, Diff};
 use crate::files::edit::{Show, shown_diff};
 use crate::files::encoding::Encoding;
 use crate::files::journal::{Entry, FileRecord, Version};
@@ -202,11 +202,11 @@ fn compare(shown: &Shown, file: &FileRecord) -> Option<Diff> {
 
 /// Compares two contents as they may be shown; nothing when one of them is no text.
 pub(super) fn compare_bytes(old: &[u8], new: &[u8], redactor: &Redactor) -> Option<Diff> {
-    let text = |bytes| Encoding::read(bytes).ok().map(|(_, text)| text);
+    let (old, new) = Encoding::read_both(old, new)?;
     let mask = |text: &str| redactor.redact_str(text).into_owned();
     let show = match redactor.is_idle() {
         true => Show::Part(&mask),
         false => Show::Whole(&mask),
     };
-    Some(shown_diff(&text(old)?, &text(new)?, show))
+    Some(shown_diff(&old, &new, show, Caps::WHOLE))
 }

@@ -2,7 +2,8 @@
 //!
 //! What both texts start and end with is left out first. The rest is compared line by line; when it is
 //! large, lines are only compared in their order, so that no pair of texts takes long. Lines shown
-//! are capped, the counts are exact.
+//! are capped: what goes over is left out in whole changes, so that what is shown is true; the counts
+//! are exact.
 
 use std::ops::Range;
 
@@ -22,8 +23,34 @@ pub struct Diff {
     pub added: usize,
     /// Lines that are gone.
     pub removed: usize,
-    /// Lines of both that are not shown.
+    /// How many of these two are not shown.
     pub omitted: usize,
+}
+
+/// How much of a difference is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caps {
+    /// Lines, headers included.
+    pub lines: usize,
+    /// Bytes.
+    pub bytes: usize,
+    /// Bytes of one line; longer ones are cut and marked.
+    pub line_bytes: usize,
+}
+
+impl Caps {
+    /// For the result of a call.
+    pub const RESULT: Self = Self {
+        lines: limits::MAX_DIFF_LINES,
+        bytes: limits::MAX_DIFF_BYTES,
+        line_bytes: limits::MAX_DIFF_LINE_BYTES,
+    };
+    /// For a person who asks for all of it.
+    pub const WHOLE: Self = Self {
+        lines: usize::MAX,
+        bytes: limits::MAX_WHOLE_DIFF_BYTES,
+        line_bytes: limits::MAX_WHOLE_DIFF_BYTES,
+    };
 }
 
 /// A stretch of lines that differs: in the old text, and in the new one.
@@ -31,16 +58,25 @@ type Block = (Range<usize>, Range<usize>);
 
 /// Compares two texts.
 #[must_use]
-pub fn diff(old: &str, new: &str) -> Diff {
+pub fn diff(old: &str, new: &str, caps: Caps) -> Diff {
     if old == new {
         return Diff::default();
     }
-    let (start, old, new) = middle(old, new);
+    let Middle {
+        head,
+        old,
+        new,
+        tail,
+    } = middle(old, new);
     let (old, new): (Vec<&str>, Vec<&str>) = (lines(old), lines(new));
+    let near = head.len() - back(head.as_bytes(), CONTEXT);
     let mut writer = Writer {
+        head: lines(head.get(head.len() - near..).unwrap_or_default()),
         old: &old,
         new: &new,
-        start,
+        tail: tail.split_inclusive('\n').take(CONTEXT).collect(),
+        start: memchr::memchr_iter(b'\n', head.as_bytes()).count(),
+        caps,
         diff: Diff::default(),
         shown: 0,
         is_full: false,
@@ -56,9 +92,16 @@ fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-/// Cuts off what both texts start and end with, but for some lines of context; returns how many
-/// lines are gone from the start.
-fn middle<'a>(old: &'a str, new: &'a str) -> (usize, &'a str, &'a str) {
+/// Two texts without what both start and end with.
+struct Middle<'a> {
+    head: &'a str,
+    old: &'a str,
+    new: &'a str,
+    tail: &'a str,
+}
+
+/// Cuts off what both texts start and end with, but for some lines of context.
+fn middle<'a>(old: &'a str, new: &'a str) -> Middle<'a> {
     let same = common(
         old.as_bytes().chunks(4096),
         new.as_bytes().chunks(4096),
@@ -80,14 +123,14 @@ fn middle<'a>(old: &'a str, new: &'a str) -> (usize, &'a str, &'a str) {
     let tail = old.as_bytes().get(old.len() - same..).unwrap_or_default();
     let mut breaks = memchr::memchr_iter(b'\n', tail).skip(CONTEXT);
     let kept = breaks.next().map_or(same, |at| at + 1);
-    let cut = |text: &'a str| {
-        let end = text.len() - (same - kept);
-        text.get(from..end).unwrap_or(text)
-    };
+    let end = |text: &str| text.len() - (same - kept);
     // Both cuts are at line starts, so never inside a character.
-    let before = old.as_bytes().get(..from).unwrap_or_default();
-    let start = memchr::memchr_iter(b'\n', before).count();
-    (start, cut(old), cut(new))
+    Middle {
+        head: old.get(..from).unwrap_or_default(),
+        old: old.get(from..end(old)).unwrap_or(old),
+        new: new.get(from..end(new)).unwrap_or(new),
+        tail: old.get(end(old)..).unwrap_or_default(),
+    }
 }
 
 /// Returns the offset where the last `count` lines of a text start, the unfinished one included.
@@ -147,10 +190,15 @@ fn each_block(old: &[&str], new: &[&str], found: &mut dyn FnMut(Block)) {
 
 /// Writes hunks until the caps are reached.
 struct Writer<'a> {
+    /// Lines of both texts right before the compared ones, and right after: when the same lines
+    /// repeat, a change may be found next to them.
+    head: Vec<&'a str>,
     old: &'a [&'a str],
     new: &'a [&'a str],
+    tail: Vec<&'a str>,
     /// Lines before the compared ones.
     start: usize,
+    caps: Caps,
     diff: Diff,
     /// Changed lines that are shown.
     shown: usize,
@@ -171,42 +219,50 @@ impl Writer<'_> {
         pending.push(block);
     }
 
-    /// Writes the blocks as one hunk.
+    /// Writes the blocks as one hunk: as many of them as there is room for.
     fn hunk(&mut self, blocks: &mut Vec<Block>) {
-        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else {
+        let Some(first) = blocks.first().cloned() else {
             return;
         };
-        let (first, last) = (first.clone(), last.clone());
-        let before = first.0.start.min(CONTEXT);
-        let (old_from, new_from) = (first.0.start - before, first.1.start - before);
-        let mut body = Body::new(
-            limits::MAX_DIFF_LINES,
-            limits::MAX_DIFF_BYTES,
-            &self.diff.text,
+        if self.is_full {
+            return;
+        }
+        let lead = self.before(first.0.start);
+        let (old_from, new_from) = (
+            self.start + first.0.start - lead.len(),
+            self.start + first.1.start - lead.len(),
         );
-        let mut at = old_from;
+        let mut body = Body::new(self.caps, &self.diff.text);
+        body.lines(' ', &lead);
+        let (mut at, mut is_cut) = (first.0.start, false);
         for (old, new) in blocks.drain(..) {
-            body.lines(' ', self.old.get(at..old.start));
-            body.lines('-', self.old.get(old.clone()));
-            body.lines('+', self.new.get(new));
+            let saved = body.mark();
+            body.lines(' ', self.old.get(at..old.start).unwrap_or_default());
+            let gone = self.old.get(old.clone()).unwrap_or_default();
+            let added = self.new.get(new).unwrap_or_default();
+            body.lines('-', gone);
+            body.lines('+', added);
+            // The context after it must have room too.
+            let end = body.mark();
+            body.lines(' ', &self.after(old.end));
+            if body.is_full {
+                self.is_full = true;
+                body.back_to(saved);
+                if body.changed == 0 && self.diff.text.is_empty() {
+                    body.part(gone, added);
+                    is_cut = true;
+                }
+                break;
+            }
+            body.back_to(end);
             at = old.end;
         }
-        body.lines(
-            ' ',
-            self.old.get(at..self.old.len().min(last.0.end + CONTEXT)),
-        );
-        self.is_full |= body.is_full;
         if body.changed == 0 {
             return;
         }
-        let place = |from: usize, count: usize| {
-            let from = self.start + from + usize::from(count > 0);
-            if count == 1 {
-                format!("{from}")
-            } else {
-                format!("{from},{count}")
-            }
-        };
+        if !is_cut {
+            body.lines(' ', &self.after(at));
+        }
         self.shown += body.changed;
         let header = format!(
             "@@ -{} +{} @@\n",
@@ -216,7 +272,35 @@ impl Writer<'_> {
         self.diff.text.push_str(&header);
         self.diff.text.push_str(&body.text);
     }
+
+    /// Returns the lines of context that end at a line of the old text.
+    fn before(&self, end: usize) -> Vec<&str> {
+        let lines = self.old.get(..end).unwrap_or_default().iter().rev();
+        let lines = lines.chain(self.head.iter().rev()).take(CONTEXT);
+        let mut lines: Vec<&str> = lines.copied().collect();
+        lines.reverse();
+        lines
+    }
+
+    /// Returns the lines of context that start at a line of the old text.
+    fn after(&self, start: usize) -> Vec<&str> {
+        let lines = self.old.get(start..).unwrap_or_default().iter();
+        let lines = lines.chain(&self.tail).take(CONTEXT);
+        lines.copied().collect()
+    }
 }
+
+fn place(from: usize, count: usize) -> String {
+    let from = from + usize::from(count > 0);
+    match count {
+        1 => format!("{from}"),
+        _ => format!("{from},{count}"),
+    }
+}
+
+/// Room for a header or a mark.
+const MARK_BYTES: usize = 64;
+const NO_BREAK: &str = "\\ no line break at the end of the file\n";
 
 /// The lines of a hunk.
 struct Body {
@@ -226,50 +310,119 @@ struct Body {
     changed: usize,
     lines_left: usize,
     bytes_left: usize,
+    line_bytes: usize,
     is_full: bool,
 }
 
+/// A state of a hunk to go back to.
+struct Mark {
+    text: usize,
+    old: usize,
+    new: usize,
+    changed: usize,
+    lines_left: usize,
+    bytes_left: usize,
+}
+
 impl Body {
-    fn new(lines: usize, bytes: usize, written: &str) -> Self {
+    fn new(caps: Caps, written: &str) -> Self {
         let used = memchr::memchr_iter(b'\n', written.as_bytes()).count();
         Self {
             text: String::new(),
             old: 0,
             new: 0,
             changed: 0,
-            lines_left: lines.saturating_sub(used),
-            bytes_left: bytes.saturating_sub(written.len()),
+            lines_left: caps.lines.saturating_sub(used + 1),
+            bytes_left: caps.bytes.saturating_sub(written.len() + MARK_BYTES),
+            line_bytes: caps.line_bytes,
             is_full: false,
         }
     }
 
-    fn lines(&mut self, sign: char, lines: Option<&[&str]>) {
-        for line in lines.unwrap_or_default() {
+    fn mark(&self) -> Mark {
+        Mark {
+            text: self.text.len(),
+            old: self.old,
+            new: self.new,
+            changed: self.changed,
+            lines_left: self.lines_left,
+            bytes_left: self.bytes_left,
+        }
+    }
+
+    fn back_to(&mut self, mark: Mark) {
+        self.text.truncate(mark.text);
+        (self.old, self.new, self.changed) = (mark.old, mark.new, mark.changed);
+        (self.lines_left, self.bytes_left) = (mark.lines_left, mark.bytes_left);
+        self.is_full = false;
+    }
+
+    fn lines(&mut self, sign: char, lines: &[&str]) {
+        for line in lines {
+            if self.is_full {
+                return;
+            }
             self.line(sign, line);
         }
+    }
+
+    /// Writes the first lines of a change that is too large, the same share of both sides.
+    fn part(&mut self, gone: &[&str], added: &[&str]) {
+        let start = self.mark();
+        let (mut olds, mut news) = (0, 0);
+        while !self.is_full {
+            // Compared as shares, without division.
+            let is_old = olds * added.len() <= news * gone.len() && olds < gone.len();
+            match is_old {
+                true => self.lines('-', gone.get(olds..=olds).unwrap_or_default()),
+                false if news < added.len() => {
+                    self.lines('+', added.get(news..=news).unwrap_or_default());
+                }
+                false => break,
+            }
+            if !self.is_full {
+                olds += usize::from(is_old);
+                news += usize::from(!is_old);
+            }
+        }
+        self.back_to(start);
+        if gone.len() == added.len() {
+            (olds, news) = (olds.min(news), olds.min(news));
+        }
+        // A line of one side alone would say that it was only taken away.
+        if !gone.is_empty() && !added.is_empty() && (olds == 0 || news == 0) {
+            return;
+        }
+        self.lines('-', gone.get(..olds).unwrap_or_default());
+        self.lines('+', added.get(..news).unwrap_or_default());
     }
 
     fn line(&mut self, sign: char, line: &str) {
         let whole = line.strip_suffix('\n');
         let body = whole.unwrap_or(line);
-        let most = body.floor_char_boundary(limits::MAX_DIFF_LINE_BYTES);
+        let most = body.floor_char_boundary(self.line_bytes);
         let shown = body.get(..most).unwrap_or(body);
-        self.is_full |= self.lines_left == 0 || self.bytes_left < shown.len() + 16;
+        let is_cut = shown.len() < body.len();
+        let marks = usize::from(whole.is_none()) + usize::from(is_cut);
+        let (lines, bytes) = (
+            1 + usize::from(whole.is_none()),
+            shown.len() + 2 + MARK_BYTES * marks,
+        );
+        self.is_full |= self.lines_left < lines || self.bytes_left < bytes;
         if self.is_full {
             return;
         }
-        self.lines_left -= 1;
-        self.bytes_left -= shown.len() + 16;
+        self.lines_left -= lines;
+        self.bytes_left -= bytes;
         self.text.push(sign);
         self.text.push_str(shown);
-        if shown.len() < body.len() {
+        if is_cut {
             self.text
                 .push_str(&format!("[... {} more bytes]", body.len() - shown.len()));
         }
         self.text.push('\n');
         if whole.is_none() {
-            self.text
-                .push_str("\\ no line break at the end of the file\n");
+            self.text.push_str(NO_BREAK);
         }
         self.old += usize::from(sign != '+');
         self.new += usize::from(sign != '-');
@@ -282,7 +435,7 @@ mod tests {
     use super::*;
 
     fn check(old: &str, new: &str, expected: &str) {
-        let found = diff(old, new);
+        let found = diff(old, new, Caps::RESULT);
         assert_eq!(found.text, expected, "{old:?} {new:?}");
         let signs = |sign| expected.lines().filter(|l| l.starts_with(sign)).count();
         assert_eq!(
@@ -337,7 +490,7 @@ mod tests {
             };
             let (old, new) = (text(), text());
             assert_eq!(
-                applied(&old, &diff(&old, &new).text),
+                applied(&old, &diff(&old, &new, Caps::RESULT).text),
                 new,
                 "{old:?} {new:?}"
             );
@@ -376,10 +529,63 @@ mod tests {
     }
 
     #[test]
+    fn blank_lines_that_slide_leave_three_lines_of_context() {
+        let old = "l1\nl2\nl3\nl4\nl5\nl6\nabb\n\nl9\nl10\nl11\nl12\nl13\n";
+        let found = diff(old, &old.replace("\nabb", "\n"), Caps::RESULT).text;
+        let after: Vec<&str> = found
+            .lines()
+            .rev()
+            .take_while(|l| l.starts_with(' '))
+            .collect();
+        assert_eq!(after.len(), 3, "{found}");
+        let before = found.lines().skip(1).take_while(|l| l.starts_with(' '));
+        assert_eq!(before.count(), 3, "{found}");
+    }
+
+    #[test]
+    fn what_is_shown_of_a_large_diff_is_true() {
+        let old: String = (0..400).map(|n| format!("line {n}\n")).collect();
+        let every = |step: usize| -> String {
+            let line = |n: usize| match n % step {
+                0 => format!("new {n}\n"),
+                _ => format!("line {n}\n"),
+            };
+            (0..400).map(line).collect()
+        };
+        for step in [1, 2, 3, 5, 9] {
+            let new = every(step);
+            let found = diff(&old, &new, Caps::RESULT);
+            let count = |sign| found.text.lines().filter(|l| l.starts_with(sign)).count();
+            assert!(
+                found.text.lines().count() <= 200 && count('+') > 10,
+                "{step}"
+            );
+            assert_eq!(count('+'), count('-'), "{step}: {}", found.text);
+            let changed = found.added + found.removed;
+            assert_eq!(found.omitted, changed - 2 * count('+'), "{step}");
+            // Each line that is shown applied is the new one, each other is the old one.
+            let half = applied(&old, &found.text);
+            assert_eq!(half.lines().count(), 400, "{step}");
+            let known = half.lines().zip(old.lines().zip(new.lines()));
+            assert!(
+                known.into_iter().all(|(l, (o, n))| l == o || l == n),
+                "{step}"
+            );
+            let last = found.text.lines().last().unwrap_or_default();
+            assert!(step == 1 || last.starts_with(' '), "{step}: {last}");
+            let whole = diff(&old, &new, Caps::WHOLE);
+            assert_eq!((applied(&old, &whole.text), whole.omitted), (new, 0));
+        }
+        let made = diff("", &old, Caps::RESULT);
+        assert_eq!((made.text.lines().count(), made.omitted), (200, 201));
+        assert!(made.text.starts_with("@@ -0,0 +1,199 @@\n+line 0\n"));
+    }
+
+    #[test]
     fn caps_are_told_exactly() {
         let old = "old line\n".repeat(100_000);
         let new = "new line\n".repeat(100_000);
-        let found = diff(&old, &new);
+        let found = diff(&old, &new, Caps::RESULT);
         assert_eq!((found.added, found.removed), (100_000, 100_000));
         let shown = found
             .text
@@ -388,9 +594,9 @@ mod tests {
             .count();
         assert_eq!(found.omitted, 200_000 - shown);
         assert!(found.text.len() < 20_000);
-        let found = diff(&old, &"new line\n".repeat(99_999));
+        let found = diff(&old, &"new line\n".repeat(99_999), Caps::RESULT);
         assert_eq!((found.added, found.removed), (99_999, 100_000));
-        let long = diff("x", &"y".repeat(1 << 20));
+        let long = diff("x", &"y".repeat(1 << 20), Caps::RESULT);
         assert!(long.text.len() < 2000, "{}", long.text.len());
     }
 }

@@ -4,7 +4,7 @@
 //! edited under its new name, or deleted and made anew. In the end each draft is one change.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, Dress, NewContent};
@@ -107,6 +107,9 @@ impl Draft {
         let applied = matching::apply(&before, &pairs);
         let (after, results) = applied.map_err(|error| describe(edit, error, &before))?;
         let is_changed = after != *before || !self.exists;
+        if encoding.is_doubtful() {
+            refuse_new_characters(&edit.path, encoding, &before, &after)?;
+        }
         if is_changed {
             self.content = Content::Text(encoding, after);
         }
@@ -157,6 +160,9 @@ impl Draft {
     }
 }
 
+const GUESSED: &str = "use only ASCII and characters that stand in the file already, or convert the file from its \
+                       encoding to UTF-8 with <command>iconv</command> first";
+
 fn write(shown: &Path, encoding: Encoding, text: String) -> Result<Vec<u8>, ToolError> {
     encoding.write(text).map_err(|character| {
         let name = encoding.name().unwrap_or("utf-8");
@@ -167,6 +173,27 @@ fn write(shown: &Path, encoding: Encoding, text: String) -> Result<Vec<u8>, Tool
         );
         ToolError::new(ErrorCode::NotEncodable, message)
     })
+}
+
+/// Refuses characters beyond ASCII that are new to a text of which the encoding is only a guess.
+fn refuse_new_characters(
+    shown: &Path,
+    encoding: Encoding,
+    before: &str,
+    after: &str,
+) -> Result<(), ToolError> {
+    let known: HashSet<char> = before.chars().filter(|c| !c.is_ascii()).collect();
+    let is_new = |character: &char| !character.is_ascii() && !known.contains(character);
+    let Some(character) = after.chars().find(is_new) else {
+        return Ok(());
+    };
+    let message = format!(
+        "{}: {} is only a guess of the file's encoding, so {character:?} (U+{:04X}) might be written wrong",
+        shown.display(),
+        encoding.name().unwrap_or("utf-8"),
+        u32::from(character)
+    );
+    Err(ToolError::new(ErrorCode::NotEncodable, message).with_hint(GUESSED))
 }
 
 fn no_text(shown: &Path, error: NoText) -> ToolError {

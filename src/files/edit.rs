@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use super::change::Change;
-use super::diff::{Diff, diff};
+use super::diff::{Caps, Diff, diff};
 use super::draft::Drafts;
 use super::encoding::Encoding;
 use super::links;
@@ -204,6 +204,8 @@ struct Shown {
     new: usize,
     /// The result it is shown with.
     result: usize,
+    /// The encoding the new text is written in, when the call changes it.
+    encoding: Option<Encoding>,
 }
 
 /// Matches everything in memory.
@@ -220,6 +222,7 @@ fn plan(edits: &[FileEdit], paths: Vec<Paths>) -> Result<Plan, ToolError> {
             old: index,
             new: index,
             result: results.len(),
+            encoding: None,
         };
         if let (Some(to), Some(real)) = (&edit.to, paths.to) {
             place.new = drafts.open(to, real)?;
@@ -231,6 +234,7 @@ fn plan(edits: &[FileEdit], paths: Vec<Paths>) -> Result<Plan, ToolError> {
             if let Some(earlier) = shown.iter().position(|earlier| earlier.new == index) {
                 place.old = shown.remove(earlier).old;
             }
+            place.encoding = drafts.get(place.new).encoding();
             shown.push(place);
             result.risk = risk;
         }
@@ -366,37 +370,37 @@ impl Shown {
             .get(self.new)
             .and_then(|change| change.after.as_ref());
         let new = new.map(|after| after.bytes.as_slice());
-        let text = |bytes: Option<&'_ [u8]>| match bytes.map(Encoding::read) {
-            None => Some(String::new()),
-            Some(Err(_)) => None,
-            Some(Ok((_, text))) => Some(text.into_owned()),
-        };
         if old == new {
             return Diff::default();
         }
-        let (Some(old), Some(new)) = (text(old), text(new)) else {
+        let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+        let texts = match self.encoding.and_then(|written| written.read_as(new)) {
+            Some(new) => Encoding::read(old).ok().map(|(_, old)| (old, new)),
+            None => Encoding::read_both(old, new),
+        };
+        let Some((old, new)) = texts else {
             return Diff::default();
         };
-        shown_diff(&old, &new, show)
+        shown_diff(&old, &new, show, Caps::RESULT)
     }
 }
 
 /// Compares two texts as they may be shown.
 #[must_use]
-pub fn shown_diff(old: &str, new: &str, show: Show<'_>) -> Diff {
+pub fn shown_diff(old: &str, new: &str, show: Show<'_>, caps: Caps) -> Diff {
     match show {
         Show::Part(mask) => {
-            let mut found = diff(old, new);
+            let mut found = diff(old, new, caps);
             found.text = mask(&found.text);
             found
         }
         Show::Whole(_) if old.len() + new.len() > limits::MAX_MASKED_DIFF_BYTES => {
-            let mut found = diff(old, new);
+            let mut found = diff(old, new, caps);
             found.text.clear();
             found.omitted = found.added + found.removed;
             found
         }
-        Show::Whole(mask) => diff(&mask(old), &mask(new)),
+        Show::Whole(mask) => diff(&mask(old), &mask(new), caps),
     }
 }
 

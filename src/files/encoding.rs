@@ -2,7 +2,8 @@
 //!
 //! UTF-8 and UTF-16 are known by their byte order mark or by their shape; other encodings are
 //! guessed from the text. A guess counts only when the text, written back, is the same to the byte:
-//! then nothing an edit did not touch can change.
+//! then nothing an edit did not touch can change. What an edit may put in is another matter: only
+//! when the bytes leave no doubt may it be any character.
 
 use std::borrow::Cow;
 
@@ -13,6 +14,8 @@ use encoding_rs::{EncoderResult, GB18030, GBK, WINDOWS_1252};
 pub struct Encoding {
     form: Form,
     has_mark: bool,
+    /// Whether it is one guess among several.
+    is_doubtful: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,13 +44,34 @@ const MARK_BE: &[u8] = b"\xFE\xFF";
 const LEAST_UTF16_BYTES: usize = 8;
 /// Bytes from which an encoding is guessed.
 const GUESSED_BYTES: usize = 1 << 20;
+/// Characters beyond ASCII from which the guess among all encodings is trusted more than that only
+/// GB18030 and Latin-1 are usual.
+const TELLING_CHARACTERS: usize = 32;
+/// Latin-1 texts seldom have so many characters beyond ASCII in a row; other scripts have.
+const WORD_OF_ANOTHER_SCRIPT: usize = 3;
 
 impl Encoding {
     /// UTF-8 without a byte order mark: the encoding of new files.
     pub const UTF8: Self = Self {
         form: Form::Utf8,
         has_mark: false,
+        is_doubtful: false,
     };
+
+    fn new(form: Form, has_mark: bool) -> Self {
+        Self {
+            form,
+            has_mark,
+            is_doubtful: false,
+        }
+    }
+
+    /// Whether the bytes would make sense in other encodings too. Then only ASCII, and what stands
+    /// in the text already, can be put in without the risk to spoil it.
+    #[must_use]
+    pub fn is_doubtful(self) -> bool {
+        self.is_doubtful
+    }
 
     /// Returns the name shown to users; none for UTF-8, which goes without saying.
     #[must_use]
@@ -82,6 +106,29 @@ impl Encoding {
         match read_utf8(bytes, false) {
             Err(NoText::Unknown(at)) => read_legacy(bytes, at),
             known => known,
+        }
+    }
+
+    /// Reads two versions of a text with one decision, so that what both have reads the same;
+    /// nothing when one of them is no text.
+    #[must_use]
+    pub fn read_both<'a>(old: &'a [u8], new: &'a [u8]) -> Option<(Cow<'a, str>, Cow<'a, str>)> {
+        let (encoding, before) = Self::read(old).ok()?;
+        if let Some(after) = encoding.read_as(new) {
+            return Some((before, after));
+        }
+        Some((before, Self::read(new).ok()?.1))
+    }
+
+    /// Reads text that was written in this encoding; nothing when it was not.
+    #[must_use]
+    pub fn read_as(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
+        match self.form {
+            Form::Legacy(encoding) => decode_legacy(encoding, bytes),
+            form => {
+                let (found, text) = Self::read(bytes).ok()?;
+                (found.form == form || text.is_empty()).then_some(text)
+            }
         }
     }
 
@@ -124,7 +171,7 @@ fn read_utf8(bytes: &[u8], has_mark: bool) -> Result<(Encoding, Cow<'_, str>), N
     }
     let form = Form::Utf8;
     match std::str::from_utf8(bytes) {
-        Ok(text) => Ok((Encoding { form, has_mark }, Cow::Borrowed(text))),
+        Ok(text) => Ok((Encoding::new(form, has_mark), Cow::Borrowed(text))),
         Err(error) if is_mostly_utf8(bytes) => Err(NoText::BrokenUtf8(error.valid_up_to())),
         Err(error) => Err(NoText::Unknown(error.valid_up_to())),
     }
@@ -132,12 +179,18 @@ fn read_utf8(bytes: &[u8], has_mark: bool) -> Result<(Encoding, Cow<'_, str>), N
 
 /// Whether a text that is not UTF-8 was meant to be: most of what is not ASCII is well formed.
 fn is_mostly_utf8(bytes: &[u8]) -> bool {
+    let (good, bad) = count_utf8(bytes);
+    good > bad
+}
+
+/// Counts the characters beyond ASCII that are well formed in UTF-8, and the stretches that are not.
+fn count_utf8(bytes: &[u8]) -> (usize, usize) {
     let (mut good, mut bad) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
         good += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
         bad += usize::from(!chunk.invalid().is_empty());
     }
-    good > bad
+    (good, bad)
 }
 
 /// Tells UTF-16 without a mark: every other byte of its ASCII characters is NUL, and no other is.
@@ -190,7 +243,7 @@ fn read_utf16(
             Err(_) => return Err(NoText::Unknown(offset + text.encode_utf16().count() * 2)),
         }
     }
-    Ok((Encoding { form, has_mark }, Cow::Owned(text)))
+    Ok((Encoding::new(form, has_mark), Cow::Owned(text)))
 }
 
 /// Whether a character is a control character that texts do not hold.
@@ -214,16 +267,112 @@ fn read_legacy(bytes: &[u8], at: usize) -> Result<(Encoding, Cow<'_, str>), NoTe
     // What stands around the first byte that is not ASCII tells most.
     let from = at.saturating_sub(GUESSED_BYTES / 8);
     let sample = bytes.get(from..bytes.len().min(from + GUESSED_BYTES));
-    for encoding in [guess(sample.unwrap_or(bytes)), WINDOWS_1252] {
-        let (text, has_errors) = encoding.decode_without_bom_handling(bytes);
-        let is_same = || write_legacy(encoding, &text).is_ok_and(|again| again == bytes);
-        if !has_errors && is_same() {
-            let form = Form::Legacy(encoding);
-            let has_mark = false;
-            return Ok((Encoding { form, has_mark }, text));
+    let guessed = guess(sample.unwrap_or(bytes));
+    let shape = Shape::of(bytes);
+    if shape.is_surely_gb18030(guessed)
+        && let Some(text) = decode_legacy(GB18030, bytes)
+    {
+        return Ok((legacy(GB18030, false), text));
+    }
+    let (good, bad) = count_utf8(bytes);
+    // In many characters of two bytes some look like UTF-8 by chance.
+    let is_known = !guessed.is_single_byte() && shape.count >= TELLING_CHARACTERS;
+    let by_chance = if is_known { bad } else { 0 };
+    if good > by_chance {
+        return Err(NoText::BrokenUtf8(at));
+    }
+    for (encoding, is_doubtful) in [shape.choose(guessed), (WINDOWS_1252, true)] {
+        if let Some(text) = decode_legacy(encoding, bytes) {
+            return Ok((legacy(encoding, is_doubtful), text));
         }
     }
+    if good > 0 {
+        return Err(NoText::BrokenUtf8(at));
+    }
     Err(NoText::Unknown(at))
+}
+
+fn legacy(encoding: &'static encoding_rs::Encoding, is_doubtful: bool) -> Encoding {
+    Encoding {
+        form: Form::Legacy(encoding),
+        has_mark: false,
+        is_doubtful,
+    }
+}
+
+/// Reads a text if written back it is the same.
+fn decode_legacy<'a>(
+    encoding: &'static encoding_rs::Encoding,
+    bytes: &'a [u8],
+) -> Option<Cow<'a, str>> {
+    let (text, has_errors) = encoding.decode_without_bom_handling(bytes);
+    let is_same = || write_legacy(encoding, &text).is_ok_and(|again| again == bytes);
+    (!has_errors && is_same()).then_some(text)
+}
+
+/// What the bytes beyond ASCII look like, whatever they mean.
+struct Shape {
+    count: usize,
+    longest_run: usize,
+    /// Whether all are pairs from the common area of GB18030.
+    are_gb_pairs: bool,
+    /// Whether all are letters or usual signs of windows-1252.
+    are_western: bool,
+}
+
+impl Shape {
+    fn of(bytes: &[u8]) -> Self {
+        let runs = bytes.split(u8::is_ascii).filter(|run| !run.is_empty());
+        let mut shape = Self {
+            count: 0,
+            longest_run: 0,
+            are_gb_pairs: true,
+            are_western: true,
+        };
+        for run in runs {
+            shape.count += run.len();
+            shape.longest_run = shape.longest_run.max(run.len());
+            let mut pairs = run.chunks(2);
+            shape.are_gb_pairs &=
+                pairs.all(|pair| matches!(pair, [0xA1..=0xA9 | 0xB0..=0xF7, 0xA1..=0xFE]));
+            let mut each = run.iter();
+            shape.are_western &= each.all(
+                |byte| matches!(byte, 0x80 | 0x85 | 0x8C | 0x91..=0x97 | 0x99 | 0x9C | 0xA0..),
+            );
+        }
+        shape
+    }
+
+    /// Whether this is GB18030 unless a guess from many characters says otherwise.
+    fn is_surely_gb18030(&self, guessed: &'static encoding_rs::Encoding) -> bool {
+        let is_short = self.count < 2 * TELLING_CHARACTERS;
+        self.are_gb_pairs && (guessed == GB18030 || is_short && !guessed.is_single_byte())
+    }
+
+    /// Returns the likeliest encoding and whether others are as likely.
+    fn choose(
+        &self,
+        guessed: &'static encoding_rs::Encoding,
+    ) -> (&'static encoding_rs::Encoding, bool) {
+        let is_short = self.count < TELLING_CHARACTERS;
+        let stand_alone = self.longest_run < WORD_OF_ANOTHER_SCRIPT;
+        let is_latin_1 = guessed == WINDOWS_1252
+            || guessed.is_single_byte() && is_short && (stand_alone || has_latin_letters(guessed));
+        if !is_latin_1 {
+            return (guessed, true);
+        }
+        let is_sure = self.are_western && !self.are_gb_pairs;
+        let is_sure = is_sure && (stand_alone || guessed == WINDOWS_1252);
+        (WINDOWS_1252, !is_sure)
+    }
+}
+
+/// Whether the letters of a single-byte encoding are mostly Latin.
+fn has_latin_letters(encoding: &'static encoding_rs::Encoding) -> bool {
+    let letters: Vec<u8> = (0xC0..=0xFF).collect();
+    let (text, _) = encoding.decode_without_bom_handling(&letters);
+    let latin = text.chars().filter(|letter| *letter < '\u{250}');
+    latin.count() > letters.len() / 2
 }
 
 fn guess(sample: &[u8]) -> &'static encoding_rs::Encoding {
@@ -288,6 +437,63 @@ mod tests {
     }
 
     #[test]
+    fn short_texts_are_gb18030_or_latin_1_and_doubt_is_told() {
+        let check = |bytes: &[u8], expected: (Option<&str>, bool)| {
+            let (encoding, _) = Encoding::read(bytes).unwrap();
+            let found = (encoding.name(), encoding.is_doubtful());
+            assert_eq!(found, expected, "{bytes:?}");
+        };
+        check(
+            b"port = 80\n\xb6\xcb\xbf\xda end\n",
+            (Some("gb18030"), false),
+        );
+        for word in [
+            &b"caf\xe9"[..],
+            b"na\xefve",
+            b"\xfcber",
+            b"stra\xdfe",
+            b"ma\xf1ana",
+            b"\xa9 2024",
+            b"gar\xe7on",
+            b"\xe5ngstr\xf6m",
+            b"20 \xb0C",
+            b"A\xd1O 80",
+        ] {
+            check(word, (Some("latin-1"), false));
+            check(&[word, b"\n"].concat(), (Some("latin-1"), false));
+        }
+        let hebrew = encoding_rs::WINDOWS_1255
+            .encode("\u{5E9}\u{5DC}\u{5D5}\u{5DD} \u{5E2}\u{5D5}\u{5DC}\u{5DD}\n")
+            .0;
+        let (encoding, _) = Encoding::read(&hebrew).unwrap();
+        assert!(encoding.is_doubtful(), "{:?}", encoding.name());
+        // Japanese, long enough to be known and never sure.
+        let japanese = "\u{3053}\u{308C}\u{306F}\u{65E5}\u{672C}\u{8A9E}\u{306E}\u{6587}\u{7AE0}\u{3067}\u{3059}\u{3002}\n".repeat(8);
+        for encoding in [encoding_rs::SHIFT_JIS, encoding_rs::EUC_JP] {
+            let bytes = encoding.encode(&japanese).0;
+            check(&bytes, (Some(encoding.name()), true));
+        }
+    }
+
+    #[test]
+    fn two_versions_are_read_alike() {
+        let check = |old: &[u8], new: &[u8], expected: (&str, &str)| {
+            let (old, new) = Encoding::read_both(old, new).unwrap();
+            assert_eq!((&*old, &*new), expected);
+        };
+        // By itself the new version is UTF-8.
+        check(
+            b"\xe9 \xc3 \xa9\n",
+            b"\xc3\xa9\n",
+            ("\u{e9} \u{c3} \u{a9}\n", "\u{c3}\u{a9}\n"),
+        );
+        check(b"", b"caf\xe9\n", ("", "caf\u{e9}\n"));
+        check(b"caf\xe9\n", b"", ("caf\u{e9}\n", ""));
+        check(b"a\n", b"\xFF\xFEa\0", ("a\n", "a"));
+        assert!(Encoding::read_both(b"a", b"\0").is_none());
+    }
+
+    #[test]
     fn what_is_no_text_is_refused() {
         let check = |bytes: &[u8], expected| {
             assert_eq!(Encoding::read(bytes).unwrap_err(), expected, "{bytes:?}");
@@ -305,6 +511,8 @@ mod tests {
                 .as_slice(),
             NoText::BrokenUtf8(14),
         );
+        check(b"caf\xc3\xa9\n\xff\n", NoText::BrokenUtf8(6));
+        check(b"\xe9 caf\xc3\xa9 \xe9\n", NoText::BrokenUtf8(0));
         check(b"\xFF\xFEa\0\x00\xD8", NoText::Unknown(4));
         check(b"\xFF\xFEa", NoText::Unknown(2));
         check(b"\xEF\xBB\xBF\xFF", NoText::BrokenUtf8(3));

@@ -20,6 +20,8 @@ const ESCAPES_IN_FILE: &str = "if the escapes stand in the file, wrap the text i
                                add lines around it until it is unique";
 const OVERLAPS: &str = "the text was there until an earlier find of this call replaced a part of it: pairs apply in \
                         order, each on what those before it left; write one find for both";
+const NO_LAST_BREAK: &str = "the text ends the file, whose last line has no line break: leave the line break at the \
+                             end of <find> out, and that of <replace>";
 const SAY_WHICH: &str = "wrap the text in <![CDATA[...]]> exactly as it stands in the file, and add \
                          lines around it until it is unique";
 
@@ -39,6 +41,7 @@ pub(super) fn describe(edit: &FileEdit, error: MatchError, original: &str) -> To
             );
             match closest {
                 _ if was_there(edit, pair, original) => error.with_hint(OVERLAPS),
+                _ if lacks_last_break(edit, pair, original) => error.with_hint(NO_LAST_BREAK),
                 Some(passage) if !has_secret => error.with_hint(closest_hint(&passage)),
                 _ => error,
             }
@@ -87,6 +90,16 @@ pub(super) fn describe(edit: &FileEdit, error: MatchError, original: &str) -> To
 fn was_there(edit: &FileEdit, pair: usize, original: &str) -> bool {
     let wanted = edit.pairs.get(pair).map(|pair| with_lf(&pair.find));
     wanted.is_some_and(|find| !find.is_empty() && with_lf(original).contains(&find))
+}
+
+/// Whether a text would end the file if it had no line break at its end.
+fn lacks_last_break(edit: &FileEdit, pair: usize, original: &str) -> bool {
+    let wanted = edit.pairs.get(pair).map(|pair| with_lf(&pair.find));
+    let wanted = wanted.as_deref().and_then(|find| find.strip_suffix('\n'));
+    wanted.is_some_and(|find| {
+        let find = find.trim_end_matches('\n');
+        !find.is_empty() && with_lf(original).ends_with(find)
+    })
 }
 
 fn list(lines: &[usize], total: usize) -> String {

@@ -456,6 +456,60 @@ fn encodings_are_kept() {
 }
 
 #[test]
+fn a_doubtful_encoding_takes_no_new_characters() {
+    check(
+        &[("a", b"port = 80\n\xb6\xcb\xbf\xda end\n")],
+        &[edit("a", &[("80", "\u{6587}\u{4EF6}")])],
+        &[("a", b"port = \xce\xc4\xbc\xfe\n\xb6\xcb\xbf\xda end\n")],
+    );
+    let text = "\u{65E5}\u{672C}\u{8A9E}\u{306E}\u{6587}\u{7AE0}\u{3067}\u{3059}\n".repeat(12);
+    let bytes = encoding_rs::SHIFT_JIS.encode(&text).0;
+    let old = [b"a\n", &*bytes].concat();
+    check_error(
+        &[("a", &old)],
+        &[edit("a", &[("a\n", "\u{65E5}\u{6728}\n")])],
+        ErrorCode::NotEncodable,
+        "a: Shift_JIS is only a guess of the file's encoding, so '\u{6728}' (U+6728) might be written wrong",
+    );
+    check(
+        &[("a", &old)],
+        &[edit("a", &[("a\n", "b\u{65E5}\n")])],
+        &[("a", &[b"b\x93\xfa\n", &*bytes].concat())],
+    );
+    check_error(
+        &[("a", b"caf\xc3\xa9\n\xff\n")],
+        &[edit("a", &[("caf", "th")])],
+        ErrorCode::BinaryFile,
+        "a: expected UTF-8 text, found a broken character at offset 6",
+    );
+}
+
+#[test]
+fn a_diff_reads_both_texts_in_one_encoding() {
+    let place = Place::new(&[("a", b"\xe9 x\n\xc3 \xa9\n")]);
+    let pairs = [("\u{e9} x\n", ""), ("\u{c3} ", "\u{c3}")];
+    let done = place.apply(&[edit("a", &pairs)]).unwrap();
+    assert_eq!(
+        done[0].diff.text,
+        "@@ -1,2 +1 @@\n-\u{e9} x\n-\u{c3} \u{a9}\n+\u{c3}\u{a9}\n"
+    );
+}
+
+#[test]
+fn a_line_break_that_the_file_has_not_is_told() {
+    let place = Place::new(&[("a", b"one\ntwo")]);
+    let error = place.apply(&[edit("a", &[("two\n", "2\n")])]).unwrap_err();
+    assert_eq!(error.code, ErrorCode::FindNotFound);
+    let hint = error.hint.as_str();
+    assert!(hint.contains("last line has no line break"), "{hint}");
+    let error = place
+        .apply(&[edit("a", &[("one\n\n", "2\n")])])
+        .unwrap_err();
+    let hint = error.hint.as_str();
+    assert!(!hint.contains("last line has no"), "{hint}");
+}
+
+#[test]
 fn hard_links_are_broken_only_on_demand() {
     let place = Place::new(&[("a", b"1"), ("c", b"1")]);
     std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
