@@ -227,6 +227,8 @@ tool_codes! {
     NotEncodable = "not_encodable", Failed, "use characters the file's encoding has, or convert the file to UTF-8 with <command>iconv</command> first";
     /// Other changes of the same files took too long.
     EditBusy = "edit_busy", Failed, "wait for the other karyi to end, then send the call again";
+    /// Several files are to change, and what is done to them cannot be written down.
+    NoJournal = "no_journal", Failed, "set KARYI_HOME or XDG_STATE_HOME to a directory that can be written, or change one file per call";
     /// What would be undone is not what is there.
     UndoConflict = "undo_conflict", Failed, "undo the later changes first, or restore the wanted lines by hand";
     /// What is needed to undo the change is not kept.

@@ -214,6 +214,26 @@ fn a_place_that_cannot_be_written_means_no_undo() {
 }
 
 #[test]
+fn several_files_do_not_change_without_a_record() {
+    let script = "<tools><edit><file src=\"a\"><find></find><replace>x</replace></file>\
+        <file src=\"b\" to=\"c\"/></edit></tools>";
+    let karyi = Karyi::new()
+        .arg("--json")
+        .env("KARYI_HOME", "/proc/nowhere")
+        .file("b", "y");
+    let ran = karyi
+        .stdin(script)
+        .run()
+        .exit(1)
+        .file("b", "y")
+        .tree(&["b"]);
+    let result = &ran.json()["results"][0];
+    assert_eq!(result["code"], "no_journal");
+    let hint = result["hint"].as_str().unwrap();
+    assert!(hint.contains("KARYI_HOME"), "{hint}");
+}
+
+#[test]
 fn a_value_is_neither_shown_nor_kept() {
     let script = "<tools><get_value key=\"API_TOKEN\" reason=\"x\"/></tools>\n\
         <tools><command>printf 'token=%s\\n' \"$KARYI{API_TOKEN}\" > t</command></tools>\n\

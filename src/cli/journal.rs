@@ -18,16 +18,17 @@ pub(super) fn open(key: Option<&JournalKey>) -> anyhow::Result<Journal> {
 
 /// Encrypts what a run keeps of its changes from now on.
 pub(super) fn encrypt(recorder: &mut Recorder, key: &JournalKey) {
-    if let Ok(journal) = open(Some(key)) {
+    if let Some(journal) = open(Some(key)).ok().filter(Journal::can_record) {
         recorder.journal = Some(Arc::new(journal));
     }
 }
 
-/// Returns what records the changes of this run. Without a journal the run goes on: each result says
-/// that its change cannot be undone.
+/// Returns what records the changes of this run. Without a journal the run goes on: a change of
+/// one file says that it cannot be undone, one of several is refused.
 pub(super) fn recorder() -> Recorder {
     Recorder {
-        journal: open(None).ok().map(Arc::new),
+        journal: open(None).ok().filter(Journal::can_record).map(Arc::new),
+        needs_journal: true,
         session: session(),
         ..Recorder::default()
     }

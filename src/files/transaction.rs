@@ -2,8 +2,9 @@
 //!
 //! The one way by which tools write files: what a crash leaves is ended first, other changes of the
 //! same files are waited for, new contents are prepared, the decision is written down, they take
-//! their places, and the journal gets its entry. Without a journal the files change all the same,
-//! together in this process; a crash in between is then not healed, and nothing can be undone.
+//! their places, and the journal gets its entry. Without a journal one file changes all the same, and
+//! several do unless the recorder says that it needs one: a crash in between is then not healed. Nothing
+//! can be undone.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::intent::{self, Decision, Record};
 use super::journal::{Entry, FileRecord, Journal, StoredPath, Version, milliseconds};
 use super::locks::{self, Held};
 use super::recover::{Recovered, recover};
-use crate::error::ToolError;
+use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
 /// Where changes are recorded, and by whom they are made.
@@ -23,6 +24,9 @@ use crate::limits;
 pub struct Recorder {
     /// The journal; without one nothing can be undone.
     pub journal: Option<Arc<Journal>>,
+    /// Whether a change of several files is refused without a journal, as nothing would end it after a
+    /// crash.
+    pub needs_journal: bool,
     /// The run of karyi.
     pub session: String,
     /// The call.
@@ -104,6 +108,9 @@ impl<'a> Transaction<'a> {
         let id = intent::new_id();
         let plan = commit::plan(changes, &id);
         let journal = self.recorder.journal.as_deref();
+        if journal.is_none() && self.recorder.needs_journal && plan.steps.len() > 1 {
+            return Err(no_journal(plan.steps.len()));
+        }
         let mut record = match journal {
             Some(journal) => Some(write_down(journal, &id, &plan)?),
             None => None,
@@ -167,6 +174,13 @@ impl<'a> Transaction<'a> {
             recovered: self.recovered.clone(),
         }
     }
+}
+
+fn no_journal(files: usize) -> ToolError {
+    let message = format!(
+        "{files} files are to change together, and the state directory, where that would be recorded, cannot be written"
+    );
+    ToolError::new(ErrorCode::NoJournal, message)
 }
 
 fn write_down(journal: &Journal, id: &str, plan: &intent::Plan) -> Result<Record, ToolError> {

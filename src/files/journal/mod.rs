@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustix::fs::Access;
+
 use super::locks;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -85,6 +87,15 @@ impl Journal {
             // The first change of a run looks for what is too old.
             taken: AtomicU64::new(u64::MAX),
         })
+    }
+
+    /// Whether changes can be recorded: its directories can be written.
+    #[must_use]
+    pub fn can_record(&self) -> bool {
+        let parts = ["", "contents", "locks", "transactions"];
+        let mode = Access::WRITE_OK | Access::EXEC_OK;
+        let can_write = |part| rustix::fs::access(self.directory.join(part), mode).is_ok();
+        parts.into_iter().all(can_write)
     }
 
     /// Whether contents are encrypted.

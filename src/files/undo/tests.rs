@@ -22,6 +22,7 @@ impl Place {
             session: "s".into(),
             call: "1".into(),
             tool: "write_file".into(),
+            ..Recorder::default()
         };
         Self {
             top,
