@@ -10,13 +10,15 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
+#[cfg(target_os = "linux")]
+use rustix::fs::ResolveFlags;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, Stat};
 
 /// Flags with which a directory is opened to find files in it; it need not be readable.
 #[cfg(target_os = "linux")]
-const LOOK: OFlags = OFlags::PATH;
+pub(super) const LOOK: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
-const LOOK: OFlags = OFlags::RDONLY;
+pub(super) const LOOK: OFlags = OFlags::RDONLY;
 
 /// A directory held open.
 #[derive(Debug)]
@@ -156,6 +158,55 @@ impl Directory {
             .or_else(|_| self.open_file(name, OFlags::WRONLY, 0))
     }
 
+    /// Opens what lies below it; no link is followed, neither on the way nor at the end.
+    pub(super) fn below(&self, path: &Path, flags: OFlags) -> io::Result<File> {
+        let always = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::io::Errno;
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+            let name = if path.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                path
+            };
+            // With a path alone, the system takes no flags that say how to read.
+            let flags = if flags.contains(OFlags::PATH) {
+                flags | OFlags::NOFOLLOW | OFlags::CLOEXEC
+            } else {
+                flags | always
+            };
+            match rustix::fs::openat2(&self.opened, name, flags, Mode::empty(), resolve) {
+                Ok(opened) => return Ok(File::from(opened)),
+                // An older kernel, or a sandbox that does not know the call.
+                Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::AGAIN) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.below_by_parts(path, flags | always)
+    }
+
+    fn below_by_parts(&self, path: &Path, flags: OFlags) -> io::Result<File> {
+        let (way, name) = match split(path) {
+            Some((way, name)) => (way, name),
+            None => (Path::new(""), OsStr::new(".")),
+        };
+        let look = LOOK | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut at = rustix::fs::openat(&self.opened, ".", look, Mode::empty())?;
+        for part in way.components() {
+            let Component::Normal(part) = part else {
+                return Err(io::ErrorKind::InvalidInput.into());
+            };
+            at = rustix::fs::openat(&at, part, look, Mode::empty())?;
+        }
+        Ok(File::from(rustix::fs::openat(
+            &at,
+            name,
+            flags,
+            Mode::empty(),
+        )?))
+    }
+
     /// Makes a file that must not be there yet.
     pub(super) fn create(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         self.open_file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, mode)
@@ -243,5 +294,36 @@ fn plain(error: rustix::io::Errno) -> io::Error {
     match error {
         rustix::io::Errno::LOOP => rustix::io::Errno::NOTDIR.into(),
         other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_without_the_call_walks_part_by_part() {
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("a/b")).unwrap();
+        std::fs::write(top.join("a/b/file"), "x").unwrap();
+        std::os::unix::fs::symlink("a", top.join("link")).unwrap();
+        std::os::unix::fs::symlink("file", top.join("a/b/end")).unwrap();
+        let directory = Directory::open(&top).unwrap();
+        for (path, expected) in [
+            ("", true),
+            ("a/b", true),
+            ("a/b/file", true),
+            ("link/b/file", false),
+            ("a/b/end", false),
+            ("../x", false),
+            ("none", false),
+        ] {
+            let path = Path::new(path);
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let walked = directory.below_by_parts(path, flags).is_ok();
+            let opened = directory.below(path, OFlags::RDONLY).is_ok();
+            assert_eq!((walked, opened), (expected, expected), "{path:?}");
+        }
     }
 }

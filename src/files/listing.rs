@@ -5,12 +5,15 @@
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
-use std::fs::Metadata;
+use std::ffi::OsStr;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
+use rustix::fs::{AtFlags, FileType};
 
 use super::kind::Special;
+use super::target::{Way, names};
 use crate::error::ToolError;
 use crate::limits;
 
@@ -82,16 +85,23 @@ pub enum Scope {
 ///
 /// # Errors
 /// The directory cannot be read.
-pub fn list(shown: &Path, real: &Path, scope: Scope, depth: usize) -> Result<Listing, ToolError> {
+pub(super) fn list(
+    way: &Way,
+    shown: &Path,
+    real: &Path,
+    scope: Scope,
+    depth: usize,
+) -> Result<Listing, ToolError> {
     let io = |error| ToolError::from_io(shown, &error);
-    let top = open(real, scope, limits::MAX_LISTING_ENTRIES).map_err(io)?;
+    let top = open(way, real, scope, limits::MAX_LISTING_ENTRIES).map_err(io)?;
     let mut tree = Tree {
+        way,
         rows: Vec::new(),
         closed: VecDeque::new(),
         omitted_entries: top.omitted,
         ignored_entries: top.ignored,
     };
-    let roots = tree.add(0, top.paths);
+    let roots = tree.add(0, top.found);
     while let Some(row) = tree.closed.pop_front() {
         tree.open(row, scope, depth.clamp(1, limits::MAX_LISTING_DEPTH));
     }
@@ -105,7 +115,8 @@ pub fn list(shown: &Path, real: &Path, scope: Scope, depth: usize) -> Result<Lis
 }
 
 /// What is known so far, level by level.
-struct Tree {
+struct Tree<'a> {
+    way: &'a Way,
     rows: Vec<Row>,
     /// Directories that are not opened yet.
     closed: VecDeque<usize>,
@@ -119,12 +130,12 @@ struct Row {
     children: std::ops::Range<usize>,
 }
 
-impl Tree {
+impl Tree<'_> {
     /// Adds the entries of one directory; returns their rows.
-    fn add(&mut self, depth: usize, paths: Vec<PathBuf>) -> std::ops::Range<usize> {
+    fn add(&mut self, depth: usize, found: Vec<(PathBuf, EntryKind)>) -> std::ops::Range<usize> {
         let start = self.rows.len();
-        for path in paths {
-            let entry = entry(&path, depth);
+        for (path, kind) in found {
+            let entry = entry(&path, depth, kind);
             if matches!(entry.kind, EntryKind::Directory(_)) {
                 self.closed.push_back(self.rows.len());
             }
@@ -145,7 +156,7 @@ impl Tree {
         let below = row.entry.depth + 1;
         let room = limits::MAX_LISTING_ENTRIES.saturating_sub(self.rows.len());
         let room = if below < levels { room } else { 0 };
-        let opened = open(&row.path, scope, room);
+        let opened = open(self.way, &row.path, scope, room);
         let left = opened.as_ref().map(|opened| opened.omitted).ok();
         let children = match opened {
             Ok(opened) => {
@@ -153,7 +164,7 @@ impl Tree {
                     self.omitted_entries += opened.omitted;
                     self.ignored_entries += opened.ignored;
                 }
-                self.add(below, opened.paths)
+                self.add(below, opened.found)
             }
             Err(_) => 0..0,
         };
@@ -181,13 +192,14 @@ impl Tree {
 
 /// The first entries of one directory.
 struct Opened {
-    paths: Vec<PathBuf>,
+    found: Vec<(PathBuf, EntryKind)>,
     omitted: u64,
     ignored: u64,
 }
 
-fn open(directory: &Path, scope: Scope, room: usize) -> std::io::Result<Opened> {
-    let total = std::fs::read_dir(directory)?.filter(Result::is_ok).count() as u64;
+fn open(way: &Way, directory: &Path, scope: Scope, room: usize) -> std::io::Result<Opened> {
+    let opened = way.directory(directory)?;
+    let total = names(&opened)?.count() as u64;
     let mut kept: BinaryHeap<ByName> = BinaryHeap::new();
     let mut seen = 0_u64;
     for path in walk(directory, scope) {
@@ -198,11 +210,16 @@ fn open(directory: &Path, scope: Scope, room: usize) -> std::io::Result<Opened> 
             kept.pop();
         }
     }
-    let paths = kept.into_sorted_vec();
+    // The walk went by path, which another process may have changed since: only what the open
+    // directory holds is told.
+    let paths = kept.into_sorted_vec().into_iter().map(|path| path.0);
+    let found: Vec<(PathBuf, EntryKind)> = paths
+        .filter_map(|path| kind(&opened, path.file_name()?).map(|kind| (path, kind)))
+        .collect();
     Ok(Opened {
-        omitted: seen - paths.len() as u64,
+        omitted: seen.min(total).saturating_sub(found.len() as u64),
         ignored: total.saturating_sub(seen),
-        paths: paths.into_iter().map(|path| path.0).collect(),
+        found,
     })
 }
 
@@ -245,11 +262,7 @@ impl PartialOrd for ByName {
     }
 }
 
-fn entry(path: &Path, depth: usize) -> Entry {
-    let kind = match std::fs::symlink_metadata(path) {
-        Ok(found) => kind(path, &found),
-        Err(_) => EntryKind::Unknown,
-    };
+fn entry(path: &Path, depth: usize, kind: EntryKind) -> Entry {
     let name = path.file_name().unwrap_or_default();
     Entry {
         depth,
@@ -258,19 +271,25 @@ fn entry(path: &Path, depth: usize) -> Entry {
     }
 }
 
-fn kind(path: &Path, found: &Metadata) -> EntryKind {
-    let file_type = found.file_type();
-    if file_type.is_dir() {
-        return EntryKind::Directory(Some(0));
-    }
-    if file_type.is_file() {
-        return EntryKind::File(found.len());
-    }
-    if file_type.is_symlink() {
-        let target = std::fs::read_link(path).unwrap_or_default();
-        return EntryKind::Symlink(one_line(&target.to_string_lossy()));
-    }
-    Special::of(file_type).map_or(EntryKind::Unknown, EntryKind::Special)
+/// Says what a name in an open directory is; nothing when it is not there.
+fn kind(directory: &File, name: &OsStr) -> Option<EntryKind> {
+    let found = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => found,
+        Err(rustix::io::Errno::NOENT) => return None,
+        Err(_) => return Some(EntryKind::Unknown),
+    };
+    Some(match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => EntryKind::Directory(Some(0)),
+        FileType::RegularFile => EntryKind::File(u64::try_from(found.st_size).unwrap_or(0)),
+        FileType::Symlink => {
+            let target = rustix::fs::readlinkat(directory, name, Vec::new()).unwrap_or_default();
+            EntryKind::Symlink(one_line(&target.to_string_lossy()))
+        }
+        FileType::Fifo => EntryKind::Special(Special::Fifo),
+        FileType::Socket => EntryKind::Special(Special::Socket),
+        FileType::CharacterDevice | FileType::BlockDevice => EntryKind::Special(Special::Device),
+        FileType::Unknown => EntryKind::Unknown,
+    })
 }
 
 /// Returns a name in which nothing can be taken for a line of its own.
@@ -284,7 +303,7 @@ mod tests {
     use super::*;
 
     fn check(path: &Path, scope: Scope, expected: &[&str], counts: (u64, u64)) {
-        let listing = list(path, path, scope, 2).unwrap();
+        let listing = list(&Way::Path, path, path, scope, 2).unwrap();
         let seen: Vec<String> = listing.entries.iter().map(Entry::label).collect();
         assert_eq!(seen, expected);
         assert_eq!((listing.omitted_entries, listing.ignored_entries), counts);
@@ -339,7 +358,7 @@ mod tests {
                 std::fs::write(top.join(directory).join(format!("{index:05}")), "").unwrap();
             }
         }
-        let listing = list(top, top, Scope::NotIgnored, 9).unwrap();
+        let listing = list(&Way::Path, top, top, Scope::NotIgnored, 9).unwrap();
         let left = 3 + 3 * (most / 2) - most;
         assert_eq!(
             (listing.entries.len(), listing.omitted_entries),
@@ -351,7 +370,7 @@ mod tests {
             labels,
             ["a/", "b/  3 entries not shown", "c/  500 entries not shown"]
         );
-        let flat = list(top, top, Scope::NotIgnored, 1).unwrap();
+        let flat = list(&Way::Path, top, top, Scope::NotIgnored, 1).unwrap();
         assert_eq!((flat.entries.len(), flat.omitted_entries), (3, 0));
     }
 }

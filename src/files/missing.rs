@@ -3,31 +3,32 @@
 use std::io;
 use std::path::Path;
 
+use super::target::{Way, names};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::syntax::near;
 
 /// Turns the error of a path into one that names what is there instead.
-pub(super) fn explain(shown: &Path, real: &Path, error: &io::Error) -> ToolError {
+pub(super) fn explain(way: &Way, shown: &Path, real: &Path, error: &io::Error) -> ToolError {
     let plain = ToolError::from_io(shown, error);
     if plain.code != ErrorCode::NotFound {
         return plain;
     }
-    match hint(real) {
+    match hint(way, real) {
         Some(hint) => plain.with_hint(hint),
         None => plain,
     }
 }
 
 /// Names the first part of a path that is missing, and entries beside it of a similar name.
-fn hint(real: &Path) -> Option<String> {
+fn hint(way: &Way, real: &Path) -> Option<String> {
     let missing = real.ancestors().take_while(|path| !path.exists()).last()?;
     let name = missing.file_name()?.to_string_lossy();
-    let entries = std::fs::read_dir(missing.parent()?).ok()?;
-    let names: Vec<String> = entries
-        .filter_map(Result::ok)
+    let parent = way.directory(missing.parent()?).ok()?;
+    let names: Vec<String> = names(&parent)
+        .ok()?
         .take(limits::MAX_COMPARED_NAMES)
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .map(|name| name.to_string_lossy().into_owned())
         .collect();
     if names.iter().any(|known| *known == name) {
         let hint = "its name is not UTF-8; reach it through a pattern in <command>";
@@ -62,7 +63,7 @@ mod tests {
             std::fs::write(temp.path().join("src").join(name), "").unwrap();
         }
         let check = |path: &str, expected: Option<&str>| {
-            let found = hint(&temp.path().join(path));
+            let found = hint(&Way::Path, &temp.path().join(path));
             assert_eq!(found.as_deref(), expected, "{path}");
         };
         check("src/mian.rs", Some("did you mean Main.rs or main.rs?"));
@@ -84,7 +85,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let name = std::ffi::OsStr::from_bytes(b"caf\xE9");
         std::fs::write(temp.path().join(name), "").unwrap();
-        let found = hint(&temp.path().join("caf\u{FFFD}")).unwrap();
+        let found = hint(&Way::Path, &temp.path().join("caf\u{FFFD}")).unwrap();
         assert!(found.starts_with("its name is not UTF-8"), "{found}");
     }
 }

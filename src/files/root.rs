@@ -2,7 +2,7 @@
 //!
 //! Symlinks are followed by hand, part by part, because the end of a path need not exist yet: a
 //! link that leads to a missing file still leads somewhere. The answer holds for the moment of the
-//! question; karyi does not defend against someone who swaps directories at the same time.
+//! question; what is read or changed then is opened beneath the root, and no link is followed.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;

@@ -19,6 +19,8 @@ use ignore::{DirEntry, WalkState};
 use super::kind::Special;
 use super::listing::{Scope, walk_builder};
 use super::missing;
+use super::root::Root;
+use super::target::Way;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use lines::Lines;
@@ -112,25 +114,31 @@ impl Match {
     }
 }
 
-/// Searches the file or directory `real`, which results call `shown`.
+/// Searches the file or directory `real`, which results call `shown`; under a root, nothing that a
+/// path which changes meanwhile leads to outside of it.
 ///
 /// # Errors
 /// `bad_pattern` for a broken pattern or glob; the path names nothing or a special file;
 /// `cancelled`.
 pub fn search(
+    root: &Root,
     shown: &Path,
     real: &Path,
     options: &SearchOptions<'_>,
 ) -> Result<SearchFound, ToolError> {
+    let way = Way::new(root).map_err(|error| ToolError::from_io(shown, &error))?;
     let search = Search {
         matcher: pattern::matcher(options)?,
         glob: options.glob.map(pattern::glob).transpose()?,
         shown,
         real,
+        way: &way,
         options,
         tally: Tally::new(options.max.min(limits::MAX_SEARCH_MATCHES)),
     };
-    let found = std::fs::metadata(real).map_err(|error| missing::explain(shown, real, &error))?;
+    let found = way
+        .look(real)
+        .map_err(|error| missing::explain(&way, shown, real, &error))?;
     if let Some(special) = Special::of(found.file_type()) {
         return Err(special.refused(shown));
     }
@@ -161,6 +169,7 @@ struct Search<'a> {
     glob: Option<Glob>,
     shown: &'a Path,
     real: &'a Path,
+    way: &'a Way,
     options: &'a SearchOptions<'a>,
     tally: Tally,
 }
@@ -216,7 +225,9 @@ impl Search<'_> {
 
     fn file(&self, searcher: &mut Searcher, real: &Path, shown: PathBuf) {
         let mut lines = Lines::new(&self.matcher, &shown, self.tally.most_matches());
-        let searched = super::target::open_for_reading(real)
+        let searched = self
+            .way
+            .file(real)
             .and_then(|file| searcher.search_file(&self.matcher, &file, &mut lines));
         match searched {
             Err(_) => self.tally.unreadable(),
@@ -274,7 +285,7 @@ mod tests {
     }
 
     fn run(temp: &tempfile::TempDir, options: &SearchOptions<'_>) -> SearchFound {
-        search(Path::new("."), temp.path(), options).unwrap()
+        search(&Root::unconfined(), Path::new("."), temp.path(), options).unwrap()
     }
 
     fn check(options: &SearchOptions<'_>, expected: &[&str]) {
@@ -338,7 +349,7 @@ mod tests {
             syntax: Syntax::Regex,
             ..options("a(b")
         };
-        let error = search(Path::new("."), temp.path(), &broken).unwrap_err();
+        let error = search(&Root::unconfined(), Path::new("."), temp.path(), &broken).unwrap_err();
         assert!(
             error.message.contains("    a(b\n     ^\n"),
             "{}",
@@ -479,6 +490,7 @@ mod tests {
     fn one_file_can_be_searched() {
         let temp = project();
         let found = search(
+            &Root::unconfined(),
             Path::new("src/a.rs"),
             &temp.path().join("src/a.rs"),
             &options("fn b"),
@@ -486,6 +498,7 @@ mod tests {
         .unwrap();
         assert_eq!(found.matches[0].path, Path::new("src/a.rs"));
         let found = search(
+            &Root::unconfined(),
             Path::new("target"),
             &temp.path().join("target"),
             &options("fn"),
@@ -499,7 +512,7 @@ mod tests {
         let temp = project();
         let check = |options: &SearchOptions<'_>, code| {
             assert_eq!(
-                search(Path::new("."), temp.path(), options)
+                search(&Root::unconfined(), Path::new("."), temp.path(), options)
                     .unwrap_err()
                     .code,
                 code,
@@ -536,9 +549,16 @@ mod tests {
             },
             ErrorCode::Cancelled,
         );
-        let missing = search(Path::new("no"), &temp.path().join("no"), &options("x")).unwrap_err();
+        let missing = search(
+            &Root::unconfined(),
+            Path::new("no"),
+            &temp.path().join("no"),
+            &options("x"),
+        )
+        .unwrap_err();
         assert_eq!(missing.code, ErrorCode::NotFound);
         let device = search(
+            &Root::unconfined(),
             Path::new("/dev/zero"),
             Path::new("/dev/zero"),
             &options("x"),

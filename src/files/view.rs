@@ -15,7 +15,8 @@ use super::lines::{self, Lines, TextView};
 use super::listing::{self, Listing, Scope};
 use super::missing;
 use super::recode::Recoded;
-use super::target::open_for_reading;
+use super::root::Root;
+use super::target::Way;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
@@ -111,25 +112,36 @@ pub enum Viewed {
     Directory(Listing),
 }
 
-/// Reads the path `real`, which messages call `shown`, until `cancelled` is set.
+/// Reads the path `real`, which messages call `shown`, until `cancelled` is set; under a root, nothing
+/// that a path which changes meanwhile leads to outside of it.
 ///
 /// # Errors
 /// The path names nothing or no file, may not be read, or reading fails.
 pub fn view(
+    root: &Root,
     shown: &Path,
     real: &Path,
     options: &ViewOptions,
     cancelled: &AtomicBool,
 ) -> Result<Viewed, ToolError> {
-    let found = std::fs::metadata(real).map_err(|error| missing::explain(shown, real, &error))?;
+    let io = |error| ToolError::from_io(shown, &error);
+    let way = Way::new(root).map_err(io)?;
+    let found = way
+        .look(real)
+        .map_err(|error| missing::explain(&way, shown, real, &error))?;
     if found.is_dir() {
-        return listing::list(shown, real, options.scope, options.depth).map(Viewed::Directory);
+        return listing::list(&way, shown, real, options.scope, options.depth)
+            .map(Viewed::Directory);
     }
     if let Some(special) = Special::of(found.file_type()) {
         return Err(special.refused(shown));
     }
-    let io = |error| ToolError::from_io(shown, &error);
-    let file = open_for_reading(real).map_err(io)?;
+    let file = way.file(real).map_err(io)?;
+    // What it is now counts: another file may have taken the place of the first one.
+    let found = file.metadata().map_err(io)?;
+    if let Some(special) = Special::of(found.file_type()) {
+        return Err(special.refused(shown));
+    }
     match view_file(file, &found, options, cancelled) {
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(ToolError::new(
             ErrorCode::Cancelled,
@@ -246,7 +258,13 @@ mod tests {
     }
 
     fn look(path: &Path, options: &ViewOptions) -> Result<Viewed, ToolError> {
-        view(path, path, options, &AtomicBool::new(false))
+        view(
+            &Root::unconfined(),
+            path,
+            path,
+            options,
+            &AtomicBool::new(false),
+        )
     }
 
     fn read(bytes: &[u8], lines: &str, max_bytes: u64) -> TextView {
@@ -397,7 +415,14 @@ mod tests {
                 lines: LineRange::parse(lines).unwrap(),
                 ..ViewOptions::default()
             };
-            let error = view(&path, &path, &options, &AtomicBool::new(true)).unwrap_err();
+            let error = view(
+                &Root::unconfined(),
+                &path,
+                &path,
+                &options,
+                &AtomicBool::new(true),
+            )
+            .unwrap_err();
             assert_eq!(error.code, ErrorCode::Cancelled, "{lines}");
         }
     }

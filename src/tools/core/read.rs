@@ -373,12 +373,13 @@ impl Place {
             scope: scope(file.all),
             depth: file.depth.unwrap_or(limits::LISTING_DEPTH),
         };
-        let real = match path.strip_prefix(JOB_PREFIX) {
-            Some(id) => self.job_files.find(id)?,
-            None => self.root.resolve(&self.cwd, Path::new(path))?,
+        let everywhere = Root::unconfined();
+        let (root, real) = match path.strip_prefix(JOB_PREFIX) {
+            Some(id) => (&everywhere, self.job_files.find(id)?),
+            None => (&*self.root, self.root.resolve(&self.cwd, Path::new(path))?),
         };
         Ok(
-            match view::view(Path::new(path), &real, &options, &self.cancelled)? {
+            match view::view(root, Path::new(path), &real, &options, &self.cancelled)? {
                 Viewed::Text(text) => text_shown(text),
                 Viewed::Directory(listing) => listing_shown(&listing),
                 Viewed::Binary { kind, bytes, size } => FileShown {
@@ -413,7 +414,7 @@ impl Place {
             scope: scope(search.all),
             cancelled: Some(&self.cancelled),
         };
-        search::search(path, &real, &options).map(|found| search_shown(&found))
+        search::search(&self.root, path, &real, &options).map(|found| search_shown(&found))
     }
 }
 
