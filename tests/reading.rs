@@ -166,6 +166,18 @@ fn a_search_says_what_it_did_and_left_out() {
 }
 
 #[test]
+fn a_glob_that_matches_nothing_is_told() {
+    let karyi = Karyi::new().file("a/x.txt", "x\nx x\n");
+    let items = "<search pattern=\"x\" glob=\"a/\"/><search pattern=\"x\" glob=\"*.txt\"/>";
+    let result = read(karyi, items, 0);
+    let hint = result["searches"][0]["hint"].as_str().unwrap_or_default();
+    assert!(hint.contains("matches no file"), "{result}");
+    let second = &result["searches"][1];
+    assert_eq!(second.get("hint"), None, "{result}");
+    assert_eq!(second["total_matches"], 2, "{result}");
+}
+
+#[test]
 fn a_directory_is_a_tree() {
     let karyi = Karyi::new()
         .file("a.txt", "12")
@@ -178,13 +190,15 @@ fn a_directory_is_a_tree() {
         0,
     );
     let expected = json!([
-        {"src": ".", "kind": "directory", "ignored_entries": 1,
-         "output": ".gitignore  6 bytes\na.txt  2 bytes\nd/\n  e/  1 entries not shown\n"},
+        {"src": ".", "kind": "directory", "omitted_entries": 1, "ignored_entries": 1,
+         "output": ".gitignore  6 bytes\na.txt  2 bytes\nd/\n  e/  1 entry not shown\n"},
         {"src": "d", "kind": "directory", "output": "e/\n  f/\n    deep  0 bytes\nx.log  1 bytes\n"},
-        {"src": ".", "kind": "directory",
-         "output": ".gitignore  6 bytes\na.txt  2 bytes\nd/  1 entries not shown\n"},
+        {"src": ".", "kind": "directory", "omitted_entries": 1, "ignored_entries": 1,
+         "output": ".gitignore  6 bytes\na.txt  2 bytes\nd/  1 entry not shown\n"},
     ]);
     assert_eq!(result["files"], expected);
+    let result = read(Karyi::new(), "<file src=\".\" depth=\"0\"/>", 1);
+    assert_eq!(result["code"], "bad_arguments", "{result}");
 }
 
 #[test]

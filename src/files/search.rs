@@ -428,6 +428,22 @@ mod tests {
             },
             &["target/out.rs:1:fn built() {}"],
         );
+        for glob in ["!*.txt", "!src/*.txt"] {
+            check(
+                &SearchOptions {
+                    glob: Some(glob),
+                    ..options("fn b")
+                },
+                &["src/a.rs:3:fn b() {}"],
+            );
+            check(
+                &SearchOptions {
+                    glob: Some(glob),
+                    ..options("fn in")
+                },
+                &[],
+            );
+        }
     }
 
     #[test]
@@ -540,6 +556,15 @@ mod tests {
             },
             ErrorCode::BadPattern,
         );
+        for glob in ["", "!", "./"] {
+            check(
+                &SearchOptions {
+                    glob: Some(glob),
+                    ..options("x")
+                },
+                ErrorCode::BadPattern,
+            );
+        }
         check(&options(""), ErrorCode::BadPattern);
         check(&options("a\nb"), ErrorCode::BadPattern);
         check(

@@ -38,7 +38,13 @@ impl Way {
     pub(super) fn look(&self, real: &Path) -> io::Result<Metadata> {
         match self {
             Self::Path => std::fs::metadata(real),
-            Self::Beneath(top, directory) => directory.below(beneath(top, real)?, LOOK)?.metadata(),
+            Self::Beneath(top, directory) => {
+                let found = directory.below(beneath(top, real)?, LOOK)?.metadata()?;
+                if found.is_symlink() {
+                    return Err(rustix::io::Errno::LOOP.into());
+                }
+                Ok(found)
+            }
         }
     }
 

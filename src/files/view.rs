@@ -165,13 +165,14 @@ fn view_file(
     if let Some((name, decoder)) = wide_encoding(&head) {
         let mut text = view_wide(&mut file, decoder, options, cancelled)?;
         text.encoding = Some(name);
-        text.total_bytes = found.len();
+        text.total_bytes = found.len().max(file.stream_position()?);
         return Ok(Viewed::Text(text));
     }
     if let Some(kind) = binary_kind(&head) {
         return Ok(Viewed::Binary {
             kind,
-            bytes: found.len(),
+            // The system says 0 of files it makes up while they are read.
+            bytes: found.len().max(head.len() as u64),
             size: image::size(kind, &head, &mut file),
         });
     }
@@ -225,6 +226,9 @@ fn view_text(
     let range = match options.lines {
         LineRange::From { first, last } => (first, last.unwrap_or(u64::MAX)),
         LineRange::Last(count) => {
+            if !is_sized(file) {
+                return view_last_forward(file, count, options, cancelled);
+            }
             let start = lines::start_of_last(file, count, cancelled)?;
             file.rewind()?;
             // What stands before is only counted, so that nothing is read twice.
@@ -240,6 +244,29 @@ fn view_text(
     let mut lines = Lines::new(range, shown_bytes(options));
     lines.read(file, cancelled)?;
     Ok(lines.finish())
+}
+
+/// Whether the system tells the size of a file; of those in `/proc` it says 0.
+fn is_sized(file: &mut File) -> bool {
+    let end = file.seek(SeekFrom::End(0));
+    end.is_ok_and(|end| end > 0)
+}
+
+/// Shows the last lines of a file whose end is not known: they are counted first.
+fn view_last_forward(
+    file: &mut File,
+    count: u64,
+    options: &ViewOptions,
+    cancelled: &AtomicBool,
+) -> io::Result<TextView> {
+    let mut pass = |range, max_bytes| {
+        file.rewind()?;
+        let mut lines = Lines::new(range, max_bytes);
+        lines.read(file, cancelled)?;
+        io::Result::Ok(lines.finish())
+    };
+    let before = pass((1, 0), 0)?.total_lines.saturating_sub(count);
+    pass((before + 1, u64::MAX), shown_bytes(options))
 }
 
 fn shown_bytes(options: &ViewOptions) -> u64 {
@@ -366,6 +393,32 @@ mod tests {
             (broken.text.as_str(), broken.is_lossy, broken.encoding),
             expected
         );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn files_without_a_size_are_read_forward() {
+        for path in ["/proc/cpuinfo", "/proc/self/status", "/proc/version"] {
+            let whole = std::fs::read_to_string(path).unwrap().lines().count() as u64;
+            let options = ViewOptions {
+                lines: LineRange::Last(1),
+                ..ViewOptions::default()
+            };
+            let Viewed::Text(text) = look(Path::new(path), &options).unwrap() else {
+                panic!("{path} is a text");
+            };
+            assert_eq!(
+                (text.first_line, text.total_lines),
+                (whole, whole),
+                "{path}"
+            );
+            assert_eq!(text.text.lines().count(), 1, "{path}");
+            assert!(text.total_bytes >= text.text.len() as u64, "{path}");
+        }
+        let found = look(Path::new("/proc/self/cmdline"), &ViewOptions::default()).unwrap();
+        let expected = std::fs::read("/proc/self/cmdline").unwrap().len() as u64;
+        let is_right = matches!(found, Viewed::Binary { bytes, .. } if bytes == expected);
+        assert!(is_right, "{found:?}");
     }
 
     #[test]

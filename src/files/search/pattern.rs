@@ -52,41 +52,48 @@ fn what_is_wrong(options: &SearchOptions<'_>, error: grep_regex::Error) -> Strin
 }
 
 /// Which files are searched.
-pub(super) enum Glob {
-    /// Those of such a name.
-    Name(GlobMatcher),
-    /// Those of such a path, from the searched directory on.
-    Path(GlobMatcher),
+pub(super) struct Glob {
+    matcher: GlobMatcher,
+    /// Whether paths are compared, from the searched directory on, or names.
+    is_path: bool,
+    /// Whether the files that match are left out.
+    is_negated: bool,
 }
 
 impl Glob {
     /// Whether a file is searched; its path starts below the searched directory.
     pub(super) fn is_match(&self, below: &Path) -> bool {
-        match self {
-            Self::Name(glob) => {
-                glob.is_match(Path::new(below.file_name().unwrap_or(OsStr::new(""))))
-            }
-            Self::Path(glob) => glob.is_match(below),
-        }
+        let compared = match self.is_path {
+            true => below,
+            false => Path::new(below.file_name().unwrap_or(OsStr::new(""))),
+        };
+        self.matcher.is_match(compared) != self.is_negated
     }
 }
 
-/// Reads a glob.
+/// Reads a glob; one that starts with `!` names what is left out.
 ///
 /// # Errors
 /// `bad_pattern`.
 pub(super) fn glob(text: &str) -> Result<Glob, ToolError> {
+    let (text, is_negated) = match text.strip_prefix('!') {
+        Some(rest) => (rest, true),
+        None => (text, false),
+    };
     let text = text.strip_prefix("./").unwrap_or(text);
+    if text.is_empty() {
+        let error = ToolError::new(ErrorCode::BadPattern, "the glob is empty");
+        return Err(error.with_hint("leave it out to search all files, or write one like *.rs"));
+    }
     let built = GlobBuilder::new(text).literal_separator(true).build();
     let glob = built.map_err(|error| {
         let message = format!("the glob is broken: {error}");
         ToolError::new(ErrorCode::BadPattern, message)
             .with_hint("write a glob like *.rs or src/**/*.{ts,tsx}")
     })?;
-    let matcher = glob.compile_matcher();
-    Ok(if text.contains('/') {
-        Glob::Path(matcher)
-    } else {
-        Glob::Name(matcher)
+    Ok(Glob {
+        matcher: glob.compile_matcher(),
+        is_path: text.contains('/'),
+        is_negated,
     })
 }

@@ -125,7 +125,7 @@ pub struct FileShown {
     /// Wanted lines of which nothing is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted_lines: Option<u64>,
-    /// Entries of a directory that are not shown because there are too many.
+    /// Entries of a directory that are not shown because there are too many or they lie too deep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted_entries: Option<u64>,
     /// Entries of a directory that `.gitignore` names.
@@ -162,6 +162,9 @@ pub struct SearchShown {
     /// Files and directories that could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_unreadable: Option<u64>,
+    /// What to do next when the glob left no file to search.
+    #[serde(rename = "hint", skip_serializing_if = "Option::is_none")]
+    pub advice: Option<&'static str>,
     /// Why it could not be done.
     #[serde(flatten)]
     pub problem: Option<Problem>,
@@ -363,6 +366,11 @@ impl Place {
                 "the run was interrupted",
             ));
         }
+        if file.depth == Some(0) {
+            let message = "expected a depth of 1 or more, found 0";
+            return Err(ToolError::new(ErrorCode::BadArguments, message)
+                .with_hint("depth=\"1\" shows the entries of the directory alone"));
+        }
         let path = file.src.text();
         let options = ViewOptions {
             lines: file
@@ -414,7 +422,15 @@ impl Place {
             scope: scope(search.all),
             cancelled: Some(&self.cancelled),
         };
-        search::search(&self.root, path, &real, &options).map(|found| search_shown(&found))
+        let found = search::search(&self.root, path, &real, &options)?;
+        let is_missed = found.files_searched + found.files_binary + found.files_unreadable == 0;
+        Ok(SearchShown {
+            advice: (options.glob.is_some() && is_missed).then_some(
+                "the glob matches no file that is searched; write one like *.rs or src/**, and \
+                 all=\"true\" for hidden and ignored files",
+            ),
+            ..search_shown(&found)
+        })
     }
 }
 
