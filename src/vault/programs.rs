@@ -82,6 +82,26 @@ pub(super) fn assignment_demands(name: &str) -> Demands {
     }
 }
 
+/// Returns what an argument `NAME=` of a program that runs another demands of the value after it.
+pub(super) fn setting_demands(words: &[Word], current: &Word) -> Demands {
+    let is_wrapper = words
+        .first()
+        .is_some_and(|word| WRAPPERS.contains(&word.program()));
+    let Some((before, _)) = current.text.rsplit_once('=').filter(|_| is_wrapper) else {
+        return Demands::NONE;
+    };
+    let names = before.split('=').map(|name| {
+        // `-eNAME=`, `--env=NAME=`
+        let glued = CODE_VARIABLES.iter().find(|known| name.ends_with(**known));
+        glued
+            .filter(|_| name.starts_with('-'))
+            .map_or(name, |known| *known)
+    });
+    names.fold(Demands::NONE, |demands, name| {
+        demands.and(assignment_demands(name))
+    })
+}
+
 /// Builtins that declare variables.
 pub(super) const DECLARATIONS: &[&str] = &[
     "declare", "typeset", "local", "readonly", "export", "integer", "float",
@@ -176,6 +196,13 @@ const PROGRAMS: &[(&str, Reads)] = &[
         "rsync",
         Reads::ShellInOption(&["-e", "--rsh", "--rsync-path"]),
     ),
+    ("capsh", Reads::ShellAll),
+    ("sg", Reads::ShellAll),
+    ("split", Reads::ShellInOption(&["--filter"])),
+    (
+        "man",
+        Reads::ShellInOption(&["-P", "--pager", "-H", "--html", "-E", "-p"]),
+    ),
     ("env", Reads::ShellInOption(&["-S", "--split-string"])),
     ("pwsh", Reads::CodeAfter(&['c'], &["-command", "-Command"])),
     ("python", Reads::CodeAfter(&['c'], &[])),
@@ -228,6 +255,7 @@ const PROGRAMS: &[(&str, Reads)] = &[
     ("dc", Reads::CodeEverywhere),
     ("ed", Reads::CodeEverywhere),
     ("m4", Reads::CodeEverywhere),
+    ("gdb", Reads::CodeEverywhere),
 ];
 
 /// Programs that run the program named by one of their arguments.
@@ -286,6 +314,17 @@ const WRAPPERS: &[&str] = &[
     "firejail",
     "bwrap",
     "caffeinate",
+    "setarch",
+    "linux64",
+    "linux32",
+    "i386",
+    "fakeroot",
+    "choom",
+    "prlimit",
+    "dbus-run-session",
+    "valgrind",
+    "perf",
+    "pyenv",
 ];
 
 /// Returns what the command's words so far demand of a value in the word `current`.
@@ -422,8 +461,40 @@ pub(super) fn argument_of(words: &[Word]) -> Option<String> {
     (!BUILTINS.contains(&named.text())).then(|| program.to_owned())
 }
 
+/// Returns what `xargs` demands of its input: that becomes arguments of the program it runs.
+fn xargs_demands(words: &[Word]) -> Demands {
+    let is_wrapper = words
+        .first()
+        .is_some_and(|word| WRAPPERS.contains(&word.program()));
+    let Some(at) = words
+        .iter()
+        .position(|word| word.program() == "xargs")
+        .filter(|_| is_wrapper)
+    else {
+        return Demands::NONE;
+    };
+    let arguments = words.get(at + 1..).unwrap_or_default();
+    let runs_wrapper = |word: &Word| WRAPPERS.contains(&word.program()) || word.is_unknown();
+    let demands = match program(words.get(at..).unwrap_or_default()) {
+        Some((Reads::CodeAfter(..) | Reads::CodeAll | Reads::CodeEverywhere, _)) => {
+            Demands::SHELL.and(Demands::PROGRAM)
+        }
+        Some(_) => Demands::SHELL,
+        None => Demands::NONE,
+    };
+    if arguments.iter().any(runs_wrapper) {
+        demands.and(Demands::SHELL)
+    } else {
+        demands
+    }
+}
+
 /// Returns what a command demands of values in its standard input.
 pub(super) fn input_demands(words: &[Word]) -> Demands {
+    own_input_demands(words).and(xargs_demands(words))
+}
+
+fn own_input_demands(words: &[Word]) -> Demands {
     let Some((program, arguments)) = program(words) else {
         return Demands::NONE;
     };
@@ -478,6 +549,7 @@ fn builtin_demands(command: &str, arguments: &[Word], current: &Word) -> Option<
             Demands::forbidden("in code that runs later")
         }
         "print" if has('P') => Demands::forbidden("in text that is expanded as a prompt"),
+        "print" if has('p') => Demands::SHELL.and(Demands::PROGRAM),
         "wait" if last == "-p" || current.text.starts_with("-p") => name,
         "repeat" if arguments.is_empty() => Demands::NUMBER,
         "let" | "shift" | "return" | "exit" | "break" | "continue" | "logout" => Demands::NUMBER,

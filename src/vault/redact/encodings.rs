@@ -30,7 +30,7 @@ pub(super) enum Form {
     Base32,
     /// Hexadecimal digits.
     Hex,
-    /// `\xNN` or `%uNNNN` for every character.
+    /// `\xNN`, `%NN`, `\uNNNN` or `%uNNNN` for every character.
     Escaped,
 }
 
@@ -127,18 +127,22 @@ impl Encoded {
         self.hex(low, digits, source);
     }
 
-    fn decimal(&mut self, number: u32, source: usize) {
+    /// A number in at least `width` decimal digits.
+    fn decimal(&mut self, number: u32, width: u32, source: usize) {
         let first = (0..9).rev().find(|place| number / 10_u32.pow(*place) > 0);
-        for place in (0..=first.unwrap_or(0)).rev() {
+        let first = first.unwrap_or(0).max(width.saturating_sub(1));
+        for place in (0..=first).rev() {
             let digit = number / 10_u32.pow(place) % 10;
             self.byte(b'0' + digit as u8, source);
         }
     }
 
-    fn hex_number(&mut self, number: u32, source: usize) {
+    /// A number in at least `width` hexadecimal digits.
+    fn hex_number(&mut self, number: u32, digits: &[u8; 16], width: u32, source: usize) {
         let first = (0..8).rev().find(|place| number >> (4 * place) > 0);
-        for place in (0..=first.unwrap_or(0)).rev() {
-            let digit = LOWER.get((number >> (4 * place) & 15) as usize).copied();
+        let first = first.unwrap_or(0).max(width.saturating_sub(1));
+        for place in (0..=first).rev() {
+            let digit = digits.get((number >> (4 * place) & 15) as usize).copied();
             self.byte(digit.unwrap_or(b'0'), source);
         }
     }
@@ -170,8 +174,9 @@ pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &Encoded)) {
     for apostrophe in ["&apos;", "&#39;", "&#x27;"] {
         make(Form::Xml, &|out| xml(value, apostrophe, out));
     }
-    make(Form::Xml, &|out| numeric_references(value, true, out));
-    make(Form::Xml, &|out| numeric_references(value, false, out));
+    for base in BASES {
+        make(Form::Xml, &|out| numeric_references(value, base, out));
+    }
     for quoting in QUOTINGS {
         make(Form::Shell, &|out| shell(value, quoting, out));
     }
@@ -189,7 +194,9 @@ pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &Encoded)) {
     for digits in [LOWER, UPPER] {
         make(Form::Hex, &|out| hex(value, digits, out));
         make(Form::Escaped, &|out| backslash_x(value, digits, out));
-        make(Form::Escaped, &|out| percent_u(value, digits, out));
+        make(Form::Escaped, &|out| units(value, "%u", digits, out));
+        make(Form::Escaped, &|out| units(value, "\\u", digits, out));
+        make(Form::Escaped, &|out| every_percent(value, digits, out));
     }
     make(Form::Escaped, &|out| bytes_repr(value, out));
     for first in 0..2 {
@@ -299,15 +306,35 @@ fn xml(value: &str, apostrophe: &str, out: &mut Encoded) {
     });
 }
 
-fn numeric_references(value: &str, is_decimal: bool, out: &mut Encoded) {
+/// How a numeric reference writes its number.
+#[derive(Clone, Copy)]
+enum Base {
+    /// With at least so many digits.
+    Decimal(u32),
+    /// With these digits, at least so many of them.
+    Hex(&'static [u8; 16], u32),
+}
+
+const BASES: [Base; 7] = [
+    Base::Decimal(1),
+    Base::Decimal(3),
+    Base::Decimal(4),
+    Base::Hex(LOWER, 1),
+    Base::Hex(UPPER, 1),
+    Base::Hex(LOWER, 4),
+    Base::Hex(UPPER, 4),
+];
+
+fn numeric_references(value: &str, base: Base, out: &mut Encoded) {
     each(value, out, |character, at, out| {
         let number = u32::from(character);
-        if is_decimal {
-            out.text("&#", at);
-            out.decimal(number, at);
-        } else {
-            out.text("&#x", at);
-            out.hex_number(number, at);
+        out.text("&#", at);
+        match base {
+            Base::Decimal(width) => out.decimal(number, width, at),
+            Base::Hex(digits, width) => {
+                out.text("x", at);
+                out.hex_number(number, digits, width, at);
+            }
         }
         out.byte(b';', at);
     });
@@ -411,10 +438,19 @@ fn backslash_x(value: &str, digits: &[u8; 16], out: &mut Encoded) {
     }
 }
 
-fn percent_u(value: &str, digits: &[u8; 16], out: &mut Encoded) {
+/// Percent-encoding of every byte, also of those that need none.
+fn every_percent(value: &str, digits: &[u8; 16], out: &mut Encoded) {
+    for (at, byte) in value.bytes().enumerate() {
+        out.byte(b'%', at);
+        out.hex(byte, digits, at);
+    }
+}
+
+/// Each unit of UTF-16 as four digits after `before`.
+fn units(value: &str, before: &str, digits: &[u8; 16], out: &mut Encoded) {
     each(value, out, |character, at, out| {
         for unit in character.encode_utf16(&mut [0; 2]) {
-            out.text("%u", at);
+            out.text(before, at);
             out.wide_hex(*unit, digits, at);
         }
     });

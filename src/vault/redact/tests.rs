@@ -473,3 +473,25 @@ fn random_tokens_change_no_prose() {
         );
     }
 }
+
+#[test]
+fn a_hundred_secrets_take_four_megabytes() {
+    let mut state = 0x2545_F491_4F6C_DD1D_u64;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize
+    };
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_/+=.";
+    let secrets = Secrets::default();
+    for index in 0..100 {
+        let length = 20 + next() % 40;
+        let value: String = (0..length)
+            .map(|_| char::from(letters[next() % letters.len()]))
+            .collect();
+        insert(&secrets, &format!("S{index}"), &value);
+    }
+    let bytes = Redactor::new(&secrets).table_bytes();
+    assert!(bytes <= 4 << 20, "{bytes} bytes");
+}

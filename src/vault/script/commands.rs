@@ -7,6 +7,9 @@ use super::{Case, Closer, Compound, Frame, IN_FUNCTION, Quote, Reader, Role, Sep
 use crate::vault::programs::{self, ARITHMETIC_TESTS, DECLARATIONS};
 use crate::vault::words::{Demands, Word, is_name};
 
+/// Variables whose elements are aliases.
+const ALIAS_TABLES: &[&str] = &["BASH_ALIASES", "aliases", "galiases", "saliases"];
+
 impl Reader<'_> {
     /// Reads a list of commands and what closes it.
     pub(super) fn commands(&mut self, closer: Closer) -> Step {
@@ -322,6 +325,9 @@ impl Reader<'_> {
         if self.frame.closer == Closer::Array {
             return Ok(false);
         }
+        if self.frame.role == Role::Descriptor {
+            self.descriptor(&word);
+        }
         if self.frame.role != Role::Argument {
             self.frame.role = Role::Argument;
             return Ok(false);
@@ -362,6 +368,12 @@ impl Reader<'_> {
     fn first_word(&mut self, word: Word) -> Step<bool> {
         let is_plain = !word.is_quoted && !word.is_dynamic;
         if word.is_assignment {
+            if ALIAS_TABLES
+                .iter()
+                .any(|table| word.text().starts_with(table))
+            {
+                self.aliases.insert(String::new());
+            }
             return Ok(false);
         }
         match word.text() {
@@ -457,8 +469,19 @@ impl Reader<'_> {
             self.end_test();
             self.frame.words.clear();
         }
-        if DECLARATIONS.contains(&first) {
-            self.note_integers(&words);
+        let own = if matches!(first, "command" | "builtin") {
+            words.get(1..).unwrap_or_default()
+        } else {
+            &words
+        };
+        let declarer = own.first().map_or("", Word::text);
+        if DECLARATIONS.contains(&declarer) || declarer == "nameref" {
+            self.note_integers(own);
+            self.note_namerefs(own);
+        }
+        self.demand_of_aliases(&words);
+        if declarer == "alias" {
+            self.note_aliases(own);
         }
         self.demand_of_input(&words);
         self.demand_of_output(first);
@@ -540,6 +563,45 @@ impl Reader<'_> {
         self.require(self.frame.pipeline_hole..self.places.len(), sinks);
         if command == "exec" {
             self.later = self.later.and(sinks);
+        }
+    }
+
+    /// A descriptor that is given by an expansion may be that of a coprocess, which reads code.
+    fn descriptor(&mut self, word: &Word) {
+        if word.is_dynamic || word.is_plain("p") {
+            let unknown = Demands::SHELL.and(Demands::PROGRAM);
+            self.frame.sinks = self.frame.sinks.and(unknown);
+        }
+    }
+
+    /// A command with a word that is an alias may be any command.
+    fn demand_of_aliases(&mut self, words: &[Word]) {
+        let is_any = self.aliases.contains("");
+        let has_alias = words.iter().any(|word| self.aliases.contains(word.text()));
+        if has_alias || is_any && !words.is_empty() {
+            self.frame.reads = self.frame.reads.and(Demands::SHELL);
+            self.require(self.frame.command_hole..self.places.len(), Demands::SHELL);
+        }
+    }
+
+    fn note_aliases(&mut self, words: &[Word]) {
+        for word in words.iter().skip(1) {
+            match word.text().split_once('=') {
+                Some((name, _)) => _ = self.aliases.insert(name.to_owned()),
+                None if word.is_dynamic => _ = self.aliases.insert(String::new()),
+                None => {}
+            }
+        }
+    }
+
+    fn note_namerefs(&mut self, words: &[Word]) {
+        let mut options = words.iter().filter(|word| word.text().starts_with('-'));
+        if options.any(|word| word.text().contains('n'))
+            || words.first().is_some_and(|word| word.text() == "nameref")
+        {
+            let names = words.iter().skip(1);
+            let names = names.map(|word| word.text().split('=').next().unwrap_or_default());
+            self.namerefs.extend(names.map(str::to_owned));
         }
     }
 

@@ -76,6 +76,8 @@ pub(in crate::vault) fn places(script: &str, holes: &[Hole]) -> Step<Vec<Place>>
         backticks: 0,
         parameters: 0,
         integers: HashSet::new(),
+        namerefs: HashSet::new(),
+        aliases: HashSet::new(),
         later: Demands::NONE,
     };
     reader.commands(Closer::End)?;
@@ -295,6 +297,10 @@ struct Reader<'a> {
     parameters: usize,
     /// Variables the script declares as integers.
     integers: HashSet<String>,
+    /// Variables the script declares as names of others.
+    namerefs: HashSet<String>,
+    /// Words the script defines as aliases; the empty one stands for names that are not known.
+    aliases: HashSet<String>,
     /// What is demanded of everything that follows.
     later: Demands,
 }
@@ -396,7 +402,10 @@ impl Reader<'_> {
             .unwrap_or_default();
         let is_assignment = word.is_assignment || self.frame.declares();
         match is_assignment {
-            false => Demands::NONE,
+            false => programs::setting_demands(&self.frame.words, word),
+            true if self.namerefs.contains(name) => {
+                Demands::forbidden("in a variable that is another one's name")
+            }
             true if self.integers.contains(name) => Demands::NUMBER,
             true => programs::assignment_demands(name),
         }

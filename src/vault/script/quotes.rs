@@ -1,6 +1,6 @@
 //! Reads what stands inside of words: quotes, expansions, expressions, and comments.
 
-use super::{Closer, Quote, Reader, Step};
+use super::{Closer, Quote, Reader, Role, Step};
 use crate::vault::words::Demands;
 
 impl Reader<'_> {
@@ -172,10 +172,53 @@ impl Reader<'_> {
             self.expression(b"]")?;
         }
         match (self.peek(0), self.peek(1)) {
-            (Some(b':'), Some(b'-' | b'=' | b'?' | b'+'))
-            | (Some(b'-' | b'=' | b'?' | b'+'), _) => self.parameter_word(quote, false),
+            (Some(b'='), _) | (Some(b':'), Some(b'=')) => {
+                let is_ignored = self
+                    .frame
+                    .words
+                    .first()
+                    .is_some_and(|word| word.text() == ":");
+                if !is_ignored {
+                    self.refuse_split(quote);
+                }
+                self.parameter_word(quote, false)
+            }
+            (Some(b':'), Some(b'-' | b'?' | b'+')) | (Some(b'-' | b'?' | b'+'), _) => {
+                self.parameter_word(quote, false)
+            }
             (Some(b':'), _) => self.expression(b"}"),
+            (Some(b'/'), _) => {
+                if self.pattern(quote)? {
+                    self.parameter_word(quote, true)
+                } else {
+                    Ok(())
+                }
+            }
             _ => self.parameter_word(quote, true),
+        }
+    }
+
+    /// Passes the pattern of `${name/pattern/text}` and what ends it; the text comes next.
+    fn pattern(&mut self, quote: Quote) -> Step<bool> {
+        self.at += 1;
+        if self.peek(0) == Some(b'/') && !self.hole_at(self.at) {
+            self.at += 1;
+        }
+        let has_text = self.parameter_part(Quote::Bare, true)?;
+        if has_text {
+            self.refuse_split(quote);
+        }
+        Ok(has_text)
+    }
+
+    /// Refuses values in an expansion without quotes whose result is split into words.
+    fn refuse_split(&mut self, quote: Quote) {
+        let frame = &self.frame;
+        let is_assignment = frame.word.as_ref().is_some_and(|word| word.is_assignment);
+        let is_whole = is_assignment || frame.declares() || frame.in_test;
+        if quote == Quote::Bare && !is_whole && frame.role != Role::HereString {
+            let why = "in the text of an expansion that is split into words; put double quotes around the expansion";
+            self.inherited = self.inherited.and(Demands::forbidden(why));
         }
     }
 
@@ -195,6 +238,11 @@ impl Reader<'_> {
     /// even inside double quotes.
     fn parameter_word(&mut self, quote: Quote, is_pattern: bool) -> Step {
         let own = if is_pattern { Quote::Bare } else { quote };
+        self.parameter_part(own, false).map(drop)
+    }
+
+    /// Reads up to the brace, or to a slash where one ends the part; returns whether it was that.
+    fn parameter_part(&mut self, own: Quote, ends_at_slash: bool) -> Step<bool> {
         loop {
             if self.hole_at(self.at) {
                 self.hole(own, Demands::NONE);
@@ -202,9 +250,9 @@ impl Reader<'_> {
             }
             match self.peek(0) {
                 None => return self.unreadable("a brace is not closed"),
-                Some(b'}') => {
+                Some(byte) if byte == b'}' || ends_at_slash && byte == b'/' => {
                     self.at += 1;
-                    return Ok(());
+                    return Ok(byte == b'/');
                 }
                 Some(b'\\') => self.escape()?,
                 Some(b'\'') if own == Quote::Bare => self.single()?,
