@@ -535,35 +535,19 @@ mod tests {
                 "{options:?}"
             );
         };
-        check(
-            &SearchOptions {
+        for pattern in ["(", "a{1000}{1000}{1000}"] {
+            let regex = SearchOptions {
                 syntax: Syntax::Regex,
-                ..options("(")
-            },
-            ErrorCode::BadPattern,
-        );
-        check(
-            &SearchOptions {
-                syntax: Syntax::Regex,
-                ..options("a{1000}{1000}{1000}")
-            },
-            ErrorCode::BadPattern,
-        );
-        check(
-            &SearchOptions {
-                glob: Some("a["),
+                ..options(pattern)
+            };
+            check(&regex, ErrorCode::BadPattern);
+        }
+        for glob in ["a[", "", "!", "./"] {
+            let limited = SearchOptions {
+                glob: Some(glob),
                 ..options("x")
-            },
-            ErrorCode::BadPattern,
-        );
-        for glob in ["", "!", "./"] {
-            check(
-                &SearchOptions {
-                    glob: Some(glob),
-                    ..options("x")
-                },
-                ErrorCode::BadPattern,
-            );
+            };
+            check(&limited, ErrorCode::BadPattern);
         }
         check(&options(""), ErrorCode::BadPattern);
         check(&options("a\nb"), ErrorCode::BadPattern);
