@@ -140,6 +140,8 @@ pub const TERMINAL_REACH_BYTES: usize = 64 << 10;
 pub const RC_TIMEOUT: Duration = Duration::from_secs(2);
 /// Most bytes of what a shell printed that did not start, in the error that says so.
 pub const MAX_START_OUTPUT_BYTES: usize = 400;
+/// Most exports and aliases named that a restart left out because they hold a secret.
+pub const MAX_LEFT_OUT_NAMES: usize = 20;
 /// How long a shell may take more to read back what an earlier one printed about itself.
 pub const RESTORE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Fewest descriptors with which a shell can put its own aside while a script runs: it uses numbers

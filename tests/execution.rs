@@ -60,6 +60,7 @@ pub fn context(dir: &std::path::Path) -> Context {
         env: std::env::vars_os().collect(),
         rc: Rc::None,
         seed: None,
+        secrets: karyi::pty::HoldsSecret::default(),
     };
     Context {
         sessions: Arc::new(Sessions::new(options)),

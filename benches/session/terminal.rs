@@ -138,5 +138,6 @@ fn options(home: &Path) -> SessionOptions {
         ],
         rc: Rc::None,
         seed: None,
+        secrets: karyi::pty::HoldsSecret::default(),
     }
 }

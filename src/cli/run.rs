@@ -33,7 +33,7 @@ use crate::files::root::Root;
 use crate::limits;
 use crate::outcome::{ReportStatus, Tally};
 use crate::pty::guard;
-use crate::pty::{Rc, Session, SessionOptions};
+use crate::pty::{HoldsSecret, Rc, Session, SessionOptions};
 use crate::render::Format;
 use crate::render::paint::Colour;
 use crate::secret::SecretName;
@@ -373,6 +373,8 @@ fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Resul
         env.retain(|(existing, _)| existing != key);
         env.push((key.clone(), value.clone()));
     }
+    let secrets = Secrets::default();
+    let known = secrets.clone();
     let options = SessionOptions {
         shell: args.shell.clone(),
         preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
@@ -382,12 +384,13 @@ fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Resul
         env,
         rc: if args.no_rc { Rc::None } else { Rc::User },
         seed: None,
+        secrets: HoldsSecret::new(move |bytes| known.are_in(bytes)),
     };
     Ok(Context {
         sessions: Arc::new(Sessions::new(options)),
         terminal: None,
         root: Arc::new(root.keeping(&own_dirs(), &output_parent())),
-        secrets: Secrets::default(),
+        secrets,
         prompter: Arc::new(terminal),
         keeper: None,
         command_timeout: args.timeout.map(Seconds::duration),

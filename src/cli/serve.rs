@@ -148,6 +148,7 @@ fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {
         env: std::env::vars_os().collect(),
         rc: Rc::None,
         seed: None,
+        secrets: crate::pty::HoldsSecret::default(),
     })
 }
 

@@ -19,7 +19,7 @@ use crate::files::root::Root;
 use crate::files::transaction::Recorder;
 use crate::limits;
 use crate::outcome::{Outcome, Status};
-use crate::pty::SessionOptions;
+use crate::pty::{HoldsSecret, SessionOptions};
 use crate::render::wire;
 use crate::service::running::{LocalTools, Running};
 use crate::tool::Context;
@@ -45,11 +45,15 @@ impl Prompter for Nobody {
 /// Makes what a call may use: a shell that is started when it is needed, and no secrets.
 #[must_use]
 pub fn context(session: &SessionOptions, root: &Arc<Root>) -> Context {
+    let secrets = Secrets::default();
+    let known = secrets.clone();
+    let mut session = session.clone();
+    session.secrets = HoldsSecret::new(move |bytes| known.are_in(bytes));
     Context {
-        sessions: Arc::new(Sessions::new(session.clone())),
+        sessions: Arc::new(Sessions::new(session)),
         terminal: None,
         root: Arc::clone(root),
-        secrets: Secrets::default(),
+        secrets,
         prompter: Arc::new(Nobody),
         keeper: None,
         command_timeout: None,

@@ -26,6 +26,7 @@ use super::snapshot::Collector;
 use super::state::{Call, Order, Shared, Sink, Verdict};
 use super::tracker::Tracker;
 use super::wait::{Scanner, Watch};
+use super::withhold::HoldsSecret;
 
 /// How often output is read before anything else is looked at; a read gives 4 KiB at most.
 const READS_IN_A_ROW: usize = 32;
@@ -66,6 +67,8 @@ pub(super) struct Engine {
     pub(super) known_children: HashSet<i32>,
     /// What the first shell begins with.
     pub(super) seed: Option<Seed>,
+    /// Tells what the next shell does not get back.
+    pub(super) secrets: HoldsSecret,
     /// When ended processes without a parent were last collected.
     pub(super) reaped_at: Instant,
     /// How long the thread sleeps unless something happens.

@@ -48,9 +48,11 @@ mod syscall;
 pub mod text;
 mod tracker;
 mod wait;
+mod withhold;
 
 pub use background::Background;
 pub use options::{CommandRequest, InputRequest, Rc, Seed, SessionOptions};
 pub use session::Session;
 pub use shell::find as find_shell;
 pub use state::{Progress, Restart, Sink};
+pub use withhold::HoldsSecret;

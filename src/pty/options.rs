@@ -8,6 +8,7 @@ use crate::secret::Binding;
 
 use super::snapshot::Snapshot;
 use super::state::Sink;
+use super::withhold::HoldsSecret;
 
 /// Whether the user's start-up files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct SessionOptions {
     pub rc: Rc,
     /// What the shell begins with, for one that stands beside another.
     pub seed: Option<Seed>,
+    /// Tells what a shell that comes after another does not get back.
+    pub secrets: HoldsSecret,
 }
 
 /// What a shell passes on to one that is started beside it.

@@ -140,7 +140,14 @@ impl Engine {
 
     fn restart_in(&mut self, cwd: PathBuf) -> Result<Restart, ToolError> {
         let snapshot = self.collector.last.clone();
-        self.start_shell(&cwd, snapshot.as_ref(), &[])?;
+        let (fit, left_out) = match &snapshot {
+            Some(whole) => {
+                let (fit, left_out) = whole.without(&self.secrets);
+                (Some(fit), left_out)
+            }
+            None => (None, Vec::new()),
+        };
+        self.start_shell(&cwd, fit.as_ref(), &[])?;
         let kind = self.shared.kind;
         let (restored, age) = match (&snapshot, &self.collector.last) {
             (Some(old), Some(new)) if new.taken > old.taken => {
@@ -158,7 +165,7 @@ impl Engine {
             .chain(kind.unprintable().iter().copied())
             .chain(ALWAYS_LOST);
         Ok(Restart {
-            lost: lost.map(str::to_owned).collect(),
+            lost: lost.map(str::to_owned).chain(left_out).collect(),
             restored: place(is_there)
                 .chain(restored.iter().copied())
                 .map(str::to_owned)

@@ -497,6 +497,7 @@ fn prepare(
         has_rc: options.rc == Rc::User,
         known_children: HashSet::new(),
         seed: options.seed,
+        secrets: options.secrets,
         running: None,
         cutter: MarkCutter::new(&nonce),
         tracker: Tracker::new(),

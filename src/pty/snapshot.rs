@@ -26,9 +26,11 @@ pub(super) struct Snapshot {
 }
 
 /// One part of a snapshot.
-struct Section<'a> {
-    name: &'a [u8],
-    text: &'a [u8],
+pub(super) struct Section<'a> {
+    pub(super) name: &'a [u8],
+    pub(super) text: &'a [u8],
+    /// The whole line before it.
+    pub(super) heading: &'a [u8],
 }
 
 /// Variables that are the new shell's own business.
@@ -83,7 +85,7 @@ impl Snapshot {
     }
 
     /// Cuts the text at its headings, each `#NAME NONCE`; the first line is one.
-    fn sections(&self) -> Vec<Section<'_>> {
+    pub(super) fn sections(&self) -> Vec<Section<'_>> {
         let mut found: Vec<Section<'_>> = Vec::new();
         let first = self.commands.split(|byte| *byte == b'\n').next();
         let Some(at) = first.and_then(|line| memchr::memchr(b' ', line)) else {
@@ -99,7 +101,11 @@ impl Snapshot {
             }
             let name = after.get(1..heading.name_length + 1).unwrap_or_default();
             let body = after.get(heading.length..).unwrap_or_default();
-            found.push(Section { name, text: body });
+            found.push(Section {
+                name,
+                text: body,
+                heading: after.get(..heading.length).unwrap_or_default(),
+            });
             rest = body;
         }
         found

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use karyi::error::ErrorCode;
 use karyi::outcome::Status;
-use karyi::pty::{CommandRequest, Rc, Session};
+use karyi::pty::{CommandRequest, HoldsSecret, Rc, Session};
 
 use super::support::{Shell, options, run};
 
@@ -38,6 +38,24 @@ fn exit_keeps_what_the_shell_can_print() {
             .check("shopt extglob; [[ $- == *C* ]]", 0, "extglob        \ton\n")
             .await;
         assert_eq!(shell.command("true").await.progress.restarted, None);
+    });
+}
+
+#[test]
+fn what_holds_a_secret_does_not_come_back() {
+    run(async {
+        let is_it = |bytes: &[u8]| bytes.windows(8).any(|part| part == b"S3\"cr3t$");
+        let shell = Shell::with(|options| options.secrets = HoldsSecret::new(is_it)).await;
+        let script = "export A='S3\"cr3t$' B=2 C='x\nS3\"cr3t$'; f() { echo 'S3\"cr3t$'; }\n\
+                      alias g='echo S3\"cr3t$' h='echo h'\nexit 3";
+        let restart = shell.command(script).await.progress.restarted.unwrap();
+        assert_eq!(restart.restored, words(&["cwd", "options"]));
+        let mut lost = words(&["environment", "functions", "aliases"]);
+        lost.extend(words(&["variables", "traps", "jobs"]));
+        lost.extend(words(&["export A", "export C", "alias g"]));
+        assert_eq!(restart.lost, lost);
+        let script = "echo \"$A|$B|$C\"; type -t f g h; true";
+        shell.check(script, 0, "|2|\nalias\n").await;
     });
 }
 

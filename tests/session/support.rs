@@ -66,6 +66,7 @@ pub(super) fn options(home: &Path) -> SessionOptions {
         ],
         rc: Rc::None,
         seed: None,
+        secrets: karyi::pty::HoldsSecret::default(),
     }
 }
 

@@ -50,6 +50,7 @@ fn options(shell: Option<PathBuf>, rc: Rc) -> anyhow::Result<SessionOptions> {
         env: std::env::vars_os().collect(),
         rc,
         seed: None,
+        secrets: crate::pty::HoldsSecret::default(),
     })
 }
 
