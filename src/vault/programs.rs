@@ -151,6 +151,9 @@ const TAR_OPTIONS: &[&str] = &[
     "--rmt-command",
 ];
 
+/// Editors that take commands of their own, among them those of a shell.
+const EDITOR: Reads = Reads::CodeAfter(&['c', 'S'], &["--cmd", "+"]);
+
 /// Programs that read code, by the last part of their path.
 const PROGRAMS: &[(&str, Reads)] = &[
     ("sh", Reads::Shell),
@@ -245,6 +248,15 @@ const PROGRAMS: &[(&str, Reads)] = &[
     ("gsed", Reads::CodeAll),
     ("jq", Reads::CodeAll),
     ("yq", Reads::CodeAll),
+    ("vim", EDITOR),
+    ("vi", EDITOR),
+    ("nvim", EDITOR),
+    ("ex", EDITOR),
+    ("view", EDITOR),
+    (
+        "emacs",
+        Reads::CodeAfter(&['f'], &["--eval", "--execute", "--funcall", "-eval"]),
+    ),
     ("expect", Reads::CodeAfter(&['c'], &[])),
     ("mongosh", Reads::CodeAfter(&[], &["--eval"])),
     ("mongo", Reads::CodeAfter(&[], &["--eval"])),
@@ -557,12 +569,23 @@ fn builtin_demands(command: &str, arguments: &[Word], current: &Word) -> Option<
         | "nameref" => name,
         "for" | "select" | "foreach" if arguments.is_empty() => name,
         "printf" if last == "-v" || current.text.starts_with("-v") => name,
+        "printf" if is_format(arguments) => Demands::FORMAT,
+        "echo" if has('e') => Demands::FORMAT,
         "printf" if calculates(arguments.first().map_or("", Word::text)) => Demands::NUMBER,
         "test" | "[" | "[[" if last == "-v" => name,
         _ if DECLARATIONS.contains(&command) => declaration_demands(command, arguments, current),
         _ => return None,
     };
     Some(demands)
+}
+
+/// Whether the word after these is the format of `printf`.
+fn is_format(arguments: &[Word]) -> bool {
+    let mut is_value = false;
+    arguments.iter().all(|word| {
+        let is_option = word.text == "--" || std::mem::replace(&mut is_value, word.text == "-v");
+        is_option || word.text == "-v"
+    })
 }
 
 /// Whether a format of `printf` has a numeric field: some shells calculate its argument.
@@ -749,6 +772,9 @@ mod tests {
         check("psql -U u -tAc", "", Demands::PROGRAM);
         check("psql", "", Demands::NONE);
         check("sed -i", "", Demands::PROGRAM);
+        check("vim -c", "", Demands::PROGRAM);
+        check("vim", "+", Demands::PROGRAM);
+        check("vim file", "", Demands::NONE);
         check("jq --arg k", "", Demands::NONE);
         check("jq", "", Demands::PROGRAM);
         check("sudo awk", "", Demands::PROGRAM);
@@ -759,6 +785,11 @@ mod tests {
         check("unset", "", NAME);
         check("printf -v", "", NAME);
         check("printf %d", "", Demands::NUMBER);
+        check("printf", "", Demands::FORMAT);
+        check("printf --", "a", Demands::FORMAT);
+        check("printf -v x", "", Demands::FORMAT);
+        check("echo -ne", "", Demands::FORMAT);
+        check("echo -n", "", Demands::NONE);
         check("printf %s%%d", "", Demands::NONE);
         check("printf %s", "", Demands::NONE);
         check("export", "TOKEN=", Demands::NONE);

@@ -238,6 +238,7 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
         number,
         shell,
         program,
+        format,
         forbidden,
     } = spot.place.demands;
     let refuse = |code, what: &str| {
@@ -263,6 +264,13 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
         let what = "in text that another program reads as code, and its value holds characters that could be code";
         return refuse(ErrorCode::UnsafeNestedParse, what);
     }
+    if format && !is_format_safe(value) {
+        let what = "in text whose % and backslashes mean something, and its value holds such";
+        let refused = refuse(ErrorCode::UnsafeNestedParse, what);
+        return refused.map_err(|error| {
+            error.with_hint(format!("print it with printf '%s' \"$KARYI{{{name}}}\""))
+        });
+    }
     Ok(())
 }
 
@@ -279,6 +287,10 @@ fn is_shell_safe(value: &str) -> bool {
         && value
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"_./:@%+,-".contains(&byte))
+}
+
+fn is_format_safe(value: &str) -> bool {
+    !value.starts_with('-') && !value.contains(['%', '\\'])
 }
 
 fn is_program_safe(value: &str) -> bool {

@@ -9,6 +9,8 @@ pub(super) struct Demands {
     pub(super) shell: bool,
     /// Letters, digits and underscores: they mean nothing to any language inside its strings.
     pub(super) program: bool,
+    /// Neither `%` nor a backslash, nor a dash at the start: it is the format of `printf`.
+    pub(super) format: bool,
     /// No value may stand here, and why.
     pub(super) forbidden: Option<&'static str>,
 }
@@ -18,7 +20,12 @@ impl Demands {
         number: false,
         shell: false,
         program: false,
+        format: false,
         forbidden: None,
+    };
+    pub(super) const FORMAT: Self = Self {
+        format: true,
+        ..Self::NONE
     };
     pub(super) const NUMBER: Self = Self {
         number: true,
@@ -46,6 +53,7 @@ impl Demands {
             number: self.number || other.number,
             shell: self.shell || other.shell,
             program: self.program || other.program,
+            format: self.format || other.format,
             forbidden: self.forbidden.or(other.forbidden),
         }
     }
