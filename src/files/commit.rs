@@ -12,8 +12,6 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use nix::errno::Errno;
-
 use super::change::{Change, Dress, Found, NewContent};
 use super::directory::{Directory, Stamp, remove_made, split};
 use super::dress::{Dressed, dress_like};
@@ -393,13 +391,21 @@ pub(super) fn rewrite(
     overwrite(new).inspect_err(|_| drop(old.map(&mut overwrite)))
 }
 
-/// Makes the file system set blocks aside. One that cannot do so is taken at its word.
+/// Makes the file system set blocks aside. One that cannot do so is taken at its word, and so is a
+/// system without the call.
+#[cfg(not(target_os = "macos"))]
 fn take_room(file: &File, bytes: usize) -> io::Result<()> {
+    use nix::errno::Errno;
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
     match nix::fcntl::posix_fallocate(file, 0, bytes) {
         Err(errno @ (Errno::ENOSPC | Errno::EFBIG | Errno::EDQUOT)) => Err(errno.into()),
         _ => Ok(()),
     }
+}
+
+#[cfg(target_os = "macos")]
+fn take_room(_: &File, _: usize) -> io::Result<()> {
+    Ok(())
 }
 
 impl Staged<'_> {

@@ -25,7 +25,7 @@ pub(super) struct Kept {
     /// What the kernel shows about the shell.
     pub(super) files: KeptFiles,
     /// The device and number of the shell's FIFO.
-    pub(super) fifo: (u64, u64),
+    pub(super) fifo: Identity,
     pid: i32,
     /// Whether marks go to the descriptor on which the shell keeps the terminal.
     has_terminal: AtomicBool,
@@ -133,6 +133,9 @@ impl Kept {
     }
 }
 
-fn identity(file: &FileStat) -> (u64, u64) {
+/// What tells a file from all others: its device and its number there.
+type Identity = (nix::libc::dev_t, nix::libc::ino_t);
+
+fn identity(file: &FileStat) -> Identity {
     (file.st_dev, file.st_ino)
 }

@@ -32,6 +32,7 @@ const MIN_FREE_BYTES: u64 = 16 << 20;
 /// Open files below which several sessions at once do not fit.
 const MIN_OPEN_FILES: u64 = 256;
 /// Processes below which builds do not fit.
+#[cfg(not(target_os = "macos"))]
 const MIN_PROCESSES: u64 = 128;
 /// 2024-01-01 in seconds since 1970: no clock that is right shows an earlier time.
 const EARLIEST_S: u64 = 1_704_067_200;
@@ -55,7 +56,9 @@ fn runtime_directory() -> Check {
         return Check::missing(name, found, "no session can be started", advice);
     }
     let free = nix::sys::statvfs::statvfs(&path).map_or(0, |disk| {
-        disk.blocks_available().saturating_mul(disk.fragment_size())
+        #[allow(clippy::useless_conversion, reason = "macOS counts in 32 bits")]
+        let blocks = u64::from(disk.blocks_available());
+        blocks.saturating_mul(disk.fragment_size())
     });
     let (mode, owner) = std::fs::metadata(&path).map_or((0, 0), |m| (m.mode() & 0o777, m.uid()));
     let found = format!(
@@ -162,11 +165,22 @@ fn open_files() -> Check {
     )
 }
 
+#[cfg(not(target_os = "macos"))]
 fn processes() -> Check {
     limit(
         ("processes", Resource::RLIMIT_NPROC, MIN_PROCESSES),
         "threads and processes of the user count",
         "raise it with ulimit -u",
+    )
+}
+
+/// Says nothing: the system does not tell through this interface.
+#[cfg(target_os = "macos")]
+fn processes() -> Check {
+    Check::ok(
+        "processes",
+        "not known",
+        "threads and processes of the user count",
     )
 }
 

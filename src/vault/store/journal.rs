@@ -1,9 +1,7 @@
 //! The key of the undo journal, which is kept in the store: what the journal holds can then be read
 //! as long as the store can, and not from the disk alone.
 
-use std::fs::File;
-use std::io::Read;
-
+use ring::rand::{SecureRandom, SystemRandom};
 use zeroize::Zeroizing;
 
 use crate::error::{ErrorCode, ToolError};
@@ -44,10 +42,8 @@ pub fn kept_key(store: &dyn Store) -> Result<Option<JournalKey>, ToolError> {
 
 fn random() -> Result<JournalKey, ToolError> {
     let mut key = Zeroizing::new([0; KEY_BYTES]);
-    let path = std::path::Path::new("/dev/urandom");
-    File::open(path)
-        .and_then(|mut file| file.read_exact(&mut *key))
-        .map_err(|error| ToolError::from_io(path, &error))?;
+    let no_bytes = |_| ToolError::new(ErrorCode::Io, "the system gives no random bytes");
+    SystemRandom::new().fill(&mut *key).map_err(no_bytes)?;
     Ok(key)
 }
 
