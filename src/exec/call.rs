@@ -42,7 +42,9 @@ pub async fn run(stage: Stage, job: Job) -> Outcome {
     stage.tell(started(&about)).await;
     let mut call = job.call;
     let warnings = stage.permits.warnings(&mut call, &stage.context.secrets);
-    let mut outcome = match resolve::resolve(&mut call, &stage.context.secrets) {
+    let resolved = resolve::resolve(&mut call, &stage.context.secrets);
+    let is_resolved = resolved.is_ok();
+    let mut outcome = match resolved {
         Err(error) => outcome(&about, Err(error)),
         Ok(()) if matches!(call.effect(), Effect::Session) => {
             of_session(&stage, &about, call).await
@@ -50,12 +52,16 @@ pub async fn run(stage: Stage, job: Job) -> Outcome {
         Ok(()) => of_its_own(&stage, &about, call).await,
     };
     outcome.repairs = job.repairs;
+    let duration = about.since.elapsed();
+    outcome.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    // What karyi itself says of placeholders, here and in the warnings, is no text of a program: it is
+    // masked as it leaves, and its placeholders stay as they are.
+    if is_resolved {
+        redact_result(&stage.redactor, &mut outcome);
+    }
     if !warnings.is_empty() {
         outcome.fields.insert("warnings".into(), warnings.into());
     }
-    let duration = about.since.elapsed();
-    outcome.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    redact_result(&stage.redactor, &mut outcome);
     outcome
 }
 

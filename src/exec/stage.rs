@@ -192,9 +192,13 @@ fn redact_value(redactor: &Redactor, value: &mut Value) {
         }
         let source = item.get("src").and_then(Value::as_str);
         let is_job = source.is_some_and(|source| source.starts_with(JOB_PREFIX));
-        match item.get_mut("output").filter(|_| is_job) {
+        let is_cut = item.get("omitted_bytes").is_some();
+        match item.get_mut("output").filter(|_| is_job || is_cut) {
             Some(Value::String(text)) => {
-                let masked = redactor.redact_again(text).into_owned();
+                let masked = match is_job {
+                    true => redactor.redact_again(text).into_owned(),
+                    false => redactor.redact_cut(text),
+                };
                 redact_beside(redactor, item, "output", masked);
             }
             _ => redactor.redact_json(item),

@@ -76,6 +76,16 @@ impl Redactor {
         self.leaf(text, self.stream())
     }
 
+    /// Returns a text that was cut off at its end, with every secret masked and what may be the start
+    /// of one.
+    #[must_use]
+    pub fn redact_cut(&self, text: &str) -> String {
+        let (mut stream, mut out) = (self.stream(), Redacted::default());
+        stream.push(text, &mut out);
+        stream.cut(&mut out);
+        self.redact_again(out.as_str()).into_owned()
+    }
+
     /// Returns a text that went through a redactor before with every secret masked.
     #[must_use]
     pub fn redact_again<'a>(&self, text: &'a str) -> Cow<'a, str> {

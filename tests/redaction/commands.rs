@@ -170,6 +170,28 @@ fn what_stands_between_the_characters_hides_nothing() {
     );
 }
 
+/// The line editor of an interactive shell writes `" \r"` where the terminal wraps, and the character
+/// before it again.
+#[test]
+fn what_a_line_editor_echoes_and_wraps_is_masked() {
+    if !has("python3") {
+        return;
+    }
+    let script = "F=$KARYI{K|file} python3 - <<'END'\nimport fcntl, os, pty, select, struct, sys, termios, time\n\
+        value = open(os.environ['F']).read()\npid, fd = pty.fork()\n\
+        if pid == 0: os.execvpe('bash', ['bash', '--norc', '-i'], {'PATH': os.environ['PATH'], 'TERM': 'xterm', 'PS1': '> ', 'HISTFILE': ''})\n\
+        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))\nseen = b''\n\
+        def more(limit):\n    global seen\n    while select.select([fd], [], [], limit)[0]:\n        try: part = os.read(fd, 4096)\n        except OSError: return\n\
+        \x20       if not part: return\n        seen += part; sys.stdout.buffer.write(part); sys.stdout.buffer.flush()\n\
+        while b'> ' not in seen: more(0.1)\n\
+        for c in '# ' + value:\n    os.write(fd, c.encode()); time.sleep(0.004); more(0)\n\
+        while value[-6:].encode() not in seen: more(0.1)\n\
+        os.write(fd, b'\\nexit\\n')\nmore(5)\nassert value.encode() not in seen, 'it did not wrap'\nprint('wrapped')\nEND";
+    check_clean(L, script);
+    let shown = format!("{:?}", run(L, script).output);
+    assert!(shown.contains("wrapped"), "{shown}");
+}
+
 #[test]
 fn values_of_several_lines_are_masked() {
     check(M, "printf %s \"$KARYI{K}\"", "$KARYI{K}");
@@ -243,6 +265,34 @@ fn files_and_names_are_masked_when_read() {
         !shown.contains(&name[..12]) && !shown.contains("UzNjcjN0LVQwa2Vu"),
         "{shown}"
     );
+}
+
+#[test]
+fn what_is_cut_from_a_file_shows_no_start_of_a_value() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("f");
+    std::fs::write(&file, format!("TOKEN={T}\nnext\n")).unwrap();
+    let read = |bytes: usize| {
+        let message = format!(
+            "<tools><read><file src=\"{}\" max_bytes=\"{bytes}\"/></read></tools>",
+            file.display()
+        );
+        let outcome = run_with(&secrets(T), &message, |_, _| {}).remove(0);
+        let output = &outcome.fields["files"][0]["output"];
+        output.as_str().unwrap().to_owned()
+    };
+    for (bytes, expected) in [
+        (6, "TOKEN="),
+        (9, "TOKEN=S3c"),
+        (10, "TOKEN=[KARYI:K:part]"),
+        (17, "TOKEN=[KARYI:K:part]"),
+        (44, "TOKEN=[KARYI:K:part]"),
+        (46, "TOKEN=$KARYI{K}\n"),
+        (48, "TOKEN=$KARYI{K}\n"),
+        (500, "TOKEN=$KARYI{K}\nnext\n"),
+    ] {
+        assert_eq!(read(bytes), expected, "{bytes}");
+    }
 }
 
 #[test]

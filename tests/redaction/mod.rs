@@ -43,3 +43,28 @@ fn text_without_a_value_stays_as_it_is() {
         }
     }
 }
+
+/// As many values as anybody has, and more text than anybody reads: not a byte of it changes.
+#[test]
+fn much_text_stays_as_it_is_beside_a_hundred_values() {
+    let full = std::env::var_os("KARYI_FULL").is_some();
+    let bytes = if full { 64 << 20 } else { 1 << 20 };
+    let secrets = karyi::vault::session::Secrets::default();
+    for number in 0..100_u64 {
+        let name = karyi::secret::SecretName::parse(&format!("KEY_{number}")).unwrap();
+        let value = (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let value = karyi::secret::SecretValue::new(format!("tok-{value:016x}"));
+        secrets.insert(name, value).unwrap();
+    }
+    let redactor = karyi::vault::redact::Redactor::new(&secrets);
+    let source = include_str!("../../src/limits.rs");
+    let mut stream = redactor.stream();
+    let mut pushed = 0;
+    while pushed < bytes {
+        let mut out = karyi::vault::redact::Redacted::default();
+        stream.push(source, &mut out);
+        stream.flush(&mut out);
+        assert_eq!(out.as_str(), source);
+        pushed += source.len();
+    }
+}
