@@ -317,4 +317,64 @@ mod tests {
             )
         );
     }
+
+    /// Tells this program, started again on a terminal, to ask there and break.
+    const BREAKS: &str = "KARYI_TEST_BREAKS";
+
+    struct Breaking;
+
+    impl Dialogue for Breaking {
+        type Answer = ();
+
+        fn shown(&self) -> String {
+            "a question: ".to_owned()
+        }
+
+        fn take(&mut self, _: event::Event, _: bool) -> Next<()> {
+            panic!("on purpose")
+        }
+
+        fn declined() {}
+
+        fn timeout() {}
+    }
+
+    fn is_echoing(terminal: &dyn portable_pty::MasterPty) -> bool {
+        let modes = terminal.get_termios().unwrap().local_flags;
+        modes.bits() & nix::sys::termios::LocalFlags::ECHO.bits() != 0
+    }
+
+    #[test]
+    fn a_question_that_breaks_gives_the_terminal_back() {
+        use std::io::Read;
+        if std::env::var_os(BREAKS).is_some() {
+            let ask = || converse(Breaking, &Cancel::default(), &Suspension::default());
+            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask)).is_err());
+            return;
+        }
+        let size = portable_pty::PtySize::default();
+        let pair = portable_pty::native_pty_system().openpty(size).unwrap();
+        let mut command = portable_pty::CommandBuilder::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "--nocapture"]);
+        command.arg("cli::prompt::tests::a_question_that_breaks_gives_the_terminal_back");
+        command.env(BREAKS, "1");
+        let mut child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let mut writer = pair.master.take_writer().unwrap();
+        let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+        while !seen.windows(10).any(|part| part == b"a question") {
+            let length = reader.read(&mut buffer).unwrap();
+            assert!(length > 0, "{}", String::from_utf8_lossy(&seen));
+            seen.extend_from_slice(&buffer[..length]);
+        }
+        assert!(!is_echoing(pair.master.as_ref()));
+        writer.write_all(b"x").unwrap();
+        // What it says must be read, or it waits for room.
+        let rest = std::thread::spawn(move || while let Ok(1..) = reader.read(&mut buffer) {});
+        assert!(child.wait().unwrap().success());
+        assert!(is_echoing(pair.master.as_ref()));
+        drop((writer, pair.master));
+        rest.join().unwrap();
+    }
 }
