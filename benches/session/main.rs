@@ -21,6 +21,7 @@ mod memory;
 mod peers;
 mod report;
 mod samples;
+mod secrets;
 mod stream;
 mod terminal;
 mod trip;
@@ -32,10 +33,11 @@ use report::Report;
 type Part = fn(&mut Report);
 
 fn main() {
-    let parts: [(&str, Part); 4] = [
+    let parts: [(&str, Part); 5] = [
         ("trip", trip::measure),
         ("stream", stream::measure),
         ("waits", waits::measure),
+        ("secrets", secrets::measure),
         ("memory", memory::measure),
     ];
     let only = argument("--only").unwrap_or_default();
