@@ -132,6 +132,7 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
             KeepInput::Never
         },
         is_quiet: args.quiet,
+        own: state_dir::own_dirs(),
         session: session(args.root.as_deref())?,
         root: args.root,
     })

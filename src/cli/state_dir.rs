@@ -76,11 +76,9 @@ pub(super) fn state_dir() -> Result<PathBuf, ToolError> {
     }
 }
 
-/// Returns the directories that are karyi's own: settings, state and vault.
+/// Returns the directories that are karyi's own: settings, state, vault and what sessions need while
+/// they run. Those of a karyi without `KARYI_HOME` are its own, too.
 pub(super) fn own_dirs() -> Vec<PathBuf> {
-    if let Some(home) = variable("KARYI_HOME") {
-        return vec![home.into()];
-    }
     let home = variable("HOME").map(PathBuf::from);
     let places = [
         ("XDG_CONFIG_HOME", ".config"),
@@ -94,7 +92,11 @@ pub(super) fn own_dirs() -> Vec<PathBuf> {
         let base = told.or_else(|| home.as_ref().map(|home| home.join(usual)))?;
         Some(base.join("karyi"))
     };
-    places.into_iter().filter_map(dir).collect()
+    let own = variable("KARYI_HOME").map(PathBuf::from);
+    let system = data_dir().ok();
+    let named = places.into_iter().filter_map(dir);
+    let others = own.into_iter().chain(system).chain([runtime_dir()]);
+    named.chain(others).collect()
 }
 
 /// Returns what tools may read there: the whole outputs of calls.

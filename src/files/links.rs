@@ -34,7 +34,7 @@ pub(super) fn resolve(root: &Root, cwd: &Path, path: &Path) -> Result<PathBuf, T
             return Err(ToolError::new(ErrorCode::SymlinkEscape, message));
         }
     }
-    root.resolve(cwd, path)
+    root.resolve_to_change(cwd, path)
 }
 
 /// Returns the directory that a link must not lead out of: the root, else the repository it is in.

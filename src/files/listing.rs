@@ -8,11 +8,13 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ignore::WalkBuilder;
 use rustix::fs::{AtFlags, FileType};
 
 use super::kind::Special;
+use super::root::Own;
 use super::target::{Way, names};
 use crate::error::ToolError;
 use crate::limits;
@@ -82,6 +84,15 @@ pub enum Scope {
     All,
 }
 
+/// Which entries of a walk are wanted.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    /// Whether `.gitignore` counts.
+    pub(super) scope: Scope,
+    /// What is never shown.
+    pub(super) own: Arc<Own>,
+}
+
 /// Lists the directory `real`, which messages call `shown`, and so many levels in all.
 ///
 /// # Errors
@@ -90,11 +101,11 @@ pub(super) fn list(
     way: &Way,
     shown: &Path,
     real: &Path,
-    scope: Scope,
+    wanted: &Wanted,
     depth: usize,
 ) -> Result<Listing, ToolError> {
     let io = |error| ToolError::from_io(shown, &error);
-    let top = open(way, real, scope, limits::MAX_LISTING_ENTRIES).map_err(io)?;
+    let top = open(way, real, wanted, limits::MAX_LISTING_ENTRIES).map_err(io)?;
     let mut tree = Tree {
         way,
         rows: Vec::new(),
@@ -104,7 +115,7 @@ pub(super) fn list(
     };
     let roots = tree.add(0, top.found);
     while let Some(row) = tree.closed.pop_front() {
-        tree.open(row, scope, depth.clamp(1, limits::MAX_LISTING_DEPTH));
+        tree.open(row, wanted, depth.clamp(1, limits::MAX_LISTING_DEPTH));
     }
     let mut listing = Listing {
         entries: Vec::with_capacity(tree.rows.len()),
@@ -150,14 +161,14 @@ impl Tree<'_> {
         start..self.rows.len()
     }
 
-    fn open(&mut self, at: usize, scope: Scope, levels: usize) {
+    fn open(&mut self, at: usize, wanted: &Wanted, levels: usize) {
         let Some(row) = self.rows.get(at) else {
             return;
         };
         let below = row.entry.depth + 1;
         let room = limits::MAX_LISTING_ENTRIES.saturating_sub(self.rows.len());
         let room = if below < levels { room } else { 0 };
-        let opened = open(self.way, &row.path, scope, room);
+        let opened = open(self.way, &row.path, wanted, room);
         let left = opened.as_ref().map(|opened| opened.omitted).ok();
         let children = match opened {
             Ok(opened) => {
@@ -196,12 +207,12 @@ struct Opened {
     ignored: u64,
 }
 
-fn open(way: &Way, directory: &Path, scope: Scope, room: usize) -> std::io::Result<Opened> {
+fn open(way: &Way, directory: &Path, wanted: &Wanted, room: usize) -> std::io::Result<Opened> {
     let opened = way.directory(directory)?;
     let total = names(&opened)?.count() as u64;
     let mut kept: BinaryHeap<ByName> = BinaryHeap::new();
     let mut seen = 0_u64;
-    for path in walk(directory, scope) {
+    for path in walk(directory, wanted) {
         seen += 1;
         kept.push(ByName(path));
         if kept.len() > room {
@@ -222,9 +233,10 @@ fn open(way: &Way, directory: &Path, scope: Scope, room: usize) -> std::io::Resu
     })
 }
 
-/// Starts a walk that reads no settings of the user, only `.gitignore` files.
-pub(super) fn walk_builder(directory: &Path, scope: Scope) -> WalkBuilder {
-    let respects = scope == Scope::NotIgnored;
+/// Starts a walk that reads no settings of the user, only `.gitignore` files, and leaves out karyi's
+/// own.
+pub(super) fn walk_builder(directory: &Path, wanted: &Wanted) -> WalkBuilder {
+    let respects = wanted.scope == Scope::NotIgnored;
     let mut builder = WalkBuilder::new(directory);
     builder
         .standard_filters(false)
@@ -233,14 +245,16 @@ pub(super) fn walk_builder(directory: &Path, scope: Scope) -> WalkBuilder {
         .git_ignore(respects)
         .git_exclude(respects);
     builder.require_git(false).follow_links(false);
-    if respects {
-        builder.filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
-    }
+    let own = Arc::clone(&wanted.own);
+    builder.filter_entry(move |entry| {
+        let is_git = respects && entry.file_name() == ".git";
+        entry.depth() == 0 || !(is_git || own.hides(entry.path()))
+    });
     builder
 }
 
-fn walk(directory: &Path, scope: Scope) -> impl Iterator<Item = PathBuf> {
-    let walk = walk_builder(directory, scope).max_depth(Some(1)).build();
+fn walk(directory: &Path, wanted: &Wanted) -> impl Iterator<Item = PathBuf> {
+    let walk = walk_builder(directory, wanted).max_depth(Some(1)).build();
     walk.filter_map(Result::ok)
         .filter(|entry| entry.depth() == 1)
         .map(ignore::DirEntry::into_path)
@@ -301,8 +315,13 @@ pub fn one_line(name: &str) -> String {
 mod tests {
     use super::*;
 
+    fn wanted(scope: Scope) -> Wanted {
+        let own = Arc::default();
+        Wanted { scope, own }
+    }
+
     fn check(path: &Path, scope: Scope, expected: &[&str], counts: (u64, u64)) {
-        let listing = list(&Way::Path, path, path, scope, 2).unwrap();
+        let listing = list(&Way::Path, path, path, &wanted(scope), 2).unwrap();
         let seen: Vec<String> = listing.entries.iter().map(Entry::label).collect();
         assert_eq!(seen, expected);
         assert_eq!((listing.omitted_entries, listing.ignored_entries), counts);
@@ -357,7 +376,7 @@ mod tests {
                 std::fs::write(top.join(directory).join(format!("{index:05}")), "").unwrap();
             }
         }
-        let listing = list(&Way::Path, top, top, Scope::NotIgnored, 9).unwrap();
+        let listing = list(&Way::Path, top, top, &wanted(Scope::NotIgnored), 9).unwrap();
         let left = 3 + 3 * (most / 2) - most;
         assert_eq!(
             (listing.entries.len(), listing.omitted_entries),
@@ -369,7 +388,7 @@ mod tests {
             labels,
             ["a/", "b/  3 entries not shown", "c/  500 entries not shown"]
         );
-        let flat = list(&Way::Path, top, top, Scope::NotIgnored, 1).unwrap();
+        let flat = list(&Way::Path, top, top, &wanted(Scope::NotIgnored), 1).unwrap();
         assert_eq!(
             (flat.entries.len(), flat.omitted_entries),
             (3, 3 * (most as u64 / 2))

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::{ErrorCode, ToolError};
 
@@ -17,9 +18,25 @@ const MAX_LINKS: usize = 40;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Root {
     directory: Option<PathBuf>,
-    /// Directories of karyi itself, with what may be reached in them all the same.
+    own: Arc<Own>,
+}
+
+/// Files and directories of karyi itself, with what may be read in them all the same.
+#[derive(Debug, PartialEq, Eq, Default)]
+pub(super) struct Own {
     private: Vec<PathBuf>,
     shown: Vec<PathBuf>,
+}
+
+impl Own {
+    /// Whether a resolved path is one of karyi's own that nothing may show.
+    pub(super) fn hides(&self, real: &Path) -> bool {
+        self.is_private(real) && !self.shown.iter().any(|dir| real.starts_with(dir))
+    }
+
+    fn is_private(&self, real: &Path) -> bool {
+        self.private.iter().any(|dir| real.starts_with(dir))
+    }
 }
 
 impl Root {
@@ -46,16 +63,24 @@ impl Root {
         })
     }
 
-    /// Keeps tools out of directories of karyi itself, but for those in `shown`: its settings and
-    /// its vault are no files of the user.
+    /// Keeps tools out of files and directories of karyi itself, but for those in `shown`, which can
+    /// be read: its settings and its vault are no files of the user.
     #[must_use]
     pub fn keeping(self, private: &[PathBuf], shown: &[PathBuf]) -> Self {
         let real = |paths: &[PathBuf]| paths.iter().map(|path| canonical_for_plan(path)).collect();
-        Self {
+        let own = Own {
             private: real(private),
             shown: real(shown),
+        };
+        Self {
+            own: Arc::new(own),
             ..self
         }
+    }
+
+    /// Returns what a walk must leave out.
+    pub(super) fn own(&self) -> &Arc<Own> {
+        &self.own
     }
 
     /// Returns the directory paths are confined to.
@@ -76,11 +101,8 @@ impl Root {
         if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             check_is_directory(path, &real)?;
         }
-        let is_in = |dirs: &[PathBuf]| dirs.iter().any(|dir| real.starts_with(dir));
-        if is_in(&self.private) && !is_in(&self.shown) {
-            let message = format!("{}: a file of karyi itself", path.display());
-            return Err(ToolError::new(ErrorCode::PolicyDenied, message)
-                .with_hint("karyi's settings, state and vault are for its user alone"));
+        if self.own.hides(&real) {
+            return Err(own_file(path));
         }
         match &self.directory {
             Some(root) if !real.starts_with(root) => Err(ToolError::new(
@@ -90,6 +112,24 @@ impl Root {
             _ => Ok(real),
         }
     }
+
+    /// Returns the path of a file that is to be changed, made or removed, as [`Root::resolve`] does.
+    ///
+    /// # Errors
+    /// As [`Root::resolve`], and `policy_denied` for what of karyi's own can only be read.
+    pub fn resolve_to_change(&self, cwd: &Path, path: &Path) -> Result<PathBuf, ToolError> {
+        let real = self.resolve(cwd, path)?;
+        if self.own.is_private(&real) {
+            return Err(own_file(path));
+        }
+        Ok(real)
+    }
+}
+
+fn own_file(path: &Path) -> ToolError {
+    let message = format!("{}: a file of karyi itself", path.display());
+    ToolError::new(ErrorCode::PolicyDenied, message)
+        .with_hint("karyi's settings, state and vault are for its user alone; choose another path")
 }
 
 /// A path that ends with a slash names a directory; taking it for a file would be a guess.
@@ -237,6 +277,8 @@ mod tests {
         let check = |path: &str, expected: bool| {
             let found = root.resolve(temp.path(), Path::new(path));
             assert_eq!(found.is_ok(), expected, "{path}: {found:?}");
+            let changed = root.resolve_to_change(temp.path(), Path::new(path));
+            assert_eq!(changed.is_ok(), path == "owner", "{path}: {changed:?}");
         };
         check("own/vault.age", false);
         check("own", false);

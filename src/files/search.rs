@@ -9,6 +9,7 @@ mod pattern;
 mod tally;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use grep_matcher::LineTerminator;
@@ -17,7 +18,7 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use ignore::{DirEntry, WalkState};
 
 use super::kind::Special;
-use super::listing::{Scope, walk_builder};
+use super::listing::{Scope, Wanted, walk_builder};
 use super::missing;
 use super::root::Root;
 use super::target::Way;
@@ -133,6 +134,10 @@ pub fn search(
         shown,
         real,
         way: &way,
+        wanted: Wanted {
+            scope: options.scope,
+            own: Arc::clone(root.own()),
+        },
         options,
         tally: Tally::new(options.max.min(limits::MAX_SEARCH_MATCHES)),
     };
@@ -170,6 +175,7 @@ struct Search<'a> {
     shown: &'a Path,
     real: &'a Path,
     way: &'a Way,
+    wanted: Wanted,
     options: &'a SearchOptions<'a>,
     tally: Tally,
 }
@@ -196,7 +202,7 @@ impl Search<'_> {
 
     /// Searches every wanted file below the path, on as many threads as there are processors.
     fn tree(&self) {
-        let mut walk = walk_builder(self.real, self.options.scope);
+        let mut walk = walk_builder(self.real, &self.wanted);
         walk.hidden(self.options.scope == Scope::NotIgnored)
             .threads(threads());
         walk.build_parallel().run(|| {

@@ -6,13 +6,14 @@
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::encoding::Encoding;
 use super::image;
 use super::kind::{Special, binary_kind};
 use super::lines::{self, Lines, TextView};
-use super::listing::{self, Listing, Scope};
+use super::listing::{self, Listing, Scope, Wanted};
 use super::missing;
 use super::recode::Recoded;
 use super::root::Root;
@@ -130,8 +131,11 @@ pub fn view(
         .look(real)
         .map_err(|error| missing::explain(&way, shown, real, &error))?;
     if found.is_dir() {
-        return listing::list(&way, shown, real, options.scope, options.depth)
-            .map(Viewed::Directory);
+        let wanted = Wanted {
+            scope: options.scope,
+            own: Arc::clone(root.own()),
+        };
+        return listing::list(&way, shown, real, &wanted, options.depth).map(Viewed::Directory);
     }
     if let Some(special) = Special::of(found.file_type()) {
         return Err(special.refused(shown));

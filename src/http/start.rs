@@ -55,6 +55,8 @@ pub struct Options {
     pub keep: KeepInput,
     /// Whether nothing is logged.
     pub is_quiet: bool,
+    /// Directories of karyi itself, which no tool reads or changes.
+    pub own: Vec<PathBuf>,
     /// How shells are started.
     pub session: SessionOptions,
     /// The directory that tools of this machine may touch.
@@ -195,11 +197,12 @@ async fn open(options: &Options, guard: Arc<Guard>, log: Log) -> anyhow::Result<
             names.join(", ")
         )
     })?;
-    let root = Arc::new(match &options.root {
+    let root = match &options.root {
         Some(root) => Root::confined(root).context("opening the root directory")?,
         None => Root::unconfined(),
-    });
+    };
     let output = options.database.with_file_name("output");
+    let root = Arc::new(root.keeping(&options.own, std::slice::from_ref(&output)));
     let shells = FreshShells {
         session: options.session.clone(),
         root: Arc::clone(&root),
