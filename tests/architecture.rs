@@ -317,3 +317,18 @@ fn every_wait_has_its_limit_in_one_place() {
         .collect();
     assert_none(offenders, "times outside src/limits.rs");
 }
+
+/// A lock file that does not fit stops `fuzz/run`, and nothing else tells of it.
+#[test]
+fn the_fuzz_targets_are_locked_to_what_the_library_has() {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/Cargo.toml");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = std::process::Command::new(cargo)
+        .args(["metadata", "--locked", "--offline", "--format-version", "1"])
+        .arg("--manifest-path")
+        .arg(manifest)
+        .output();
+    let said = output.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
+    let said = said.unwrap_or_default();
+    assert!(!said.contains("cannot update the lock file"), "{said}");
+}
