@@ -99,6 +99,8 @@ words! {
         BadComment = "bad-comment",
         /// Not the parser's: values in the store are not known, so output may show them.
         RedactionIncomplete = "redaction_incomplete",
+        /// Not the parser's: a policy file names a secret that is not there.
+        UnknownSecret = "unknown_secret",
     }
 }
 
@@ -274,7 +276,7 @@ tool_codes! {
     /// A policy is not well formed.
     BadPolicy = "bad_policy", Refused, "correct the policy; its keys are the names of the flags of `karyi var set`";
     /// The value cannot be used as a secret.
-    BadValue = "bad_value", Failed, "give a value of at least 4 bytes without NUL";
+    BadValue = "bad_value", Failed, "give a value of 8 bytes to 60 KiB without NUL; 4 to 7 bytes need --allow-short";
     /// There is no keyring to speak to.
     KeyringUnavailable = "keyring_unavailable", NeedsUser, "start the keyring of the desktop, or choose another store with --vault age";
     /// The keyring is locked and nobody unlocks it.
@@ -362,7 +364,7 @@ impl ToolError {
     pub fn from_io(path: &std::path::Path, error: &std::io::Error) -> Self {
         use std::io::ErrorKind;
         let code = match error.kind() {
-            _ if error.raw_os_error() == Some(nix::libc::ELOOP) => ErrorCode::SymlinkLoop,
+            _ if is_link_loop(error) => ErrorCode::SymlinkLoop,
             ErrorKind::NotFound => ErrorCode::NotFound,
             ErrorKind::PermissionDenied => ErrorCode::PermissionDenied,
             ErrorKind::IsADirectory => ErrorCode::IsDirectory,
@@ -373,6 +375,18 @@ impl ToolError {
         };
         Self::new(code, format!("{}: {error}", path.display()))
     }
+}
+
+/// Whether the links of a path lead in a circle.
+#[cfg(unix)]
+fn is_link_loop(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(nix::libc::ELOOP)
+}
+
+/// Says no: the system has no code for it.
+#[cfg(not(unix))]
+fn is_link_loop(_: &std::io::Error) -> bool {
+    false
 }
 
 #[cfg(test)]
@@ -386,7 +400,7 @@ mod tests {
                 code.as_str()
                     .bytes()
                     .all(|b| b.is_ascii_lowercase() || b == b'-')
-                    || *code == Code::RedactionIncomplete
+                    || matches!(code, Code::RedactionIncomplete | Code::UnknownSecret)
             );
         }
         for code in ErrorCode::ALL {

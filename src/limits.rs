@@ -286,6 +286,8 @@ pub const KEYRING_CHECK_AGE: Duration = Duration::from_secs(1);
 pub const VAULT_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause between two tries to lock them.
 pub const VAULT_LOCK_PAUSE: Duration = Duration::from_millis(10);
+/// Time for which the last use of a secret is not written down again, so that not every run writes.
+pub const SECRET_USE_STEP: Duration = Duration::from_secs(60 * 60);
 /// Largest file of the vault, in bytes: the largest values with everything around them.
 pub const MAX_VAULT_FILE_BYTES: u64 = 16 << 20;
 /// Most names the index holds.

@@ -1,9 +1,11 @@
 //! Stores, the index and `karyi var`, with real keyrings and real encrypted files.
 
+mod asked;
 mod bus;
 mod contract;
 pub mod home;
 mod keep;
 mod keyring;
+mod own;
 mod run;
 mod var;

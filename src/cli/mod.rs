@@ -30,7 +30,7 @@ use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command, RunArgs};
 
-use crate::error::{ErrorClass, ToolError};
+use crate::error::{ErrorClass, ErrorCode, ToolError};
 
 /// Exit status of wrong usage and of refused input.
 const USAGE: u8 = 2;
@@ -136,6 +136,16 @@ fn fail_with(error: &ToolError) -> ExitCode {
         say(&format!("hint: {}", error.hint));
     }
     ExitCode::from(status(error))
+}
+
+/// Tells the user about an error in what they gave, or else about another one, and returns its exit
+/// status: what a tool call failed for is wrong usage in an argument or a given value.
+fn fail_as_given(error: &ToolError) -> ExitCode {
+    let code = fail_with(error);
+    match error.code {
+        ErrorCode::BadArguments | ErrorCode::BadValue => ExitCode::from(USAGE),
+        _ => code,
+    }
 }
 
 /// Returns the exit status of an error with a code.

@@ -41,6 +41,8 @@ pub(super) struct Terminal {
     /// The report waits while a question stands on the terminal.
     floor: Floor,
     suspension: Suspension,
+    /// Where the scripts come from that ask.
+    origin: String,
     /// One question at a time.
     turn: tokio::sync::Mutex<()>,
 }
@@ -52,12 +54,14 @@ impl Terminal {
         cancel: Cancel,
         floor: Floor,
         suspension: Suspension,
+        origin: String,
     ) -> Self {
         Self {
             asking,
             cancel,
             floor,
             suspension,
+            origin,
             turn: tokio::sync::Mutex::new(()),
         }
     }
@@ -83,7 +87,7 @@ impl Prompter for Terminal {
             match self.asking {
                 Asking::OnTerminal => {
                     let dialogue = ForValue {
-                        text: text(question),
+                        text: text(question, &self.origin),
                         answer: Answer::new(question.store),
                     };
                     let reply = self.on_terminal(dialogue).await;
@@ -273,7 +277,7 @@ fn converse<D: Dialogue>(
 }
 
 /// Returns the text of the question. What the model wrote is made safe to show.
-fn text(question: &Question) -> String {
+fn text(question: &Question, origin: &str) -> String {
     let one_line = |text: &str| -> String {
         let words: Vec<&str> = text.split_whitespace().collect();
         safe(&words.join(" "))
@@ -282,10 +286,14 @@ fn text(question: &Question) -> String {
             .collect()
     };
     let mut out = format!(
-        "karyi: the model asks for {}\n  reason: {}\n",
+        "karyi: the model asks for {}, in {}\n  reason: {}\n",
         question.name,
+        one_line(origin),
         one_line(&question.reason)
     );
+    if question.is_known {
+        out.push_str("  there is a value already; the new one takes its place\n");
+    }
     if let Some(note) = &question.note {
         out.push_str(&format!("  note: {}\n", one_line(note)));
     }
@@ -307,11 +315,12 @@ mod tests {
             reason: format!("a\n  value: b\x1b[31m\u{202E}\r{}", "x".repeat(2000)),
             note: None,
             store: None,
+            is_known: false,
         };
         assert_eq!(
-            text(&question),
+            text(&question, "a\x1b.xml"),
             format!(
-                "karyi: the model asks for TOKEN\n  reason: a value: b␛[31m\u{FFFD} {}\n  \
+                "karyi: the model asks for TOKEN, in a␛.xml\n  reason: a value: b␛[31m\u{FFFD} {}\n  \
                  value (hidden; Enter ends it, Ctrl+D when it has several lines, Esc declines): ",
                 "x".repeat(limits::MAX_REASON_CHARS - 17)
             )

@@ -20,7 +20,8 @@ use crate::cli::screen::{self, CancelOnPanic, Floor, Screen};
 use crate::cli::signals::{Received, Signals};
 use crate::cli::state_dir::{output_dir, output_parent, own_dirs};
 use crate::cli::vault::{self, Asker, Require};
-use crate::cli::{BROKEN_PIPE, fail, fail_with, say};
+use crate::cli::{BROKEN_PIPE, fail, fail_as_given, fail_with, say};
+use crate::error::ToolError;
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Intake;
@@ -71,12 +72,14 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         Err(error) => return fail(&format!("starting the runtime: {error}")),
     };
     let (received, logs) = (run.received.clone(), run.logs.clone());
+    let secrets = run.context.secrets.clone();
     let result = {
         // A question gives the terminal back when the run breaks.
         let _guard = CancelOnPanic(run.cancel.clone());
         runtime.block_on(run.all(inputs))
     };
     logs.remove();
+    vault::note_use(&secrets);
     // A thread may still wait for a script on standard input; nobody waits for it.
     runtime.shutdown_background();
     match result {
@@ -177,6 +180,7 @@ impl Run {
             cancel.clone(),
             Arc::clone(&floor),
             suspension.clone(),
+            origin(args),
         );
         let context = context(args, &cancel, terminal)?;
         context.secrets.keep_with(guard::keep);
@@ -236,14 +240,27 @@ impl Run {
         match interrupts.and_then(|interrupts| interrupts.exit_code()) {
             Some(code) => Err(ExitCode::from(code)),
             None => {
-                let opened = result.map_err(|error| fail_with(&error))?;
+                let opened = result.map_err(|error| fail_as_given(&error))?;
                 self.context.keeper = opened.keeper;
                 if let Some(key) = &opened.journal_key {
                     journal::encrypt(&mut self.context.recorder, key);
                 }
-                Ok(())
+                self.compare_policy().map_err(|error| fail_with(&error))
             }
         }
+    }
+
+    /// Compares the policy file with the secrets there are: a misspelt name would narrow nothing, and
+    /// nobody would see it.
+    fn compare_policy(&mut self) -> Result<(), ToolError> {
+        self.permits
+            .compare(&vault::known_names(&self.context.secrets))?;
+        for name in self.permits.unknown() {
+            say(&format!(
+                "warning: the policy file names {name}, and no secret is called that"
+            ));
+        }
+        Ok(())
     }
 
     /// Runs every script and returns the exit status of all together.
@@ -373,6 +390,8 @@ fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Resul
         env.retain(|(existing, _)| existing != key);
         env.push((key.clone(), value.clone()));
     }
+    let mut own = own_dirs();
+    own.extend(vault::identity_file(&args.vault));
     let secrets = Secrets::default();
     let known = secrets.clone();
     let options = SessionOptions {
@@ -389,7 +408,7 @@ fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Resul
     Ok(Context {
         sessions: Arc::new(Sessions::new(options)),
         terminal: None,
-        root: Arc::new(root.keeping(&own_dirs(), &output_parent())),
+        root: Arc::new(root.keeping(&own, &output_parent())),
         secrets,
         prompter: Arc::new(terminal),
         keeper: None,
@@ -427,6 +446,19 @@ fn logs(args: &RunArgs, context: &Context) -> Logs {
     match output_dir(args.keep) {
         Ok(directory) => Logs::new(directory, args.max_output_file, args.keep, files),
         Err(error) => Logs::unusable(error.message, files),
+    }
+}
+
+/// Names the scripts of a run, for its user.
+fn origin(args: &RunArgs) -> String {
+    let name = |path: &PathBuf| match path.as_os_str() == "-" {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    };
+    match (&args.code, args.files.as_slice()) {
+        (Some(_), _) => "the text of -c".to_owned(),
+        (None, []) => "standard input".to_owned(),
+        (None, files) => files.iter().map(name).collect::<Vec<_>>().join(" or "),
     }
 }
 

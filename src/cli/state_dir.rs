@@ -96,13 +96,18 @@ pub(super) fn own_dirs() -> Vec<PathBuf> {
     let system = data_dir().ok();
     let named = places.into_iter().filter_map(dir);
     let others = own.into_iter().chain(system).chain([runtime_dir()]);
-    named.chain(others).collect()
+    named.chain(others).map(absolute).collect()
+}
+
+/// Returns a path that a change of directory leaves as it is.
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
 }
 
 /// Returns what tools may read there: the whole outputs of calls.
 pub(super) fn output_parent() -> Vec<PathBuf> {
     state_dir()
-        .map(|dir| dir.join("output"))
+        .map(|dir| absolute(dir.join("output")))
         .into_iter()
         .collect()
 }

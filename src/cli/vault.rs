@@ -1,12 +1,14 @@
 //! Which store holds the secrets, and how it is opened: the only part that knows flags, variables,
 //! descriptors and the terminal.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 
 use clap::{Args, ValueEnum, ValueHint};
+use jiff::Timestamp;
 use zeroize::Zeroizing;
 
 use crate::cli::screen::Floor;
@@ -509,11 +511,15 @@ fn read_descriptor(
 }
 
 fn ask_passphrase(asking: &Asking, is_new: bool) -> Result<SecretValue, ToolError> {
+    let ask = |label| {
+        let otherwise = "give the passphrase of the vault with --age-passphrase-fd N, or run karyi on a terminal";
+        ask(asking, &Wanted { label, otherwise })
+    };
     if !is_new {
-        return ask(asking, "passphrase of the vault (hidden): ");
+        return ask("passphrase of the vault (hidden): ");
     }
-    let first = ask(asking, "new passphrase for the vault (hidden): ")?;
-    let second = ask(asking, "the same again: ")?;
+    let first = ask("new passphrase for the vault (hidden): ")?;
+    let second = ask("the same again: ")?;
     if first.expose() == second.expose() {
         return Ok(first);
     }
@@ -521,15 +527,53 @@ fn ask_passphrase(asking: &Asking, is_new: bool) -> Result<SecretValue, ToolErro
     Err(ToolError::new(ErrorCode::BadArguments, message).with_hint("try again"))
 }
 
+/// Returns the names of the secrets there are, as far as that is known without opening a store.
+pub(super) fn known_names(secrets: &Secrets) -> BTreeSet<SecretName> {
+    let mut names: BTreeSet<SecretName> = secrets.names().into_iter().collect();
+    let index = state_dir::data_dir().ok().map(|dir| Index::read(&dir));
+    if let Some(Ok(index)) = index {
+        names.extend(index.kept());
+    }
+    names
+}
+
+/// Writes down which secrets of the store a run used. That is for people to know; a run does not fail
+/// for it.
+pub(super) fn note_use(secrets: &Secrets) {
+    let used = secrets.used();
+    if let (false, Ok(directory)) = (used.is_empty(), state_dir::data_dir()) {
+        let now = Timestamp::now();
+        let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        let _ = Index::note_use(&directory, &used, now);
+    }
+}
+
+/// Returns the identity file that opens the encrypted file: who reads it can read every value.
+pub(super) fn identity_file(flags: &VaultFlags) -> Option<PathBuf> {
+    let remembered = || {
+        let index = Index::read(&state_dir::data_dir().ok()?).ok()?;
+        index.store?.identity
+    };
+    let given = flags.age_identity.as_deref().map(absolute);
+    given.or_else(remembered)
+}
+
+/// What is typed, and how it comes where nobody can type.
+pub(super) struct Wanted<'a> {
+    /// The question.
+    pub(super) label: &'a str,
+    /// What to do where it cannot be asked.
+    pub(super) otherwise: &'a str,
+}
+
 /// Asks for something hidden on the terminal.
 ///
 /// # Errors
 /// `declined`, `cancelled`, `prompt_timeout`, or `secret_prompt_unavailable` when nobody can be asked.
-pub(super) fn ask(asking: &Asking, label: &str) -> Result<SecretValue, ToolError> {
+pub(super) fn ask(asking: &Asking, wanted: &Wanted<'_>) -> Result<SecretValue, ToolError> {
     let unavailable = || {
         let message = "something must be typed, and there is no terminal to ask on";
-        ToolError::new(ErrorCode::SecretPromptUnavailable, message)
-            .with_hint("pipe a value in with --stdin; a passphrase comes by --age-passphrase-fd N")
+        ToolError::new(ErrorCode::SecretPromptUnavailable, message).with_hint(wanted.otherwise)
     };
     let Asking::OnTerminal(asker) = asking else {
         return Err(unavailable());
@@ -539,7 +583,7 @@ pub(super) fn ask(asking: &Asking, label: &str) -> Result<SecretValue, ToolError
         .as_ref()
         .map(|floor| floor.lock().unwrap_or_else(PoisonError::into_inner));
     let error = |code, message| Err(ToolError::new(code, message).with_hint("try again"));
-    match prompt::hidden(label, &asker.cancel) {
+    match prompt::hidden(wanted.label, &asker.cancel) {
         Ok(Reply::Value(value, _)) => Ok(value),
         Ok(Reply::Declined) if asker.cancel.is_cancelled() => {
             error(ErrorCode::Cancelled, "interrupted")

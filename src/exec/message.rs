@@ -60,6 +60,10 @@ impl Runner {
 
     /// Reads a message and runs its calls. Returns once every call has its result.
     pub async fn message(&self, intake: Intake, chunks: mpsc::Receiver<Chunk>, pace: Pace) {
+        for name in self.stage.permits.unknown() {
+            let warning = Box::new(unknown(name));
+            self.stage.tell(Event::Warning(warning)).await;
+        }
         match pace {
             Pace::Whole => self.whole(intake, chunks).await,
             Pace::Stream => self.stream(intake, chunks).await,
@@ -288,33 +292,42 @@ fn check_names(block: &mut Block, is_known: &dyn Fn(&SecretName) -> bool) -> Res
 }
 
 fn incomplete(failure: &ToolError) -> Diagnostic {
-    Diagnostic {
-        code: Code::RedactionIncomplete,
-        position: Position::START,
-        is_in_json: false,
-        message: format!(
-            "values in the store are not known and not masked: {}: {}",
-            failure.code.as_str(),
-            failure.message
-        ),
-        hint: format!(
-            "{}; --require-vault runs nothing without them",
-            failure.hint
-        ),
-        excerpt: None,
-    }
+    let message = format!(
+        "values in the store are not known and not masked: {}: {}",
+        failure.code.as_str(),
+        failure.message
+    );
+    let hint = format!(
+        "{}; --require-vault runs nothing without them",
+        failure.hint
+    );
+    of_the_run(Code::RedactionIncomplete, message, hint)
+}
+
+fn unknown(name: &SecretName) -> Diagnostic {
+    let message = format!("the policy file names {name}, and no secret is called that");
+    let hint = "correct the name if `karyi var list` has another one; a secret that comes under this \
+                name is narrowed";
+    of_the_run(Code::UnknownSecret, message, hint.into())
 }
 
 fn too_large() -> Diagnostic {
+    let message = format!(
+        "the calls of the message are larger than {} bytes",
+        limits::MAX_HELD_BYTES
+    );
+    let hint = "run it with --stream, so that each call starts as soon as it is read";
+    of_the_run(Code::TooLarge, message, hint.into())
+}
+
+/// Makes a diagnostic about the whole run.
+fn of_the_run(code: Code, message: String, hint: String) -> Diagnostic {
     Diagnostic {
-        code: Code::TooLarge,
+        code,
         position: Position::START,
         is_in_json: false,
-        message: format!(
-            "the calls of the message are larger than {} bytes",
-            limits::MAX_HELD_BYTES
-        ),
-        hint: "run it with --stream, so that each call starts as soon as it is read".into(),
+        message,
+        hint,
         excerpt: None,
     }
 }

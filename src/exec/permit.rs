@@ -23,6 +23,8 @@ use crate::vault::{advice, shell, substitute};
 #[derive(Debug, Clone, Default)]
 pub struct Permits {
     file: Arc<PolicyFile>,
+    /// Names in the file that no secret has.
+    unknown: Arc<Vec<SecretName>>,
     /// The directory the run is about; secrets may be bound to it.
     project: PathBuf,
     granted: Arc<Mutex<BTreeSet<SecretName>>>,
@@ -34,9 +36,25 @@ impl Permits {
     pub fn new(file: PolicyFile, project: PathBuf, allowed: BTreeSet<SecretName>) -> Self {
         Self {
             file: Arc::new(file),
+            unknown: Arc::default(),
             project,
             granted: Arc::new(Mutex::new(allowed)),
         }
+    }
+
+    /// Compares the names in the policy file with those of the secrets there are.
+    ///
+    /// # Errors
+    /// `bad_policy` for a name that differs from that of a secret only in case.
+    pub fn compare(&mut self, known: &BTreeSet<SecretName>) -> Result<(), ToolError> {
+        self.unknown = Arc::new(self.file.unknown(known)?);
+        Ok(())
+    }
+
+    /// Returns the names in the policy file that no secret has.
+    #[must_use]
+    pub fn unknown(&self) -> &[SecretName] {
+        &self.unknown
     }
 
     /// Checks calls before any of them runs. In a dry run names may be promised by earlier calls;
@@ -49,7 +67,8 @@ impl Permits {
         for call in calls {
             for name in self.check_call(call, &context.secrets)? {
                 if !requests.iter().any(|request| request.name == name) {
-                    requests.push(request(name, call));
+                    let warnings = self.warnings(call, &context.secrets);
+                    requests.push(request(name, call, warnings));
                 }
             }
         }
@@ -174,16 +193,21 @@ fn check_place(purpose: Use, template: &Template, secrets: &Secrets) -> Result<(
     }
 }
 
-fn request(name: SecretName, call: &mut Call) -> Request {
+fn request(name: SecretName, call: &mut Call, mut warnings: Vec<String>) -> Request {
     let mut texts = Vec::new();
     call.templates(&mut |_, template| {
         if template.names().is_ok_and(|names| names.contains(&name)) {
             texts.push(template.source().to_owned());
         }
     });
+    let text = texts.join("\n");
+    let about = format!("{name} ");
+    warnings.retain(|warning| warning.starts_with(&about));
     Request {
-        name,
         tool: call.spec().name,
-        text: texts.join("\n"),
+        hosts: advice::hosts(&text).into_iter().collect(),
+        warnings,
+        name,
+        text,
     }
 }

@@ -98,6 +98,9 @@ fn resolve_one(purpose: Use, template: &mut Template, secrets: &Secrets) -> Resu
         Use::Typed => substitute::substitute_typed(source, secrets)?,
         Use::Script => shell::substitute_script(source, secrets)?,
     };
+    for name in template.names().unwrap_or_default() {
+        secrets.note_use(&name);
+    }
     template.resolve(resolved);
     Ok(())
 }

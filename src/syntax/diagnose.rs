@@ -180,6 +180,7 @@ fn hint(code: Code) -> &'static str {
         Code::CdataEndInText => "write ]]&gt; for ]]> in text",
         Code::BadComment => "remove `--` from the comment",
         Code::RedactionIncomplete => "see `karyi var doctor`",
+        Code::UnknownSecret => "see `karyi var list`",
     }
 }
 

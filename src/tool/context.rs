@@ -58,6 +58,8 @@ pub struct Question {
     pub note: Option<String>,
     /// Name of the store that could keep the value, when there is one.
     pub store: Option<&'static str>,
+    /// Whether there is a value already, which the new one takes the place of.
+    pub is_known: bool,
 }
 
 /// What the user is asked to agree to.
@@ -69,6 +71,10 @@ pub struct Request {
     pub tool: &'static str,
     /// The texts it stands in; not yet safe to show.
     pub text: String,
+    /// Hosts of the addresses that those texts spell out.
+    pub hosts: Vec<String>,
+    /// What a person should know about its use there.
+    pub warnings: Vec<String>,
 }
 
 /// Whether the user agreed.

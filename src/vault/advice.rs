@@ -84,7 +84,8 @@ fn uses(text: &str) -> Vec<(SecretName, Option<String>)> {
 }
 
 /// Returns the hosts of the addresses a text spells out.
-fn hosts(text: &str) -> BTreeSet<String> {
+#[must_use]
+pub fn hosts(text: &str) -> BTreeSet<String> {
     let is_host = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     let parts = text.split("://").skip(1);
     let mut hosts = BTreeSet::new();

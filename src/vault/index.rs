@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, ToolError};
@@ -58,6 +58,9 @@ pub struct Listed {
     pub created: Timestamp,
     /// When its value or policy changed last.
     pub updated: Timestamp,
+    /// When a run used it last, to the hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Timestamp>,
     /// The store that keeps it.
     pub store: Kind,
     /// A copy of its policy, to be shown.
@@ -125,6 +128,35 @@ impl Index {
         Ok(result)
     }
 
+    /// Writes down that secrets were used.
+    ///
+    /// # Errors
+    /// As [`Index::change`].
+    pub fn note_use(
+        directory: &Path,
+        names: &[SecretName],
+        now: Timestamp,
+    ) -> Result<(), ToolError> {
+        let step = SignedDuration::try_from(limits::SECRET_USE_STEP).unwrap_or_default();
+        let is_old = |listed: &Listed| {
+            let last = listed.used;
+            last.is_none_or(|last| now.duration_since(last).abs() >= step)
+        };
+        // Most runs have nothing to write, and wait for nobody.
+        let index = Self::read(directory)?;
+        if !names.iter().filter_map(|name| index.get(name)).any(is_old) {
+            return Ok(());
+        }
+        Self::change(directory, |index| {
+            for name in names {
+                if let Some(listed) = index.names.get_mut(name.as_str()).filter(|l| is_old(l)) {
+                    listed.used = Some(now);
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Returns the names that have a value, as far as is known.
     pub fn kept(&self) -> impl Iterator<Item = SecretName> {
         let kept = self.names.iter().filter(|(_, listed)| !listed.is_going);
@@ -159,7 +191,8 @@ impl Index {
 
 fn damaged(path: &Path, problem: &dyn std::fmt::Display) -> ToolError {
     let message = format!("the index {} cannot be read: {problem}", path.display());
-    let hint = "move it away; `karyi var doctor --repair` makes a new one from the store";
+    let hint = "move it away; then `karyi var doctor --repair --vault os`, or --vault age with \
+                --age-identity FILE, lists again what that store holds";
     ToolError::new(ErrorCode::BadVault, message).with_hint(hint)
 }
 
@@ -176,6 +209,7 @@ mod tests {
             note: None,
             created: Timestamp::UNIX_EPOCH,
             updated: Timestamp::UNIX_EPOCH,
+            used: None,
             store: Kind::Os,
             policy: Policy::default(),
             is_going: false,
@@ -197,6 +231,30 @@ mod tests {
             (index.generation, index.get(&name("A"))),
             (3, Some(&listed()))
         );
+    }
+
+    #[test]
+    fn uses_are_written_down_to_the_hour() {
+        let root = tempfile::tempdir().unwrap();
+        let add = |index: &mut Index| {
+            index.names.insert("A".into(), listed());
+            Ok(())
+        };
+        Index::change(root.path(), add).unwrap();
+        let used = |second: i64, key: &str| {
+            let now = Timestamp::from_second(second).unwrap();
+            Index::note_use(root.path(), &[name(key)], now).unwrap();
+            let index = Index::read(root.path()).unwrap();
+            index
+                .get(&name("A"))
+                .unwrap()
+                .used
+                .map(Timestamp::as_second)
+        };
+        assert_eq!(used(1000, "B"), None);
+        assert_eq!(used(1000, "A"), Some(1000));
+        assert_eq!(used(1001, "A"), Some(1000));
+        assert_eq!(used(4600, "A"), Some(4600));
     }
 
     #[test]

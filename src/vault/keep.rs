@@ -135,6 +135,7 @@ impl Vault {
                 .with_hint("notes are shown; say in words what the value is for"));
         }
         let text = record::join(value, &terms.policy)?;
+        self.unlock()?;
         // Under the lock, or two processes could keep names that differ only in case.
         Index::change(&self.directory, |index| {
             index.check_new(name)?;
@@ -143,6 +144,15 @@ impl Vault {
             self.list_in(index, name, terms);
             Ok(())
         })
+    }
+
+    /// Has the store opened, where that takes a user, before the index is locked: a dialogue may stand
+    /// for a minute, and others wait for the index for seconds.
+    fn unlock(&self) -> Result<(), ToolError> {
+        match self.store.kind() {
+            Kind::Os | Kind::Age => self.store.probe(),
+            Kind::Memory | Kind::Env => Ok(()),
+        }
     }
 
     /// Checks that the store has no name that differs from this one only in case, listed or not.
@@ -168,8 +178,9 @@ impl Vault {
                 .note
                 .clone()
                 .or(earlier.as_ref().and_then(|e| e.note.clone())),
-            created: earlier.map_or(now, |earlier| earlier.created),
+            created: earlier.as_ref().map_or(now, |earlier| earlier.created),
             updated: now,
+            used: earlier.and_then(|earlier| earlier.used),
             store: self.chosen.kind,
             policy: terms.policy.clone(),
             is_going: false,
@@ -221,6 +232,7 @@ impl Vault {
     /// `bad_arguments` when the new name is taken or differs from a third one only in case, or what
     /// the store or the system says.
     pub fn rename(&self, from: &SecretName, to: &SecretName) -> Result<(), ToolError> {
+        self.unlock()?;
         Index::change(&self.directory, |index| {
             if from == to || index.get(to).is_some() || self.store.get(&Key::of(to))?.is_some() {
                 return Err(taken(to));
@@ -240,6 +252,7 @@ impl Vault {
             self.list_in(index, to, &terms);
             if let (Some(new), Some(old)) = (index.names.get_mut(to.as_str()), listed) {
                 new.created = old.created;
+                new.used = old.used;
             }
             Ok(())
         })

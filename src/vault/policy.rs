@@ -426,6 +426,8 @@ fn expiry(text: &str, now: Option<Timestamp>) -> Result<Timestamp, ToolError> {
             "expected a date such as 2030-12-31, found {text:?}"
         )));
     };
+    // Fractions would only make lists wide.
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let span: Span = text.parse().map_err(|_| bad_expiry(text))?;
     let start = Zoned::new(now, TimeZone::UTC);
     let end = start

@@ -4,7 +4,7 @@
 //! raises the generation, so that whoever derived something from the values knows when to do it
 //! again. Values that were replaced or removed stay known to redaction: they may still be printed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -63,6 +63,8 @@ struct Values {
     /// Values that are kept and cannot be used here.
     masked: BTreeMap<SecretName, SecretValue>,
     former: Vec<(SecretName, SecretValue)>,
+    /// Stored secrets that went into a call.
+    used: BTreeSet<SecretName>,
 }
 
 /// A value with what is known about it.
@@ -225,6 +227,17 @@ impl Secrets {
         self.for_each(|_, value| keep(value.expose().as_bytes()));
     }
 
+    /// Checks that a value may come under the name.
+    ///
+    /// # Errors
+    /// `bad_arguments` for a name that differs from a known one only in case.
+    pub fn check_new(&self, name: &SecretName) -> Result<(), ToolError> {
+        match self.read().other_case(name) {
+            Some(other) => Err(only_case(other, name)),
+            None => Ok(()),
+        }
+    }
+
     /// Whether there is a value under the name.
     #[must_use]
     pub fn contains(&self, name: &SecretName) -> bool {
@@ -253,6 +266,19 @@ impl Secrets {
     #[must_use]
     pub fn origin(&self, name: &SecretName) -> Option<Origin> {
         self.read().current.get(name).map(|secret| secret.origin)
+    }
+
+    /// Notes that the value of a name goes into a call.
+    pub fn note_use(&self, name: &SecretName) {
+        if self.origin(name) == Some(Origin::Stored) {
+            self.write().used.insert(name.clone());
+        }
+    }
+
+    /// Returns the names of stored values that went into calls.
+    #[must_use]
+    pub fn used(&self) -> Vec<SecretName> {
+        self.read().used.iter().cloned().collect()
     }
 
     /// Returns the names that have values, sorted.
@@ -419,19 +445,21 @@ fn check_total(name: &SecretName, bytes: usize) -> Result<(), ToolError> {
 /// # Errors
 /// `bad_value`.
 pub(super) fn check_value(name: &SecretName, value: &str) -> Result<(), ToolError> {
-    let problem = if value.contains('\0') {
-        "holds a NUL byte".to_owned()
-    } else if value.len() < limits::MIN_SECRET_BYTES {
-        format!("is shorter than {} bytes", limits::MIN_SECRET_BYTES)
-    } else if value.len() > limits::MAX_SECRET_BYTES {
-        format!("is longer than {} bytes", limits::MAX_SECRET_BYTES)
+    let (least, most) = (limits::MIN_SECRET_BYTES, limits::MAX_SECRET_BYTES);
+    let (problem, hint) = if value.contains('\0') {
+        let hint = "no shell keeps such a byte; encode the value, for example with base64";
+        ("holds a NUL byte".to_owned(), hint)
+    } else if value.len() < least {
+        let hint = "what is so short cannot be masked; it needs no vault";
+        (format!("is shorter than {least} bytes"), hint)
+    } else if value.len() > most {
+        let hint = "encrypt long data in a file of its own, and keep the key to it here";
+        (format!("is longer than {most} bytes"), hint)
     } else {
         return Ok(());
     };
-    Err(ToolError::new(
-        ErrorCode::BadValue,
-        format!("the value of {name} {problem}"),
-    ))
+    let message = format!("the value of {name} {problem}");
+    Err(ToolError::new(ErrorCode::BadValue, message).with_hint(hint))
 }
 
 #[cfg(test)]

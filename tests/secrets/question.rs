@@ -152,7 +152,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
 fn a_reason_is_shown_safely() {
     let reason = format!("pay&#13;now {}", "x".repeat(2048));
     let script = format!("<tools><get_value key=\"PW\" reason=\"{reason}\"/></tools>");
-    let karyi = Karyi::with_args(&["run", "a.xml"]).file("a.xml", script);
+    let karyi = Karyi::with_args(&["run", "script"]).file("script", script);
     let mut terminal = karyi.on_terminal();
     let screen = terminal.expect("value (hidden").screen();
     assert!(screen.contains("reason: pay now xxx"), "{screen}");

@@ -320,6 +320,88 @@ fn of_names_that_differ_only_in_case_one_is_kept() {
     assert_eq!(store.list().unwrap().len(), 20);
 }
 
+/// A store that is locked until somebody answers its dialogue.
+#[derive(Default)]
+struct Locked {
+    memory: MemoryStore,
+    /// Whether somebody answered; told when the dialogue stands there.
+    answered: std::sync::Mutex<bool>,
+    changed: std::sync::Condvar,
+    is_asking: std::sync::atomic::AtomicBool,
+}
+
+impl Locked {
+    fn open(&self) {
+        self.is_asking.store(true, Ordering::SeqCst);
+        let mut answered = self.answered.lock().unwrap();
+        while !*answered {
+            answered = self.changed.wait(answered).unwrap();
+        }
+    }
+
+    fn answer(&self) {
+        *self.answered.lock().unwrap() = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Store for Locked {
+    fn kind(&self) -> Kind {
+        Kind::Os
+    }
+    fn probe(&self) -> Result<(), ToolError> {
+        self.open();
+        Ok(())
+    }
+    fn list(&self) -> Result<Vec<SecretName>, ToolError> {
+        self.open();
+        self.memory.list()
+    }
+    fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
+        self.open();
+        self.memory.get(key)
+    }
+    fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
+        self.open();
+        self.memory.set(key, text)
+    }
+    fn remove(&self, key: &Key) -> Result<bool, ToolError> {
+        self.open();
+        self.memory.remove(key)
+    }
+}
+
+#[test]
+fn a_dialogue_keeps_nobody_else_from_the_index() {
+    let root = tempfile::tempdir().unwrap();
+    let locked = Arc::new(Locked::default());
+    let chosen = Chosen {
+        kind: Kind::Os,
+        identity: None,
+    };
+    let slow = Vault::new(
+        root.path().to_owned(),
+        chosen,
+        Arc::clone(&locked) as Arc<dyn Store>,
+    );
+    let open = Arc::new(Counting::default());
+    std::thread::scope(|scope| {
+        let set = scope.spawn(|| slow.set(&name("SLOW"), &value("value-slow"), &terms(None)));
+        while !locked.is_asking.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        let other = vault(root.path(), &open);
+        let kept = other.set(&name("QUICK"), &value("value-quick"), &terms(None));
+        locked.answer();
+        assert_eq!((kept, set.join().unwrap()), (Ok(()), Ok(())));
+    });
+    let index = Index::read(root.path()).unwrap();
+    assert_eq!(
+        index.kept().collect::<Vec<_>>(),
+        [name("QUICK"), name("SLOW")]
+    );
+}
+
 #[test]
 fn every_value_is_known_to_redaction_whatever_the_names_are() {
     let root = tempfile::tempdir().unwrap();

@@ -171,7 +171,7 @@ fn values_move_between_file_and_keyring() {
     let used = "<tools><command>printf %s \"$KARYI{TOKEN}\" | wc -c</command></tools>";
     assert!(home.script(used).exit(0).stdout.contains("39"));
     home.karyi(&["var", "migrate", "--to", "os"], "")
-        .exit(1)
+        .exit(2)
         .error("bad_arguments");
     let identity = home.identity();
     let back = [

@@ -124,8 +124,7 @@ fn values_come_by_descriptor() {
         (b"A\0given-value\0a\0given-value\0", "bad_arguments"),
     ] {
         let ran = home.karyi_with_fd(&args, bytes);
-        assert_ne!(ran.code, 0);
-        ran.error(code).hides("given-value");
+        ran.exit(2).error(code).hides("given-value");
     }
     let nothing = home.karyi(&["run", "--vars-fd", "77", "-c", script], "");
     nothing.exit(1).error("io_error");
@@ -224,4 +223,66 @@ fn a_passphrase_opens_the_file() {
     // The list asks nobody.
     let listed = home.karyi(&["var", "list"], "").exit(0);
     assert!(listed.stdout.contains("TOKEN"), "{}", listed.stdout);
+}
+
+#[test]
+fn names_that_differ_only_in_case_are_masked_and_told() {
+    use karyi::vault::store::age::{AgeKey, AgeStore};
+    use karyi::vault::store::{Key, Store};
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    // Another program, or a karyi of old, put a second one there.
+    let identity = home.identity();
+    let key = std::sync::Arc::new(move |_| AgeKey::identity(&identity, None));
+    let store = AgeStore::new(home.path().join("karyi/data/vault.age"), key);
+    let name = karyi::secret::SecretName::parse("token").unwrap();
+    let value = karyi::secret::SecretValue::new(OTHER.into());
+    store.set(&Key::of(&name), &value).unwrap();
+
+    let script = format!(
+        "<tools><command>printf %s $KARYI{{TOKEN}} | wc -c; echo {OTHER}; echo {VALUE}</command></tools>"
+    );
+    let ran = home.script(&script).exit(0).hides(OTHER).hides(VALUE);
+    assert!(
+        ran.stdout.contains("39\n$KARYI{token}\n$KARYI{TOKEN}\n"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout
+            .contains("the names TOKEN and token differ only in case"),
+        "{}",
+        ran.stdout
+    );
+    let used = home.script("<tools><command>echo $KARYI{token}</command></tools>");
+    used.exit(1).error("differ only in case");
+    let asked = home.script("<tools><get_value key=\"toKEN\" reason=\"r\"/></tools>");
+    asked.exit(1).error("bad_arguments");
+    home.karyi(
+        &["run", "--no-interactive", "--require-vault", "-"],
+        &script,
+    )
+    .exit(2)
+    .error("bad_arguments");
+}
+
+#[test]
+fn a_list_of_a_hundred_names_opens_no_store() {
+    let home = Home::new();
+    home.set("NAME_0", VALUE, &[]);
+    let index = fs::read_to_string(home.index()).unwrap();
+    let mut index: serde_json::Value = serde_json::from_str(&index).unwrap();
+    for number in 1..100 {
+        index["names"][format!("NAME_{number}")] = index["names"]["NAME_0"].clone();
+    }
+    // With a passphrase nobody is there to type, the index alone can answer.
+    index["store"].as_object_mut().unwrap().remove("identity");
+    fs::write(home.index(), index.to_string()).unwrap();
+    let start = Instant::now();
+    let listed = home.karyi(&["var", "list"], "").exit(0);
+    println!("var list of 100 names: {:?}", start.elapsed());
+    assert_eq!(
+        (listed.stdout.lines().count(), listed.stderr.as_str()),
+        (101, "")
+    );
 }

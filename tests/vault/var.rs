@@ -60,7 +60,11 @@ fn a_value_is_kept_listed_and_removed() {
     );
 
     home.karyi(&["var", "rm", "TOKEN"], "").exit(0);
-    assert_eq!(home.karyi(&["var", "list"], "").exit(0).stdout, "");
+    let empty = home.karyi(&["var", "list"], "").exit(0);
+    let told = "karyi: no secrets yet; `karyi var set NAME` keeps one\n";
+    assert_eq!((empty.stdout.as_str(), empty.stderr.as_str()), ("", told));
+    let empty = home.karyi(&["var", "list", "--json"], "").exit(0).json();
+    assert_eq!(empty["secrets"], serde_json::json!([]));
     home.karyi(&["var", "show", "TOKEN"], "")
         .exit(1)
         .error("not_found");
@@ -102,14 +106,17 @@ fn short_and_broken_values_are_refused() {
         "pw1!z",
         &"x".repeat(70 << 10),
     ] {
-        set(value, &[]).exit(1).error("bad_value");
+        set(value, &[]).exit(2).error("bad_value");
     }
-    set("abc", &["--allow-short"]).exit(1).error("bad_value");
+    set("abc", &["--allow-short"]).exit(2).error("bad_value");
     assert!(!home.index().exists());
-    set("pw1!z", &["--allow-short"]).exit(0);
-    let shown = home.script("<tools><command>echo pw1!z</command></tools>");
+    let benign = home.script("<tools><command>echo abc abcabc</command></tools>");
+    assert!(benign.exit(0).stdout.contains(">abc abcabc\n"));
+    let warned = set("pw1!z", &["--allow-short"]).exit(0).stderr;
+    assert!(warned.contains("warning: "), "{warned}");
+    let shown = home.script("<tools><command>echo pw1!z; echo apw1!zb</command></tools>");
     let shown = shown.exit(0).stdout;
-    assert!(shown.contains(">$KARYI{TOKEN}\n"), "{shown}");
+    assert!(shown.contains(">$KARYI{TOKEN}\napw1!zb\n"), "{shown}");
     set("long-enough", &["--tools", "nothing"])
         .exit(2)
         .error("bad_policy");
@@ -117,7 +124,7 @@ fn short_and_broken_values_are_refused() {
         .exit(2)
         .error("no_session");
     set("long-enough", &["--note", "two\nlines"])
-        .exit(1)
+        .exit(2)
         .error("bad_arguments");
 }
 
@@ -143,7 +150,20 @@ fn names_are_refused_or_kept_as_documented() {
         "n9",
     ] {
         let ran = home.karyi(&["var", "set", "--stdin", "--", name], VALUE);
-        ran.exit(1).error("bad_arguments");
+        ran.exit(2).error("bad_arguments");
+    }
+    for args in [
+        ["var", "rename", "lower", "_x"],
+        ["var", "rename", "lower", "mixed_9"],
+    ] {
+        home.karyi(&args, "").exit(2).error("bad_arguments");
+    }
+    for args in [
+        ["var", "get", "A-B"],
+        ["var", "rm", "A-B"],
+        ["var", "show", "A-B"],
+    ] {
+        home.karyi(&args, "").exit(2).error("bad_arguments");
     }
     assert_eq!(home.karyi(&["var", "list"], "").stdout, before);
     let mut entries: Vec<_> = fs::read_dir(home.path().join("karyi/data"))
@@ -307,6 +327,138 @@ fn settings_are_not_imported_as_secrets() {
     assert!(home.script(used).exit(0).stdout.contains(">39\n14\n"));
     import(&["--yes", "--replace"]).exit(0);
     assert!(home.script(used).exit(0).stdout.contains(">13\n14\n"));
+}
+
+#[test]
+fn a_key_is_kept_as_one_secret() {
+    let home = Home::new();
+    let key =
+        "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ==\n-----END PRIVATE KEY-----\n";
+    for (name, text) in [
+        ("key.pem", key),
+        ("account.json", "{\n\"private_key\": \"MIIEvQ=\"}"),
+    ] {
+        fs::write(home.work().join(name), text).unwrap();
+        let ran = home
+            .karyi(&["var", "import", name], "")
+            .exit(2)
+            .error("bad_arguments");
+        assert!(ran.stderr.contains("|file}"), "{}", ran.stderr);
+        assert_eq!(ran.stdout, "");
+    }
+    fs::write(home.work().join(".env"), format!("TLS=\"{key}\"\n")).unwrap();
+    let ran = home
+        .karyi(&["var", "import", ".env"], "")
+        .exit(0)
+        .hides("MIIE");
+    assert_eq!(ran.stdout, "TLS\n");
+    assert!(ran.stderr.contains("$KARYI{TLS|file}"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_is_said_helps() {
+    let home = Home::new();
+    let long = home.karyi(
+        &[
+            "var",
+            "set",
+            "A",
+            "--stdin",
+            "--vault",
+            "age",
+            "--age-identity",
+            home.identity().to_str().unwrap(),
+        ],
+        &"x".repeat(61 << 10),
+    );
+    let long = long.exit(2).error("bad_value");
+    assert!(
+        long.stderr.contains("longer than 61440") && !long.stderr.contains("4 bytes"),
+        "{}",
+        long.stderr
+    );
+    home.set("TOKEN", VALUE, &["--expires", "30d"]);
+    let json = home.karyi(&["var", "list", "--json"], "").json();
+    let secret = &json["secrets"][0];
+    for time in [
+        &secret["created"],
+        &secret["updated"],
+        &secret["policy"]["expires"],
+    ] {
+        assert!(
+            time.as_str().unwrap().ends_with('Z') && !time.as_str().unwrap().contains('.'),
+            "{json:#}"
+        );
+    }
+    assert_eq!(secret["used"], serde_json::Value::Null);
+    home.script("<tools><command>: $KARYI{TOKEN}</command></tools>")
+        .exit(0);
+    let shown = home.karyi(&["var", "show", "TOKEN", "--json"], "").json();
+    let used: jiff::Timestamp = shown["used"].as_str().unwrap().parse().unwrap();
+    let age = jiff::Timestamp::now().duration_since(used);
+    assert!(age.as_secs().abs() < 3600, "{shown:#}");
+    let past = [
+        "var",
+        "set",
+        "TOKEN",
+        "--keep-value",
+        "--expires",
+        "2020-01-01",
+    ];
+    let past = home.karyi(&past, "").exit(0);
+    assert!(
+        past.stderr.contains("warning: --expires lies in the past"),
+        "{}",
+        past.stderr
+    );
+}
+
+/// A vault with a passphrase, and nobody there to type it.
+#[test]
+fn a_missing_passphrase_is_told() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let index = fs::read_to_string(home.index()).unwrap();
+    let mut index: serde_json::Value = serde_json::from_str(&index).unwrap();
+    index["store"].as_object_mut().unwrap().remove("identity");
+    fs::write(home.index(), index.to_string()).unwrap();
+    let ran = home
+        .script("<tools><command>echo $KARYI{OTHER}</command></tools>")
+        .exit(3);
+    let ran = ran.error("secret_prompt_unavailable");
+    assert!(
+        ran.stdout.contains("--age-passphrase-fd") && !ran.stdout.contains("--stdin"),
+        "{}",
+        ran.stdout
+    );
+    let set = home
+        .karyi(&["var", "set", "OTHER"], "")
+        .exit(3)
+        .error("secret_prompt_unavailable");
+    assert!(!set.stderr.contains("--stdin"), "{}", set.stderr);
+}
+
+#[test]
+fn what_is_to_be_done_about_a_damaged_vault_leads_out() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    fs::write(home.index(), "{").unwrap();
+    let told = home.karyi(&["var", "doctor"], "").exit(1).stdout;
+    assert!(
+        told.contains("move it away") && told.contains("--vault age"),
+        "{told}"
+    );
+    fs::remove_file(home.index()).unwrap();
+    let told = home
+        .karyi(&["var", "doctor", "--repair"], "")
+        .exit(2)
+        .stderr;
+    assert!(told.contains("name it: --vault os"), "{told}");
+    fs::remove_file(home.path().join("karyi/data/vault.age")).unwrap();
+    home.set("TOKEN", VALUE, &[]);
+    fs::write(home.path().join("karyi/data/vault.age"), "no age file").unwrap();
+    let told = home.karyi(&["var", "doctor"], "").exit(1).stdout;
+    assert!(!told.contains("see `karyi var doctor`"), "{told}");
 }
 
 #[test]

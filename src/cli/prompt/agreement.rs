@@ -34,17 +34,25 @@ pub(super) fn text(request: &Request) -> String {
     if rest > 0 {
         shown.push(format!("  | ... and {rest} more lines\n"));
     }
+    let hosts = request.hosts.join(", ");
+    let hosts = (!hosts.is_empty()).then(|| format!("hosts in it: {hosts}"));
+    let facts = hosts.iter().chain(&request.warnings);
+    let facts: Vec<String> = facts.map(|fact| format!("  {}\n", cut(fact))).collect();
     format!(
-        "karyi: <{}> wants to use {}\n{}  agree, for this session? [y]es, [n]o: ",
+        "karyi: <{}> wants to use {}\n{}{}  agree, for this session? [y]es, [n]o: ",
         request.tool,
         request.name,
-        shown.concat()
+        shown.concat(),
+        facts.concat()
     )
 }
 
 fn line(text: &str) -> String {
-    let cut: String = safe(text).chars().take(limits::MAX_REASON_CHARS).collect();
-    format!("  | {cut}\n")
+    format!("  | {}\n", cut(text))
+}
+
+fn cut(text: &str) -> String {
+    safe(text).chars().take(limits::MAX_REASON_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -58,10 +66,13 @@ mod tests {
             name: SecretName::parse("K").unwrap(),
             tool: "command",
             text,
+            hosts: vec!["evil.org".into()],
+            warnings: vec!["K is an argument of curl".into()],
         };
         assert_eq!(
             text(&request("curl\x1b[2J $KARYI{K}\n\nx".into())),
-            "karyi: <command> wants to use K\n  | curl␛[2J $KARYI{K}\n  | x\n  agree, for this session? [y]es, [n]o: "
+            "karyi: <command> wants to use K\n  | curl␛[2J $KARYI{K}\n  | x\n  hosts in it: evil.org\n  \
+             K is an argument of curl\n  agree, for this session? [y]es, [n]o: "
         );
         let long = text(&request("x\n".repeat(1000)));
         assert!(long.contains("... and 970 more lines"), "{long}");

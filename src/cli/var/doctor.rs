@@ -5,17 +5,17 @@ use serde_json::json;
 use crate::cli::print;
 use crate::cli::var::{Done, Shape, existing, list, quiet_place};
 use crate::cli::vault::{Place, VaultFlags};
-use crate::error::ToolError;
+use crate::error::{ErrorCode, ToolError};
 use crate::pty::health::{Check, Health};
 use crate::render::paint::safe_line;
 use crate::vault::index::{FILE_NAME, Index};
-use crate::vault::keep::State;
+use crate::vault::keep::{State, Vault};
 use crate::vault::store::Kind;
 
 /// Checks the vault; with `repair` the index is made anew from the store first.
 pub(super) fn doctor(flags: &VaultFlags, shape: Shape, repair: bool) -> Done {
     if repair {
-        let (added, removed) = existing(flags)?.repair()?;
+        let (added, removed) = chosen_by_hand(flags)?.repair()?;
         let names = |names: &[crate::secret::SecretName]| {
             names
                 .iter()
@@ -37,6 +37,18 @@ pub(super) fn doctor(flags: &VaultFlags, shape: Shape, repair: bool) -> Done {
         Shape::Text => print(&text_of(&checks)),
     };
     Ok(list::verdict(is_well))
+}
+
+/// Returns the vault that is to be listed anew.
+fn chosen_by_hand(flags: &VaultFlags) -> Result<Vault, ToolError> {
+    existing(flags).map_err(|error| match error.code {
+        ErrorCode::UndefinedVariable => ToolError::new(
+            ErrorCode::BadArguments,
+            "no index says which store there is",
+        )
+        .with_hint("name it: --vault os, or --vault age with --age-identity FILE"),
+        _ => error,
+    })
 }
 
 /// Returns what there is to say about the vault.
@@ -95,7 +107,12 @@ fn agreement(place: &Place) -> Option<Check> {
 
 fn failed(name: &str, error: &ToolError) -> Check {
     let found = format!("{}: {}", error.code.as_str(), error.message);
-    Check::missing(name, found, "secrets cannot be used", &error.hint)
+    // The usual advice is to look here.
+    let advice = match error.hint == error.code.hint() && error.code == ErrorCode::BadVault {
+        true => "restore it from a backup, or move it away and keep the values anew",
+        false => &error.hint,
+    };
+    Check::missing(name, found, "secrets cannot be used", advice)
 }
 
 fn json_of(checks: &[Check], is_well: bool) -> String {

@@ -33,6 +33,8 @@ const TELLING: &[&str] = &[
 const HARMLESS: &[&str] = &[
     "_ID", "_NAME", "_USER", "_HOST", "_PORT", "_PATH", "_FILE", "_DIR", "_URL",
 ];
+/// How a key in PEM begins.
+const PEM: &str = "-----BEGIN ";
 /// Shortest value that may be a token by its look, in bytes.
 const MIN_TOKEN_BYTES: usize = 20;
 
@@ -46,6 +48,16 @@ pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
         let message = format!("{} is not UTF-8", args.file.display());
         ToolError::new(ErrorCode::BinaryFile, message).with_hint("name a file of KEY=value lines")
     })?;
+    if let Some(kind) = whole_secret(text) {
+        let message = format!(
+            "{} is {kind} and no list of KEY=value lines",
+            args.file.display()
+        );
+        return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(
+            "keep it whole: `karyi var set NAME --stdin < FILE`; where a program wants a file, a script \
+             writes $KARYI{NAME|file}",
+        ));
+    }
     let (entries, odd) = dotenv::read(text);
     for line in odd {
         say(&format!("warning: line {line} is no KEY=value"));
@@ -59,18 +71,33 @@ pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
     keep(&vault, flags, args, &chosen)
 }
 
+/// Says what a file is that is one secret as a whole.
+fn whole_secret(text: &str) -> Option<&'static str> {
+    let text = text.trim_start();
+    match text.starts_with(PEM) {
+        true => Some("a key in PEM"),
+        false => text.starts_with('{').then_some("JSON"),
+    }
+}
+
 /// Lists what looks like a secret.
 fn propose(entries: &[Entry]) -> Done {
-    let names: Vec<&str> = entries
-        .iter()
-        .filter(|entry| is_secret(entry))
-        .map(|entry| entry.key.as_str())
-        .collect();
+    let found: Vec<&Entry> = entries.iter().filter(|entry| is_secret(entry)).collect();
+    let names: Vec<&str> = found.iter().map(|entry| entry.key.as_str()).collect();
     say(&format!(
         "{} of {} entries look like secrets; nothing was kept: --yes keeps these, --select NAMES others, --all everything",
         names.len(),
         entries.len()
     ));
+    for entry in found
+        .iter()
+        .filter(|entry| entry.value.expose().starts_with(PEM))
+    {
+        let key = &entry.key;
+        say(&format!(
+            "{key} is a key in PEM; where a program wants a file, a script writes $KARYI{{{key}|file}}"
+        ));
+    }
     let list: String = names.iter().map(|name| format!("{name}\n")).collect();
     Ok(print(&list))
 }
@@ -165,7 +192,8 @@ fn is_secret(entry: &Entry) -> bool {
     });
     let is_told = TELLING.iter().any(|part| key.contains(part))
         && !HARMLESS.iter().any(|end| key.ends_with(end));
-    has_password || is_told || is_token(value)
+    let is_key = value.starts_with(PEM) && value.contains("PRIVATE KEY");
+    has_password || is_told || is_key || is_token(value)
 }
 
 /// Whether a text looks random: long, of one piece, with letters and digits mixed.
@@ -198,6 +226,8 @@ mod tests {
             true,
         );
         check("BUILD=ghp4k2jh34k5jh23k4jh5", true);
+        check("TLS=\"-----BEGIN PRIVATE KEY-----\nMIIE\n\"", true);
+        check("TLS=\"-----BEGIN CERTIFICATE-----\nMIIE\n\"", false);
         check("PASSWORD=short", false);
         check("AWS_ACCESS_KEY_ID=someidentity", false);
         check("HOME_URL=https://example.com/a:b@c", false);

@@ -59,6 +59,10 @@ pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
         ));
     }
     Ok(match shape {
+        Shape::Text if listing.rows.is_empty() => {
+            say("no secrets yet; `karyi var set NAME` keeps one");
+            ExitCode::SUCCESS
+        }
         Shape::Text => print(&table(&listing.rows)),
         Shape::Json => {
             let names: Vec<Value> = listing.rows.iter().map(|row| json_of(row).into()).collect();
@@ -95,6 +99,8 @@ fn json_of(row: &Row) -> Map<String, Value> {
         fields.insert("note".into(), listed.note.clone().into());
         fields.insert("created".into(), listed.created.to_string().into());
         fields.insert("updated".into(), listed.updated.to_string().into());
+        let used = listed.used.map(|used| used.to_string());
+        fields.insert("used".into(), used.into());
         fields.insert("store".into(), listed.store.as_str().into());
         let policy = serde_json::to_value(&listed.policy).unwrap_or_default();
         fields.insert("policy".into(), policy);

@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 use crate::cli::interrupts::Interrupts;
 use crate::cli::var::args::{VarArgs, VarCommand};
 use crate::cli::vault::{self, Asker, Asking, Place, VaultFlags};
-use crate::cli::{fail_with, run};
+use crate::cli::{fail_as_given, run};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
 use crate::pty::inherited;
@@ -51,7 +51,7 @@ pub(super) fn var(args: VarArgs) -> ExitCode {
         VarCommand::Exec { names, command } => exec::exec(flags, &names, &command),
         VarCommand::Doctor { json, repair } => doctor::doctor(flags, json.into(), repair),
     };
-    let code = result.unwrap_or_else(|error| fail_with(&error));
+    let code = result.unwrap_or_else(|error| fail_as_given(&error));
     match INTERRUPTS.get().and_then(Interrupts::exit_code) {
         Some(signal) => ExitCode::from(signal),
         None => code,

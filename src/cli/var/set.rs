@@ -30,7 +30,12 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     check_note(args.note.as_deref())?;
     let terms = args.policy.terms();
     // Before anything is typed: a policy that means nothing, and a store that takes nothing.
-    terms.policy(Timestamp::now())?;
+    let wanted = terms.policy(Timestamp::now())?;
+    if wanted.expires.is_some_and(|end| end <= Timestamp::now()) {
+        say(&format!(
+            "warning: --expires lies in the past: {name} cannot be used until it gets a later end"
+        ));
+    }
     let place = place(flags)?;
     let vault = writable(&place)?;
     let earlier = match vault.get(&name) {

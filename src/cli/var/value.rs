@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::say;
 use crate::cli::var::args::InputArgs;
-use crate::cli::vault::{Asking, ask};
+use crate::cli::vault::{Asking, Wanted, ask};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
@@ -22,13 +22,21 @@ pub(super) fn take(
     let value = if input.stdin {
         piped(input.raw)?
     } else {
-        ask(
-            asking,
-            &format!("value of {name} (hidden; Enter ends it, Esc gives up): "),
-        )?
+        let label = format!("value of {name} (hidden; Enter ends it, Esc gives up): ");
+        let otherwise = "pipe the value in with --stdin";
+        let wanted = Wanted {
+            label: &label,
+            otherwise,
+        };
+        ask(asking, &wanted)?
     };
     for doubt in doubts(value.expose()) {
         say(&format!("warning: the value of {name} {doubt}"));
+    }
+    if value.expose().len() < limits::GOOD_SECRET_BYTES {
+        say(&format!(
+            "warning: the value of {name} is short: only whole words of it are masked"
+        ));
     }
     if let Some(other) = same_value(vault, name, &value)? {
         say(&format!(

@@ -97,11 +97,14 @@ impl Tool for GetValue {
         if !args.refresh && context.secrets.contains(&name) {
             return answer(Status::Exists);
         }
+        // Before anybody types what could not be taken.
+        context.secrets.check_new(&name)?;
         let question = Question {
             name: name.clone(),
             reason: args.reason.clone(),
             note: args.note.clone(),
             store: store(context).await,
+            is_known: context.secrets.contains(&name),
         };
         match context.prompter.ask(&question).await {
             Reply::Value(value, Lifetime::Once) => {

@@ -6,7 +6,7 @@
 //! commands = ["gh", "curl"]
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -46,15 +46,42 @@ impl PolicyFile {
                 .ok_or_else(|| bad(format!("[secret.{key}]: {key:?} is no name of a secret")))?;
             let checked = Policy::unrestricted().narrowed(&said);
             checked.map_err(|error| bad(format!("[secret.{name}]: {}", error.message)))?;
+            if let Some(other) = terms
+                .keys()
+                .find(|o: &&SecretName| o.differs_only_in_case(&name))
+            {
+                let message = format!("[secret.{other}] and [secret.{name}] differ only in case");
+                return Err(bad(message));
+            }
             terms.insert(name, said);
         }
         Ok(Self { terms })
     }
 
-    /// Returns a secret's policy as this file narrows it.
+    /// Returns the names that none of the known secrets has: they may come, or be misspelt.
+    ///
+    /// # Errors
+    /// `bad_policy` for a name that differs from a known one only in case: it is meant for that, and
+    /// would protect nothing.
+    pub fn unknown(&self, known: &BTreeSet<SecretName>) -> Result<Vec<SecretName>, ToolError> {
+        let unknown = self.terms.keys().filter(|name| !known.contains(*name));
+        let unknown: Vec<SecretName> = unknown.cloned().collect();
+        for name in &unknown {
+            if let Some(meant) = known.iter().find(|meant| meant.differs_only_in_case(name)) {
+                let message = format!("[secret.{name}]: the secret is called {meant}");
+                return Err(bad(message).with_hint(format!("write [secret.{meant}]")));
+            }
+        }
+        Ok(unknown)
+    }
+
+    /// Returns a secret's policy as this file narrows it. A secret that comes later, under a name that
+    /// differs from one in the file only in case, is narrowed, too.
     #[must_use]
     pub fn narrow(&self, name: &SecretName, policy: &Policy) -> Policy {
-        let Some(terms) = self.terms.get(name) else {
+        let mut named = self.terms.iter();
+        let is_meant = |known: &SecretName| known == name || known.differs_only_in_case(name);
+        let Some((_, terms)) = named.find(|(known, _)| is_meant(known)) else {
             return policy.clone();
         };
         // Terms were checked when the file was read; should one not hold, nothing is allowed.

@@ -185,6 +185,23 @@ fn files_are_read_strictly() {
     );
     let other = SecretName::parse("OTHER").unwrap();
     assert_eq!(file.narrow(&other, &Policy::default()), Policy::default());
+    check("[secret.K]\n[secret.k]\n", "differ only in case");
+}
+
+#[test]
+fn names_of_a_file_are_compared_with_those_there_are() {
+    let parse = |text: &str| SecretName::parse(text).unwrap();
+    let file = PolicyFile::parse("[secret.TOKEN]\nuse = 'ask'\n[secret.OTHER]\n").unwrap();
+    let known = |names: &[&str]| names.iter().map(|name| parse(name)).collect();
+    let unknown = |names: &[&str]| file.unknown(&known(names)).map_err(|error| error.message);
+    assert_eq!(unknown(&["TOKEN", "OTHER", "MORE"]), Ok(vec![]));
+    assert_eq!(unknown(&["TOKEN"]), Ok(vec![parse("OTHER")]));
+    assert_eq!(unknown(&[]), Ok(vec![parse("OTHER"), parse("TOKEN")]));
+    let expected = "[secret.TOKEN]: the secret is called token".to_owned();
+    assert_eq!(unknown(&["token"]), Err(expected));
+    // One that comes later, spelt another way, is narrowed all the same.
+    let late = file.narrow(&parse("token"), &Policy::default());
+    assert_eq!(late.approval, Approval::Ask);
 }
 
 fn any_terms() -> impl Strategy<Value = Terms> {

@@ -221,4 +221,5 @@ fn unseal(key: &AgeKey, bytes: &[u8]) -> Result<Texts, ToolError> {
 
 fn bad(message: &str) -> ToolError {
     ToolError::new(ErrorCode::BadVault, message)
+        .with_hint("restore the file from a backup, or move it away and keep the values anew")
 }

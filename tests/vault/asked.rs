@@ -1,0 +1,125 @@
+//! Questions of a run that has a vault, on a real terminal: the choice to save, and agreement.
+
+use std::fs;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::home::Home;
+use crate::harness::Karyi;
+use crate::harness::terminal::Terminal;
+
+const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
+
+fn start(home: &Home, blocks: &str) -> Terminal {
+    let identity = home.identity();
+    let vault = [
+        "--vault",
+        "age",
+        "--age-identity",
+        identity.to_str().unwrap(),
+    ];
+    Karyi::with_args(&["run", "--format", "xml", "a.xml"])
+        .args(&vault)
+        .file("a.xml", blocks)
+        .env("KARYI_HOME", home.path().join("karyi"))
+        .on_terminal()
+}
+
+const ASK: &str = "<tools><get_value key=\"PW\" reason=\"a test\" note=\"for deploys\"/></tools>\n";
+const USE: &str = "<tools><command>printf %s $KARYI{PW} | wc -c</command></tools>\n";
+
+#[test]
+fn a_value_can_be_saved() {
+    let home = Home::new();
+    let mut terminal = start(&home, &format!("{ASK}{USE}{ASK}"));
+    terminal.expect("the model asks for PW, in a.xml");
+    terminal.expect("value (hidden").keys(VALUE).keys("\r");
+    terminal.expect("sa[v]e in the encrypted file").keys("v");
+    let (screen, status) = terminal.end();
+    for part in ["status=\"saved\"", "<output>39", "status=\"exists\""] {
+        assert!(screen.contains(part), "{part}: {screen}");
+    }
+    assert!(!screen.contains("S3cr3t"), "{screen}");
+    assert_eq!(status, 0);
+    home.assert_nowhere(VALUE);
+    let listed = home.karyi(&["var", "list"], "").exit(0).stdout;
+    assert!(
+        listed.contains("PW") && listed.contains("for deploys"),
+        "{listed}"
+    );
+    assert!(home.script(USE).exit(0).stdout.contains(">39"));
+}
+
+/// A home with a secret whose use must be agreed to.
+fn guarded() -> Home {
+    let home = Home::new();
+    home.set("PW", VALUE, &["--use", "ask"]);
+    home
+}
+
+#[test]
+fn agreement_is_asked_for_once_and_shows_the_script() {
+    let home = guarded();
+    let mut terminal = start(&home, &format!("{USE}{USE}"));
+    let screen = terminal.expect("agree, for this session?").screen();
+    assert!(
+        screen.contains("| printf %s $KARYI{PW} | wc -c"),
+        "{screen}"
+    );
+    assert!(!terminal.is_echoing());
+    terminal.keys("xy");
+    let (screen, status) = terminal.end();
+    assert_eq!(
+        screen.matches("agree, for this session?").count(),
+        1,
+        "{screen}"
+    );
+    assert_eq!(
+        (screen.matches("<output>39").count(), status),
+        (2, 0),
+        "{screen}"
+    );
+    assert_eq!(home.script(USE).exit(3).error("approval_required").code, 3);
+    let allowed = ["run", "--no-interactive", "--allow", "PW", "-"];
+    home.karyi(&allowed, USE).exit(0);
+}
+
+#[test]
+fn nothing_runs_without_agreement_and_the_terminal_is_given_back() {
+    let home = guarded();
+    let script = USE.replace("printf", "touch ran; printf");
+    for keys in ["n", "\x1b", "\x03"] {
+        let mut terminal = start(&home, &script);
+        terminal.expect("agree, for this session?").keys(keys);
+        assert_eq!(terminal.echo_at_end(), (true, 1), "{keys:?}");
+    }
+    for (signal, code) in [
+        (Signal::SIGINT, 130),
+        (Signal::SIGTERM, 143),
+        (Signal::SIGHUP, 129),
+    ] {
+        let mut terminal = start(&home, &script);
+        terminal.expect("agree, for this session?");
+        assert!(!terminal.is_echoing());
+        kill(Pid::from_raw(terminal.pid()), signal).unwrap();
+        assert_eq!(terminal.echo_at_end(), (true, code));
+    }
+}
+
+#[test]
+fn the_terminal_is_given_back_when_a_question_for_a_value_is_interrupted() {
+    let home = Home::new();
+    for (signal, code) in [
+        (Signal::SIGINT, 130),
+        (Signal::SIGTERM, 143),
+        (Signal::SIGHUP, 129),
+    ] {
+        let mut terminal = start(&home, ASK);
+        terminal.expect("value (hidden").keys("half");
+        assert!(!terminal.is_echoing());
+        kill(Pid::from_raw(terminal.pid()), signal).unwrap();
+        assert_eq!(terminal.echo_at_end(), (true, code));
+    }
+    assert!(fs::metadata(home.index()).is_err());
+}

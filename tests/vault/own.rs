@@ -1,0 +1,187 @@
+//! What is karyi's own: no tool reads, lists, finds or changes it, and policies that name nobody.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::home::{Home, Ran};
+
+const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
+
+fn run(home: &Home, args: &[&str], calls: &str) -> Ran {
+    let mut all = vec!["run", "--no-interactive", "--json"];
+    all.extend(args);
+    all.push("-");
+    home.karyi(&all, &format!("<tools>{calls}</tools>"))
+}
+
+#[test]
+fn walks_leave_out_what_is_karyis_own() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &["--note", "for-deploys"]);
+    fs::write(home.path().join("beside"), "for-deploys\n").unwrap();
+    let calls = "<command>:</command>\
+        <read><file src=\"..\" all=\"true\" depth=\"9\"/></read>\
+        <read><search pattern=\"for-deploys\" path=\"..\" all=\"true\"/></read>\
+        <read><search pattern=\"for-deploys\" path=\"..\" glob=\"*.json\" all=\"true\"/></read>";
+    let ran = run(&home, &[], calls).exit(0);
+    for own in ["vars.json", "vault.age", "vars.lock", "owner", "session-"] {
+        assert!(!ran.stdout.contains(own), "{own}: {}", ran.stdout);
+    }
+    let report = ran.json();
+    assert!(ran.stdout.contains("beside  12 bytes"), "{}", ran.stdout);
+    let searches = |at: usize| report["results"][at]["searches"][0]["total_matches"].clone();
+    assert_eq!(
+        (searches(2), searches(3)),
+        (1.into(), 0.into()),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn what_is_karyis_own_is_neither_read_nor_changed() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let index = fs::read(home.index()).unwrap();
+    std::os::unix::fs::symlink(home.path().join("karyi/data"), home.work().join("link")).unwrap();
+    for path in [
+        "../karyi",
+        "../karyi/data/vars.json",
+        "../karyi/data/vault.age",
+        "link/vars.json",
+        "/proc/self/cwd/link/vars.json",
+        "../karyi/state",
+        "../run/karyi",
+        "../home/.local/share/karyi/vars.json",
+        "../identity",
+    ] {
+        let calls = format!("<command>:</command><read><file src=\"{path}\"/></read>");
+        let report = run(&home, &[], &calls).exit(1).json();
+        assert_eq!(
+            report["results"][1]["code"], "policy_denied",
+            "{path}: {report:#}"
+        );
+    }
+    for path in [
+        "../karyi/new",
+        "../karyi/data/vars.json",
+        "link/new",
+        "../karyi/state/output/new",
+        "../run/karyi/new",
+        "../home/.config/karyi/new",
+        "../identity",
+    ] {
+        for edit in [
+            format!("<file src=\"{path}\"><find></find><replace>x</replace></file>"),
+            format!("<file src=\"{path}\" delete=\"true\"/>"),
+            format!("<file src=\"mine\" to=\"{path}\"/>"),
+        ] {
+            fs::write(home.work().join("mine"), "mine\n").unwrap();
+            let ran = run(&home, &[], &format!("<edit>{edit}</edit>")).exit(1);
+            assert_eq!(
+                ran.json()["results"][0]["code"],
+                "policy_denied",
+                "{edit}: {}",
+                ran.stdout
+            );
+        }
+    }
+    assert_eq!(fs::read(home.index()).unwrap(), index);
+    assert!(!home.path().join("karyi/new").exists() && home.identity().exists());
+}
+
+#[test]
+fn a_home_that_is_named_from_here_is_karyis_own_too() {
+    let home = Home::new().env("KARYI_HOME", "../karyi");
+    home.set("TOKEN", VALUE, &[]);
+    let calls = "<command>cd /</command><read><file src=\"WORK/../karyi/data/vars.json\"/></read>";
+    let calls = calls.replace("WORK", home.work().to_str().unwrap());
+    let report = run(&home, &[], &calls).exit(1).json();
+    assert_eq!(report["results"][1]["code"], "policy_denied", "{report:#}");
+}
+
+#[test]
+fn whole_outputs_are_read_and_not_changed() {
+    let home = Home::new();
+    let args = ["--keep", "--max-output", "100"];
+    let report = run(&home, &args, "<command>seq 1 500</command>")
+        .exit(0)
+        .json();
+    let file = report["results"][0]["output_file"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let parent = PathBuf::from(&file).parent().unwrap().display().to_string();
+    let calls = format!(
+        "<read><file src=\"{file}\" lines=\"499-\"/></read><read><file src=\"{parent}\"/></read>\
+         <read><search pattern=\"499\" path=\"{parent}\"/></read>\
+         <edit><file src=\"{file}\"><find>499</find><replace>x</replace></file></edit>"
+    );
+    let report = run(&home, &[], &calls).exit(1).json();
+    let result = |at: usize| &report["results"][at];
+    assert_eq!(result(0)["files"][0]["output"], "499\n500\n", "{report:#}");
+    assert_eq!(result(1)["status"], "ok", "{report:#}");
+    assert_eq!(result(2)["searches"][0]["total_matches"], 1, "{report:#}");
+    assert_eq!(result(3)["code"], "policy_denied", "{report:#}");
+}
+
+#[test]
+fn a_policy_for_nobody_is_told() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let policy = |text: &str| fs::write(home.work().join("p.toml"), text).unwrap();
+    let used = "<command>touch ran; printf %s $KARYI{TOKEN} | wc -c</command>";
+    policy("[secret.TOKN]\ntools = ['input']\n");
+    let ran = run(&home, &["--policy", "p.toml"], used).exit(0);
+    assert!(
+        ran.stderr.contains("warning: the policy file names TOKN"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(
+        ran.json()["diagnostics"][0]["code"],
+        "unknown_secret",
+        "{}",
+        ran.stdout
+    );
+    fs::remove_file(home.work().join("ran")).unwrap();
+
+    policy("[secret.Token]\ntools = ['input']\n");
+    let ran = run(&home, &["--policy", "p.toml"], used)
+        .exit(2)
+        .error("bad_policy");
+    assert!(
+        ran.stderr.contains("write [secret.TOKEN]"),
+        "{}",
+        ran.stderr
+    );
+    policy("[secret.TOKEN]\ntools = ['input']\n[secret.token]\nuse = 'ask'\n");
+    run(&home, &["--policy", "p.toml"], used).exit(2);
+    assert!(!home.work().join("ran").exists());
+
+    policy("[secret.TOKEN]\ntools = ['input']\n");
+    let ran = run(&home, &["--policy", "p.toml"], used)
+        .exit(1)
+        .error("policy_denied");
+    assert_eq!(
+        (ran.stderr.as_str(), home.work().join("ran").exists()),
+        ("", false)
+    );
+    // A name from elsewhere is as good as one in the index.
+    policy("[secret.GIVEN]\ntools = ['input']\n");
+    let args = [
+        "run",
+        "--no-interactive",
+        "--policy",
+        "p.toml",
+        "--vars-fd",
+        "3",
+        "-c",
+        "<tools><command>echo $KARYI{GIVEN}</command></tools>",
+    ];
+    let ran = home
+        .karyi_with_fd(&args, b"GIVEN\0given-value-a\0")
+        .exit(1)
+        .error("policy_denied");
+    assert_eq!(ran.stderr, "");
+}
