@@ -25,7 +25,7 @@ pub(super) struct Kept {
     /// What the kernel shows about the shell.
     pub(super) files: KeptFiles,
     /// The device and number of the shell's FIFO.
-    pub(super) fifo: Identity,
+    pub(super) fifo: (u64, u64),
     pid: i32,
     /// Whether marks go to the descriptor on which the shell keeps the terminal.
     has_terminal: AtomicBool,
@@ -133,9 +133,13 @@ impl Kept {
     }
 }
 
-/// What tells a file from all others: its device and its number there.
-type Identity = (nix::libc::dev_t, nix::libc::ino_t);
-
-fn identity(file: &FileStat) -> Identity {
-    (file.st_dev, file.st_ino)
+fn identity(file: &FileStat) -> (u64, u64) {
+    // As the standard library spells it, with which this is compared.
+    #[allow(
+        clippy::unnecessary_cast,
+        clippy::cast_sign_loss,
+        reason = "macOS numbers devices with a sign"
+    )]
+    let device = file.st_dev as u64;
+    (device, file.st_ino)
 }
