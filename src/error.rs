@@ -222,7 +222,9 @@ tool_codes! {
     /// A symlink leads out of the root or repository that holds it.
     SymlinkEscape = "symlink_escape", Failed, "name the file the link leads to, if it is really meant";
     /// The file has other names, which would keep the old content.
-    HardLinked = "hard_linked", Failed, "set break_links=\"true\" on <file> to change this name only; the others keep the old content";
+    HardLinked = "hard_linked", Failed, "set break_links=\"true\" on <file> to change or delete this name only; the others keep the old content";
+    /// The new content could not be given the owner of the old one.
+    OwnerNotKept = "owner_not_kept", Failed, "run karyi as the owner of the file, or change it with <command>, which may ask for sudo";
     /// A file that is to be made exists.
     FileExists = "file_exists", Failed, "choose another name, or delete that file in the same <edit> first";
     /// The encoding of the file has no such character.

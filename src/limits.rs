@@ -61,14 +61,14 @@ pub const MAX_EDIT_FILE_BYTES: u64 = 256 << 20;
 pub const MAX_GIT_INDEX_BYTES: u64 = 64 << 20;
 /// Most bytes one `edit` holds in memory, old and new texts of all its files together.
 pub const MAX_EDIT_BYTES: u64 = 1 << 30;
+/// Largest file that `search` reads whole, to tell its encoding; larger ones are searched as they are read.
+pub const SEARCH_WHOLE_BYTES: u64 = 4 << 20;
 /// How long an edit waits for others of the same files: each of them takes a moment.
 pub const EDIT_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 /// First pause between two looks whether they are done.
 pub const EDIT_LOCK_PAUSE_MIN: Duration = Duration::from_micros(200);
 /// Longest pause between two such looks.
 pub const EDIT_LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
-/// Bytes of old content from which the journal is written at the same time as the new content.
-pub const PARALLEL_JOURNAL_BYTES: usize = 1 << 20;
 /// Most bytes of the record of a change under way: it names each file a few times.
 pub const MAX_INTENT_BYTES: u64 = 256 << 20;
 /// Bytes of contents the journal keeps on the disk, compressed.
@@ -82,6 +82,9 @@ pub const MAX_UNDO_RENAMES: usize = 64;
 /// Largest new content the journal keeps, for a look at what was changed; to undo a change only the
 /// old one is needed.
 pub const JOURNAL_NEW_BYTES: u64 = 4 << 20;
+/// Largest old content that the journal syncs to the disk with its change: a large file would take as long
+/// again, and the disk writes it within a minute anyway.
+pub const JOURNAL_SYNCED_BYTES: u64 = 8 << 20;
 /// Bytes of contents after which the journal looks for what is past its caps.
 pub const JOURNAL_PRUNE_BYTES: u64 = 64 << 20;
 /// Age below which a content that no change names may belong to one under way.

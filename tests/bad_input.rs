@@ -183,6 +183,41 @@ fn no_permission_is_told_and_changes_nothing() {
 }
 
 #[test]
+fn a_file_of_somebody_else_is_left_alone() {
+    if !is_root() {
+        return skip("running as another user needs root");
+    }
+    // It may be written, but a new file in its place would belong to nobody.
+    let karyi = Karyi::new()
+        .file("theirs", "x")
+        .file("own", "x")
+        .run_as(65534);
+    let work = karyi.work();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    std::fs::set_permissions(work.join("theirs"), mode).unwrap();
+    std::os::unix::fs::chown(work.join("own"), Some(65534), Some(65534)).unwrap();
+    let pair = "<find>x</find><replace>y</replace>";
+    let edit =
+        format!("<edit><file src=\"own\">{pair}</file><file src=\"theirs\">{pair}</file></edit>");
+    let ran = karyi
+        .arg("--json")
+        .stdin(format!("<tools>{edit}</tools>"))
+        .run()
+        .exit(1)
+        .file("own", "x")
+        .file("theirs", "x")
+        .tree(&["own", "theirs"]);
+    let report = ran.json();
+    let result = &results(&report)[0];
+    assert_eq!(result["code"], "owner_not_kept", "{result}");
+    let message = result["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("theirs: it belongs to user 0"),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_full_disk_changes_nothing() {
     if !is_root() {
         return skip("mounting a small file system needs root");

@@ -20,6 +20,8 @@ const PLACE: &str = "KARYI_CRASH_PLACE";
 /// What a child writes when the files are whole, and after each change.
 const READY: u8 = 1;
 const CHANGED: u8 = 2;
+/// Longest time a child works before it is killed, in microseconds: at first, at least and at most.
+const LONGEST_WAITS_US: (u64, u64, u64) = (10_000, 2_000, 1_000_000);
 /// Padding that makes writes take a while.
 const PADDING: usize = 5_000;
 
@@ -163,6 +165,7 @@ fn kill_one(place: &Path, wait: Duration) -> usize {
         }
     };
     if is_ready {
+        // The random instant itself: there is nothing to wait for.
         std::thread::sleep(wait);
     }
     child.kill().unwrap();
@@ -174,21 +177,46 @@ fn kill_one(place: &Path, wait: Duration) -> usize {
     rest.iter().filter(|byte| **byte == CHANGED).count()
 }
 
-/// Kills so many children at random instants; returns how many changes they told of, and how many
-/// kills met one under way.
-fn kill_many(kills: usize, seed: u64) -> (usize, usize) {
+/// What came of many kills.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Changes that children told of.
+    changes: usize,
+    /// Kills that met one under way, before it was decided.
+    before: usize,
+    /// Kills that met one under way after that.
+    after: usize,
+}
+
+/// Kills so many children at random instants, which reach over one or two changes, however fast the
+/// machine is.
+fn kill_many(kills: usize, seed: u64) -> Counts {
     let mut random = seed;
     let place = place();
-    let (mut changes, mut inside) = (0, 0);
+    let mut counts = Counts::default();
+    let (mut longest, least, most) = LONGEST_WAITS_US;
     for _ in 0..kills {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        changes += kill_one(place.path(), Duration::from_micros(random % 40_000));
-        let records = std::fs::read_dir(place.path().join("state/transactions"));
-        inside += records.unwrap().count().min(1);
+        let told = kill_one(place.path(), Duration::from_micros(random % longest));
+        counts.changes += told;
+        longest = match told {
+            0 => longest + longest / 32,
+            1 | 2 => longest,
+            _ => longest - longest / 8,
+        };
+        longest = longest.clamp(least, most);
+        let records = std::fs::read_dir(place.path().join("state/transactions")).unwrap();
+        for record in records {
+            let text = std::fs::read_to_string(record.unwrap().path()).unwrap();
+            match text.matches('\n').count() {
+                2 => counts.after += 1,
+                _ => counts.before += 1,
+            }
+        }
     }
-    (changes, inside)
+    counts
 }
 
 #[test]
@@ -200,7 +228,7 @@ fn a_killed_change_is_whole_or_not_there() {
     };
     let seed = std::env::var("KARYI_SEED").ok();
     let seed: u64 = seed.and_then(|seed| seed.parse().ok()).unwrap_or(0x5eed);
-    let counts: Vec<(usize, usize)> = std::thread::scope(|scope| {
+    let counts: Vec<Counts> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..places)
             .map(|place| scope.spawn(move || kill_many(kills, seed + place)))
             .collect();
@@ -209,12 +237,19 @@ fn a_killed_change_is_whole_or_not_there() {
             .map(|thread| thread.join().unwrap())
             .collect()
     });
-    let (changes, inside) = counts
-        .iter()
-        .fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
-    let all = kills * places as usize;
+    let sum = |count: fn(&Counts) -> usize| counts.iter().map(count).sum::<usize>();
+    let (before, after) = (sum(|count| count.before), sum(|count| count.after));
+    let (all, changes) = (kills * places as usize, sum(|count| count.changes));
     println!(
-        "seed {seed}: {all} kills, {inside} of them inside a change, {changes} changes completed"
+        "seed {seed}: {all} kills, {before} of them inside a change before its decision and {after} after it; \
+         {changes} changes completed"
     );
-    assert!(inside * 4 > all, "too few kills met a change: {inside}");
+    assert!(
+        (before + after) * 4 > all,
+        "too few kills met a change: {counts:?}"
+    );
+    assert!(
+        before * 20 > all && after * 20 > all,
+        "too few met a part: {counts:?}"
+    );
 }

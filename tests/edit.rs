@@ -62,13 +62,27 @@ fn escapes_that_stand_in_the_file_are_found_as_written() {
         "x &amp; y",
         &files,
         "x &amp; y",
-        json!({"src": "a", "change": "already_applied", "replacements": 0}),
+        json!({"src": "a", "change": "already_applied", "replacements": 0, "first_line": 1}),
     );
     check(
         "x & y",
         &files,
         "x & y",
-        json!({"src": "a", "change": "already_applied", "replacements": 0}),
+        json!({"src": "a", "change": "already_applied", "replacements": 0, "first_line": 1}),
+    );
+}
+
+#[test]
+fn a_replacement_that_stands_there_by_chance_is_no_trace_of_an_edit() {
+    check(
+        "port = 80\n",
+        &pair("a", "90", "80"),
+        "port = 80\n",
+        json!([
+            "find_not_found",
+            "a: expected the text to find once, found it nowhere; its replacement is on line 1, perhaps by chance",
+            "copy the text to find exactly as it stands in the file"
+        ]),
     );
 }
 

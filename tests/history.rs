@@ -4,7 +4,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Karyi, program, wait};
+use crate::harness::{Karyi, program, skip, wait};
 use crate::vault::home::{Home, Ran};
 
 /// Runs the program again beside an earlier run, with the same home.
@@ -461,4 +461,176 @@ fn the_first_runs_at_the_same_time_make_one_key() {
     assert_eq!(held(), [(); 4].map(|()| Some(VALUE.to_owned())));
     home.karyi(&["undo", "--last", "4"], "").exit(0);
     assert_eq!(held(), [const { None }; 4]);
+}
+
+/// Returns the contents that the journal keeps.
+fn blobs(karyi: &Karyi) -> Vec<std::path::PathBuf> {
+    let contents = karyi
+        .work()
+        .join("../home/.local/state/karyi/journal/contents");
+    let list = |path: &std::path::Path| {
+        let entries = std::fs::read_dir(path).unwrap();
+        entries.map(|entry| entry.unwrap().path())
+    };
+    list(&contents).flat_map(|start| list(&start)).collect()
+}
+
+#[test]
+fn a_content_that_a_loss_of_power_broke_is_refused() {
+    let karyi = Karyi::new().file("a", "one\n").file("b", "uno\n");
+    let script = "<tools><edit><file src=\"a\"><find>one</find><replace>two</replace></file>\
+        <file src=\"b\"><find>uno</find><replace>dos</replace></file></edit></tools>";
+    text(&run(&karyi, script), 0);
+    let files = || ["a", "b"].map(|name| read(&karyi, name).unwrap());
+    let refused = || {
+        for args in [&["undo", "--json"][..], &["undo", "--dry-run", "--json"]] {
+            let told = parsed(&again(&karyi, args), 1);
+            assert_eq!(told["code"], "undo_unavailable", "{told}");
+        }
+        assert_eq!(files(), ["two\n", "dos\n"]);
+    };
+    let whole: Vec<_> = blobs(&karyi);
+    let bytes: Vec<_> = whole
+        .iter()
+        .map(|path| std::fs::read(path).unwrap())
+        .collect();
+    assert_eq!(whole.len(), 4);
+    for length in [0, 1, 7] {
+        for (path, bytes) in whole.iter().zip(&bytes) {
+            std::fs::write(path, &bytes[..length]).unwrap();
+        }
+        refused();
+    }
+    whole
+        .iter()
+        .for_each(|path| std::fs::remove_file(path).unwrap());
+    refused();
+    for (path, bytes) in whole.iter().zip(&bytes) {
+        std::fs::write(path, bytes).unwrap();
+    }
+    text(&again(&karyi, &["undo"]), 0);
+    assert_eq!(files(), ["one\n", "uno\n"]);
+}
+
+#[test]
+fn an_entry_that_a_loss_of_power_took_means_a_conflict() {
+    let karyi = Karyi::new().file("a", "one\n");
+    for (find, replace) in [("one", "two"), ("two", "three")] {
+        let script = format!(
+            "<tools><edit><file src=\"a\"><find>{find}</find><replace>{replace}</replace></file></edit></tools>"
+        );
+        text(&run(&karyi, &script), 0);
+    }
+    let entries = karyi
+        .work()
+        .join("../home/.local/state/karyi/journal/entries");
+    let whole = std::fs::read_to_string(&entries).unwrap();
+    let first = whole.find('\n').unwrap() + 1;
+    // Gone, cut, or a part of the file that was never written.
+    for rest in ["", &whole[first..first + 40], &"\0".repeat(40)] {
+        std::fs::write(&entries, format!("{}{rest}", &whole[..first])).unwrap();
+        let told = parsed(&again(&karyi, &["undo", "--json"]), 1);
+        assert_eq!(told["code"], "undo_conflict", "{told}");
+        assert_eq!(read(&karyi, "a").unwrap(), "three\n");
+    }
+    // What comes after it has a line of its own.
+    let script = "<tools><edit><file src=\"a\"><find>three</find><replace>four</replace></file></edit></tools>";
+    text(&run(&karyi, script), 0);
+    text(&again(&karyi, &["undo"]), 0);
+    assert_eq!(read(&karyi, "a").unwrap(), "three\n");
+}
+
+/// The patch of a change, as `karyi history show --json` has it, with the headers of a file.
+fn patch(karyi: &Karyi) -> String {
+    let shown = parsed(&again(karyi, &["history", "show", "1", "--json"]), 0);
+    let work = karyi.work().canonicalize().unwrap();
+    let files = shown["files"].as_array().unwrap().iter().map(|file| {
+        let path = std::path::Path::new(file["path"].as_str().unwrap());
+        let name = path.strip_prefix(&work).unwrap().display();
+        let (old, new) = (file.get("old_bytes"), file.get("new_bytes"));
+        let side = |size: Option<&Value>, side: &str| match size {
+            Some(_) => format!("{side}/{name}"),
+            None => "/dev/null".into(),
+        };
+        let mode = match (old, new) {
+            (None, _) => "new file mode 100644\n",
+            (_, None) => "deleted file mode 100644\n",
+            _ => "",
+        };
+        assert_eq!(file.get("diff_omitted_lines"), None);
+        let (old, new) = (side(old, "a"), side(new, "b"));
+        let diff = file["diff"].as_str().unwrap();
+        format!("diff --git a/{name} b/{name}\n{mode}--- {old}\n+++ {new}\n{diff}")
+    });
+    files.collect()
+}
+
+/// Edits the file `f` as the pairs say and compares what two programs make of the diff with it.
+#[track_caller]
+fn check_patch(before: Option<&str>, file: &str) {
+    let files = [("f", before), ("g", Some("other\n"))];
+    let files = files
+        .iter()
+        .filter_map(|(name, text)| Some((*name, (*text)?)));
+    let place = |karyi: Karyi| {
+        files
+            .clone()
+            .fold(karyi, |karyi, (name, text)| karyi.file(name, text))
+    };
+    let karyi = place(Karyi::new());
+    text(
+        &run(&karyi, &format!("<tools><edit>{file}</edit></tools>")),
+        0,
+    );
+    let patch = patch(&karyi);
+    let names = ["f", "g", "h"];
+    let expected = names.map(|name| read(&karyi, name));
+    assert_ne!(expected[0].as_deref(), before);
+    for (program, args) in [
+        ("patch", &["-F0", "-p1", "--binary", "-i", "p"][..]),
+        ("git", &["apply", "--whitespace=nowarn", "p"]),
+    ] {
+        let other = place(Karyi::new()).file("p", &patch);
+        let mut command = std::process::Command::new(program);
+        let Ok(output) = command.args(args).current_dir(other.work()).output() else {
+            skip(&format!("no {program}"));
+            continue;
+        };
+        assert!(output.status.success(), "{program}: {output:?}\n{patch}");
+        assert_eq!(
+            names.map(|name| read(&other, name)),
+            expected,
+            "{program}\n{patch}"
+        );
+    }
+}
+
+#[test]
+fn the_diff_of_a_change_is_a_patch_to_other_programs() {
+    let pair = |find: &str, replace: &str| {
+        format!("<file src=\"f\"><find>{find}</find><replace>{replace}</replace></file>")
+    };
+    check_patch(Some("a\nb"), &pair("b", "c"));
+    check_patch(Some("a\nb"), &pair("b", "<![CDATA[b\n]]>"));
+    check_patch(Some("a\nb\n"), &pair("<![CDATA[b\n]]>", "b"));
+    check_patch(Some("a\r\nb\r\nc\n"), &pair("b", "x"));
+    check_patch(Some("a\n"), &pair("<![CDATA[a\n]]>", ""));
+    check_patch(Some(""), &pair("", "<![CDATA[a\n]]>"));
+    check_patch(Some("-- a\n++ b\n\\ c\n@@ d\n"), &pair("b", "x"));
+    check_patch(Some("a\u{2028}b\u{85}\u{c}c\n\td\n"), &pair("d", "x"));
+    check_patch(None, &pair("", "new"));
+    check_patch(None, &pair("", "<![CDATA[new\n]]>"));
+    check_patch(Some("old\nend"), "<file src=\"f\" delete=\"true\"/>");
+    check_patch(
+        Some("old\nend\n"),
+        "<file src=\"f\" to=\"h\"><find>old</find><replace>new</replace></file>",
+    );
+    // Much more than a result shows, in hunks far apart.
+    let lines = |word: &str| -> String {
+        let line = |n: usize| format!("{} {n}\n", if n % 9 == 0 { word } else { "same" });
+        (0..6000).map(line).collect()
+    };
+    let all = pair("old", "new").replace("<find>", "<find all=\"true\">")
+        + "<file src=\"g\" delete=\"true\"/>";
+    check_patch(Some(&lines("old")), &all);
 }

@@ -42,7 +42,7 @@ pub(crate) fn compare(settings: &Settings, gate: &mut Gate) {
             },
             Contestant {
                 name: "sd",
-                script: format!("sd -F '{find}' '{replace}' f && sync f"),
+                script: format!("sd '{find}' '{replace}' f && sync f"),
             },
         ];
         let raced = race(place.path(), &text, what, &contestants, settings.rounds);

@@ -1,10 +1,16 @@
 //! Finds the passage of a text that comes closest to one that is not there.
 //!
 //! A model that copied a passage with small errors mends it at once when it sees the real one. The
-//! search compares lines by what remains without white space, case, quote style and characters that
-//! only look alike, then single lines by shared trigrams. It looks at a bounded part of both texts and visits each line once.
+//! search looks for a place with the same skeleton, then for one where most lines have the same, then for
+//! a single line by shared trigrams. It looks at a bounded part of both texts and visits each line once.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+use super::document::count_breaks;
+use super::skeleton::{self, is_blank, plain, skeleton};
 
 /// A passage of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +33,14 @@ const MAX_FIND_LINES: usize = 500;
 const MAX_LINE_BYTES: usize = 1000;
 /// Lines of a passage that are shown.
 const MAX_SHOWN_LINES: usize = 20;
-/// Bytes of a line that are shown.
+/// Bytes of a line that are shown when there are many; of few lines more is.
 const MAX_SHOWN_BYTES: usize = 200;
+/// Bytes of a line that is named because only one side has it.
+const MAX_QUOTED_BYTES: usize = 60;
+/// Bytes without blanks from which a line hardly stands in many places.
+const TELLING_BYTES: usize = 8;
+/// Lines by which the parts of a passage may be shifted.
+const MAX_SHIFT: usize = 8;
 /// Differences that are named.
 const MAX_DIFFERENCES: usize = 3;
 
@@ -51,48 +63,134 @@ fn with_carriage_returns(text: &str, find: &str) -> Option<Passage> {
 }
 
 fn closest_line(text: &str, find: &str) -> Option<Passage> {
-    let wanted: Vec<&str> = find
-        .trim_matches('\n')
-        .lines()
-        .take(MAX_FIND_LINES)
-        .collect();
+    let find = find.trim_matches('\n');
+    if let Some(place) = skeleton::find(text, find) {
+        return Some(at(text, place, find));
+    }
+    let wanted: Vec<&str> = find.lines().take(MAX_FIND_LINES).collect();
+    if let Some(plain) = without_numbers(&wanted)
+        && let Some(place) = skeleton::find(text, &plain)
+    {
+        let mut passage = at(text, place, &plain);
+        let numbers = "the text to find has line numbers, which the file has not";
+        passage.differences.insert(0, numbers.into());
+        return Some(passage);
+    }
     let lines: Vec<&str> = text.lines().collect();
-    let start = by_equal_lines(&lines, &wanted).or_else(|| by_trigrams(&lines, &wanted))?;
-    let found = lines.get(start..lines.len().min(start + wanted.len()))?;
+    let place = by_equal_lines(&lines, &wanted).or_else(|| by_trigrams(&lines, &wanted))?;
+    let found = lines.get(place.clone())?;
     Some(Passage {
-        first_line: start + 1,
-        last_line: start + found.len(),
+        first_line: place.start + 1,
+        last_line: place.end,
         text: show(found),
-        differences: differences(found, &wanted, start + 1),
+        differences: differences(found, &wanted, place.start + 1),
     })
 }
 
+/// Returns the passage at a place that has the same skeleton.
+fn at(text: &str, place: Range<usize>, find: &str) -> Passage {
+    let before = text.get(..place.start).unwrap_or_default();
+    let first_line = 1 + count_breaks(before);
+    let found: Vec<&str> = text.get(place).unwrap_or_default().lines().collect();
+    let wanted: Vec<&str> = find.lines().collect();
+    Passage {
+        first_line,
+        last_line: first_line + found.len().max(1) - 1,
+        text: show(&found),
+        differences: match found.len() == wanted.len() {
+            true => differences(&found, &wanted, first_line),
+            false => vec![format!(
+                "its lines are broken elsewhere: the file has {}, the text to find {}",
+                counted(found.len(), "line"),
+                counted(wanted.len(), "line")
+            )],
+        },
+    }
+}
+
+/// Takes away the line numbers that stand before every line, if they do.
+fn without_numbers(wanted: &[&str]) -> Option<String> {
+    let mut lines = Vec::with_capacity(wanted.len());
+    for line in wanted {
+        let rest = line
+            .trim_start()
+            .trim_start_matches(|c: char| c.is_ascii_digit());
+        let has_number = rest.len() < line.trim_start().len();
+        let after = rest
+            .strip_prefix(['\t', ':', '|', '→'])
+            .or_else(|| rest.strip_prefix("  "));
+        match (has_number, after) {
+            (true, Some(after)) => lines.push(after),
+            (true, None) if rest.trim().is_empty() => lines.push(""),
+            (true, None) | (false, _) => return None,
+        }
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// Lines that say where a passage starts, if they are those of the text to find.
+#[derive(Default)]
+struct Vote {
+    score: usize,
+    /// The first and the last wanted line among them that hardly stands elsewhere.
+    telling: Option<(usize, usize)>,
+}
+
 /// Lets every line that equals a wanted one, but for its skeleton, vote for where the passage starts.
-fn by_equal_lines(lines: &[&str], wanted: &[&str]) -> Option<usize> {
+/// Where a line is missing or was added, its two parts vote for places next to each other.
+fn by_equal_lines(lines: &[&str], wanted: &[&str]) -> Option<Range<usize>> {
     let mut places: HashMap<String, usize> = HashMap::new();
     for (index, line) in wanted.iter().enumerate() {
-        places.entry(skeleton(line)).or_insert(index);
+        places.entry(skeleton_of(line)).or_insert(index);
     }
     places.remove("");
-    let mut votes: HashMap<usize, usize> = HashMap::new();
+    let mut votes: HashMap<usize, Vote> = HashMap::new();
     for (index, line) in lines.iter().enumerate() {
-        let bones = skeleton(line);
+        let bones = skeleton_of(line);
         if let Some(place) = places.get(&bones)
             && let Some(start) = index.checked_sub(*place)
         {
+            let vote = votes.entry(start).or_default();
             // A long line says more than a closing brace.
-            *votes.entry(start).or_default() += bones.len().min(40);
+            vote.score += bones.len().min(40);
+            if bones.len() >= TELLING_BYTES {
+                let (first, last) = vote.telling.unwrap_or((*place, *place));
+                vote.telling = Some((first.min(*place), last.max(*place)));
+            }
         }
     }
     let total: usize = places.keys().map(|bones| bones.len().min(40)).sum();
-    let (start, score) = votes
-        .into_iter()
-        .max_by_key(|(start, score)| (*score, std::cmp::Reverse(*start)))?;
-    (score * 5 >= total * 2).then_some(start)
+    let best = votes
+        .iter()
+        .max_by_key(|(start, vote)| (vote.score, std::cmp::Reverse(**start)))?;
+    let near = best.0.saturating_sub(MAX_SHIFT)..=best.0 + MAX_SHIFT;
+    let parts = votes
+        .iter()
+        .filter(|(start, vote)| near.contains(start) && vote.telling.is_some());
+    let score = parts
+        .clone()
+        .map(|(_, vote)| vote.score)
+        .sum::<usize>()
+        .max(best.1.score);
+    if score * 5 < total * 2 {
+        return None;
+    }
+    let parts: Vec<(usize, usize, usize)> = parts
+        .filter_map(|(start, vote)| vote.telling.map(|(first, last)| (*start, first, last)))
+        .collect();
+    let head = parts
+        .iter()
+        .min_by_key(|(start, first, _)| (*first, start.abs_diff(*best.0)));
+    let tail = parts
+        .iter()
+        .max_by_key(|(start, _, last)| (*last, usize::MAX - start.abs_diff(*best.0)));
+    let start = head.map_or(*best.0, |part| part.0).min(lines.len() - 1);
+    let end = tail.map_or(*best.0, |part| part.0) + wanted.len();
+    Some(start..end.clamp(start + 1, lines.len()))
 }
 
 /// Compares each line with the longest wanted one by the trigrams they share.
-fn by_trigrams(lines: &[&str], wanted: &[&str]) -> Option<usize> {
+fn by_trigrams(lines: &[&str], wanted: &[&str]) -> Option<Range<usize>> {
     let (place, longest) = wanted
         .iter()
         .enumerate()
@@ -111,11 +209,12 @@ fn by_trigrams(lines: &[&str], wanted: &[&str]) -> Option<usize> {
             best = (score, nearness, index);
         }
     }
-    (best.0 >= 500).then(|| best.2.saturating_sub(place))
+    let start = best.2.saturating_sub(place);
+    (best.0 >= 500).then(|| start..lines.len().min(start + wanted.len()))
 }
 
 fn trigrams(line: &str) -> HashSet<[u8; 3]> {
-    let bones = skeleton(line);
+    let bones = skeleton_of(line);
     bones
         .as_bytes()
         .windows(3)
@@ -123,63 +222,56 @@ fn trigrams(line: &str) -> HashSet<[u8; 3]> {
         .collect()
 }
 
-/// Returns what is left of a line without white space, case, quote style and look-alikes.
-fn skeleton(line: &str) -> String {
-    let visible = cut(line, MAX_LINE_BYTES).chars().filter(|c| !is_blank(*c));
-    visible.map(plain).flat_map(char::to_lowercase).collect()
-}
-
-fn is_blank(character: char) -> bool {
-    character.is_whitespace()
-        || matches!(character, '\u{200B}'..='\u{200D}' | '\u{2060}' | '\u{FEFF}')
-}
-
-/// Characters that look like another one, and that one.
-const LOOK_ALIKES: &[(&str, &str)] = &[
-    (
-        "АВЕЅІЈКМНОРСТХУаеѕіјорсухһԁԛԝ",
-        "ABESIJKMHOPCTXYaesijopcyxhdqw",
-    ),
-    ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανρ", "ABEZHIKMNOPTYXoavp"),
-    ("ı‚…․⁄∕∗˗；：，。（）！？", "i,..//*-;:,.()!?"),
-];
-
-/// Returns the plain spelling of a character that only looks different.
-fn plain(character: char) -> char {
-    match character {
-        c if c.is_ascii() && !matches!(c, '\'' | '`') => c,
-        '\'' | '`' | '‘' | '’' | '‛' | '“' | '”' | '„' | '′' | '″' | '＂' | '＇' => {
-            '"'
-        }
-        '–' | '—' | '−' | '‐' | '‑' | '‒' | '―' | '－' => '-',
-        '\u{FF01}'..='\u{FF5E}' => {
-            char::from_u32(u32::from(character) - 0xFEE0).unwrap_or(character)
-        }
-        other => {
-            let find = |(odd, usual): &(&str, &str)| {
-                let place = odd.chars().position(|c| c == other)?;
-                usual.chars().nth(place)
-            };
-            LOOK_ALIKES.iter().find_map(find).unwrap_or(other)
-        }
-    }
+/// Returns what is left of a line, which is cut when it is long.
+fn skeleton_of(line: &str) -> String {
+    skeleton(cut(line, MAX_LINE_BYTES))
 }
 
 fn differences(found: &[&str], wanted: &[&str], first_line: usize) -> Vec<String> {
+    let (old, new): (Vec<String>, Vec<String>) = (
+        wanted.iter().map(|line| skeleton_of(line)).collect(),
+        found.iter().map(|line| skeleton_of(line)).collect(),
+    );
     let mut words = Vec::new();
-    for (index, line) in wanted.iter().enumerate() {
-        let number = first_line + index;
-        match found.get(index) {
-            None => words.push(format!("the file ends before line {number}")),
-            Some(there) if there != line => {
-                words.push(format!("line {number}: {}", difference(there, line)))
+    for op in capture_diff_slices(Algorithm::Myers, &old, &new) {
+        let (old, new) = (op.old_range(), op.new_range());
+        let both = old.len().min(new.len());
+        for (wanted, number) in wanted.iter().skip(old.start).zip(new.clone()).take(both) {
+            let there = found.get(number).copied().unwrap_or_default();
+            if there != *wanted {
+                words.push(format!(
+                    "line {}: {}",
+                    first_line + number,
+                    difference(there, wanted)
+                ));
             }
-            Some(_) => {}
         }
-        if words.len() == MAX_DIFFERENCES {
+        let more = |line: Option<&&str>| {
+            cut(line.map_or("", |line| line.trim()), MAX_QUOTED_BYTES).to_owned()
+        };
+        if !matches!(op, DiffOp::Equal { .. }) && new.len() > both {
+            let (count, line) = (
+                counted(new.len() - both, "line"),
+                first_line + new.start + both,
+            );
+            let text = more(found.get(new.start + both));
+            words.push(format!(
+                "the file has {count} more at line {line}: `{text}`"
+            ));
+        } else if old.len() > both {
+            let (count, text) = (
+                counted(old.len() - both, "line"),
+                more(wanted.get(old.start + both)),
+            );
+            words.push(format!(
+                "the text to find has {count} that the file has not there: `{text}`"
+            ));
+        }
+        if words.len() >= MAX_DIFFERENCES {
             break;
         }
     }
+    words.truncate(MAX_DIFFERENCES);
     words
 }
 
@@ -215,7 +307,25 @@ fn difference<'a>(there: &'a str, wanted: &'a str) -> String {
         return "upper and lower case differ".into();
     }
     let (a, b) = around_difference(there, wanted);
-    format!("the file has `{a}` where the text to find has `{b}`")
+    format!(
+        "the file has `{a}` where the text to find has `{b}`{}",
+        codes(there, wanted)
+    )
+}
+
+/// Names the first characters that differ, when they may look the same all the same.
+fn codes(there: &str, wanted: &str) -> String {
+    let code = |c: Option<char>| c.map_or("nothing".into(), |c| format!("U+{:04X}", u32::from(c)));
+    let (mut a, mut b) = (there.chars(), wanted.chars());
+    loop {
+        match (a.next(), b.next()) {
+            (a, b) if a == b && a.is_some() => {}
+            (a, b) if a.is_some_and(|c| !c.is_ascii()) || b.is_some_and(|c| !c.is_ascii()) => {
+                return format!(" ({} and {})", code(a), code(b));
+            }
+            _ => return String::new(),
+        }
+    }
 }
 
 /// Names the first pair of characters that look alike and are not the same.
@@ -302,8 +412,9 @@ fn around_difference(there: &str, wanted: &str) -> (String, String) {
 
 fn show(lines: &[&str]) -> String {
     let mut text = String::new();
+    let most = MAX_SHOWN_BYTES * MAX_SHOWN_LINES / lines.len().clamp(1, MAX_SHOWN_LINES);
     for line in lines.iter().take(MAX_SHOWN_LINES) {
-        let shown = cut(line, MAX_SHOWN_BYTES);
+        let shown = cut(line, most);
         text.push_str(shown);
         text.push_str(if shown.len() < line.len() {
             "[...]\n"
@@ -416,9 +527,79 @@ mod tests {
                 9,
                 &[
                     "line 8: the file indents with 1 tab, the text to find with nothing",
-                    "the file ends before line 10",
+                    "the text to find has 1 line that the file has not there: `more`",
                 ],
             )),
+        );
+    }
+
+    #[test]
+    fn lines_that_one_side_lacks_are_told() {
+        check(
+            "fn one() {\n    call(a, 1);\n}",
+            Some((
+                1,
+                4,
+                &["the file has 1 line more at line 2: `let a = \"x\";`"],
+            )),
+        );
+        check(
+            "fn two() {\n\tlet b = 'y';\n\t// a remark\n\tcall(b, 2);\n}",
+            Some((
+                6,
+                9,
+                &["the text to find has 1 line that the file has not there: `// a remark`"],
+            )),
+        );
+        check(
+            "fn one() {\n    log(\"a long line that is new\");\n    call(a, 1);\n}",
+            Some((
+                1,
+                4,
+                &[
+                    "line 2: the file has `    let a = \"x\";` where the text to find has `    log(\"a long line that is new\");`",
+                ],
+            )),
+        );
+        check(
+            "call(a, 1); }",
+            Some((
+                3,
+                4,
+                &["its lines are broken elsewhere: the file has 2 lines, the text to find 1 line"],
+            )),
+        );
+        check(
+            "  2\t    let a = \"x\";\n  3\t    call(a, 1);",
+            Some((
+                2,
+                3,
+                &["the text to find has line numbers, which the file has not"],
+            )),
+        );
+        check(
+            "f\u{6E} one() {\n    let a = \"\u{E9}\";\n    call(a, 1);",
+            Some((
+                1,
+                3,
+                &[
+                    "line 2: the file has `    let a = \"x\";` where the text to find has `    let a = \"\u{E9}\";` (U+0078 and U+00E9)",
+                ],
+            )),
+        );
+    }
+
+    #[test]
+    fn a_part_of_a_long_line_is_shown_where_it_stands() {
+        let text = format!(
+            "{}if(a==b){{c()}}{}\n",
+            "x;".repeat(5000),
+            "y;".repeat(5000)
+        );
+        let passage = closest(&text, "if (a == b) { c() }").unwrap();
+        assert_eq!(
+            (passage.first_line, passage.text.as_str()),
+            (1, "if(a==b){c()}\n")
         );
     }
 
@@ -484,11 +665,11 @@ mod tests {
 
     #[test]
     fn hostile_texts_stay_cheap() {
-        let text = "}\n".repeat(1 << 20);
+        let text = "}\n".repeat(1 << 18);
         let find = format!("{}x", "}\n".repeat(100_000));
         let passage = closest(&text, &find).unwrap();
         assert_eq!((passage.first_line, passage.last_line), (1, 500));
-        let long = "ab".repeat(8 << 20);
-        assert!(closest(&long, "abababababx").is_some_and(|p| p.text.len() < 300));
+        let long = "ab".repeat(1 << 20);
+        assert!(closest(&long, "abababababx").is_some_and(|p| p.text.len() < 4100));
     }
 }

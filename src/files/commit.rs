@@ -3,12 +3,12 @@
 //! First every new content is written to a temporary file beside its target, so that a full disk or
 //! a missing permission shows before anything changed. Then each target is compared with what was
 //! read. Only then the temporary files take their places, and should one not, the places taken are
-//! given back. A file whose owner could not be kept is written over in place: a new file would be
-//! somebody else's.
+//! given back. A file whose owner cannot be kept is refused: a new file would be somebody else's, and
+//! one that is written over can be found half-written.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -16,13 +16,14 @@ use super::change::{Change, Dress, Found, NewContent};
 use super::directory::{Directory, Stamp, remove_made, split};
 use super::dress::{Dressed, dress_like};
 use super::intent::{Decided, Plan, Step};
-use super::journal::StoredPath;
+use super::journal::{Entry, StoredPath, Version};
 use crate::error::{ErrorCode, ToolError};
 
 /// Bytes compared at a time.
 const COMPARED_BYTES: usize = 1 << 18;
 
 /// A change whose files are being prepared. What is not kept is removed when it is dropped.
+#[derive(Debug)]
 pub(super) struct Staged<'a> {
     steps: Vec<Prepared<'a>>,
     made: Vec<PathBuf>,
@@ -30,6 +31,7 @@ pub(super) struct Staged<'a> {
 }
 
 /// One file of it.
+#[derive(Debug)]
 struct Prepared<'a> {
     change: &'a Change,
     directory: Directory,
@@ -44,7 +46,6 @@ struct Prepared<'a> {
 enum Way {
     Create,
     Replace,
-    InPlace,
     Remove,
 }
 
@@ -94,13 +95,15 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &Plan) -> Result<Staged<'a>
     let needed = changes.iter().filter(|change| change.is_needed());
     for (change, step) in needed.zip(&plan.steps) {
         let io = |error: io::Error| ToolError::from_io(&change.shown, &error);
-        let mut prepared = prepare(change, step, &mut staged.made).map_err(io)?;
+        let prepared = prepare(change, step, &mut staged.made).map_err(io)?;
         if change.before.is_some() && !prepared.is_as_read() {
             return Err(file_changed(change));
         }
         let written = prepared.write();
         staged.steps.push(prepared);
-        written.map_err(io)?;
+        if let Dressed::No(user, group) = written.map_err(io)? {
+            return Err(owner_not_kept(change, user, group));
+        }
     }
     Ok(staged)
 }
@@ -118,7 +121,7 @@ fn prepare<'a>(
     };
     let directory = match way {
         Way::Create => Directory::make(parent, made)?,
-        Way::Replace | Way::InPlace | Way::Remove => Directory::open(parent)?,
+        Way::Replace | Way::Remove => Directory::open(parent)?,
     };
     Ok(Prepared {
         change,
@@ -131,17 +134,17 @@ fn prepare<'a>(
 }
 
 impl Prepared<'_> {
-    /// Writes the new content to its temporary file.
-    fn write(&mut self) -> io::Result<()> {
+    /// Writes the new content to its temporary file; returns whether that got the right owner.
+    fn write(&self) -> io::Result<Dressed> {
         if self.way == Way::Replace {
             // The only sure way to learn whether the file may be written.
             self.directory.write(&self.name)?;
         }
         let (Some(temporary), Some(after)) = (&self.temporary, &self.change.after) else {
-            return Ok(());
+            return Ok(Dressed::Yes);
         };
         if self.is_moved() && self.link_moved(temporary, after) {
-            return Ok(());
+            return Ok(Dressed::Yes);
         }
         // Private while it holds the content of a private file.
         let mode = if after.dress == Dress::Kept && self.way == Way::Create {
@@ -151,31 +154,16 @@ impl Prepared<'_> {
         };
         let mut file = self.directory.create(temporary, mode)?;
         file.write_all(&after.bytes)?;
-        if let Dressed::No = self.dress(&file, after)? {
-            if self.is_other_mode(after) {
-                // Only its owner could give the file the permissions this content had.
-                return Err(io::ErrorKind::PermissionDenied.into());
-            }
-            self.way = Way::InPlace;
+        let dressed = self.dress(&file, after)?;
+        if let Dressed::Yes = dressed {
+            file.sync_all()?;
         }
-        file.sync_all()
-    }
-
-    /// Whether the file is to have other permissions than the one it replaces.
-    fn is_other_mode(&self, after: &NewContent) -> bool {
-        let before = self.change.before.as_ref();
-        match after.dress {
-            Dress::Mode(mode) => {
-                before.is_some_and(|found| (found.stamp.mode ^ mode) & 0o7777 != 0)
-            }
-            Dress::Kept | Dress::Like(_) => false,
-        }
+        Ok(dressed)
     }
 
     /// Returns the permissions that the new content has or is about to have.
     fn new_mode(&self) -> Option<u32> {
         let name = match self.way {
-            Way::InPlace => Some(&self.name),
             Way::Create | Way::Replace => self.temporary.as_ref(),
             Way::Remove => None,
         };
@@ -257,7 +245,7 @@ impl Prepared<'_> {
             {
                 Ok(())
             }
-            Way::Replace | Way::InPlace => {
+            Way::Replace => {
                 let mut copy = self.directory.create(backup, 0o600)?;
                 copy.write_all(&before.bytes)?;
                 let opened = self.directory.read(&self.name).ok();
@@ -293,7 +281,6 @@ impl Prepared<'_> {
                 true => self.directory.rename(temporary, &self.name),
                 false => return Err(file_changed(self.change)),
             },
-            (Way::InPlace, _) => self.rewrite(self.new_bytes(), self.old_bytes()),
             (Way::Remove, _) => match (&self.backup, self.is_as_read()) {
                 (Some(backup), true) => self.directory.rename(&self.name, backup),
                 _ => return Err(file_changed(self.change)),
@@ -314,20 +301,6 @@ impl Prepared<'_> {
         is_same && self.directory.is_in_place()
     }
 
-    fn new_bytes(&self) -> &[u8] {
-        let after = self.change.after.as_ref();
-        after.map_or(&[], |after| &after.bytes)
-    }
-
-    fn old_bytes(&self) -> &[u8] {
-        self.change.bytes().unwrap_or_default()
-    }
-
-    /// Writes a file in place. The room for it is taken first; what fails after that is taken back.
-    fn rewrite(&self, new: &[u8], old: &[u8]) -> io::Result<()> {
-        rewrite(&self.directory, &self.name, new, Some(old))
-    }
-
     /// Undoes `put`; returns what to tell when that fails.
     fn take_back(&self) -> Result<(), String> {
         let backup = self.backup.as_deref().ok_or(io::ErrorKind::NotFound);
@@ -336,7 +309,6 @@ impl Prepared<'_> {
                 .map_err(io::Error::from)
                 .and_then(|backup| self.directory.rename(backup, &self.name)),
             Way::Create => self.directory.remove(&self.name),
-            Way::InPlace => self.rewrite(self.old_bytes(), self.new_bytes()),
         };
         let shown = self.change.shown.display();
         result.map_err(|error| format!("; {shown} could not be restored: {error}"))
@@ -371,41 +343,12 @@ fn file_changed(change: &Change) -> ToolError {
     ToolError::new(ErrorCode::FileChanged, message)
 }
 
-/// Writes over a file; what fails half-way is taken back when `old` is known.
-pub(super) fn rewrite(
-    directory: &Directory,
-    name: &OsStr,
-    new: &[u8],
-    old: Option<&[u8]>,
-) -> io::Result<()> {
-    let mut file = directory.write(name)?;
-    if let Some(old) = old.filter(|old| new.len() > old.len()) {
-        take_room(&file, new.len()).inspect_err(|_| drop(file.set_len(old.len() as u64)))?;
-    }
-    let mut overwrite = |bytes: &[u8]| {
-        file.rewind()?;
-        file.write_all(bytes)?;
-        file.set_len(bytes.len() as u64)?;
-        file.sync_all()
-    };
-    overwrite(new).inspect_err(|_| drop(old.map(&mut overwrite)))
-}
-
-/// Makes the file system set blocks aside. One that cannot do so is taken at its word, and so is a
-/// system without the call.
-#[cfg(not(target_os = "macos"))]
-fn take_room(file: &File, bytes: usize) -> io::Result<()> {
-    use nix::errno::Errno;
-    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-    match nix::fcntl::posix_fallocate(file, 0, bytes) {
-        Err(errno @ (Errno::ENOSPC | Errno::EFBIG | Errno::EDQUOT)) => Err(errno.into()),
-        _ => Ok(()),
-    }
-}
-
-#[cfg(target_os = "macos")]
-fn take_room(_: &File, _: usize) -> io::Result<()> {
-    Ok(())
+fn owner_not_kept(change: &Change, user: u32, group: u32) -> ToolError {
+    let message = format!(
+        "{}: it belongs to user {user} and group {group}, and a new file cannot be given to them",
+        change.shown.display()
+    );
+    ToolError::new(ErrorCode::OwnerNotKept, message)
 }
 
 impl Staged<'_> {
@@ -424,14 +367,24 @@ impl Staged<'_> {
         Ok(())
     }
 
-    /// Returns what is known of each step, with the hash of a content by `hash`.
-    pub(super) fn decided(&self, hash: impl Fn(&[u8]) -> String) -> Vec<Decided> {
-        let decided = |step: &Prepared<'_>| Decided {
-            old: step.change.bytes().map(&hash),
-            new: step.change.after.as_ref().map(|after| hash(&after.bytes)),
-            is_in_place: step.way == Way::InPlace,
+    /// Returns what is known of each step. The name of a content in a journal without a key is its hash
+    /// already.
+    pub(super) fn decided(&self, entry: &Entry) -> Vec<Decided> {
+        let hash = |bytes: &[u8], version: Option<&Version>| match version {
+            Some(known) if entry.key.is_none() && !known.content.is_empty() => {
+                known.content.clone()
+            }
+            Some(_) | None => blake3::hash(bytes).to_hex().to_string(),
         };
-        self.steps.iter().map(decided).collect()
+        let decided = |(index, step): (usize, &Prepared<'_>)| {
+            let record = entry.files.get(index);
+            let (old, new) = (step.change.bytes(), step.change.after.as_ref());
+            Decided {
+                old: old.map(|old| hash(old, record.and_then(|file| file.old.as_ref()))),
+                new: new.map(|new| hash(&new.bytes, record.and_then(|file| file.new.as_ref()))),
+            }
+        };
+        self.steps.iter().enumerate().map(decided).collect()
     }
 
     /// Returns the permissions of each new content, none for what is removed.
@@ -448,7 +401,7 @@ impl Staged<'_> {
     ///
     /// # Errors
     /// What went wrong, and what could not be taken back.
-    pub(super) fn place(mut self) -> Result<(), ToolError> {
+    pub(super) fn place(mut self) -> Result<Self, ToolError> {
         for (index, step) in self.steps.iter().enumerate() {
             if let Err(error) = step.put() {
                 let done = self.steps.iter().take(index).rev();
@@ -460,10 +413,14 @@ impl Staged<'_> {
                 return Err(with_losses(error, &losses));
             }
         }
-        self.sync_directories();
         self.is_kept = true;
+        Ok(self)
+    }
+
+    /// Makes the places last, and removes what is not needed any more.
+    pub(super) fn settle(self) {
+        self.sync_directories();
         self.remove_leftovers();
-        Ok(())
     }
 
     /// Makes the new names last.

@@ -3,24 +3,25 @@
 //! Line breaks are kept apart from the text, so that a text with LF matches a file with CRLF and
 //! what is put in takes the line ends around it.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
 
 /// Text with LF line breaks that knows which of them are CRLF in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Document {
-    text: String,
+pub(super) struct Document<'a> {
+    text: Cow<'a, str>,
     /// One entry for each line break, `true` for CRLF; empty when all of them are LF.
     endings: Vec<bool>,
 }
 
-impl Document {
+impl<'a> Document<'a> {
     /// Takes a file's text apart.
-    pub(super) fn new(text: &str) -> Self {
+    pub(super) fn new(text: &'a str) -> Self {
         if memmem::find(text.as_bytes(), b"\r\n").is_none() {
             return Self {
-                text: text.to_owned(),
+                text: Cow::Borrowed(text),
                 endings: Vec::new(),
             };
         }
@@ -29,7 +30,7 @@ impl Document {
         let is_crlf = |at: usize| at > 0 && bytes.get(at - 1) == Some(&b'\r');
         Self {
             endings: breaks.map(is_crlf).collect(),
-            text: with_lf(text),
+            text: Cow::Owned(with_lf(text)),
         }
     }
 
@@ -41,7 +42,7 @@ impl Document {
     /// Returns the text as it stands in the file.
     pub(super) fn into_file_text(self) -> String {
         if self.endings.is_empty() {
-            return self.text;
+            return self.text.into_owned();
         }
         let mut text = String::with_capacity(self.text.len() + self.endings.len());
         let mut endings = self.endings.iter();
@@ -60,28 +61,35 @@ impl Document {
     /// Replaces the stretches by `replacement`, which has LF line breaks. The stretches are in
     /// order and do not overlap.
     pub(super) fn replace(&mut self, found: &[Range<usize>], replacement: &str) {
-        let new_breaks = count_breaks(replacement);
+        if !self.endings.is_empty() {
+            self.replace_endings(found, count_breaks(replacement));
+        }
         let growth = replacement.len().saturating_mul(found.len());
         let mut text = String::with_capacity(self.text.len().saturating_add(growth));
-        let mut endings = Vec::new();
+        let mut at = 0;
+        for range in found {
+            text.push_str(self.slice(at..range.start));
+            text.push_str(replacement);
+            at = range.end;
+        }
+        text.push_str(self.slice(at..self.text.len()));
+        self.text = Cow::Owned(text);
+    }
+
+    /// Gives the lines of each replacement the ending of the first line it replaces.
+    fn replace_endings(&mut self, found: &[Range<usize>], new_breaks: usize) {
+        let mut endings = Vec::with_capacity(self.endings.len());
         let majority = self.is_mostly_crlf();
         let (mut at, mut breaks) = (0, 0);
         for range in found {
-            let before = self.slice(at..range.start);
-            let first = breaks + count_breaks(before);
-            let after = first + count_breaks(self.slice(range.clone()));
-            if !self.endings.is_empty() {
-                let ending = self.endings.get(first).copied().unwrap_or(majority);
-                endings.extend_from_slice(self.endings.get(breaks..first).unwrap_or_default());
-                endings.extend(std::iter::repeat_n(ending, new_breaks));
-            }
-            text.push_str(before);
-            text.push_str(replacement);
-            (at, breaks) = (range.end, after);
+            let first = breaks + count_breaks(self.slice(at..range.start));
+            let ending = self.endings.get(first).copied().unwrap_or(majority);
+            endings.extend_from_slice(self.endings.get(breaks..first).unwrap_or_default());
+            endings.extend(std::iter::repeat_n(ending, new_breaks));
+            breaks = first + count_breaks(self.slice(range.clone()));
+            at = range.end;
         }
-        text.push_str(self.slice(at..self.text.len()));
         endings.extend_from_slice(self.endings.get(breaks..).unwrap_or_default());
-        self.text = text;
         self.endings = endings;
     }
 

@@ -119,7 +119,8 @@ impl Draft {
     }
 
     /// Takes the file away.
-    pub(super) fn delete(&mut self) {
+    pub(super) fn delete(&mut self, edit: &FileEdit) {
+        self.breaks_links |= edit.breaks_links;
         self.exists = false;
         self.content = Content::AsFound;
         self.like = None;
@@ -138,15 +139,6 @@ impl Draft {
         };
         let dress = self.like.map_or(Dress::Kept, Dress::Like);
         self.change.after = Some(NewContent { bytes, dress });
-        let links = self
-            .change
-            .before
-            .as_ref()
-            .map_or(1, |found| found.stamp.links);
-        if links > 1 && !self.breaks_links && self.change.is_needed() {
-            let message = format!("{}: the file has {links} names", shown.display());
-            return Err(ToolError::new(ErrorCode::HardLinked, message));
-        }
         Ok(self.change)
     }
 
@@ -210,6 +202,19 @@ fn no_text(shown: &Path, error: NoText) -> ToolError {
         }
     };
     ToolError::new(ErrorCode::BinaryFile, message)
+}
+
+/// Whether a file only gets another name: it stays the same file, with all its names.
+fn is_moved(change: &Change, changes: &[Change]) -> bool {
+    let is_same = |other: &Change| match &other.after {
+        Some(after) => {
+            after.dress == Dress::Like(change.real.clone())
+                && other.before.is_none()
+                && change.bytes() == Some(&after.bytes)
+        }
+        None => false,
+    };
+    change.after.is_none() && changes.iter().any(is_same)
 }
 
 impl Drafts {
@@ -292,7 +297,21 @@ impl Drafts {
     }
 
     /// Returns what is to be done on the disk, in the order the files were named.
+    ///
+    /// # Errors
+    /// A text that its encoding lacks characters for, and `hard_linked`.
     pub(super) fn into_changes(self) -> Result<Vec<Change>, ToolError> {
-        self.drafts.into_iter().map(Draft::into_change).collect()
+        let may_break: Vec<bool> = self.drafts.iter().map(|draft| draft.breaks_links).collect();
+        let changes = self.drafts.into_iter().map(Draft::into_change);
+        let changes = changes.collect::<Result<Vec<_>, _>>()?;
+        for (change, may_break) in changes.iter().zip(may_break) {
+            let links = change.before.as_ref().map_or(1, |found| found.stamp.links);
+            let is_broken = links > 1 && change.is_needed() && !is_moved(change, &changes);
+            if is_broken && !may_break {
+                let message = format!("{}: the file has {links} names", change.shown.display());
+                return Err(ToolError::new(ErrorCode::HardLinked, message));
+            }
+        }
+        Ok(changes)
     }
 }

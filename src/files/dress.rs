@@ -15,8 +15,8 @@ const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
 pub(super) enum Dressed {
     /// It looks so.
     Yes,
-    /// It has an owner that cannot be given.
-    No,
+    /// The other one has an owner, user and group, that cannot be given.
+    No(u32, u32),
 }
 
 /// Gives a file the owner, attributes and permissions of another one, which may be open.
@@ -25,7 +25,7 @@ pub(super) fn dress_like(file: &File, model: Stamp, opened: Option<&File>) -> io
     let (uid, gid) = model.owner;
     let is_other = own.owner != model.owner;
     if is_other && fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))).is_err() {
-        return Ok(Dressed::No);
+        return Ok(Dressed::No(uid, gid));
     }
     if let Some(opened) = opened {
         copy_attributes(opened, file);

@@ -16,7 +16,7 @@ use super::matching::{FoundAs, PairResult};
 use super::recover::Recovered;
 use super::risk::risk;
 use super::root::Root;
-use super::transaction::{IsPrivate, Recorder, Transaction};
+use super::transaction::{IsPrivate, Recorder, Transaction, both};
 use super::unmatched::place;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -57,7 +57,7 @@ pub struct FileEdited {
     pub kind: Kind,
     /// Matches replaced.
     pub replacements: usize,
-    /// Line of the first replacement, from 1.
+    /// Line of the first replacement, from 1, made by this call or there already.
     pub first_line: Option<usize>,
     /// How a text was found that was not there to the letter.
     pub found_as: Option<FoundAs>,
@@ -112,7 +112,6 @@ pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<Done, ToolE
     let transaction = Transaction::begin(options.recorder, &all)?;
     let mut plan = plan(edits, paths)?;
     let (receipt, diffs) = both(
-        is_large(&plan.changes),
         || transaction.commit(&plan.changes, Vec::new(), options.is_private),
         || {
             plan.shown
@@ -132,32 +131,6 @@ pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<Done, ToolE
         can_be_undone: receipt.can_be_undone,
         recovered: receipt.recovered,
     })
-}
-
-/// Does two things, at the same time when they are large.
-fn both<A, B: Send>(
-    is_large: bool,
-    first: impl FnOnce() -> A,
-    second: impl FnOnce() -> B + Send,
-) -> (A, B) {
-    if !is_large {
-        return (first(), second());
-    }
-    std::thread::scope(|scope| {
-        let second = scope.spawn(second);
-        let first = first();
-        match second.join() {
-            Ok(second) => (first, second),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
-}
-
-fn is_large(changes: &[Change]) -> bool {
-    let bytes = changes
-        .iter()
-        .map(|change| change.bytes().map_or(0, <[u8]>::len));
-    bytes.sum::<usize>() > limits::PARALLEL_JOURNAL_BYTES
 }
 
 /// The files an edit names, every link resolved.
@@ -263,7 +236,7 @@ fn change(
         return Err(missing(edit));
     }
     if edit.delete {
-        draft.delete();
+        draft.delete(edit);
         let (path, kind) = (edit.path.clone(), Kind::Deleted);
         return Ok((
             Vec::new(),
@@ -317,21 +290,22 @@ fn summary(edit: &FileEdit, pairs: &[PairResult]) -> FileEdited {
         ..FileEdited::default()
     };
     for pair in pairs {
-        if let PairResult::Replaced {
-            count,
-            first_line,
-            found_as,
-        } = *pair
-        {
-            if found_as != FoundAs::Exact {
-                result.found_as = Some(found_as);
+        let first_line = match *pair {
+            PairResult::Replaced {
+                count,
+                first_line,
+                found_as,
+            } => {
+                if found_as != FoundAs::Exact {
+                    result.found_as = Some(found_as);
+                }
+                result.replacements += count;
+                first_line
             }
-            result.replacements += count;
-            let first = result
-                .first_line
-                .map_or(first_line, |line| line.min(first_line));
-            result.first_line = Some(first);
-        }
+            PairResult::AlreadyApplied { line } => line,
+        };
+        let first = result.first_line.unwrap_or(first_line);
+        result.first_line = Some(first.min(first_line));
     }
     result
 }

@@ -47,6 +47,9 @@ const GUESSED_BYTES: usize = 1 << 20;
 /// Characters beyond ASCII from which the guess among all encodings is trusted more than that only
 /// GB18030 and Latin-1 are usual.
 const TELLING_CHARACTERS: usize = 32;
+/// Bytes beyond ASCII from which pairs that look like GB18030 are that: a few characters of EUC-KR or
+/// EUC-JP look the same.
+const SURE_PAIR_BYTES: usize = 16;
 /// Latin-1 texts seldom have so many characters beyond ASCII in a row; other scripts have.
 const WORD_OF_ANOTHER_SCRIPT: usize = 3;
 
@@ -269,10 +272,11 @@ fn read_legacy(bytes: &[u8], at: usize) -> Result<(Encoding, Cow<'_, str>), NoTe
     let sample = bytes.get(from..bytes.len().min(from + GUESSED_BYTES));
     let guessed = guess(sample.unwrap_or(bytes));
     let shape = Shape::of(bytes);
-    if shape.is_surely_gb18030(guessed)
+    if shape.is_gb18030(guessed)
         && let Some(text) = decode_legacy(GB18030, bytes)
     {
-        return Ok((legacy(GB18030, false), text));
+        let is_sure = guessed == GB18030 && shape.count >= SURE_PAIR_BYTES;
+        return Ok((legacy(GB18030, !is_sure), text));
     }
     let (good, bad) = count_utf8(bytes);
     // In many characters of two bytes some look like UTF-8 by chance.
@@ -343,8 +347,8 @@ impl Shape {
         shape
     }
 
-    /// Whether this is GB18030 unless a guess from many characters says otherwise.
-    fn is_surely_gb18030(&self, guessed: &'static encoding_rs::Encoding) -> bool {
+    /// Whether this is read as GB18030: unless a guess from many characters says otherwise.
+    fn is_gb18030(&self, guessed: &'static encoding_rs::Encoding) -> bool {
         let is_short = self.count < 2 * TELLING_CHARACTERS;
         self.are_gb_pairs && (guessed == GB18030 || is_short && !guessed.is_single_byte())
     }
@@ -361,8 +365,7 @@ impl Shape {
         if !is_latin_1 {
             return (guessed, true);
         }
-        let is_sure = self.are_western && !self.are_gb_pairs;
-        let is_sure = is_sure && (stand_alone || guessed == WINDOWS_1252);
+        let is_sure = self.are_western && !self.are_gb_pairs && guessed == WINDOWS_1252;
         (WINDOWS_1252, !is_sure)
     }
 }
@@ -445,11 +448,33 @@ mod tests {
         };
         check(
             b"port = 80\n\xb6\xcb\xbf\xda end\n",
-            (Some("gb18030"), false),
+            (Some("gb18030"), true),
         );
+        let encoded = |encoding: &'static encoding_rs::Encoding, text: &str| {
+            encoding.encode(text).0.into_owned()
+        };
+        let chinese = "\u{8BBE}\u{7F6E} = \u{6587}\u{4EF6} \u{540D}\u{79F0} \u{7AEF}\u{53E3} \u{53F7}\u{7801}\n";
+        check(&encoded(GB18030, chinese), (Some("gb18030"), false));
+        // These could be Chinese as well, so nothing is written into them that would not be.
+        for (encoding, text) in [
+            (encoding_rs::EUC_KR, "\u{D55C}\u{AE00}"),
+            (
+                encoding_rs::EUC_KR,
+                "\u{C124}\u{C815} = \u{D30C}\u{C77C} \u{C774}\u{B984} \u{D3EC}\u{D2B8} \u{BC88}\u{D638}",
+            ),
+            (encoding_rs::EUC_JP, "\u{65E5}\u{672C}\u{8A9E}"),
+            (
+                encoding_rs::EUC_JP,
+                "\u{8A2D}\u{5B9A} = \u{65E5}\u{672C}\u{8A9E} \u{756A}\u{53F7}",
+            ),
+            (encoding_rs::WINDOWS_1250, "\u{159}\u{ED}"),
+        ] {
+            let bytes = encoded(encoding, text);
+            let is_sure = |(found, _): (Encoding, _)| !found.is_doubtful();
+            assert!(!Encoding::read(&bytes).is_ok_and(is_sure), "{text}");
+        }
         for word in [
             &b"caf\xe9"[..],
-            b"na\xefve",
             b"\xfcber",
             b"stra\xdfe",
             b"ma\xf1ana",

@@ -56,8 +56,6 @@ pub(super) struct Decided {
     pub(super) old: Option<String>,
     /// Hash of the new content; none when the file goes.
     pub(super) new: Option<String>,
-    /// Whether the file is written over instead of replaced.
-    pub(super) is_in_place: bool,
 }
 
 /// A record, locked.

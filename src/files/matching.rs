@@ -9,6 +9,10 @@
 //! every match was wanted, the pair is used as written. A text that is nowhere else may differ from its
 //! only place in blanks at the ends of lines; then that place is meant. A match inside a place that holds the text as
 //! written is none: to replace `&` in `&amp;` would leave half of an escape.
+//!
+//! A text to find that is gone while its replacement is there may have been replaced before. That is
+//! said only of a replacement that could hardly be there by chance: else a call would seem to be done
+//! that did nothing.
 
 use std::ops::Range;
 
@@ -87,6 +91,9 @@ pub enum MatchErrorKind {
     NotFound {
         /// What comes closest to it.
         closest: Option<Passage>,
+        /// Line of the replacement, when that is there and says too little to tell that the pair was
+        /// applied before.
+        replacement: Option<usize>,
     },
     /// The text to find is not there; as written, escapes and all, it is there more than once.
     AmbiguousAsWritten {
@@ -134,7 +141,10 @@ pub fn apply(text: &str, pairs: &[Pair<'_>]) -> Result<(String, Vec<PairResult>)
     Ok((document.into_file_text(), results))
 }
 
-fn apply_pair(document: &mut Document, pair: &Pair<'_>) -> Result<PairResult, MatchErrorKind> {
+fn apply_pair<'a>(
+    document: &mut Document<'a>,
+    pair: &Pair<'a>,
+) -> Result<PairResult, MatchErrorKind> {
     if pair.find.is_empty() {
         return fill(document, pair.replace);
     }
@@ -184,7 +194,7 @@ fn find_outside(
 
 /// Replaces matches that were found.
 fn replace_at(
-    document: &mut Document,
+    document: &mut Document<'_>,
     found: &[Range<usize>],
     find: &str,
     replace: &str,
@@ -208,7 +218,7 @@ fn replace_at(
 /// Uses a pair whose text to find is nowhere as it was written, if that is unambiguous; else it may
 /// have been applied before, in either reading.
 fn replace_as_written(
-    document: &mut Document,
+    document: &mut Document<'_>,
     pair: &Pair<'_>,
     find: &str,
     replace: &str,
@@ -261,7 +271,7 @@ impl MatchErrorKind {
 /// of lines. When that changes nothing, and when there is no such place, it may have been applied
 /// before.
 fn replace_trailing(
-    document: &mut Document,
+    document: &mut Document<'_>,
     pair: &Pair<'_>,
     find: &str,
     replace: &str,
@@ -280,7 +290,7 @@ fn replace_trailing(
 }
 
 /// An empty text to find stands for the content of an empty file.
-fn fill(document: &mut Document, replace: &str) -> Result<PairResult, MatchErrorKind> {
+fn fill<'a>(document: &mut Document<'a>, replace: &'a str) -> Result<PairResult, MatchErrorKind> {
     if document.text().is_empty() {
         *document = Document::new(replace);
         return Ok(PairResult::Replaced {
@@ -344,20 +354,61 @@ fn already_applied(
     find: &str,
     replace: &str,
 ) -> Result<PairResult, MatchErrorKind> {
-    let is_there = !replace.is_empty()
-        && if pair.all {
-            text.contains(replace)
-        } else {
-            find_once(text, replace).is_ok()
-        };
-    match memmem::find(text.as_bytes(), replace.as_bytes()) {
-        Some(at) if is_there => Ok(PairResult::AlreadyApplied {
-            line: line_at(text, at),
+    let mut places = match replace.is_empty() {
+        true => Vec::new(),
+        false => find_wanted(text, pair.all, replace).unwrap_or_default(),
+    };
+    let first = places.first().map(|first| line_at(text, first.start));
+    places.retain(|place| is_telling(text, place));
+    match places.first() {
+        Some(place) => Ok(PairResult::AlreadyApplied {
+            line: line_at(text, place.start),
         }),
-        _ => Err(MatchErrorKind::NotFound {
+        None => Err(MatchErrorKind::NotFound {
             closest: closest::closest(text, find),
+            replacement: first,
         }),
     }
+}
+
+/// Bytes without blanks from which a replacement tells that its pair was applied: a shorter text stands
+/// in many files anyway.
+const TELLING_BYTES: usize = 10;
+/// Such bytes of one that has its lines to itself.
+const TELLING_LINE_BYTES: usize = 3;
+/// Letters and digits that either needs: a closing brace says nothing.
+const TELLING_LETTERS: usize = 2;
+
+/// Whether a text at this place says enough to be taken for the trace of an earlier edit.
+fn is_telling(text: &str, place: &Range<usize>) -> bool {
+    let found = text.get(place.clone()).unwrap_or_default();
+    let (before, after) = (text.get(..place.start), text.get(place.end..));
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+    let is_one_word =
+        |a: Option<char>, b: Option<char>| a.is_some_and(is_word) && b.is_some_and(is_word);
+    if is_one_word(before.chars().next_back(), found.chars().next())
+        || is_one_word(found.chars().next_back(), after.chars().next())
+    {
+        return false;
+    }
+    let is_blank = |c: &char| *c == ' ' || *c == '\t';
+    let left = before.chars().rev().find(|c| !is_blank(c));
+    let right = after.chars().find(|c| !is_blank(c));
+    let starts_line = left.is_none_or(|c| c == '\n') || found.starts_with('\n');
+    let ends_line = right.is_none_or(|c| c == '\n') || found.ends_with('\n');
+    let least = match starts_line && ends_line {
+        true => TELLING_LINE_BYTES,
+        false => TELLING_BYTES,
+    };
+    let letters = found.chars().filter(|c| c.is_alphanumeric());
+    let visible = found.chars().filter(|c| !c.is_whitespace());
+    letters.take(TELLING_LETTERS).count() == TELLING_LETTERS
+        && visible.take(least).map(char::len_utf8).sum::<usize>() >= least
+}
+
+/// Whether a character goes on with the word beside it. Scripts without blanks between words do not.
+fn is_word(character: char) -> bool {
+    character == '_' || character.is_alphanumeric() && character < '\u{2E80}'
 }
 
 fn check_size(
@@ -492,6 +543,40 @@ mod tests {
         check("new new", &[once("old", "new")], "pair 0 not found");
         check("new\nnew", &[all("old", "new")], r#""new\nnew" already@1"#);
         check("x", &[once("old", "")], "pair 0 not found");
+    }
+
+    #[test]
+    fn a_replacement_that_may_be_there_by_chance_tells_nothing() {
+        let none = "pair 0 not found";
+        check("port = 80\n", &[once("90", "80")], none);
+        check("a {\n}\n", &[once("  }\n}", "}")], none);
+        check("let newest = 1;\n", &[once("old_value_one", "new")], none);
+        check(
+            "let new_value_one2 = 1;\n",
+            &[once("x", "new_value_one")],
+            none,
+        );
+        check("f(one, two);\n", &[once("1, 2", "one, two")], none);
+        check("a 8 b\n", &[all("9", "8")], none);
+        check("x\n8\n", &[once("9", "8")], none);
+        let port = [once("port = 80;", "port = 8080;")];
+        check(
+            "let port = 8080; // http\n",
+            &port,
+            "\"let port = 8080; // http\\n\" already@1",
+        );
+        check(
+            "{\n  go();\n}",
+            &[once("y();", "go();")],
+            "\"{\\n  go();\\n}\" already@2",
+        );
+        // Words of this script have no blanks between them.
+        let chinese = [once(
+            "\u{7AEF}\u{53E3}\u{4E3A}\u{4E5D}",
+            "\u{7AEF}\u{53E3}\u{4E3A}\u{516B}",
+        )];
+        let text = "\u{9ED8}\u{8BA4}\u{7AEF}\u{53E3}\u{4E3A}\u{516B}\u{5343}";
+        check(text, &chinese, &format!("{text:?} already@1"));
     }
 
     #[test]

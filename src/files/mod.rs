@@ -37,6 +37,7 @@ mod links;
 mod locks;
 mod missing;
 mod recode;
+mod skeleton;
 mod target;
 mod trailing;
 mod unmatched;

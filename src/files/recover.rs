@@ -6,16 +6,15 @@
 //! runs are never touched: it holds a lock.
 
 use std::ffi::OsStr;
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 
-use super::commit::{hash_of, rewrite};
+use super::commit::hash_of;
 use super::directory::{Directory, remove_made, split};
 use super::intent::{self, Decided, Decision, Plan, Record, Step};
 use super::journal::Journal;
 use super::locks;
 use crate::error::ToolError;
-use crate::limits;
 
 /// A file of a change that was left half done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,8 +55,6 @@ enum State {
     Done,
     /// It has its old content, and the new one is ready.
     Pending,
-    /// It is written over and not whole; both contents are there.
-    Torn,
     /// It has its old content, and the new one is lost.
     Lost,
     /// It has neither.
@@ -118,9 +115,9 @@ fn end_decided(plan: &Plan, decision: &Decision) -> (Vec<Recovered>, bool) {
             (_, State::Foreign) => Ok(Became::LeftAlone),
             (true, State::Done) => Ok(Became::New),
             (true, State::Pending) => complete(step, decided).map(|()| Became::New),
-            (true, State::Torn | State::Lost) => complete(step, decided).map(|()| Became::New),
+            (true, State::Lost) => complete(step, decided).map(|()| Became::New),
             (false, State::Pending | State::Lost) => Ok(Became::Old),
-            (false, State::Done | State::Torn) => take_back(step, decided).map(|()| Became::Old),
+            (false, State::Done) => take_back(step, decided).map(|()| Became::Old),
         };
         recovered.push(Recovered {
             path: step.path.0.clone(),
@@ -169,42 +166,12 @@ fn read_state(step: &Step, decided: &Decided) -> io::Result<State> {
             State::Lost
         });
     }
-    if decided.is_in_place && is_torn(&directory, name, step)? {
-        return Ok(State::Torn);
-    }
     Ok(State::Foreign)
-}
-
-/// Whether a file holds the start of its new content and the rest of its old one.
-fn is_torn(directory: &Directory, name: &OsStr, step: &Step) -> io::Result<bool> {
-    let (Some(temporary), Some(backup)) = (&step.temporary, &step.backup) else {
-        return Ok(false);
-    };
-    let now = read(directory, name)?;
-    let new = read(directory, OsStr::new(temporary))?;
-    let old = read(directory, OsStr::new(backup))?;
-    let same = now.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let rest = now.get(same..).unwrap_or_default();
-    let was = old.get(same..).unwrap_or_default();
-    // Room that was set aside reads as zeros.
-    let (known, room) = rest.split_at(rest.len().min(was.len()));
-    Ok(was.starts_with(known) && room.iter().all(|byte| *byte == 0))
-}
-
-fn read(directory: &Directory, name: &OsStr) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let most = limits::MAX_EDIT_FILE_BYTES + 1;
-    directory.read(name)?.take(most).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn complete(step: &Step, decided: &Decided) -> io::Result<()> {
     let (directory, name) = place(step)?;
     match (&step.temporary, &step.backup) {
-        (Some(temporary), _) if decided.is_in_place => {
-            let new = read(&directory, OsStr::new(temporary))?;
-            rewrite(&directory, name, &new, None)?;
-        }
         (Some(temporary), _) if decided.old.is_none() => {
             directory.rename_new(OsStr::new(temporary), name)?;
         }
@@ -219,10 +186,6 @@ fn complete(step: &Step, decided: &Decided) -> io::Result<()> {
 fn take_back(step: &Step, decided: &Decided) -> io::Result<()> {
     let (directory, name) = place(step)?;
     match &step.backup {
-        Some(backup) if decided.is_in_place => {
-            let old = read(&directory, OsStr::new(backup))?;
-            rewrite(&directory, name, &old, None)?;
-        }
         Some(backup) if decided.old.is_some() => {
             // A removed file was given this name; should somebody have made a new one, it stays.
             match decided.new {

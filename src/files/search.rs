@@ -8,6 +8,8 @@ mod lines;
 mod pattern;
 mod tally;
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +19,7 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use ignore::{DirEntry, WalkState};
 
+use super::encoding::Encoding;
 use super::kind::Special;
 use super::listing::{Scope, Wanted, walk_builder};
 use super::missing;
@@ -148,7 +151,7 @@ pub fn search(
         return Err(special.refused(shown));
     }
     if found.is_file() {
-        search.file(&mut search.searcher(), real, shown.to_owned());
+        search.file(&mut search.worker(), real, shown.to_owned());
     } else {
         search.tree();
     }
@@ -186,7 +189,7 @@ impl Search<'_> {
         flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    fn searcher(&self) -> Searcher {
+    fn worker(&self) -> Worker {
         let context = self.options.context.min(limits::MAX_SEARCH_CONTEXT);
         let mut builder = SearcherBuilder::new();
         builder
@@ -197,7 +200,10 @@ impl Search<'_> {
         builder
             .binary_detection(BinaryDetection::quit(0))
             .heap_limit(Some(limits::SEARCH_LINE_BUFFER_BYTES));
-        builder.build()
+        Worker {
+            searcher: builder.build(),
+            buffer: Vec::new(),
+        }
     }
 
     /// Searches every wanted file below the path, on as many threads as there are processors.
@@ -206,13 +212,13 @@ impl Search<'_> {
         walk.hidden(self.options.scope == Scope::NotIgnored)
             .threads(threads());
         walk.build_parallel().run(|| {
-            let mut searcher = self.searcher();
+            let mut worker = self.worker();
             Box::new(move |entry| {
                 if self.is_cancelled() {
                     return WalkState::Quit;
                 }
                 match entry {
-                    Ok(entry) => self.entry(&mut searcher, &entry),
+                    Ok(entry) => self.entry(&mut worker, &entry),
                     Err(_) => self.tally.unreadable(),
                 }
                 WalkState::Continue
@@ -220,21 +226,21 @@ impl Search<'_> {
         });
     }
 
-    fn entry(&self, searcher: &mut Searcher, entry: &DirEntry) {
+    fn entry(&self, worker: &mut Worker, entry: &DirEntry) {
         let below = entry.path().strip_prefix(self.real);
         let below = below.unwrap_or(entry.path());
         let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
         if is_file && self.glob.as_ref().is_none_or(|glob| glob.is_match(below)) {
-            self.file(searcher, entry.path(), join(self.shown, below));
+            self.file(worker, entry.path(), join(self.shown, below));
         }
     }
 
-    fn file(&self, searcher: &mut Searcher, real: &Path, shown: PathBuf) {
+    fn file(&self, worker: &mut Worker, real: &Path, shown: PathBuf) {
         let mut lines = Lines::new(&self.matcher, &shown, self.tally.most_matches());
         let searched = self
             .way
             .file(real)
-            .and_then(|file| searcher.search_file(&self.matcher, &file, &mut lines));
+            .and_then(|file| worker.search(&self.matcher, &file, &mut lines));
         match searched {
             Err(_) => self.tally.unreadable(),
             Ok(()) if lines.is_binary => self.tally.binary(),
@@ -242,6 +248,46 @@ impl Search<'_> {
                 let (matches, total) = (lines.matches, lines.total);
                 self.tally.searched(shown, matches, total);
             }
+        }
+    }
+}
+
+/// What one thread searches with.
+struct Worker {
+    searcher: Searcher,
+    /// Holds one file at a time.
+    buffer: Vec<u8>,
+}
+
+impl Worker {
+    /// Searches a file: a small one as the text it is, in whatever encoding; a large one as it is
+    /// read, which finds what is UTF-8, or UTF-16 with a byte order mark.
+    fn search(
+        &mut self,
+        matcher: &RegexMatcher,
+        file: &File,
+        lines: &mut Lines<'_>,
+    ) -> io::Result<()> {
+        self.buffer.clear();
+        let most = limits::SEARCH_WHOLE_BYTES;
+        file.take(most + 1).read_to_end(&mut self.buffer)?;
+        let bytes = self.buffer.as_slice();
+        if bytes.len() as u64 > most {
+            return self
+                .searcher
+                .search_reader(matcher, bytes.chain(file), lines);
+        }
+        let is_plain = memchr::memchr(0, bytes).is_none() && std::str::from_utf8(bytes).is_ok();
+        if is_plain {
+            return self.searcher.search_slice(matcher, bytes, lines);
+        }
+        match Encoding::read(bytes) {
+            Ok((_, text)) => self.searcher.search_slice(matcher, text.as_bytes(), lines),
+            Err(_) if memchr::memchr(0, bytes).is_some() => {
+                lines.is_binary = true;
+                Ok(())
+            }
+            Err(_) => self.searcher.search_slice(matcher, bytes, lines),
         }
     }
 }
@@ -506,6 +552,65 @@ mod tests {
             "{}",
             &text[1990..]
         );
+    }
+
+    #[test]
+    fn texts_of_every_encoding_are_searched() {
+        let chinese = "\u{8FD9}\u{662F}\u{4E00}\u{4E2A}\u{6D4B}\u{8BD5}\u{6587}\u{4EF6}\u{3002}\n";
+        let gb = encoding_rs::GB18030.encode(chinese).0;
+        let utf16 = |mark: &[u8], text: &str, spell: fn(u16) -> [u8; 2]| {
+            [
+                mark,
+                &text.encode_utf16().flat_map(spell).collect::<Vec<_>>(),
+            ]
+            .concat()
+        };
+        let large = [
+            &b"caf\xE9\n"[..],
+            &b"x\n".repeat(limits::SEARCH_WHOLE_BYTES as usize),
+        ]
+        .concat();
+        let temp = tree(&[
+            ("a", "th\u{E9}\ncaf\u{E9} \u{6D4B}\n".as_bytes()),
+            ("b", b"th\xE9\ncaf\xE9 au lait\n"),
+            ("c", &gb),
+            ("d", &utf16(b"\xFF\xFE", "x\ncaf\u{E9}\n", u16::to_le_bytes)),
+            ("e", &utf16(b"", "no mark\ncaf\u{E9}\n", u16::to_be_bytes)),
+            ("f", b"\xEF\xBB\xBFcaf\xC3\xA9\n"),
+            ("g", b"caf\xC3\xA9 \xFF\n"),
+            ("h", b"caf\xC3\xA9\n\0"),
+            ("i", &large),
+        ]);
+        let check = |options: &SearchOptions<'_>, expected: &[(&str, u64, &str)]| {
+            let found = run(&temp, options);
+            let name = |m: &Match| m.path.display().to_string();
+            let lines: Vec<_> = found
+                .matches
+                .iter()
+                .map(|m| (name(m), m.line, m.text.clone()))
+                .collect();
+            let expected = expected
+                .iter()
+                .map(|(name, line, text)| ((*name).into(), *line, (*text).into()));
+            assert_eq!(lines, expected.collect::<Vec<_>>(), "{options:?}");
+            assert_eq!((found.files_binary, found.files_unreadable), (1, 0));
+        };
+        let expected = [
+            ("a", 2, "caf\u{E9} \u{6D4B}"),
+            ("b", 2, "caf\u{E9} au lait"),
+            ("d", 2, "caf\u{E9}"),
+            ("e", 2, "caf\u{E9}"),
+            ("f", 1, "caf\u{E9}"),
+            ("g", 1, "caf\u{E9} \u{FFFD}"),
+        ];
+        check(&options("caf\u{E9}"), &expected);
+        let regex = SearchOptions {
+            syntax: Syntax::Regex,
+            ..options("^caf\\w")
+        };
+        check(&regex, &expected);
+        let test = ("c", 1, chinese.trim_end());
+        check(&options("\u{6D4B}\u{8BD5}"), &[test]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use super::change::Change;
 use super::commit;
 use super::intent::{self, Decision, Record};
-use super::journal::{Entry, FileRecord, Journal, StoredPath, Version, milliseconds};
+use super::journal::{Entry, FileRecord, Journal, Lasts, StoredPath, Version, milliseconds};
 use super::locks::{self, Held};
 use super::recover::{Recovered, recover};
 use crate::error::{ErrorCode, ToolError};
@@ -132,11 +132,13 @@ impl<'a> Transaction<'a> {
             if let Some(record) = &mut record {
                 decide(record, &staged, &entry, plan.steps.len() > 1)?;
             }
-            staged.place()?;
-            Ok(entry)
+            Ok((staged.place()?, entry))
         });
         // A change that was decided and could not be made was taken back: nothing is left to do.
-        let receipt = result.map(|entry| self.receipt(journal, entry));
+        let receipt = result.map(|(placed, entry)| {
+            let (receipt, ()) = both(|| self.receipt(journal, entry), || placed.settle());
+            receipt
+        });
         if let Some(record) = record {
             record.close();
         }
@@ -197,7 +199,7 @@ fn decide(
     has_several: bool,
 ) -> Result<(), ToolError> {
     let decision = Decision {
-        steps: staged.decided(|bytes| blake3::hash(bytes).to_hex().to_string()),
+        steps: staged.decided(entry),
         entry: entry.clone(),
     };
     let written = record.decide(&decision).and_then(|()| match has_several {
@@ -207,8 +209,8 @@ fn decide(
     written.map_err(|error| ToolError::from_io(Path::new("the record of the change"), &error))
 }
 
-/// Prepares the new contents on the disk and keeps the old ones in the journal, large ones at the
-/// same time.
+/// Prepares the new contents on the disk and keeps the old ones in the journal, at the same time: either
+/// waits for the disk.
 fn prepare<'a>(
     journal: Option<&Journal>,
     changes: &'a [Change],
@@ -218,21 +220,22 @@ fn prepare<'a>(
     let Some(journal) = journal else {
         return (commit::stage(changes, plan), Vec::new());
     };
-    let bytes: usize = changes
-        .iter()
-        .map(|c| c.bytes().map_or(0, <[u8]>::len))
-        .sum();
-    let keep = || keep_all(journal, changes, is_private);
-    if bytes < limits::PARALLEL_JOURNAL_BYTES {
-        let staged = commit::stage(changes, plan);
-        let files = if staged.is_ok() { keep() } else { Vec::new() };
-        return (staged, files);
-    }
+    both(
+        || commit::stage(changes, plan),
+        || keep_all(journal, changes, is_private),
+    )
+}
+
+/// Does two things at the same time.
+pub(super) fn both<A, B: Send>(
+    first: impl FnOnce() -> A,
+    second: impl FnOnce() -> B + Send,
+) -> (A, B) {
     std::thread::scope(|scope| {
-        let kept = scope.spawn(keep);
-        let staged = commit::stage(changes, plan);
-        match kept.join() {
-            Ok(files) => (staged, files),
+        let second = scope.spawn(second);
+        let first = first();
+        match second.join() {
+            Ok(second) => (first, second),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
@@ -242,17 +245,11 @@ fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) ->
     let record = |change: &Change| {
         let old = change.before.as_ref().map(|before| {
             let mode = before.stamp.mode;
-            version(journal, &before.bytes, mode, u64::MAX, is_private)
+            version(journal, &before.bytes, mode, Lasts::PowerLoss, is_private)
         });
         let new = change.after.as_ref().map(|after| {
             // What its permissions are is known when the file is there.
-            version(
-                journal,
-                &after.bytes,
-                0,
-                limits::JOURNAL_NEW_BYTES,
-                is_private,
-            )
+            version(journal, &after.bytes, 0, Lasts::Process, is_private)
         });
         FileRecord {
             path: StoredPath::from(change.real.as_path()),
@@ -265,17 +262,24 @@ fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) ->
     needed.map(record).collect()
 }
 
-/// Keeps one content, unless it must not be or cannot be kept.
+/// Keeps one content, unless it must not be or cannot be kept. One that is not needed to undo the change
+/// is kept when it is small.
 fn version(
     journal: &Journal,
     bytes: &[u8],
     mode: u32,
-    most: u64,
+    lasts: Lasts,
     is_private: IsPrivate<'_>,
 ) -> Version {
     let may_keep = journal.is_encrypted() || !is_private(bytes);
-    let kept = (may_keep && bytes.len() as u64 <= most)
-        .then(|| journal.keep(bytes).ok())
+    let size = bytes.len() as u64;
+    let is_wanted = lasts == Lasts::PowerLoss || size <= limits::JOURNAL_NEW_BYTES;
+    let lasts = match size > limits::JOURNAL_SYNCED_BYTES {
+        true => Lasts::Process,
+        false => lasts,
+    };
+    let kept = (may_keep && is_wanted)
+        .then(|| journal.keep(bytes, lasts).ok())
         .flatten();
     // The name of a content that may not be kept would confirm a guess of it.
     let name = || match may_keep {
@@ -285,7 +289,7 @@ fn version(
     Version {
         is_kept: kept.is_some(),
         content: kept.unwrap_or_else(name),
-        size: bytes.len() as u64,
+        size,
         mode: mode & 0o7777,
     }
 }

@@ -34,11 +34,18 @@ pub(super) fn describe(edit: &FileEdit, error: MatchError, original: &str) -> To
         .is_some_and(|pair| pair.has_secret);
     let make = |code, what: String| ToolError::new(code, format!("{place}: {what}"));
     match error.kind {
-        MatchErrorKind::NotFound { closest } => {
-            let error = make(
+        MatchErrorKind::NotFound {
+            closest,
+            replacement,
+        } => {
+            let mut error = make(
                 ErrorCode::FindNotFound,
                 "expected the text to find once, found it nowhere".into(),
             );
+            if let Some(line) = replacement.filter(|_| !has_secret) {
+                let there = format!("; its replacement is on line {line}, perhaps by chance");
+                error.message.push_str(&there);
+            }
             match closest {
                 _ if was_there(edit, pair, original) => error.with_hint(OVERLAPS),
                 _ if lacks_last_break(edit, pair, original) => error.with_hint(NO_LAST_BREAK),

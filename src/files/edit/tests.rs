@@ -279,6 +279,7 @@ fn changes_that_are_there_already() {
     let expected = FileEdited {
         path: "a".into(),
         kind: Kind::AlreadyApplied,
+        first_line: Some(1),
         ..FileEdited::default()
     };
     assert_eq!(done, [expected]);
@@ -458,9 +459,16 @@ fn encodings_are_kept() {
 #[test]
 fn a_doubtful_encoding_takes_no_new_characters() {
     check(
+        &[("a", b"port = 80\n\xb6\xcb\xbf\xda \xb6\xcb\xbf\xda \xce\xc4\xbc\xfe \xc4\xbf\xc2\xbc end\n")],
+        &[edit("a", &[("80", "\u{6587}\u{4EF6}")])],
+        &[("a", b"port = \xce\xc4\xbc\xfe\n\xb6\xcb\xbf\xda \xb6\xcb\xbf\xda \xce\xc4\xbc\xfe \xc4\xbf\xc2\xbc end\n")],
+    );
+    // A word of two characters may be Korean as well.
+    check_error(
         &[("a", b"port = 80\n\xb6\xcb\xbf\xda end\n")],
         &[edit("a", &[("80", "\u{6587}\u{4EF6}")])],
-        &[("a", b"port = \xce\xc4\xbc\xfe\n\xb6\xcb\xbf\xda end\n")],
+        ErrorCode::NotEncodable,
+        "a: gb18030 is only a guess of the file's encoding, so '\u{6587}' (U+6587) might be written wrong",
     );
     let text = "\u{65E5}\u{672C}\u{8A9E}\u{306E}\u{6587}\u{7AE0}\u{3067}\u{3059}\n".repeat(12);
     let bytes = encoding_rs::SHIFT_JIS.encode(&text).0;
@@ -527,6 +535,26 @@ fn hard_links_are_broken_only_on_demand() {
     place.apply(&[breaking]).unwrap();
     let read = |name: &str| std::fs::read(place.path(name)).unwrap();
     assert_eq!((read("a"), read("b")), (b"2".to_vec(), b"1".to_vec()));
+}
+
+#[test]
+fn a_name_of_several_goes_only_on_demand() {
+    let place = Place::new(&[("a", b"1")]);
+    std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
+    let tree = place.tree();
+    // Undone, each would leave two files where there was one with two names.
+    for edit in [deleted("a"), renamed("a", "c", &[("1", "2")])] {
+        let error = place.apply(std::slice::from_ref(&edit)).unwrap_err();
+        assert_eq!(error.code, ErrorCode::HardLinked, "{edit:?}");
+    }
+    assert_eq!(place.tree(), tree);
+    place.apply(&[renamed("a", "c", &[])]).unwrap();
+    let found = |name: &str| std::fs::metadata(place.path(name)).unwrap();
+    assert_eq!(found("c").ino(), found("b").ino());
+    let mut breaking = deleted("c");
+    breaking.breaks_links = true;
+    place.apply(&[breaking]).unwrap();
+    assert_eq!((found("b").nlink(), place.path("c").exists()), (1, false));
 }
 
 #[test]
@@ -677,6 +705,9 @@ fn missing_permissions_are_not_worked_around() {
     open_to_all(&place.path("rw"), 0o777);
     open_to_all(&place.path("rw/ro_file"), 0o444);
     open_to_all(&place.path("rw/file"), 0o666);
+    if nix::unistd::Uid::effective().is_root() {
+        std::os::unix::fs::chown(place.path("rw/file"), Some(65534), Some(65534)).unwrap();
+    }
     open_to_all(&place.path("rw/secret"), 0o000);
     as_nobody(|| {
         let denied = |edits: &[FileEdit]| {
@@ -714,15 +745,19 @@ fn the_owner_is_kept() {
     place.apply(&[edit("theirs", &[("1", "2")])]).unwrap();
     open_to_all(place.0.path(), 0o777);
     open_to_all(&place.path("theirs"), 0o666);
+    let tree = place.tree();
     as_nobody(|| {
-        place.apply(&[edit("theirs", &[("2", "three")])]).unwrap();
+        // Written over, it could be found half-written; replaced, it would be nobody's.
+        let edits = [edit("new", &[("", "x")]), edit("theirs", &[("2", "three")])];
+        let error = place.apply(&edits).unwrap_err();
+        assert_eq!(error.code, ErrorCode::OwnerNotKept, "{}", error.message);
     });
+    assert_eq!(place.tree(), tree);
     let found = std::fs::metadata(place.path("theirs")).unwrap();
     assert_eq!(
         (found.uid(), found.gid(), found.mode() & 0o777),
         (1234, 1234, 0o666)
     );
-    assert_eq!(std::fs::read(place.path("theirs")).unwrap(), b"three");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //!
 //! They are compressed, and encrypted when there is a key. With a key the hash is keyed, too: else the
 //! name of a content would confirm a guess of it. The nonce is a part of that hash, so it is used
-//! again only for the same content. Nothing is synced to the disk: after a loss of power a content
-//! may be broken, which its hash tells.
+//! again only for the same content. What is needed to undo a change is synced to the disk; of the rest
+//! a loss of power may leave something broken, which its hash tells.
 
 use std::fs::{File, FileTimes};
 use std::io::{self, Read, Write};
@@ -21,6 +21,20 @@ const PLAIN: u8 = 1;
 const ENCRYPTED: u8 = 2;
 /// Level of compression: the lowest is fast, and texts shrink well with it.
 const LEVEL: i32 = 1;
+
+/// Bytes from which speed counts more than size.
+const LARGE_BYTES: usize = 8 << 20;
+/// Level of compression of those: twice as fast again.
+const LEVEL_OF_LARGE: i32 = -3;
+
+/// What a content outlives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Lasts {
+    /// The end of karyi.
+    Process,
+    /// A loss of power, too.
+    PowerLoss,
+}
 
 /// The contents under one directory.
 pub(super) struct Blobs {
@@ -80,36 +94,52 @@ impl Blobs {
     }
 
     /// Keeps a content; returns its name.
-    pub(super) fn put(&self, bytes: &[u8]) -> io::Result<String> {
+    pub(super) fn put(&self, bytes: &[u8], lasts: Lasts) -> io::Result<String> {
         let hash = self.hash(bytes);
         let name = hash.to_hex().to_string();
         let path = self.path(&name).ok_or(io::ErrorKind::InvalidInput)?;
-        // Somebody may be about to remove what nobody refers to: a fresh one is left alone.
-        let now = FileTimes::new().set_modified(SystemTime::now());
-        if File::open(&path).is_ok_and(|file| file.set_times(now).is_ok()) {
-            return Ok(name);
+        let file = match self.kept(&path, &name, bytes) {
+            Some(file) => file,
+            None => self.write(&path, &hash, bytes)?,
+        };
+        if lasts == Lasts::PowerLoss {
+            file.sync_data()?;
         }
-        let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        super::super::locks::make_private(directory)?;
-        let stored = self.seal(&hash, zstd::bulk::compress(bytes, LEVEL)?)?;
-        let mut file = tempfile::NamedTempFile::new_in(directory)?;
-        file.write_all(&stored)?;
-        file.persist(&path)?;
         Ok(name)
     }
 
-    fn seal(&self, hash: &blake3::Hash, compressed: Vec<u8>) -> io::Result<Vec<u8>> {
-        let (kind, body) = match &self.keys {
-            None => (PLAIN, compressed),
-            Some(keys) => {
-                let sealed = keys.cipher.encrypt(&nonce(hash)?, compressed.as_slice());
-                (ENCRYPTED, sealed.map_err(|_| io::ErrorKind::Other)?)
-            }
+    /// Returns the file of a content that is kept already and whole.
+    fn kept(&self, path: &Path, name: &str, bytes: &[u8]) -> Option<File> {
+        let file = File::open(path).ok()?;
+        // Somebody may be about to remove what nobody refers to: a fresh one is left alone.
+        let now = FileTimes::new().set_modified(SystemTime::now());
+        file.set_times(now).ok()?;
+        self.get(name)
+            .is_ok_and(|kept| kept == bytes)
+            .then_some(file)
+    }
+
+    fn write(&self, path: &Path, hash: &blake3::Hash, bytes: &[u8]) -> io::Result<File> {
+        let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        super::super::locks::make_private(directory)?;
+        let level = match bytes.len() < LARGE_BYTES {
+            true => LEVEL,
+            false => LEVEL_OF_LARGE,
         };
-        let mut stored = Vec::with_capacity(body.len() + 1);
-        stored.push(kind);
-        stored.extend_from_slice(&body);
-        Ok(stored)
+        let (kind, body) = self.seal(hash, zstd::bulk::compress(bytes, level)?)?;
+        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        file.write_all(&[kind])?;
+        file.write_all(&body)?;
+        Ok(file.persist(path)?)
+    }
+
+    /// Returns a compressed content as it goes to the disk: its first byte, and the rest.
+    fn seal(&self, hash: &blake3::Hash, compressed: Vec<u8>) -> io::Result<(u8, Vec<u8>)> {
+        let Some(keys) = &self.keys else {
+            return Ok((PLAIN, compressed));
+        };
+        let sealed = keys.cipher.encrypt(&nonce(hash)?, compressed.as_slice());
+        Ok((ENCRYPTED, sealed.map_err(|_| io::ErrorKind::Other)?))
     }
 
     /// Returns a content.
@@ -205,7 +235,8 @@ mod tests {
         let (plain, key) = (Blobs::new(temp.path().into(), None), [7; 32]);
         let sealed = Blobs::new(temp.path().into(), Some(&key));
         for bytes in [&b""[..], b"one", &[b'x'; 100_000]] {
-            let (a, b) = (plain.put(bytes).unwrap(), sealed.put(bytes).unwrap());
+            let keep = |blobs: &Blobs| blobs.put(bytes, Lasts::PowerLoss).unwrap();
+            let (a, b) = (keep(&plain), keep(&sealed));
             assert_ne!(a, b);
             assert_eq!(plain.get(&a).unwrap(), bytes);
             // What was kept before there was a key can still be read with it.
@@ -215,9 +246,14 @@ mod tests {
             let other = Blobs::new(temp.path().into(), Some(&[8; 32]));
             assert!(other.get(&b).is_err());
         }
-        let name = plain.put(b"broken").unwrap();
-        std::fs::write(plain.path(&name).unwrap(), [PLAIN, 1, 2, 3]).unwrap();
-        assert!(plain.get(&name).is_err());
+        let name = plain.put(b"broken", Lasts::Process).unwrap();
+        for broken in [&[][..], &[PLAIN], &[PLAIN, 1, 2, 3]] {
+            std::fs::write(plain.path(&name).unwrap(), broken).unwrap();
+            assert!(plain.get(&name).is_err());
+            // Kept again, it is whole again.
+            assert_eq!(plain.put(b"broken", Lasts::PowerLoss).unwrap(), name);
+            assert_eq!(plain.get(&name).unwrap(), b"broken");
+        }
         assert!(plain.get("../../etc/passwd").is_err());
     }
 
@@ -226,7 +262,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let sealed = Blobs::new(temp.path().into(), Some(&[7; 32]));
         let text = b"a short secret";
-        let name = sealed.put(text).unwrap();
+        let name = sealed.put(text, Lasts::Process).unwrap();
         let stored = std::fs::read(sealed.path(&name).unwrap()).unwrap();
         assert!(
             !stored

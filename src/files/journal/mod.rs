@@ -22,6 +22,7 @@ use super::locks;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use blobs::Blobs;
+pub(super) use blobs::Lasts;
 pub use entry::{Entry, FileRecord, StoredPath, Version};
 
 /// Age below which a content that no entry names may belong to a change under way.
@@ -138,11 +139,11 @@ impl Journal {
     }
 
     /// Keeps a content.
-    pub(super) fn keep(&self, bytes: &[u8]) -> io::Result<String> {
+    pub(super) fn keep(&self, bytes: &[u8], lasts: Lasts) -> io::Result<String> {
         let taken = self.taken.load(Ordering::Relaxed);
         let sum = taken.saturating_add(bytes.len() as u64);
         self.taken.store(sum, Ordering::Relaxed);
-        self.blobs.put(bytes)
+        self.blobs.put(bytes, lasts)
     }
 
     /// Returns the name a content has or would have.
@@ -170,20 +171,21 @@ impl Journal {
         self.blobs.get(&version.content)
     }
 
-    /// Adds an entry, unless the same transaction has one; returns its number.
+    /// Adds an entry, unless the same transaction has one; returns its number. It outlives a loss of
+    /// power then.
     ///
     /// # Errors
     /// The file cannot be written.
     pub(super) fn append(&self, mut entry: Entry) -> Result<u64, ToolError> {
-        let _lock = locks::lock_file(&self.locks().join("entries"))?;
+        let lock = locks::lock_file(&self.locks().join("entries"))?;
         let path = self.entries_path();
-        let mut add = || -> io::Result<u64> {
+        let mut add = || -> io::Result<(u64, File)> {
             let mut options = OpenOptions::new();
             options.read(true).append(true).create(true).mode(0o600);
             let mut file = options.open(&path)?;
             let tail = Tail::read(&mut file)?;
             if let Some(number) = tail.number_of(&entry.id) {
-                return Ok(number);
+                return Ok((number, file));
             }
             entry.number = tail.last + 1;
             // A line that was cut by a crash ends here.
@@ -191,14 +193,18 @@ impl Journal {
             line += &serde_json::to_string(&entry)?;
             line.push('\n');
             file.write_all(line.as_bytes())?;
-            Ok(entry.number)
+            Ok((entry.number, file))
         };
-        let number = add().map_err(|error| ToolError::from_io(&path, &error))?;
+        let io = |error: io::Error| ToolError::from_io(&path, &error);
+        let (number, file) = add().map_err(io)?;
         if self.taken.load(Ordering::Relaxed) > limits::JOURNAL_PRUNE_BYTES {
             self.taken.store(0, Ordering::Relaxed);
             // What could not be removed now is next time.
             let _ = self.prune(SystemTime::now());
         }
+        // Others need not wait for the disk.
+        drop(lock);
+        file.sync_data().map_err(io)?;
         Ok(number)
     }
 
@@ -271,6 +277,7 @@ impl Journal {
         for entry in entries {
             writeln!(file, "{}", serde_json::to_string(entry)?)?;
         }
+        file.as_file().sync_data()?;
         file.persist(self.entries_path())?;
         Ok(())
     }

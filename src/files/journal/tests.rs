@@ -89,7 +89,7 @@ fn stays(caps: Caps, now_ms: u64) -> Vec<u64> {
         })
         .take(10_000)
         .collect();
-        let name = journal.keep(&bytes).unwrap();
+        let name = journal.keep(&bytes, Lasts::Process).unwrap();
         journal
             .append(entry(&index.to_string(), 1000 * index, &name))
             .unwrap();

@@ -127,7 +127,7 @@ pub struct Edited {
     pub to: Option<String>,
     /// Matches replaced.
     pub replacements: usize,
-    /// Line of the first one.
+    /// Line of the first one; with `already_applied`, of the text that is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_line: Option<usize>,
     /// `verbatim` when a text was found only as it was written, with its escapes not decoded; its
