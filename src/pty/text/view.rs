@@ -34,11 +34,15 @@ impl View {
         screen.is_some_and(|screen| screen.alternate.is_some())
     }
 
+    /// Whether nobody reads the lines, and nothing before the last one matters.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.recent.is_full() && self.screen.is_none()
+    }
+
     /// Returns the part of a run of characters that matters: all of it, unless only the place of
     /// the cursor is of interest.
     pub(super) fn relevant<'a>(&mut self, run: &'a [u8]) -> &'a [u8] {
-        if self.recent.is_full()
-            && self.screen.is_none()
+        if self.is_unseen()
             && let Some(end) = memchr::memrchr(b'\n', run)
         {
             self.line.clear();
