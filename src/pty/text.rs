@@ -117,11 +117,12 @@ impl TerminalText {
     /// Reads some bytes; what is final is added to `text`.
     pub fn push(&mut self, bytes: &[u8], text: &mut String) {
         let mut rest = self.skip_unseen(bytes);
-        while let Some((first, after)) = rest.split_first() {
+        while !rest.is_empty() {
             if self.escape.is_open() {
-                rest = self.push_escape(*first, rest, after, text);
+                rest = self.push_escape(rest, text);
                 continue;
             }
+            rest = self.skip_erased(rest);
             let used = self.push_run(rest, text);
             if used > 0 {
                 rest = rest.get(used..).unwrap_or_default();
@@ -136,9 +137,25 @@ impl TerminalText {
                 self.end_character(text);
                 self.act(&sequence, text);
                 rest = after;
-            } else {
+            } else if let Some((first, after)) = rest.split_first() {
                 self.push_control(*first, text);
                 rest = after;
+            }
+        }
+    }
+
+    /// Skips the states of a bar whose line is erased for the next one.
+    fn skip_erased<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let is_bar = self.colours.is_none() && scan::starts_anew(bytes);
+        if !is_bar || !self.view.has_room(bytes.len()) {
+            return bytes;
+        }
+        match scan::last_start(bytes) {
+            0 => bytes,
+            last => {
+                self.decoder.clear();
+                self.view.line.clear();
+                bytes.get(last..).unwrap_or_default()
             }
         }
     }
@@ -180,20 +197,17 @@ impl TerminalText {
     }
 
     /// Feeds one byte to an open escape sequence; returns what is left to read.
-    fn push_escape<'a>(
-        &mut self,
-        byte: u8,
-        whole: &'a [u8],
-        after: &'a [u8],
-        text: &mut String,
-    ) -> &'a [u8] {
-        match self.escape.push(byte) {
+    fn push_escape<'a>(&mut self, bytes: &'a [u8], text: &mut String) -> &'a [u8] {
+        let Some((first, after)) = bytes.split_first() else {
+            return bytes;
+        };
+        match self.escape.push(*first) {
             Step::More | Step::Ignored => after,
             Step::Whole(sequence) => {
                 self.act(&sequence, text);
                 after
             }
-            Step::NotMine => whole,
+            Step::NotMine => bytes,
         }
     }
 

@@ -76,8 +76,7 @@ impl Line {
         }
     }
 
-    /// Returns the memory the line takes.
-    #[cfg(test)]
+    /// Returns how much of the line is held.
     pub(super) fn held_bytes(&self) -> usize {
         self.simple.len() + self.cells.len()
     }

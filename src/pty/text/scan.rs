@@ -59,3 +59,21 @@ pub(super) fn length_in_line(bytes: &[u8]) -> usize {
     }
     bytes.len()
 }
+
+/// What erases a line and goes to its start, as most bars do before each state.
+const STARTS: [&[u8]; 2] = [b"\r\x1b[K", b"\r\x1b[2K"];
+
+/// Whether bytes erase the line first.
+pub(super) fn starts_anew(bytes: &[u8]) -> bool {
+    STARTS.iter().any(|start| bytes.starts_with(start))
+}
+
+/// Returns where the line of the cursor is erased for the last time.
+pub(super) fn last_start(bytes: &[u8]) -> usize {
+    let (line, _) = bytes.split_at(length_in_line(bytes));
+    let (line, _) = line.split_at(memchr::memchr(b'\n', line).unwrap_or(line.len()));
+    let last = STARTS
+        .iter()
+        .filter_map(|start| memchr::memmem::rfind(line, start));
+    last.max().unwrap_or(0)
+}
