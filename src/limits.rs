@@ -200,6 +200,32 @@ pub const MAX_ENDED_JOBS: usize = 256;
 pub const MAX_FOLLOWED_PROCESSES: usize = 256;
 /// Most of them that one command leaves.
 pub const MAX_FOLLOWED_PROCESSES_OF_COMMAND: usize = 64;
+/// Most bytes of answers that wait to be typed: a program that reads none gets no more.
+pub const MAX_TERMINAL_ANSWER_BYTES: usize = 256;
+/// Most bytes of colours that are kept until the end of a line.
+pub const MAX_KEPT_COLOUR_BYTES: usize = 256;
+/// Most parameters of a control sequence that are kept.
+pub const MAX_SEQUENCE_PARAMETERS: usize = 8;
+/// Longest sequence that sets modes, in bytes; longer ones are not looked at.
+pub const MAX_MODE_SEQUENCE_BYTES: usize = 32;
+/// Bytes at the end of a piece of output among which an unfinished line is looked for.
+pub const OPEN_LINE_BYTES: usize = 512;
+/// How often output is read before anything else is looked at; a read gives 4 KiB at most.
+pub const READS_IN_A_ROW: usize = 32;
+/// Most ancestors of this process among which a session of its own kind is looked for.
+pub const MAX_ANCESTORS: usize = 64;
+/// Longest mark in bytes: a path of the system's greatest length and its frame.
+pub const MAX_MARK_BYTES: usize = 8 << 10;
+/// Most entries of a program's `io_uring` that are looked at.
+pub const MAX_RING_ENTRIES: usize = 4096;
+/// Most descriptors of one `poll` that are looked at; the terminal is nearly always among the first.
+pub const MAX_POLLED_DESCRIPTORS: usize = 1024;
+/// Most bytes of one set of `select`.
+pub const MAX_SELECT_SET_BYTES: usize = 1024;
+/// Most descriptors of a process among which the other end of a pipe is looked for.
+pub const MAX_SEARCHED_DESCRIPTORS: usize = 1024;
+/// Deepest nesting of epoll descriptors.
+pub const MAX_EPOLL_DEPTH: usize = 4;
 /// Largest description of itself a shell may give for a later restart, in bytes.
 pub const MAX_SNAPSHOT_BYTES: usize = 8 << 20;
 /// Bytes read from the terminal at once.

@@ -232,6 +232,19 @@ fn an_unanswered_question_is_status_3() {
 }
 
 #[test]
+fn a_person_is_told_how_to_answer() {
+    let text = |script: &str| {
+        let karyi = Karyi::new().args(&["--format", "text"]).stdin(script);
+        karyi.run().stdout()
+    };
+    let asked = "<tools><command>read -p 'name? ' x</command></tools>";
+    let advice = "put <input>ANSWER</input> after it";
+    assert!(text(asked).contains(advice), "{}", text(asked));
+    let answered = asked.replace("</tools>", "<input>Ada\n</input></tools>");
+    assert!(!text(&answered).contains(advice), "{}", text(&answered));
+}
+
+#[test]
 fn stop_on_error_skips_the_rest() {
     let report = Karyi::new()
         .arg("--json")

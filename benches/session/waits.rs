@@ -14,6 +14,9 @@ use crate::samples::Samples;
 use crate::terminal::Driven;
 
 const TIMES: usize = 200;
+/// How often a job waits after a long silence, and how long that lasts.
+const SILENCES: usize = 5;
+const SILENCE: Duration = Duration::from_secs(10);
 /// Most milliseconds that the median of a kind may take. The aim is 10 for all of them; a machine
 /// with other work makes single ones longer.
 const MOST_MILLISECONDS: f64 = 10.0;
@@ -42,13 +45,19 @@ pub(crate) fn measure(report: &mut Report) {
     let heads = ["a program that waits in", "median", "99 of 100", "longest"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     let mut slowest = 0.0_f64;
-    for (name, script) in kinds {
-        let samples = watch(&script);
+    let silent = format!("bash read, after {} s of silence", SILENCE.as_secs());
+    let each = kinds
+        .iter()
+        .map(|(name, script)| (*name, watch(script)))
+        .chain([(silent.as_str(), watch_after_silence())]);
+    for (name, samples) in each {
         let shown = |share: f64| format!("{:.1} ms", samples.quantile(share) * 1e3);
         rows.push(vec![name.to_owned(), shown(0.5), shown(0.99), shown(1.0)]);
         slowest = slowest.max(samples.median() * 1e3);
     }
-    let title = format!("From waiting to the result that says so, {TIMES} times each");
+    let title = format!(
+        "From waiting to the result that says so, {TIMES} times each, {SILENCES} after a silence"
+    );
     report.table(&title, &rows);
     let what = "milliseconds to a known wait, slowest median";
     report.check(what, slowest, ..=MOST_MILLISECONDS);
@@ -77,6 +86,31 @@ fn watch(script: &str) -> Samples {
         let progress = driven.runtime.block_on(call).unwrap();
         let seen = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         assert_eq!(progress.status, Status::AwaitingInput, "{script}");
+        samples.push(seen.saturating_sub(told(&output)));
+    }
+    samples
+}
+
+/// Looks become rarer while nothing happens: the job is silent for long, and tells only afterwards
+/// when it began to wait.
+fn watch_after_silence() -> Samples {
+    let driven = Driven::start();
+    let seconds = SILENCE.as_secs();
+    let script =
+        format!("while sleep {seconds}; do at=${{EPOCHREALTIME/./}}000; read x; echo $at; done");
+    let (_, sink) = collector();
+    let mut status = driven.command(&script, sink).status;
+    let mut samples = Samples::default();
+    for _ in 0..SILENCES {
+        let seen = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        assert_eq!(status, Status::AwaitingInput, "{script}");
+        let (output, sink) = collector();
+        let request = InputRequest {
+            timeout: Some(10 * SILENCE),
+            ..InputRequest::default()
+        };
+        let call = driven.session.input(b"\n", request, sink);
+        status = driven.runtime.block_on(call).unwrap().status;
         samples.push(seen.saturating_sub(told(&output)));
     }
     samples

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 
 use nix::libc::{major, makedev, minor};
 
+use crate::limits;
+
 use super::process::Process;
 use super::syscall;
 
@@ -19,10 +21,6 @@ const CONTROLLING_TERMINAL: (u32, u32) = (5, 0);
 const MASTER: (u32, u32) = (5, 2);
 /// The major device number of the slave sides.
 const SLAVES: u32 = 136;
-/// Most descriptors of a process among which the other end of a pipe is looked for.
-const MAX_DESCRIPTORS: usize = 1024;
-/// Deepest nesting of epoll descriptors.
-const MAX_DEPTH: usize = 4;
 
 /// A terminal as its users see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +130,9 @@ impl Sources {
                 nix::libc::S_IFSOCK => self.channels.push(Channel::Socket(file.st_ino())),
                 // Files and directories are always ready: nobody waits for them.
                 nix::libc::S_IFREG | nix::libc::S_IFDIR => {}
-                _ if depth < MAX_DEPTH => self.add_special(process, descriptor, terminal, depth),
+                _ if depth < limits::MAX_EPOLL_DEPTH => {
+                    self.add_special(process, descriptor, terminal, depth)
+                }
                 _ => self.has_others = true,
             }
         }
@@ -206,7 +206,7 @@ fn channels(pid: i32) -> Vec<(Channel, bool)> {
         .into_iter()
         .flatten()
         .flatten()
-        .take(MAX_DESCRIPTORS);
+        .take(limits::MAX_SEARCHED_DESCRIPTORS);
     let channel = |entry: fs::DirEntry| {
         // The link itself is writable when the descriptor is.
         let is_writable = entry.metadata().ok()?.st_mode() & 0o200 != 0;

@@ -28,9 +28,6 @@ use super::tracker::Tracker;
 use super::wait::{Scanner, Watch};
 use super::withhold::HoldsSecret;
 
-/// How often output is read before anything else is looked at; a read gives 4 KiB at most.
-const READS_IN_A_ROW: usize = 32;
-
 fn timeout_until(due: Option<Instant>) -> PollTimeout {
     let Some(due) = due else {
         return PollTimeout::NONE;
@@ -248,7 +245,7 @@ impl Engine {
 
     /// Reads what is there, but not for ever: orders and time limits wait meanwhile.
     fn read_for_a_while(&mut self) {
-        for _ in 0..READS_IN_A_ROW {
+        for _ in 0..limits::READS_IN_A_ROW {
             if !self.read_terminal() {
                 return;
             }

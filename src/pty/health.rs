@@ -181,16 +181,11 @@ fn pidfd() -> Check {
 fn subreaper() -> Check {
     use nix::sys::prctl::{get_child_subreaper, set_child_subreaper};
     let is_set = set_child_subreaper(true).is_ok() && get_child_subreaper().unwrap_or(false);
-    if is_set {
-        let meaning = "processes that lose their parent stay below karyi";
-        return Check::ok("subreaper", "set", meaning);
-    }
-    Check::limited(
-        "subreaper",
-        "refused",
+    let meanings = [
+        "processes that lose their parent stay below karyi",
         "processes that leave the session may outlive it",
-        "use Linux 3.4 or newer",
-    )
+    ];
+    of_setting("subreaper", is_set, meanings, "use Linux 3.4 or newer")
 }
 
 #[cfg(target_os = "linux")]
@@ -201,16 +196,21 @@ fn parent_death_signal() -> Check {
     let is_set = set_pdeathsig(Signal::SIGCONT).is_ok()
         && get_pdeathsig().is_ok_and(|signal| signal == Some(Signal::SIGCONT));
     let _ = set_pdeathsig(was);
-    if is_set {
-        let meaning = "a shell ends with karyi, even when karyi is killed";
-        return Check::ok("parent death signal", "set", meaning);
-    }
-    Check::limited(
-        "parent death signal",
-        "refused",
+    let meanings = [
+        "a shell ends with karyi, even when karyi is killed",
         "a shell may outlive a karyi that is killed, until the next start",
-        "nothing",
-    )
+    ];
+    of_setting("parent death signal", is_set, meanings, "nothing")
+}
+
+/// Makes the check of something this process was set to; `meanings` tell of it set and refused.
+#[cfg(target_os = "linux")]
+fn of_setting(name: &str, is_set: bool, meanings: [&str; 2], advice: &str) -> Check {
+    let [with, without] = meanings;
+    match is_set {
+        true => Check::ok(name, "set", with),
+        false => Check::limited(name, "refused", without, advice),
+    }
 }
 
 #[cfg(target_os = "linux")]

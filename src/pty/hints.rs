@@ -3,10 +3,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Longest sequence that sets modes, in bytes; longer ones are not looked at.
-const MAX_SEQUENCE_BYTES: usize = 32;
-/// Bytes at the end of a piece of output among which an unfinished line is looked for.
-const LINE_END_BYTES: usize = 512;
+use crate::limits;
+
 /// What begins a sequence that sets private modes.
 const START: &[u8] = b"\x1b[?";
 /// The mode in which cursor keys are sent as ESC O instead of ESC [.
@@ -51,12 +49,12 @@ impl HintReader {
             return;
         }
         let held = std::mem::take(&mut self.held);
-        if !held.is_empty() && bytes.len() < LINE_END_BYTES {
+        if !held.is_empty() && bytes.len() < limits::OPEN_LINE_BYTES {
             self.push_whole(&[&held, bytes].concat(), hints);
             return;
         }
         if !held.is_empty() {
-            let start = bytes.iter().take(MAX_SEQUENCE_BYTES);
+            let start = bytes.iter().take(limits::MAX_MODE_SEQUENCE_BYTES);
             set_modes(
                 &held.iter().chain(start).copied().collect::<Vec<u8>>(),
                 hints,
@@ -75,7 +73,7 @@ impl HintReader {
 
     /// Keeps the beginning of a sequence that goes on in the next piece.
     fn hold(&mut self, bytes: &[u8]) {
-        let from = bytes.len().saturating_sub(MAX_SEQUENCE_BYTES);
+        let from = bytes.len().saturating_sub(limits::MAX_MODE_SEQUENCE_BYTES);
         let end = bytes.get(from..).unwrap_or_default();
         let Some(start) = memchr::memrchr(0x1b, end) else {
             return;
@@ -105,7 +103,7 @@ fn parse(rest: &[u8]) -> Option<(impl Iterator<Item = &[u8]>, bool)> {
     let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b';';
     let length = rest
         .iter()
-        .take(MAX_SEQUENCE_BYTES)
+        .take(limits::MAX_MODE_SEQUENCE_BYTES)
         .position(|byte| !is_part(byte))?;
     let (modes, end) = rest.split_at(length);
     let is_set = end.first() == Some(&b'h');
@@ -116,7 +114,7 @@ fn parse(rest: &[u8]) -> Option<(impl Iterator<Item = &[u8]>, bool)> {
 
 /// Whether a piece of output ends within a line; nothing when it prints nothing.
 fn is_line_open(bytes: &[u8]) -> Option<bool> {
-    let from = bytes.len().saturating_sub(LINE_END_BYTES);
+    let from = bytes.len().saturating_sub(limits::OPEN_LINE_BYTES);
     let end = bytes.get(from..).unwrap_or_default();
     let line = memchr::memrchr(b'\n', end).map(|at| at + 1);
     let rest = end.get(line.unwrap_or(0)..).unwrap_or_default();

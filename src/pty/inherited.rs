@@ -5,14 +5,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::RawFd;
 
+use crate::limits;
+
 use super::stamp;
 use super::sys;
 
 /// The variable that names the session a process belongs to.
 pub const SESSION_VARIABLE: &str = super::ending::TAG_VARIABLE;
-
-/// Most ancestors that are looked at.
-const MAX_ANCESTORS: usize = 64;
 
 /// Overwrites the variables whose names start with `prefix` and takes them out of the environment,
 /// where other processes of the user could read them. Must be called before a second thread starts.
@@ -41,7 +40,7 @@ pub fn is_inside_session() -> bool {
 /// Whether a process of this name started this one, directly or not.
 fn has_ancestor(name: &str) -> bool {
     let mut pid = nix::unistd::getppid().as_raw();
-    for _ in 0..MAX_ANCESTORS {
+    for _ in 0..limits::MAX_ANCESTORS {
         let Some((found, parent)) = name_and_parent(pid) else {
             return false;
         };

@@ -164,3 +164,21 @@ impl Step {
         self.signal != Signal::SIGKILL || since.elapsed() >= limits::SHELL_GRACE
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nix::errno::Errno;
+
+    use super::super::live::foreground_group;
+
+    #[test]
+    fn a_terminal_whose_shell_is_gone_has_no_group_to_signal() {
+        let pair = nix::pty::openpty(None, None).unwrap();
+        let raw = nix::unistd::tcgetpgrp(&pair.master).map(nix::unistd::Pid::as_raw);
+        if cfg!(target_os = "linux") {
+            assert_eq!(raw, Ok(0));
+        }
+        let error = foreground_group(&pair.master).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(Errno::ESRCH as i32));
+    }
+}

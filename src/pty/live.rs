@@ -315,12 +315,7 @@ impl Live {
     /// # Errors
     /// When there is none: a signal to the group 0 would reach this very program.
     pub(super) fn foreground_group(&self) -> io::Result<Pid> {
-        let group = tcgetpgrp(&self.master)?;
-        if group.as_raw() > 0 {
-            Ok(group)
-        } else {
-            Err(Errno::ESRCH.into())
-        }
+        foreground_group(&self.master)
     }
 
     /// Sets the size of the terminal; the job in the foreground is told.
@@ -442,6 +437,17 @@ impl Owned {
         if termios::tcgetattr(&live.master).is_ok_and(|modes| modes != self.sane) {
             let _ = termios::tcsetattr(&live.master, SetArg::TCSANOW, &self.sane);
         }
+    }
+}
+
+/// Returns the process group in the foreground of a terminal; a terminal nobody has gives 0, which
+/// is none.
+pub(super) fn foreground_group(master: impl AsFd) -> io::Result<Pid> {
+    let group = tcgetpgrp(master)?;
+    if group.as_raw() > 0 {
+        Ok(group)
+    } else {
+        Err(Errno::ESRCH.into())
     }
 }
 

@@ -9,9 +9,11 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// Longest mark in bytes: a path of the system's greatest length and its frame.
-const MAX_MARK_BYTES: usize = 8 << 10;
+use crate::limits;
+
 const ESCAPE: u8 = 0x1b;
+/// How every mark begins.
+const START: &[u8] = b"\x1b]";
 
 /// What the shell says when a command has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +93,9 @@ impl MarkCutter {
     /// Goes on with bytes held back before; none are held afterwards unless all of `bytes` were.
     fn push_held(&mut self, bytes: &[u8], output: &mut dyn FnMut(&[u8])) -> (usize, Option<Mark>) {
         let before = self.held.len();
-        let taken = bytes.len().min(MAX_MARK_BYTES.saturating_sub(before));
+        let taken = bytes
+            .len()
+            .min(limits::MAX_MARK_BYTES.saturating_sub(before));
         self.held.extend(bytes.iter().take(taken));
         match self.look(&self.held) {
             Look::Mark(mark, length) => {
@@ -120,7 +124,7 @@ impl MarkCutter {
         let mut from = 0;
         while self.expected.is_some() {
             let rest = bytes.get(from..).unwrap_or_default();
-            let Some(found) = memchr::memchr(ESCAPE, rest) else {
+            let Some(found) = find_start(rest) else {
                 break;
             };
             let start = from + found;
@@ -151,13 +155,19 @@ impl MarkCutter {
             return if is_start { Look::Partial } else { Look::Other };
         };
         let Some(end) = memchr::memmem::find(body, &self.closing) else {
-            let is_open = bytes.len() < MAX_MARK_BYTES;
+            let is_open = bytes.len() < limits::MAX_MARK_BYTES;
             return if is_open { Look::Partial } else { Look::Other };
         };
         let (fields, _) = body.split_at(end);
         let length = self.prefix.len() + end + self.closing.len();
         parse(fields).map_or(Look::Other, |mark| Look::Mark(mark, length))
     }
+}
+
+/// Returns where a mark may begin. Colours begin like it, and there are many of them.
+fn find_start(bytes: &[u8]) -> Option<usize> {
+    let at_end = || bytes.ends_with(&[ESCAPE]).then(|| bytes.len() - 1);
+    memchr::memmem::find(bytes, START).or_else(at_end)
 }
 
 fn emit(bytes: &[u8], output: &mut dyn FnMut(&[u8])) {
@@ -272,7 +282,10 @@ mod tests {
 
     #[test]
     fn an_endless_mark_is_output() {
-        let text = format!("\x1b]133;D;n0;7;0;;{}", "x".repeat(2 * MAX_MARK_BYTES));
+        let text = format!(
+            "\x1b]133;D;n0;7;0;;{}",
+            "x".repeat(2 * limits::MAX_MARK_BYTES)
+        );
         assert_eq!(cut(&[text.as_bytes()]), text);
         let single: Vec<&[u8]> = text.as_bytes().chunks(999).collect();
         assert_eq!(cut(&single), text);

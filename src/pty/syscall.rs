@@ -14,14 +14,11 @@ use nix::libc;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
+use crate::limits;
+
 use super::process::read_line;
 
 pub(super) use uring::pending;
-
-/// Most descriptors of one `poll` that are looked at; the terminal is nearly always among the first.
-const MAX_POLLED: usize = 1024;
-/// Most bytes of one set of `select`.
-const MAX_SET_BYTES: usize = 1024;
 
 /// What a thread is blocked in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,7 +141,9 @@ fn low(argument: u64) -> i32 {
 /// Reads the array of `poll`.
 fn polled(pid: i32, address: u64, count: u64, has_limit: bool) -> Blocked {
     const ENTRY_BYTES: usize = 8;
-    let count = usize::try_from(count).unwrap_or(MAX_POLLED).min(MAX_POLLED);
+    let count = usize::try_from(count)
+        .unwrap_or(limits::MAX_POLLED_DESCRIPTORS)
+        .min(limits::MAX_POLLED_DESCRIPTORS);
     let bytes = memory(pid, address, count * ENTRY_BYTES);
     let entries = bytes
         .chunks_exact(ENTRY_BYTES)
@@ -163,7 +162,11 @@ fn polled(pid: i32, address: u64, count: u64, has_limit: bool) -> Blocked {
 /// Reads the first set of `select`.
 fn selected(pid: i32, highest: u64, address: u64, has_limit: bool) -> Blocked {
     let highest = usize::try_from(low(highest)).unwrap_or(0);
-    let set = memory(pid, address, highest.div_ceil(8).min(MAX_SET_BYTES));
+    let set = memory(
+        pid,
+        address,
+        highest.div_ceil(8).min(limits::MAX_SELECT_SET_BYTES),
+    );
     let is_set = |bit: &usize| {
         set.get(bit / 8)
             .is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
@@ -187,7 +190,7 @@ pub(super) fn registrations(pid: i32, epoll: i32) -> Vec<i32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).unwrap_or_default();
     text.lines()
         .filter_map(registration)
-        .take(MAX_POLLED)
+        .take(limits::MAX_POLLED_DESCRIPTORS)
         .collect()
 }
 

@@ -17,12 +17,13 @@ mod escape;
 mod grid;
 mod line;
 mod recent;
+mod scan;
 mod screen;
 mod view;
 
 use answer::Answers;
 use decode::Decoder;
-use escape::{Escape, Step};
+use escape::{Escape, Sequence, Step};
 use view::View;
 
 const ESC: u8 = 0x1b;
@@ -48,6 +49,8 @@ pub struct TerminalText {
     answers: Option<Answers>,
     /// Whether colours stay in the text of plain lines, and whether one was given.
     colours: Option<bool>,
+    /// A place for a run of characters without its colours.
+    run: Vec<u8>,
 }
 
 impl Default for TerminalText {
@@ -95,6 +98,7 @@ impl TerminalText {
             view: View::new(audience),
             answers: None,
             colours: None,
+            run: Vec::new(),
         }
     }
 
@@ -112,29 +116,62 @@ impl TerminalText {
 
     /// Reads some bytes; what is final is added to `text`.
     pub fn push(&mut self, bytes: &[u8], text: &mut String) {
-        let mut rest = bytes;
-        while let Some((first, after)) = rest.split_first() {
+        let mut rest = self.skip_unseen(bytes);
+        while !rest.is_empty() {
             if self.escape.is_open() {
-                rest = self.push_escape(*first, rest, after, text);
+                rest = self.push_escape(rest, text);
                 continue;
             }
-            let plain = plain_length(rest);
-            if plain > 0 {
-                let (run, remaining) = rest.split_at(plain);
-                self.push_plain(run, text);
-                rest = remaining;
-            } else if let Some(after) = after_colour(rest) {
+            rest = self.skip_erased(rest);
+            let used = self.push_run(rest, text);
+            if used > 0 {
+                rest = rest.get(used..).unwrap_or_default();
+            } else if let Some(after) = scan::after_colour(rest) {
                 self.end_character(text);
                 if self.colours.is_some() {
                     let length = rest.len() - after.len();
                     self.push_colour(rest.get(..length).unwrap_or_default());
                 }
                 rest = after;
-            } else {
+            } else if let Some((sequence, after)) = Sequence::read(rest) {
+                self.end_character(text);
+                self.act(&sequence, text);
+                rest = after;
+            } else if let Some((first, after)) = rest.split_first() {
                 self.push_control(*first, text);
                 rest = after;
             }
         }
+    }
+
+    /// Skips the states of a bar whose line is erased for the next one.
+    fn skip_erased<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let is_bar = self.colours.is_none() && scan::starts_anew(bytes);
+        if !is_bar || !self.view.has_room(bytes.len()) {
+            return bytes;
+        }
+        match scan::last_start(bytes) {
+            0 => bytes,
+            last => {
+                self.decoder.clear();
+                self.view.line.clear();
+                bytes.get(last..).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Skips lines where nobody reads them and they only push each other off the screen.
+    fn skip_unseen<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        if self.escape.is_open() || !self.view.is_unseen() {
+            return bytes;
+        }
+        let (lines, _) = bytes.split_at(scan::length_in_line(bytes));
+        let Some(end) = memchr::memrchr(b'\n', lines) else {
+            return bytes;
+        };
+        self.decoder.clear();
+        self.view.line.clear();
+        bytes.get(end + 1..).unwrap_or_default()
     }
 
     /// Ends the text: adds what is left, and the alternate screen as it stands if it is shown. What
@@ -160,27 +197,27 @@ impl TerminalText {
     }
 
     /// Feeds one byte to an open escape sequence; returns what is left to read.
-    fn push_escape<'a>(
-        &mut self,
-        byte: u8,
-        whole: &'a [u8],
-        after: &'a [u8],
-        text: &mut String,
-    ) -> &'a [u8] {
-        match self.escape.push(byte) {
+    fn push_escape<'a>(&mut self, bytes: &'a [u8], text: &mut String) -> &'a [u8] {
+        let Some((first, after)) = bytes.split_first() else {
+            return bytes;
+        };
+        match self.escape.push(*first) {
             Step::More | Step::Ignored => after,
-            Step::Whole(sequence) if self.colours.is_some() && sequence.is_colour() => {
-                self.push_colour(sequence.to_string().as_bytes());
-                after
-            }
             Step::Whole(sequence) => {
-                self.view.act(&sequence, text);
-                if let Some(answers) = &mut self.answers {
-                    answers.push(&sequence, || self.view.place(text));
-                }
+                self.act(&sequence, text);
                 after
             }
-            Step::NotMine => whole,
+            Step::NotMine => bytes,
+        }
+    }
+
+    fn act(&mut self, sequence: &Sequence, text: &mut String) {
+        if self.colours.is_some() && sequence.is_colour() {
+            return self.push_colour(sequence.to_string().as_bytes());
+        }
+        self.view.act(sequence, text);
+        if let Some(answers) = &mut self.answers {
+            answers.push(sequence, || self.view.place(text));
         }
     }
 
@@ -190,6 +227,38 @@ impl TerminalText {
             ESC => self.escape.open(),
             _ => self.view.control(byte),
         }
+    }
+
+    /// Reads the characters at the start, and the colours between them where nobody sees those;
+    /// returns how many bytes that were.
+    fn push_run(&mut self, bytes: &[u8], text: &mut String) -> usize {
+        let (plain, mut rest) = bytes.split_at(scan::plain_length(bytes));
+        let drops_colours = self.colours.is_none() && !self.decoder.is_open();
+        let after_colour = |plain: &[u8], rest| match drops_colours && scan::is_whole(plain) {
+            true => scan::after_colour(rest),
+            false => None,
+        };
+        let Some(mut next) = after_colour(plain, rest) else {
+            if !plain.is_empty() {
+                self.push_plain(plain, text);
+            }
+            return plain.len();
+        };
+        let mut run = std::mem::take(&mut self.run);
+        run.extend_from_slice(plain);
+        loop {
+            let (plain, after) = next.split_at(scan::plain_length(next));
+            run.extend_from_slice(plain);
+            rest = after;
+            match after_colour(plain, rest) {
+                Some(after) => next = after,
+                None => break,
+            }
+        }
+        self.push_plain(&run, text);
+        run.clear();
+        self.run = run;
+        bytes.len() - rest.len()
     }
 
     /// Reads bytes without controls other than line feeds and tabs.
@@ -209,30 +278,6 @@ impl TerminalText {
         self.decoder
             .end(&mut |characters| view.write(characters, text));
     }
-}
-
-/// Skips a colour sequence that is there whole: by far the most frequent one, and faster so.
-fn after_colour(bytes: &[u8]) -> Option<&[u8]> {
-    let body = bytes.strip_prefix(b"\x1b[")?;
-    let end = body.iter().position(|byte| !matches!(byte, b'0'..=b';'))?;
-    body.get(end..)?.strip_prefix(b"m")
-}
-
-/// Returns how many bytes at the start are neither controls nor DEL; line feeds and tabs count as
-/// plain.
-fn plain_length(bytes: &[u8]) -> usize {
-    let is_special = |byte: u8| (byte < 0x20) & (byte != b'\n') & (byte != b'\t') | (byte == 0x7f);
-    // Without branches inside, a whole block is checked at once.
-    let (blocks, _) = bytes.as_chunks::<64>();
-    let is_plain = |block: &&[u8; 64]| {
-        !block
-            .iter()
-            .fold(false, |found, byte| found | is_special(*byte))
-    };
-    let length = 64 * blocks.iter().take_while(is_plain).count();
-    let rest = bytes.get(length..).unwrap_or_default();
-    let inside = rest.iter().position(|byte| is_special(*byte));
-    length + inside.unwrap_or(rest.len())
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ pub struct Text<W> {
     /// Calls that have started and have no result yet.
     running: Vec<Running>,
     failed: u64,
+    /// Whether a command was left waiting for input.
+    has_waited: bool,
     is_mid_line: bool,
 }
 
@@ -56,6 +58,7 @@ impl<W: Write> Text<W> {
             next_index: 0,
             running: Vec::new(),
             failed: 0,
+            has_waited: false,
             is_mid_line: false,
         }
     }
@@ -119,6 +122,7 @@ impl<W: Write> Text<W> {
     }
 
     fn ending(&mut self, outcome: &Outcome) -> io::Result<()> {
+        self.has_waited = outcome.job_waits.unwrap_or(self.has_waited);
         let seconds = outcome.duration_ms as f64 / 1000.0;
         let time = if outcome.duration_ms < 1000 {
             String::new()
@@ -368,6 +372,10 @@ impl<W: Write> Style for Text<W> {
                 ),
             )?,
             ReportStatus::Refused => self.line(Ink::Bad, "refused: see above")?,
+            ReportStatus::NeedsInput if self.has_waited => self.line(
+                Ink::Warning,
+                "a command was left waiting for input: put <input>ANSWER</input> after it",
+            )?,
             ReportStatus::NeedsInput => self.line(
                 Ink::Warning,
                 "an answer is needed and nobody could be asked",

@@ -10,6 +10,7 @@ use karyi::error::ErrorCode;
 use karyi::outcome::Status;
 use karyi::pty::{CommandRequest, Session};
 
+use super::detection::rounds;
 use super::support::{Shell, options, run};
 
 async fn probe(shell: &Shell) {
@@ -121,6 +122,27 @@ fn signals_from_outside_end_no_session() {
     });
 }
 
+/// The terminal of a shell that was just killed has no group in the foreground; the signals of the
+/// ladder must not reach this very program instead.
+#[test]
+fn the_ladder_ends_nobody_else_when_the_shell_is_gone() {
+    run(async {
+        let shell = Shell::bash().await;
+        for _ in 0..rounds(5, 100) {
+            let pid = shell.command("echo $$").await.output;
+            let script = "trap '' INT TERM; while :; do :; done";
+            let seen = shell
+                .command_within(script, Duration::from_millis(50))
+                .await;
+            assert_eq!(seen.status, Status::Running);
+            let killing = async { signal("-KILL", &pid) };
+            // Too late for the job, or in time; both are right.
+            let (_, ()) = tokio::join!(shell.session.end_job(), killing);
+            probe(&shell).await;
+        }
+    });
+}
+
 #[test]
 fn a_command_of_ten_megabytes_runs() {
     run(async {
@@ -140,7 +162,8 @@ fn many_background_jobs_leave_the_session_alive() {
             2000
         };
         let shell = Shell::bash().await;
-        let patience = Duration::from_secs(1200);
+        // Bash alone needs five minutes of processor time for the full run.
+        let patience = Duration::from_secs(3600);
         let script = format!("for i in $(seq {count}); do : & done 2>/dev/null; wait; echo done");
         let call = shell.session.command(
             CommandRequest {

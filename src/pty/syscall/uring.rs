@@ -4,12 +4,12 @@
 //! descriptors. Those stand in the ring's entries, which lie in the memory of the process and stay
 //! there until they are used again.
 
+use crate::limits;
+
 use super::{Blocked, low, memory};
 
 /// Bytes of one entry.
 const ENTRY_BYTES: usize = 64;
-/// Most entries of a ring that are looked at.
-const MAX_ENTRIES: usize = 4096;
 /// Where the entries begin in a mapping of a ring.
 const ENTRIES_OFFSET: &str = "10000000";
 /// The flag of an entry whose descriptor is an index into a table of the kernel.
@@ -76,7 +76,7 @@ fn waiting_kinds(text: &str) -> Vec<u8> {
         .map_while(|line| line.trim().strip_prefix("op="));
     lines
         .filter_map(|line| line.split(',').next()?.parse().ok())
-        .take(MAX_ENTRIES)
+        .take(limits::MAX_RING_ENTRIES)
         .collect()
 }
 
@@ -93,7 +93,7 @@ fn entries(pid: i32, text: &str) -> Vec<u8> {
     let address = maps.lines().find_map(|line| mapping_of(line, &inode));
     match (mask, address) {
         (Some(mask), Some(address)) => {
-            let count = mask.saturating_add(1).min(MAX_ENTRIES);
+            let count = mask.saturating_add(1).min(limits::MAX_RING_ENTRIES);
             memory(pid, address, count * ENTRY_BYTES)
         }
         _ => Vec::new(),

@@ -6,6 +6,11 @@ use super::grid::{Cursor, Grid, ROWS};
 use super::screen::{Modes, Screen};
 
 impl Sequence {
+    /// Whether it neither acts on more than the line of the cursor nor asks something.
+    pub(super) fn stays_in_line(&self) -> bool {
+        !self.addresses_screen() && !matches!(self.last, b'n' | b'c')
+    }
+
     /// Whether it acts on more than the line of the cursor: the screen is needed.
     pub(super) fn addresses_screen(&self) -> bool {
         match (self.is_control, self.private, self.intermediate) {

@@ -2,10 +2,9 @@
 //!
 //! An answer is made of digits of ours alone: nothing a program prints can come back as input.
 
-use super::escape::Sequence;
+use crate::limits;
 
-/// Most bytes of answers that wait to be typed: a program that reads none gets no more.
-const MAX_WAITING_BYTES: usize = 256;
+use super::escape::Sequence;
 
 /// Answers that wait to be typed.
 #[derive(Debug, Default, Clone)]
@@ -14,7 +13,10 @@ pub(super) struct Answers(String);
 impl Answers {
     /// Answers a question; `place` tells the cursor's row and column.
     pub(super) fn push(&mut self, asked: &Sequence, place: impl FnOnce() -> (usize, usize)) {
-        if !asked.is_control || asked.intermediate != 0 || self.0.len() > MAX_WAITING_BYTES {
+        if !asked.is_control
+            || asked.intermediate != 0
+            || self.0.len() > limits::MAX_TERMINAL_ANSWER_BYTES
+        {
             return;
         }
         match (asked.private, asked.last, asked.number(0)) {

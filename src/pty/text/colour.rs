@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
+use crate::limits;
+
 /// Ends all colours.
 pub(super) const RESET: &str = "\x1b[0m";
-/// Most bytes of colours that are kept until the end of a line.
-const MAX_BYTES: usize = 256;
 
 /// Adds a colour to those before it, which a reset makes void.
 pub(super) fn add(colours: &mut String, sequence: &str) {
-    if matches!(sequence, "\x1b[m" | RESET) || colours.len() > MAX_BYTES {
+    if matches!(sequence, "\x1b[m" | RESET) || colours.len() > limits::MAX_KEPT_COLOUR_BYTES {
         colours.clear();
     }
     colours.push_str(sequence);

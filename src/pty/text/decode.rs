@@ -37,6 +37,11 @@ impl Decoder {
         }
     }
 
+    /// Forgets an open character.
+    pub(super) fn clear(&mut self) {
+        self.partial.clear();
+    }
+
     /// Ends an open character: no more of it comes.
     pub(super) fn end(&mut self, write: &mut dyn FnMut(&str)) {
         if !self.partial.is_empty() {

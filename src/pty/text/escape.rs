@@ -2,9 +2,6 @@
 
 use crate::limits;
 
-/// Most parameters of a control sequence that are kept.
-const MAX_NUMBERS: usize = 8;
-
 /// A whole escape or control sequence that may mean something.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sequence {
@@ -16,12 +13,33 @@ pub(super) struct Sequence {
     pub(super) intermediate: u8,
     /// The byte that says what it does.
     pub(super) last: u8,
-    numbers: [u16; MAX_NUMBERS],
+    numbers: [u16; limits::MAX_SEQUENCE_PARAMETERS],
     /// How many parameters came before the open one.
     index: usize,
 }
 
 impl Sequence {
+    /// Reads a control sequence that is there whole, and returns what follows it. By far the most are.
+    pub(super) fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let mut rest = bytes.strip_prefix(b"\x1b[")?;
+        let mut sequence = Self {
+            is_control: true,
+            ..Self::default()
+        };
+        loop {
+            let (byte, after) = rest.split_first()?;
+            match byte {
+                0x20..=0x3f => sequence.parameter_byte(*byte),
+                0x40..=0x7e => {
+                    sequence.last = *byte;
+                    return Some((sequence, after));
+                }
+                _ => return None,
+            }
+            rest = after;
+        }
+    }
+
     /// Returns a parameter; 0 when it is not given.
     pub(super) fn number(&self, index: usize) -> usize {
         self.numbers.get(index).copied().map_or(0, usize::from)
@@ -51,7 +69,7 @@ impl Sequence {
                     *number = number.saturating_mul(10).saturating_add(digit);
                 }
             }
-            b':' | b';' => self.index = (self.index + 1).min(MAX_NUMBERS),
+            b':' | b';' => self.index = (self.index + 1).min(limits::MAX_SEQUENCE_PARAMETERS),
             0x20..=0x2f => self.intermediate = byte,
             _ => self.private = byte,
         }

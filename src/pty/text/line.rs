@@ -76,8 +76,7 @@ impl Line {
         }
     }
 
-    /// Returns the memory the line takes.
-    #[cfg(test)]
+    /// Returns how much of the line is held.
     pub(super) fn held_bytes(&self) -> usize {
         self.simple.len() + self.cells.len()
     }
@@ -102,6 +101,7 @@ impl Line {
     pub(super) fn act(&mut self, sequence: &Sequence) {
         let count = sequence.count(0);
         match (sequence.last, sequence.number(0)) {
+            (b'K', 0 | 2) if self.is_returned => self.erase(),
             (b'C' | b'a', _) => self.edit(|line| line.move_to(line.cursor + count)),
             (b'D', _) => self.edit(|line| line.cursor = line.cursor.saturating_sub(count)),
             (b'G' | b'`', _) => self.edit(|line| line.move_to(count - 1)),
@@ -114,6 +114,17 @@ impl Line {
             (b'K', 2) => self.edit(|line| line.cells.clear()),
             _ => {}
         }
+    }
+
+    /// Erases all of it, with the cursor at its start: what most bars do before each state.
+    fn erase(&mut self) {
+        let simple = &self.simple;
+        colour::each(simple, |sequence| colour::add(&mut self.colours, sequence));
+        self.simple.clear();
+        self.cells.clear();
+        self.cursor = 0;
+        self.is_edited = false;
+        self.is_returned = false;
     }
 
     fn edit(&mut self, change: impl FnOnce(&mut Self)) {

@@ -444,3 +444,57 @@ fn hostile_screens_give_the_same_text_in_any_chunks() {
         }
     }
 }
+
+/// Whole sequences and runs are read at once, cut ones byte by byte: both give the same.
+#[test]
+fn what_is_read_at_once_is_the_same_as_byte_by_byte() {
+    let seed = std::env::var("KARYI_SEED").ok();
+    let mut state = seed.and_then(|seed| seed.parse().ok()).unwrap_or(11u64);
+    println!("KARYI_SEED={state}");
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % below
+    };
+    let words: Vec<&str> = "a|word|some longer text, 40%|\n|\r|\r\n|\x08|\t|好|é|e\u{301}|━━━|\u{9b}|\x1b[m|\x1b[1;31m|\x1b[38:5:7m|\
+        \x1b[K|\x1b[1K|\x1b[2K|\x1b[?K|\x1b[3C|\x1b[7D|\x1b[9G|\x1b[999G|\x1b[A|\x1b[H|\x1b[J|\x1b[6n|\x1b[?25l|\x1b[?1049h|\
+        \x1b[?1049l|\x1b]0;t\x07|\x1b(B|\x1b7|\x1b8|\x1b[3\x18|\x1b[4\x1b[1m|\x1b|\x1b[1;|\x1b[ q|\x1b[>0m|\x07|\x7f|x\x1b[5b"
+        .split('|')
+        .collect();
+    for _ in 0..400 {
+        let some: Vec<&str> = (0..2 + next(20))
+            .map(|_| words[next(words.len())])
+            .collect();
+        let mut bytes = Vec::new();
+        for _ in 0..next(200) {
+            match next(40) {
+                0 => bytes.extend(b"\xe4\xbd"),
+                1 => bytes.extend("line\n".repeat(45).bytes()),
+                _ => bytes.extend(some[next(some.len())].bytes()),
+            }
+        }
+        for make in [
+            TerminalText::new,
+            TerminalText::for_watcher,
+            TerminalText::for_answers,
+        ] {
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            let expected = answers_and_text(make(), &single);
+            assert_eq!(answers_and_text(make(), &[&bytes]), expected, "{bytes:?}");
+            let (first, second) = bytes.split_at(next(bytes.len() + 1));
+            let halves = answers_and_text(make(), &[first, second]);
+            assert_eq!(halves, expected, "{first:?} {second:?}");
+        }
+    }
+}
+
+fn answers_and_text(mut terminal: TerminalText, pieces: &[&[u8]]) -> (String, String) {
+    let mut text = String::new();
+    for piece in pieces {
+        terminal.push(piece, &mut text);
+    }
+    let answers = terminal.take_answers();
+    terminal.finish(&mut text);
+    (answers, text)
+}

@@ -1,5 +1,7 @@
 //! Shows what a terminal is told: as lines while it is only lines, as a screen once it is addressed.
 
+use crate::limits;
+
 use super::Audience;
 use super::cell::COLUMNS;
 use super::colour;
@@ -34,11 +36,20 @@ impl View {
         screen.is_some_and(|screen| screen.alternate.is_some())
     }
 
+    /// Whether nobody reads the lines, and nothing before the last one matters.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.recent.is_full() && self.screen.is_none()
+    }
+
+    /// Whether so many more bytes stay on the line, which nothing but itself depends on.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        self.screen.is_none() && self.line.held_bytes() + bytes < limits::MAX_TERMINAL_LINE_BYTES
+    }
+
     /// Returns the part of a run of characters that matters: all of it, unless only the place of
     /// the cursor is of interest.
     pub(super) fn relevant<'a>(&mut self, run: &'a [u8]) -> &'a [u8] {
-        if self.recent.is_full()
-            && self.screen.is_none()
+        if self.is_unseen()
             && let Some(end) = memchr::memrchr(b'\n', run)
         {
             self.line.clear();

@@ -1,0 +1,79 @@
+//! Finds how far runs of bytes of one kind go. Everything a terminal prints passes through here, so
+//! blocks are looked at as a whole, without branches inside.
+
+use super::escape::Sequence;
+
+/// Returns how many bytes at the start are of a kind.
+pub(super) fn length_of(bytes: &[u8], is_kind: impl Fn(u8) -> bool) -> usize {
+    let (blocks, _) = bytes.as_chunks::<16>();
+    let is_whole = |block: &&[u8; 16]| {
+        block
+            .iter()
+            .fold(true, |is_whole, byte| is_whole & is_kind(*byte))
+    };
+    let length = 16 * blocks.iter().take_while(is_whole).count();
+    let rest = bytes.get(length..).unwrap_or_default();
+    let inside = rest.iter().position(|byte| !is_kind(*byte));
+    length + inside.unwrap_or(rest.len())
+}
+
+/// Returns how many bytes at the start are neither controls nor DEL; line feeds and tabs count as
+/// plain.
+pub(super) fn plain_length(bytes: &[u8]) -> usize {
+    length_of(bytes, |byte| {
+        (byte >= 0x20) & (byte != 0x7f) | (byte == b'\n') | (byte == b'\t')
+    })
+}
+
+/// Skips a colour sequence that is there whole.
+pub(super) fn after_colour(bytes: &[u8]) -> Option<&[u8]> {
+    let body = bytes.strip_prefix(b"\x1b[")?;
+    let end = body.iter().position(|byte| !matches!(byte, b'0'..=b';'))?;
+    body.get(end..)?.strip_prefix(b"m")
+}
+
+/// Whether bytes do not end within a character.
+pub(super) fn is_whole(bytes: &[u8]) -> bool {
+    if bytes.last().is_none_or(u8::is_ascii) {
+        return true;
+    }
+    let is_first = |byte: &u8| byte & 0xC0 != 0x80;
+    let last = bytes.iter().rev().take(4).position(is_first);
+    let start = last.map_or(0, |back| bytes.len() - 1 - back);
+    std::str::from_utf8(bytes.get(start..).unwrap_or_default()).is_ok()
+}
+
+/// Returns how many bytes at the start do nothing but write, and act on the line of the cursor.
+pub(super) fn length_in_line(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some(start) = memchr::memchr(0x1b, rest) {
+        let sequence = rest.get(start..).unwrap_or_default();
+        let after = after_colour(sequence).or_else(|| {
+            let (sequence, after) = Sequence::read(sequence)?;
+            sequence.stays_in_line().then_some(after)
+        });
+        match after {
+            Some(after) => rest = after,
+            None => return bytes.len() - sequence.len(),
+        }
+    }
+    bytes.len()
+}
+
+/// What erases a line and goes to its start, as most bars do before each state.
+const STARTS: [&[u8]; 2] = [b"\r\x1b[K", b"\r\x1b[2K"];
+
+/// Whether bytes erase the line first.
+pub(super) fn starts_anew(bytes: &[u8]) -> bool {
+    STARTS.iter().any(|start| bytes.starts_with(start))
+}
+
+/// Returns where the line of the cursor is erased for the last time.
+pub(super) fn last_start(bytes: &[u8]) -> usize {
+    let (line, _) = bytes.split_at(length_in_line(bytes));
+    let (line, _) = line.split_at(memchr::memchr(b'\n', line).unwrap_or(line.len()));
+    let last = STARTS
+        .iter()
+        .filter_map(|start| memchr::memmem::rfind(line, start));
+    last.max().unwrap_or(0)
+}
