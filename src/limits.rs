@@ -427,6 +427,18 @@ pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Log lines that wait to be written; further ones are lost rather than waited for.
 pub const MAX_WAITING_LOG_LINES: usize = 16 << 10;
+/// Spans that wait to be sent to a collector; further ones are lost rather than waited for.
+pub const MAX_WAITING_SPANS: usize = 8 << 10;
+/// Most spans of one request to a collector.
+pub const MAX_SPANS_OF_EXPORT: usize = 512;
+/// How long spans gather before they are sent.
+pub const SPANS_PAUSE: Duration = Duration::from_millis(500);
+/// How long a collector may take to answer.
+pub const SPANS_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the end of the server waits for the last spans to be sent.
+pub const SPANS_FLUSH_TIMEOUT: Duration = Duration::from_secs(6);
+/// How long `/readyz` trusts databases that worked: asking writes to the ledger.
+pub const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Pause between two looks whether the keys of tokens were changed.
 pub const KEYS_POLL: Duration = Duration::from_secs(1);
 /// Most attempts of one call by the client.

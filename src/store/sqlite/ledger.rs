@@ -37,6 +37,8 @@ CREATE TABLE intents (call_id TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WI
 
 const INSERT: &str = "INSERT INTO trace_ledger (seq, hash, record) VALUES (?, ?, ?)";
 const LAST: &str = "SELECT seq, hash FROM trace_ledger ORDER BY seq DESC LIMIT 1";
+/// Stands for no call.
+const PROBE: &str = "probe";
 const FORGET: &str = "DELETE FROM intents WHERE call_id = ?";
 
 /// What is asked of the writing thread.
@@ -44,6 +46,7 @@ enum Wish {
     Intend { call_id: String, record: String },
     Keep { call_id: String, record: String },
     Settle,
+    Probe,
 }
 
 type Item = (Wish, oneshot::Sender<Result<usize, StoreError>>);
@@ -95,6 +98,10 @@ impl Ledger for SqliteLedger {
     fn settle(&self) -> Pending<'_, usize> {
         Box::pin(self.wish(Wish::Settle))
     }
+
+    fn probe(&self) -> Pending<'_, ()> {
+        Box::pin(async move { self.wish(Wish::Probe).await.map(drop) })
+    }
 }
 
 fn text(record: &Record) -> Result<String, StoreError> {
@@ -141,6 +148,7 @@ fn grant(chain: &mut Chain<'_>, wish: &Wish) -> Result<usize, StoreError> {
                 .execute([call_id])?)
         }
         Wish::Settle => settle(chain),
+        Wish::Probe => probe(chain.connection),
     }
 }
 
@@ -173,6 +181,13 @@ impl<'c> Chain<'c> {
         (self.seq, self.hash) = (seq, hash);
         Ok(())
     }
+}
+
+/// Writes an intent and takes it away: the page has changed, so it has to reach the disk.
+fn probe(connection: &Connection) -> Result<usize, StoreError> {
+    let sql = "INSERT INTO intents (call_id, record) VALUES (?, '')";
+    connection.prepare_cached(sql)?.execute([PROBE])?;
+    Ok(connection.prepare_cached(FORGET)?.execute([PROBE])?)
 }
 
 fn settle(chain: &mut Chain<'_>) -> Result<usize, StoreError> {

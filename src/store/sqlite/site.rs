@@ -142,6 +142,13 @@ impl SiteStore for SqliteSites {
         )
     }
 
+    fn probe(&self, deadline: Instant) -> Pending<'_, ()> {
+        Box::pin(self.readers.read(deadline, |connection| {
+            let sql = "SELECT count(*) FROM (SELECT 1 FROM sites LIMIT 1)";
+            Ok(connection.prepare_cached(sql)?.query_row((), |_| Ok(()))?)
+        }))
+    }
+
     fn site(&self, scope: &Scope) -> Pending<'_, Option<Site>> {
         self.read(scope, |connection, scope| {
             let sql = "SELECT site FROM sites WHERE tenant_id = :tenant AND site_id = :site";
