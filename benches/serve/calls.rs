@@ -47,11 +47,24 @@ pub(crate) fn measure(report: &mut Report) {
     }
     let sent = KARYI.calls * TURNS as u64;
     let missing = rows(dir.path()).abs_diff(sent);
+    let script = dir.path().join("call.lua");
+    std::fs::write(&script, lua()).unwrap();
+    let wrk = load::wrk(karyi.port, Some(&script), CONNECTIONS).zip(load::wrk(
+        bare.port,
+        None,
+        CONNECTIONS,
+    ));
     drop((karyi, fastapi, bare));
     tell(
         report,
         rates.map(|rates| (!rates.is_empty()).then(|| median(rates))),
     );
+    if let Some((karyi, bare)) = wrk {
+        report.note(&format!(
+            "Called by wrk: karyi {karyi:.0} calls/s, axum that says hello {bare:.0}, ratio {:.2}.",
+            karyi / bare
+        ));
+    }
     #[allow(clippy::cast_precision_loss)]
     report.check("calls without a row of the ledger", missing as f64, ..=0.0);
 }
@@ -61,6 +74,22 @@ fn request() -> String {
         "POST /api/tools/call HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
         X-Tenant-ID: yantian\r\nX-Site-ID: yantian-main\r\nX-Trace-ID: trace-1\r\nContent-Length: {}\r\n\r\n{BODY}",
         BODY.len()
+    )
+}
+
+/// The same request for wrk.
+fn lua() -> String {
+    let headers = [
+        ("Host", "localhost"),
+        ("Content-Type", "application/json"),
+        ("X-Tenant-ID", "yantian"),
+        ("X-Site-ID", "yantian-main"),
+        ("X-Trace-ID", "trace-1"),
+    ];
+    let headers = headers.map(|(name, value)| format!("wrk.headers[\"{name}\"] = \"{value}\"\n"));
+    format!(
+        "wrk.method = \"POST\"\nwrk.body = [[{BODY}]]\n{}",
+        headers.concat()
     )
 }
 
@@ -92,6 +121,9 @@ fn tell(report: &mut Report, [karyi, fastapi, bare]: [Option<f64>; 3]) {
     ];
     let title = format!("`search_content`, {CONNECTIONS} connections");
     report.table(&title, &rows);
+    report.note(
+        "karyi writes its log and waits for the disk; the FastAPI server has no log and does not wait.",
+    );
     if let Some(fastapi) = fastapi {
         report.check("calls, karyi / FastAPI", karyi / fastapi, 12.0..);
     }

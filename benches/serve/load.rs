@@ -34,6 +34,31 @@ pub(crate) fn send(port: u16, request: &Path, load: Load) -> f64 {
         .unwrap_or_else(|_| panic!("the load broke: {told}{wrong}"))
 }
 
+/// Has wrk call for a while, by a script in Lua when one is given; returns the answers per second, or
+/// nothing when wrk is not installed.
+pub(crate) fn wrk(port: u16, script: Option<&Path>, connections: u64) -> Option<f64> {
+    let mut command = Command::new("wrk");
+    command.args(["-t1", "-d3s", "-c", &connections.to_string()]);
+    if let Some(script) = script {
+        command.arg("-s").arg(script);
+    }
+    let path = if script.is_some() {
+        "api/tools/call"
+    } else {
+        ""
+    };
+    let output = command
+        .arg(format!("http://127.0.0.1:{port}/{path}"))
+        .output()
+        .ok()?;
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!told.contains("Non-2xx"), "{told}");
+    let line = told
+        .lines()
+        .find_map(|line| line.strip_prefix("Requests/sec:"));
+    line.and_then(|rate| rate.trim().parse().ok())
+}
+
 /// The process that sends; prints the answers per second.
 pub(crate) fn child(port: u16) {
     let number = |name: &str| -> u64 { crate::argument(name).unwrap().parse().unwrap() };

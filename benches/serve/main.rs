@@ -19,6 +19,7 @@ mod calls;
 #[path = "../gate/mod.rs"]
 mod gate;
 mod load;
+#[allow(dead_code, reason = "the bench of the session asks for more")]
 #[path = "../session/machine.rs"]
 mod machine;
 #[path = "../session/report.rs"]

@@ -242,7 +242,7 @@ async fn open(
 /// # Errors
 /// A file that does not fit, or a database that cannot be written.
 pub async fn import_all(
-    sites: &SqliteSites,
+    sites: &dyn SiteStore,
     directory: &Path,
     log: &Log,
 ) -> anyhow::Result<Vec<String>> {

@@ -105,7 +105,7 @@ impl SqliteSites {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
             writer: Writer::start(open_to_write(path, STEPS)?)?,
-            readers: Readers::new(path.to_owned()),
+            readers: Readers::start(path.to_owned())?,
         })
     }
 
