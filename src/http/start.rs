@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, bail};
+use tokio::net::TcpListener;
 
 use crate::files::root::Root;
 use crate::http::front::{Front, Reach};
@@ -108,14 +109,7 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
     let (hosts, origins) = (options.hosts.clone(), options.origins.clone());
     let front = Arc::new(Front::new(Arc::clone(&desk), reach, port, hosts, origins));
     let scheme = if tls.is_some() { "https" } else { "http" };
-    for listener in &listeners {
-        let message = format!("{scheme}://{}", listener.local_addr()?);
-        log.write(&Line {
-            event: "listening",
-            message: Some(&message),
-            ..Line::default()
-        });
-    }
+    announce(&listeners, scheme, &log)?;
     let listening = Listening::start(listeners, &routes::router(Arc::clone(&front)), tls.as_ref());
     let tending = tokio::spawn(tend(Arc::clone(&desk), options.jwks.clone(), guard));
     stopped.await;
@@ -136,6 +130,19 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
     drop((lock, log));
     if let Some(writer) = writer {
         let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+    }
+    Ok(())
+}
+
+/// Tells in the log where the server listens.
+fn announce(listeners: &[TcpListener], scheme: &str, log: &Log) -> anyhow::Result<()> {
+    for listener in listeners {
+        let message = format!("{scheme}://{}", listener.local_addr()?);
+        log.write(&Line {
+            event: "listening",
+            message: Some(&message),
+            ..Line::default()
+        });
     }
     Ok(())
 }
