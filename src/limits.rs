@@ -382,8 +382,17 @@ pub const CALL_OVERHEAD_BYTES: u64 = 512;
 pub const DATABASE_BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Prepared statements a database connection keeps.
 pub const CACHED_STATEMENTS: usize = 64;
-/// Connections of the server that read one database at a time.
+/// Fewest threads of the server that read one database: a slow question holds one up to its deadline.
+pub const MIN_DATABASE_READERS: usize = 4;
+/// Most threads of the server that read one database, on a machine with as many processors.
 pub const MAX_DATABASE_READERS: usize = 8;
+/// Questions to a database that wait for a thread before the next caller has to wait.
+pub const MAX_WAITING_READS: usize = 8192;
+/// Pages of the ledger's log that are taken over into its file together: seldom, since nobody reads
+/// it while it grows.
+pub const LEDGER_CHECKPOINT_PAGES: u32 = 8192;
+/// Memory of the ledger's writer for pages of its index, in KiB: traces come in any order.
+pub const LEDGER_CACHE_KIB: i64 = 16 << 10;
 /// Writes that wait for the writing thread before the next caller has to wait.
 pub const MAX_WAITING_WRITES: usize = 8192;
 /// Most writes of one commit: more would only make each caller wait longer.
@@ -458,6 +467,20 @@ pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Log lines that wait to be written; further ones are lost rather than waited for.
 pub const MAX_WAITING_LOG_LINES: usize = 16 << 10;
+/// Log lines that are written at once, in bytes.
+pub const LOG_WRITE_BYTES: usize = 64 << 10;
+/// Spans that wait to be sent to a collector; further ones are lost rather than waited for.
+pub const MAX_WAITING_SPANS: usize = 8 << 10;
+/// Most spans of one request to a collector.
+pub const MAX_SPANS_OF_EXPORT: usize = 512;
+/// How long spans gather before they are sent.
+pub const SPANS_PAUSE: Duration = Duration::from_millis(500);
+/// How long a collector may take to answer.
+pub const SPANS_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the end of the server waits for the last spans to be sent.
+pub const SPANS_FLUSH_TIMEOUT: Duration = Duration::from_secs(6);
+/// How long `/readyz` trusts databases that worked: asking writes to the ledger.
+pub const PROBE_EVERY: Duration = Duration::from_secs(1);
 /// Pause between two looks whether the keys of tokens were changed.
 pub const KEYS_POLL: Duration = Duration::from_secs(1);
 /// Most attempts of one call by the client.

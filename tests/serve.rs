@@ -4,15 +4,20 @@ mod auth;
 mod bad_input;
 mod calls;
 mod client;
+mod disk;
 mod faults;
 mod ledger;
 mod search;
 mod site;
+mod spans;
+mod tls;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -26,6 +31,8 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 pub struct Server {
     pub dir: tempfile::TempDir,
     pub port: u16,
+    /// Lines of the log that nobody has asked for yet.
+    log: Mutex<Receiver<String>>,
     child: Child,
 }
 
@@ -61,7 +68,12 @@ impl Server {
 
     /// Starts a server whose database is in `dir`.
     pub fn start_in(dir: tempfile::TempDir, arguments: &[&str]) -> Self {
-        let mut child = command(dir.path())
+        Self::run(command(dir.path()), dir, arguments)
+    }
+
+    /// Starts a server by a command that begins with `karyi serve --db FILE`.
+    pub fn run(mut command: Command, dir: tempfile::TempDir, arguments: &[&str]) -> Self {
+        let mut child = command
             .args(["--port", "0", "--bind", "127.0.0.1", "--data"])
             .arg(village())
             .args(arguments)
@@ -81,8 +93,36 @@ impl Server {
             }
             told.push_str(&line);
         };
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { dir, port, child }
+        let (sender, log) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                // The log is read to its end, whether or not a test looks at it.
+                let _ = sender.send(line);
+            }
+        });
+        Self {
+            dir,
+            port,
+            log: Mutex::new(log),
+            child,
+        }
+    }
+
+    /// Waits until the log tells of an event, and returns its line.
+    pub fn wait_for(&self, event: &str) -> Value {
+        let log = self.log.lock().unwrap();
+        loop {
+            let line = log.recv_timeout(ANSWER_LIMIT);
+            let line = line.unwrap_or_else(|_| panic!("the log never told of {event}"));
+            let line: Value = serde_json::from_str(&line).unwrap();
+            if line["event"] == event {
+                return line;
+            }
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends bytes and reads one answer.

@@ -330,6 +330,9 @@ pub(super) struct ServeArgs {
     /// Keep the inputs of calls in the ledger, not only their hash
     #[arg(long)]
     pub(super) ledger_input: bool,
+    /// Collector to send a span of every call to, OTLP as JSON; for example http://localhost:4318
+    #[arg(long, value_name = "URL")]
+    pub(super) otlp_endpoint: Option<String>,
     /// Write no log
     #[arg(long)]
     pub(super) quiet: bool,
@@ -410,12 +413,20 @@ pub(super) struct CallArgs {
     /// The trace [default: a new one]
     #[arg(long, value_name = "ID")]
     pub(super) trace: Option<String>,
+    /// The internal key: '$KARYI{NAME}', a secret kept with `karyi var set NAME`
+    #[arg(long, value_name = "SECRET", group = "proof")]
+    pub(super) key: Option<String>,
     /// File with the internal key
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", group = "proof", value_hint = ValueHint::FilePath)]
     pub(super) key_file: Option<PathBuf>,
+    /// The token: '$KARYI{NAME}', a secret
+    #[arg(long, value_name = "SECRET", group = "proof")]
+    pub(super) token: Option<String>,
     /// File with the token
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "key_file")]
+    #[arg(long, value_name = "FILE", group = "proof", value_hint = ValueHint::FilePath)]
     pub(super) token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) vault: VaultFlags,
     /// Key under which the call may be sent again without being done again
     #[arg(long, value_name = "KEY")]
     pub(super) idempotency_key: Option<String>,

@@ -3,6 +3,7 @@
 
 mod args;
 mod bare_calls;
+mod call;
 mod doctor;
 mod history;
 mod interrupts;
@@ -90,7 +91,7 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Serve(args)) => serve::serve(*args),
         Some(Command::Site(args)) => serve::site(args),
         Some(Command::Ledger(args)) => ledger::ledger(args),
-        Some(Command::Call(args)) => serve::call(*args),
+        Some(Command::Call(args)) => call::call(*args),
         Some(Command::Completions { shell }) => completions(shell),
         None if std::io::stdin().is_terminal() => help(),
         None => run::run(RunArgs::from_stdin()),

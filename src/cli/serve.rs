@@ -1,17 +1,15 @@
-//! `karyi serve`, `karyi site` and `karyi call`: the server of tools, what it serves, and a client.
+//! `karyi serve` and `karyi site`: the server of tools, and what it serves.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::args::{CallArgs, ServeArgs, SiteArgs, SiteCommand};
+use crate::cli::args::{ServeArgs, SiteArgs, SiteCommand};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::{fail, print, state_dir};
-use crate::http::client::{self, Calling};
 use crate::http::start::{self, Options};
 use crate::pty::{Rc, SessionOptions};
 use crate::service::desk::KeepInput;
@@ -19,7 +17,6 @@ use crate::service::jwt::Expected;
 use crate::service::log::Log;
 use crate::service::rates::Rate;
 use crate::store::sqlite::{Lock, SqliteSites};
-use crate::tool::json_text;
 
 /// Runs `karyi serve`.
 pub(super) fn serve(args: ServeArgs) -> ExitCode {
@@ -56,23 +53,8 @@ pub(super) fn site(args: SiteArgs) -> ExitCode {
     }
 }
 
-/// Runs `karyi call`.
-pub(super) fn call(args: CallArgs) -> ExitCode {
-    let answered = runtime(false).and_then(|runtime| {
-        let calling = calling(args)?;
-        runtime.block_on(client::call(&calling))
-    });
-    match answered {
-        Err(error) => fail(&format!("{error:#}")),
-        Ok(answer) => {
-            print(&format!("{}\n", answer.body.trim_end()));
-            let body: Value = serde_json::from_str(&answer.body).unwrap_or_default();
-            ExitCode::from(u8::from(body["success"] != true))
-        }
-    }
-}
-
-fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runtime> {
+/// Makes what runs the server or a client of it.
+pub(super) fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = match is_parallel {
         true => tokio::runtime::Builder::new_multi_thread(),
         false => tokio::runtime::Builder::new_current_thread(),
@@ -131,6 +113,7 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
         } else {
             KeepInput::Never
         },
+        collector: args.otlp_endpoint,
         is_quiet: args.quiet,
         own: state_dir::own_dirs(),
         session: session(args.root.as_deref())?,
@@ -164,34 +147,4 @@ pub(super) fn database(named: Option<PathBuf>) -> anyhow::Result<PathBuf> {
             Ok(path.join("site.db"))
         }
     }
-}
-
-fn calling(args: CallArgs) -> anyhow::Result<Calling> {
-    let input = match &args.input {
-        Some(text) => json_text::parse(text)
-            .map_err(anyhow::Error::msg)
-            .context("reading the input")?,
-        None => Value::Object(serde_json::Map::new()),
-    };
-    let secret = |path: Option<PathBuf>| {
-        path.map(|path| {
-            let text = std::fs::read_to_string(&path)
-                .with_context(|| format!("reading {}", path.display()))?;
-            anyhow::Ok(text.trim().to_owned())
-        })
-        .transpose()
-    };
-    Ok(Calling {
-        url: args.url,
-        tool: args.tool,
-        input,
-        tenant: args.tenant,
-        site: args.site,
-        trace: args.trace,
-        key: secret(args.key_file)?,
-        token: secret(args.token_file)?,
-        idempotency_key: args.idempotency_key,
-        authority: args.ca,
-        timeout: args.timeout.duration(),
-    })
 }

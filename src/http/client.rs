@@ -7,24 +7,20 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use axum::http::{Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Full, Limited};
+use axum::http::{HeaderValue, Request, StatusCode, Uri, header};
+use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio_rustls::rustls::pki_types::ServerName;
+use zeroize::Zeroizing;
 
-use crate::http::tls;
+use crate::http::outgoing;
 use crate::limits;
+use crate::secret::SecretValue;
 use crate::store::ids;
 use crate::tool::service::Access;
 use crate::tools;
 
 /// A call to be made.
-#[derive(Clone)]
 pub struct Calling {
     /// The server: `http://127.0.0.1:8000`.
     pub url: String,
@@ -39,9 +35,9 @@ pub struct Calling {
     /// The trace; one is made when there is none.
     pub trace: Option<String>,
     /// The internal key.
-    pub key: Option<String>,
+    pub key: Option<SecretValue>,
     /// The token.
-    pub token: Option<String>,
+    pub token: Option<SecretValue>,
     /// The key under which the call may be repeated.
     pub idempotency_key: Option<String>,
     /// The certificate authority to trust.
@@ -164,29 +160,17 @@ fn timed_out(body: &str) -> bool {
 }
 
 async fn once(calling: &Calling, uri: &Uri, trace: &str, attempt: u32) -> anyhow::Result<Attempt> {
-    let (host, is_secure) = (
-        uri.host().unwrap_or_default(),
-        uri.scheme_str() == Some("https"),
-    );
-    let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
-    let stream = TcpStream::connect((host.trim_matches(['[', ']']), port))
-        .await
-        .with_context(|| format!("connecting to {host}:{port}"))?;
-    stream.set_nodelay(true)?;
     let request = request(calling, uri, trace, attempt)?;
-    if !is_secure {
-        return exchange(stream, request).await;
-    }
-    let connector = tls::connector(calling.authority.as_deref())?;
-    let name = ServerName::try_from(host.to_owned()).context("reading the name of the server")?;
-    exchange(
-        connector
-            .connect(name, stream)
-            .await
-            .context("encrypting")?,
-        request,
-    )
-    .await
+    let answer = outgoing::send(uri, calling.authority.as_deref(), request).await?;
+    let seconds = answer
+        .headers
+        .get(header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.parse().ok());
+    Ok(Attempt::Answer {
+        status: answer.status,
+        body: String::from_utf8_lossy(&answer.body).into_owned(),
+        retry_after: seconds.map(Duration::from_secs),
+    })
 }
 
 fn request(
@@ -204,16 +188,22 @@ fn request(
         .header("x-site-id", &calling.site)
         .header("x-trace-id", trace)
         .header("x-attempt", attempt.to_string());
+    let key = calling.key.as_ref().map(|key| sensitive("", key));
+    let token = calling
+        .token
+        .as_ref()
+        .map(|token| sensitive("Bearer ", token));
+    let repeat = calling
+        .idempotency_key
+        .as_deref()
+        .map(HeaderValue::from_str);
     let optional = [
-        ("x-internal-api-key", calling.key.clone()),
+        ("x-internal-api-key", key.transpose()?),
+        ("authorization", token.transpose()?),
         (
-            "authorization",
-            calling
-                .token
-                .as_ref()
-                .map(|token| format!("Bearer {token}")),
+            "idempotency-key",
+            repeat.transpose().context("a header cannot be sent")?,
         ),
-        ("idempotency-key", calling.idempotency_key.clone()),
     ];
     for (name, value) in optional {
         if let Some(value) = value {
@@ -226,34 +216,12 @@ fn request(
         .context("a header cannot be sent")
 }
 
-async fn exchange(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    request: Request<Full<Bytes>>,
-) -> anyhow::Result<Attempt> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let connection = tokio::spawn(connection);
-    let response = sender.send_request(request).await;
-    let response = match response {
-        Ok(response) => response,
-        Err(error) => {
-            connection.abort();
-            return Err(error).context("sending the call");
-        }
-    };
-    let (status, headers) = (response.status(), response.headers().clone());
-    let body = Limited::new(response.into_body(), limits::MAX_ANSWER_BYTES)
-        .collect()
-        .await;
-    connection.abort();
-    let body = body
-        .map_err(|error| anyhow::anyhow!("reading the answer: {error}"))?
-        .to_bytes();
-    let seconds = headers
-        .get(header::RETRY_AFTER)
-        .and_then(|value| value.to_str().ok()?.parse().ok());
-    Ok(Attempt::Answer {
-        status,
-        body: String::from_utf8_lossy(&body).into_owned(),
-        retry_after: seconds.map(Duration::from_secs),
-    })
+/// Makes a header whose value is never shown.
+fn sensitive(scheme: &str, value: &SecretValue) -> anyhow::Result<HeaderValue> {
+    let text = Zeroizing::new(format!("{scheme}{}", value.expose()));
+    // The error would say nothing of the value, but neither which header it is.
+    let mut header = HeaderValue::from_str(&text)
+        .map_err(|_| anyhow::anyhow!("the key or token holds characters that a header cannot"))?;
+    header.set_sensitive(true);
+    Ok(header)
 }

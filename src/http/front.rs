@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use axum::http::{HeaderMap, Uri, header};
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 
 use crate::limits;
 use crate::service::Desk;
 use crate::service::rejection::Rejection;
+use crate::store::StoreError;
 
 /// Whom the server can be reached by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub struct Front {
     /// Calls that may still begin.
     pub calls: Arc<Semaphore>,
     is_ending: AtomicBool,
+    /// When the databases were found to work.
+    probed: Mutex<Option<Instant>>,
 }
 
 impl Front {
@@ -54,6 +58,7 @@ impl Front {
             reach,
             calls: Arc::new(Semaphore::new(limits::MAX_CALLS_IN_FLIGHT)),
             is_ending: AtomicBool::new(false),
+            probed: Mutex::default(),
         }
     }
 
@@ -62,10 +67,32 @@ impl Front {
         self.is_ending.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the server takes new work.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        !self.is_ending.load(Ordering::Relaxed)
+    /// Whether the server can take new work; the databases are asked once in a while.
+    ///
+    /// # Errors
+    /// What stands against it, in words for everybody.
+    pub async fn ready(&self) -> Result<(), &'static str> {
+        if self.is_ending.load(Ordering::Relaxed) {
+            return Err("the server is ending");
+        }
+        // Whoever asks meanwhile waits for the same answer.
+        let mut probed = self.probed.lock().await;
+        let is_fresh = !self.desk.is_failing()
+            && probed.is_some_and(|since| since.elapsed() < limits::PROBE_EVERY);
+        let result = match is_fresh {
+            true => Ok(()),
+            false => {
+                let result = self.desk.probe().await;
+                // What fails is asked again: it may be over by then.
+                *probed = result.is_ok().then(Instant::now);
+                result
+            }
+        };
+        result.map_err(|error| match error {
+            StoreError::Full => "the disk is full",
+            StoreError::Busy => "a database is locked by another program",
+            _ => "a database does not work",
+        })
     }
 
     /// Checks that a request is meant for this server, and does not come from the page of another

@@ -17,9 +17,18 @@ pub fn to_stderr() -> std::io::Result<(Log, JoinHandle<()>)> {
         .name("log".into())
         .spawn(move || {
             let mut out = std::io::stderr();
-            for line in lines {
+            let mut text = String::new();
+            while let Ok(line) = lines.recv() {
+                text.push_str(&line);
+                // What has gathered meanwhile is written at once.
+                while text.len() < limits::LOG_WRITE_BYTES
+                    && let Ok(line) = lines.try_recv()
+                {
+                    text.push_str(&line);
+                }
                 // There is nowhere to tell that the log cannot be written.
-                let _ = out.write_all(line.as_bytes());
+                let _ = out.write_all(text.as_bytes());
+                text.clear();
             }
         })?;
     Ok((Log::to(sender), thread))

@@ -10,6 +10,8 @@ pub mod listen;
 pub mod local;
 pub mod logging;
 pub mod openapi;
+pub mod otlp;
+pub mod outgoing;
 pub mod problem;
 pub mod routes;
 pub mod start;

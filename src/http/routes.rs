@@ -116,12 +116,9 @@ async fn alive() -> Response<Body> {
 }
 
 async fn ready(State(front): State<Shared>) -> Response<Body> {
-    match front.is_ready() {
-        true => json_response(StatusCode::OK, b"{\"status\":\"ready\"}".to_vec()),
-        false => problem::response(
-            &Rejection::overloaded("the server is ending").after(1),
-            None,
-        ),
+    match front.ready().await {
+        Ok(()) => json_response(StatusCode::OK, b"{\"status\":\"ready\"}".to_vec()),
+        Err(why) => problem::response(&Rejection::overloaded(why).after(1), None),
     }
 }
 
@@ -226,19 +223,32 @@ async fn call(State(front): State<Shared>, request: Request) -> Response<Body> {
             )
         }
         Ok((wish, permit)) => {
-            let (desk, caller) = (Arc::clone(&front.desk), caller.clone());
+            let (desk, principal) = (Arc::clone(&front.desk), Arc::new(principal));
+            let (own, known) = (caller.clone(), Arc::clone(&principal));
             // A caller who goes away does not end a call: what it did must be recorded.
             let task = tokio::spawn(async move {
-                let reply = desk.call(caller, &principal, wish).await;
+                let reply = desk.call(own, &known, wish).await;
                 drop(permit);
                 reply
             });
-            let broken = |_| Reply::Refused(Rejection::internal("the call stopped unexpectedly"));
-            task.await.unwrap_or_else(broken)
+            match task.await {
+                Ok(reply) => reply,
+                Err(_) => Reply::Refused(broken(&front, &caller, &principal).await),
+            }
         }
     };
     watch.0 = None;
     marked(reply_response(reply, &caller), &caller)
+}
+
+/// Refuses a call that broke outside of its tool.
+async fn broken(front: &Front, caller: &Caller, principal: &Principal) -> Rejection {
+    let rejection = Rejection::internal("the call stopped unexpectedly");
+    let about = About::default();
+    front
+        .desk
+        .refuse(caller, Some(principal), &about, rejection)
+        .await
 }
 
 fn reply_response(reply: Reply, caller: &Caller) -> Response<Body> {

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, bail};
+use tokio::net::TcpListener;
 
 use crate::files::root::Root;
 use crate::http::front::{Front, Reach};
 use crate::http::listen::{self, Listening};
 use crate::http::local::{self, FreshShells};
+use crate::http::otlp::Exporter;
 use crate::http::{logging, routes, tls};
 use crate::limits;
 use crate::pty::SessionOptions;
@@ -20,6 +22,7 @@ use crate::service::jwt::{Expected, Tokens};
 use crate::service::log::{Line, Log};
 use crate::service::offer;
 use crate::service::rates::Rate;
+use crate::service::spans::Spans;
 use crate::service::{Desk, Parts};
 use crate::store::sqlite::{Lock, SqliteLedger, SqliteSites};
 use crate::store::{Ledger, SiteStore, import};
@@ -53,6 +56,8 @@ pub struct Options {
     pub tenant_rate: Option<Rate>,
     /// Whether the ledger keeps inputs.
     pub keep: KeepInput,
+    /// The collector that spans are sent to.
+    pub collector: Option<String>,
     /// Whether nothing is logged.
     pub is_quiet: bool,
     /// Directories of karyi itself, which no tool reads or changes.
@@ -91,7 +96,10 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
             (log, Some(writer))
         }
     };
-    let (desk, lock) = open(&options, Arc::clone(&guard), log.clone()).await?;
+    let exporter = options.collector.as_deref();
+    let exporter = exporter.map(|url| Exporter::start(url, log.clone()));
+    let (exporter, spans) = exporter.transpose()?.unzip();
+    let (desk, lock) = open(&options, Arc::clone(&guard), log.clone(), spans).await?;
     let listeners = listen::bind(&options.addresses)
         .await
         .context("listening")?;
@@ -103,14 +111,7 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
     let (hosts, origins) = (options.hosts.clone(), options.origins.clone());
     let front = Arc::new(Front::new(Arc::clone(&desk), reach, port, hosts, origins));
     let scheme = if tls.is_some() { "https" } else { "http" };
-    for listener in &listeners {
-        let message = format!("{scheme}://{}", listener.local_addr()?);
-        log.write(&Line {
-            event: "listening",
-            message: Some(&message),
-            ..Line::default()
-        });
-    }
+    announce(&listeners, scheme, &log)?;
     let listening = Listening::start(listeners, &routes::router(Arc::clone(&front)), tls.as_ref());
     let tending = tokio::spawn(tend(Arc::clone(&desk), options.jwks.clone(), guard));
     stopped.await;
@@ -124,9 +125,26 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
     let _ = tending.await;
     desk.settle_floods(Instant::now() + limits::FLOOD_WINDOW)
         .await;
-    drop((front, desk, lock, log));
+    drop((front, desk));
+    if let Some(exporter) = exporter {
+        exporter.end().await;
+    }
+    drop((lock, log));
     if let Some(writer) = writer {
         let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+    }
+    Ok(())
+}
+
+/// Tells in the log where the server listens.
+fn announce(listeners: &[TcpListener], scheme: &str, log: &Log) -> anyhow::Result<()> {
+    for listener in listeners {
+        let message = format!("{scheme}://{}", listener.local_addr()?);
+        log.write(&Line {
+            event: "listening",
+            message: Some(&message),
+            ..Line::default()
+        });
     }
     Ok(())
 }
@@ -171,7 +189,12 @@ fn tokens(path: &Path, expected: &Expected) -> anyhow::Result<Tokens> {
         .map_err(|problem| anyhow::anyhow!("{}: {problem}", path.display()))
 }
 
-async fn open(options: &Options, guard: Arc<Guard>, log: Log) -> anyhow::Result<(Arc<Desk>, Lock)> {
+async fn open(
+    options: &Options,
+    guard: Arc<Guard>,
+    log: Log,
+    spans: Option<Spans>,
+) -> anyhow::Result<(Arc<Desk>, Lock)> {
     if let Some(directory) = options.database.parent() {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("making the directory {}", directory.display()))?;
@@ -219,6 +242,7 @@ async fn open(options: &Options, guard: Arc<Guard>, log: Log) -> anyhow::Result<
         local: Some(Arc::new(shells)),
         keep: options.keep,
         log,
+        spans,
     };
     Ok((Arc::new(Desk::new(parts)), lock))
 }
@@ -228,7 +252,7 @@ async fn open(options: &Options, guard: Arc<Guard>, log: Log) -> anyhow::Result<
 /// # Errors
 /// A file that does not fit, or a database that cannot be written.
 pub async fn import_all(
-    sites: &SqliteSites,
+    sites: &dyn SiteStore,
     directory: &Path,
     log: &Log,
 ) -> anyhow::Result<Vec<String>> {

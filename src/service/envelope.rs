@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, ToolError};
+use crate::service::caller::Caller;
 use crate::service::fields::Problem;
+use crate::service::recording::About;
+use crate::service::running::Fields;
 
 /// The answer to a call. Members without a value are left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +31,41 @@ pub struct Envelope {
     pub errors: Vec<Problem>,
     /// What the ledger says of it.
     pub audit: Audit,
+}
+
+impl Envelope {
+    /// Makes the answer to a call.
+    #[must_use]
+    pub fn of(caller: &Caller, about: &About, result: Result<Fields, Failure>) -> Self {
+        let (output, failure) = match result {
+            Ok(fields) => (Some(fields), None),
+            Err(failure) => (None, Some(failure)),
+        };
+        let is_error = failure.is_some();
+        let error_type = failure
+            .as_ref()
+            .map(|failure| failure.error_type.to_owned());
+        let message = failure.as_ref().map(|failure| failure.message.clone());
+        let audit = Audit {
+            trace_id: caller.trace_id.clone(),
+            call_id: caller.call_id.clone(),
+            tool_name: about.tool_name.clone(),
+            status: if is_error { "error" } else { "success" }.into(),
+            latency_ms: caller.latency_ms(),
+            error_type: error_type.clone(),
+            error_message: message.clone(),
+            request_payload_hash: about.payload_hash.clone().unwrap_or_default(),
+        };
+        Self {
+            success: !is_error,
+            output,
+            error: message,
+            error_type,
+            error_code: failure.as_ref().map(|failure| failure.code.clone()),
+            errors: failure.map(|failure| failure.problems).unwrap_or_default(),
+            audit,
+        }
+    }
 }
 
 /// What the ledger says of a call.

@@ -40,13 +40,6 @@ pub struct Line<'a> {
     pub message: Option<&'a str>,
 }
 
-#[derive(Serialize)]
-struct Stamped<'a> {
-    #[serde(flatten)]
-    line: &'a Line<'a>,
-    timestamp: String,
-}
-
 /// The way to the log. A log that is not read loses lines; it holds up nobody.
 #[derive(Clone, Default)]
 pub struct Log {
@@ -63,16 +56,41 @@ impl Log {
     /// Writes one line.
     pub fn write(&self, line: &Line<'_>) {
         let Some(lines) = &self.lines else { return };
-        let stamped = Stamped {
-            line,
-            timestamp: ids::now(),
-        };
-        let Ok(mut text) = serde_json::to_string(&stamped) else {
+        let Ok(mut text) = serde_json::to_string(line) else {
             return;
         };
-        text.push('\n');
+        // A line is an object, and its time the last member.
+        text.pop();
+        text.push_str(",\"timestamp\":\"");
+        text.push_str(&ids::now());
+        text.push_str("\"}\n");
         match lines.try_send(text) {
             Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_an_object_with_the_time_at_its_end() {
+        let (sender, lines) = std::sync::mpsc::sync_channel(1);
+        let log = Log::to(sender);
+        log.write(&Line {
+            event: "tool_call_success",
+            latency_ms: Some(45),
+            ..Line::default()
+        });
+        let line = lines.recv().unwrap();
+        let start = "{\"event\":\"tool_call_success\",\"latency_ms\":45,\"timestamp\":\"2";
+        assert!(
+            line.starts_with(start) && line.ends_with("Z\"}\n"),
+            "{line}"
+        );
+        // Nobody reads any more: the line is lost.
+        log.write(&Line::default());
+        log.write(&Line::default());
     }
 }

@@ -9,6 +9,7 @@
 //! Front ends turn their requests into a [`Caller`] and a [`Request`] and show the [`Reply`]; they
 //! decide nothing. Every path through here leaves one record in the ledger.
 
+pub mod books;
 pub mod caller;
 pub mod canonical;
 pub mod desk;
@@ -19,11 +20,14 @@ pub mod jwt;
 pub mod log;
 pub mod metrics;
 pub mod offer;
+pub mod parts;
 pub mod principal;
 pub mod rates;
 pub mod recording;
 pub mod rejection;
 pub mod running;
+mod serving;
+pub mod spans;
 
 pub use caller::{Caller, Request};
 pub use desk::{Desk, Parts, Reply};

@@ -1,14 +1,16 @@
 //! How often somebody may call: one bucket per tenant, one per principal, tenant and tool.
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use governor::clock::{Clock, DefaultClock};
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
 use crate::limits;
+use crate::service::rejection::Rejection;
 
 /// So many calls in a second, and so many at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,28 +79,51 @@ impl Limiter {
     }
 }
 
-/// Lets so many refusals per second and caller into the ledger one by one; the rest are counted.
-pub struct Flood {
-    most: u64,
-    seen: Mutex<std::collections::HashMap<String, Seen>>,
+/// Takes one from a bucket, when there are any.
+///
+/// # Errors
+/// 429 when it is empty.
+pub fn take(limiter: Option<&Limiter>, bucket: String, whose: &str) -> Result<(), Rejection> {
+    let Some(limiter) = limiter else {
+        return Ok(());
+    };
+    limiter.take(bucket).map_err(|seconds| {
+        let detail = format!("too many calls {whose}; try again in {seconds} s");
+        Rejection::too_many(detail).after(seconds)
+    })
 }
 
-struct Seen {
+/// Lets so many refusals per second and caller into the ledger one by one; the rest are counted.
+pub struct Flood<T> {
+    most: u64,
+    seen: Mutex<HashMap<String, Seen<T>>>,
+}
+
+struct Seen<T> {
     since: Instant,
     told: u64,
     held: u64,
+    /// The last one that was held.
+    last: Option<T>,
 }
 
-/// What to do with a refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
-    /// Write one record that stands for so many.
-    Write(u64),
-    /// It is counted in a later one.
-    Hold,
+impl<T> Seen<T> {
+    fn take_held(&mut self) -> Option<(T, u64)> {
+        let count = std::mem::take(&mut self.held);
+        self.last.take().map(|last| (last, count))
+    }
 }
 
-impl Flood {
+/// What is to be written now.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Due<T> {
+    /// The last of those that were held back until now, and how many they were.
+    pub held: Option<(T, u64)>,
+    /// The one that was decided about, unless it is held back.
+    pub own: Option<T>,
+}
+
+impl<T> Flood<T> {
     /// Makes a gate that lets so many through in a second.
     #[must_use]
     pub fn new(most: u64) -> Self {
@@ -109,43 +134,40 @@ impl Flood {
     }
 
     /// Decides about one refusal of a caller.
-    pub fn decide(&self, caller: &str, now: Instant) -> Entry {
-        let mut seen = self
-            .seen
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+    pub fn decide(&self, caller: &str, now: Instant, refusal: T) -> Due<T> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = seen.entry(caller.to_owned()).or_insert(Seen {
             since: now,
             told: 0,
             held: 0,
+            last: None,
         });
-        if now.duration_since(entry.since) >= limits::FLOOD_WINDOW {
-            let held = std::mem::take(&mut entry.held);
-            (entry.since, entry.told) = (now, 1);
-            return Entry::Write(held + 1);
+        let is_over = now.duration_since(entry.since) >= limits::FLOOD_WINDOW;
+        let held = if is_over { entry.take_held() } else { None };
+        if is_over {
+            (entry.since, entry.told) = (now, 0);
         }
-        if entry.told < self.most {
+        let own = if entry.told < self.most {
             entry.told += 1;
-            return Entry::Write(1);
-        }
-        entry.held += 1;
-        Entry::Hold
+            Some(refusal)
+        } else {
+            entry.held += 1;
+            entry.last = Some(refusal);
+            None
+        };
+        Due { held, own }
     }
 
     /// Takes out what was held back for callers who have been silent since.
-    pub fn overdue(&self, now: Instant) -> Vec<(String, u64)> {
-        let mut seen = self
-            .seen
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let is_old = |seen: &Seen, window: Duration| now.duration_since(seen.since) >= window;
+    pub fn overdue(&self, now: Instant) -> Vec<(T, u64)> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut overdue = Vec::new();
-        seen.retain(|caller, seen| {
-            let is_old = is_old(seen, limits::FLOOD_WINDOW);
-            if is_old && seen.held > 0 {
-                overdue.push((caller.clone(), seen.held));
+        seen.retain(|_, seen| {
+            let is_over = now.duration_since(seen.since) >= limits::FLOOD_WINDOW;
+            if is_over {
+                overdue.extend(seen.take_held());
             }
-            !is_old
+            !is_over
         });
         overdue
     }
@@ -154,6 +176,7 @@ impl Flood {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_bucket_is_empty_after_its_burst_and_others_are_not() {
@@ -184,19 +207,22 @@ mod tests {
     fn a_flood_becomes_one_record_a_second() {
         let flood = Flood::new(2);
         let start = Instant::now();
-        let decide = |caller: &str, at: Duration| flood.decide(caller, start + at);
+        let decide = |caller: &str, at: Duration, refusal: u32| {
+            let due = flood.decide(caller, start + at, refusal);
+            (due.held, due.own)
+        };
         let now = Duration::ZERO;
         let window = limits::FLOOD_WINDOW;
-        assert_eq!(decide("a", now), Entry::Write(1));
-        assert_eq!(decide("a", now), Entry::Write(1));
-        assert_eq!(decide("a", now), Entry::Hold);
-        assert_eq!(decide("a", now), Entry::Hold);
-        assert_eq!(decide("b", now), Entry::Write(1));
-        assert_eq!(decide("a", window), Entry::Write(3));
-        assert_eq!(decide("a", window), Entry::Write(1));
-        assert_eq!(decide("a", window), Entry::Hold);
+        assert_eq!(decide("a", now, 1), (None, Some(1)));
+        assert_eq!(decide("a", now, 2), (None, Some(2)));
+        assert_eq!(decide("a", now, 3), (None, None));
+        assert_eq!(decide("a", now, 4), (None, None));
+        assert_eq!(decide("b", now, 5), (None, Some(5)));
+        assert_eq!(decide("a", window, 6), (Some((4, 2)), Some(6)));
+        assert_eq!(decide("a", window, 7), (None, Some(7)));
+        assert_eq!(decide("a", window, 8), (None, None));
         assert_eq!(flood.overdue(start + window), vec![]);
-        assert_eq!(flood.overdue(start + window * 2), vec![("a".to_owned(), 1)]);
+        assert_eq!(flood.overdue(start + window * 2), vec![(8, 1)]);
         assert_eq!(flood.overdue(start + window * 2), vec![]);
     }
 }

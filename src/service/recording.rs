@@ -34,8 +34,6 @@ pub struct End {
     pub http_status: u16,
     /// Whether the answer is that of an earlier call.
     pub is_replay: bool,
-    /// How many refused requests the record stands for.
-    pub count: u64,
 }
 
 /// Makes the record of a call.
@@ -83,7 +81,7 @@ pub fn record(caller: &Caller, principal: Option<&Principal>, about: &About, end
         idempotency_key: caller.idempotency_key.clone(),
         replayed: end.is_replay,
         disconnected: caller.is_gone.load(std::sync::atomic::Ordering::Relaxed),
-        count: (end.count > 1).then_some(end.count),
+        count: None,
         tool_calls: vec![call],
     }
 }

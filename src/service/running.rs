@@ -1,11 +1,12 @@
 //! Runs one call of a tool until its deadline; a panic in it ends nothing else.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{self, Poll};
 use std::time::Instant;
 
 use serde_json::{Map, Value};
-use tokio::task::JoinHandle;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -27,12 +28,20 @@ pub trait LocalTools: Send + Sync {
 /// The local tools, when there are any.
 pub type Local = Option<Arc<dyn LocalTools>>;
 
-/// Ends a task that nobody waits for any more.
-struct Owned(JoinHandle<Result<Fields, ToolError>>);
+/// A call whose panic is an answer.
+struct Caught(Running);
 
-impl Drop for Owned {
-    fn drop(&mut self) {
-        self.0.abort();
+impl Future for Caught {
+    type Output = Result<Fields, ToolError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        // A call that broke is never polled again, and what it shares with others are stores and
+        // counters that lock for themselves.
+        let work = AssertUnwindSafe(|| self.0.as_mut().poll(context));
+        catch_unwind(work).unwrap_or_else(|_| {
+            let message = "the tool stopped unexpectedly";
+            Poll::Ready(Err(ToolError::new(ErrorCode::Internal, message)))
+        })
     }
 }
 
@@ -46,17 +55,9 @@ pub async fn until(deadline: Instant, access: Access, work: Running) -> Result<F
         Access::Read => limits::READ_GRACE,
         Access::Write => limits::WRITE_GRACE,
     };
-    let mut task = Owned(tokio::spawn(work));
-    let joined = tokio::time::timeout_at((deadline + grace).into(), &mut task.0).await;
-    match joined {
-        Err(_) => Err(ToolError::new(
-            ErrorCode::Timeout,
-            "the time for the call was up",
-        )),
-        Ok(Ok(result)) => result,
-        Ok(Err(_)) => Err(ToolError::new(
-            ErrorCode::Internal,
-            "the tool stopped unexpectedly",
-        )),
-    }
+    let ended = tokio::time::timeout_at((deadline + grace).into(), Caught(work)).await;
+    ended.unwrap_or_else(|_| {
+        let message = "the time for the call was up";
+        Err(ToolError::new(ErrorCode::Timeout, message))
+    })
 }

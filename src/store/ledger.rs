@@ -154,4 +154,7 @@ pub trait Ledger: Send + Sync {
     /// Turns the intents that earlier processes left into records of calls that were interrupted;
     /// returns how many there were.
     fn settle(&self) -> Pending<'_, usize>;
+
+    /// Writes something durably and takes it away again: whether records can be kept now.
+    fn probe(&self) -> Pending<'_, ()>;
 }

@@ -268,6 +268,9 @@ pub trait SiteStore: Send + Sync {
     /// anything was different.
     fn import(&self, bundle: Bundle, deadline: Instant) -> Pending<'_, bool>;
 
+    /// Looks whether the data can be read now.
+    fn probe(&self, deadline: Instant) -> Pending<'_, ()>;
+
     /// Returns the site.
     fn site(&self, scope: &Scope) -> Pending<'_, Option<Site>>;
 

@@ -4,8 +4,6 @@
 //! everything else is cut into lower-cased words. The last character of a run stands alone too: a
 //! single character is then found as the start of a pair or as itself.
 
-use std::fmt::Write;
-
 /// Returns the words of a text, separated by spaces, for the index.
 #[must_use]
 pub fn index_text(text: &str) -> String {
@@ -23,34 +21,20 @@ pub fn index_text(text: &str) -> String {
     out
 }
 
-/// Returns the query for a full-text index whose column `scope` must hold `scope`; nothing when the
-/// text has no words.
-#[must_use]
-pub fn query(text: &str, scope: &str) -> Option<String> {
-    let mut words = String::new();
-    each_word(text, &mut |word| {
-        if !words.is_empty() {
-            words.push_str(" OR ");
-        }
-        // Words hold letters and digits only, so no quote needs doubling.
-        let star = if word.is_alone { "*" } else { "" };
-        let _ = write!(words, "\"{}\"{star}", word.text);
-    });
-    (!words.is_empty()).then(|| format!("scope:\"{scope}\" AND {{title tags body}}:({words})"))
-}
-
 /// One word as it is found.
-struct Word<'a> {
-    text: &'a str,
+pub struct Word<'a> {
+    /// Letters and digits only, in lower case.
+    pub text: &'a str,
     /// Whether it is a pair of characters of a run.
     is_pair: bool,
-    /// Whether it is the only character of its run.
-    is_alone: bool,
+    /// Whether it is the only character of its run: it may be the start of a pair in the index.
+    pub is_alone: bool,
     /// Whether a run ends with it.
     is_end_of_run: bool,
 }
 
-fn each_word(text: &str, found: &mut dyn FnMut(Word<'_>)) {
+/// Gives every word of a text to `found`, in order.
+pub fn each_word(text: &str, found: &mut dyn FnMut(Word<'_>)) {
     let lower = text.to_lowercase();
     let mut rest = lower.as_str();
     while let Some(first) = rest.chars().next() {
@@ -127,19 +111,5 @@ mod tests {
         check("井", "井");
         check("Über 10%", "über 10");
         check("%_\"*^", "");
-    }
-
-    #[test]
-    fn a_query_asks_for_any_word_of_one_site() {
-        let found = query("严氏 Well", "s7").unwrap();
-        assert_eq!(
-            found,
-            "scope:\"s7\" AND {title tags body}:(\"严氏\" OR \"well\")"
-        );
-        assert_eq!(
-            query("井", "s7").unwrap(),
-            "scope:\"s7\" AND {title tags body}:(\"井\"*)"
-        );
-        assert_eq!(query("%", "s7"), None);
     }
 }

@@ -259,12 +259,25 @@ fn a_flood_of_refusals_is_counted_and_not_written_one_by_one() {
     stream.write_all(usual.as_bytes()).unwrap();
     answer(&mut stream);
     let dir = server.stop();
-    let counts: u64 = super::records(dir.path())
+    let records = super::records(dir.path());
+    for record in &records {
+        let whose = [
+            &record["tenant_id"],
+            &record["trace_id"],
+            &record["principal"],
+        ];
+        assert_eq!(
+            whose,
+            [&json!("yantian"), &json!("trace-test"), &json!("local")]
+        );
+        assert_eq!(record["error_type"], "MalformedRequest");
+    }
+    let counts: u64 = records
         .iter()
         .map(|record| record["count"].as_u64().unwrap_or(1))
         .sum();
     assert_eq!(counts, sent);
-    if super::records(dir.path()).len() as u64 == sent {
+    if records.len() as u64 == sent {
         // Slower than a hundred a second: nothing to collect.
         crate::harness::skip("the machine is too slow for a flood");
     }

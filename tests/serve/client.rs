@@ -163,3 +163,45 @@ fn a_key_does_not_travel_unencrypted() {
         "{told}"
     );
 }
+
+#[test]
+fn a_key_is_one_of_the_users_secrets() {
+    const KEY: &str = "0123456789abcdef0123456789abcdef";
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("key");
+    std::fs::write(&path, KEY).unwrap();
+    let server = Server::start(&["--key-file", path.to_str().unwrap()]);
+    let with = |key: &str| {
+        let output = Command::new(program())
+            .arg("call")
+            .arg(format!("http://127.0.0.1:{}", server.port))
+            .args([
+                "get_site_map",
+                "--tenant",
+                "yantian",
+                "--site",
+                "yantian-main",
+            ])
+            .args(["--vault", "env", "--key", key])
+            .env("KARYI_VAR_TOOLS", KEY)
+            .env("KARYI_VAR_OTHER", "fedcba9876543210fedcba9876543210")
+            .env("XDG_DATA_HOME", dir.path())
+            .env_remove("KARYI_SESSION")
+            .output()
+            .unwrap();
+        let told = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(told).unwrap())
+    };
+    let (code, told) = with("$KARYI{TOOLS}");
+    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(server.last_record()["principal"], "key:internal");
+    let (code, told) = with("$KARYI{OTHER}");
+    assert!(code == Some(1) && told.contains("invalid_token"), "{told}");
+    let (code, told) = with("$KARYI{NOTHING}");
+    assert!(code == Some(2) && told.contains("NOTHING"), "{told}");
+    let (code, told) = with(KEY);
+    assert!(
+        code == Some(2) && told.contains("--key-file") && !told.contains(KEY),
+        "{told}"
+    );
+}

@@ -4,8 +4,12 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use http_body_util::BodyExt;
+use karyi::http::front::{Front, Reach};
+use karyi::http::routes;
 use karyi::service::desk::KeepInput;
 use karyi::service::guard::Credential;
+use karyi::service::offer::Offered;
 use karyi::service::{Caller, Desk, Parts, Reply, Request, offer};
 use karyi::store::site::{
     Bundle, Claim, Content, Draft, Event, Found, Profile, Prompt, Query, RepeatKey, Scope, Site,
@@ -13,7 +17,9 @@ use karyi::store::site::{
 };
 use karyi::store::sqlite::{LedgerFile, SqliteLedger, Verdict};
 use karyi::store::{Pending, StoreError};
+use karyi::tool::service::Audience;
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 use super::{Server, answer};
 
@@ -160,25 +166,50 @@ fn a_caller_who_leaves_has_a_record() {
     stream
         .write_all(&server.request("/api/tools/call", &[], &body))
         .unwrap();
-    let since = Instant::now();
+    server.wait_for("tool_call_start");
     let intents = rusqlite::Connection::open(server.dir.path().join("ledger.db")).unwrap();
     let count = || -> u64 {
         intents
             .query_row("SELECT count(*) FROM intents", (), |row| row.get(0))
             .unwrap()
     };
-    while count() == 0 {
-        assert!(since.elapsed() < super::ANSWER_LIMIT && server.records().is_empty());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    assert_eq!((count(), server.records().len()), (1, 0));
     drop(stream);
-    while server.records().is_empty() {
-        assert!(since.elapsed() < super::ANSWER_LIMIT);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    server.wait_for("tool_call_error");
     drop(other);
     assert_eq!(server.last_record()["disconnected"], true);
     assert_eq!(count(), 0);
+}
+
+#[test]
+fn a_caller_who_leaves_in_the_middle_of_a_body_has_a_record() {
+    let server = Server::start(&[]);
+    let body = json!({"tool_name": "get_site_map", "input": {}}).to_string();
+    let request = server.request("/api/tools/call", &[], &body);
+    let mut stream = server.connect();
+    stream.write_all(&request[..request.len() - 3]).unwrap();
+    drop(stream);
+    server.wait_for("tool_call_error");
+    let record = server.last_record();
+    assert_eq!(
+        (&record["http_status"], &record["error_type"]),
+        (&json!(400), &json!("MalformedRequest"))
+    );
+}
+
+#[test]
+fn readiness_is_that_of_the_databases() {
+    let server = Server::start(&[]);
+    let other = lock(&server.dir.path().join("ledger.db"));
+    let answer = server.get("/readyz");
+    assert_eq!(
+        (answer.status, &answer.json()["detail"]),
+        (503, &json!("a database is locked by another program"))
+    );
+    assert_eq!(server.get("/healthz").status, 200);
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(server.get("/readyz").status, 200);
+    assert_eq!(server.records().len(), 0);
 }
 
 /// A site whose tools do what their arguments say: sleep, break, or answer.
@@ -190,6 +221,9 @@ async fn sleeps<T>() -> Result<T, StoreError> {
 }
 
 impl SiteStore for Odd {
+    fn probe(&self, _: Instant) -> Pending<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
     fn import(&self, _: Bundle, _: Instant) -> Pending<'_, bool> {
         Box::pin(sleeps())
     }
@@ -229,27 +263,35 @@ impl SiteStore for Odd {
     }
 }
 
-/// Makes one call of a desk over the odd site; returns the reply, its time and the record.
-fn odd(tool: &str, input: Value) -> (Reply, Duration, Value) {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("ledger.db");
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let desk = Desk::new(Parts {
-        tools: offer::offer(&[]).unwrap(),
+/// Makes a desk over the odd site, with a ledger in `dir`.
+fn desk(dir: &std::path::Path, tools: Vec<Offered>) -> Desk {
+    Desk::new(Parts {
+        tools,
         sites: Arc::new(Odd),
-        ledger: Arc::new(SqliteLedger::open(&path).unwrap()),
+        ledger: Arc::new(SqliteLedger::open(&dir.join("ledger.db")).unwrap()),
         guard: Arc::default(),
         tool_rate: None,
         tenant_rate: None,
-        context: crate::execution::context(dir.path()),
+        context: crate::execution::context(dir),
         local: None,
         keep: KeepInput::Never,
         log: karyi::service::log::Log::default(),
-    });
-    let (reply, time) = runtime.block_on(async {
+        spans: None,
+    })
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// Makes one call of a desk over the odd site; returns the reply, its time and the record.
+fn odd(tool: &str, input: Value) -> (Reply, Duration, Value) {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
+    let (reply, time) = runtime().block_on(async {
         let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
         caller.patience = (tool == "search_content").then_some(Duration::from_secs(1));
         let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
@@ -267,6 +309,79 @@ fn odd(tool: &str, input: Value) -> (Reply, Duration, Value) {
     drop(desk);
     let record = super::records(dir.path()).pop().unwrap();
     (reply, time, record)
+}
+
+/// Sends one request to the routes of a desk; returns status and body of the answer.
+fn routed(desk: Desk, path: &str, body: Value) -> (u16, Value) {
+    let front = Front::new(Arc::new(desk), Reach::Loopback, 8000, vec![], vec![]);
+    let request = axum::http::Request::post(path)
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("x-tenant-id", "t")
+        .header("x-site-id", "s")
+        .header("x-trace-id", "trace-1")
+        .body(axum::body::Body::from(body.to_string()))
+        .unwrap();
+    runtime().block_on(async {
+        let router = routes::router(Arc::new(front));
+        let answer = router.oneshot(request).await.unwrap();
+        let status = answer.status().as_u16();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&body).unwrap())
+    })
+}
+
+#[test]
+fn a_bug_outside_of_a_tool_is_a_500_with_a_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut tools = offer::offer(&[]).unwrap();
+    for tool in &mut tools {
+        tool.entry.from_json = |_| panic!("a bug that names $KARYI{{X}}");
+    }
+    let body = json!({"tool_name": "get_site_map", "input": {}});
+    let (status, problem) = routed(desk(dir.path(), tools), "/api/tools/call", body);
+    assert_eq!((status, &problem["error_code"]), (500, &json!("internal")));
+    let records = super::records(dir.path());
+    assert_eq!(records.len(), 1, "{records:?}");
+    let facts = (&records[0]["http_status"], &records[0]["principal"]);
+    assert_eq!(facts, (&json!(500), &json!("local")));
+    assert!(!format!("{problem}{records:?}").contains("KARYI"));
+}
+
+#[test]
+fn a_tool_that_is_not_for_models_is_hidden_and_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk_with = || {
+        let mut tools = offer::offer(&[]).unwrap();
+        for tool in &mut tools {
+            if tool.name() == "get_site_map" {
+                tool.entry.service.audience = Audience::Internal;
+            }
+        }
+        desk(dir.path(), tools)
+    };
+    let listed = |only: bool| {
+        let body = json!({"ai_callable_only": only});
+        let (status, list) = routed(desk_with(), "/api/tools/list", body);
+        assert_eq!(status, 200);
+        let is_it = |tool: &&Value| tool["name"] == "get_site_map";
+        let tools = list["tools"].as_array().unwrap();
+        (
+            tools.len(),
+            tools
+                .iter()
+                .find(is_it)
+                .map(|tool| tool["ai_callable"].clone()),
+        )
+    };
+    assert_eq!(listed(true), (5, None));
+    assert_eq!(listed(false), (6, Some(json!(false))));
+    let body = json!({"tool_name": "get_site_map", "input": {}});
+    let (status, answer) = routed(desk_with(), "/api/tools/call", body);
+    let facts = (status, &answer["success"], &answer["error_code"]);
+    assert_eq!(facts, (200, &json!(false), &json!("PERMISSION_DENIED")));
+    let record = super::records(dir.path()).pop().unwrap();
+    assert_eq!(record["error_type"], "PermissionDenied");
 }
 
 #[test]

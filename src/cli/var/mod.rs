@@ -105,7 +105,7 @@ fn quiet_place(flags: &VaultFlags) -> Result<Place, ToolError> {
 ///
 /// # Errors
 /// As [`place`]; `undefined_variable` when no store was ever chosen.
-fn existing(flags: &VaultFlags) -> Result<Vault, ToolError> {
+pub(super) fn existing(flags: &VaultFlags) -> Result<Vault, ToolError> {
     existing_in(&place(flags)?)
 }
 

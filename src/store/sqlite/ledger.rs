@@ -3,9 +3,10 @@
 //! The table holds each record as the text that was hashed; its other columns are computed from
 //! that text, so that what is asked by SQL is what is verified.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use crate::limits;
@@ -37,6 +38,8 @@ CREATE TABLE intents (call_id TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WI
 
 const INSERT: &str = "INSERT INTO trace_ledger (seq, hash, record) VALUES (?, ?, ?)";
 const LAST: &str = "SELECT seq, hash FROM trace_ledger ORDER BY seq DESC LIMIT 1";
+/// Stands for no call.
+const PROBE: &str = "probe";
 const FORGET: &str = "DELETE FROM intents WHERE call_id = ?";
 
 /// What is asked of the writing thread.
@@ -44,6 +47,7 @@ enum Wish {
     Intend { call_id: String, record: String },
     Keep { call_id: String, record: String },
     Settle,
+    Probe,
 }
 
 type Item = (Wish, oneshot::Sender<Result<usize, StoreError>>);
@@ -59,8 +63,16 @@ impl SqliteLedger {
     /// # Errors
     /// The file cannot be opened, or is no ledger.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let mut connection = open_to_write(path, STEPS)?;
-        let group = Group::start("ledger writer", move |batch| commit(&mut connection, batch))?;
+        let connection = open_to_write(path, STEPS)?;
+        let pages = limits::LEDGER_CHECKPOINT_PAGES;
+        connection.pragma_update_and_check(None, "wal_autocheckpoint", pages, |_| Ok(()))?;
+        // A negative number counts KiB.
+        connection.pragma_update(None, "cache_size", -limits::LEDGER_CACHE_KIB)?;
+        let mut writer = Writer {
+            connection,
+            intended: HashSet::new(),
+        };
+        let group = Group::start("ledger writer", move |batch| writer.commit(batch))?;
         Ok(Self { group })
     }
 
@@ -95,58 +107,82 @@ impl Ledger for SqliteLedger {
     fn settle(&self) -> Pending<'_, usize> {
         Box::pin(self.wish(Wish::Settle))
     }
+
+    fn probe(&self) -> Pending<'_, ()> {
+        Box::pin(async move { self.wish(Wish::Probe).await.map(drop) })
+    }
 }
 
 fn text(record: &Record) -> Result<String, StoreError> {
     serde_json::to_string(record).map_err(|error| StoreError::Broken(error.to_string()))
 }
 
-fn commit(connection: &mut Connection, batch: Vec<Item>) {
-    let (wishes, replies): (Vec<Wish>, Vec<_>) = batch.into_iter().unzip();
-    let result = together(connection, &wishes);
-    for (number, reply) in replies.into_iter().enumerate() {
-        let answer = result
-            .as_ref()
-            .map(|counts| counts.get(number).copied().unwrap_or(0));
-        // A caller that is gone needs no answer.
-        let _ = reply.send(answer.map_err(Clone::clone));
+/// What the writing thread has.
+struct Writer {
+    connection: Connection,
+    /// Calls whose intent was written; most calls have none to be taken away.
+    intended: HashSet<String>,
+}
+
+impl Writer {
+    fn commit(&mut self, batch: Vec<Item>) {
+        let (wishes, replies): (Vec<Wish>, Vec<_>) = batch.into_iter().unzip();
+        let result = self.together(wishes);
+        for (number, reply) in replies.into_iter().enumerate() {
+            let answer = result
+                .as_ref()
+                .map(|counts| counts.get(number).copied().unwrap_or(0));
+            // A caller that is gone needs no answer.
+            let _ = reply.send(answer.map_err(Clone::clone));
+        }
+    }
+
+    fn together(&mut self, wishes: Vec<Wish>) -> Result<Vec<usize>, StoreError> {
+        let immediate = TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(immediate)?;
+        let mut chain = Chain::of(&transaction)?;
+        let mut counts = Vec::with_capacity(wishes.len());
+        for wish in wishes {
+            counts.push(grant(&mut chain, &mut self.intended, wish)?);
+        }
+        drop(chain);
+        transaction.commit()?;
+        Ok(counts)
     }
 }
 
-fn together(connection: &mut Connection, wishes: &[Wish]) -> Result<Vec<usize>, StoreError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut chain = Chain::of(&transaction)?;
-    let mut counts = Vec::with_capacity(wishes.len());
-    for wish in wishes {
-        counts.push(grant(&mut chain, wish)?);
-    }
-    transaction.commit()?;
-    Ok(counts)
-}
-
-fn grant(chain: &mut Chain<'_>, wish: &Wish) -> Result<usize, StoreError> {
+fn grant(
+    chain: &mut Chain<'_>,
+    intended: &mut HashSet<String>,
+    wish: Wish,
+) -> Result<usize, StoreError> {
     match wish {
         Wish::Intend { call_id, record } => {
             let sql = "INSERT INTO intents (call_id, record) VALUES (?, ?)";
-            Ok(chain
-                .connection
-                .prepare_cached(sql)?
-                .execute((call_id, record))?)
+            let mut insert = chain.connection.prepare_cached(sql)?;
+            insert.execute((&call_id, record))?;
+            intended.insert(call_id);
+            Ok(1)
         }
         Wish::Keep { call_id, record } => {
-            chain.append(record)?;
-            Ok(chain
-                .connection
-                .prepare_cached(FORGET)?
-                .execute([call_id])?)
+            chain.append(&record)?;
+            match intended.remove(&call_id) {
+                true => Ok(chain
+                    .connection
+                    .prepare_cached(FORGET)?
+                    .execute([call_id])?),
+                false => Ok(0),
+            }
         }
         Wish::Settle => settle(chain),
+        Wish::Probe => probe(chain.connection),
     }
 }
 
 /// The end of the chain inside a transaction.
 struct Chain<'c> {
     connection: &'c Connection,
+    insert: CachedStatement<'c>,
     seq: u64,
     hash: Hash,
 }
@@ -160,6 +196,7 @@ impl<'c> Chain<'c> {
         let (seq, hash) = last.unwrap_or((0, GENESIS));
         Ok(Self {
             connection,
+            insert: connection.prepare_cached(INSERT)?,
             seq,
             hash,
         })
@@ -168,11 +205,17 @@ impl<'c> Chain<'c> {
     fn append(&mut self, record: &str) -> Result<(), StoreError> {
         let seq = self.seq + 1;
         let hash = ledger::hash(&self.hash, seq, record);
-        let mut insert = self.connection.prepare_cached(INSERT)?;
-        insert.execute((seq, hash, record))?;
+        self.insert.execute((seq, hash, record))?;
         (self.seq, self.hash) = (seq, hash);
         Ok(())
     }
+}
+
+/// Writes an intent and takes it away: the page has changed, so it has to reach the disk.
+fn probe(connection: &Connection) -> Result<usize, StoreError> {
+    let sql = "INSERT INTO intents (call_id, record) VALUES (?, '')";
+    connection.prepare_cached(sql)?.execute([PROBE])?;
+    Ok(connection.prepare_cached(FORGET)?.execute([PROBE])?)
 }
 
 fn settle(chain: &mut Chain<'_>) -> Result<usize, StoreError> {

@@ -5,6 +5,7 @@
 //! committed together with the next one.
 
 mod connection;
+mod error;
 mod group;
 mod keys;
 mod ledger;

@@ -1,11 +1,13 @@
-//! Connections that read, off the async threads, each for as long as its call has time.
+//! Threads that read, each over a connection of its own, for as long as a call has time.
 
-use std::path::PathBuf;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, available_parallelism};
 use std::time::Instant;
 
 use rusqlite::Connection;
-use tokio::sync::Semaphore;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::limits;
 use crate::store::StoreError;
@@ -14,25 +16,43 @@ use crate::store::sqlite::connection::open_to_read;
 /// Steps of the database between two looks at the clock.
 const STEPS: i32 = 1000;
 
-/// A few connections, opened when they are needed.
-#[derive(Clone)]
+/// A question: what to do with the connection of a thread, which may have none yet.
+type Job = Box<dyn FnOnce(&mut Option<Connection>) + Send>;
+
+/// The way to the threads; dropping it lets them finish and waits for that.
 pub(super) struct Readers {
     path: Arc<PathBuf>,
-    idle: Arc<Mutex<Vec<Connection>>>,
-    permits: Arc<Semaphore>,
+    /// Taken only when dropped.
+    jobs: Option<mpsc::Sender<Job>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Readers {
-    /// Makes the readers of a database.
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self {
+    /// Starts the threads of a database.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn start(path: PathBuf) -> Result<Self, StoreError> {
+        let (jobs, waiting) = mpsc::channel(limits::MAX_WAITING_READS);
+        let waiting = Arc::new(Mutex::new(waiting));
+        let processors = available_parallelism().map_or(1, usize::from);
+        let count = processors.clamp(limits::MIN_DATABASE_READERS, limits::MAX_DATABASE_READERS);
+        let threads = (0..count).map(|_| {
+            let waiting = Arc::clone(&waiting);
+            let thread = std::thread::Builder::new().name("site reader".into());
+            thread.spawn(move || work(&waiting))
+        });
+        let threads = threads
+            .collect::<Result<_, _>>()
+            .map_err(|error| StoreError::Broken(format!("starting a thread: {error}")))?;
+        Ok(Self {
             path: Arc::new(path),
-            idle: Arc::default(),
-            permits: Arc::new(Semaphore::new(limits::MAX_DATABASE_READERS)),
-        }
+            jobs: Some(jobs),
+            threads,
+        })
     }
 
-    /// Does `work` on a connection of its own; it is interrupted at its deadline.
+    /// Does `work` on the connection of a thread; it is interrupted at its deadline.
     ///
     /// # Errors
     /// What the work failed with, or `Expired`.
@@ -41,46 +61,67 @@ impl Readers {
         deadline: Instant,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let permit = Arc::clone(&self.permits).acquire_owned();
-        let permit = tokio::time::timeout_at(deadline.into(), permit)
-            .await
-            .map_err(|_| StoreError::Expired)?
-            .map_err(|_| StoreError::Closed)?;
-        let readers = self.clone();
-        let task = tokio::task::spawn_blocking(move || {
-            let result = readers.with_connection(deadline, work);
-            drop(permit);
-            result
+        let (reply, answer) = oneshot::channel();
+        let path = Arc::clone(&self.path);
+        let job: Job = Box::new(move |connection| {
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                until(deadline, connection, &path, work)
+            }));
+            if result.is_err() {
+                // Nobody knows in which state it was left.
+                *connection = None;
+            }
+            let _ = reply.send(result);
         });
-        match task.await {
+        let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
+        let sent = tokio::time::timeout_at(deadline.into(), jobs.send(job)).await;
+        sent.map_err(|_| StoreError::Expired)?
+            .map_err(|_| StoreError::Closed)?;
+        match answer.await.map_err(|_| StoreError::Closed)? {
             Ok(result) => result,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(StoreError::Closed),
-            },
+            Err(panic) => resume_unwind(panic),
         }
     }
+}
 
-    fn with_connection<T>(
-        &self,
-        deadline: Instant,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let idle = self.idle().pop();
-        let mut connection = match idle {
-            Some(connection) => connection,
-            None => open_to_read(&self.path)?,
-        };
-        connection.progress_handler(STEPS, Some(move || Instant::now() >= deadline))?;
-        let result = work(&connection);
-        connection.progress_handler(STEPS, None::<fn() -> bool>)?;
-        self.idle().push(connection);
-        result
+impl Drop for Readers {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
     }
+}
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+fn work(waiting: &Mutex<mpsc::Receiver<Job>>) {
+    let mut connection = None;
+    // The lock is held while waiting, and given on before the work.
+    let next = || {
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.blocking_recv()
+    };
+    while let Some(job) = next() {
+        job(&mut connection);
     }
+}
+
+fn until<T>(
+    deadline: Instant,
+    connection: &mut Option<Connection>,
+    path: &Path,
+    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    if Instant::now() >= deadline {
+        return Err(StoreError::Expired);
+    }
+    let connection = match connection {
+        Some(connection) => connection,
+        none => none.insert(open_to_read(path)?),
+    };
+    connection.progress_handler(STEPS, Some(move || Instant::now() >= deadline))?;
+    let result = work(connection);
+    connection.progress_handler(STEPS, None::<fn() -> bool>)?;
+    result
 }
 
 #[cfg(test)]
@@ -94,7 +135,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         drop(open_to_write(&path, &["CREATE TABLE t(x)"]).unwrap());
-        let readers = Readers::new(path);
+        let readers = Readers::start(path).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
@@ -109,6 +150,30 @@ mod tests {
             let found = ask(endless, Duration::from_millis(50)).await;
             assert_eq!(found, Err(StoreError::Expired));
             assert_eq!(ask("SELECT 7", Duration::from_secs(600)).await, Ok(7));
+            assert_eq!(ask("SELECT 8", Duration::ZERO).await, Err(StoreError::Expired));
         });
+    }
+
+    #[test]
+    fn a_question_that_breaks_breaks_its_caller_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        drop(open_to_write(&path, &["CREATE TABLE t(x)"]).unwrap());
+        let readers = Readers::start(path).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let later = Instant::now() + Duration::from_secs(600);
+        // More often than there are threads.
+        for _ in 0..limits::MAX_DATABASE_READERS * 2 {
+            let broken = readers.read::<()>(later, |_| panic!("a bug"));
+            let caught = catch_unwind(AssertUnwindSafe(|| runtime.block_on(broken)));
+            assert!(caught.is_err());
+        }
+        let seven = readers.read(later, |connection| {
+            Ok(connection.query_row("SELECT 7", (), |row| row.get::<_, i64>(0))?)
+        });
+        assert_eq!(runtime.block_on(seven), Ok(7));
     }
 }

@@ -3,20 +3,38 @@
 //! The index holds pairs of characters and words; the best match by bm25 comes first, and a text
 //! that has the query to the letter counts for more. A query without words is looked for as it is.
 
-use rusqlite::{Connection, Row, named_params};
+use std::fmt::Write;
+
+use memchr::memmem::Finder;
+use rusqlite::{Connection, OptionalExtension, Row, ToSql};
 
 use crate::store::site::{Found, Query};
 use crate::store::sqlite::site::parsed;
 use crate::store::{StoreError, words};
 
-/// What both ways of searching filter by, and what they return.
-const FILTER: &str = "AND c.site = :site AND c.status = :status \
-    AND (:type IS NULL OR c.content_type = :type) \
-    AND (:tags IS NULL OR EXISTS (SELECT 1 FROM json_each(c.tags) AS t JOIN json_each(:tags) AS w ON t.value = w.value))";
-
 /// Returns the word that stands for a site in the index.
 pub(super) fn scope_word(site: u64) -> String {
     format!("s{site}")
+}
+
+/// Contents that may match: those with a word of the query, and how well.
+const BY_WORDS: &str = "SELECT rowid, bm25(contents_words, 0.0, 6.0, 3.0, 1.0) \
+    FROM contents_words WHERE contents_words MATCH ?";
+/// Contents that may match a query without words: all.
+const ALL: &str = "SELECT number, 0.0 FROM contents WHERE site = ?";
+/// What is asked of each. Point by point this is faster than a join, which needs a table of its own
+/// for the matches and one to count them.
+const ONE: &str = "SELECT site, status, content_type, tags, credibility, id, title, body \
+    FROM contents WHERE number = ?";
+const CONTENT: &str = "SELECT content FROM contents WHERE number = ?";
+
+/// A content that matches.
+struct Match {
+    number: i64,
+    /// The less the better.
+    score: f64,
+    credibility: f64,
+    id: String,
 }
 
 /// Searches.
@@ -28,40 +46,147 @@ pub(super) fn search(
     site: u64,
     query: &Query,
 ) -> Result<Found, StoreError> {
-    let found = words::query(&query.text, &scope_word(site));
-    let sql = match &found {
-        Some(_) => format!(
-            "WITH m AS MATERIALIZED (SELECT rowid AS number, bm25(contents_words, 0.0, 6.0, 3.0, 1.0) AS score \
-            FROM contents_words WHERE contents_words MATCH :words) \
-            SELECT c.content, count(*) OVER () FROM m JOIN contents AS c ON c.number = m.number \
-            WHERE true {FILTER} ORDER BY m.score \
-            * (1.0 + (instr(lower(c.title), :text) > 0) + 0.5 * (instr(lower(c.body), :text) > 0)), \
-            c.credibility DESC, c.id LIMIT :limit"
-        ),
-        None => format!(
-            "SELECT c.content, count(*) OVER () FROM contents AS c \
-            WHERE (instr(lower(c.title), :text) OR instr(lower(c.body), :text)) \
-            AND :words IS NULL {FILTER} ORDER BY c.credibility DESC, c.id LIMIT :limit"
-        ),
+    let text = query.text.trim().to_lowercase();
+    let wanted = Wanted {
+        site,
+        query,
+        has_letters: text.bytes().any(|byte| byte.is_ascii_lowercase()),
+        finder: Finder::new(&text),
+        is_exact: false,
     };
-    let tags =
-        (!query.tags.is_empty()).then(|| serde_json::Value::from(query.tags.clone()).to_string());
-    let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map(
-        named_params! {
-            ":words": found, ":site": site, ":status": query.status, ":type": query.content_type,
-            ":tags": tags, ":text": query.text.trim().to_lowercase(), ":limit": query.limit,
-        },
-        |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?)),
-    )?;
-    let mut all = Found {
-        items: Vec::new(),
-        total: 0,
+    let mut matches = match words_of(&query.text, &scope_word(site)) {
+        Some(words) => matching(connection, &wanted, BY_WORDS, words)?,
+        None => {
+            let wanted = Wanted {
+                is_exact: true,
+                ..wanted
+            };
+            matching(connection, &wanted, ALL, site)?
+        }
     };
-    for row in rows {
-        let (content, total) = row?;
-        all.items.push(parsed(&content)?);
-        all.total = total;
+    let order = |a: &Match, b: &Match| {
+        let score = a.score.total_cmp(&b.score);
+        let credibility = b.credibility.total_cmp(&a.credibility);
+        score.then(credibility).then_with(|| a.id.cmp(&b.id))
+    };
+    matches.sort_unstable_by(order);
+    let total = matches.len() as u64;
+    let mut content = connection.prepare_cached(CONTENT)?;
+    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let best = matches.iter().take(limit);
+    let items = best.map(|found| {
+        content
+            .query_row([found.number], |row| Ok(parsed(row.get_ref(0)?.as_str()?)))
+            .map_err(StoreError::from)?
+    });
+    Ok(Found {
+        items: items.collect::<Result<_, _>>()?,
+        total,
+    })
+}
+
+/// What a content must be like.
+struct Wanted<'q> {
+    site: u64,
+    query: &'q Query,
+    /// Finds the query to the letter.
+    finder: Finder<'q>,
+    /// Whether case can make a difference.
+    has_letters: bool,
+    /// Whether only contents that have the query to the letter match.
+    is_exact: bool,
+}
+
+fn matching(
+    connection: &Connection,
+    wanted: &Wanted<'_>,
+    sql: &str,
+    parameter: impl ToSql,
+) -> Result<Vec<Match>, StoreError> {
+    let mut candidates = connection.prepare_cached(sql)?;
+    let mut one = connection.prepare_cached(ONE)?;
+    let mut rows = candidates.query([parameter])?;
+    let mut matches = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (number, score) = (row.get(0)?, row.get(1)?);
+        let found = one.query_row([number], |row| wanted.look(row, number, score));
+        matches.extend(found.optional()?.flatten());
     }
-    Ok(all)
+    Ok(matches)
+}
+
+impl Wanted<'_> {
+    /// Looks at one content, in the order of [`ONE`]; returns it when it matches.
+    fn look(&self, row: &Row<'_>, number: i64, score: f64) -> rusqlite::Result<Option<Match>> {
+        let query = self.query;
+        let is_of_type = match &query.content_type {
+            Some(wanted) => row.get_ref(2)?.as_str()? == wanted,
+            None => true,
+        };
+        let is_wanted = row.get::<_, u64>(0)? == self.site
+            && row.get_ref(1)?.as_str()? == query.status
+            && is_of_type
+            && (query.tags.is_empty() || self.has_tag(row.get_ref(3)?.as_str()?));
+        if !is_wanted {
+            return Ok(None);
+        }
+        let is_in_title = self.is_in(row.get_ref(6)?.as_bytes()?);
+        let is_in_body = self.is_in(row.get_ref(7)?.as_bytes()?);
+        if self.is_exact && !is_in_title && !is_in_body {
+            return Ok(None);
+        }
+        let weight = |is_there: bool, weight: f64| if is_there { weight } else { 0.0 };
+        Ok(Some(Match {
+            number,
+            score: score * (1.0 + weight(is_in_title, 1.0) + weight(is_in_body, 0.5)),
+            credibility: row.get(4)?,
+            id: row.get(5)?,
+        }))
+    }
+
+    fn has_tag(&self, tags: &str) -> bool {
+        let tags: Vec<String> = serde_json::from_str(tags).unwrap_or_default();
+        tags.iter().any(|tag| self.query.tags.contains(tag))
+    }
+
+    fn is_in(&self, text: &[u8]) -> bool {
+        match self.has_letters {
+            true => self.finder.find(&text.to_ascii_lowercase()).is_some(),
+            false => self.finder.find(text).is_some(),
+        }
+    }
+}
+
+/// Returns the query for the full-text index whose column `scope` must hold `scope`; nothing when the
+/// text has no words.
+fn words_of(text: &str, scope: &str) -> Option<String> {
+    let mut words = String::new();
+    words::each_word(text, &mut |word| {
+        if !words.is_empty() {
+            words.push_str(" OR ");
+        }
+        // Words hold letters and digits only, so no quote needs doubling.
+        let star = if word.is_alone { "*" } else { "" };
+        let _ = write!(words, "\"{}\"{star}", word.text);
+    });
+    (!words.is_empty()).then(|| format!("scope:\"{scope}\" AND {{title tags body}}:({words})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_asks_for_any_word_of_one_site() {
+        let found = words_of("严氏 Well", "s7").unwrap();
+        assert_eq!(
+            found,
+            "scope:\"s7\" AND {title tags body}:(\"严氏\" OR \"well\")"
+        );
+        assert_eq!(
+            words_of("井", "s7").unwrap(),
+            "scope:\"s7\" AND {title tags body}:(\"井\"*)"
+        );
+        assert_eq!(words_of("%", "s7"), None);
+    }
 }

@@ -105,7 +105,7 @@ impl SqliteSites {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
             writer: Writer::start(open_to_write(path, STEPS)?)?,
-            readers: Readers::new(path.to_owned()),
+            readers: Readers::start(path.to_owned())?,
         })
     }
 
@@ -140,6 +140,13 @@ impl SiteStore for SqliteSites {
             self.writer
                 .write(deadline, move |connection| import(connection, &bundle)),
         )
+    }
+
+    fn probe(&self, deadline: Instant) -> Pending<'_, ()> {
+        Box::pin(self.readers.read(deadline, |connection| {
+            let sql = "SELECT count(*) FROM (SELECT 1 FROM sites LIMIT 1)";
+            Ok(connection.prepare_cached(sql)?.query_row((), |_| Ok(()))?)
+        }))
     }
 
     fn site(&self, scope: &Scope) -> Pending<'_, Option<Site>> {

@@ -1,0 +1,131 @@
+//! `search_content` with checks and ledger: calls per second beside FastAPI and beside bare axum.
+
+use std::path::Path;
+
+use crate::load::{self, Load};
+use crate::report::Report;
+use crate::{median, servers};
+
+/// What is called.
+const BODY: &str = r#"{"tool_name": "search_content", "input": {"query": "严氏家训", "limit": 5}, "context": {"tenant_id": "yantian", "site_id": "yantian-main", "trace_id": "trace-1"}}"#;
+
+/// Turns each contestant has.
+const TURNS: usize = 5;
+
+/// Connections that call at once.
+const CONNECTIONS: u64 = 256;
+
+const KARYI: Load = Load {
+    calls: 20_000,
+    connections: CONNECTIONS,
+};
+const FASTAPI: Load = Load {
+    calls: 2_000,
+    ..KARYI
+};
+const BARE: Load = Load {
+    calls: 80_000,
+    ..KARYI
+};
+
+/// Measures and reports.
+pub(crate) fn measure(report: &mut Report) {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (call, hello) = (dir.path().join("call"), dir.path().join("hello"));
+    std::fs::write(&call, request()).unwrap();
+    std::fs::write(&hello, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let karyi = servers::karyi(dir.path());
+    let fastapi = servers::fastapi(dir.path());
+    let bare = servers::bare();
+    let mut rates = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..TURNS {
+        rates[0].push(load::send(karyi.port, &call, KARYI));
+        if let Some(fastapi) = &fastapi {
+            rates[1].push(load::send(fastapi.port, &call, FASTAPI));
+        }
+        rates[2].push(load::send(bare.port, &hello, BARE));
+    }
+    let sent = KARYI.calls * TURNS as u64;
+    let missing = rows(dir.path()).abs_diff(sent);
+    let script = dir.path().join("call.lua");
+    std::fs::write(&script, lua()).unwrap();
+    let wrk = load::wrk(karyi.port, Some(&script), CONNECTIONS).zip(load::wrk(
+        bare.port,
+        None,
+        CONNECTIONS,
+    ));
+    drop((karyi, fastapi, bare));
+    tell(
+        report,
+        rates.map(|rates| (!rates.is_empty()).then(|| median(rates))),
+    );
+    if let Some((karyi, bare)) = wrk {
+        report.note(&format!(
+            "Called by wrk: karyi {karyi:.0} calls/s, axum that says hello {bare:.0}, ratio {:.2}.",
+            karyi / bare
+        ));
+    }
+    #[allow(clippy::cast_precision_loss)]
+    report.check("calls without a row of the ledger", missing as f64, ..=0.0);
+}
+
+fn request() -> String {
+    format!(
+        "POST /api/tools/call HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+        X-Tenant-ID: yantian\r\nX-Site-ID: yantian-main\r\nX-Trace-ID: trace-1\r\nContent-Length: {}\r\n\r\n{BODY}",
+        BODY.len()
+    )
+}
+
+/// The same request for wrk.
+fn lua() -> String {
+    let headers = [
+        ("Host", "localhost"),
+        ("Content-Type", "application/json"),
+        ("X-Tenant-ID", "yantian"),
+        ("X-Site-ID", "yantian-main"),
+        ("X-Trace-ID", "trace-1"),
+    ];
+    let headers = headers.map(|(name, value)| format!("wrk.headers[\"{name}\"] = \"{value}\"\n"));
+    format!(
+        "wrk.method = \"POST\"\nwrk.body = [[{BODY}]]\n{}",
+        headers.concat()
+    )
+}
+
+/// Counts the rows of the ledger.
+fn rows(dir: &Path) -> u64 {
+    let ledger = rusqlite::Connection::open(dir.join("ledger.db")).unwrap();
+    let sql = "SELECT count(*) FROM trace_ledger WHERE status = 'success'";
+    ledger.query_row(sql, (), |row| row.get(0)).unwrap()
+}
+
+fn tell(report: &mut Report, [karyi, fastapi, bare]: [Option<f64>; 3]) {
+    let (karyi, bare) = (karyi.unwrap(), bare.unwrap());
+    let row = |name: &str, rate: Option<f64>| {
+        let cell = |value: Option<f64>, places: usize| {
+            value.map_or("not installed".into(), |value| format!("{value:.places$}"))
+        };
+        vec![
+            name.to_owned(),
+            cell(rate, 0),
+            cell(rate.map(|rate| karyi / rate), 2),
+        ]
+    };
+    let head = ["", "calls/s", "karyi ÷"].map(str::to_owned).to_vec();
+    let rows = [
+        head,
+        row("karyi", Some(karyi)),
+        row("FastAPI, pydantic, uvicorn, SQLite", fastapi),
+        row("axum that says hello", Some(bare)),
+    ];
+    let title = format!("`search_content`, {CONNECTIONS} connections");
+    report.table(&title, &rows);
+    report.note(
+        "karyi writes its log and waits for the disk; the FastAPI server has no log and does not wait.",
+    );
+    if let Some(fastapi) = fastapi {
+        report.check("calls, karyi / FastAPI", karyi / fastapi, 12.0..);
+    }
+    report.check("calls, karyi / bare axum", karyi / bare, 0.35..);
+}

@@ -1,0 +1,165 @@
+//! `karyi call`: a client of the server of tools.
+//!
+//! What proves who calls comes from a file or from the user's secrets, never from an argument:
+//! arguments are seen by every process of the machine.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use axum::http::Uri;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::cli::args::CallArgs;
+use crate::cli::vault::VaultFlags;
+use crate::cli::{fail, print, serve, var};
+use crate::http::client::{self, Calling};
+use crate::secret::{self, Piece, SecretName, SecretValue};
+use crate::tool::json_text;
+use crate::vault::policy::Policy;
+
+/// Runs `karyi call`.
+pub(super) fn call(args: CallArgs) -> ExitCode {
+    let answered = serve::runtime(false).and_then(|runtime| {
+        let calling = calling(args)?;
+        runtime.block_on(client::call(&calling))
+    });
+    match answered {
+        Err(error) => fail(&format!("{error:#}")),
+        Ok(answer) => {
+            print(&format!("{}\n", answer.body.trim_end()));
+            let body: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+            ExitCode::from(u8::from(body["success"] != true))
+        }
+    }
+}
+
+fn calling(args: CallArgs) -> anyhow::Result<Calling> {
+    let input = match &args.input {
+        Some(text) => json_text::parse(text)
+            .map_err(anyhow::Error::msg)
+            .context("reading the input")?,
+        None => Value::Object(serde_json::Map::new()),
+    };
+    let proof =
+        |flag, placeholder: &Option<String>, file: &Option<PathBuf>| match (placeholder, file) {
+            (Some(placeholder), _) => {
+                let name = name_in(flag, placeholder)?;
+                kept(&args.vault, &name, &args.url).map(Some)
+            }
+            (None, Some(path)) => in_file(path).map(Some),
+            (None, None) => Ok(None),
+        };
+    let key = proof("--key", &args.key, &args.key_file)?;
+    let token = proof("--token", &args.token, &args.token_file)?;
+    Ok(Calling {
+        url: args.url,
+        tool: args.tool,
+        input,
+        tenant: args.tenant,
+        site: args.site,
+        trace: args.trace,
+        key,
+        token,
+        idempotency_key: args.idempotency_key,
+        authority: args.ca,
+        timeout: args.timeout.duration(),
+    })
+}
+
+/// Reads the name in a placeholder. What is none may be the value itself, so it is not repeated.
+fn name_in(flag: &str, text: &str) -> anyhow::Result<SecretName> {
+    let pieces = secret::split(text).unwrap_or_default();
+    match <[Piece<'_>; 1]>::try_from(pieces) {
+        Ok([Piece::Secret(name)]) => Ok(name),
+        _ => bail!(
+            "expected {flag} '$KARYI{{NAME}}', the name of a secret, and found something else: keep the value with \
+            `karyi var set NAME`, or put it into a file and use {flag}-file"
+        ),
+    }
+}
+
+/// Returns a value that the user keeps, when it may be sent to the server.
+fn kept(flags: &VaultFlags, name: &SecretName, url: &str) -> anyhow::Result<SecretValue> {
+    let found = var::existing(flags).and_then(|vault| vault.get(name));
+    let record = found.map_err(|error| anyhow::anyhow!("{}", error.message))?;
+    let uri: Uri = url.parse().context("reading the URL of the server")?;
+    if record
+        .policy
+        .expires
+        .is_some_and(|end| end <= Timestamp::now())
+    {
+        bail!("{name} has expired");
+    }
+    if !may_reach(&record.policy, &uri) {
+        let host = uri.host().unwrap_or_default();
+        bail!("{name} is meant for other hosts than {host}");
+    }
+    Ok(record.value)
+}
+
+/// Whether a secret may be sent to a server. The user named the server: without hosts any will do.
+fn may_reach(policy: &Policy, uri: &Uri) -> bool {
+    let (scheme, host) = (uri.scheme_str().unwrap_or_default(), uri.host());
+    let hosts = policy.hosts.as_deref().unwrap_or_default();
+    let permits = |host: &str| {
+        hosts
+            .iter()
+            .any(|rule| rule.permits(scheme, host, uri.port_u16()))
+    };
+    hosts.is_empty() || host.is_some_and(permits)
+}
+
+fn in_file(path: &Path) -> anyhow::Result<SecretValue> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    Ok(SecretValue::new(text.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_placeholder_names_a_secret() {
+        let name = |text: &str| name_in("--key", text).map(|name| name.to_string()).ok();
+        assert_eq!(name("$KARYI{API_KEY}").as_deref(), Some("API_KEY"));
+        for text in [
+            "",
+            "API_KEY",
+            "x$KARYI{A}",
+            "$KARYI{A}$KARYI{B}",
+            "$KARYI{A|file}",
+            "$KARYI{",
+        ] {
+            assert_eq!(name(text), None, "{text}");
+        }
+        let told = name_in("--key", "0123456789abcdef")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            told.contains("--key-file") && !told.contains("0123456789"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_secret_goes_to_its_hosts_only() {
+        let policy = |hosts: &[&str]| Policy {
+            hosts: Some(
+                hosts
+                    .iter()
+                    .map(|host| crate::vault::policy::Host::parse(host).unwrap())
+                    .collect(),
+            ),
+            ..Policy::default()
+        };
+        let reach = |hosts: &[&str], url: &str| may_reach(&policy(hosts), &url.parse().unwrap());
+        assert!(reach(&[], "https://tools.example"));
+        assert!(reach(&["tools.example"], "https://tools.example/base"));
+        assert!(!reach(&["tools.example"], "https://other.example"));
+        assert!(!reach(&["tools.example"], "https://tools.example:8443"));
+        assert!(reach(&["localhost"], "http://localhost:8000"));
+    }
+}

@@ -1,0 +1,231 @@
+//! What is written of calls: records and intents in the ledger, log lines, numbers, spans.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crate::limits;
+use crate::service::caller::Caller;
+use crate::service::log::{Line, Log};
+use crate::service::metrics::Metrics;
+use crate::service::principal::Principal;
+use crate::service::rates::Flood;
+use crate::service::recording::{About, End, record};
+use crate::service::rejection::Rejection;
+use crate::service::spans::Spans;
+use crate::store::ledger::Record;
+use crate::store::{Ledger, StoreError, ids};
+
+/// What is written of calls.
+pub struct Books {
+    ledger: Arc<dyn Ledger>,
+    log: Log,
+    spans: Option<Spans>,
+    flood: Flood<Record>,
+    metrics: Metrics,
+    /// Whether the ledger could not be written the last time.
+    is_failing: AtomicBool,
+}
+
+impl Books {
+    /// Makes the books of a server.
+    #[must_use]
+    pub fn new(ledger: Arc<dyn Ledger>, log: Log, spans: Option<Spans>) -> Self {
+        Self {
+            ledger,
+            log,
+            spans,
+            flood: Flood::new(limits::MAX_REFUSALS_RECORDED),
+            metrics: Metrics::default(),
+            is_failing: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the numbers.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Returns the way to the log.
+    #[must_use]
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Records a refusal and returns it.
+    pub async fn refuse(
+        &self,
+        caller: &Caller,
+        principal: Option<&Principal>,
+        about: &About,
+        rejection: Rejection,
+    ) -> Rejection {
+        let mut about = about.clone();
+        if about.request_type.is_empty() {
+            about.request_type = "tool_call";
+        }
+        let end = End {
+            error_type: Some(rejection.error_type.into()),
+            error: Some(rejection.detail.clone()),
+            http_status: rejection.status,
+            ..End::default()
+        };
+        let name = principal.map_or("nobody", |principal| principal.id.as_str());
+        let row = record(caller, principal, &about, &end);
+        let due = self.flood.decide(name, Instant::now(), row);
+        if let Some((last, count)) = due.held {
+            self.write_held(last, count).await;
+        }
+        if let Some(row) = due.own {
+            self.write(&row).await;
+            self.tell("tool_call_error", caller, &about, &end);
+        }
+        self.trace(caller, &about, &end);
+        rejection
+    }
+
+    /// Records the refusals that were held back of callers who have been silent at `until`.
+    pub async fn settle_floods(&self, until: Instant) {
+        for (last, count) in self.flood.overdue(until) {
+            self.write_held(last, count).await;
+        }
+    }
+
+    /// Writes the record that stands for many refusals of one caller, of which it was the last.
+    async fn write_held(&self, last: Record, count: u64) {
+        let call_id = ids::new_id().unwrap_or(last.call_id);
+        let row = Record {
+            call_id,
+            count: Some(count),
+            ..last
+        };
+        self.write(&row).await;
+        self.log.write(&Line {
+            event: "flood_recorded",
+            call_id: Some(&row.call_id),
+            http_status: row.http_status,
+            error_type: row.error_type.as_deref(),
+            message: Some(&format!("{count} refused requests in one record")),
+            ..Line::default()
+        });
+    }
+
+    /// Records how a call ended that reached its tool.
+    pub async fn finish(&self, caller: &Caller, principal: &Principal, about: &About, end: &End) {
+        let status = if end.error_type.is_some() {
+            "error"
+        } else {
+            "success"
+        };
+        if about.tool_version.is_some() {
+            self.metrics
+                .called(&about.tool_name, status, caller.latency_ms());
+        }
+        if end.is_replay {
+            self.metrics.replayed();
+        }
+        if caller.is_gone.load(Ordering::Relaxed) {
+            self.metrics.disconnected();
+        }
+        self.keep(caller, principal, about, end).await;
+        let event = if end.error_type.is_some() {
+            "tool_call_error"
+        } else {
+            "tool_call_success"
+        };
+        self.tell(event, caller, about, end);
+        self.trace(caller, about, end);
+    }
+
+    /// Records that something was asked for.
+    pub async fn keep(&self, caller: &Caller, principal: &Principal, about: &About, end: &End) {
+        self.write(&record(caller, Some(principal), about, end))
+            .await;
+    }
+
+    /// Writes a record; one that cannot be written is told in the log.
+    async fn write(&self, record: &Record) {
+        match self.ledger.keep(record).await {
+            Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
+            Err(error) => self.failed(record, &error),
+        }
+    }
+
+    fn failed(&self, record: &Record, error: &StoreError) {
+        self.is_failing.store(true, Ordering::Relaxed);
+        self.metrics.ledger_failed();
+        self.log.write(&Line {
+            event: "ledger_write_failed",
+            trace_id: Some(&record.trace_id),
+            tool_name: Some(&record.tool_name),
+            call_id: Some(&record.call_id),
+            message: Some(&error.to_string()),
+            ..Line::default()
+        });
+    }
+
+    /// Notes that something is about to change; without that nothing may.
+    ///
+    /// # Errors
+    /// 503 when the ledger cannot be written.
+    pub async fn intend(
+        &self,
+        caller: &Caller,
+        principal: &Principal,
+        about: &About,
+    ) -> Result<(), Rejection> {
+        let end = End {
+            error_type: Some("Started".into()),
+            ..End::default()
+        };
+        let intent = record(caller, Some(principal), about, &end);
+        let noted = self.ledger.intend(&intent).await;
+        noted.map_err(|error| {
+            self.failed(&intent, &error);
+            let detail = "the ledger cannot be written now, so nothing was changed";
+            Rejection::audit_unavailable(detail).after(1)
+        })
+    }
+
+    /// Whether the ledger could not be written the last time.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Relaxed)
+    }
+
+    /// Whether the ledger can be written now.
+    ///
+    /// # Errors
+    /// What stands against it.
+    pub async fn probe(&self) -> Result<(), StoreError> {
+        let result = self.ledger.probe().await;
+        self.is_failing.store(result.is_err(), Ordering::Relaxed);
+        result
+    }
+
+    /// Writes a log line about a call.
+    pub fn tell(&self, event: &str, caller: &Caller, about: &About, end: &End) {
+        let is_over = end.http_status > 0;
+        self.log.write(&Line {
+            event,
+            trace_id: Some(&caller.trace_id),
+            tool_name: Some(about.tool_name.as_str()).filter(|name| !name.is_empty()),
+            tenant_id: Some(&caller.tenant_id),
+            site_id: Some(&caller.site_id),
+            latency_ms: is_over.then(|| caller.latency_ms()),
+            call_id: Some(&caller.call_id),
+            http_status: is_over.then_some(end.http_status),
+            error_type: end.error_type.as_deref(),
+            message: end.error.as_deref(),
+        });
+    }
+
+    fn trace(&self, caller: &Caller, about: &About, end: &End) {
+        if let Some(spans) = &self.spans
+            && !about.tool_name.is_empty()
+        {
+            spans.tell(caller, about, end);
+        }
+    }
+}

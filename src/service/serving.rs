@@ -1,0 +1,254 @@
+//! One call while it is served: may it be made, does its input fit, was it made before, run.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::limits;
+use crate::service::books::Books;
+use crate::service::caller::{Caller, Request};
+use crate::service::canonical::PayloadHash;
+use crate::service::envelope::{Envelope, Failure};
+use crate::service::fields::{self, Problem};
+use crate::service::offer::Offered;
+use crate::service::parts::Parts;
+use crate::service::principal::{self, Principal, Proof};
+use crate::service::rates::{self, Limiter};
+use crate::service::recording::{About, End};
+use crate::service::rejection::Rejection;
+use crate::service::running::{self, Fields, Running};
+use crate::store::StoreError;
+use crate::store::site::{Claim, RepeatKey, Scope};
+use crate::tool::service::{Access, Audience};
+use crate::tool::site::Sight;
+use crate::tool::{Context, SiteAccess};
+use crate::tools::Call;
+
+/// How serving a call ended.
+pub(super) enum Ending {
+    /// Its tool gave a result.
+    Output(Fields),
+    /// Its tool gave none.
+    Failure(Failure),
+    /// It was made before; this was the answer.
+    Replay(Vec<u8>),
+    /// It did not reach its tool.
+    Refused(Rejection),
+}
+
+impl From<Rejection> for Ending {
+    fn from(rejection: Rejection) -> Self {
+        Self::Refused(rejection)
+    }
+}
+
+/// One call while it is served.
+pub(super) struct Serving<'a> {
+    /// What serves it.
+    pub(super) parts: &'a Parts,
+    /// What is written of it.
+    pub(super) books: &'a Books,
+    /// How often a tool may be called.
+    pub(super) buckets: Option<&'a Limiter>,
+    /// Where it comes from.
+    pub(super) caller: &'a Caller,
+    /// Who makes it.
+    pub(super) principal: &'a Principal,
+    /// The tool.
+    pub(super) tool: &'a Offered,
+    /// What is told of it.
+    pub(super) about: &'a About,
+    /// The hash of its input.
+    pub(super) hash: &'a PayloadHash,
+}
+
+impl Serving<'_> {
+    /// Serves it: `Err` when it did not come to its tool or broke it.
+    pub(super) async fn serve(&self, request: Request) -> Result<Ending, Ending> {
+        self.permit(&request)?;
+        let bucket = format!(
+            "{}\n{}\n{}",
+            self.principal.id,
+            self.caller.tenant_id,
+            self.tool.name()
+        );
+        rates::take(self.buckets, bucket, "of this tool")?;
+        let call = self.read(request.input)?;
+        let scope = self.scope();
+        match self.repeat_key() {
+            None => Ok(ending(self.run(call, &scope).await?)),
+            Some(key) => self.once(call, &scope, key).await,
+        }
+    }
+
+    /// Whether the caller may call this tool for the tenant and site that the body names too.
+    fn permit(&self, request: &Request) -> Result<(), Ending> {
+        let differs =
+            |named: &Option<String>, own: &str| named.as_deref().is_some_and(|id| id != own);
+        if differs(&request.context.tenant_id, &self.caller.tenant_id)
+            || differs(&request.context.site_id, &self.caller.site_id)
+        {
+            let detail = "context names another tenant or site than the headers";
+            return Err(Rejection::context_mismatch(detail).into());
+        }
+        if !self.tool.is_of_site() && self.principal.proof != Proof::Authenticated {
+            return Err(Rejection::forbidden("this tool needs an authenticated caller").into());
+        }
+        let is_internal = self.tool.entry.service.audience == Audience::Internal;
+        if is_internal && !self.principal.may(principal::INTERNAL) {
+            let message = format!("{} is not for models", self.tool.name());
+            return Err(Ending::Failure(Failure::new(
+                "PermissionDenied",
+                "PERMISSION_DENIED",
+                message,
+            )));
+        }
+        let missing = self
+            .tool
+            .scopes()
+            .into_iter()
+            .find(|scope| !self.principal.may(scope));
+        match missing {
+            Some(scope) => Err(Rejection::forbidden(format!("the scope {scope} is needed")).into()),
+            None => Ok(()),
+        }
+    }
+
+    fn read(&self, input: Value) -> Result<Call, Ending> {
+        let problems = self.tool.check.problems(&input);
+        if !problems.is_empty() {
+            return Err(invalid(problems));
+        }
+        (self.tool.entry.from_json)(input)
+            .map_err(|error| invalid(vec![Problem::new(&[], error.to_string())]))
+    }
+
+    fn scope(&self) -> Scope {
+        let own = self.tool.entry.service.deadline();
+        let time = self
+            .caller
+            .patience
+            .map_or(own, |patience| patience.min(own));
+        Scope {
+            tenant_id: self.caller.tenant_id.as_str().into(),
+            site_id: self.caller.site_id.as_str().into(),
+            deadline: self.caller.since + time,
+        }
+    }
+
+    /// Only a call that changes something needs a key.
+    fn repeat_key(&self) -> Option<RepeatKey> {
+        let key = self.caller.idempotency_key.clone()?;
+        (self.tool.entry.service.access == Access::Write).then(|| RepeatKey {
+            principal: self.principal.id.clone(),
+            tool: self.tool.name().into(),
+            key,
+            fingerprint: self.hash.whole().into(),
+        })
+    }
+
+    /// Runs a call, unless it was made before.
+    async fn once(&self, call: Call, scope: &Scope, key: RepeatKey) -> Result<Ending, Ending> {
+        let sites = &self.parts.sites;
+        match sites.claim(scope, key.clone()).await.map_err(failed)? {
+            Claim::New => {}
+            Claim::Done(answer) => return Ok(Ending::Replay(answer)),
+            Claim::Begun => {
+                let detail = "a call with this Idempotency-Key was begun and has no answer yet";
+                return Err(Rejection::in_progress(detail).after(1).into());
+            }
+            Claim::Other => {
+                let detail = "this Idempotency-Key was used for another input";
+                return Err(Rejection::key_reused(detail).into());
+            }
+        }
+        let result = self.run(call, scope).await;
+        let later = Scope {
+            deadline: Instant::now() + limits::WRITE_CALL_TIMEOUT,
+            ..scope.clone()
+        };
+        match &result {
+            Ok(Ok(fields)) => {
+                let answer = Envelope::of(self.caller, self.about, Ok(fields.clone()));
+                let answer = serde_json::to_vec(&answer).unwrap_or_default();
+                // Without its answer the key stays taken: repeating the call would do it again.
+                let _ = sites.answer(&later, key, answer).await;
+            }
+            Ok(Err(_)) | Err(_) => {
+                let _ = sites.release(&later, key).await;
+            }
+        }
+        Ok(ending(result?))
+    }
+
+    /// Runs a call whose input is good: `Err` when it did not reach the tool or broke it.
+    async fn run(&self, call: Call, scope: &Scope) -> Result<Result<Fields, Failure>, Ending> {
+        let access = self.tool.entry.service.access;
+        if access == Access::Write {
+            let (caller, principal) = (self.caller, self.principal);
+            self.books.intend(caller, principal, self.about).await?;
+        }
+        self.books
+            .tell("tool_call_start", self.caller, self.about, &End::default());
+        let running = self.running(call, scope);
+        match running::until(scope.deadline, access, running).await {
+            Ok(fields) => Ok(Ok(fields)),
+            Err(error) => match Failure::from(error) {
+                failure if failure.error_type == "Internal" => {
+                    Err(Rejection::internal(failure.message).into())
+                }
+                failure => Ok(Err(failure)),
+            },
+        }
+    }
+
+    fn running(&self, call: Call, scope: &Scope) -> Running {
+        let parts = self.parts;
+        if !self.tool.is_of_site()
+            && let Some(local) = &parts.local
+        {
+            return local.run(call, scope.deadline);
+        }
+        let may_see_drafts = self.principal.may(principal::DRAFT_READ);
+        let site = SiteAccess {
+            store: Arc::clone(&parts.sites),
+            scope: scope.clone(),
+            user_id: self.caller.user_id.clone(),
+            session_id: self.caller.session_id.clone(),
+            trace_id: self.caller.trace_id.clone(),
+            sight: if may_see_drafts {
+                Sight::Drafts
+            } else {
+                Sight::Published
+            },
+        };
+        let context = Context {
+            site: Some(site),
+            ..parts.context.clone()
+        };
+        Box::pin(async move { call.run(&context).await.map(|answer| answer.output) })
+    }
+}
+
+fn ending(result: Result<Fields, Failure>) -> Ending {
+    match result {
+        Ok(fields) => Ending::Output(fields),
+        Err(failure) => Ending::Failure(failure),
+    }
+}
+
+fn failed(error: StoreError) -> Ending {
+    Ending::Failure(Failure::from(crate::error::ToolError::from(error)))
+}
+
+fn invalid(problems: Vec<Problem>) -> Ending {
+    Ending::Failure(Failure {
+        problems: problems.clone(),
+        ..Failure::new(
+            "ValidationError",
+            "INVALID_INPUT",
+            fields::in_words(&problems),
+        )
+    })
+}
