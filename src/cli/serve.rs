@@ -72,7 +72,8 @@ pub(super) fn call(args: CallArgs) -> ExitCode {
     }
 }
 
-fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runtime> {
+/// Starts a runtime, with a thread for every processor when it is for many callers.
+pub(super) fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = match is_parallel {
         true => tokio::runtime::Builder::new_multi_thread(),
         false => tokio::runtime::Builder::new_current_thread(),
@@ -81,7 +82,7 @@ fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 /// Returns what ends when the server is told to stop.
-fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
+pub(super) fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt()).context("catching signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("catching signals")?;
     Ok(async move {
@@ -134,6 +135,28 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
         is_quiet: args.quiet,
         session: session(args.root.as_deref())?,
         root: args.root,
+    })
+}
+
+/// Returns the options of a server of sites that only this process reaches.
+pub(super) fn place(data: Option<PathBuf>, db: Option<PathBuf>) -> anyhow::Result<Options> {
+    Ok(Options {
+        data,
+        database: database(db)?,
+        addresses: Vec::new(),
+        hosts: Vec::new(),
+        origins: Vec::new(),
+        tls: None,
+        is_behind_proxy: false,
+        key_file: None,
+        jwks: None,
+        tools: Vec::new(),
+        tool_rate: None,
+        tenant_rate: None,
+        keep: KeepInput::Never,
+        is_quiet: true,
+        session: session(None)?,
+        root: None,
     })
 }
 

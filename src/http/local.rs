@@ -29,8 +29,8 @@ use crate::tools::Call;
 use crate::vault::redact::{Redacted, Redactor};
 use crate::vault::session::Secrets;
 
-/// Nobody can be asked over a network.
-struct Nobody;
+/// Nobody can be asked: over a network there is no person at hand.
+pub struct Nobody;
 
 impl Prompter for Nobody {
     fn ask<'a>(&'a self, _: &'a Question) -> Boxed<'a, Reply> {

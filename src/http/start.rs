@@ -169,7 +169,15 @@ fn tokens(path: &Path, expected: &Expected) -> anyhow::Result<Tokens> {
         .map_err(|problem| anyhow::anyhow!("{}: {problem}", path.display()))
 }
 
-async fn open(options: &Options, guard: Arc<Guard>, log: Log) -> anyhow::Result<(Arc<Desk>, Lock)> {
+/// Opens the data of sites, its ledger and the tools over it.
+///
+/// # Errors
+/// Data that cannot be opened or imported, or that another process serves.
+pub async fn open(
+    options: &Options,
+    guard: Arc<Guard>,
+    log: Log,
+) -> anyhow::Result<(Arc<Desk>, Lock)> {
     if let Some(directory) = options.database.parent() {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("making the directory {}", directory.display()))?;
