@@ -459,5 +459,17 @@ pub const MAX_PROGRESS_CHARS: usize = 200;
 /// How long calls under way may still end by themselves when an MCP client has gone; clients send a
 /// signal after two seconds.
 pub const MCP_DRAIN: Duration = Duration::from_millis(500);
+/// Shells the server keeps for callers who name them.
+pub const MAX_KEPT_SHELLS: usize = 64;
+/// How long such a shell stays after its last call.
+pub const KEPT_SHELL_IDLE: Duration = Duration::from_secs(900);
+/// Sessions of MCP clients with `initialize` that the server keeps.
+pub const MAX_MCP_SESSIONS: usize = 1024;
+/// Pages for values that wait for a call to be made again.
+pub const MAX_WAITING_PAGES: usize = 16;
+/// How long a page for a value stands after its answer, so that a browser shows its last words.
+pub const PAGE_GRACE: Duration = Duration::from_millis(200);
+/// Largest answer of a page for a value: every byte of the longest value as three.
+pub const MAX_PAGE_BODY_BYTES: usize = 3 * MAX_SECRET_BYTES + 4096;
 /// Pause between two presses of Ctrl+C while the command of a cancelled call has not begun.
 pub const INTERRUPT_PAUSE: Duration = Duration::from_millis(20);

@@ -330,6 +330,12 @@ pub(super) struct ServeArgs {
     /// Tools of this machine to offer too, to authenticated callers
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(super) tools: Vec<String>,
+    /// Tenant of requests to /mcp that name none
+    #[arg(long, value_name = "ID", requires = "site")]
+    pub(super) tenant: Option<String>,
+    /// Site of requests to /mcp that name none
+    #[arg(long, value_name = "ID", requires = "tenant")]
+    pub(super) site: Option<String>,
     /// Keep edit and read of those tools inside this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) root: Option<PathBuf>,

@@ -42,8 +42,8 @@ fn options(args: McpArgs) -> anyhow::Result<Options> {
     let site = site.map(|(tenant, site)| {
         let place = serve::place(args.data, args.db)?;
         anyhow::Ok(SiteOptions {
-            tenant,
-            site,
+            tenant: serve::id(tenant)?,
+            site: serve::id(site)?,
             open: Box::new(move || {
                 let place = place.clone();
                 Box::pin(async move {

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use serde_json::Value;
@@ -12,8 +13,12 @@ use crate::cli::args::{CallArgs, ServeArgs, SiteArgs, SiteCommand};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::{fail, print, state_dir};
 use crate::http::client::{self, Calling};
+use crate::http::front::Front;
 use crate::http::start::{self, Options};
+use crate::mcp;
+use crate::mcp::http::Defaults;
 use crate::pty::{Rc, SessionOptions};
+use crate::service::caller;
 use crate::service::desk::KeepInput;
 use crate::service::jwt::Expected;
 use crate::service::log::Log;
@@ -24,10 +29,15 @@ use crate::tool::json_text;
 /// Runs `karyi serve`.
 pub(super) fn serve(args: ServeArgs) -> ExitCode {
     let served = runtime(true).and_then(|runtime| {
+        let defaults = Defaults {
+            tenant: args.tenant.clone().map(id).transpose()?,
+            site: args.site.clone().map(id).transpose()?,
+        };
         let options = options(args)?;
         runtime.block_on(async {
             let stopped = stopped()?;
-            start::serve(options, stopped).await
+            let mcp = |front: &Arc<Front>| mcp::http::router(front, defaults);
+            start::serve(options, mcp, stopped).await
         })
     });
     match served {
@@ -68,6 +78,16 @@ pub(super) fn call(args: CallArgs) -> ExitCode {
             print(&format!("{}\n", answer.body.trim_end()));
             let body: Value = serde_json::from_str(&answer.body).unwrap_or_default();
             ExitCode::from(u8::from(body["success"] != true))
+        }
+    }
+}
+
+/// Checks an identifier of the command line.
+pub(super) fn id(text: String) -> anyhow::Result<String> {
+    match caller::is_id(&text) {
+        true => Ok(text),
+        false => {
+            anyhow::bail!("expected an identifier ([A-Za-z0-9._:-], at most 100), found {text:?}")
         }
     }
 }

@@ -1,11 +1,11 @@
 //! What every route needs: the desk, and which hosts and origins are ours.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::http::{HeaderMap, Uri, header};
 use tokio::sync::Semaphore;
 
+use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::service::Desk;
 use crate::service::rejection::Rejection;
@@ -33,7 +33,7 @@ pub struct Front {
     pub reach: Reach,
     /// Calls that may still begin.
     pub calls: Arc<Semaphore>,
-    is_ending: AtomicBool,
+    ending: Cancel,
 }
 
 impl Front {
@@ -53,19 +53,25 @@ impl Front {
             port,
             reach,
             calls: Arc::new(Semaphore::new(limits::MAX_CALLS_IN_FLIGHT)),
-            is_ending: AtomicBool::new(false),
+            ending: Cancel::default(),
         }
     }
 
     /// Notes that no new work is wanted.
     pub fn end(&self) {
-        self.is_ending.store(true, Ordering::Relaxed);
+        self.ending.cancel();
     }
 
     /// Whether the server takes new work.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        !self.is_ending.load(Ordering::Relaxed)
+        !self.ending.is_cancelled()
+    }
+
+    /// Returns what is thrown when no new work is wanted.
+    #[must_use]
+    pub fn ending(&self) -> Cancel {
+        self.ending.clone()
     }
 
     /// Checks that a request is meant for this server, and does not come from the page of another

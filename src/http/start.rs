@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, bail};
+use axum::Router;
 
 use crate::files::root::Root;
 use crate::http::front::{Front, Reach};
 use crate::http::listen::{self, Listening};
-use crate::http::local::{self, FreshShells};
+use crate::http::local::{self, Shells};
 use crate::http::{logging, routes, tls};
 use crate::limits;
 use crate::pty::SessionOptions;
@@ -67,11 +68,15 @@ pub fn ledger_path(database: &Path) -> PathBuf {
     database.with_file_name("ledger.db")
 }
 
-/// Serves until `stopped`.
+/// Serves until `stopped`; `further` makes the routes of other front ends.
 ///
 /// # Errors
 /// The server cannot be started as it is to be.
-pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyhow::Result<()> {
+pub async fn serve(
+    options: Options,
+    further: impl FnOnce(&Arc<Front>) -> Router,
+    stopped: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
     let reach = reach(&options)?;
     let guard = Arc::new(guard(&options)?);
     if reach == Reach::Public && !guard.is_closed() {
@@ -109,7 +114,8 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
             ..Line::default()
         });
     }
-    let listening = Listening::start(listeners, &routes::router(Arc::clone(&front)), tls.as_ref());
+    let app = routes::router_with(Arc::clone(&front), further(&front));
+    let listening = Listening::start(listeners, &app, tls.as_ref());
     let tending = tokio::spawn(tend(Arc::clone(&desk), options.jwks.clone(), guard));
     stopped.await;
     front.end();
@@ -118,8 +124,10 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
         ..Line::default()
     });
     listening.end().await;
+    drop(app);
     tending.abort();
     let _ = tending.await;
+    desk.close().await;
     desk.settle_floods(Instant::now() + limits::FLOOD_WINDOW)
         .await;
     drop((front, desk, lock, log));
@@ -208,11 +216,7 @@ pub async fn open(
         None => Root::unconfined(),
     });
     let output = options.database.with_file_name("output");
-    let shells = FreshShells {
-        session: options.session.clone(),
-        root: Arc::clone(&root),
-        output,
-    };
+    let shells = Shells::new(options.session.clone(), Arc::clone(&root), output);
     let parts = Parts {
         tools,
         sites: Arc::new(sites),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rmcp::ErrorData;
-use rmcp::model::{CallToolRequestParams, CallToolResult, Tool};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, Tool};
 use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore, mpsc};
 
@@ -26,10 +26,11 @@ use crate::mcp::answer;
 use crate::mcp::lanes::Lanes;
 use crate::mcp::listing;
 use crate::mcp::progress::Progress;
+use crate::mcp::questions::{self, Questions};
 use crate::mcp::server::Asked;
 use crate::outcome::{JobNews, Outcome};
 use crate::pty::Session;
-use crate::tool::context::blocking;
+use crate::tool::context::{Prompter, blocking};
 use crate::tool::registry::Entry;
 use crate::tool::{Context, Effect, Registry, decode};
 use crate::tools::{self, Call};
@@ -58,6 +59,7 @@ pub struct Bench {
     places: Semaphore,
     next_id: AtomicU64,
     ending: Cancel,
+    questions: Arc<questions::Desk>,
 }
 
 /// A session that was prepared.
@@ -80,6 +82,7 @@ impl Bench {
             places: Semaphore::new(limits::MAX_MCP_CALLS),
             next_id: AtomicU64::new(1),
             ending,
+            questions: Arc::default(),
         }
     }
 
@@ -126,22 +129,22 @@ impl Bench {
     /// There is no such tool, or the call was cancelled.
     pub async fn call(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         asked: &Asked,
-    ) -> Result<CallToolResult, ErrorData> {
+    ) -> Result<CallToolResponse, ErrorData> {
         let entry = self.registry().get(&request.name);
         let entry = entry.ok_or_else(|| answer::unknown_tool(&request.name))?;
         let Ok(_place) = self.places.try_acquire() else {
-            return Ok(answer::of_error(&too_many()));
+            return Ok(answer::of_error(&too_many()).into());
         };
         let ready = match self.ready().await {
             Ok(ready) => ready,
-            Err(error) => return Ok(answer::of_error(&error)),
+            Err(error) => return Ok(answer::of_error(&error).into()),
         };
-        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let arguments = Value::Object(request.arguments.take().unwrap_or_default());
         let call = match typed(entry, arguments) {
             Ok(call) => call,
-            Err(error) => return Ok(answer::of_error(&ready.masked(error))),
+            Err(error) => return Ok(answer::of_error(&ready.masked(error)).into()),
         };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed).to_string();
         let ticket = ready.lanes.queue(call.effect());
@@ -152,7 +155,15 @@ impl Bench {
             turn = ticket.turn() => turn,
         };
         let _turn = turn.ok_or_else(cancelled)?;
-        Running::new(ready, asked, &self.ending).run(call, id).await
+        let secrets = &ready.start.context.secrets;
+        let desk = Arc::clone(&self.questions);
+        let questions = Arc::new(Questions::new(desk, asked, &mut request, secrets));
+        let running = Running::new(ready, asked, &self.ending, Arc::clone(&questions));
+        let result = running.run(call, id).await?;
+        Ok(match questions.wanted() {
+            Some(wanted) => wanted.into(),
+            None => result.into(),
+        })
     }
 
     /// Ends the session: shells, jobs, files with whole outputs.
@@ -189,6 +200,7 @@ struct Running<'a> {
     ready: &'a Ready,
     asked: &'a Asked,
     ending: &'a Cancel,
+    questions: Arc<Questions>,
     cancel: Cancel,
     progress: Progress,
     seen: Seen,
@@ -203,8 +215,14 @@ struct Seen {
 }
 
 impl<'a> Running<'a> {
-    fn new(ready: &'a Ready, asked: &'a Asked, ending: &'a Cancel) -> Self {
+    fn new(
+        ready: &'a Ready,
+        asked: &'a Asked,
+        ending: &'a Cancel,
+        questions: Arc<Questions>,
+    ) -> Self {
         Self {
+            questions,
             ready,
             asked,
             ending,
@@ -219,6 +237,7 @@ impl<'a> Running<'a> {
         Stage {
             context: Context {
                 cancelled: self.cancel.flag(),
+                prompter: Arc::clone(&self.questions) as Arc<dyn Prompter>,
                 ..start.context.clone()
             },
             cap: start.cap,
@@ -233,7 +252,11 @@ impl<'a> Running<'a> {
         }
     }
 
-    async fn run(mut self, call: Call, id: String) -> Result<CallToolResult, ErrorData> {
+    async fn run(
+        mut self,
+        call: Call,
+        id: String,
+    ) -> Result<rmcp::model::CallToolResult, ErrorData> {
         let (events, mut received) = mpsc::channel(limits::CHANNEL_DEPTH);
         let runner = Runner::new(self.stage(events));
         let stop = Stop::of(&call, self.ready);
@@ -269,7 +292,8 @@ impl<'a> Running<'a> {
             stop.press(self.ready);
         }
         self.progress.end().await;
-        let outcome = self.seen.outcome.ok_or_else(cancelled)?;
+        let mut outcome = self.seen.outcome.ok_or_else(cancelled)?;
+        explain(&mut outcome);
         Ok(answer::of_outcome(
             &outcome,
             &self.seen.jobs,
@@ -369,6 +393,24 @@ fn typed(entry: &Entry<Call>, arguments: Value) -> Result<Call, ToolError> {
     })?;
     (entry.from_json)(arguments)
         .map_err(|error| bad(format!("an argument of {name} does not fit: {error}")))
+}
+
+/// Says what to do when nobody could be asked, in the words of this front end.
+fn explain(outcome: &mut Outcome) {
+    let Some(error) = &mut outcome.error else {
+        return;
+    };
+    error.hint = match error.code {
+        ErrorCode::SecretPromptUnavailable => {
+            "the client cannot open a page for it (elicitation in URL mode); let the user store it \
+             with `karyi var set NAME`, or start karyi mcp with --vars-fd"
+        }
+        ErrorCode::ApprovalRequired => {
+            "the client cannot ask the user (elicitation); start karyi mcp with --allow NAME"
+        }
+        _ => return,
+    }
+    .into();
 }
 
 fn too_many() -> ToolError {

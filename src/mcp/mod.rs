@@ -12,10 +12,13 @@
 
 pub mod answer;
 pub mod bench;
+pub mod http;
 pub mod lanes;
 pub mod lines;
 pub mod listing;
+pub mod page;
 pub mod progress;
+pub mod questions;
 pub mod server;
 pub mod site;
 pub mod stdio;

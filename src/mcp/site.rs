@@ -48,6 +48,7 @@ pub fn caller(
     caller.session_id = named(meta, "session_id")?;
     caller.npc_id = named(meta, "npc_id")?;
     caller.idempotency_key = named(meta, "idempotency_key")?;
+    caller.shell_session = named(meta, "session")?;
     Ok(caller)
 }
 

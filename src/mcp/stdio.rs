@@ -73,7 +73,7 @@ impl Backend for Connection {
             Some(place) if !self.bench.has(&request.name) => {
                 site_call(place, request, &asked).await
             }
-            _ => self.bench.call(request, &asked).await.map(Into::into),
+            _ => self.bench.call(request, &asked).await,
         }
     }
 }

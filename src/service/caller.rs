@@ -43,6 +43,8 @@ pub struct Caller {
     pub attempt: Option<u32>,
     /// The key under which it may be repeated.
     pub idempotency_key: Option<String>,
+    /// The shell that stays for the caller's calls; without a name each call has its own.
+    pub shell_session: Option<String>,
     /// How long the caller waits.
     pub patience: Option<Duration>,
     /// Set when the caller has gone.
@@ -76,6 +78,7 @@ impl Caller {
             npc_id: None,
             attempt: None,
             idempotency_key: None,
+            shell_session: None,
             patience: None,
             is_gone: Arc::default(),
         })

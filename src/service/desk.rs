@@ -141,6 +141,13 @@ impl Desk {
         &self.parts.guard
     }
 
+    /// Ends what the tools of this machine keep between calls.
+    pub async fn close(&self) {
+        if let Some(local) = &self.parts.local {
+            local.close().await;
+        }
+    }
+
     /// Returns who calls, when they may call for this tenant and site now. A refusal is recorded.
     ///
     /// # Errors
@@ -158,10 +165,19 @@ impl Desk {
                     .await);
             }
         };
-        match self.admitted(caller, &principal) {
-            Ok(()) => Ok(principal),
+        self.enter(caller, &principal).await.map(|()| principal)
+    }
+
+    /// Lets somebody in who is known, when they may call for this tenant and site now. A refusal is
+    /// recorded.
+    ///
+    /// # Errors
+    /// 403 or 429.
+    pub async fn enter(&self, caller: &Caller, principal: &Principal) -> Result<(), Rejection> {
+        match self.admitted(caller, principal) {
+            Ok(()) => Ok(()),
             Err(rejection) => Err(self
-                .refuse(caller, Some(&principal), &About::default(), rejection)
+                .refuse(caller, Some(principal), &About::default(), rejection)
                 .await),
         }
     }
@@ -596,7 +612,12 @@ impl Serving<'_> {
         if !self.tool.is_of_site()
             && let Some(local) = &parts.local
         {
-            return local.run(call, scope.deadline);
+            let session = self.caller.shell_session.as_ref();
+            // A name alone is no proof: the shell belongs to who calls, too.
+            let owner = session
+                .filter(|_| self.principal.proof == Proof::Authenticated)
+                .map(|session| format!("{}\n{session}", self.principal.id));
+            return local.run(call, scope.deadline, owner);
         }
         let may_see_drafts = self.principal.may(principal::DRAFT_READ);
         let site = SiteAccess {

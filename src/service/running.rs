@@ -20,8 +20,12 @@ pub type Running = Pin<Box<dyn Future<Output = Result<Fields, ToolError>> + Send
 
 /// Runs tools that work on this machine, each call apart from all others.
 pub trait LocalTools: Send + Sync {
-    /// Runs a call. When what it returns is dropped, whatever it started is ended.
-    fn run(&self, call: Call, deadline: Instant) -> Running;
+    /// Runs a call, in the shell of its owner when it has one. When what it returns is dropped,
+    /// whatever it started is ended, or goes on as a job of its owner's shell.
+    fn run(&self, call: Call, deadline: Instant, owner: Option<String>) -> Running;
+
+    /// Ends every shell.
+    fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
 /// The local tools, when there are any.
