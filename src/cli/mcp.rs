@@ -1,5 +1,6 @@
 //! `karyi mcp`: the tools for an MCP client that starts the program.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use anyhow::Context as _;
 
 use crate::capped::Cap;
 use crate::cli::args::{McpArgs, SessionArgs};
-use crate::cli::{fail, journal, run, serve, vault};
+use crate::cli::{fail, journal, run, say, serve, vault};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
 use crate::http::local::Nobody;
@@ -21,6 +22,9 @@ use crate::service::log::Log;
 
 /// Runs `karyi mcp`.
 pub(super) fn mcp(args: McpArgs) -> ExitCode {
+    if std::io::stdin().is_terminal() {
+        say("this is for an MCP client, which speaks on standard input; see `karyi mcp --help`");
+    }
     let runtime = match serve::runtime(false) {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("{error:#}")),

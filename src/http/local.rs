@@ -169,6 +169,7 @@ impl Shell {
         let (events, mut received) = mpsc::channel::<Redacted<Event>>(limits::CHANNEL_DEPTH);
         let drain = tokio::spawn(async move { while received.recv().await.is_some() {} });
         let left = deadline.saturating_duration_since(Instant::now());
+        let is_cancelled = cancel.clone();
         let stage = Stage {
             context: Context {
                 cancelled: cancel.flag(),
@@ -193,6 +194,9 @@ impl Shell {
             held_bytes: 0,
         };
         let outcome = call::run(stage, job).await;
+        if is_cancelled.is_cancelled() {
+            let _ = self.context.sessions.interrupt();
+        }
         drain.abort();
         *lock(&self.used) = Instant::now();
         outcome

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::Router;
 use axum::body::Body;
@@ -21,6 +22,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::http::front::Front;
 use crate::http::{headers, routes};
 use crate::limits;
+use crate::mcp::progress::Progress;
 use crate::mcp::server::{Asked, Backend, Server};
 use crate::mcp::{answer, listing, site};
 use crate::service::Desk;
@@ -220,16 +222,24 @@ impl Backend for Remote {
                 crate::service::Rejection::overloaded("too many calls are under way").after(1);
             return Ok(answer::of_rejection(&busy, &trace).into());
         };
-        let is_gone = Arc::clone(&caller.is_gone);
-        let called = self.run(caller, principal, request);
-        let mut called = std::pin::pin!(called);
-        tokio::select! {
-            biased;
-            result = &mut called => return result,
-            () = asked.ct.cancelled() => is_gone.store(true, std::sync::atomic::Ordering::Relaxed),
+        let (is_gone, cancel) = (Arc::clone(&caller.is_gone), caller.cancel.clone());
+        let mut called = std::pin::pin!(self.run(caller, principal, request));
+        let mut progress = Progress::new(&asked);
+        loop {
+            tokio::select! {
+                biased;
+                result = &mut called => {
+                    progress.end().await;
+                    return result;
+                }
+                () = progress.due() => progress.tell(),
+                // What it did must be recorded, whoever waits for it.
+                () = asked.ct.cancelled(), if !cancel.is_cancelled() => {
+                    is_gone.store(true, Ordering::Relaxed);
+                    cancel.cancel();
+                }
+            }
         }
-        // What it did must be recorded, whoever waits for it.
-        called.await
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::store::{StoreError, ids};
 
@@ -47,6 +48,8 @@ pub struct Caller {
     pub shell_session: Option<String>,
     /// How long the caller waits.
     pub patience: Option<Duration>,
+    /// Thrown when the caller does not want the call any more; only what works on this machine stops.
+    pub cancel: Cancel,
     /// Set when the caller has gone.
     pub is_gone: Arc<AtomicBool>,
 }
@@ -80,6 +83,7 @@ impl Caller {
             idempotency_key: None,
             shell_session: None,
             patience: None,
+            cancel: Cancel::default(),
             is_gone: Arc::default(),
         })
     }

@@ -617,7 +617,8 @@ impl Serving<'_> {
             let owner = session
                 .filter(|_| self.principal.proof == Proof::Authenticated)
                 .map(|session| format!("{}\n{session}", self.principal.id));
-            return local.run(call, scope.deadline, owner);
+            let running = local.run(call, scope.deadline, owner);
+            return running::unless(self.caller.cancel.clone(), running);
         }
         let may_see_drafts = self.principal.may(principal::DRAFT_READ);
         let site = SiteAccess {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
 use crate::error::{ErrorCode, ToolError};
+use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::tool::service::Access;
 use crate::tools::Call;
@@ -38,6 +39,21 @@ impl Drop for Owned {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// Gives a call up when it is cancelled.
+#[must_use]
+pub fn unless(cancel: Cancel, work: Running) -> Running {
+    Box::pin(async move {
+        tokio::select! {
+            biased;
+            result = work => result,
+            () = cancel.cancelled() => Err(ToolError::new(
+                ErrorCode::Cancelled,
+                "the caller cancelled the call",
+            )),
+        }
+    })
 }
 
 /// Waits for a call until its deadline. A write that is being committed then gets a little longer,

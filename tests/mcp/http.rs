@@ -272,10 +272,7 @@ fn tools_of_this_machine_are_for_who_is_known_and_named() {
         answer["result"]["structuredContent"].clone()
     };
     // Each call has a shell of its own, unless it names one.
-    assert_eq!(
-        run("cd /usr; echo $KARYI{X}", json!({}))["output"],
-        "$KARYI{X}\n"
-    );
+    assert_eq!(run("cd /usr; pwd", json!({}))["output"], "/usr\n");
     assert_ne!(run("pwd", json!({}))["output"], "/usr\n");
     let mine = json!({"karyi/session": "mine"});
     run("cd /usr; v=7", mine.clone());
@@ -305,6 +302,49 @@ fn tools_of_this_machine_are_for_who_is_known_and_named() {
         "permission_denied",
         "{answer}"
     );
+}
+
+#[test]
+fn a_call_over_http_tells_progress_and_can_be_cancelled() {
+    let mut arguments = SITE.to_vec();
+    arguments.extend(["--tools", "command"]);
+    let server = closed(&arguments);
+    let key = ("X-Internal-API-Key", KEY);
+    let session = hello(&server, &[key]);
+    let place = server.dir.path().join("pid");
+    let text = format!("echo $$ > {}; sleep 1000", place.display());
+    let params =
+        json!({"name": "command", "arguments": {"text": text}, "_meta": {"progressToken": 7}});
+    let mut stream = server.connect();
+    let accept = ("Accept", "application/json, text/event-stream");
+    let headers = [key, accept, ("Mcp-Session-Id", session.as_str())];
+    let call = request(7, "tools/call", params).to_string();
+    stream
+        .write_all(&server.request("/mcp", &headers, &call))
+        .unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(stream));
+    let progress = lines.find(|line| {
+        line.as_ref()
+            .is_ok_and(|line| line.contains("notifications/progress"))
+    });
+    assert!(progress.unwrap().unwrap().contains("\"progressToken\":7"));
+    let shell: i32 = std::fs::read_to_string(&place)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+    assert_eq!(
+        post(&server, &cancel, &[key, ("Mcp-Session-Id", &session)]).status,
+        202
+    );
+    let start = std::time::Instant::now();
+    while std::path::Path::new(&format!("/proc/{shell}")).exists() {
+        assert!(start.elapsed() < std::time::Duration::from_secs(60));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    server.stop();
 }
 
 #[test]

@@ -278,7 +278,6 @@ fn a_request_that_is_none_is_a_protocol_error() {
             json!({"name": "command", "arguments": "pwd"}),
             -32602,
         ),
-        ("tools/list", json!({"cursor": 7}), -32602),
         ("prompts/list", json!({}), -32601),
         ("resources/list", json!({}), -32601),
         ("resources/templates/list", json!({}), -32601),

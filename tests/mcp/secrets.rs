@@ -64,7 +64,7 @@ fn without_a_way_to_ask_the_error_says_what_to_do() {
             "id": "1",
             "status": "unavailable",
             "code": "secret_prompt_unavailable",
-            "message": "NPM_TOKEN must be asked for and there is no terminal",
+            "message": "NPM_TOKEN must be asked for and the client cannot ask",
             "hint": "the client cannot open a page for it (elicitation in URL mode); let the user store it \
                 with `karyi var set NAME`, or start karyi mcp with --vars-fd",
             "duration_ms": 0,
@@ -357,6 +357,6 @@ fn use_of_a_secret_is_asked_with_a_form() {
     };
     let form = json!({"elicitation": {}});
     assert_eq!(run("accept", form.clone()), "$KARYI{TOKEN}\n");
-    assert_eq!(run("decline", form), "policy_denied");
+    assert_eq!(run("decline", form), "declined");
     assert_eq!(run("", json!({})), "approval_required");
 }

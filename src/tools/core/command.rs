@@ -204,7 +204,7 @@ impl Tool for Command {
     }
 
     fn output_schema() -> Option<ArgumentSchema> {
-        Some(ArgumentSchema::of::<Output>())
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {

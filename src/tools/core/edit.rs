@@ -228,7 +228,7 @@ impl Tool for Edit {
     }
 
     fn output_schema() -> Option<ArgumentSchema> {
-        Some(ArgumentSchema::of::<Output>())
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {

@@ -84,7 +84,7 @@ impl Tool for GetValue {
     }
 
     fn output_schema() -> Option<ArgumentSchema> {
-        Some(ArgumentSchema::of::<Output>())
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn templates(_: &mut Args, _: &mut dyn FnMut(Use, &mut Template)) {}

@@ -259,7 +259,7 @@ impl Tool for Read {
     }
 
     fn output_schema() -> Option<ArgumentSchema> {
-        Some(ArgumentSchema::of::<Output>())
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {
