@@ -42,3 +42,4 @@ pub mod render;
 // Floor 6: front ends.
 pub mod cli;
 pub mod http;
+pub mod mcp;

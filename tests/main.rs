@@ -23,6 +23,7 @@ mod harness;
 mod history;
 mod jobs;
 mod lanes;
+mod mcp;
 mod memory;
 mod parallel;
 mod parse;

@@ -57,6 +57,8 @@ pub(super) enum Command {
     Ledger(LedgerArgs),
     /// Call a tool of a server
     Call(Box<CallArgs>),
+    /// Serve the tools to an MCP client over standard input and output
+    Mcp(Box<McpArgs>),
     /// Print a completion script
     Completions {
         /// The shell it is for
@@ -90,6 +92,19 @@ pub(super) struct RunArgs {
     /// Check the script and list its calls; run nothing
     #[arg(long, conflicts_with = "stream")]
     pub(super) dry_run: bool,
+    #[command(flatten)]
+    pub(super) session: SessionArgs,
+    /// Never ask for values on the terminal
+    #[arg(long)]
+    pub(super) no_interactive: bool,
+    /// What happens when a value is asked for [default: $KARYI_VARS_MODE, else interactive]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(super) vars_mode: Option<VarsMode>,
+}
+
+/// The session that calls run in, and the secrets they may use.
+#[derive(Debug, Args, Default)]
+pub(super) struct SessionArgs {
     /// Directory to start in [default: the current one]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) cwd: Option<PathBuf>,
@@ -105,7 +120,7 @@ pub(super) struct RunArgs {
     /// Set an environment variable in the session
     #[arg(long, value_name = "K=V", value_parser = assignment)]
     pub(super) env: Vec<(OsString, OsString)>,
-    /// Seconds a command may run before its result is final [default: no limit]
+    /// Seconds a command may run before its result is final [default: no limit; 50 for an MCP client]
     #[arg(long, value_name = "SECONDS")]
     pub(super) timeout: Option<Seconds>,
     /// Most bytes of output kept per result, half from the start and half from the end
@@ -117,9 +132,6 @@ pub(super) struct RunArgs {
     /// Keep the files with whole outputs after the run
     #[arg(long)]
     pub(super) keep: bool,
-    /// Never ask for values on the terminal
-    #[arg(long)]
-    pub(super) no_interactive: bool,
     #[command(flatten)]
     pub(super) vault: VaultFlags,
     /// Run nothing when the store with the secrets cannot be read
@@ -128,9 +140,6 @@ pub(super) struct RunArgs {
     /// Read secrets for this run from this descriptor: NAME, NUL, VALUE, NUL, and so on
     #[arg(long, value_name = "N")]
     pub(super) vars_fd: Option<std::os::fd::RawFd>,
-    /// What happens when a value is asked for [default: $KARYI_VARS_MODE, else interactive]
-    #[arg(long, value_enum, value_name = "MODE")]
-    pub(super) vars_mode: Option<VarsMode>,
     /// Narrow what secrets may be used for, by the tables [secret.NAME] of a TOML file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) policy: Option<PathBuf>,
@@ -156,8 +165,11 @@ impl RunArgs {
     pub(super) fn from_stdin() -> Self {
         Self {
             files: vec!["-".into()],
-            max_output: DEFAULT_MAX_OUTPUT,
-            max_output_file: crate::limits::OUTPUT_FILE_BYTES,
+            session: SessionArgs {
+                max_output: DEFAULT_MAX_OUTPUT,
+                max_output_file: crate::limits::OUTPUT_FILE_BYTES,
+                ..SessionArgs::default()
+            },
             ..Self::default()
         }
     }
@@ -318,6 +330,12 @@ pub(super) struct ServeArgs {
     /// Tools of this machine to offer too, to authenticated callers
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(super) tools: Vec<String>,
+    /// Tenant of requests to /mcp that name none
+    #[arg(long, value_name = "ID", requires = "site")]
+    pub(super) tenant: Option<String>,
+    /// Site of requests to /mcp that name none
+    #[arg(long, value_name = "ID", requires = "tenant")]
+    pub(super) site: Option<String>,
     /// Keep edit and read of those tools inside this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) root: Option<PathBuf>,
@@ -337,6 +355,39 @@ pub(super) struct ServeArgs {
     #[arg(long)]
     pub(super) quiet: bool,
 }
+
+/// Arguments of `karyi mcp`.
+#[derive(Debug, Args)]
+#[command(after_help = MCP_HELP)]
+pub(super) struct McpArgs {
+    #[command(flatten)]
+    pub(super) session: SessionArgs,
+    /// Offer the tools of this tenant's site too
+    #[arg(long, value_name = "ID", requires = "site")]
+    pub(super) tenant: Option<String>,
+    /// The site
+    #[arg(long, value_name = "ID", requires = "tenant")]
+    pub(super) site: Option<String>,
+    /// Directory with that site in YAML or JSON files; imported when they changed
+    #[arg(long, value_name = "DIR", requires = "site", value_hint = ValueHint::DirPath)]
+    pub(super) data: Option<PathBuf>,
+    /// Database of sites; the ledger is `ledger.db` beside it [default: site.db in the user's data directory]
+    #[arg(long, value_name = "FILE", requires = "site", value_hint = ValueHint::FilePath)]
+    pub(super) db: Option<PathBuf>,
+}
+
+const MCP_HELP: &str = "\
+A client starts this program and speaks JSON-RPC with it, one message a line; revisions 2024-11-05 to
+2026-07-28 of the protocol. All calls of a connection share one shell session, and run as if one after
+another. A command that runs longer than its timeout, or 50 seconds when nothing says otherwise, goes
+on as a job. Secrets are asked for on a page of this machine that the client opens; without a client
+that can, get_value says so.
+
+Set-up, for example for Claude Code:
+  claude mcp add karyi -- karyi mcp
+  claude mcp add karyi -- karyi mcp --root .
+
+Everything ends with the end of standard input, or with SIGTERM: calls under way, jobs, shells.";
 
 /// Arguments of `karyi site`.
 #[derive(Debug, Args)]

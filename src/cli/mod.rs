@@ -9,6 +9,7 @@ mod history;
 mod interrupts;
 mod journal;
 mod ledger;
+mod mcp;
 mod parse;
 mod prompt;
 mod run;
@@ -92,6 +93,7 @@ fn dispatch(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Site(args)) => serve::site(args),
         Some(Command::Ledger(args)) => ledger::ledger(args),
         Some(Command::Call(args)) => call::call(*args),
+        Some(Command::Mcp(args)) => mcp::mcp(*args),
         Some(Command::Completions { shell }) => completions(shell),
         None if std::io::stdin().is_terminal() => help(),
         None => run::run(RunArgs::from_stdin()),

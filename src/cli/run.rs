@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use tokio::sync::mpsc;
 
 use crate::capped::Cap;
-use crate::cli::args::{RunArgs, VarsMode};
+use crate::cli::args::{RunArgs, SessionArgs, VarsMode};
 use crate::cli::bare_calls::BareCalls;
 use crate::cli::interrupts::Interrupts;
 use crate::cli::journal;
@@ -40,7 +40,7 @@ use crate::render::paint::Colour;
 use crate::secret::SecretName;
 use crate::syntax::Mode;
 use crate::syntax::grammar::Grammar;
-use crate::tool::context::Context;
+use crate::tool::context::{Context, Prompter};
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Registry, Seconds};
 use crate::tools::{self, Call};
@@ -182,11 +182,11 @@ impl Run {
             suspension.clone(),
             origin(args),
         );
-        let context = context(args, &cancel, terminal)?;
+        let context = context(&args.session, &cancel, Arc::new(terminal))?;
         context.secrets.keep_with(guard::keep);
         let redactor = Redactor::new(&context.secrets);
-        let logs = logs(args, &context);
-        let permits = permits(args, &context)?;
+        let logs = logs(&args.session, &context);
+        let permits = permits(&args.session, &context)?;
         Ok(Self {
             registry,
             grammar,
@@ -201,7 +201,7 @@ impl Run {
                 Pace::Whole
             },
             format: format(args),
-            cap: Cap::total(args.max_output),
+            cap: Cap::total(args.session.max_output),
             is_dry_run: args.dry_run,
             cancel,
             floor,
@@ -226,17 +226,17 @@ impl Run {
             cancel: self.cancel.clone(),
         };
         let asking = vault::asking(!args.no_interactive && !is_ci(), asker);
-        let require = if args.require_vault {
+        let require = if args.session.require_vault {
             Require::Store
         } else {
             Require::Nothing
         };
-        let given = (args.vars_fd, require);
+        let given = (args.session.vars_fd, require);
         let interrupts = match &asking {
             vault::Asking::OnTerminal(_) => Interrupts::watch(self.cancel.clone()).ok(),
             vault::Asking::Nobody => None,
         };
-        let result = vault::prepare(&self.context.secrets, &args.vault, asking, given);
+        let result = vault::prepare(&self.context.secrets, &args.session.vault, asking, given);
         match interrupts.and_then(|interrupts| interrupts.exit_code()) {
             Some(code) => Err(ExitCode::from(code)),
             None => {
@@ -377,7 +377,12 @@ fn format(args: &RunArgs) -> Format {
     }
 }
 
-fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Result<Context> {
+/// Makes what the calls of a session may use.
+pub(super) fn context(
+    args: &SessionArgs,
+    cancel: &Cancel,
+    prompter: Arc<dyn Prompter>,
+) -> anyhow::Result<Context> {
     let current = std::env::current_dir().context("finding the current directory")?;
     let cwd = directory(&current, args.cwd.as_deref())?;
     let root = match &args.root {
@@ -410,7 +415,7 @@ fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Resul
         terminal: None,
         root: Arc::new(root.keeping(&own, &output_parent())),
         secrets,
-        prompter: Arc::new(terminal),
+        prompter,
         keeper: None,
         command_timeout: args.timeout.map(Seconds::duration),
         sink: Arc::new(|| Box::new(|_| {})),
@@ -423,7 +428,7 @@ fn context(args: &RunArgs, cancel: &Cancel, terminal: Terminal) -> anyhow::Resul
 }
 
 /// Reads what narrows the policies of secrets, and what the user agreed to beforehand.
-fn permits(args: &RunArgs, context: &Context) -> anyhow::Result<Permits> {
+pub(super) fn permits(args: &SessionArgs, context: &Context) -> anyhow::Result<Permits> {
     let file = match &args.policy {
         None => PolicyFile::default(),
         Some(path) => {
@@ -441,7 +446,7 @@ fn permits(args: &RunArgs, context: &Context) -> anyhow::Result<Permits> {
 }
 
 /// Plans where whole outputs go.
-fn logs(args: &RunArgs, context: &Context) -> Logs {
+pub(super) fn logs(args: &SessionArgs, context: &Context) -> Logs {
     let files = context.job_files.clone();
     match output_dir(args.keep) {
         Ok(directory) => Logs::new(directory, args.max_output_file, args.keep, files),

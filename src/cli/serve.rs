@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
@@ -10,8 +11,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::args::{ServeArgs, SiteArgs, SiteCommand};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::{fail, print, state_dir};
+use crate::http::front::Front;
 use crate::http::start::{self, Options};
+use crate::mcp;
+use crate::mcp::http::Defaults;
 use crate::pty::{Rc, SessionOptions};
+use crate::service::caller;
 use crate::service::desk::KeepInput;
 use crate::service::jwt::Expected;
 use crate::service::log::Log;
@@ -21,10 +26,15 @@ use crate::store::sqlite::{Lock, SqliteSites};
 /// Runs `karyi serve`.
 pub(super) fn serve(args: ServeArgs) -> ExitCode {
     let served = runtime(true).and_then(|runtime| {
+        let defaults = Defaults {
+            tenant: args.tenant.clone().map(id).transpose()?,
+            site: args.site.clone().map(id).transpose()?,
+        };
         let options = options(args)?;
         runtime.block_on(async {
             let stopped = stopped()?;
-            start::serve(options, stopped).await
+            let mcp = |front: &Arc<Front>| mcp::http::router(front, defaults);
+            start::serve(options, mcp, stopped).await
         })
     });
     match served {
@@ -53,6 +63,16 @@ pub(super) fn site(args: SiteArgs) -> ExitCode {
     }
 }
 
+/// Checks an identifier of the command line.
+pub(super) fn id(text: String) -> anyhow::Result<String> {
+    match caller::is_id(&text) {
+        true => Ok(text),
+        false => {
+            anyhow::bail!("expected an identifier ([A-Za-z0-9._:-], at most 100), found {text:?}")
+        }
+    }
+}
+
 /// Makes what runs the server or a client of it.
 pub(super) fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = match is_parallel {
@@ -63,7 +83,7 @@ pub(super) fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runti
 }
 
 /// Returns what ends when the server is told to stop.
-fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
+pub(super) fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt()).context("catching signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("catching signals")?;
     Ok(async move {
@@ -118,6 +138,30 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
         own: state_dir::own_dirs(),
         session: session(args.root.as_deref())?,
         root: args.root,
+    })
+}
+
+/// Returns the options of a server of sites that only this process reaches.
+pub(super) fn place(data: Option<PathBuf>, db: Option<PathBuf>) -> anyhow::Result<Options> {
+    Ok(Options {
+        data,
+        database: database(db)?,
+        addresses: Vec::new(),
+        hosts: Vec::new(),
+        origins: Vec::new(),
+        tls: None,
+        is_behind_proxy: false,
+        key_file: None,
+        jwks: None,
+        tools: Vec::new(),
+        tool_rate: None,
+        tenant_rate: None,
+        keep: KeepInput::Never,
+        collector: None,
+        is_quiet: true,
+        own: state_dir::own_dirs(),
+        session: session(None)?,
+        root: None,
     })
 }
 

@@ -70,6 +70,12 @@ impl Runner {
         }
     }
 
+    /// Runs a block of calls that were read already. Returns once every call has its result.
+    pub async fn calls(&self, jobs: Vec<Job>) {
+        let options = BlockOptions::default();
+        self.block(Block { options, jobs }, &mut Vec::new()).await;
+    }
+
     /// Tells an event of the message as a whole.
     pub async fn tell(&self, event: Event) {
         self.stage.tell(event).await;

@@ -1,12 +1,12 @@
 //! What every route needs: the desk, and which hosts and origins are ours.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use axum::http::{HeaderMap, Uri, header};
 use tokio::sync::{Mutex, Semaphore};
 
+use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::service::Desk;
 use crate::service::rejection::Rejection;
@@ -35,7 +35,7 @@ pub struct Front {
     pub reach: Reach,
     /// Calls that may still begin.
     pub calls: Arc<Semaphore>,
-    is_ending: AtomicBool,
+    ending: Cancel,
     /// When the databases were found to work.
     probed: Mutex<Option<Instant>>,
 }
@@ -57,14 +57,14 @@ impl Front {
             port,
             reach,
             calls: Arc::new(Semaphore::new(limits::MAX_CALLS_IN_FLIGHT)),
-            is_ending: AtomicBool::new(false),
+            ending: Cancel::default(),
             probed: Mutex::default(),
         }
     }
 
     /// Notes that no new work is wanted.
     pub fn end(&self) {
-        self.is_ending.store(true, Ordering::Relaxed);
+        self.ending.cancel();
     }
 
     /// Whether the server can take new work; the databases are asked once in a while.
@@ -72,7 +72,7 @@ impl Front {
     /// # Errors
     /// What stands against it, in words for everybody.
     pub async fn ready(&self) -> Result<(), &'static str> {
-        if self.is_ending.load(Ordering::Relaxed) {
+        if self.ending.is_cancelled() {
             return Err("the server is ending");
         }
         // Whoever asks meanwhile waits for the same answer.
@@ -93,6 +93,12 @@ impl Front {
             StoreError::Busy => "a database is locked by another program",
             _ => "a database does not work",
         })
+    }
+
+    /// Returns what is thrown when no new work is wanted.
+    #[must_use]
+    pub fn ending(&self) -> Cancel {
+        self.ending.clone()
     }
 
     /// Checks that a request is meant for this server, and does not come from the page of another

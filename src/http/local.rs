@@ -1,7 +1,10 @@
-//! The tools of this machine for callers of the server: each call in a shell of its own.
+//! The tools of this machine for callers of the server: each call in a shell of its own, or in one
+//! that stays for its owner, who is authenticated and names it.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
@@ -22,6 +25,7 @@ use crate::outcome::{Outcome, Status};
 use crate::pty::{HoldsSecret, SessionOptions};
 use crate::render::wire;
 use crate::service::running::{LocalTools, Running};
+use crate::store::ids;
 use crate::tool::Context;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use crate::tool::sessions::{JobFiles, Sessions};
@@ -29,8 +33,8 @@ use crate::tools::Call;
 use crate::vault::redact::{Redacted, Redactor};
 use crate::vault::session::Secrets;
 
-/// Nobody can be asked over a network.
-struct Nobody;
+/// Nobody can be asked: over a network there is no person at hand.
+pub struct Nobody;
 
 impl Prompter for Nobody {
     fn ask<'a>(&'a self, _: &'a Question) -> Boxed<'a, Reply> {
@@ -66,14 +70,142 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>) -> Context {
     }
 }
 
-/// Runs each call in a shell of its own.
-pub struct FreshShells {
-    /// How the shells are started.
-    pub session: SessionOptions,
-    /// Where files may be touched.
-    pub root: Arc<Root>,
-    /// Where whole outputs go while a call runs.
-    pub output: PathBuf,
+/// Runs each call in a shell of its own, or in the one that stays for its owner.
+pub struct Shells {
+    session: SessionOptions,
+    root: Arc<Root>,
+    output: PathBuf,
+    kept: Kept,
+}
+
+/// The shells that stay, by their owners.
+type Kept = Arc<Mutex<HashMap<String, Arc<Shell>>>>;
+
+/// A shell and what goes with it.
+struct Shell {
+    context: Context,
+    redactor: Redactor,
+    logs: Logs,
+    jobs: Jobs,
+    /// Calls of one owner come one after another.
+    turn: tokio::sync::Mutex<u64>,
+    used: Mutex<Instant>,
+}
+
+impl Shells {
+    /// Makes them; `output` is where whole outputs go.
+    #[must_use]
+    pub fn new(session: SessionOptions, root: Arc<Root>, output: PathBuf) -> Self {
+        Self {
+            session,
+            root,
+            output,
+            kept: Kept::default(),
+        }
+    }
+
+    fn fresh(&self, directory: PathBuf) -> Shell {
+        let context = context(&self.session, &self.root);
+        let files = context.job_files.clone();
+        let logs = Logs::new(directory, limits::OUTPUT_FILE_BYTES, false, files);
+        let redactor = Redactor::new(&context.secrets);
+        let sessions = Arc::clone(&context.sessions);
+        Shell {
+            jobs: Jobs::new(sessions, logs.clone(), redactor.clone()),
+            context,
+            redactor,
+            logs,
+            turn: tokio::sync::Mutex::new(0),
+            used: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Returns the shell of an owner.
+    fn of(&self, owner: &str) -> Result<Arc<Shell>, ToolError> {
+        let mut kept = lock(&self.kept);
+        if let Some(shell) = kept.get(owner) {
+            *lock(&shell.used) = Instant::now();
+            return Ok(Arc::clone(shell));
+        }
+        if kept.len() >= limits::MAX_KEPT_SHELLS {
+            let message = format!("{} shells are kept already", limits::MAX_KEPT_SHELLS);
+            return Err(ToolError::new(ErrorCode::SessionBusy, message)
+                .with_hint("call without a session key, or later"));
+        }
+        let id = ids::new_id().map_err(|_| broken())?;
+        let shell = Arc::new(self.fresh(self.output.join(id)));
+        kept.insert(owner.to_owned(), Arc::clone(&shell));
+        tokio::spawn(expire(Arc::clone(&self.kept), owner.to_owned()));
+        Ok(shell)
+    }
+}
+
+/// Ends a shell that nobody has used for long.
+async fn expire(kept: Kept, owner: String) {
+    loop {
+        let Some(shell) = lock(&kept).get(&owner).cloned() else {
+            return;
+        };
+        let until = *lock(&shell.used) + limits::KEPT_SHELL_IDLE;
+        if Instant::now() >= until && shell.turn.try_lock().is_ok() {
+            lock(&kept).remove(&owner);
+            return shell.close().await;
+        }
+        drop(shell);
+        let pause = until.saturating_duration_since(Instant::now());
+        tokio::time::sleep(pause.max(limits::ACCEPT_PAUSE)).await;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shell {
+    /// Runs a call and waits until the shell may take the next one.
+    async fn run(&self, cancel: Cancel, call: Call, deadline: Instant) -> Outcome {
+        let mut turn = self.turn.lock().await;
+        *turn += 1;
+        let (events, mut received) = mpsc::channel::<Redacted<Event>>(limits::CHANNEL_DEPTH);
+        let drain = tokio::spawn(async move { while received.recv().await.is_some() {} });
+        let left = deadline.saturating_duration_since(Instant::now());
+        let is_cancelled = cancel.clone();
+        let stage = Stage {
+            context: Context {
+                cancelled: cancel.flag(),
+                command_timeout: Some(left),
+                ..self.context.clone()
+            },
+            cap: Cap::default(),
+            is_live: false,
+            has_colour: false,
+            is_dry_run: false,
+            events,
+            cancel,
+            jobs: self.jobs.clone(),
+            permits: Permits::default(),
+            redactor: self.redactor.clone(),
+        };
+        let job = Job {
+            index: 0,
+            id: turn.to_string(),
+            call,
+            repairs: Vec::new(),
+            held_bytes: 0,
+        };
+        let outcome = call::run(stage, job).await;
+        if is_cancelled.is_cancelled() {
+            let _ = self.context.sessions.interrupt();
+        }
+        drain.abort();
+        *lock(&self.used) = Instant::now();
+        outcome
+    }
+
+    async fn close(&self) {
+        self.jobs.close().await;
+        self.logs.remove();
+    }
 }
 
 /// Ends a call that nobody waits for any more.
@@ -85,74 +217,61 @@ impl Drop for Owned {
     }
 }
 
-impl LocalTools for FreshShells {
-    fn run(&self, call: Call, deadline: Instant) -> Running {
-        let cancel = Cancel::default();
-        let left = deadline.saturating_duration_since(Instant::now());
-        let context = Context {
-            cancelled: cancel.flag(),
-            command_timeout: Some(left),
-            ..context(&self.session, &self.root)
+impl LocalTools for Shells {
+    fn run(&self, call: Call, deadline: Instant, owner: Option<String>) -> Running {
+        let is_kept = owner.is_some();
+        let shell = match owner {
+            Some(owner) => self.of(&owner),
+            None => Ok(Arc::new(self.fresh(self.output.clone()))),
         };
-        let logs = Logs::new(
-            self.output.clone(),
-            limits::OUTPUT_FILE_BYTES,
-            false,
-            context.job_files.clone(),
-        );
         Box::pin(async move {
+            let shell = shell?;
+            let cancel = Cancel::default();
             let owned = Owned(cancel.clone());
             let (sender, outcome) = oneshot::channel();
             // It goes on after this future is dropped until its shell has ended.
             tokio::spawn(async move {
-                let outcome = alone(context, logs, cancel, call).await;
+                let outcome = shell.run(cancel, call, deadline).await;
+                if !is_kept {
+                    shell.jobs.close().await;
+                }
                 let _ = sender.send(outcome);
             });
             let outcome = outcome.await;
             drop(owned);
-            let broken = |_| ToolError::new(ErrorCode::Internal, "the tool stopped unexpectedly");
-            fields(outcome.map_err(broken)?)
+            fields(outcome.map_err(|_| broken())?, is_kept)
+        })
+    }
+
+    fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            let shells: Vec<Arc<Shell>> =
+                lock(&self.kept).drain().map(|(_, shell)| shell).collect();
+            let mut closing = tokio::task::JoinSet::new();
+            for shell in shells {
+                closing.spawn(async move { shell.close().await });
+            }
+            while closing.join_next().await.is_some() {}
         })
     }
 }
 
-async fn alone(context: Context, logs: Logs, cancel: Cancel, call: Call) -> Outcome {
-    let redactor = Redactor::new(&context.secrets);
-    let (events, mut received) = mpsc::channel::<Redacted<Event>>(limits::CHANNEL_DEPTH);
-    let drain = tokio::spawn(async move { while received.recv().await.is_some() {} });
-    let jobs = Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone());
-    let stage = Stage {
-        context,
-        cap: Cap::default(),
-        is_live: false,
-        has_colour: false,
-        is_dry_run: false,
-        events,
-        cancel,
-        jobs: jobs.clone(),
-        permits: Permits::default(),
-        redactor,
-    };
-    let job = Job {
-        index: 0,
-        id: "1".into(),
-        call,
-        repairs: Vec::new(),
-        held_bytes: 0,
-    };
-    let outcome = call::run(stage, job).await;
-    jobs.close().await;
-    drain.abort();
-    outcome
+fn broken() -> ToolError {
+    ToolError::new(ErrorCode::Internal, "the tool stopped unexpectedly")
 }
 
-fn fields(outcome: Outcome) -> Result<serde_json::Map<String, serde_json::Value>, ToolError> {
+/// Returns the fields of a result. The id means something only where a job can go on.
+fn fields(
+    outcome: Outcome,
+    is_kept: bool,
+) -> Result<serde_json::Map<String, serde_json::Value>, ToolError> {
     match (&outcome.error, outcome.status) {
         (Some(error), Status::Error | Status::Refused | Status::Skipped) => Err(error.clone()),
         _ => {
             let mut fields = wire::result(&outcome);
-            for name in ["id", "tool"] {
-                fields.shift_remove(name);
+            fields.shift_remove("tool");
+            if !is_kept {
+                fields.shift_remove("id");
             }
             Ok(fields)
         }

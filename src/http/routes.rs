@@ -29,6 +29,11 @@ type Shared = Arc<Front>;
 
 /// Returns all routes.
 pub fn router(front: Shared) -> Router {
+    router_with(front, Router::new())
+}
+
+/// Returns all routes and further ones, behind the same door.
+pub fn router_with(front: Shared, further: Router) -> Router {
     let listing = post(list).fallback(wrong_method);
     let calling = post(call).fallback(wrong_method);
     Router::new()
@@ -41,8 +46,9 @@ pub fn router(front: Shared) -> Router {
         .route("/metrics", get(metrics).fallback(wrong_method))
         .route("/openapi.json", get(description).fallback(wrong_method))
         .fallback(no_path)
-        .layer(from_fn_with_state(Arc::clone(&front), at_the_door))
-        .with_state(front)
+        .with_state(Arc::clone(&front))
+        .merge(further)
+        .layer(from_fn_with_state(front, at_the_door))
 }
 
 /// Refuses what is not meant for this server, and counts every answer.
@@ -63,7 +69,7 @@ async fn at_the_door(State(front): State<Shared>, request: Request, next: Next) 
 }
 
 /// Answers with a refusal; it is recorded when the request says where it belongs.
-async fn refused(front: &Front, headers: &HeaderMap, rejection: Rejection) -> Response<Body> {
+pub async fn refused(front: &Front, headers: &HeaderMap, rejection: Rejection) -> Response<Body> {
     match headers::caller(headers) {
         Ok(caller) => {
             let rejection = front
@@ -288,7 +294,11 @@ async fn admitted(
     }
 }
 
-async fn read_body(parts: &Parts, body: Body) -> Result<Bytes, Rejection> {
+/// Reads a body of JSON, of bounded size and in bounded time.
+///
+/// # Errors
+/// 408, 413, 415, or 400 when it was cut off.
+pub async fn read_body(parts: &Parts, body: Body) -> Result<Bytes, Rejection> {
     if !headers::is_json(&parts.headers) {
         return Err(Rejection::not_json(
             "expected Content-Type: application/json",

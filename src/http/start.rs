@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, bail};
+use axum::Router;
 use tokio::net::TcpListener;
 
 use crate::files::root::Root;
 use crate::http::front::{Front, Reach};
 use crate::http::listen::{self, Listening};
-use crate::http::local::{self, FreshShells};
+use crate::http::local::{self, Shells};
 use crate::http::otlp::Exporter;
 use crate::http::{logging, routes, tls};
 use crate::limits;
@@ -74,11 +75,15 @@ pub fn ledger_path(database: &Path) -> PathBuf {
     database.with_file_name("ledger.db")
 }
 
-/// Serves until `stopped`.
+/// Serves until `stopped`; `further` makes the routes of other front ends.
 ///
 /// # Errors
 /// The server cannot be started as it is to be.
-pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyhow::Result<()> {
+pub async fn serve(
+    options: Options,
+    further: impl FnOnce(&Arc<Front>) -> Router,
+    stopped: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
     let reach = reach(&options)?;
     let guard = Arc::new(guard(&options)?);
     if reach == Reach::Public && !guard.is_closed() {
@@ -112,7 +117,8 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
     let front = Arc::new(Front::new(Arc::clone(&desk), reach, port, hosts, origins));
     let scheme = if tls.is_some() { "https" } else { "http" };
     announce(&listeners, scheme, &log)?;
-    let listening = Listening::start(listeners, &routes::router(Arc::clone(&front)), tls.as_ref());
+    let app = routes::router_with(Arc::clone(&front), further(&front));
+    let listening = Listening::start(listeners, &app, tls.as_ref());
     let tending = tokio::spawn(tend(Arc::clone(&desk), options.jwks.clone(), guard));
     stopped.await;
     front.end();
@@ -121,8 +127,10 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
         ..Line::default()
     });
     listening.end().await;
+    drop(app);
     tending.abort();
     let _ = tending.await;
+    desk.close().await;
     desk.settle_floods(Instant::now() + limits::FLOOD_WINDOW)
         .await;
     drop((front, desk));
@@ -189,7 +197,11 @@ fn tokens(path: &Path, expected: &Expected) -> anyhow::Result<Tokens> {
         .map_err(|problem| anyhow::anyhow!("{}: {problem}", path.display()))
 }
 
-async fn open(
+/// Opens the data of sites, its ledger and the tools over it.
+///
+/// # Errors
+/// Data that cannot be opened or imported, or that another process serves.
+pub async fn open(
     options: &Options,
     guard: Arc<Guard>,
     log: Log,
@@ -226,11 +238,7 @@ async fn open(
     };
     let output = options.database.with_file_name("output");
     let root = Arc::new(root.keeping(&options.own, std::slice::from_ref(&output)));
-    let shells = FreshShells {
-        session: options.session.clone(),
-        root: Arc::clone(&root),
-        output,
-    };
+    let shells = Shells::new(options.session.clone(), Arc::clone(&root), output);
     let parts = Parts {
         tools,
         sites: Arc::new(sites),

@@ -36,6 +36,74 @@ pub fn result(outcome: &Outcome) -> Map<String, Value> {
     map
 }
 
+/// What [`result`] adds to the fields of a tool: name, type, and what it means.
+const RESULT_FIELDS: &[(&str, &str, &str)] = &[
+    (
+        "id",
+        "string",
+        "Id of the call; a job it starts has it too.",
+    ),
+    (
+        "status",
+        "string",
+        "How the call ended, or what its command does.",
+    ),
+    (
+        "code",
+        "string",
+        "What could not be done beside what was, for programs.",
+    ),
+    ("message", "string", "The same in words."),
+    ("hint", "string", "What to do next."),
+    (
+        "duration_ms",
+        "integer",
+        "Time the call took, in milliseconds.",
+    ),
+    (
+        "output",
+        "string",
+        "What was printed; the middle is left out when it is long.",
+    ),
+    ("omitted_bytes", "integer", "Bytes of the output left out."),
+    ("omitted_lines", "integer", "Lines of the output left out."),
+    (
+        "output_file",
+        "string",
+        "File with the whole output, until the session ends.",
+    ),
+    ("output_file_problem", "string", "Why there is none."),
+    (
+        "job",
+        "string",
+        "Id of the job that goes on, when it is not the call's own.",
+    ),
+    ("screen", "string", "The program that shows a full screen."),
+    (
+        "warnings",
+        "array",
+        "What to know about the secrets of the call.",
+    ),
+    ("jobs", "array", "What every job of the session does."),
+];
+
+/// Returns the schema of a result of a tool, from that of the tool's own fields.
+#[must_use]
+pub fn result_schema(mut own: Map<String, Value>) -> Map<String, Value> {
+    let properties = own.entry("properties").or_insert_with(|| json!({}));
+    if let Value::Object(properties) = properties {
+        for (name, kind, description) in RESULT_FIELDS {
+            let field = json!({"type": kind, "description": description});
+            properties.entry(*name).or_insert(field);
+        }
+    }
+    let required = own.entry("required").or_insert_with(|| json!([]));
+    if let Value::Array(required) = required {
+        required.extend(["id", "status", "duration_ms"].map(Value::from));
+    }
+    own
+}
+
 /// Returns a diagnostic as a JSON object.
 #[must_use]
 pub fn diagnostic(noted: &Noted) -> Map<String, Value> {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::store::{StoreError, ids};
 
@@ -43,8 +44,12 @@ pub struct Caller {
     pub attempt: Option<u32>,
     /// The key under which it may be repeated.
     pub idempotency_key: Option<String>,
+    /// The shell that stays for the caller's calls; without a name each call has its own.
+    pub shell_session: Option<String>,
     /// How long the caller waits.
     pub patience: Option<Duration>,
+    /// Thrown when the caller does not want the call any more; only what works on this machine stops.
+    pub cancel: Cancel,
     /// Set when the caller has gone.
     pub is_gone: Arc<AtomicBool>,
 }
@@ -76,7 +81,9 @@ impl Caller {
             npc_id: None,
             attempt: None,
             idempotency_key: None,
+            shell_session: None,
             patience: None,
+            cancel: Cancel::default(),
             is_gone: Arc::default(),
         })
     }

@@ -89,6 +89,13 @@ impl Desk {
         &self.parts.guard
     }
 
+    /// Ends what the tools of this machine keep between calls.
+    pub async fn close(&self) {
+        if let Some(local) = &self.parts.local {
+            local.close().await;
+        }
+    }
+
     /// Returns who calls, when they may call for this tenant and site now. A refusal is recorded.
     ///
     /// # Errors
@@ -106,10 +113,19 @@ impl Desk {
                     .await);
             }
         };
-        match self.admitted(caller, &principal) {
-            Ok(()) => Ok(principal),
+        self.enter(caller, &principal).await.map(|()| principal)
+    }
+
+    /// Lets somebody in who is known, when they may call for this tenant and site now. A refusal is
+    /// recorded.
+    ///
+    /// # Errors
+    /// 403 or 429.
+    pub async fn enter(&self, caller: &Caller, principal: &Principal) -> Result<(), Rejection> {
+        match self.admitted(caller, principal) {
+            Ok(()) => Ok(()),
             Err(rejection) => Err(self
-                .refuse(caller, Some(&principal), &About::default(), rejection)
+                .refuse(caller, Some(principal), &About::default(), rejection)
                 .await),
         }
     }

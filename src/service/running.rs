@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, ToolError};
+use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::tool::service::Access;
 use crate::tools::Call;
@@ -21,8 +22,12 @@ pub type Running = Pin<Box<dyn Future<Output = Result<Fields, ToolError>> + Send
 
 /// Runs tools that work on this machine, each call apart from all others.
 pub trait LocalTools: Send + Sync {
-    /// Runs a call. When what it returns is dropped, whatever it started is ended.
-    fn run(&self, call: Call, deadline: Instant) -> Running;
+    /// Runs a call, in the shell of its owner when it has one. When what it returns is dropped,
+    /// whatever it started is ended, or goes on as a job of its owner's shell.
+    fn run(&self, call: Call, deadline: Instant, owner: Option<String>) -> Running;
+
+    /// Ends every shell.
+    fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
 /// The local tools, when there are any.
@@ -43,6 +48,21 @@ impl Future for Caught {
             Poll::Ready(Err(ToolError::new(ErrorCode::Internal, message)))
         })
     }
+}
+
+/// Gives a call up when it is cancelled.
+#[must_use]
+pub fn unless(cancel: Cancel, work: Running) -> Running {
+    Box::pin(async move {
+        tokio::select! {
+            biased;
+            result = work => result,
+            () = cancel.cancelled() => Err(ToolError::new(
+                ErrorCode::Cancelled,
+                "the caller cancelled the call",
+            )),
+        }
+    })
 }
 
 /// Waits for a call until its deadline. A write that is being committed then gets a little longer,

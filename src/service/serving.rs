@@ -208,7 +208,13 @@ impl Serving<'_> {
         if !self.tool.is_of_site()
             && let Some(local) = &parts.local
         {
-            return local.run(call, scope.deadline);
+            let session = self.caller.shell_session.as_ref();
+            // A name alone is no proof: the shell belongs to who calls, too.
+            let owner = session
+                .filter(|_| self.principal.proof == Proof::Authenticated)
+                .map(|session| format!("{}\n{session}", self.principal.id));
+            let running = local.run(call, scope.deadline, owner);
+            return running::unless(self.caller.cancel.clone(), running);
         }
         let may_see_drafts = self.principal.may(principal::DRAFT_READ);
         let site = SiteAccess {

@@ -88,6 +88,8 @@ pub trait Tool {
     type Output: Serialize + Send;
     /// Its declaration.
     const SPEC: Spec;
+    /// Its name for a person, when the wire name with blanks is not good enough.
+    const TITLE: Option<&'static str> = None;
     /// What the callers of a server must know of it, beyond its declaration.
     const SERVICE: Service = Service::LOCAL;
 

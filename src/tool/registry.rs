@@ -16,6 +16,8 @@ use crate::tool::spec::{Family, Spec};
 pub struct Entry<C> {
     /// Its declaration.
     pub spec: Spec,
+    /// Its name for a person.
+    pub title: String,
     /// The schema of its arguments.
     pub schema: ArgumentSchema,
     /// The schema of its result, when that is promised to callers.
@@ -26,6 +28,18 @@ pub struct Entry<C> {
     pub from_json: fn(Value) -> Result<C, serde_json::Error>,
     /// Notes how the texts of a typed call were written.
     pub note_sources: fn(&mut C, &RawElement),
+}
+
+/// Returns the name of a tool for a person: the one it has, else its wire name with blanks.
+#[must_use]
+pub fn title(own: Option<&str>, name: &str) -> String {
+    if let Some(own) = own {
+        return own.to_owned();
+    }
+    let words = name.replace('_', " ");
+    let mut chars = words.chars();
+    let first = chars.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(chars).collect()
 }
 
 /// All tools, in documentation order.

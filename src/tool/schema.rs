@@ -211,7 +211,17 @@ impl ArgumentSchema {
     /// Makes the schema of an argument type.
     #[must_use]
     pub fn of<T: JsonSchema>() -> Self {
-        let settings = SchemaSettings::draft2020_12().with(|s| {
+        Self::by::<T>(SchemaSettings::draft2020_12())
+    }
+
+    /// Makes the schema of a result: what may be left out when it is written is not required.
+    #[must_use]
+    pub fn of_result<T: JsonSchema>() -> Self {
+        Self::by::<T>(SchemaSettings::draft2020_12().for_serialize())
+    }
+
+    fn by<T: JsonSchema>(settings: SchemaSettings) -> Self {
+        let settings = settings.with(|s| {
             s.inline_subschemas = true;
             s.meta_schema = None;
         });

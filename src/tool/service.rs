@@ -17,6 +17,48 @@ pub struct Service {
     pub audience: Audience,
     /// Scopes a caller needs beside that of the category.
     pub scopes: &'static [&'static str],
+    /// What a client may tell its user before a call.
+    pub hints: Hints,
+}
+
+/// What a call does, as far as a client may tell its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hints {
+    /// It changes nothing.
+    pub is_read_only: bool,
+    /// What it changes may be lost.
+    pub is_destructive: bool,
+    /// To call it again with the same arguments changes nothing more.
+    pub is_idempotent: bool,
+    /// It may reach whatever there is, beyond what karyi keeps.
+    pub is_open_world: bool,
+}
+
+impl Hints {
+    /// It only looks.
+    pub const LOOKS: Self = Self {
+        is_read_only: true,
+        is_destructive: false,
+        is_idempotent: true,
+        is_open_world: false,
+    };
+    /// It adds something.
+    pub const ADDS: Self = Self {
+        is_read_only: false,
+        is_destructive: false,
+        is_idempotent: false,
+        is_open_world: false,
+    };
+    /// It changes what is there.
+    pub const CHANGES: Self = Self {
+        is_destructive: true,
+        ..Self::ADDS
+    };
+    /// It does whatever it is told.
+    pub const ACTS: Self = Self {
+        is_open_world: true,
+        ..Self::CHANGES
+    };
 }
 
 /// Whether a tool changes anything.
@@ -45,6 +87,7 @@ impl Service {
         access: Access::Write,
         audience: Audience::Anyone,
         scopes: &[],
+        hints: Hints::ACTS,
     };
 
     /// Makes a tool of a site that only looks.
@@ -56,6 +99,7 @@ impl Service {
             access: Access::Read,
             audience: Audience::Anyone,
             scopes: &[],
+            hints: Hints::LOOKS,
         }
     }
 
@@ -64,6 +108,7 @@ impl Service {
     pub const fn writes(category: &'static str) -> Self {
         Self {
             access: Access::Write,
+            hints: Hints::ADDS,
             ..Self::reads(category)
         }
     }
@@ -72,6 +117,12 @@ impl Service {
     #[must_use]
     pub const fn needing(self, scopes: &'static [&'static str]) -> Self {
         Self { scopes, ..self }
+    }
+
+    /// Says what a client may tell its user.
+    #[must_use]
+    pub const fn hinting(self, hints: Hints) -> Self {
+        Self { hints, ..self }
     }
 
     /// Returns how long a call may take.

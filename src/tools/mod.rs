@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, Template};
-use crate::tool::registry::{Entry, Registry};
+use crate::tool::registry::{self, Entry, Registry};
 use crate::tool::schema::ArgumentSchema;
 use crate::tool::{Answer, Context, Effect, Spec, Tool, Use};
 
@@ -30,6 +30,7 @@ macro_rules! tools {
             Registry::new(vec![$(
                 Entry {
                     spec: <$tool as Tool>::SPEC,
+                    title: registry::title(<$tool as Tool>::TITLE, <$tool as Tool>::SPEC.name),
                     schema: ArgumentSchema::of::<<$tool as Tool>::Args>(),
                     output_schema: <$tool as Tool>::output_schema(),
                     service: <$tool as Tool>::SERVICE,

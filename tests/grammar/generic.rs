@@ -85,6 +85,7 @@ fn entry<T: JsonSchema>(name: &'static str) -> Entry<Value> {
                 code: None,
             }],
         },
+        title: String::new(),
         schema: ArgumentSchema::of::<T>(),
         output_schema: None,
         service: karyi::tool::Service::LOCAL,
@@ -97,6 +98,7 @@ fn registry() -> Registry<Value> {
     let core = tools::registry();
     let core = core.entries().iter().map(|entry| Entry {
         spec: entry.spec,
+        title: entry.title.clone(),
         schema: entry.schema.clone(),
         output_schema: None,
         service: entry.service,

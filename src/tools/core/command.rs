@@ -13,7 +13,7 @@ use crate::secret::Template;
 use crate::syntax::grammar::LeafKind;
 use crate::tool::sessions::{self, Opening, Terminal};
 use crate::tool::spec::{Example, Family, Form, Spec};
-use crate::tool::{Answer, Context, Effect, Seconds, Tool, Use};
+use crate::tool::{Answer, ArgumentSchema, Context, Effect, Seconds, Tool, Use};
 
 /// The tool.
 pub struct Command;
@@ -33,7 +33,7 @@ pub struct Args {
 }
 
 /// Result of `<command>`, `<input>` and `<ctrl>`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
     /// The label of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,6 +201,10 @@ impl Tool for Command {
 
     fn title(args: &Args) -> String {
         args.name.as_ref().unwrap_or(&args.text).source().to_owned()
+    }
+
+    fn output_schema() -> Option<ArgumentSchema> {
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {

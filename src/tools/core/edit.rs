@@ -19,8 +19,9 @@ use crate::files::tracked;
 use crate::outcome::Status;
 use crate::secret::Template;
 use crate::tool::effect::Access;
+use crate::tool::service::Hints;
 use crate::tool::spec::{Example, Family, Form, Spec};
-use crate::tool::{Answer, Context, Effect, Tool, Use};
+use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
 use crate::tool::{context, decode};
 use crate::vault::redact::Redactor;
 
@@ -94,7 +95,7 @@ impl PartialEq for Written {
 }
 
 /// Result of `<edit>`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
     /// What became of each file, in order.
     pub files: Vec<Edited>,
@@ -107,7 +108,7 @@ pub struct Output {
 }
 
 /// A file that an earlier run had left half changed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RecoveredFile {
     /// Its path.
     pub src: String,
@@ -116,7 +117,7 @@ pub struct RecoveredFile {
 }
 
 /// What became of one file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Edited {
     /// Path as given.
     pub src: String,
@@ -211,6 +212,7 @@ impl Tool for Edit {
             }
         }
     }
+    const SERVICE: Service = Service::LOCAL.hinting(Hints::CHANGES);
 
     fn effect(args: &Args) -> Effect {
         let paths = args
@@ -223,6 +225,10 @@ impl Tool for Edit {
     fn title(args: &Args) -> String {
         let names: Vec<&str> = args.files.iter().map(|file| file.src.source()).collect();
         names.join(", ")
+    }
+
+    fn output_schema() -> Option<ArgumentSchema> {
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {

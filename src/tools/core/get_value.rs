@@ -9,8 +9,9 @@ use crate::error::{ErrorCode, ToolError};
 use crate::outcome::Status;
 use crate::secret::{SecretName, SecretValue, Template};
 use crate::tool::context::{Lifetime, Question, Reply};
+use crate::tool::service::Hints;
 use crate::tool::spec::{Example, Family, Form, Spec};
-use crate::tool::{Answer, Context, Effect, Tool, Use};
+use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
 
 /// The tool.
 pub struct GetValue;
@@ -31,7 +32,7 @@ pub struct Args {
 }
 
 /// Result of `<get_value>`: never the value.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
     /// Name of the value.
     pub key: String,
@@ -68,6 +69,7 @@ impl Tool for GetValue {
             },
         ],
     };
+    const SERVICE: Service = Service::LOCAL.hinting(Hints::ADDS);
 
     fn effect(_: &Args) -> Effect {
         Effect::Alone
@@ -79,6 +81,10 @@ impl Tool for GetValue {
 
     fn provides(args: &Args) -> Option<SecretName> {
         SecretName::parse(&args.key)
+    }
+
+    fn output_schema() -> Option<ArgumentSchema> {
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn templates(_: &mut Args, _: &mut dyn FnMut(Use, &mut Template)) {}

@@ -13,7 +13,7 @@ use crate::secret::Template;
 use crate::syntax::escapes;
 use crate::syntax::grammar::LeafKind;
 use crate::tool::spec::{Example, Family, Form, Spec};
-use crate::tool::{Answer, Context, Effect, Seconds, Tool, Use};
+use crate::tool::{Answer, ArgumentSchema, Context, Effect, Seconds, Tool, Use};
 use crate::tools::core::command::Output;
 
 /// The tool.
@@ -79,6 +79,10 @@ impl Tool for Input {
 
     fn job(args: &Args) -> Option<&str> {
         args.job.as_ref().map(Template::text)
+    }
+
+    fn output_schema() -> Option<ArgumentSchema> {
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {

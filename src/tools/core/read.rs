@@ -18,9 +18,10 @@ use crate::outcome::Status;
 use crate::secret::Template;
 use crate::tool::context;
 use crate::tool::effect::Access;
+use crate::tool::service::Hints;
 use crate::tool::sessions::{JOB_PREFIX, JobFiles};
 use crate::tool::spec::{Example, Family, Form, Spec};
-use crate::tool::{Answer, Context, Effect, Tool, Use};
+use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
 
 /// The tool.
 pub struct Read;
@@ -83,7 +84,7 @@ pub struct Search {
 }
 
 /// Result of `<read>`.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Output {
     /// What is known of each file, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -94,7 +95,7 @@ pub struct Output {
 }
 
 /// What is known of one file or directory.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct FileShown {
     /// Path as given.
     pub src: String,
@@ -143,7 +144,7 @@ pub struct FileShown {
 }
 
 /// What one search found.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SearchShown {
     /// The pattern as given.
     pub pattern: String,
@@ -174,7 +175,7 @@ pub struct SearchShown {
 }
 
 /// Why one item failed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Problem {
     /// The error code.
     pub code: &'static str,
@@ -239,6 +240,7 @@ impl Tool for Read {
             },
         ],
     };
+    const SERVICE: Service = Service::LOCAL.hinting(Hints::LOOKS);
 
     fn effect(args: &Args) -> Effect {
         let here = Template::new(".");
@@ -254,6 +256,10 @@ impl Tool for Read {
         let files = args.files.iter().map(|file| file.src.source());
         let searches = args.searches.iter().map(|search| search.pattern.source());
         files.chain(searches).collect::<Vec<_>>().join(", ")
+    }
+
+    fn output_schema() -> Option<ArgumentSchema> {
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn templates(args: &mut Args, visit: &mut dyn FnMut(Use, &mut Template)) {

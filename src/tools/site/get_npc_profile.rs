@@ -107,6 +107,7 @@ impl Tool for GetNpcProfile {
             },
         ],
     };
+    const TITLE: Option<&'static str> = Some("Get NPC profile");
     const SERVICE: Service = Service::reads("npc");
 
     fn output_schema() -> Option<ArgumentSchema> {

@@ -1,0 +1,102 @@
+//! `karyi mcp`: the tools for an MCP client that starts the program.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use crate::capped::Cap;
+use crate::cli::args::{McpArgs, SessionArgs};
+use crate::cli::{fail, journal, run, say, serve, vault};
+use crate::error::{ErrorCode, ToolError};
+use crate::exec::cancel::Cancel;
+use crate::http::local::Nobody;
+use crate::http::start;
+use crate::limits;
+use crate::mcp::bench::{Prepare, Start};
+use crate::mcp::stdio::{self, Options, SiteOptions};
+use crate::pty::guard;
+use crate::service::guard::Guard;
+use crate::service::log::Log;
+
+/// Runs `karyi mcp`.
+pub(super) fn mcp(args: McpArgs) -> ExitCode {
+    if std::io::stdin().is_terminal() {
+        say("this is for an MCP client, which speaks on standard input; see `karyi mcp --help`");
+    }
+    let runtime = match serve::runtime(false) {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("{error:#}")),
+    };
+    let served = runtime.block_on(async {
+        let stopped = serve::stopped()?;
+        stdio::serve(options(args)?, stopped).await
+    });
+    // A thread may still wait for standard input; nobody waits for it.
+    runtime.shutdown_background();
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&format!("{error:#}")),
+    }
+}
+
+fn options(args: McpArgs) -> anyhow::Result<Options> {
+    let site = args.tenant.zip(args.site);
+    let site = site.map(|(tenant, site)| {
+        let place = serve::place(args.data, args.db)?;
+        anyhow::Ok(SiteOptions {
+            tenant: serve::id(tenant)?,
+            site: serve::id(site)?,
+            open: Box::new(move || {
+                let place = place.clone();
+                Box::pin(async move {
+                    let guard = Arc::new(Guard::new(None, None));
+                    start::open(&place, guard, Log::default(), None).await
+                })
+            }),
+        })
+    });
+    let session = args.session;
+    // A descriptor has a writer who waits; a store that is required must be told of at once.
+    let is_eager = session.vars_fd.is_some()
+        || session.require_vault
+        || session.vault.age_passphrase_fd.is_some();
+    Ok(Options {
+        prepare: prepare(session)?,
+        is_eager,
+        site: site.transpose()?,
+    })
+}
+
+/// Returns what makes the session. What can be wrong with the options is told now.
+fn prepare(args: SessionArgs) -> anyhow::Result<Prepare> {
+    let context = run::context(&args, &Cancel::default(), Arc::new(Nobody))?;
+    run::permits(&args, &context).context("reading the options")?;
+    Ok(Arc::new(move || begin(&args)))
+}
+
+fn begin(args: &SessionArgs) -> Result<Start, ToolError> {
+    let broken = |error: anyhow::Error| ToolError::new(ErrorCode::Io, format!("{error:#}"));
+    let mut context = run::context(args, &Cancel::default(), Arc::new(Nobody)).map_err(broken)?;
+    context.secrets.keep_with(guard::keep);
+    context
+        .command_timeout
+        .get_or_insert(limits::MCP_COMMAND_TIMEOUT);
+    let require = match args.require_vault {
+        true => vault::Require::Store,
+        false => vault::Require::Nothing,
+    };
+    let given = (args.vars_fd, require);
+    let opened = vault::prepare(&context.secrets, &args.vault, vault::Asking::Nobody, given)?;
+    context.keeper = opened.keeper;
+    if let Some(key) = &opened.journal_key {
+        journal::encrypt(&mut context.recorder, key);
+    }
+    Ok(Start {
+        permits: run::permits(args, &context).map_err(broken)?,
+        logs: run::logs(args, &context),
+        cap: Cap::total(args.max_output),
+        context,
+    })
+}

@@ -1,0 +1,425 @@
+//! Calls on this machine for one connection: one session, and the same executor as `karyi run`.
+//!
+//! Nothing is opened before the first call: neither the store of secrets nor a shell.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use rmcp::ErrorData;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, Tool};
+use serde_json::Value;
+use tokio::sync::{OnceCell, Semaphore, mpsc};
+
+use crate::capped::Cap;
+use crate::error::{ErrorCode, ToolError};
+use crate::exec::Event;
+use crate::exec::cancel::Cancel;
+use crate::exec::intake::Job;
+use crate::exec::jobs::Jobs;
+use crate::exec::log::Logs;
+use crate::exec::message::Runner;
+use crate::exec::permit::Permits;
+use crate::exec::stage::Stage;
+use crate::limits;
+use crate::mcp::answer;
+use crate::mcp::lanes::Lanes;
+use crate::mcp::listing;
+use crate::mcp::progress::Progress;
+use crate::mcp::questions::{self, Questions};
+use crate::mcp::server::Asked;
+use crate::outcome::{JobNews, Outcome};
+use crate::pty::Session;
+use crate::tool::context::{Prompter, blocking};
+use crate::tool::registry::Entry;
+use crate::tool::{Context, Effect, Registry, decode};
+use crate::tools::{self, Call};
+use crate::vault::redact::{Redacted, Redactor};
+
+/// What a session begins with.
+pub struct Start {
+    /// What its calls may use.
+    pub context: Context,
+    /// What may use secrets.
+    pub permits: Permits,
+    /// Where whole outputs go.
+    pub logs: Logs,
+    /// How much of an output a result keeps.
+    pub cap: Cap,
+}
+
+/// Makes what a session begins with; it may wait for a keyring.
+pub type Prepare = Arc<dyn Fn() -> Result<Start, ToolError> + Send + Sync>;
+
+/// The calls of one connection.
+pub struct Bench {
+    registry: OnceLock<Registry<Call>>,
+    prepare: Prepare,
+    ready: OnceCell<Ready>,
+    places: Semaphore,
+    next_id: AtomicU64,
+    ending: Cancel,
+    questions: Arc<questions::Desk>,
+}
+
+/// A session that was prepared.
+struct Ready {
+    start: Start,
+    redactor: Redactor,
+    jobs: Jobs,
+    lanes: Arc<Lanes>,
+    is_warned: AtomicBool,
+}
+
+impl Bench {
+    /// Makes a bench; `ending` ends its calls.
+    #[must_use]
+    pub fn new(prepare: Prepare, ending: Cancel) -> Self {
+        Self {
+            registry: OnceLock::new(),
+            prepare,
+            ready: OnceCell::new(),
+            places: Semaphore::new(limits::MAX_MCP_CALLS),
+            next_id: AtomicU64::new(1),
+            ending,
+            questions: Arc::default(),
+        }
+    }
+
+    fn registry(&self) -> &Registry<Call> {
+        self.registry.get_or_init(tools::registry)
+    }
+
+    /// Lists the tools.
+    #[must_use]
+    pub fn tools(&self) -> Vec<Tool> {
+        self.registry()
+            .entries()
+            .iter()
+            .map(listing::tool)
+            .collect()
+    }
+
+    /// Whether it has a tool.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.registry().get(name).is_some()
+    }
+
+    /// Prepares the session now and not with its first call.
+    ///
+    /// # Errors
+    /// What its calls would fail with.
+    pub async fn open(&self) -> Result<(), ToolError> {
+        self.ready().await.map(drop)
+    }
+
+    async fn ready(&self) -> Result<&Ready, ToolError> {
+        let prepare = || async {
+            let prepare = Arc::clone(&self.prepare);
+            let start = blocking(move || prepare()).await?;
+            Ok(Ready::new(start))
+        };
+        self.ready.get_or_try_init(prepare).await
+    }
+
+    /// Calls a tool.
+    ///
+    /// # Errors
+    /// There is no such tool, or the call was cancelled.
+    pub async fn call(
+        &self,
+        mut request: CallToolRequestParams,
+        asked: &Asked,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let entry = self.registry().get(&request.name);
+        let entry = entry.ok_or_else(|| answer::unknown_tool(&request.name))?;
+        let Ok(_place) = self.places.try_acquire() else {
+            return Ok(answer::of_error(&too_many()).into());
+        };
+        let ready = match self.ready().await {
+            Ok(ready) => ready,
+            Err(error) => return Ok(answer::of_error(&error).into()),
+        };
+        let arguments = Value::Object(request.arguments.take().unwrap_or_default());
+        let call = match typed(entry, arguments) {
+            Ok(call) => call,
+            Err(error) => return Ok(answer::of_error(&ready.masked(error)).into()),
+        };
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed).to_string();
+        let ticket = ready.lanes.queue(call.effect());
+        let turn = tokio::select! {
+            biased;
+            () = asked.ct.cancelled() => None,
+            () = self.ending.cancelled() => None,
+            turn = ticket.turn() => turn,
+        };
+        let _turn = turn.ok_or_else(cancelled)?;
+        let secrets = &ready.start.context.secrets;
+        let desk = Arc::clone(&self.questions);
+        let questions = Arc::new(Questions::new(desk, asked, &mut request, secrets));
+        let running = Running::new(ready, asked, &self.ending, Arc::clone(&questions));
+        let result = running.run(call, id).await?;
+        Ok(match questions.wanted() {
+            Some(wanted) => wanted.into(),
+            None => result.into(),
+        })
+    }
+
+    /// Ends the session: shells, jobs, files with whole outputs.
+    pub async fn close(&self) {
+        if let Some(ready) = self.ready.get() {
+            ready.jobs.close().await;
+            ready.start.logs.remove();
+        }
+    }
+}
+
+impl Ready {
+    fn new(start: Start) -> Self {
+        let redactor = Redactor::new(&start.context.secrets);
+        let sessions = &start.context.sessions;
+        Self {
+            jobs: Jobs::new(Arc::clone(sessions), start.logs.clone(), redactor.clone()),
+            lanes: Lanes::new(Arc::clone(sessions)),
+            is_warned: AtomicBool::new(false),
+            redactor,
+            start,
+        }
+    }
+
+    fn masked(&self, mut error: ToolError) -> ToolError {
+        self.redactor.redact_in(&mut error.message);
+        self.redactor.redact_in(&mut error.hint);
+        error
+    }
+}
+
+/// One call while it runs.
+struct Running<'a> {
+    ready: &'a Ready,
+    asked: &'a Asked,
+    ending: &'a Cancel,
+    questions: Arc<Questions>,
+    cancel: Cancel,
+    progress: Progress,
+    seen: Seen,
+}
+
+/// What came of a call.
+#[derive(Default)]
+struct Seen {
+    outcome: Option<Box<Outcome>>,
+    jobs: Vec<JobNews>,
+    warnings: Vec<String>,
+}
+
+impl<'a> Running<'a> {
+    fn new(
+        ready: &'a Ready,
+        asked: &'a Asked,
+        ending: &'a Cancel,
+        questions: Arc<Questions>,
+    ) -> Self {
+        Self {
+            questions,
+            ready,
+            asked,
+            ending,
+            cancel: Cancel::default(),
+            progress: Progress::new(asked),
+            seen: Seen::default(),
+        }
+    }
+
+    fn stage(&self, events: mpsc::Sender<Redacted<Event>>) -> Stage {
+        let start = &self.ready.start;
+        Stage {
+            context: Context {
+                cancelled: self.cancel.flag(),
+                prompter: Arc::clone(&self.questions) as Arc<dyn Prompter>,
+                ..start.context.clone()
+            },
+            cap: start.cap,
+            is_live: self.progress.is_wanted(),
+            has_colour: false,
+            is_dry_run: false,
+            events,
+            cancel: self.cancel.clone(),
+            jobs: self.ready.jobs.clone(),
+            permits: start.permits.clone(),
+            redactor: self.ready.redactor.clone(),
+        }
+    }
+
+    async fn run(
+        mut self,
+        call: Call,
+        id: String,
+    ) -> Result<rmcp::model::CallToolResult, ErrorData> {
+        let (events, mut received) = mpsc::channel(limits::CHANNEL_DEPTH);
+        let runner = Runner::new(self.stage(events));
+        let stop = Stop::of(&call, self.ready);
+        let job = Job {
+            index: 0,
+            id,
+            call,
+            repairs: Vec::new(),
+            held_bytes: 0,
+        };
+        let mut work = pin!(async {
+            runner.calls(vec![job]).await;
+            runner.jobs().await;
+        });
+        let (ready, cancel) = (self.ready, self.cancel.clone());
+        let (asked, ending) = (self.asked, self.ending);
+        let mut stopping = pin!(stop.when(ready, (asked, ending), &cancel));
+        let mut is_stopped = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut work => break,
+                Some(event) = received.recv() => self.take(event),
+                () = self.progress.due() => self.progress.tell(),
+                () = &mut stopping, if !is_stopped => is_stopped = true,
+            }
+        }
+        while let Ok(event) = received.try_recv() {
+            self.take(event);
+        }
+        if self.cancel.is_cancelled() {
+            // It may have begun at the last moment.
+            stop.press(self.ready);
+        }
+        self.progress.end().await;
+        let mut outcome = self.seen.outcome.ok_or_else(cancelled)?;
+        explain(&mut outcome);
+        Ok(answer::of_outcome(
+            &outcome,
+            &self.seen.jobs,
+            &self.seen.warnings,
+        ))
+    }
+
+    fn take(&mut self, event: Redacted<Event>) {
+        match event.into_inner() {
+            Event::Output { text, .. } => self.progress.note(&text),
+            Event::Finished { outcome, .. } => self.seen.outcome = Some(outcome),
+            Event::Jobs { news, .. } => self.seen.jobs = news,
+            Event::Warning(warning) => {
+                if !self.ready.is_warned.swap(true, Ordering::Relaxed) {
+                    let hint = &warning.hint;
+                    self.seen
+                        .warnings
+                        .push(format!("{}; {hint}", warning.message));
+                }
+            }
+            Event::Started { .. }
+            | Event::BlockOpened
+            | Event::Refused(_)
+            | Event::Unreadable
+            | Event::Tick
+            | Event::MessageEnded { .. } => {}
+        }
+    }
+}
+
+/// How a call is stopped.
+enum Stop {
+    /// Its command is interrupted.
+    Command,
+    /// The job it speaks to is interrupted.
+    Job(Session),
+    /// It is told to stop.
+    Told,
+}
+
+impl Stop {
+    fn of(call: &Call, ready: &Ready) -> Self {
+        if !matches!(call.effect(), Effect::Session) {
+            return Self::Told;
+        }
+        if call.spec().starts_job {
+            return Self::Command;
+        }
+        match ready.jobs.for_input(call.job()) {
+            Ok(target) => Self::Job(target.terminal.session),
+            Err(_) => Self::Told,
+        }
+    }
+
+    /// Presses Ctrl+C; returns whether there was a job.
+    fn press(&self, ready: &Ready) -> bool {
+        match self {
+            Self::Command => ready.start.context.sessions.interrupt(),
+            Self::Job(session) => session.interrupt(),
+            Self::Told => false,
+        }
+    }
+
+    /// Waits until the call is to stop, and stops it: Ctrl+C first, and what does not end then goes
+    /// on as a job.
+    async fn when(&self, ready: &Ready, (asked, ending): (&Asked, &Cancel), cancel: &Cancel) {
+        let is_polite = tokio::select! {
+            biased;
+            () = ending.cancelled() => false,
+            () = asked.ct.cancelled() => !matches!(self, Self::Told),
+        };
+        if is_polite {
+            // The shell may still be starting, and the job not be there yet.
+            let pressed = async {
+                while !self.press(ready) {
+                    tokio::time::sleep(limits::INTERRUPT_PAUSE).await;
+                }
+                std::future::pending::<()>().await;
+            };
+            let _ = tokio::time::timeout(limits::CANCEL_GRACE, pressed).await;
+        }
+        cancel.cancel();
+    }
+}
+
+/// Makes a typed call of JSON arguments.
+fn typed(entry: &Entry<Call>, arguments: Value) -> Result<Call, ToolError> {
+    let name = entry.spec.name;
+    let hint = "see the input schema of the tool for its arguments and their types";
+    let bad = |message: String| ToolError::new(ErrorCode::BadArguments, message).with_hint(hint);
+    let arguments = decode::json_arguments(arguments, &entry.schema).map_err(|misfit| {
+        let error = bad(misfit.message(name));
+        match misfit.hint {
+            Some(own) => error.with_hint(format!("{own}; {hint}")),
+            None => error,
+        }
+    })?;
+    (entry.from_json)(arguments)
+        .map_err(|error| bad(format!("an argument of {name} does not fit: {error}")))
+}
+
+/// Says what to do when nobody could be asked, in the words of this front end.
+fn explain(outcome: &mut Outcome) {
+    let Some(error) = &mut outcome.error else {
+        return;
+    };
+    error.hint = match error.code {
+        ErrorCode::SecretPromptUnavailable => {
+            let words = ("there is no terminal", "the client cannot ask");
+            error.message = error.message.replace(words.0, words.1);
+            "the client cannot open a page for it (elicitation in URL mode); let the user store it \
+             with `karyi var set NAME`, or start karyi mcp with --vars-fd"
+        }
+        ErrorCode::ApprovalRequired => {
+            "the client cannot ask the user (elicitation); start karyi mcp with --allow NAME"
+        }
+        _ => return,
+    }
+    .into();
+}
+
+fn too_many() -> ToolError {
+    let message = format!("{} calls are under way", limits::MAX_MCP_CALLS);
+    ToolError::new(ErrorCode::SessionBusy, message).with_hint("wait for one of them to end")
+}
+
+fn cancelled() -> ErrorData {
+    ErrorData::internal_error("the call was cancelled", None)
+}

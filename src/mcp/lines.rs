@@ -1,0 +1,300 @@
+//! One JSON-RPC message a line, on standard input and output.
+//!
+//! rmcp leaves out lines that are not JSON, hangs on an id that is in use, and ends when the first
+//! message is no request; whoever sends such a thing gets an answer here instead.
+
+use std::collections::HashSet;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ErrorData, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use serde_json::{Value, json};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::exec::cancel::Cancel;
+use crate::limits;
+
+/// A line, or the news that one was too long.
+pub type Line = Result<Vec<u8>, TooLong>;
+
+/// A line was longer than a message may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLong;
+
+type Written = oneshot::Sender<io::Result<()>>;
+
+/// Both directions of a connection. Clones are the same connection.
+#[derive(Clone)]
+pub struct Lines {
+    input: Arc<tokio::sync::Mutex<mpsc::Receiver<Line>>>,
+    output: mpsc::Sender<(Vec<u8>, Written)>,
+    in_flight: Arc<Mutex<HashSet<RequestId>>>,
+    /// Thrown when there is nobody to read what is written.
+    gone: Cancel,
+    /// Thrown when nothing more can come.
+    ended: Cancel,
+}
+
+impl Lines {
+    /// Makes a connection of lines that come and a place to write to; the task ends when all clones
+    /// are gone.
+    pub fn new(
+        input: mpsc::Receiver<Line>,
+        output: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> (Self, JoinHandle<()>) {
+        let (sender, receiver) = mpsc::channel(limits::MAX_MCP_MESSAGES);
+        let gone = Cancel::default();
+        let writer = tokio::spawn(write(output, receiver, gone.clone()));
+        let lines = Self {
+            input: Arc::new(tokio::sync::Mutex::new(input)),
+            output: sender,
+            in_flight: Arc::default(),
+            gone,
+            ended: Cancel::default(),
+        };
+        (lines, writer)
+    }
+
+    /// Returns what is thrown when nothing more can come from the client.
+    #[must_use]
+    pub fn ended(&self) -> Cancel {
+        self.ended.clone()
+    }
+
+    /// Answers something that is no message, without holding up what comes after it.
+    fn refuse(&self, error: ErrorData, id: Option<RequestId>) {
+        // rmcp leaves the id out; JSON-RPC wants null.
+        let message = match id {
+            Some(id) => json!(ServerJsonRpcMessage::error(error, Some(id))),
+            None => json!({"jsonrpc": "2.0", "id": null, "error": error}),
+        };
+        let output = self.output.clone();
+        tokio::spawn(async move {
+            let (written, _) = oneshot::channel();
+            let _ = output.send((line(&message), written)).await;
+        });
+    }
+
+    /// Reads a line; nothing when it was answered here, or needs no answer.
+    fn read(&self, line: Line) -> Option<ClientJsonRpcMessage> {
+        let Ok(line) = line else {
+            let most = limits::MAX_MCP_LINE_BYTES;
+            let message = format!("a message may have {most} bytes");
+            self.refuse(ErrorData::invalid_request(message, None), None);
+            return None;
+        };
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        match message(&line) {
+            Ok(message) => self.admit(message),
+            Err(refusal) => {
+                self.refuse(refusal.error, refusal.id);
+                None
+            }
+        }
+    }
+
+    /// Lets a message through unless its id is in use.
+    fn admit(&self, message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
+        match &message {
+            JsonRpcMessage::Request(request) => {
+                let mut in_flight = self.in_flight();
+                let is_full = in_flight.len() >= limits::MAX_MCP_REQUESTS;
+                if is_full || !in_flight.insert(request.id.clone()) {
+                    drop(in_flight);
+                    let (message, id) = match is_full {
+                        true => ("too many requests are under way", Some(request.id.clone())),
+                        // With the id the answer would be taken for that of the first request.
+                        false => ("a request with this id is under way", None),
+                    };
+                    let data = Some(json!({"id": request.id}));
+                    self.refuse(ErrorData::invalid_request(message, data), id);
+                    return None;
+                }
+            }
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    // It will have no answer.
+                    self.in_flight().remove(id);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+        }
+        Some(message)
+    }
+
+    fn in_flight(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+        self.in_flight
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Transport<RoleServer> for Lines {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        match &item {
+            JsonRpcMessage::Response(response) => {
+                self.in_flight().remove(&response.id);
+            }
+            JsonRpcMessage::Error(error) => {
+                if let Some(id) = &error.id {
+                    self.in_flight().remove(id);
+                }
+            }
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
+        }
+        let (output, line) = (self.output.clone(), line(&json!(item)));
+        async move {
+            let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
+            let (written, result) = oneshot::channel();
+            output.send((line, written)).await.map_err(|_| closed())?;
+            result.await.map_err(|_| closed())?
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            let input = Arc::clone(&self.input);
+            let mut input = input.lock().await;
+            let line = tokio::select! {
+                biased;
+                () = self.gone.cancelled() => None,
+                line = input.recv() => line,
+            };
+            let Some(line) = line else {
+                self.ended.cancel();
+                return None;
+            };
+            if let Some(message) = self.read(line) {
+                return Some(message);
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        Ok(())
+    }
+}
+
+fn line(message: &Value) -> Vec<u8> {
+    let mut line = message.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
+/// Writes whole lines; a message that is given up is written nonetheless.
+async fn write(
+    mut output: impl AsyncWrite + Send + Unpin,
+    mut lines: mpsc::Receiver<(Vec<u8>, Written)>,
+    gone: Cancel,
+) {
+    while let Some((line, written)) = lines.recv().await {
+        let result = match output.write_all(&line).await {
+            Ok(()) => output.flush().await,
+            Err(error) => Err(error),
+        };
+        if result.is_err() {
+            gone.cancel();
+        }
+        let _ = written.send(result);
+    }
+}
+
+/// Why a line is no message, and the id to answer to.
+struct Refusal {
+    error: ErrorData,
+    id: Option<RequestId>,
+}
+
+fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, Box<Refusal>> {
+    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+    let refuse = |error, id| Box::new(Refusal { error, id });
+    let value: Value = serde_json::from_slice(line).map_err(|error| {
+        let message = format!("the line is not JSON: {error}");
+        refuse(ErrorData::parse_error(message, None), None)
+    })?;
+    let invalid = |message: &'static str| ErrorData::invalid_request(message, None);
+    let Value::Object(map) = &value else {
+        let message = match value.is_array() {
+            true => "batches are not taken; send one message a line",
+            false => "a message is a JSON object",
+        };
+        return Err(refuse(invalid(message), None));
+    };
+    let id = map.get("id").cloned();
+    let id = id.map(serde_json::from_value::<RequestId>).transpose();
+    let id = id.map_err(|_| refuse(invalid("an id is text or a whole number"), None))?;
+    if map.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(refuse(invalid("expected \"jsonrpc\": \"2.0\""), id));
+    }
+    let is_answer = map.contains_key("result") || map.contains_key("error");
+    if !is_answer && !map.get("method").is_some_and(Value::is_string) {
+        return Err(refuse(invalid("a message has a method"), id));
+    }
+    if map.get("params").is_some_and(|params| !params.is_object()) {
+        let message = "params is an object";
+        return Err(refuse(ErrorData::invalid_params(message, None), id));
+    }
+    serde_json::from_value(value).map_err(|_| refuse(invalid("the message does not fit"), id))
+}
+
+/// Reads lines until the end, in the thread that calls it. A line without its end is left out:
+/// whoever wrote it was interrupted.
+pub fn read_lines(input: impl Read, lines: &mpsc::Sender<Line>) {
+    let mut input = BufReader::new(input);
+    let most = limits::MAX_MCP_LINE_BYTES as u64;
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut input).take(most + 1).read_until(b'\n', &mut line);
+        let whole = match read {
+            Ok(_) if line.ends_with(b"\n") => Ok(line),
+            Ok(length) if length as u64 > most => {
+                if skip_line(&mut input).is_err() {
+                    return;
+                }
+                Err(TooLong)
+            }
+            Ok(_) | Err(_) => return,
+        };
+        if lines.blocking_send(whole).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads to the end of the line.
+fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let available = match input.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            other => other?,
+        };
+        let length = available.len();
+        if length == 0 {
+            return Ok(());
+        }
+        match memchr::memchr(b'\n', available) {
+            Some(end) => {
+                input.consume(end + 1);
+                return Ok(());
+            }
+            None => input.consume(length),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! A page of this machine on which the user types one value, once.
+//!
+//! The value goes from the browser to this process and nowhere else: not to the client, not to the
+//! model. The page has an address nobody can guess, is shown once and takes one answer.
+
+mod form;
+mod look;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::error::{ErrorCode, ToolError};
+use crate::http::listen::{self, Listening};
+use crate::limits;
+use crate::store::ids;
+use crate::tool::context::{Question, Reply};
+
+/// A page that waits for its answer. It is gone when this is dropped.
+pub struct Page {
+    /// Its address.
+    pub url: String,
+    answer: oneshot::Receiver<Reply>,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+/// What the page needs to know.
+struct Sheet {
+    question: Question,
+    client: String,
+    port: u16,
+    path: String,
+    csrf: String,
+    state: Mutex<Stage>,
+}
+
+/// How far the page is.
+enum Stage {
+    /// Nobody has seen it.
+    New(oneshot::Sender<Reply>),
+    /// It was shown.
+    Shown(oneshot::Sender<Reply>),
+    /// It was answered.
+    Done,
+}
+
+impl Page {
+    /// Opens a page for a question that a client brings.
+    ///
+    /// # Errors
+    /// No address on the loopback, or no random bytes.
+    pub async fn open(question: Question, client: &str) -> Result<Self, ToolError> {
+        let broken = |error: &dyn std::fmt::Display| {
+            let message = format!("the page for the value cannot be opened: {error}");
+            ToolError::new(ErrorCode::SecretPromptUnavailable, message)
+        };
+        let token = || ids::random::<16>().map(|bytes| ids::hex(&bytes));
+        let (token, csrf) = (
+            token().map_err(|error| broken(&error))?,
+            token().map_err(|error| broken(&error))?,
+        );
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listeners = listen::bind(&[address])
+            .await
+            .map_err(|error| broken(&error))?;
+        let bound = listeners.first().map(tokio::net::TcpListener::local_addr);
+        let port = match bound {
+            Some(Ok(bound)) => bound.port(),
+            Some(Err(error)) => return Err(broken(&error)),
+            None => return Err(broken(&"no socket")),
+        };
+        let (sender, answer) = oneshot::channel();
+        let path = format!("/{token}");
+        let sheet = Arc::new(Sheet {
+            question,
+            client: client.to_owned(),
+            port,
+            path: path.clone(),
+            csrf,
+            state: Mutex::new(Stage::New(sender)),
+        });
+        let router = Router::new().fallback(answer_request).with_state(sheet);
+        let listening = Listening::start(listeners, &router, None);
+        let serving = tokio::spawn(async move {
+            tokio::time::sleep(limits::PROMPT_TIMEOUT + limits::PAGE_GRACE).await;
+            drop(listening);
+        });
+        Ok(Self {
+            url: format!("http://127.0.0.1:{port}{path}"),
+            answer,
+            serving,
+        })
+    }
+
+    /// Whether nothing can come of it any more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.serving.is_finished()
+    }
+
+    /// Waits for the answer.
+    pub async fn answer(&mut self) -> Reply {
+        match tokio::time::timeout(limits::PROMPT_TIMEOUT, &mut self.answer).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(_)) | Err(_) => Reply::Timeout,
+        }
+    }
+
+    /// Lets the browser get its last page before the socket closes.
+    pub fn close(self) {
+        tokio::spawn(async move {
+            tokio::time::sleep(limits::PAGE_GRACE).await;
+            drop(self);
+        });
+    }
+}
+
+async fn answer_request(State(sheet): State<Arc<Sheet>>, request: Request) -> Response<Body> {
+    if let Err(status) = sheet.check(request.uri().path(), request.headers()) {
+        return page(status, look::notice("This is no page of karyi."));
+    }
+    match *request.method() {
+        Method::GET => sheet.show(),
+        Method::POST => sheet.take(request).await,
+        _ => page(
+            StatusCode::METHOD_NOT_ALLOWED,
+            look::notice("This page is only read and answered."),
+        ),
+    }
+}
+
+impl Sheet {
+    /// Whether a request is for this page, and not sent by the page of somebody else.
+    fn check(&self, path: &str, headers: &HeaderMap) -> Result<(), StatusCode> {
+        let host = format!("127.0.0.1:{}", self.port);
+        let origin = format!("http://{host}");
+        let is = |name, wanted: &str| {
+            let mut all = headers.get_all(name).iter();
+            all.all(|value| value.as_bytes() == wanted.as_bytes())
+        };
+        let has_host = headers.contains_key(header::HOST) && is(header::HOST, &host);
+        if !has_host || !is(header::ORIGIN, &origin) {
+            return Err(StatusCode::FORBIDDEN);
+        }
+        match path == self.path {
+            true => Ok(()),
+            false => Err(StatusCode::NOT_FOUND),
+        }
+    }
+
+    fn show(&self) -> Response<Body> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, Stage::Done) {
+            Stage::New(sender) => {
+                *state = Stage::Shown(sender);
+                page(
+                    StatusCode::OK,
+                    look::question(&self.question, &self.client, &self.csrf),
+                )
+            }
+            other => {
+                *state = other;
+                gone()
+            }
+        }
+    }
+
+    async fn take(&self, request: Request) -> Response<Body> {
+        let limited = Limited::new(request.into_body(), limits::MAX_PAGE_BODY_BYTES);
+        let read = tokio::time::timeout(limits::BODY_TIMEOUT, limited.collect()).await;
+        let Ok(Ok(body)) = read else {
+            let words = "The answer did not arrive whole, or was too long.";
+            return page(StatusCode::BAD_REQUEST, look::notice(words));
+        };
+        let answer = form::read(&body.to_bytes(), &self.csrf, self.question.store.is_some());
+        let reply = match answer {
+            Ok(reply) => reply,
+            Err(problem) => {
+                return page(StatusCode::BAD_REQUEST, look::notice(problem));
+            }
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, Stage::Done) {
+            Stage::Shown(sender) => {
+                let words = match reply {
+                    Reply::Value(..) => "karyi has the value. You can close this page.",
+                    _ => "karyi does not get the value. You can close this page.",
+                };
+                let _ = sender.send(reply);
+                page(StatusCode::OK, look::notice(words))
+            }
+            other => {
+                *state = other;
+                gone()
+            }
+        }
+    }
+}
+
+fn gone() -> Response<Body> {
+    let words = "This page was used already. Let the call be made again.";
+    page(StatusCode::GONE, look::notice(words))
+}
+
+fn page(status: StatusCode, html: String) -> Response<Body> {
+    const HEADERS: [(header::HeaderName, &str); 6] = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+        ),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONNECTION, "close"),
+    ];
+    let mut response = Response::new(Body::from(html));
+    *response.status_mut() = status;
+    for (name, value) in HEADERS {
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

@@ -1,0 +1,93 @@
+//! What the page looks like: plain, without scripts, pictures or styles of its own.
+
+use crate::limits;
+use crate::render::paint::safe;
+use crate::tool::context::Question;
+
+/// Returns the page that asks.
+pub(super) fn question(question: &Question, client: &str, csrf: &str) -> String {
+    let name = escaped(question.name.as_str());
+    let reason = escaped(&question.reason);
+    let note = match &question.note {
+        Some(note) => format!("<p>Note: {}</p>", escaped(note)),
+        None => String::new(),
+    };
+    let client = match client.trim() {
+        "" => "An MCP client without a name".to_owned(),
+        client => format!("The MCP client <b>{}</b>", escaped(client)),
+    };
+    let save = match question.store {
+        Some(store) => choice(
+            "save",
+            &format!("in this session and later ones, kept in {store}"),
+        ),
+        None => String::new(),
+    };
+    let body = format!(
+        "<h1>A value is asked for: {name}</h1>\
+         <p>{client} asks karyi for it. The reason it gives, which nobody has checked:</p>\
+         <blockquote>{reason}</blockquote>{note}\
+         <p>The value goes to karyi on this machine only. Neither the client nor the model sees it; \
+         scripts use it as <code>$KARYI{{{name}}}</code>.</p>\
+         <form method=\"post\" autocomplete=\"off\">\
+         <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\
+         <p><label>Value <input type=\"password\" name=\"value\" autocomplete=\"off\" autofocus></label></p>\
+         <details><summary>Several lines</summary>\
+         <p><textarea name=\"lines\" rows=\"8\" cols=\"70\" autocomplete=\"off\" spellcheck=\"false\"></textarea></p></details>\
+         <fieldset><legend>It may be used</legend>{once}{session}{save}</fieldset>\
+         <p><button name=\"answer\" value=\"give\">Give the value</button> \
+         <button name=\"answer\" value=\"deny\">Do not give it</button></p></form>",
+        once = choice("once", "by the next call only"),
+        session = choice("session", "in this session").replacen("<input", "<input checked", 1),
+    );
+    document(&format!("karyi: {name}"), &body)
+}
+
+fn choice(value: &str, words: &str) -> String {
+    format!("<label><input type=\"radio\" name=\"lifetime\" value=\"{value}\"> {words}</label><br>")
+}
+
+/// Returns a page that says one thing.
+pub(super) fn notice(words: &str) -> String {
+    document("karyi", &format!("<p>{}</p>", escaped(words)))
+}
+
+fn document(title: &str, body: &str) -> String {
+    format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title></head>\
+         <body>{body}</body></html>\n"
+    )
+}
+
+/// Returns text of a model or a client as it may stand on the page: short, visible, and no markup.
+fn escaped(text: &str) -> String {
+    let short: String = safe(text).chars().take(limits::MAX_NOTE_CHARS).collect();
+    let mut escaped = String::with_capacity(short.len());
+    for c in short.chars() {
+        match c {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            // They turn text around, so that a reader sees other words than there are.
+            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {}
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_no_markup() {
+        assert_eq!(
+            escaped("<script>\"a\" & 'b'</script>\u{202E}x"),
+            "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/script&gt;x"
+        );
+        assert!(escaped(&"x".repeat(10_000)).len() == limits::MAX_NOTE_CHARS);
+    }
+}

@@ -1,0 +1,166 @@
+//! What the protocol asks of us, on every transport and in both eras.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, ErrorCode, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use crate::limits;
+
+/// A request with what it says of itself.
+pub type Asked = RequestContext<RoleServer>;
+
+/// What a model is told of the server as a whole.
+const INSTRUCTIONS: &str = "Calls run as if one after another, in the order they came. `command` runs \
+    in one shell that stays: directory, variables and functions are there for the next call. A call \
+    whose command goes on has an `id`; that is the job's id for `input`, `ctrl` and `read` (src \
+    job:ID). Secrets: write $KARYI{NAME} where the value belongs; you never see it. Where a \
+    description shows XML, such as <input> or <read>, it means the tool of that name.";
+
+/// The methods that are ours. Parameters that do not fit them make a request of no known kind.
+const OWN_METHODS: [&str; 4] = ["initialize", "server/discover", "tools/list", "tools/call"];
+
+/// What lists and calls tools.
+pub trait Backend: Send + Sync + 'static {
+    /// Returns the tools this caller may call, in documentation order.
+    fn tools(&self, asked: &Asked) -> impl Future<Output = Result<Vec<Tool>, ErrorData>> + Send;
+
+    /// Calls a tool.
+    fn call(
+        &self,
+        request: CallToolRequestParams,
+        asked: Asked,
+    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send;
+}
+
+/// Answers requests.
+pub struct Server<B>(pub Arc<B>);
+
+impl<B: Backend> ServerHandler for Server<B> {
+    fn get_info(&self) -> ServerConfig {
+        let name = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+            .with_title("karyi");
+        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(name)
+            .with_instructions(INSTRUCTIONS);
+        info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        asked: Asked,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.0.tools(&asked).await?;
+        page(tools, request.and_then(|request| request.cursor))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        asked: Asked,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.0.call(request, asked).await
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: Asked,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(misunderstood(&request.method))
+    }
+
+    // What is not declared is not answered with an empty list.
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: Asked,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(misunderstood("completion/complete"))
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: Asked,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(misunderstood("prompts/list"))
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: Asked,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(misunderstood("resources/list"))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: Asked,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(misunderstood("resources/templates/list"))
+    }
+}
+
+/// Makes the error of a request that is none of ours, or not what it should be.
+fn misunderstood(method: &str) -> ErrorData {
+    let shown = crate::tool::misfit::shortened(method);
+    match OWN_METHODS.contains(&method) {
+        true => ErrorData::invalid_params(format!("the parameters of {shown} do not fit"), None),
+        false => ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            format!("there is no method {shown}"),
+            None,
+        ),
+    }
+}
+
+/// Cuts one page out of a list; the cursor is the number of its first tool.
+fn page(tools: Vec<Tool>, cursor: Option<String>) -> Result<ListToolsResult, ErrorData> {
+    let start = match cursor {
+        None => 0,
+        Some(cursor) => cursor
+            .parse()
+            .ok()
+            .filter(|start| *start > 0 && *start < tools.len())
+            .ok_or_else(|| ErrorData::invalid_params("there is no such cursor", None))?,
+    };
+    let end = start + limits::TOOLS_PER_PAGE;
+    let next = (end < tools.len()).then(|| end.to_string());
+    let shown = tools.into_iter().skip(start).take(limits::TOOLS_PER_PAGE);
+    let mut result = ListToolsResult::with_all_items(shown.collect());
+    result.next_cursor = next;
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_each_other() {
+        let all: Vec<Tool> = (0..limits::TOOLS_PER_PAGE + 3)
+            .map(|n| Tool::new(format!("t{n}"), "", rmcp::model::JsonObject::new()))
+            .collect();
+        let first = page(all.clone(), None).unwrap();
+        assert_eq!(first.tools.len(), limits::TOOLS_PER_PAGE);
+        let second = page(all.clone(), first.next_cursor).unwrap();
+        assert_eq!(second.tools[..], all[limits::TOOLS_PER_PAGE..]);
+        assert_eq!(second.next_cursor, None);
+        for cursor in ["0", "-1", "x", "999", ""] {
+            let code = page(all.clone(), Some(cursor.into())).unwrap_err().code;
+            assert_eq!(code, ErrorCode::INVALID_PARAMS, "{cursor}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Calls of the tools of sites: through the desk, so each is in the ledger.
+
+use rmcp::ErrorData;
+use rmcp::model::{CallToolRequestParams, CallToolResult, RequestMetaObject};
+use serde_json::Value;
+
+use crate::mcp::answer;
+use crate::service::caller::{self, BodyContext, Caller};
+use crate::service::principal::Principal;
+use crate::service::{Desk, Request};
+use crate::store::ids;
+
+/// What stands before our keys in `_meta`.
+const PREFIX: &str = "karyi/";
+
+/// Returns one of our identifiers in `_meta`, when there is one.
+///
+/// # Errors
+/// It is no identifier.
+pub fn named(meta: &RequestMetaObject, key: &str) -> Result<Option<String>, ErrorData> {
+    let key = format!("{PREFIX}{key}");
+    match meta.get(&key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(id)) if caller::is_id(id) => Ok(Some(id.clone())),
+        Some(_) => Err(ErrorData::invalid_params(
+            format!("`{key}` of _meta must be an identifier: [A-Za-z0-9._:-]{{1,100}}"),
+            None,
+        )),
+    }
+}
+
+/// Makes the caller of a request.
+///
+/// # Errors
+/// An identifier in `_meta` is none.
+pub fn caller(
+    front_end: &'static str,
+    meta: &RequestMetaObject,
+    tenant: String,
+    site: String,
+) -> Result<Caller, ErrorData> {
+    let trace = match named(meta, "trace_id")? {
+        Some(trace) => trace,
+        None => ids::new_id().map_err(|_| no_ids())?,
+    };
+    let mut caller = Caller::new(front_end, trace, tenant, site).map_err(|_| no_ids())?;
+    caller.user_id = named(meta, "user_id")?;
+    caller.session_id = named(meta, "session_id")?;
+    caller.npc_id = named(meta, "npc_id")?;
+    caller.idempotency_key = named(meta, "idempotency_key")?;
+    caller.shell_session = named(meta, "session")?;
+    Ok(caller)
+}
+
+fn no_ids() -> ErrorData {
+    ErrorData::internal_error("the system gives no random bytes", None)
+}
+
+/// Calls a tool through the desk.
+///
+/// # Errors
+/// There is no such tool.
+pub async fn call(
+    desk: &Desk,
+    caller: Caller,
+    principal: &Principal,
+    request: CallToolRequestParams,
+) -> Result<CallToolResult, ErrorData> {
+    let trace = caller.trace_id.clone();
+    let request = Request {
+        tool_name: request.name.into_owned(),
+        input: Value::Object(request.arguments.unwrap_or_default()),
+        context: BodyContext::default(),
+    };
+    let reply = desk.call(caller, principal, request).await;
+    answer::of_reply(reply, &trace)
+}

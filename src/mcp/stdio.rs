@@ -1,0 +1,173 @@
+//! `karyi mcp`: one connection, on standard input and output, for the user who started it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, Tool};
+use rmcp::service::{QuitReason, ServerInitializeError};
+use rmcp::{ErrorData, ServiceExt};
+use tokio::sync::{OnceCell, mpsc};
+
+use crate::error::{ErrorCode, ToolError};
+use crate::exec::cancel::Cancel;
+use crate::limits;
+use crate::mcp::bench::{Bench, Prepare};
+use crate::mcp::lines::{self, Lines};
+use crate::mcp::server::{Asked, Backend, Server};
+use crate::mcp::{answer, listing, site};
+use crate::service::Desk;
+use crate::service::principal::{Names, Principal};
+use crate::store::sqlite::Lock;
+use crate::tool::spec::Family;
+use crate::tools;
+
+/// A desk, and the right to serve its database.
+pub type Opened = (Arc<Desk>, Lock);
+/// What opening a desk comes to.
+pub type Opening = Pin<Box<dyn Future<Output = anyhow::Result<Opened>> + Send>>;
+
+/// The site whose tools are offered too.
+pub struct SiteOptions {
+    /// Its tenant.
+    pub tenant: String,
+    /// The site.
+    pub site: String,
+    /// Opens its data.
+    pub open: Box<dyn Fn() -> Opening + Send + Sync>,
+}
+
+/// How a connection is served.
+pub struct Options {
+    /// Makes what its session begins with.
+    pub prepare: Prepare,
+    /// Whether that is made before anything is answered.
+    pub is_eager: bool,
+    /// The site.
+    pub site: Option<SiteOptions>,
+}
+
+/// What the user may call.
+struct Connection {
+    bench: Bench,
+    site: Option<(SiteOptions, OnceCell<Opened>)>,
+}
+
+impl Backend for Connection {
+    async fn tools(&self, _: &Asked) -> Result<Vec<Tool>, ErrorData> {
+        let mut tools = self.bench.tools();
+        if self.site.is_some() {
+            let all = tools::all();
+            tools.extend(all.family(Family::Site).map(listing::tool));
+        }
+        Ok(tools)
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        asked: Asked,
+    ) -> Result<CallToolResponse, ErrorData> {
+        match &self.site {
+            Some(place) if !self.bench.has(&request.name) => {
+                site_call(place, request, &asked).await
+            }
+            _ => self.bench.call(request, &asked).await,
+        }
+    }
+}
+
+async fn site_call(
+    (options, opened): &(SiteOptions, OnceCell<Opened>),
+    request: CallToolRequestParams,
+    asked: &Asked,
+) -> Result<CallToolResponse, ErrorData> {
+    let (desk, _) = match opened.get_or_try_init(|| (options.open)()).await {
+        Ok(opened) => opened,
+        Err(error) => {
+            let message = format!("the data of the site cannot be opened: {error:#}");
+            let error = ToolError::new(ErrorCode::Unavailable, message);
+            return Ok(answer::of_error(&error).into());
+        }
+    };
+    let (tenant, site_id) = (options.tenant.clone(), options.site.clone());
+    let caller = site::caller("stdio", &asked.meta, tenant, site_id)?;
+    let principal = user(options);
+    let called = site::call(desk, caller, &principal, request).await;
+    called.map(Into::into)
+}
+
+/// The user who started the program, for one site.
+fn user(options: &SiteOptions) -> Principal {
+    Principal {
+        id: "stdio".into(),
+        tenants: Names::of([options.tenant.clone()]),
+        sites: Names::of([options.site.clone()]),
+        ..Principal::local()
+    }
+}
+
+/// Serves until the client has gone or `stopped`.
+///
+/// # Errors
+/// What was to be made at once could not be, or a thread could not be started.
+pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyhow::Result<()> {
+    let ending = Cancel::default();
+    let connection = Arc::new(Connection {
+        bench: Bench::new(options.prepare, ending.clone()),
+        site: options.site.map(|site| (site, OnceCell::new())),
+    });
+    if options.is_eager {
+        let opened = connection.bench.open().await;
+        opened.map_err(|error| anyhow::anyhow!("{}: {}", error.code.as_str(), error.message))?;
+    }
+    let (lines, writer) = Lines::new(stdin()?, tokio::io::stdout());
+    let ended = lines.ended();
+    let mut answering = std::pin::pin!(answer_all(Arc::clone(&connection), lines));
+    let is_answered = tokio::select! {
+        () = &mut answering => true,
+        () = stopped => false,
+        () = ended.cancelled_for(limits::MCP_DRAIN) => false,
+    };
+    ending.cancel();
+    if !is_answered {
+        let _ = tokio::time::timeout(limits::CANCEL_GRACE, answering).await;
+    }
+    connection.bench.close().await;
+    let _ = tokio::time::timeout(limits::CANCEL_GRACE, writer).await;
+    Ok(())
+}
+
+/// Reads standard input in a thread of its own, which nobody waits for.
+fn stdin() -> anyhow::Result<mpsc::Receiver<lines::Line>> {
+    let (sender, receiver) = mpsc::channel(limits::MAX_MCP_MESSAGES);
+    std::thread::Builder::new()
+        .name("messages".into())
+        .spawn(move || lines::read_lines(io::stdin(), &sender))
+        .context("starting to read")?;
+    Ok(receiver)
+}
+
+/// Answers until nothing more can come. What does not begin as a connection should is answered, and
+/// the next message may begin it.
+async fn answer_all(connection: Arc<Connection>, lines: Lines) {
+    let ended = lines.ended();
+    while !ended.is_cancelled() {
+        let server = Server(Arc::clone(&connection));
+        match server.serve(lines.clone()).await {
+            Ok(running) => {
+                if let Ok(QuitReason::Closed | QuitReason::Cancelled) | Err(_) =
+                    running.waiting().await
+                {
+                    return;
+                }
+            }
+            Err(
+                ServerInitializeError::ConnectionClosed(_)
+                | ServerInitializeError::TransportError { .. },
+            ) => return,
+            Err(_) => {}
+        }
+    }
+}

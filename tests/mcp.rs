@@ -1,0 +1,237 @@
+//! MCP over standard input and output, and over HTTP: whole messages of real processes.
+
+mod hostile;
+mod http;
+mod protocol;
+mod secrets;
+mod session;
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::Karyi;
+
+/// How long an answer may take on a busy machine.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+
+/// What a client says of itself since 2026-07-28, with every request.
+pub fn modern(capabilities: Value) -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    })
+}
+
+/// A running `karyi mcp`.
+pub struct Client {
+    pub karyi: Karyi,
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: mpsc::Receiver<Value>,
+    next_id: i64,
+    /// What came while something else was waited for.
+    aside: Vec<Value>,
+}
+
+impl Client {
+    /// Starts the program; nothing is said yet.
+    pub fn start(karyi: Karyi) -> Self {
+        let mut command = karyi.command();
+        Self::spawn(karyi, &mut command)
+    }
+
+    pub fn spawn(karyi: Karyi, command: &mut std::process::Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in output.lines() {
+                let Ok(line) = line else { return };
+                let message = serde_json::from_str(&line)
+                    .unwrap_or_else(|error| panic!("no JSON on stdout: {error}: {line}"));
+                if sender.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            karyi,
+            input: child.stdin.take(),
+            child,
+            lines,
+            next_id: 1,
+            aside: Vec::new(),
+        }
+    }
+
+    /// Starts the program and says hello.
+    pub fn connected() -> Self {
+        Self::hello(Karyi::with_args(&["mcp", "--no-rc"]), &json!({}))
+    }
+
+    pub fn hello(karyi: Karyi, capabilities: &Value) -> Self {
+        let mut client = Self::start(karyi);
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": capabilities,
+            "clientInfo": {"name": "test", "version": "1"},
+        });
+        let answer = client.request("initialize", params);
+        assert_eq!(
+            answer["result"]["protocolVersion"], "2025-11-25",
+            "{answer}"
+        );
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    pub fn raw(&mut self, text: &[u8]) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(text).unwrap();
+        input.flush().unwrap();
+    }
+
+    pub fn send(&mut self, message: &Value) {
+        self.raw(format!("{message}\n").as_bytes());
+    }
+
+    /// Sends a request and returns its id.
+    pub fn begin(&mut self, method: &str, params: Value) -> i64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// The next message.
+    pub fn next(&mut self) -> Value {
+        match self.lines.recv_timeout(ANSWER_LIMIT) {
+            Ok(message) => message,
+            Err(error) => panic!("no message: {error}; {:?}", self.child.try_wait()),
+        }
+    }
+
+    /// The first message that fits; others are kept aside.
+    pub fn wait_for(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.aside.iter().position(&fits) {
+            return self.aside.remove(at);
+        }
+        loop {
+            let message = self.next();
+            if fits(&message) {
+                return message;
+            }
+            self.aside.push(message);
+        }
+    }
+
+    pub fn answer(&mut self, id: i64) -> Value {
+        self.wait_for(|message| message["id"] == id && message.get("method").is_none())
+    }
+
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params);
+        self.answer(id)
+    }
+
+    pub fn begin_call(&mut self, tool: &str, arguments: Value) -> i64 {
+        self.begin("tools/call", json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// Calls a tool and returns the result.
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let id = self.begin_call(tool, arguments);
+        let mut answer = self.answer(id);
+        match answer.get_mut("result") {
+            Some(result) => calm(result.take()),
+            None => panic!("{answer}"),
+        }
+    }
+
+    /// What a call gave back; it must be good.
+    pub fn good(&mut self, tool: &str, arguments: Value) -> Value {
+        let result = self.call(tool, arguments);
+        assert_eq!(result["isError"], false, "{result}");
+        result["structuredContent"].clone()
+    }
+
+    /// What is wrong with a call; it must be an error, without structured content.
+    pub fn bad(&mut self, tool: &str, arguments: Value) -> Value {
+        let result = self.call(tool, arguments);
+        error_of(&result)
+    }
+
+    pub fn pid(&self) -> nix::unistd::Pid {
+        nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).unwrap())
+    }
+
+    /// Closes standard input and waits for the end.
+    pub fn end(mut self) -> (ExitStatus, Karyi) {
+        drop(self.input.take());
+        let status = self.wait();
+        let empty = Karyi::with_args(&[]);
+        (status, std::mem::replace(&mut self.karyi, empty))
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(start.elapsed() < ANSWER_LIMIT, "the program does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(10) {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The text of an error, as JSON.
+pub fn error_of(result: &Value) -> Value {
+    assert_eq!(result["isError"], true, "{result}");
+    assert!(result.get("structuredContent").is_none(), "{result}");
+    let text = result["content"][0]["text"].as_str().unwrap();
+    let mut error: Value = serde_json::from_str(text).unwrap();
+    if error.get("duration_ms").is_some() {
+        error["duration_ms"] = json!(0);
+    }
+    error
+}
+
+/// A result whose durations are 0. Structured content and text must say the same.
+pub fn calm(mut result: Value) -> Value {
+    let text = result["content"][0]["text"].as_str();
+    if let (Some(text), Some(content)) = (text, result.get("structuredContent")) {
+        let said: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(&said, content);
+        result["content"] = json!("the same");
+    }
+    if let Some(duration) = result.pointer_mut("/structuredContent/duration_ms") {
+        *duration = json!(0);
+    }
+    result
+}

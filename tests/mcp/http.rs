@@ -1,0 +1,365 @@
+//! `/mcp`: streamable HTTP in both eras, behind the door and the desk of the server.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::{error_of, modern};
+use crate::serve::{Answer, Server};
+
+const KEY: &str = "a-key-of-the-mcp-tests-0123456789";
+
+/// Starts a server that asks for a key.
+fn closed(arguments: &[&str]) -> Server {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("key");
+    std::fs::File::create(&path)
+        .unwrap()
+        .write_all(KEY.as_bytes())
+        .unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    let mut all = vec!["--key-file", &path];
+    all.extend(arguments);
+    Server::start_in(dir, &all)
+}
+
+const SITE: [&str; 4] = ["--tenant", "yantian", "--site", "yantian-main"];
+
+/// Headers that take the three of the harness away.
+const NOWHERE: [(&str, &str); 3] = [
+    ("X-Tenant-ID", "-"),
+    ("X-Site-ID", "-"),
+    ("X-Trace-ID", "-"),
+];
+
+fn post(server: &Server, message: &Value, headers: &[(&str, &str)]) -> Answer {
+    let mut all = vec![("Accept", "application/json, text/event-stream")];
+    all.extend(
+        NOWHERE
+            .iter()
+            .filter(|(name, _)| !headers.iter().any(|(own, _)| own == name)),
+    );
+    all.extend(headers);
+    server.post("/mcp", &all, &message.to_string())
+}
+
+/// The messages of an answer, JSON or a stream of events.
+fn messages(answer: &Answer) -> Vec<Value> {
+    let lines = answer.body.lines();
+    let found: Vec<Value> = lines
+        .map(|line| line.strip_prefix("data: ").unwrap_or(line))
+        .filter(|line| line.starts_with('{'))
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    assert!(!found.is_empty(), "{answer:?}");
+    found
+}
+
+fn last(answer: &Answer) -> Value {
+    assert_eq!(answer.status, 200, "{answer:?}");
+    messages(answer).pop().unwrap()
+}
+
+fn request(id: i64, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+/// Says hello and returns the session.
+fn hello(server: &Server, headers: &[(&str, &str)]) -> String {
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let answer = post(server, &request(1, "initialize", params), headers);
+    assert_eq!(last(&answer)["result"]["serverInfo"]["name"], "karyi");
+    let session = answer.header("mcp-session-id").unwrap();
+    let mut all = vec![("Mcp-Session-Id", session.as_str())];
+    all.extend(headers);
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(post(server, &note, &all).status, 202);
+    session
+}
+
+/// Calls a tool without initialize.
+fn call(
+    server: &Server,
+    tool: &str,
+    arguments: &Value,
+    more: Value,
+    headers: &[(&str, &str)],
+) -> Value {
+    let mut meta = modern(json!({}));
+    meta.as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    let params = json!({"name": tool, "arguments": arguments, "_meta": meta});
+    let mut all = vec![
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", tool),
+    ];
+    all.extend(headers);
+    let answer = post(server, &request(1, "tools/call", params), &all);
+    messages(&answer).pop().unwrap()
+}
+
+#[test]
+fn a_session_lists_and_calls_the_tools_of_a_site() {
+    let server = Server::start(&SITE);
+    let session = hello(&server, &[]);
+    let headers = [("Mcp-Session-Id", session.as_str())];
+    let answer = last(&post(
+        &server,
+        &request(2, "tools/list", json!({})),
+        &headers,
+    ));
+    let tools = answer["result"]["tools"].as_array().unwrap();
+    let names: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
+    let site = [
+        "get_npc_profile",
+        "search_content",
+        "get_site_map",
+        "create_draft_content",
+        "log_user_event",
+        "get_prompt_active",
+    ];
+    assert_eq!(json!(names), json!(site));
+    let params = json!({"name": "search_content", "arguments": {"query": "严氏家训"}});
+    let answer = last(&post(&server, &request(3, "tools/call", params), &headers));
+    let result = super::calm(answer["result"].clone());
+    assert_eq!(
+        (&result["isError"], &result["content"]),
+        (&json!(false), &json!("the same"))
+    );
+    let record = server.last_record();
+    assert_eq!(record["tool_name"], "search_content", "{record}");
+    assert_eq!(
+        (&record["front_end"], &record["status"]),
+        (&json!("mcp"), &json!("success")),
+        "{record}"
+    );
+    assert_eq!(
+        record["trace_id"], result["_meta"]["karyi/trace_id"],
+        "{record}"
+    );
+    assert_eq!(
+        record["call_id"], result["_meta"]["karyi/call_id"],
+        "{record}"
+    );
+    // What is not served is not there, and the attempt is in the ledger.
+    for tool in ["command", "get_value", "nope"] {
+        let params = json!({"name": tool, "arguments": {}});
+        let answer = last(&post(&server, &request(4, "tools/call", params), &headers));
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+        assert_eq!(server.last_record()["tool_name"], tool);
+    }
+    let params = json!({"name": "search_content", "arguments": {"query": 7}});
+    let answer = last(&post(&server, &request(5, "tools/call", params), &headers));
+    assert_eq!(error_of(&answer["result"])["code"], "INVALID_INPUT");
+    server.stop();
+}
+
+#[test]
+fn without_initialize_every_request_stands_alone() {
+    let server = Server::start(&SITE);
+    let answer = call(
+        &server,
+        "get_npc_profile",
+        &json!({"npc_id": "ancestor_yan"}),
+        json!({"karyi/trace_id": "trace-9"}),
+        &[],
+    );
+    assert_eq!(
+        answer["result"]["structuredContent"]["npc_id"], "ancestor_yan",
+        "{answer}"
+    );
+    assert_eq!(server.last_record()["trace_id"], "trace-9");
+    let answer = call(&server, "nope", &json!({}), json!({}), &[]);
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    let answer = call(
+        &server,
+        "search_content",
+        &json!({"query": "a"}),
+        json!({"karyi/tenant_id": "not an id"}),
+        &[],
+    );
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+}
+
+#[test]
+fn tenant_and_site_come_from_headers_or_meta() {
+    let server = Server::start(&[]);
+    let list = |headers: &[(&str, &str)]| {
+        let params = json!({"_meta": modern(json!({}))});
+        let mut all = vec![
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", "tools/list"),
+        ];
+        all.extend(headers);
+        let answer = last(&post(&server, &request(1, "tools/list", params), &all));
+        answer["result"]["tools"].as_array().unwrap().len()
+    };
+    let place = [("X-Tenant-ID", "yantian"), ("X-Site-ID", "yantian-main")];
+    assert_eq!((list(&[]), list(&place)), (0, 6));
+    let query = json!({"query": "家训"});
+    let answer = call(&server, "search_content", &query, json!({}), &[]);
+    assert_eq!(error_of(&answer["result"])["code"], "no_site");
+    let meta = json!({"karyi/tenant_id": "yantian", "karyi/site_id": "yantian-main"});
+    let answer = call(&server, "search_content", &query, meta.clone(), &[]);
+    assert!(
+        answer["result"]["structuredContent"]["total"].as_u64() > Some(0),
+        "{answer}"
+    );
+    // A header wins.
+    let answer = call(
+        &server,
+        "search_content",
+        &query,
+        meta,
+        &[("X-Tenant-ID", "other")],
+    );
+    assert_eq!(
+        answer["result"]["structuredContent"]["total"], 0,
+        "{answer}"
+    );
+}
+
+#[test]
+fn the_door_is_that_of_every_route() {
+    let server = closed(&SITE);
+    let hello = request(
+        1,
+        "initialize",
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
+    );
+    let key = ("X-Internal-API-Key", KEY);
+    let status = |headers: &[(&str, &str)]| post(&server, &hello, headers).status;
+    assert_eq!(status(&[key]), 200);
+    assert_eq!(status(&[]), 401);
+    assert_eq!(
+        status(&[("X-Internal-API-Key", "wrong-key-0123456789012345")]),
+        401
+    );
+    assert_eq!(status(&[("Authorization", "Bearer x.y.z")]), 401);
+    assert_eq!(status(&[key, ("Host", "evil.example")]), 403);
+    assert_eq!(status(&[key, ("Origin", "http://evil.example")]), 403);
+    assert_eq!(status(&[key, ("Content-Type", "text/plain")]), 415);
+    let wrong = post(&server, &hello, &[]);
+    assert!(wrong.header("www-authenticate").is_some(), "{wrong:?}");
+    let big =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": "x".repeat(2 << 20)}});
+    assert_eq!(post(&server, &big, &[key]).status, 413);
+    let lost = [
+        key,
+        ("Mcp-Session-Id", "00000000-0000-0000-0000-000000000000"),
+    ];
+    assert_eq!(
+        post(&server, &request(2, "tools/list", json!({})), &lost).status,
+        404
+    );
+    for path in ["/mcp", "/mcp/"] {
+        let text = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        assert!([401, 404].contains(&server.raw(text.as_bytes()).status));
+    }
+    assert_eq!(status(&[key]), 200);
+}
+
+#[test]
+fn tools_of_this_machine_are_for_who_is_known_and_named() {
+    let mut arguments = SITE.to_vec();
+    arguments.extend(["--tools", "command,read"]);
+    let server = closed(&arguments);
+    let key = ("X-Internal-API-Key", KEY);
+    let run = |text: &str, meta: Value| {
+        let answer = call(&server, "command", &json!({"text": text}), meta, &[key]);
+        answer["result"]["structuredContent"].clone()
+    };
+    // Each call has a shell of its own, unless it names one.
+    assert_eq!(run("cd /usr; pwd", json!({}))["output"], "/usr\n");
+    assert_ne!(run("pwd", json!({}))["output"], "/usr\n");
+    let mine = json!({"karyi/session": "mine"});
+    run("cd /usr; v=7", mine.clone());
+    assert_eq!(run("echo $v; pwd", mine.clone())["output"], "7\n/usr\n");
+    assert_eq!(
+        run("echo $v", json!({"karyi/session": "other"}))["output"],
+        "\n"
+    );
+    let result = run("echo begun; sleep 1000 & echo $!", mine.clone());
+    let pid = result["output"]
+        .as_str()
+        .unwrap()
+        .lines()
+        .last()
+        .unwrap()
+        .to_owned();
+    assert_eq!(server.last_record()["tool_name"], "command");
+    server.stop();
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    // Without a key nobody is known.
+    let mut arguments = SITE.to_vec();
+    arguments.extend(["--tools", "command"]);
+    let server = Server::start(&arguments);
+    let answer = call(&server, "command", &json!({"text": "pwd"}), json!({}), &[]);
+    assert_eq!(
+        error_of(&answer["result"])["code"],
+        "permission_denied",
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_call_over_http_tells_progress_and_can_be_cancelled() {
+    let mut arguments = SITE.to_vec();
+    arguments.extend(["--tools", "command"]);
+    let server = closed(&arguments);
+    let key = ("X-Internal-API-Key", KEY);
+    let session = hello(&server, &[key]);
+    let place = server.dir.path().join("pid");
+    let text = format!("echo $$ > {}; sleep 1000", place.display());
+    let params =
+        json!({"name": "command", "arguments": {"text": text}, "_meta": {"progressToken": 7}});
+    let mut stream = server.connect();
+    let accept = ("Accept", "application/json, text/event-stream");
+    let headers = [key, accept, ("Mcp-Session-Id", session.as_str())];
+    let call = request(7, "tools/call", params).to_string();
+    stream
+        .write_all(&server.request("/mcp", &headers, &call))
+        .unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(stream));
+    let progress = lines.find(|line| {
+        line.as_ref()
+            .is_ok_and(|line| line.contains("notifications/progress"))
+    });
+    assert!(progress.unwrap().unwrap().contains("\"progressToken\":7"));
+    let shell: i32 = std::fs::read_to_string(&place)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+    assert_eq!(
+        post(&server, &cancel, &[key, ("Mcp-Session-Id", &session)]).status,
+        202
+    );
+    let start = std::time::Instant::now();
+    while std::path::Path::new(&format!("/proc/{shell}")).exists() {
+        assert!(start.elapsed() < std::time::Duration::from_secs(60));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    server.stop();
+}
+
+#[test]
+fn open_streams_do_not_hold_up_the_end() {
+    let server = Server::start(&SITE);
+    let session = hello(&server, &[]);
+    let mut stream = server.connect();
+    let text = format!(
+        "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
+    );
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut head = [0; 12];
+    std::io::Read::read_exact(&mut stream, &mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    let start = std::time::Instant::now();
+    server.stop();
+    assert!(start.elapsed() < std::time::Duration::from_secs(20));
+}

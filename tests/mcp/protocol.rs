@@ -1,0 +1,336 @@
+//! What the protocol wants, message by message.
+
+use karyi::tool::fit;
+use serde_json::{Value, json};
+
+use super::{Client, modern};
+use crate::harness::Karyi;
+
+fn mcp() -> Karyi {
+    Karyi::with_args(&["mcp", "--no-rc"])
+}
+
+#[test]
+fn every_revision_with_initialize_is_spoken() {
+    let known = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+    for (asked, expected) in known
+        .map(|version| (version, version))
+        .into_iter()
+        .chain([("1999-01-01", "2025-11-25"), ("2026-07-28", "2025-11-25")])
+    {
+        let mut client = Client::start(mcp());
+        let params = json!({
+            "protocolVersion": asked,
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        });
+        let mut answer = client.request("initialize", params);
+        let instructions = answer["result"]["instructions"].take();
+        assert!(
+            instructions.as_str().unwrap().contains("one shell"),
+            "{instructions}"
+        );
+        let expected = json!({
+            "jsonrpc": "2.0",
+            "id": 1,
+            "result": {
+                "protocolVersion": expected,
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "karyi", "title": "karyi", "version": env!("CARGO_PKG_VERSION")},
+                "instructions": null,
+            },
+        });
+        assert_eq!(answer, expected, "{asked}");
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        assert_eq!(client.request("ping", json!({}))["result"], json!({}));
+        let result = client.good("command", json!({"text": "echo $((6 * 7))"}));
+        assert_eq!(result["output"], "42\n", "{asked}");
+    }
+}
+
+#[test]
+fn the_revision_without_initialize_is_spoken() {
+    let mut client = Client::start(mcp());
+    let meta = modern(json!({}));
+    let answer = client.request("server/discover", json!({"_meta": meta}));
+    let versions = &answer["result"]["supportedVersions"];
+    assert!(
+        versions.as_array().unwrap().contains(&json!("2026-07-28")),
+        "{answer}"
+    );
+    let answer = client.request("tools/list", json!({"_meta": meta}));
+    assert_eq!(names(&answer)[0], "command", "{answer}");
+    let params =
+        json!({"name": "command", "arguments": {"text": "cd /usr; echo hi"}, "_meta": meta});
+    let answer = client.request("tools/call", params);
+    assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+    assert_eq!(
+        answer["result"]["structuredContent"]["output"], "hi\n",
+        "{answer}"
+    );
+    // The session is that of the connection.
+    let params = json!({"name": "command", "arguments": {"text": "pwd"}, "_meta": meta});
+    let answer = client.request("tools/call", params);
+    assert_eq!(
+        answer["result"]["structuredContent"]["output"], "/usr\n",
+        "{answer}"
+    );
+    // Every request says what it needs.
+    let answer = client.request("tools/list", json!({}));
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+}
+
+fn names(answer: &Value) -> Vec<&str> {
+    let tools = answer["result"]["tools"].as_array().unwrap();
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn every_tool_is_listed_whole() {
+    let mut client = Client::connected();
+    let answer = client.request("tools/list", json!({}));
+    assert_eq!(
+        names(&answer),
+        ["command", "edit", "read", "get_value", "input", "ctrl"]
+    );
+    assert!(answer["result"].get("nextCursor").is_none());
+    check_tools(&answer);
+    let hints: Vec<Value> = answer["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| {
+            let hints = &tool["annotations"];
+            json!([
+                tool["title"],
+                hints["readOnlyHint"],
+                hints["destructiveHint"],
+                hints["idempotentHint"],
+                hints["openWorldHint"]
+            ])
+        })
+        .collect();
+    let expected = json!([
+        ["Command", false, true, false, true],
+        ["Edit", false, true, false, false],
+        ["Read", true, false, true, false],
+        ["Get value", false, false, false, false],
+        ["Input", false, true, false, true],
+        ["Ctrl", false, true, false, true],
+    ]);
+    assert_eq!(json!(hints), expected);
+    let answer = client.request("tools/list", json!({"cursor": "7"}));
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+}
+
+/// Every tool has what clients look at, and no schema says what they warn about.
+fn check_tools(answer: &Value) {
+    for tool in answer["result"]["tools"].as_array().unwrap() {
+        let keys: Vec<&String> = tool.as_object().unwrap().keys().collect();
+        assert_eq!(
+            keys,
+            [
+                "name",
+                "title",
+                "description",
+                "inputSchema",
+                "outputSchema",
+                "annotations"
+            ],
+            "{tool}"
+        );
+        for schema in ["inputSchema", "outputSchema"] {
+            assert_eq!(tool[schema]["type"], "object", "{tool}");
+            let text = tool[schema].to_string();
+            for word in ["$ref", "uint32", "x-karyi", "\"format\""] {
+                assert!(!text.contains(word), "{word} in {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn results_fit_the_schemas_of_their_tools() {
+    let mut client = Client::connected();
+    let listed = client.request("tools/list", json!({}));
+    let tools = listed["result"]["tools"].as_array().unwrap().clone();
+    let calls = [
+        ("command", json!({"text": "echo hi", "name": "a label"})),
+        ("command", json!({"text": "yes | head -c 400000; false"})),
+        ("command", json!({"text": "sleep 60", "timeout": 0.2})),
+        ("command", json!({"text": "echo beside it; cat & true"})),
+        ("ctrl", json!({"key": "c"})),
+        (
+            "command",
+            json!({"text": "read -p 'name? ' name; echo \"$name\""}),
+        ),
+        ("input", json!({"text": "Yan\n"})),
+        (
+            "edit",
+            json!({"files": [{"src": "a.txt", "edits": [{"find": "", "replace": "one\ntwo\n"}]}]}),
+        ),
+        (
+            "edit",
+            json!({"files": [{"src": "a.txt", "to": "b.txt", "edits": [{"find": "one", "replace": "1"}]}]}),
+        ),
+        (
+            "read",
+            json!({"files": [{"src": "b.txt"}, {"src": "."}], "searches": [{"pattern": "two"}]}),
+        ),
+    ];
+    for (name, arguments) in calls {
+        let mut result = client.good(name, arguments.clone());
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+        let fits = fit::check(&mut result, &tool["outputSchema"], "");
+        assert!(fits.is_ok(), "{name} {arguments}: {fits:?}\n{result}");
+        for required in tool["outputSchema"]["required"].as_array().unwrap() {
+            assert!(
+                result.get(required.as_str().unwrap()).is_some(),
+                "{required}: {result}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_good_call_and_a_command_that_fails_have_structured_content() {
+    let mut client = Client::connected();
+    let result = client.call("command", json!({"text": "echo hi; cd /usr; exit 3"}));
+    let content = result["structuredContent"].clone();
+    assert_eq!(
+        result,
+        json!({"content": "the same", "structuredContent": content, "isError": false})
+    );
+    assert_eq!(
+        (&content["status"], &content["output"]),
+        (&json!("failed"), &json!("hi\n"))
+    );
+    assert_eq!(
+        client.good("command", json!({"text": "echo $?"}))["id"],
+        "2"
+    );
+}
+
+#[test]
+fn what_a_tool_cannot_do_is_an_error_it_can_read() {
+    let mut client = Client::connected();
+    let error = client.bad("command", json!({"text": "pwd", "nope": 1}));
+    assert_eq!(
+        error,
+        json!({
+            "status": "error",
+            "code": "bad_arguments",
+            "message": "`nope` of <command> must be left out, since there is no such key, found 1",
+            "hint": "the keys here are text, timeout, cwd, name; see the input schema of the tool for \
+                its arguments and their types",
+        })
+    );
+    let cases = [
+        ("command", json!({}), "bad_arguments"),
+        ("command", json!({"text": 7}), "bad_arguments"),
+        (
+            "command",
+            json!({"text": "pwd", "timeout": -1}),
+            "bad_arguments",
+        ),
+        ("read", json!({"files": [{"src": "nope.txt"}]}), "not_found"),
+        (
+            "edit",
+            json!({"files": [{"src": "nope.txt", "edits": [{"find": "a", "replace": "b"}]}]}),
+            "not_found",
+        ),
+        ("ctrl", json!({"key": "c"}), "no_job"),
+        ("input", json!({"text": "x"}), "no_job"),
+        (
+            "command",
+            json!({"text": "echo $KARYI{NOPE}"}),
+            "undefined_variable",
+        ),
+    ];
+    for (tool, arguments, code) in cases {
+        let error = client.bad(tool, arguments.clone());
+        assert_eq!(error["code"], code, "{tool} {arguments}: {error}");
+        assert!(!error["message"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_request_that_is_none_is_a_protocol_error() {
+    let mut client = Client::connected();
+    let cases = [
+        (
+            "tools/call",
+            json!({"name": "nope", "arguments": {}}),
+            -32602,
+        ),
+        (
+            "tools/call",
+            json!({"name": "search_content", "arguments": {"query": "a"}}),
+            -32602,
+        ),
+        ("tools/call", json!({"arguments": {}}), -32602),
+        ("tools/call", json!({"name": 7}), -32602),
+        (
+            "tools/call",
+            json!({"name": "command", "arguments": "pwd"}),
+            -32602,
+        ),
+        ("prompts/list", json!({}), -32601),
+        ("resources/list", json!({}), -32601),
+        ("resources/templates/list", json!({}), -32601),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": "b"}}),
+            -32601,
+        ),
+        ("logging/setLevel", json!({"level": "debug"}), -32601),
+        ("nope/nope", json!({}), -32601),
+        ("", json!({}), -32601),
+    ];
+    for (method, params, code) in cases {
+        let answer = client.request(method, params.clone());
+        assert_eq!(answer["error"]["code"], code, "{method} {params}: {answer}");
+    }
+}
+
+#[test]
+fn the_tools_of_a_site_are_there_when_one_is_named() {
+    let data = crate::serve::village();
+    let karyi = mcp()
+        .args(&["--tenant", "yantian", "--site", "yantian-main", "--data"])
+        .arg(data);
+    let mut client = Client::hello(karyi, &json!({}));
+    let answer = client.request("tools/list", json!({}));
+    assert_eq!(names(&answer).len(), 12, "{answer}");
+    check_tools(&answer);
+    let params = json!({
+        "name": "search_content",
+        "arguments": {"query": "严氏家训", "limit": 1},
+        "_meta": {"karyi/trace_id": "trace-7"},
+    });
+    let result = client.request("tools/call", params)["result"].clone();
+    assert_eq!(result["_meta"]["karyi/trace_id"], "trace-7", "{result}");
+    assert_eq!(result["structuredContent"]["query"], "严氏家训", "{result}");
+    let error = client.bad("get_npc_profile", json!({"npc_id": "nobody"}));
+    assert_eq!(
+        (&error["code"], &error["type"]),
+        (&json!("NOT_FOUND"), &json!("ValueError"))
+    );
+    let error = client.bad("search_content", json!({"query": 7}));
+    assert_eq!(error["code"], "INVALID_INPUT", "{error}");
+    // Every call is in the ledger.
+    let (status, karyi) = client.end();
+    assert!(status.success(), "{status}");
+    let ledger = karyi
+        .work()
+        .with_file_name("home")
+        .join(".local/share/karyi/ledger.db");
+    let connection = rusqlite::Connection::open(ledger).unwrap();
+    let count: i64 = connection
+        .query_row("SELECT count(*) FROM trace_ledger", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(count, 3);
+}
