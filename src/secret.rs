@@ -164,6 +164,36 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     )
 }
 
+/// Makes placeholders literal text, but those of the names that are offered: escapes what is not.
+fn literal_but(text: &str, is_offered: &dyn Fn(&SecretName) -> bool) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(found) = rest.find("$KARYI") {
+        let (before, from) = rest.split_at(found);
+        kept.push_str(before);
+        let after = "$KARYI".len();
+        let closer = match from.as_bytes().get(after) {
+            Some(b'{') => Some('}'),
+            Some(b'<') => Some('>'),
+            _ => None,
+        };
+        let piece = closer.and_then(|closer| placeholder(from, after + 1, closer));
+        let is_kept = closer.is_none()
+            || piece.is_some_and(|(piece, _)| match piece {
+                Piece::Secret(name) | Piece::File(name) => is_offered(&name),
+                Piece::Literal(_) | Piece::Escaped(_) => false,
+            });
+        if !is_kept {
+            kept.push('$');
+        }
+        let (start, later) = from.split_at(after);
+        kept.push_str(start);
+        rest = later;
+    }
+    kept.push_str(rest);
+    kept
+}
+
 /// A secret that travels to the shell beside the script that refers to it.
 pub struct Binding {
     /// Name of the shell variable.
@@ -218,6 +248,13 @@ impl Template {
     #[must_use]
     pub fn has_placeholder(&self) -> bool {
         self.source.contains("$KARYI{") || self.source.contains("$KARYI<")
+    }
+
+    /// Takes every placeholder literally whose name is not offered.
+    pub fn offer_only(&mut self, is_offered: &dyn Fn(&SecretName) -> bool) {
+        if self.has_placeholder() {
+            self.source = literal_but(&self.source, is_offered);
+        }
     }
 
     /// Returns the names the text refers to, each once, in order of appearance.

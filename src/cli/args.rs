@@ -330,6 +330,16 @@ pub(super) struct ServeArgs {
     /// Tools of this machine to offer too, to authenticated callers
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(super) tools: Vec<String>,
+    /// Secrets that callers of those tools may use; every other placeholder stays literal text
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        requires = "tools"
+    )]
+    pub(super) vars: Vec<String>,
+    #[command(flatten)]
+    pub(super) vault: VaultFlags,
     /// Tenant of requests to /mcp that name none
     #[arg(long, value_name = "ID", requires = "site")]
     pub(super) tenant: Option<String>,

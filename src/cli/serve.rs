@@ -10,18 +10,21 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::args::{ServeArgs, SiteArgs, SiteCommand};
 use crate::cli::runtime_dir::runtime_dir;
+use crate::cli::vault::{self, VaultFlags};
 use crate::cli::{fail, print, state_dir};
 use crate::http::front::Front;
+use crate::http::local::Offered;
 use crate::http::start::{self, Options};
 use crate::mcp;
 use crate::mcp::http::Defaults;
-use crate::pty::{Rc, SessionOptions};
+use crate::pty::{Rc, SessionOptions, guard};
 use crate::service::caller;
 use crate::service::desk::KeepInput;
 use crate::service::jwt::Expected;
 use crate::service::log::Log;
 use crate::service::rates::Rate;
 use crate::store::sqlite::{Lock, SqliteSites};
+use crate::vault::session::{Need, Secrets};
 
 /// Runs `karyi serve`.
 pub(super) fn serve(args: ServeArgs) -> ExitCode {
@@ -137,6 +140,7 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
         is_quiet: args.quiet,
         own: state_dir::own_dirs(),
         session: session(args.root.as_deref())?,
+        offered: offered(&args.vars, &args.vault)?,
         root: args.root,
     })
 }
@@ -161,8 +165,32 @@ pub(super) fn place(data: Option<PathBuf>, db: Option<PathBuf>) -> anyhow::Resul
         is_quiet: true,
         own: state_dir::own_dirs(),
         session: session(None)?,
+        offered: Offered::default(),
         root: None,
     })
+}
+
+/// Opens the store for the secrets that callers may use; without a name it stays shut.
+fn offered(names: &[String], flags: &VaultFlags) -> anyhow::Result<Offered> {
+    if names.is_empty() {
+        return Ok(Offered::default());
+    }
+    let secrets = Secrets::default();
+    secrets.keep_with(guard::keep);
+    let (asking, given) = (vault::Asking::Nobody, (None, vault::Require::Store));
+    vault::prepare(&secrets, flags, asking, given)?;
+    secrets.refresh(Need::Used);
+    let known = |name: &String| {
+        let name = vault::name(name)?;
+        match secrets.contains(&name) {
+            true => Ok(name),
+            false => {
+                anyhow::bail!("there is no value for {name}; `karyi var set {name}` keeps one")
+            }
+        }
+    };
+    let names = names.iter().map(known).collect::<anyhow::Result<_>>()?;
+    Ok(Offered { secrets, names })
 }
 
 fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {

@@ -2,6 +2,7 @@
 //! that stays for its owner, who is authenticated and names it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +25,7 @@ use crate::limits;
 use crate::outcome::{Outcome, Status};
 use crate::pty::{HoldsSecret, SessionOptions};
 use crate::render::wire;
+use crate::secret::SecretName;
 use crate::service::running::{LocalTools, Running};
 use crate::store::ids;
 use crate::tool::Context;
@@ -46,10 +48,24 @@ impl Prompter for Nobody {
     }
 }
 
-/// Makes what a call may use: a shell that is started when it is needed, and no secrets.
+/// What callers may use of the secrets of the one who runs the server.
+#[derive(Clone, Default)]
+pub struct Offered {
+    /// All of them: none is shown.
+    pub secrets: Secrets,
+    /// Those that placeholders may name. The others stay literal text.
+    pub names: Vec<SecretName>,
+}
+
+impl fmt::Debug for Offered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.names).finish()
+    }
+}
+
+/// Makes what a call may use: a shell that is started when it is needed, and these secrets.
 #[must_use]
-pub fn context(session: &SessionOptions, root: &Arc<Root>) -> Context {
-    let secrets = Secrets::default();
+pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> Context {
     let known = secrets.clone();
     let mut session = session.clone();
     session.secrets = HoldsSecret::new(move |bytes| known.are_in(bytes));
@@ -75,6 +91,7 @@ pub struct Shells {
     session: SessionOptions,
     root: Arc<Root>,
     output: PathBuf,
+    offered: Offered,
     kept: Kept,
 }
 
@@ -95,17 +112,23 @@ struct Shell {
 impl Shells {
     /// Makes them; `output` is where whole outputs go.
     #[must_use]
-    pub fn new(session: SessionOptions, root: Arc<Root>, output: PathBuf) -> Self {
+    pub fn new(
+        session: SessionOptions,
+        root: Arc<Root>,
+        output: PathBuf,
+        offered: Offered,
+    ) -> Self {
         Self {
             session,
             root,
             output,
+            offered,
             kept: Kept::default(),
         }
     }
 
     fn fresh(&self, directory: PathBuf) -> Shell {
-        let context = context(&self.session, &self.root);
+        let context = context(&self.session, &self.root, self.offered.secrets.clone());
         let files = context.job_files.clone();
         let logs = Logs::new(directory, limits::OUTPUT_FILE_BYTES, false, files);
         let redactor = Redactor::new(&context.secrets);
@@ -218,7 +241,8 @@ impl Drop for Owned {
 }
 
 impl LocalTools for Shells {
-    fn run(&self, call: Call, deadline: Instant, owner: Option<String>) -> Running {
+    fn run(&self, mut call: Call, deadline: Instant, owner: Option<String>) -> Running {
+        call.templates(&mut |_, text| text.offer_only(&|name| self.offered.names.contains(name)));
         let is_kept = owner.is_some();
         let shell = match owner {
             Some(owner) => self.of(&owner),

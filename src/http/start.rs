@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use crate::files::root::Root;
 use crate::http::front::{Front, Reach};
 use crate::http::listen::{self, Listening};
-use crate::http::local::{self, Shells};
+use crate::http::local::{self, Offered, Shells};
 use crate::http::otlp::Exporter;
 use crate::http::{logging, routes, tls};
 use crate::limits;
@@ -27,6 +27,7 @@ use crate::service::spans::Spans;
 use crate::service::{Desk, Parts};
 use crate::store::sqlite::{Lock, SqliteLedger, SqliteSites};
 use crate::store::{Ledger, SiteStore, import};
+use crate::vault::session::Secrets;
 
 /// How a server is to be.
 #[derive(Debug, Clone)]
@@ -65,6 +66,8 @@ pub struct Options {
     pub own: Vec<PathBuf>,
     /// How shells are started.
     pub session: SessionOptions,
+    /// The secrets that authenticated callers of tools of this machine may use.
+    pub offered: Offered,
     /// The directory that tools of this machine may touch.
     pub root: Option<PathBuf>,
 }
@@ -238,7 +241,12 @@ pub async fn open(
     };
     let output = options.database.with_file_name("output");
     let root = Arc::new(root.keeping(&options.own, std::slice::from_ref(&output)));
-    let shells = Shells::new(options.session.clone(), Arc::clone(&root), output);
+    let shells = Shells::new(
+        options.session.clone(),
+        Arc::clone(&root),
+        output,
+        options.offered.clone(),
+    );
     let parts = Parts {
         tools,
         sites: Arc::new(sites),
@@ -246,7 +254,7 @@ pub async fn open(
         guard,
         tool_rate: options.tool_rate,
         tenant_rate: options.tenant_rate,
-        context: local::context(&options.session, &root),
+        context: local::context(&options.session, &root, Secrets::default()),
         local: Some(Arc::new(shells)),
         keep: options.keep,
         log,

@@ -235,6 +235,37 @@ fn tools_of_this_machine_need_a_name_and_a_key() {
 }
 
 #[test]
+fn placeholders_stay_text_but_those_that_are_offered() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let place = tempfile::tempdir().unwrap();
+    let mut started = command(place.path());
+    started
+        .env("KARYI_VAR_TOKEN", "tok-5f2c9d81aa")
+        .env("KARYI_VAR_OTHER", "oth-77e1c0b2dd");
+    let arguments = ["--key-file", &path, "--tools", "command"];
+    let offering = [&arguments[..], &["--vault", "env", "--vars", "TOKEN"]].concat();
+    let key = [("X-Internal-API-Key", KEY)];
+    let run = |server: &Server, script: &str| {
+        let answer = server.answer("command", &json!({"text": script}), &key);
+        answer.json()["output"]["output"].clone()
+    };
+    let server = Server::run(started, place, &offering);
+    // The shell makes nothing of `$KARYI`, which is no variable of it.
+    assert_eq!(
+        run(
+            &server,
+            "echo ${#KARYI}; echo '$KARYI{OTHER}' \"$KARYI{TOKEN}\""
+        ),
+        "x"
+    );
+    assert_eq!(run(&server, "printf %s \"$KARYI{TOKEN}\" | wc -c"), "14\n");
+    assert_eq!(run(&server, "echo oth-77e1c0b2dd"), "$KARYI{OTHER}\n");
+    let server = Server::start(&arguments);
+    assert_eq!(run(&server, "echo '$KARYI{TOKEN} $$KARYI{X} $KARYI{'"), "x");
+}
+
+#[test]
 fn other_hosts_and_origins_are_refused() {
     let server = Server::start(&["--host", "tools.example", "--origin", "https://app.example"]);
     let own = format!("http://localhost:{}", server.port);

@@ -86,7 +86,7 @@ mod tests {
     fn text_is_no_markup() {
         assert_eq!(
             escaped("<script>\"a\" & 'b'</script>\u{202E}x"),
-            "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/script&gt;x"
+            "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/script&gt;\u{FFFD}x"
         );
         assert!(escaped(&"x".repeat(10_000)).len() == limits::MAX_NOTE_CHARS);
     }
