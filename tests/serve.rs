@@ -6,6 +6,7 @@ mod calls;
 mod client;
 mod faults;
 mod ledger;
+mod openapi;
 mod search;
 mod site;
 
