@@ -222,6 +222,26 @@ fn tenant_and_site_come_from_headers_or_meta() {
 }
 
 #[test]
+fn what_is_gone_since_2026_is_no_method() {
+    let server = Server::start(&SITE);
+    for method in [
+        "initialize",
+        "ping",
+        "logging/setLevel",
+        "resources/subscribe",
+    ] {
+        let params = json!({"_meta": modern(json!({}))});
+        let headers = [
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", method),
+        ];
+        let answer = post(&server, &request(1, method, params), &headers);
+        let code = &messages(&answer)[0]["error"]["code"];
+        assert_eq!((answer.status, code), (404, &json!(-32601)), "{method}");
+    }
+}
+
+#[test]
 fn the_door_is_that_of_every_route() {
     let server = closed(&SITE);
     let hello = request(
