@@ -95,8 +95,8 @@ impl Lines {
         }
         match message(&line) {
             Ok(message) => self.admit(message),
-            Err(Refusal { error, id }) => {
-                self.refuse(error, id);
+            Err(refusal) => {
+                self.refuse(refusal.error, refusal.id);
                 None
             }
         }
@@ -222,9 +222,9 @@ struct Refusal {
     id: Option<RequestId>,
 }
 
-fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, Refusal> {
+fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, Box<Refusal>> {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
-    let refuse = |error, id| Refusal { error, id };
+    let refuse = |error, id| Box::new(Refusal { error, id });
     let value: Value = serde_json::from_slice(line).map_err(|error| {
         let message = format!("the line is not JSON: {error}");
         refuse(ErrorData::parse_error(message, None), None)

@@ -65,7 +65,7 @@ fn a_line_without_end_does_not_fill_the_memory() {
     let mut client = Client::connected();
     let most = karyi::limits::MAX_MCP_LINE_BYTES;
     let piece = vec![b'x'; 1 << 20];
-    for _ in 0..=(2 * most >> 20) {
+    for _ in 0..=((2 * most) >> 20) {
         client.raw(&piece);
     }
     let answer = refused(&mut client, b"");

@@ -178,7 +178,7 @@ fn results_fit_the_schemas_of_their_tools() {
         ),
         (
             "read",
-            json!({"files": [{"src": "b.txt"}, {"src": "."}, {"src": "nope"}], "searches": [{"pattern": "two"}]}),
+            json!({"files": [{"src": "b.txt"}, {"src": "."}], "searches": [{"pattern": "two"}]}),
         ),
     ];
     for (name, arguments) in calls {
