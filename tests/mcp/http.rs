@@ -348,11 +348,16 @@ fn a_call_over_http_tells_progress_and_can_be_cancelled() {
             .is_ok_and(|line| line.contains("notifications/progress"))
     });
     assert!(progress.unwrap().unwrap().contains("\"progressToken\":7"));
-    let shell: i32 = std::fs::read_to_string(&place)
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
+    // It may come before the shell has written anything.
+    let start = std::time::Instant::now();
+    let shell: i32 = loop {
+        let written = std::fs::read_to_string(&place).unwrap_or_default();
+        if let Some(line) = written.strip_suffix('\n') {
+            break line.parse().unwrap();
+        }
+        assert!(start.elapsed() < std::time::Duration::from_secs(60));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
     let cancel =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
     assert_eq!(
