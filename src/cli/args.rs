@@ -120,7 +120,7 @@ pub(super) struct SessionArgs {
     /// Set an environment variable in the session
     #[arg(long, value_name = "K=V", value_parser = assignment)]
     pub(super) env: Vec<(OsString, OsString)>,
-    /// Seconds a command may run before its result is final [default: no limit]
+    /// Seconds a command may run before its result is final [default: no limit; 50 for an MCP client]
     #[arg(long, value_name = "SECONDS")]
     pub(super) timeout: Option<Seconds>,
     /// Most bytes of output kept per result, half from the start and half from the end
