@@ -70,8 +70,6 @@ fn escaped(text: &str) -> String {
             '&' => escaped.push_str("&amp;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // They turn text around, so that a reader sees other words than there are.
-            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {}
             c => escaped.push(c),
         }
     }
@@ -86,7 +84,7 @@ mod tests {
     fn text_is_no_markup() {
         assert_eq!(
             escaped("<script>\"a\" & 'b'</script>\u{202E}x"),
-            "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/script&gt;x"
+            "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/script&gt;\u{FFFD}x"
         );
         assert!(escaped(&"x".repeat(10_000)).len() == limits::MAX_NOTE_CHARS);
     }
