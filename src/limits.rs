@@ -447,8 +447,8 @@ pub const MAX_RECORDED_ERROR_BYTES: usize = 1 << 10;
 pub const READ_GRACE: Duration = Duration::from_millis(250);
 /// How long after its deadline a write may take to be committed: it was in time.
 pub const WRITE_GRACE: Duration = Duration::from_secs(2);
-/// Largest number a header may hold.
-pub const MAX_HEADER_NUMBER: u64 = 1_000_000;
+/// Largest number a header may hold: six digits, so that a pattern can say it.
+pub const MAX_HEADER_NUMBER: u64 = 999_999;
 /// Largest body of a request, in bytes.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
 /// How long a body may take to arrive.

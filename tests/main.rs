@@ -13,6 +13,7 @@
 mod architecture;
 mod bad_input;
 mod cli;
+mod conformance;
 mod crash;
 mod doctor;
 mod edit;
@@ -24,6 +25,7 @@ mod history;
 mod jobs;
 mod lanes;
 mod mcp;
+mod mcp_clients;
 mod memory;
 mod parallel;
 mod parse;

@@ -7,6 +7,7 @@ mod client;
 mod disk;
 mod faults;
 mod ledger;
+mod openapi;
 mod search;
 mod site;
 mod spans;

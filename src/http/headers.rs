@@ -147,9 +147,11 @@ fn no_id(name: &str) -> Problem {
 
 fn number(headers: &HeaderMap, name: &str, problems: &mut Vec<Problem>) -> Option<u64> {
     let value = text(headers, name)?;
-    let found = value
-        .parse()
-        .ok()
+    // A sign or a zero in front would be read as well.
+    let is_plain = value.starts_with(|first: char| matches!(first, '1'..='9'));
+    let found = is_plain
+        .then(|| value.parse().ok())
+        .flatten()
         .filter(|number| (1..=limits::MAX_HEADER_NUMBER).contains(number));
     if found.is_none() {
         let words = format!(
@@ -228,13 +230,15 @@ mod tests {
             &[("x-user-id", "é")],
             Err((422, &format!("header.X-User-ID: {no_id}"))),
         );
-        check(
-            &[("x-attempt", "0")],
-            Err((
-                422,
-                "header.X-Attempt: expected a whole number from 1 to 1000000",
-            )),
-        );
+        for attempt in ["0", "01", "+1", "1000000", "1.0", "one", ""] {
+            check(
+                &[("x-attempt", attempt)],
+                Err((
+                    422,
+                    "header.X-Attempt: expected a whole number from 1 to 999999",
+                )),
+            );
+        }
         check(
             &[("x-trace-id", "again")],
             Err((400, "header.X-Trace-ID: given more than once")),

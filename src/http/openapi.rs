@@ -5,9 +5,18 @@ use serde_json::{Map, Value, json};
 use crate::limits;
 use crate::service::offer::{Listed, Offered};
 
+/// Where callers must prove who they are.
+#[derive(Debug, Clone, Copy)]
+pub struct Closed {
+    /// For the list and the calls.
+    pub calls: bool,
+    /// For the description and the numbers.
+    pub looks: bool,
+}
+
 /// Returns the description of a server with these tools.
 #[must_use]
-pub fn document(tools: &[Offered]) -> Value {
+pub fn document(tools: &[Offered], closed: Closed) -> Value {
     let listed: Vec<Listed> = tools.iter().map(Offered::listed).collect();
     let posts = |id: &str, summary: &str, request: &str, answer: &str| {
         json!({
@@ -20,9 +29,11 @@ pub fn document(tools: &[Offered]) -> Value {
                     "content": {"application/json": {"schema": reference(request)}}
                 },
                 "responses": responses(answer),
+                "security": security(closed.calls),
             }
         })
     };
+    let (open, looks) = (security(false), security(closed.looks));
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -34,12 +45,11 @@ pub fn document(tools: &[Offered]) -> Value {
         "paths": {
             "/api/tools/list": posts("list_tools", "List the tools", "ListRequest", "ListAnswer"),
             "/api/tools/call": posts("call_tool", "Call a tool", "CallRequest", "CallAnswer"),
-            "/healthz": gets("health", "Tell whether the server runs", "application/json"),
-            "/readyz": gets("readiness", "Tell whether the server takes calls", "application/json"),
-            "/metrics": gets("metrics", "Give numbers for Prometheus", "text/plain"),
-            "/openapi.json": gets("description", "Describe the server", "application/json"),
+            "/healthz": gets("health", "Tell whether the server runs", "application/json", &open),
+            "/readyz": gets("readiness", "Tell whether the server takes calls", "application/json", &open),
+            "/metrics": gets("metrics", "Give numbers for Prometheus", "text/plain", &looks),
+            "/openapi.json": gets("description", "Describe the server", "application/json", &looks),
         },
-        "security": [{}, {"token": []}, {"key": []}],
         "components": {
             "schemas": schemas(&listed),
             "securitySchemes": {
@@ -48,6 +58,13 @@ pub fn document(tools: &[Offered]) -> Value {
             },
         },
     })
+}
+
+fn security(is_closed: bool) -> Value {
+    match is_closed {
+        true => json!([{"token": []}, {"key": []}]),
+        false => json!([]),
+    }
 }
 
 fn reference(name: &str) -> Value {
@@ -65,7 +82,11 @@ fn identifier() -> Value {
 
 fn parameters(is_call: bool) -> Value {
     let header = |name: &str, required: bool, schema: Value, about: &str| json!({"name": name, "in": "header", "required": required, "schema": schema, "description": about});
-    let number = json!({"type": "integer", "minimum": 1, "maximum": limits::MAX_HEADER_NUMBER});
+    // A header is text: as an integer, programs that check examples would see none.
+    let number = json!({
+        "type": "string",
+        "pattern": format!("^[1-9][0-9]{{0,{}}}$", limits::MAX_HEADER_NUMBER.ilog10()),
+    });
     let mut list = vec![
         header("X-Tenant-ID", true, identifier(), "The tenant"),
         header("X-Site-ID", true, identifier(), "The site"),
@@ -132,7 +153,7 @@ fn responses(answer: &str) -> Value {
     Value::Object(map)
 }
 
-fn gets(id: &str, summary: &str, kind: &str) -> Value {
+fn gets(id: &str, summary: &str, kind: &str, security: &Value) -> Value {
     let mut content = Map::new();
     content.insert(kind.to_owned(), json!({}));
     let problem = json!({"application/problem+json": {"schema": reference("Problem")}});
@@ -140,6 +161,7 @@ fn gets(id: &str, summary: &str, kind: &str) -> Value {
         "get": {
             "operationId": id,
             "summary": summary,
+            "security": security,
             "responses": {
                 "200": {"description": "The answer", "content": content},
                 "default": {"description": "A refusal", "content": problem},
@@ -196,21 +218,28 @@ fn listed() -> Value {
 }
 
 fn call_request(tools: &[Listed]) -> Value {
-    let name = |tool: &Listed| json!({"const": tool.name});
     let one = |tool: &Listed| {
         json!({
             "title": tool.name,
-            "properties": {"tool_name": name(tool), "input": reference(&format!("{}_input", tool.name))},
+            "properties": {
+                "tool_name": {"const": tool.name},
+                "input": reference(&format!("{}_input", tool.name)),
+            },
         })
     };
+    // An unknown tool and a wrong input are answered with 200, `success` false and the reason.
+    let other = json!({
+        "title": "another call, answered with `success` false",
+        "properties": {"tool_name": {"type": "string"}},
+    });
     let id = json!({"oneOf": [identifier(), {"type": "null"}]});
     json!({
         "type": "object",
-        "required": ["tool_name", "input"],
+        "required": ["tool_name"],
         "additionalProperties": false,
         "properties": {
-            "tool_name": {"type": "string", "enum": tools.iter().map(|tool| tool.name).collect::<Vec<_>>()},
-            "input": {"type": "object"},
+            "tool_name": {"type": "string", "minLength": 1},
+            "input": {"type": ["object", "null"]},
             "context": {
                 "type": ["object", "null"],
                 "properties": {
@@ -219,7 +248,7 @@ fn call_request(tools: &[Listed]) -> Value {
                 },
             },
         },
-        "oneOf": tools.iter().map(one).collect::<Vec<_>>(),
+        "anyOf": tools.iter().map(one).chain([other]).collect::<Vec<_>>(),
     })
 }
 

@@ -142,12 +142,12 @@ async fn description(State(front): State<Shared>, request: Request) -> Response<
     if let Err(rejection) = may_look(&front, request.headers()) {
         return unrecorded(&front, &rejection);
     }
-    json_response(
-        StatusCode::OK,
-        openapi::document(front.desk.tools())
-            .to_string()
-            .into_bytes(),
-    )
+    let closed = openapi::Closed {
+        calls: front.desk.guard().is_closed(),
+        looks: front.reach == Reach::Public,
+    };
+    let document = openapi::document(front.desk.tools(), closed);
+    json_response(StatusCode::OK, document.to_string().into_bytes())
 }
 
 /// Whether a caller may see what belongs to no tenant.

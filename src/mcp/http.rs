@@ -12,10 +12,10 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Response};
 use axum::middleware::{Next, from_fn_with_state};
-use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, RequestMetaObject, Tool};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ErrorData, ServerHandler};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{ErrorCode, ToolError};
@@ -40,7 +40,7 @@ pub struct Defaults {
 }
 
 /// What callers may call.
-struct Remote {
+pub struct Remote {
     front: Arc<Front>,
     defaults: Defaults,
     /// Held as long as a session of a client stands.
@@ -49,6 +49,15 @@ struct Remote {
 
 /// Returns the route.
 pub fn router(front: &Arc<Front>, defaults: Defaults) -> Router {
+    router_with(front, defaults, |server| server)
+}
+
+/// Returns the route with something in front of each server, as the conformance suite needs it.
+pub fn router_with<H: ServerHandler>(
+    front: &Arc<Front>,
+    defaults: Defaults,
+    dress: impl Fn(Server<Remote>) -> H + Send + Sync + 'static,
+) -> Router {
     // The door has looked at host and origin already.
     let mut config = StreamableHttpServerConfig::default().disable_allowed_hosts();
     config.max_request_body_bytes = limits::MAX_BODY_BYTES;
@@ -63,11 +72,11 @@ pub fn router(front: &Arc<Front>, defaults: Defaults) -> Router {
     let make = move || {
         let place = Arc::clone(&places).try_acquire_owned();
         let full = |_| io::Error::other("too many sessions");
-        Ok(Server(Arc::new(Remote {
+        Ok(dress(Server(Arc::new(Remote {
             front: Arc::clone(&shared),
             defaults: defaults.clone(),
             _place: Some(place.map_err(full)?),
-        })))
+        }))))
     };
     let service =
         StreamableHttpService::new(make, Arc::new(LocalSessionManager::default()), config);

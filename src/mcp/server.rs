@@ -73,9 +73,14 @@ impl<B: Backend> ServerHandler for Server<B> {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: Asked,
+        asked: Asked,
     ) -> Result<CustomResult, ErrorData> {
-        Err(misunderstood(&request.method))
+        let version = asked.protocol_version();
+        let is_gone = version.is_some_and(|version| !version.has_initialize());
+        Err(match request.method.as_str() {
+            "initialize" if is_gone => no_method("initialize"),
+            method => misunderstood(method),
+        })
     }
 
     // What is not declared is not answered with an empty list.
@@ -118,12 +123,13 @@ fn misunderstood(method: &str) -> ErrorData {
     let shown = crate::tool::misfit::shortened(method);
     match OWN_METHODS.contains(&method) {
         true => ErrorData::invalid_params(format!("the parameters of {shown} do not fit"), None),
-        false => ErrorData::new(
-            ErrorCode::METHOD_NOT_FOUND,
-            format!("there is no method {shown}"),
-            None,
-        ),
+        false => no_method(&shown),
     }
+}
+
+fn no_method(shown: &str) -> ErrorData {
+    let message = format!("there is no method {shown}");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
 }
 
 /// Cuts one page out of a list; the cursor is the number of its first tool.

@@ -99,7 +99,8 @@ pub fn result_schema(mut own: Map<String, Value>) -> Map<String, Value> {
     }
     let required = own.entry("required").or_insert_with(|| json!([]));
     if let Value::Array(required) = required {
-        required.extend(["id", "status", "duration_ms"].map(Value::from));
+        // The id is left out where no job can go on that it would name.
+        required.extend(["status", "duration_ms"].map(Value::from));
     }
     own
 }

@@ -222,6 +222,26 @@ fn tenant_and_site_come_from_headers_or_meta() {
 }
 
 #[test]
+fn what_is_gone_since_2026_is_no_method() {
+    let server = Server::start(&SITE);
+    for method in [
+        "initialize",
+        "ping",
+        "logging/setLevel",
+        "resources/subscribe",
+    ] {
+        let params = json!({"_meta": modern(json!({}))});
+        let headers = [
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", method),
+        ];
+        let answer = post(&server, &request(1, method, params), &headers);
+        let code = &messages(&answer)[0]["error"]["code"];
+        assert_eq!((answer.status, code), (404, &json!(-32601)), "{method}");
+    }
+}
+
+#[test]
 fn the_door_is_that_of_every_route() {
     let server = closed(&SITE);
     let hello = request(
@@ -328,11 +348,16 @@ fn a_call_over_http_tells_progress_and_can_be_cancelled() {
             .is_ok_and(|line| line.contains("notifications/progress"))
     });
     assert!(progress.unwrap().unwrap().contains("\"progressToken\":7"));
-    let shell: i32 = std::fs::read_to_string(&place)
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
+    // It may come before the shell has written anything.
+    let start = std::time::Instant::now();
+    let shell: i32 = loop {
+        let written = std::fs::read_to_string(&place).unwrap_or_default();
+        if let Some(line) = written.strip_suffix('\n') {
+            break line.parse().unwrap();
+        }
+        assert!(start.elapsed() < std::time::Duration::from_secs(60));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
     let cancel =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
     assert_eq!(

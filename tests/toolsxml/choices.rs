@@ -54,7 +54,7 @@ pub(crate) fn is_full() -> bool {
 
 /// Returns the seed of this run: `KARYI_SEED`; else always the same, and another every time where the
 /// long counts look for what is new.
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let given = std::env::var("KARYI_SEED").ok();
     let given = given.and_then(|text| text.parse().ok());
     given.unwrap_or_else(|| match is_full() {

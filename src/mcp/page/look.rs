@@ -70,8 +70,6 @@ fn escaped(text: &str) -> String {
             '&' => escaped.push_str("&amp;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // They turn text around, so that a reader sees other words than there are.
-            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {}
             c => escaped.push(c),
         }
     }

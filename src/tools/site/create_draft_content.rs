@@ -118,7 +118,7 @@ impl Tool for CreateDraftContent {
     const SERVICE: Service = Service::writes("content").needing(&["content:draft:write"]);
 
     fn output_schema() -> Option<ArgumentSchema> {
-        Some(ArgumentSchema::of::<Output>())
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn effect(_: &Args) -> Effect {

@@ -111,7 +111,7 @@ impl Tool for GetNpcProfile {
     const SERVICE: Service = Service::reads("npc");
 
     fn output_schema() -> Option<ArgumentSchema> {
-        Some(ArgumentSchema::of::<Output>())
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn effect(_: &Args) -> Effect {

@@ -96,7 +96,7 @@ impl Tool for GetPromptActive {
     const SERVICE: Service = Service::reads("prompt");
 
     fn output_schema() -> Option<ArgumentSchema> {
-        Some(ArgumentSchema::of::<Output>())
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn effect(_: &Args) -> Effect {

@@ -138,7 +138,7 @@ impl Tool for GetSiteMap {
     const SERVICE: Service = Service::reads("site");
 
     fn output_schema() -> Option<ArgumentSchema> {
-        Some(ArgumentSchema::of::<Output>())
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn effect(_: &Args) -> Effect {

@@ -74,7 +74,7 @@ impl Tool for LogUserEvent {
     const SERVICE: Service = Service::writes("analytics");
 
     fn output_schema() -> Option<ArgumentSchema> {
-        Some(ArgumentSchema::of::<Output>())
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn effect(_: &Args) -> Effect {

@@ -149,7 +149,7 @@ impl Tool for SearchContent {
     const SERVICE: Service = Service::reads("content");
 
     fn output_schema() -> Option<ArgumentSchema> {
-        Some(ArgumentSchema::of::<Output>())
+        Some(ArgumentSchema::of_result::<Output>())
     }
 
     fn effect(_: &Args) -> Effect {
