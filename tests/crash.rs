@@ -209,7 +209,12 @@ fn kill_many(kills: usize, seed: u64) -> Counts {
         longest = longest.clamp(least, most);
         let records = std::fs::read_dir(place.path().join("state/transactions")).unwrap();
         for record in records {
-            let text = std::fs::read_to_string(record.unwrap().path()).unwrap();
+            let path = record.unwrap().path();
+            // Under another name it is not whole, and stays for a while.
+            if path.extension() != Some("json".as_ref()) {
+                continue;
+            }
+            let text = std::fs::read_to_string(path).unwrap();
             match text.matches('\n').count() {
                 2 => counts.after += 1,
                 _ => counts.before += 1,

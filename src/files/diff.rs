@@ -9,10 +9,15 @@ use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
+use super::document::count_breaks;
 use crate::limits;
 
 /// Lines around a change.
 const CONTEXT: usize = 3;
+/// Bytes of both texts from which only their start is looked at line by line, when that is enough.
+const LONG_BYTES: usize = 4 << 20;
+/// Lines of that start.
+const FIRST_LINES: usize = 16_000;
 
 /// A difference.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,30 +67,55 @@ pub fn diff(old: &str, new: &str, caps: Caps) -> Diff {
     if old == new {
         return Diff::default();
     }
-    let Middle {
-        head,
-        old,
-        new,
-        tail,
-    } = middle(old, new);
-    let (old, new): (Vec<&str>, Vec<&str>) = (lines(old), lines(new));
-    let near = head.len() - back(head.as_bytes(), CONTEXT);
-    let mut writer = Writer {
-        head: lines(head.get(head.len() - near..).unwrap_or_default()),
-        old: &old,
-        new: &new,
-        tail: tail.split_inclusive('\n').take(CONTEXT).collect(),
-        start: memchr::memchr_iter(b'\n', head.as_bytes()).count(),
-        caps,
-        diff: Diff::default(),
-        shown: 0,
-        is_full: false,
-    };
+    let middle = middle(old, new);
+    if let Some(found) = long_diff(&middle, caps) {
+        return found;
+    }
+    let (old, new): (Vec<&str>, Vec<&str>) = (lines(middle.old), lines(middle.new));
+    let mut writer = Writer::new(middle.head, &old, &new, middle.tail, caps);
     let mut pending: Vec<Block> = Vec::new();
     each_block(&old, &new, &mut |block| writer.take(block, &mut pending));
     writer.hunk(&mut pending);
-    writer.diff.omitted = writer.diff.added + writer.diff.removed - writer.shown;
-    writer.diff
+    writer.finish()
+}
+
+/// Compares long texts with the same number of lines, of which only the first changes can be shown: the
+/// others are counted without a list of all lines.
+fn long_diff(middle: &Middle<'_>, caps: Caps) -> Option<Diff> {
+    let (old, new) = (middle.old, middle.new);
+    let count = |text: &str| count_breaks(text) + usize::from(!text.ends_with('\n'));
+    if old.len() + new.len() < LONG_BYTES || count(old) != count(new) {
+        return None;
+    }
+    let (first_old, rest_old) = first_lines(old);
+    let (first_new, rest_new) = first_lines(new);
+    let tail = if rest_old.is_empty() {
+        middle.tail
+    } else {
+        rest_old
+    };
+    let mut writer = Writer::new(middle.head, &first_old, &first_new, tail, caps);
+    let mut pending: Vec<Block> = Vec::new();
+    in_order(&first_old, &first_new, &mut |block| {
+        writer.take(block, &mut pending)
+    });
+    if !writer.is_full {
+        return None;
+    }
+    let pairs = rest_old
+        .split_inclusive('\n')
+        .zip(rest_new.split_inclusive('\n'));
+    let changed = pairs.filter(|(old, new)| old != new).count();
+    writer.diff.added += changed;
+    writer.diff.removed += changed;
+    Some(writer.finish())
+}
+
+/// Returns the first lines of a text, and the rest.
+fn first_lines(text: &str) -> (Vec<&str>, &str) {
+    let lines: Vec<&str> = text.split_inclusive('\n').take(FIRST_LINES).collect();
+    let bytes: usize = lines.iter().map(|line| line.len()).sum();
+    (lines, text.get(bytes..).unwrap_or_default())
 }
 
 fn lines(text: &str) -> Vec<&str> {
@@ -174,6 +204,11 @@ fn each_block(old: &[&str], new: &[&str], found: &mut dyn FnMut(Block)) {
         let tail = tails.take(most).take_while(|(a, b)| a == b).count();
         return found((head..old.len() - tail, head..new.len() - tail));
     }
+    in_order(old, new, found);
+}
+
+/// Finds the stretches that differ when each line is compared with the one in the same place.
+fn in_order(old: &[&str], new: &[&str], found: &mut dyn FnMut(Block)) {
     let differs = |at: usize| old.get(at) != new.get(at);
     let mut at = 0;
     while at < old.len() {
@@ -205,7 +240,33 @@ struct Writer<'a> {
     is_full: bool,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(
+        head: &'a str,
+        old: &'a [&'a str],
+        new: &'a [&'a str],
+        tail: &'a str,
+        caps: Caps,
+    ) -> Self {
+        let near = head.len() - back(head.as_bytes(), CONTEXT);
+        Self {
+            head: lines(head.get(head.len() - near..).unwrap_or_default()),
+            old,
+            new,
+            tail: tail.split_inclusive('\n').take(CONTEXT).collect(),
+            start: count_breaks(head),
+            caps,
+            diff: Diff::default(),
+            shown: 0,
+            is_full: false,
+        }
+    }
+
+    fn finish(mut self) -> Diff {
+        self.diff.omitted = self.diff.added + self.diff.removed - self.shown;
+        self.diff
+    }
+
     fn take(&mut self, block: Block, pending: &mut Vec<Block>) {
         self.diff.removed += block.0.len();
         self.diff.added += block.1.len();
@@ -579,6 +640,32 @@ mod tests {
         let made = diff("", &old, Caps::RESULT);
         assert_eq!((made.text.lines().count(), made.omitted), (200, 201));
         assert!(made.text.starts_with("@@ -0,0 +1,199 @@\n+line 0\n"));
+    }
+
+    #[test]
+    fn what_cannot_be_shown_of_a_long_text_is_counted() {
+        let text = |word: &str| -> String {
+            let line =
+                |n: usize| format!("{n} {}\n", if n.is_multiple_of(10) { word } else { "same" });
+            (0..300_000).map(line).collect()
+        };
+        let (old, new) = (text("old"), text("new"));
+        assert!(old.len() + new.len() > LONG_BYTES);
+        let long = diff(&old, &new, Caps::RESULT);
+        // The same with lists of all lines.
+        let (olds, news) = (lines(&old), lines(&new));
+        let mut writer = Writer::new("", &olds, &news, "", Caps::RESULT);
+        let mut pending = Vec::new();
+        in_order(&olds, &news, &mut |block| writer.take(block, &mut pending));
+        writer.hunk(&mut pending);
+        assert_eq!(long, writer.finish());
+        assert_eq!((long.added, long.removed), (30_000, 30_000));
+        // Few changes far apart are all shown.
+        let few = old
+            .replacen("10 old", "10 new", 1)
+            .replacen("290000 old", "290000 new", 1);
+        let found = diff(&old, &few, Caps::RESULT);
+        assert_eq!((found.added, found.omitted), (2, 0));
     }
 
     #[test]

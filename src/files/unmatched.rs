@@ -38,19 +38,14 @@ pub(super) fn describe(edit: &FileEdit, error: MatchError, original: &str) -> To
             closest,
             replacement,
         } => {
-            let mut error = make(
-                ErrorCode::FindNotFound,
-                "expected the text to find once, found it nowhere".into(),
-            );
+            let mut what = "expected the text to find once, found it nowhere".to_owned();
             if let Some(line) = replacement.filter(|_| !has_secret) {
-                let there = format!("; its replacement is on line {line}, perhaps by chance");
-                error.message.push_str(&there);
+                what += &format!("; its replacement is on line {line}, perhaps by chance");
             }
-            match closest {
-                _ if was_there(edit, pair, original) => error.with_hint(OVERLAPS),
-                _ if lacks_last_break(edit, pair, original) => error.with_hint(NO_LAST_BREAK),
-                Some(passage) if !has_secret => error.with_hint(closest_hint(&passage)),
-                _ => error,
+            let error = make(ErrorCode::FindNotFound, what);
+            match not_found_hint(edit, pair, original, closest.filter(|_| !has_secret)) {
+                Some(hint) => error.with_hint(hint),
+                None => error,
             }
         }
         MatchErrorKind::AmbiguousAsWritten { lines, total } => {
@@ -91,6 +86,22 @@ pub(super) fn describe(edit: &FileEdit, error: MatchError, original: &str) -> To
             )
         }
     }
+}
+
+/// Says what to do about a text that is nowhere; nothing when nothing comes near it.
+fn not_found_hint(
+    edit: &FileEdit,
+    pair: usize,
+    original: &str,
+    closest: Option<Passage>,
+) -> Option<String> {
+    if was_there(edit, pair, original) {
+        return Some(OVERLAPS.into());
+    }
+    if lacks_last_break(edit, pair, original) {
+        return Some(NO_LAST_BREAK.into());
+    }
+    closest.map(|passage| closest_hint(&passage))
 }
 
 /// Whether a text that is not there any more was there before the call.
