@@ -13,6 +13,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use karyi::http::front::Front;
+use karyi::http::local::Offered;
 use karyi::http::start::{self, Options};
 use karyi::mcp::http::{Defaults, router_with};
 use karyi::pty::{HoldsSecret, Rc, SessionOptions};
@@ -103,7 +104,10 @@ fn options(dir: &Path, port: u16) -> Options {
         tool_rate: None,
         tenant_rate: None,
         keep: KeepInput::Never,
+        collector: None,
         is_quiet: true,
+        own: Vec::new(),
+        offered: Offered::default(),
         session: SessionOptions {
             shell: None,
             preferred_shell: None,
