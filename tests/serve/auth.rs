@@ -257,12 +257,15 @@ fn placeholders_stay_text_but_those_that_are_offered() {
             &server,
             "echo ${#KARYI}; echo '$KARYI{OTHER}' \"$KARYI{TOKEN}\""
         ),
-        "x"
+        "0\n$$KARYI{OTHER} $KARYI{TOKEN}\n"
     );
     assert_eq!(run(&server, "printf %s \"$KARYI{TOKEN}\" | wc -c"), "14\n");
     assert_eq!(run(&server, "echo oth-77e1c0b2dd"), "$KARYI{OTHER}\n");
     let server = Server::start(&arguments);
-    assert_eq!(run(&server, "echo '$KARYI{TOKEN} $$KARYI{X} $KARYI{'"), "x");
+    assert_eq!(
+        run(&server, "echo '$KARYI{TOKEN} $$KARYI{X} $KARYI{'"),
+        "$$KARYI{TOKEN} $$$KARYI{X} $$KARYI{\n"
+    );
 }
 
 #[test]
