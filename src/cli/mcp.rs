@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 
@@ -19,6 +19,7 @@ use crate::mcp::stdio::{self, Options, SiteOptions};
 use crate::pty::guard;
 use crate::service::guard::Guard;
 use crate::service::log::Log;
+use crate::vault::session::Secrets;
 
 /// Runs `karyi mcp`.
 pub(super) fn mcp(args: McpArgs) -> ExitCode {
@@ -29,10 +30,14 @@ pub(super) fn mcp(args: McpArgs) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("{error:#}")),
     };
+    let used = Arc::new(OnceLock::new());
     let served = runtime.block_on(async {
         let stopped = serve::stopped()?;
-        stdio::serve(options(args)?, stopped).await
+        stdio::serve(options(args, &used)?, stopped).await
     });
+    if let Some(secrets) = used.get() {
+        vault::note_use(secrets);
+    }
     // A thread may still wait for standard input; nobody waits for it.
     runtime.shutdown_background();
     match served {
@@ -41,7 +46,7 @@ pub(super) fn mcp(args: McpArgs) -> ExitCode {
     }
 }
 
-fn options(args: McpArgs) -> anyhow::Result<Options> {
+fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Options> {
     let site = args.tenant.zip(args.site);
     let site = site.map(|(tenant, site)| {
         let place = serve::place(args.data, args.db)?;
@@ -63,17 +68,22 @@ fn options(args: McpArgs) -> anyhow::Result<Options> {
         || session.require_vault
         || session.vault.age_passphrase_fd.is_some();
     Ok(Options {
-        prepare: prepare(session)?,
+        prepare: prepare(session, used)?,
         is_eager,
         site: site.transpose()?,
     })
 }
 
 /// Returns what makes the session. What can be wrong with the options is told now.
-fn prepare(args: SessionArgs) -> anyhow::Result<Prepare> {
+fn prepare(args: SessionArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Prepare> {
     let context = run::context(&args, &Cancel::default(), Arc::new(Nobody))?;
     run::permits(&args, &context).context("reading the options")?;
-    Ok(Arc::new(move || begin(&args)))
+    let used = Arc::clone(used);
+    Ok(Arc::new(move || {
+        let start = begin(&args)?;
+        let _ = used.set(start.context.secrets.clone());
+        Ok(start)
+    }))
 }
 
 fn begin(args: &SessionArgs) -> Result<Start, ToolError> {
@@ -93,8 +103,15 @@ fn begin(args: &SessionArgs) -> Result<Start, ToolError> {
     if let Some(key) = &opened.journal_key {
         journal::encrypt(&mut context.recorder, key);
     }
+    let mut permits = run::permits(args, &context).map_err(broken)?;
+    permits.compare(&vault::known_names(&context.secrets))?;
+    for name in permits.unknown() {
+        say(&format!(
+            "warning: the policy file names {name}, and no secret is called that"
+        ));
+    }
     Ok(Start {
-        permits: run::permits(args, &context).map_err(broken)?,
+        permits,
         logs: run::logs(args, &context),
         cap: Cap::total(args.max_output),
         context,

@@ -115,9 +115,22 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
         ],
         false => args.bind,
     };
+    let database = database(args.db)?;
+    let mut own = state_dir::own_dirs();
+    own.extend(vault::identity_file(&args.vault));
+    let keys = [&args.key_file, &args.tls_cert, &args.tls_key];
+    own.extend(keys.into_iter().flatten().map(absolute));
+    own.extend(jwks.iter().map(|(path, _)| absolute(path)));
+    for file in [database.clone(), start::ledger_path(&database)] {
+        own.extend(["", "-wal", "-shm"].map(|end| {
+            let mut path = file.clone().into_os_string();
+            path.push(end);
+            absolute(&PathBuf::from(path))
+        }));
+    }
     Ok(Options {
         data: args.data,
-        database: database(args.db)?,
+        database,
         addresses: addresses
             .into_iter()
             .map(|ip| SocketAddr::new(ip, args.port))
@@ -138,7 +151,7 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
         },
         collector: args.otlp_endpoint,
         is_quiet: args.quiet,
-        own: state_dir::own_dirs(),
+        own,
         session: session(args.root.as_deref())?,
         offered: offered(&args.vars, &args.vault)?,
         root: args.root,
@@ -168,6 +181,11 @@ pub(super) fn place(data: Option<PathBuf>, db: Option<PathBuf>) -> anyhow::Resul
         offered: Offered::default(),
         root: None,
     })
+}
+
+/// Returns a path that a change of directory leaves as it is.
+fn absolute(path: &PathBuf) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.clone())
 }
 
 /// Opens the store for the secrets that callers may use; without a name it stays shut.

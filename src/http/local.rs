@@ -1,10 +1,10 @@
 //! The tools of this machine for callers of the server: each call in a shell of its own, or in one
 //! that stays for its owner, who is authenticated and names it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::PathBuf;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -12,13 +12,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::capped::Cap;
 use crate::error::{ErrorCode, ToolError};
+use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Job;
 use crate::exec::jobs::Jobs;
 use crate::exec::log::Logs;
+use crate::exec::message::Runner;
 use crate::exec::permit::Permits;
 use crate::exec::stage::Stage;
-use crate::exec::{Event, call};
 use crate::files::root::Root;
 use crate::files::transaction::Recorder;
 use crate::limits;
@@ -32,6 +33,7 @@ use crate::tool::Context;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tools::Call;
+use crate::vault::policy::PolicyFile;
 use crate::vault::redact::{Redacted, Redactor};
 use crate::vault::session::Secrets;
 
@@ -104,6 +106,7 @@ struct Shell {
     redactor: Redactor,
     logs: Logs,
     jobs: Jobs,
+    permits: Permits,
     /// Calls of one owner come one after another.
     turn: tokio::sync::Mutex<u64>,
     used: Mutex<Instant>,
@@ -133,7 +136,9 @@ impl Shells {
         let logs = Logs::new(directory, limits::OUTPUT_FILE_BYTES, false, files);
         let redactor = Redactor::new(&context.secrets);
         let sessions = Arc::clone(&context.sessions);
+        let project = sessions.cwd();
         Shell {
+            permits: Permits::new(PolicyFile::default(), project, BTreeSet::new()),
             jobs: Jobs::new(sessions, logs.clone(), redactor.clone()),
             context,
             redactor,
@@ -141,6 +146,12 @@ impl Shells {
             turn: tokio::sync::Mutex::new(0),
             used: Mutex::new(Instant::now()),
         }
+    }
+
+    /// Returns a shell for one call.
+    fn once(&self) -> Result<Arc<Shell>, ToolError> {
+        let id = ids::new_id().map_err(|_| broken())?;
+        Ok(Arc::new(self.fresh(self.output.join(id))))
     }
 
     /// Returns the shell of an owner.
@@ -189,8 +200,16 @@ impl Shell {
     async fn run(&self, cancel: Cancel, call: Call, deadline: Instant) -> Outcome {
         let mut turn = self.turn.lock().await;
         *turn += 1;
+        let (id, spec) = (turn.to_string(), call.spec());
+        let gone = |message| {
+            let error = ToolError::new(ErrorCode::Cancelled, message);
+            Outcome::failed(id.clone(), spec.name.into(), error)
+        };
+        // Its caller was told meanwhile that it did not run.
+        if cancel.is_cancelled() {
+            return gone("nobody waits for the call any more");
+        }
         let (events, mut received) = mpsc::channel::<Redacted<Event>>(limits::CHANNEL_DEPTH);
-        let drain = tokio::spawn(async move { while received.recv().await.is_some() {} });
         let left = deadline.saturating_duration_since(Instant::now());
         let is_cancelled = cancel.clone();
         let stage = Stage {
@@ -206,28 +225,47 @@ impl Shell {
             events,
             cancel,
             jobs: self.jobs.clone(),
-            permits: Permits::default(),
+            permits: self.permits.clone(),
             redactor: self.redactor.clone(),
         };
         let job = Job {
             index: 0,
-            id: turn.to_string(),
+            id: id.clone(),
             call,
             repairs: Vec::new(),
             held_bytes: 0,
         };
-        let outcome = call::run(stage, job).await;
-        if is_cancelled.is_cancelled() {
+        let runner = Runner::new(stage);
+        let mut work = pin!(runner.calls(vec![job]));
+        let mut outcome = None;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut work => break,
+                Some(event) = received.recv() => outcome = finished(event).or(outcome),
+            }
+        }
+        while let Ok(event) = received.try_recv() {
+            outcome = finished(event).or(outcome);
+        }
+        if is_cancelled.is_cancelled() && spec.starts_job {
             let _ = self.context.sessions.interrupt();
         }
-        drain.abort();
         *lock(&self.used) = Instant::now();
-        outcome
+        outcome.unwrap_or_else(|| gone("the call came to nothing"))
     }
 
     async fn close(&self) {
         self.jobs.close().await;
         self.logs.remove();
+    }
+}
+
+/// Returns what a call came to, when an event tells that.
+fn finished(event: Redacted<Event>) -> Option<Outcome> {
+    match event.into_inner() {
+        Event::Finished { outcome, .. } => Some(*outcome),
+        _ => None,
     }
 }
 
@@ -246,7 +284,7 @@ impl LocalTools for Shells {
         let is_kept = owner.is_some();
         let shell = match owner {
             Some(owner) => self.of(&owner),
-            None => Ok(Arc::new(self.fresh(self.output.clone()))),
+            None => self.once(),
         };
         Box::pin(async move {
             let shell = shell?;
@@ -257,7 +295,7 @@ impl LocalTools for Shells {
             tokio::spawn(async move {
                 let outcome = shell.run(cancel, call, deadline).await;
                 if !is_kept {
-                    shell.jobs.close().await;
+                    shell.close().await;
                 }
                 let _ = sender.send(outcome);
             });
@@ -295,7 +333,15 @@ fn fields(
             let mut fields = wire::result(&outcome);
             fields.shift_remove("tool");
             if !is_kept {
-                fields.shift_remove("id");
+                // What it names is gone with the shell.
+                for gone in [
+                    "id",
+                    "output_file",
+                    "output_file_complete",
+                    "output_file_problem",
+                ] {
+                    fields.shift_remove(gone);
+                }
             }
             Ok(fields)
         }

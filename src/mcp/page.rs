@@ -178,6 +178,15 @@ impl Sheet {
         }
     }
 
+    /// Lets the page be shown once more.
+    fn show_again(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = match std::mem::replace(&mut *state, Stage::Done) {
+            Stage::Shown(sender) => Stage::New(sender),
+            other => other,
+        };
+    }
+
     async fn take(&self, request: Request) -> Response<Body> {
         let limited = Limited::new(request.into_body(), limits::MAX_PAGE_BODY_BYTES);
         let read = tokio::time::timeout(limits::BODY_TIMEOUT, limited.collect()).await;
@@ -189,12 +198,14 @@ impl Sheet {
         let reply = match answer {
             Ok(reply) => reply,
             Err(problem) => {
+                self.show_again();
                 return page(StatusCode::BAD_REQUEST, look::notice(problem));
             }
         };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *state, Stage::Done) {
-            Stage::Shown(sender) => {
+            // Who knows the token of the form has seen it.
+            Stage::New(sender) | Stage::Shown(sender) => {
                 let words = match reply {
                     Reply::Value(..) => "karyi has the value. You can close this page.",
                     _ => "karyi does not get the value. You can close this page.",
@@ -223,7 +234,8 @@ fn page(status: StatusCode, html: String) -> Response<Body> {
             "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
         ),
         (header::CACHE_CONTROL, "no-store"),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // With `no-referrer` a browser would not say where the answer comes from.
+        (header::REFERRER_POLICY, "same-origin"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CONNECTION, "close"),
     ];

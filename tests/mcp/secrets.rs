@@ -117,6 +117,8 @@ impl Browser {
     fn open(&self) -> String {
         let page = self.send("GET", &self.path, &[], "");
         assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+        // With `no-referrer` a browser sends the answer with `Origin: null`, which is refused.
+        assert!(page.contains("referrer-policy: same-origin"), "{page}");
         let csrf = page.split("name=\"csrf\" value=\"").nth(1).unwrap();
         csrf.split('"').next().unwrap().to_owned()
     }

@@ -6,6 +6,8 @@ use ring::hmac;
 use serde_json::{Value, json};
 
 use super::{Server, command, village};
+use crate::harness::program;
+use crate::vault::home::Home;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 const SECRET: &[u8] = b"a secret of thirty-two bytes or more";
@@ -266,6 +268,77 @@ fn placeholders_stay_text_but_those_that_are_offered() {
         run(&server, "echo '$KARYI{TOKEN} $$KARYI{X} $KARYI{'"),
         "$$KARYI{TOKEN} $$$KARYI{X} $$KARYI{\n"
     );
+}
+
+#[test]
+fn what_a_secret_is_bound_to_holds_for_callers_too() {
+    let home = Home::new();
+    home.set("TOKEN", "tok-5f2c9d81aa", &["--tools", "edit"]);
+    home.set("FREE", "fre-77e1c0b2dd", &[]);
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let identity = home.identity().display().to_string();
+    let database = dir.path().join("site.db").display().to_string();
+    let started = home.command(program(), &["serve", "--db", &database]);
+    let arguments = [
+        "--key-file",
+        &path,
+        "--tools",
+        "command,read",
+        "--vault",
+        "age",
+        "--age-identity",
+        &identity,
+        "--vars",
+        "TOKEN,FREE",
+    ];
+    let server = Server::run(started, dir, &arguments);
+    let key = [("X-Internal-API-Key", KEY)];
+    let run = |tool: &str, input: Value| {
+        let answer = server.answer(tool, &input, &key).json();
+        (
+            answer["output"]["output"].clone(),
+            answer["error_code"].clone(),
+        )
+    };
+    let script = |text: &str| run("command", json!({ "text": text }));
+    assert_eq!(
+        script("echo \"$KARYI{FREE}\""),
+        (json!("$KARYI{FREE}\n"), Value::Null)
+    );
+    assert_eq!(
+        script("echo \"$KARYI{TOKEN}\""),
+        (Value::Null, json!("POLICY_DENIED"))
+    );
+    // What a server is kept safe by is nothing for its callers.
+    for kept in [&path, &identity, &database] {
+        let answer = run("read", json!({"files": [{"src": kept}]}));
+        assert_eq!(answer, (Value::Null, json!("POLICY_DENIED")), "{kept}");
+    }
+    // A value that is changed meanwhile is seen.
+    home.set("LATER", "lat-0a9b8c7d6e", &[]);
+    assert_eq!(script("echo lat-0a9b8c7d6e").0, "$KARYI{LATER}\n");
+}
+
+#[test]
+fn whole_outputs_of_a_call_go_with_its_shell() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let server = Server::start(&["--key-file", &path, "--tools", "command"]);
+    for _ in 0..2 {
+        let input = json!({"text": "seq 100000"});
+        let answer = server
+            .answer("command", &input, &[("X-Internal-API-Key", KEY)])
+            .json();
+        let output = answer["output"].as_object().unwrap();
+        assert!(output["omitted_bytes"].as_u64() > Some(0), "{answer}");
+        assert!(
+            !output.keys().any(|key| key.starts_with("output_file")),
+            "{answer}"
+        );
+    }
+    let left = std::fs::read_dir(server.dir.path().join("output"));
+    assert_eq!(left.map_or(0, Iterator::count), 0);
 }
 
 #[test]

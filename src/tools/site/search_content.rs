@@ -164,6 +164,10 @@ impl Tool for SearchContent {
 
     async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
         let site = context.site()?;
+        if args.query.trim().is_empty() {
+            let error = ToolError::new(ErrorCode::BadArguments, "the query is blank");
+            return Err(error.with_hint("say what to look for, in the words of the texts"));
+        }
         let status = args.status.unwrap_or(ContentStatus::Published);
         if status != ContentStatus::Published && site.sight != Sight::Drafts {
             let message = format!(
