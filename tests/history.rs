@@ -627,7 +627,7 @@ fn the_diff_of_a_change_is_a_patch_to_other_programs() {
     );
     // Much more than a result shows, in hunks far apart.
     let lines = |word: &str| -> String {
-        let line = |n: usize| format!("{} {n}\n", if n % 9 == 0 { word } else { "same" });
+        let line = |n: usize| format!("{} {n}\n", if n.is_multiple_of(9) { word } else { "same" });
         (0..6000).map(line).collect()
     };
     let all = pair("old", "new").replace("<find>", "<find all=\"true\">")

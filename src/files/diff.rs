@@ -102,13 +102,22 @@ fn long_diff(middle: &Middle<'_>, caps: Caps) -> Option<Diff> {
     if !writer.is_full {
         return None;
     }
-    let pairs = rest_old
-        .split_inclusive('\n')
-        .zip(rest_new.split_inclusive('\n'));
-    let changed = pairs.filter(|(old, new)| old != new).count();
+    let changed = changed_lines(rest_old.as_bytes(), rest_new.as_bytes());
     writer.diff.added += changed;
     writer.diff.removed += changed;
     Some(writer.finish())
+}
+
+/// Counts the lines of two texts that differ in the same place.
+fn changed_lines(mut old: &[u8], mut new: &[u8]) -> usize {
+    let mut changed = 0;
+    while !old.is_empty() && !new.is_empty() {
+        let line = |text: &[u8]| memchr::memchr(b'\n', text).map_or(text.len(), |at| at + 1);
+        let (one, two) = (old.split_at(line(old)), new.split_at(line(new)));
+        changed += usize::from(one.0 != two.0);
+        (old, new) = (one.1, two.1);
+    }
+    changed
 }
 
 /// Returns the first lines of a text, and the rest.

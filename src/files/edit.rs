@@ -348,6 +348,11 @@ impl Shown {
             return Diff::default();
         }
         let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+        let is_plain = self.encoding == Some(Encoding::UTF8);
+        if is_plain && let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new))
+        {
+            return shown_diff(old, new, show, Caps::RESULT);
+        }
         let texts = match self.encoding.and_then(|written| written.read_as(new)) {
             Some(new) => Encoding::read(old).ok().map(|(_, old)| (old, new)),
             None => Encoding::read_both(old, new),

@@ -242,24 +242,36 @@ pub(super) fn both<A, B: Send>(
 }
 
 fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) -> Vec<FileRecord> {
-    let record = |change: &Change| {
-        let old = change.before.as_ref().map(|before| {
-            let mode = before.stamp.mode;
-            version(journal, &before.bytes, mode, Lasts::PowerLoss, is_private)
-        });
-        let new = change.after.as_ref().map(|after| {
-            // What its permissions are is known when the file is there.
-            version(journal, &after.bytes, 0, Lasts::Process, is_private)
-        });
-        FileRecord {
-            path: StoredPath::from(change.real.as_path()),
-            old,
-            new,
-            renamed_to: change.renamed_to.as_deref().map(StoredPath::from),
-        }
+    let needed = || changes.iter().filter(|change| change.is_needed());
+    let old = |change: &Change| {
+        let before = change.before.as_ref()?;
+        let mode = before.stamp.mode;
+        let lasts = Lasts::PowerLoss;
+        Some(version(journal, &before.bytes, mode, lasts, is_private))
     };
-    let needed = changes.iter().filter(|change| change.is_needed());
-    needed.map(record).collect()
+    let new = |change: &Change| {
+        let after = change.after.as_ref()?;
+        // What its permissions are is known when the file is there.
+        Some(version(
+            journal,
+            &after.bytes,
+            0,
+            Lasts::Process,
+            is_private,
+        ))
+    };
+    let (olds, news) = both(
+        || needed().map(old).collect::<Vec<_>>(),
+        || needed().map(new).collect::<Vec<_>>(),
+    );
+    let versions = olds.into_iter().zip(news);
+    let record = |(change, (old, new)): (&Change, (Option<Version>, Option<Version>))| FileRecord {
+        path: StoredPath::from(change.real.as_path()),
+        old,
+        new,
+        renamed_to: change.renamed_to.as_deref().map(StoredPath::from),
+    };
+    needed().zip(versions).map(record).collect()
 }
 
 /// Keeps one content, unless it must not be or cannot be kept. One that is not needed to undo the change
