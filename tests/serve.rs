@@ -240,6 +240,7 @@ pub fn command(dir: &Path) -> Command {
         .arg("serve")
         .arg("--db")
         .arg(dir.join("site.db"))
+        .env("KARYI_HOME", dir.join("home"))
         .env("XDG_RUNTIME_DIR", dir);
     command
 }

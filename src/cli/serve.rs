@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::args::{ServeArgs, SiteArgs, SiteCommand};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::vault::{self, VaultFlags};
-use crate::cli::{fail, print, state_dir};
+use crate::cli::{fail, journal, print, state_dir};
 use crate::http::front::Front;
 use crate::http::local::Offered;
 use crate::http::start::{self, Options};
@@ -121,6 +121,7 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
     let keys = [&args.key_file, &args.tls_cert, &args.tls_key];
     own.extend(keys.into_iter().flatten().map(absolute));
     own.extend(jwks.iter().map(|(path, _)| absolute(path)));
+    own.push(absolute(&database.with_extension("lock")));
     for file in [database.clone(), start::ledger_path(&database)] {
         own.extend(["", "-wal", "-shm"].map(|end| {
             let mut path = file.clone().into_os_string();
@@ -190,13 +191,20 @@ fn absolute(path: &PathBuf) -> PathBuf {
 
 /// Opens the store for the secrets that callers may use; without a name it stays shut.
 fn offered(names: &[String], flags: &VaultFlags) -> anyhow::Result<Offered> {
+    let mut recorder = journal::recorder();
     if names.is_empty() {
-        return Ok(Offered::default());
+        return Ok(Offered {
+            recorder,
+            ..Offered::default()
+        });
     }
     let secrets = Secrets::default();
     secrets.keep_with(guard::keep);
     let (asking, given) = (vault::Asking::Nobody, (None, vault::Require::Store));
-    vault::prepare(&secrets, flags, asking, given)?;
+    let opened = vault::prepare(&secrets, flags, asking, given)?;
+    if let Some(key) = &opened.journal_key {
+        journal::encrypt(&mut recorder, key);
+    }
     secrets.refresh(Need::Used);
     let known = |name: &String| {
         let name = vault::name(name)?;
@@ -208,7 +216,11 @@ fn offered(names: &[String], flags: &VaultFlags) -> anyhow::Result<Offered> {
         }
     };
     let names = names.iter().map(known).collect::<anyhow::Result<_>>()?;
-    Ok(Offered { secrets, names })
+    Ok(Offered {
+        secrets,
+        names,
+        recorder,
+    })
 }
 
 fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {

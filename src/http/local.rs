@@ -50,13 +50,15 @@ impl Prompter for Nobody {
     }
 }
 
-/// What callers may use of the secrets of the one who runs the server.
+/// What callers may use of the one who runs the server: secrets and the journal.
 #[derive(Clone, Default)]
 pub struct Offered {
     /// All of them: none is shown.
     pub secrets: Secrets,
     /// Those that placeholders may name. The others stay literal text.
     pub names: Vec<SecretName>,
+    /// Where the changes that callers make are recorded.
+    pub recorder: Recorder,
 }
 
 impl fmt::Debug for Offered {
@@ -131,7 +133,10 @@ impl Shells {
     }
 
     fn fresh(&self, directory: PathBuf) -> Shell {
-        let context = context(&self.session, &self.root, self.offered.secrets.clone());
+        let context = Context {
+            recorder: self.offered.recorder.clone(),
+            ..context(&self.session, &self.root, self.offered.secrets.clone())
+        };
         let files = context.job_files.clone();
         let logs = Logs::new(directory, limits::OUTPUT_FILE_BYTES, false, files);
         let redactor = Redactor::new(&context.secrets);

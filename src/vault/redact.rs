@@ -30,6 +30,7 @@ mod stream;
 mod tables;
 mod text;
 mod view;
+mod written;
 
 /// Masks the session's secrets; clones share their tables.
 #[derive(Clone)]
@@ -157,18 +158,19 @@ impl Redactor {
         masked.map_or(Cow::Borrowed(text), Cow::Owned)
     }
 
-    /// Returns how a text would be written in JSON or XML, masked, when a value comes up only there.
+    /// Masks what comes up only when a text is written in JSON or XML.
     fn masked_when_escaped(&self, text: &str) -> Option<String> {
-        let json = Value::from(text).to_string();
-        let json = json.get(1..json.len().saturating_sub(1))?;
-        let xml = text
-            .replace('&', "&amp;")
-            .replace('<', "&lt;")
-            .replace('>', "&gt;");
-        [json, &xml, &xml.replace('"', "&quot;")]
-            .into_iter()
-            .filter(|escaped| *escaped != text)
-            .find_map(|escaped| masked(escaped, self.second_stream()))
+        let mut seen: Option<String> = None;
+        for form in [&written::JSON, &written::XML, &written::ATTRIBUTE] {
+            let plain = seen.as_deref().unwrap_or(text);
+            let escaped = (form.escape)(plain);
+            if escaped != plain
+                && let Some(masked) = masked(&escaped, self.second_stream())
+            {
+                seen = Some((form.unescape)(&masked));
+            }
+        }
+        seen
     }
 }
 

@@ -321,6 +321,29 @@ fn what_a_secret_is_bound_to_holds_for_callers_too() {
 }
 
 #[test]
+fn changes_by_callers_are_recorded() {
+    let home = Home::new();
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let database = dir.path().join("site.db").display().to_string();
+    let started = home.command(program(), &["serve", "--db", &database]);
+    let server = Server::run(started, dir, &["--key-file", &path, "--tools", "edit"]);
+    let made = |name: &str| {
+        let src = home.work().join(name);
+        json!({"src": src, "edits": [{"find": "", "replace": "new\n"}]})
+    };
+    let input = json!({"files": [made("one"), made("two")]});
+    let answer = server
+        .answer("edit", &input, &[("X-Internal-API-Key", KEY)])
+        .json();
+    assert_eq!(answer["success"], true, "{answer}");
+    assert!(answer["output"].get("undo").is_none(), "{answer}");
+    drop(server);
+    home.karyi(&["undo"], "").exit(0);
+    assert!(!home.work().join("one").exists() && !home.work().join("two").exists());
+}
+
+#[test]
 fn whole_outputs_of_a_call_go_with_its_shell() {
     let dir = tempfile::tempdir().unwrap();
     let path = file(&dir, "key", KEY);

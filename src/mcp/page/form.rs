@@ -63,8 +63,12 @@ impl Fields {
         let value = match (self.value.is_empty(), self.lines.is_empty()) {
             (false, true) => self.value.as_str().to_owned(),
             (true, false) => self.lines.replace("\r\n", "\n"),
-            (true, true) => return Err("The value is empty. Go back, reload the page and type it."),
-            (false, false) => return Err("There are two values. Go back, reload the page and leave one."),
+            (true, true) => {
+                return Err("The value is empty. Go back, reload the page and type it.");
+            }
+            (false, false) => {
+                return Err("There are two values. Go back, reload the page and leave one.");
+            }
         };
         match value.len() <= limits::MAX_SECRET_BYTES {
             true => Ok(Reply::Value(SecretValue::new(value), lifetime)),

@@ -495,3 +495,14 @@ fn a_hundred_secrets_take_four_megabytes() {
     let bytes = Redactor::new(&secrets).table_bytes();
     assert!(bytes <= 4 << 20, "{bytes} bytes");
 }
+
+#[test]
+fn what_comes_up_only_when_written_is_masked_in_its_place() {
+    let redactor = Redactor::new(&secrets(&[("T", "Zq8!vR2#mK5$wP9&xL3")]));
+    let text = |leak: &str| format!("if (a < b && c) {{ {leak} }}\nsecond & \"line\" \\n\n");
+    assert_eq!(
+        redactor.redact_str(&text("$wP9&xL3")),
+        text("[KARYI:T:xml]")
+    );
+    assert_eq!(redactor.redact_str(&text("nothing")), text("nothing"));
+}
