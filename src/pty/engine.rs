@@ -448,6 +448,7 @@ impl Engine {
         };
         state.last_status = mark.status;
         state.shows_screen = false;
+        state.has_children = !self.known_children.is_empty();
         state.note_background(job.number, background, omitted);
         let answer = state.end_job(job.number, mark.status, has_stopped);
         drop(state);

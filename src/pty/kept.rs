@@ -1,17 +1,19 @@
 //! What is kept of a shell to make its commands cheap.
 //!
-//! bash keeps a descriptor of the terminal for itself, and a mark printed there costs no opening of
-//! the terminal. A command can close it, or make the terminal one that the next script could not be
-//! run on; then marks go to the terminal by its name again, which fails where a script would fail,
-//! too.
+//! bash keeps a descriptor of the terminal for itself. A script run on copies of it, and a mark
+//! printed there, cost no opening of the terminal. A command can close it, or make the terminal one
+//! that could not be opened again; then all goes to the terminal by its name, which fails where a
+//! script would fail, too. And a program can change how all copies of it work - make it return at
+//! once instead of waiting, as ssh and node do. So it is lent only to a script that is alone on the
+//! terminal, and is set back before the next one.
 
-use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+#[cfg(target_os = "linux")]
 use nix::fcntl::OFlag;
 use nix::sys::stat::{FileStat, Mode, fstat};
 
@@ -27,8 +29,11 @@ pub(super) struct Kept {
     /// The device and number of the shell's FIFO.
     pub(super) fifo: (u64, u64),
     pid: i32,
-    /// Whether marks go to the descriptor on which the shell keeps the terminal.
+    /// Whether scripts and marks go to the descriptor on which the shell keeps the terminal.
     has_terminal: AtomicBool,
+    /// A copy of that descriptor.
+    #[cfg(target_os = "linux")]
+    terminal: OnceLock<OwnedFd>,
     /// Whether the kernel gives no copies of the shell's descriptors.
     #[cfg(target_os = "linux")]
     refuses_copies: AtomicBool,
@@ -48,30 +53,78 @@ impl Kept {
             pid,
             has_terminal: AtomicBool::new(false),
             #[cfg(target_os = "linux")]
+            terminal: OnceLock::new(),
+            #[cfg(target_os = "linux")]
             refuses_copies: AtomicBool::new(false),
             lines: OnceLock::new(),
         })
     }
 
-    /// Finds out whether the shell keeps a descriptor of the terminal that marks can be printed to.
-    pub(super) fn find_terminal(&self, kind: Kind, terminal: &Path) {
+    /// Finds out whether the shell keeps a descriptor of the terminal that can be lent.
+    #[cfg(target_os = "linux")]
+    pub(super) fn find_terminal(&self, kind: Kind, terminal: &Path, process: Option<&OwnedFd>) {
         let entry = format!("/proc/{}/fd/{KEPT_TERMINAL}", self.pid);
-        let is_ours = fs::read_link(entry).is_ok_and(|path| path == terminal);
-        let keeps = kind == Kind::Bash && is_ours && self.is_blocking(KEPT_TERMINAL);
-        self.has_terminal.store(keeps, Ordering::Relaxed);
+        let is_ours = std::fs::read_link(entry).is_ok_and(|path| path == terminal);
+        if kind != Kind::Bash || !is_ours || !self.files.tell_children() {
+            return;
+        }
+        let copy = process.and_then(|process| {
+            super::sys::descriptor_of(process, KEPT_TERMINAL)
+                .ok()
+                .filter(is_usual)
+        });
+        if let Some(copy) = copy
+            && self.terminal.set(copy).is_ok()
+        {
+            self.has_terminal.store(true, Ordering::Relaxed);
+        }
     }
 
-    /// Has marks go to the terminal by its name: the shell's own descriptor is not to be relied on.
+    /// Elsewhere nothing tells what it is.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn find_terminal(&self, _: Kind, _: &Path, _: Option<&OwnedFd>) {}
+
+    /// Whether the shell can put its own descriptors aside: it does so behind the one it copies.
+    #[cfg(target_os = "linux")]
+    fn has_room(&self) -> bool {
+        const MOST: u64 = KEPT_TERMINAL as u64 + 4;
+        super::sys::descriptor_limit(self.pid).is_ok_and(|limit| limit >= MOST)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn has_room(&self) -> bool {
+        false
+    }
+
+    /// Sets the kept descriptor back to how it was found, if a program has changed that.
+    #[cfg(target_os = "linux")]
+    fn mend_terminal(&self) {
+        use nix::fcntl::{FcntlArg, fcntl};
+        if let Some(terminal) = self.terminal.get()
+            && !is_usual(terminal)
+        {
+            let _ = fcntl(terminal, FcntlArg::F_SETFL(OFlag::O_RDWR));
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn mend_terminal(&self) {}
+
+    /// Has scripts and marks go to the terminal by its name: the shell's own descriptor is not to be relied on.
     pub(super) fn distrust_terminal(&self) {
         self.has_terminal.store(false, Ordering::Relaxed);
     }
 
-    /// Returns the lines that run the script file and print the command's mark there, if marks go
-    /// there.
+    /// Returns the lines that run the script file and print the command's mark there, if they may.
+    /// The script must be alone on the terminal.
     pub(super) fn lines(&self, kind: Kind, places: &Places, number: u64) -> Option<String> {
         if !self.has_terminal() {
             return None;
         }
+        if !self.has_room() {
+            return None;
+        }
+        self.mend_terminal();
         let parts = self.lines.get_or_init(|| {
             // No path has this character.
             let lines = kind.lines_with_kept_terminal(places, "\0");
@@ -122,15 +175,15 @@ impl Kept {
     fn copy_input(&self, _process: Option<&OwnedFd>) -> Option<OwnedFd> {
         None
     }
+}
 
-    /// Whether the shell waits when a descriptor of it takes no more: else half a mark may come.
-    fn is_blocking(&self, descriptor: i32) -> bool {
-        let path = format!("/proc/{}/fdinfo/{descriptor}", self.pid);
-        let text = fs::read_to_string(path).unwrap_or_default();
-        let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-        let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
-        flags.is_some_and(|flags| !OFlag::from_bits_retain(flags).contains(OFlag::O_NONBLOCK))
-    }
+/// Whether a descriptor works as terminals do: waits until it can read or take all that is written.
+#[cfg(target_os = "linux")]
+fn is_usual(descriptor: &OwnedFd) -> bool {
+    use nix::fcntl::{FcntlArg, fcntl};
+    let unusual = OFlag::O_NONBLOCK | OFlag::O_ASYNC | OFlag::O_APPEND | OFlag::O_DIRECT;
+    let flags = fcntl(descriptor, FcntlArg::F_GETFL).map(OFlag::from_bits_retain);
+    flags.is_ok_and(|flags| !flags.intersects(unusual) && flags & OFlag::O_ACCMODE == OFlag::O_RDWR)
 }
 
 fn identity(file: &FileStat) -> (u64, u64) {

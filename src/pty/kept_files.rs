@@ -33,6 +33,11 @@ impl KeptFiles {
         fstatat(self.descriptors.as_ref()?, "0", AtFlags::empty()).ok()
     }
 
+    /// Whether the kernel tells which processes there are below.
+    pub(super) fn tell_children(&self) -> bool {
+        self.children.is_some()
+    }
+
     /// Returns the processes that the first thread of the process started.
     pub(super) fn children(&self) -> Vec<i32> {
         let Some(list) = &self.children else {

@@ -129,7 +129,7 @@ impl Kind {
 }
 
 /// Whether a script has a `&` that is not part of `&&` or of a redirection.
-fn starts_background(script: &str) -> bool {
+pub(super) fn starts_background(script: &str) -> bool {
     let is_other = |at: usize| {
         let before = at.checked_sub(1).and_then(|at| script.as_bytes().get(at));
         let after = script.as_bytes().get(at + 1);

@@ -347,8 +347,9 @@ impl Engine {
         running.owned.reset_modes(&running.live);
         running.live.flush_input();
         let live = &running.live;
+        let (kind, terminal) = (self.shared.kind, &live.places.terminal);
         live.kept
-            .find_terminal(self.shared.kind, &live.places.terminal);
+            .find_terminal(kind, terminal, live.process.as_ref());
         let _ = std::fs::remove_file(running.live.places.file("restore"));
         let mut state = self.shared.lock();
         state.cwd = running.live.directory(mark.cwd);

@@ -252,21 +252,30 @@ impl Kind {
         }
     }
 
-    /// Returns the lines that do so in bash; its mark goes to the descriptor of the terminal that the
-    /// shell keeps.
+    /// Returns the lines that do so in bash on the descriptor of the terminal that the shell keeps:
+    /// nothing has to be opened, and what bash does before it reads a line comes after the mark. The
+    /// second line prints the mark of a script that broke off the first.
     pub(super) fn lines_with_kept_terminal(self, places: &Places, sequence: &str) -> String {
-        let run = self.run(places, "script");
         let terminal = format!("&{KEPT_TERMINAL}");
+        let run = self.run_on(
+            places,
+            "script",
+            &format!("0<{terminal} 1>{terminal} 2>{terminal}"),
+        );
         let mark = self.mark_on(&terminal, places, &format!("{sequence};$?"));
-        format!("{run}\n{mark}\n")
+        let last = self.last();
+        format!("{run}; {mark}\ncase {last} in \"{sequence};\"*) ;; *) {mark};; esac\n")
     }
 
     /// Returns the command that sources a file of the session with the terminal on 0, 1 and 2.
     fn run(self, places: &Places, name: &str) -> String {
-        let builtin = self.builtin();
-        let script = places.quoted(name);
         let terminal = places.quoted_terminal();
-        format!("{builtin} . {script} 0<>{terminal} 1>&0 2>&0")
+        self.run_on(places, name, &format!("0<>{terminal} 1>&0 2>&0"))
+    }
+
+    fn run_on(self, places: &Places, name: &str, redirections: &str) -> String {
+        let (builtin, script) = (self.builtin(), places.quoted(name));
+        format!("{builtin} . {script} {redirections}")
     }
 
     /// Returns the line that prints a mark.
@@ -476,8 +485,15 @@ mod tests {
 \builtin printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "7;$?" "$-" "${PWD-}" "7;$?" >'/dev/pts/3'
 "#;
         assert_eq!(Kind::Bash.command_lines(&places(), 7), bash);
-        let kept = Kind::Bash.lines_with_kept_terminal(&places(), "7");
-        assert_eq!(kept, bash.replace(">'/dev/pts/3'\n", ">&255\n"));
+        let kept = r#"\builtin . '/run/it'\''s/script' 0<&255 1>&255 2>&255; MARK
+case ${_-} in "7;"*) ;; *) MARK;; esac
+"#;
+        let mark = bash.lines().nth(1).unwrap();
+        let mark = mark.replace(">'/dev/pts/3'", ">&255");
+        assert_eq!(
+            Kind::Bash.lines_with_kept_terminal(&places(), "7"),
+            kept.replace("MARK", &mark)
+        );
         let dash = r#"\command . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0
 KARYI_LAST="7;$?"; \command printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "${KARYI_LAST-}" "$-" "${PWD-}" "${KARYI_LAST-}" >'/dev/pts/3'
 "#;

@@ -24,6 +24,7 @@ use crate::secret::Binding;
 use super::background::Background;
 use super::live::{Live, ScriptFile, Size};
 use super::marks::Mark;
+use super::mend::starts_background;
 use super::secrets::Carrier;
 use super::shell::{Kind, Shell};
 use super::sight::Sight;
@@ -91,6 +92,8 @@ pub(super) struct Job {
     pub(super) open_line_bytes: usize,
     /// Whether the shell gets back what the command may have closed.
     pub(super) is_mended: bool,
+    /// Whether nothing else has the terminal, or will when it has ended.
+    is_alone: bool,
     /// Whether its exit status is 0 also when a signal has stopped its last program.
     pub(super) may_hide_stop: bool,
     /// Whether it may have limited the shell's descriptors.
@@ -116,9 +119,9 @@ impl Job {
     fn give(&mut self, live: &Live, kind: Kind) -> io::Result<()> {
         let mut lines = self.before.clone();
         // What is mended after the mark may be that descriptor.
-        let kept = match self.is_mended {
-            true => None,
-            false => live.kept.lines(kind, &live.places, self.number),
+        let kept = match self.is_alone && !self.is_mended {
+            true => live.kept.lines(kind, &live.places, self.number),
+            false => None,
         };
         let run = kept.unwrap_or_else(|| kind.command_lines(&live.places, self.number));
         lines.extend(run.into_bytes());
@@ -246,6 +249,8 @@ pub(super) struct State {
     pub(super) sight: Sight,
     /// Whether the job shows a screen of its own.
     pub(super) shows_screen: bool,
+    /// Whether the shell had children when the last command ended.
+    pub(super) has_children: bool,
     script_length: u64,
 }
 
@@ -351,6 +356,7 @@ impl State {
             ended: VecDeque::new(),
             sight: Sight::default(),
             shows_screen: false,
+            has_children: false,
             script,
             script_length: 0,
         }
@@ -459,6 +465,7 @@ impl State {
             was_typed_to: false,
             open_line_bytes: 0,
             is_mended: kind.needs_mending(start.script),
+            is_alone: !self.has_children && !starts_background(start.script),
             may_limit: Kind::may_limit(start.script),
             may_hide_stop: kind.hides_stop(start.script),
             claim: None,

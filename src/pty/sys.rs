@@ -52,6 +52,23 @@ pub(super) fn set_size(terminal: impl AsFd, rows: u16, columns: u16) -> io::Resu
     Ok(())
 }
 
+/// Returns how many descriptors a process may have open.
+#[cfg(target_os = "linux")]
+pub(super) fn descriptor_limit(pid: i32) -> io::Result<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: with no new limit the call only writes one rlimit to the address, which is that of a
+    // live local variable.
+    let result =
+        unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, std::ptr::null(), &raw mut limit) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(limit.rlim_cur)
+}
+
 /// Opens a descriptor that becomes readable when the process ends.
 #[cfg(target_os = "linux")]
 pub(super) fn open_process(pid: i32) -> io::Result<OwnedFd> {

@@ -73,7 +73,7 @@ fn a_shell_that_lost_its_input_unseen_is_replaced() {
     run(async {
         let shell = Shell::bash().await;
         let file = shell.home.path().join("closes");
-        std::fs::write(&file, "exec 10>&-\n").unwrap();
+        std::fs::write(&file, "exec 10>&- 256>&-\n").unwrap();
         let script = format!(". '{}'; (exit 7)", file.display());
         check_restarts(&shell, &script, (Status::Failed, Some(7))).await;
         let script = format!(". '{}'", file.display());
@@ -91,6 +91,9 @@ fn a_mark_comes_without_the_terminal_the_shell_keeps() {
             ("e=ex; ${e}ec 255>/dev/null; (exit 7)", 7),
             ("e=ex; ${e}ec 255>&-; unset x; : ${x:?}", 1),
             ("ulimit -Sn 100; (exit 7)", 7),
+            ("ulimit -Sn 257; (exit 7)", 7),
+            ("ulimit -Sn 258; (exit 7)", 7),
+            ("ulimit -Sn 259; (exit 7)", 7),
         ] {
             let shell = Shell::bash().await;
             let seen = shell.command(script).await;
@@ -223,5 +226,99 @@ fn an_end_nobody_can_know_is_reported_as_killed() {
         let script = "shopt -s extdebug; trap false DEBUG";
         check_restarts(&shell, script, killed).await;
         check_restarts(&shell, "enable -n exit enable; set -r", killed).await;
+    });
+}
+
+/// Prints 0 when descriptor 0 waits for input.
+const WAITS: &str = "python3 -c 'import os; print(int(not os.get_blocking(0)))'";
+
+#[test]
+fn a_terminal_that_was_left_not_waiting_waits_for_the_next_command() {
+    run(async {
+        let shell = Shell::bash().await;
+        let script = "python3 -c 'import os; os.set_blocking(1, False)'; (exit 6)";
+        for _ in 0..3 {
+            shell.check(script, 6, "").await;
+            shell.check(WAITS, 0, "0\n").await;
+        }
+        // Even the mark may find no room.
+        let floods = "import os; os.set_blocking(1, False)\n\
+                      try: os.write(1, b\"x\" * 10**6)\nexcept BlockingIOError: pass";
+        for _ in 0..20 {
+            let seen = shell
+                .command(&format!("python3 -c '{floods}'; (exit 8)"))
+                .await;
+            assert_eq!(seen.exit_code, Some(8), "{seen:?}");
+            assert_eq!(seen.output.trim_start_matches('x'), "", "{seen:?}");
+            shell.check("echo it", 0, "it\n").await;
+        }
+    });
+}
+
+#[test]
+fn a_background_program_that_a_function_started_spoils_no_later_command() {
+    run(async {
+        let shell = Shell::bash().await;
+        let program = "import os; open(\"go\").read(); \
+                       [os.set_blocking(i, False) for i in (0, 1, 2)]; \
+                       open(\"done\", \"w\").close(); open(\"go\").read()";
+        let define = format!("mkfifo go done; serve() {{ python3 -c '{program}' & }}");
+        shell.check(&define, 0, "").await;
+        shell.check("serve", 0, "").await;
+        shell.check(": >go; : <done", 0, "").await;
+        shell.check(WAITS, 0, "0\n").await;
+        let many = "head -c 300000 /dev/zero | tr '\\0' x; (exit 5)";
+        let seen = shell.command(many).await;
+        assert_eq!((seen.exit_code, seen.output.len()), (Some(5), 300_000));
+        shell.check("{ : >go; wait; } 2>/dev/null", 0, "").await;
+        shell.check(WAITS, 0, "0\n").await;
+    });
+}
+
+#[test]
+fn a_script_that_breaks_off_its_line_has_one_mark() {
+    run(async {
+        let shell = Shell::bash().await;
+        for setting in [
+            ":",
+            "trap 'true d b g' DEBUG",
+            "PROMPT_COMMAND='true p c'",
+            "PS1='$(true p s)\\w'",
+            "alias case=echo esac=echo",
+            "set -u",
+            "set -o posix",
+        ] {
+            shell.check(setting, 0, "").await;
+            for (script, exit_code) in [
+                ("true 1 2", 0),
+                ("(exit 9)", 9),
+                (": ${nothing:?} 2>/dev/null", 1),
+                ("{ : ${nothing:?}; } 2>/dev/null", 1),
+                ("if then", 2),
+                ("return 4", 4),
+                ("f() { : ${nothing:?}; }; f", 1),
+            ] {
+                let seen = shell.command(script).await;
+                let found = (seen.exit_code, &seen.progress.restarted);
+                let context = format!("{setting:?} {script:?}: {seen:?}");
+                assert_eq!(found, (Some(exit_code), &None), "{context}");
+                assert!(!seen.output.contains("133"), "{context}");
+                shell.check("echo it", 0, "it\n").await;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_program_gets_the_terminal_and_nothing_else() {
+    run(async {
+        let shell = Shell::bash().await;
+        shell.check("ls -x /proc/self/fd", 0, "0  1  2  3\n").await;
+        let seen = shell.command("tty; readlink /proc/self/fd/2").await;
+        let names: Vec<&str> = seen.output.lines().collect();
+        assert!(
+            names[0].starts_with("/dev/pts/") && names[0] == names[1],
+            "{seen:?}"
+        );
     });
 }
