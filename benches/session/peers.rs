@@ -51,11 +51,11 @@ impl Bare {
 
     pub(crate) fn trip(&mut self) {
         let script = self.directory.path().join("script");
+        let mark = "\\builtin printf '\\033]133;D;n0;%s;%s;%s;n0\\001%.0s' \"7;$?\" \"$-\" \"${PWD-}\" \"7;$?\" >&255";
         let lines = format!(
-            "\\builtin . '{}' 0<>'{}' 1>&0 2>&0\n\
-             \\builtin printf '\\033]133;D;n0;%s;%s;%s;n0\\001%.0s' \"7;$?\" \"$-\" \"${{PWD-}}\" \"7;$?\" >&255\n",
+            "\\builtin . '{}' 0<&255 1>&255 2>&255; {mark}\n\
+             case ${{_-}} in \"7;\"*) ;; *) {mark};; esac\n",
             script.display(),
-            self.terminal.name.display(),
         );
         self.script.write_all_at(b"true\n", 0).unwrap();
         self.lines.write_all(lines.as_bytes()).unwrap();

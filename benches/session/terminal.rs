@@ -23,7 +23,6 @@ pub(crate) enum Modes {
 pub(crate) struct Terminal {
     pub(crate) reader: Box<dyn Read + Send>,
     pub(crate) writer: Box<dyn Write + Send>,
-    pub(crate) name: PathBuf,
     child: Box<dyn portable_pty::Child + Send + Sync>,
 }
 
@@ -45,7 +44,6 @@ impl Terminal {
         Self {
             reader: pair.master.try_clone_reader().unwrap(),
             writer: pair.master.take_writer().unwrap(),
-            name,
             child,
         }
     }
