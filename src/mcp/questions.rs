@@ -183,7 +183,11 @@ impl Questions {
         let reply = loop {
             tokio::select! {
                 biased;
-                reply = page.answer() => break reply,
+                reply = page.answer() => {
+                    // Who answers has opened it, also when the client's word is still on its way.
+                    is_open |= !matches!(reply, Reply::Timeout);
+                    break reply;
+                }
                 said = &mut said, if !is_open => match said {
                     Said::Yes => is_open = true,
                     Said::No => break Reply::Declined,
