@@ -503,6 +503,9 @@ pub const MAX_MCP_MESSAGES: usize = 16;
 pub const MAX_MCP_CALLS: usize = 64;
 /// Requests of one MCP connection under way, of any kind.
 pub const MAX_MCP_REQUESTS: usize = 1024;
+/// How long the answer to a line that is no message waits for an MCP client to read; then the client
+/// is gone.
+pub const MCP_REFUSAL_WAIT: Duration = Duration::from_secs(60);
 /// How long a command of an MCP client runs before it becomes a job, when neither the call nor the
 /// user says: many clients give up on a call after a minute.
 pub const MCP_COMMAND_TIMEOUT: Duration = Duration::from_secs(50);
@@ -519,6 +522,12 @@ pub const MAX_KEPT_SHELLS: usize = 64;
 pub const KEPT_SHELL_IDLE: Duration = Duration::from_secs(900);
 /// Sessions of MCP clients with `initialize` that the server keeps.
 pub const MAX_MCP_SESSIONS: usize = 1024;
+/// Those of one principal among them, so that a client that begins and never ends them leaves room.
+pub const MAX_MCP_SESSIONS_EACH: usize = 256;
+/// How long such a session stays without a message.
+pub const MCP_SESSION_IDLE: Duration = Duration::from_secs(300);
+/// When a caller who has too many may try again: some will have ended by then.
+pub const MCP_SESSION_RETRY: Duration = Duration::from_secs(30);
 /// Pages for values that wait for a call to be made again.
 pub const MAX_WAITING_PAGES: usize = 16;
 /// How long a page for a value stands after its answer, so that a browser shows its last words.

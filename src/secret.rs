@@ -164,7 +164,8 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     )
 }
 
-/// Makes placeholders literal text, but those of the names that are offered: escapes what is not.
+/// Makes placeholders literal text, but those of the names that are offered: escapes what is not,
+/// and was not yet, so that what was shown escaped can be written back.
 fn literal_but(text: &str, is_offered: &dyn Fn(&SecretName) -> bool) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -179,6 +180,7 @@ fn literal_but(text: &str, is_offered: &dyn Fn(&SecretName) -> bool) -> String {
         };
         let piece = closer.and_then(|closer| placeholder(from, after + 1, closer));
         let is_kept = closer.is_none()
+            || before.ends_with('$')
             || piece.is_some_and(|(piece, _)| match piece {
                 Piece::Secret(name) | Piece::File(name) => is_offered(&name),
                 Piece::Literal(_) | Piece::Escaped(_) => false,
@@ -404,6 +406,34 @@ mod tests {
         check("$KARYI{|file}", &["bad at 0"]);
         check("$KARYI{é}", &["bad at 0"]);
         check(&format!("$KARYI{{{}}}", "A".repeat(65)), &["bad at 0"]);
+    }
+
+    #[test]
+    fn what_is_not_offered_means_its_own_bytes() {
+        let check = |source: &str, expected: &str| {
+            let mut template = Template::new(source);
+            template.offer_only(&|name| name.as_str() == "A");
+            let pieces = split(template.source()).unwrap();
+            let text = pieces.iter().map(|piece| match piece {
+                Piece::Literal(text) => (*text).to_owned(),
+                Piece::Escaped(text) => (*text).to_owned(),
+                Piece::Secret(name) | Piece::File(name) => format!("<{}>", name.as_str()),
+            });
+            assert_eq!(text.collect::<String>(), expected, "{source}");
+        };
+        check(
+            "$KARYI{A} $KARYI{B} $KARYI<B|file>",
+            "<A> $KARYI{B} $KARYI<B|file>",
+        );
+        // As a file with these bytes is shown.
+        check(
+            "$$KARYI{B} $$$KARYI{B} $$KARYI{A}",
+            "$KARYI{B} $$KARYI{B} $KARYI{A}",
+        );
+        check("$KARYI{$KARYI{B}$KARYI{", "$KARYI{$KARYI{B}$KARYI{");
+        for bytes in ["$KARYI{B}", "$$KARYI{B}", "$$$KARYI<B>$KARYI{A}"] {
+            check(&escape(bytes), bytes);
+        }
     }
 
     #[test]

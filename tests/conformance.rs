@@ -13,11 +13,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use karyi::http::front::Front;
-use karyi::http::local::Offered;
-use karyi::http::start::{self, Options};
+use karyi::http::start::{self, Options, Place};
 use karyi::mcp::http::{Defaults, router_with};
 use karyi::pty::{HoldsSecret, Rc, SessionOptions};
-use karyi::service::desk::KeepInput;
 use tokio::sync::oneshot;
 
 use crate::harness::program;
@@ -90,36 +88,23 @@ impl Drop for Server {
 }
 
 fn options(dir: &Path, port: u16) -> Options {
+    let session = SessionOptions {
+        shell: None,
+        preferred_shell: None,
+        bootstrap: program().to_owned(),
+        runtime_dir: dir.to_owned(),
+        cwd: dir.to_owned(),
+        env: std::env::vars_os().collect(),
+        rc: Rc::None,
+        seed: None,
+        secrets: HoldsSecret::default(),
+    };
     Options {
-        data: Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/site")),
-        database: dir.join("site.db"),
         addresses: vec![([127, 0, 0, 1], port).into()],
-        hosts: Vec::new(),
-        origins: Vec::new(),
-        tls: None,
-        is_behind_proxy: false,
-        key_file: None,
-        jwks: None,
-        tools: Vec::new(),
-        tool_rate: None,
-        tenant_rate: None,
-        keep: KeepInput::Never,
-        collector: None,
-        is_quiet: true,
-        own: Vec::new(),
-        offered: Offered::default(),
-        session: SessionOptions {
-            shell: None,
-            preferred_shell: None,
-            bootstrap: program().to_owned(),
-            runtime_dir: dir.to_owned(),
-            cwd: dir.to_owned(),
-            env: std::env::vars_os().collect(),
-            rc: Rc::None,
-            seed: None,
-            secrets: HoldsSecret::default(),
-        },
-        root: None,
+        ..Options::new(Place {
+            data: Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/site")),
+            ..Place::new(dir.join("site.db"), session)
+        })
     }
 }
 

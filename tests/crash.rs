@@ -70,7 +70,7 @@ fn apply(place: &Path, recorder: &Recorder, edits: &[FileEdit]) {
 }
 
 /// Reads the state of every file; panics when they are not of one, or something else lies around.
-fn state(place: &Path) -> u64 {
+pub(crate) fn state(place: &Path) -> u64 {
     let work = place.join("work");
     let read = |name: &str| {
         let text = std::fs::read_to_string(work.join(name)).unwrap();
@@ -130,7 +130,7 @@ fn child() {
 }
 
 /// Returns a directory in memory where there is one: what is killed is a process, not the machine.
-fn place() -> tempfile::TempDir {
+pub(crate) fn place() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     let place = tempfile::Builder::new()
         .prefix("karyi-crash-")

@@ -1,15 +1,22 @@
 //! MCP over standard input and output, and over HTTP: whole messages of real processes.
 
+mod browser;
 mod hostile;
 mod http;
 mod protocol;
 mod secrets;
 mod session;
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ExitStatus, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 
 use serde_json::{Value, json};
 
@@ -30,7 +37,10 @@ pub fn modern(capabilities: Value) -> Value {
 /// A running `karyi mcp`.
 pub struct Client {
     pub karyi: Karyi,
-    child: Child,
+    pid: nix::unistd::Pid,
+    ended: mpsc::Receiver<ExitStatus>,
+    /// What reads what it writes.
+    reading: Option<JoinHandle<()>>,
     input: Option<ChildStdin>,
     lines: mpsc::Receiver<Value>,
     next_id: i64,
@@ -54,7 +64,7 @@ impl Client {
             .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
+        let reading = std::thread::spawn(move || {
             for line in output.lines() {
                 let Ok(line) = line else { return };
                 let message = serde_json::from_str(&line)
@@ -64,10 +74,18 @@ impl Client {
                 }
             }
         });
+        let input = child.stdin.take();
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+        let (tell, ended) = mpsc::channel();
+        std::thread::spawn(move || {
+            let _ = tell.send(child.wait().unwrap());
+        });
         Self {
             karyi,
-            input: child.stdin.take(),
-            child,
+            pid,
+            ended,
+            reading: Some(reading),
+            input,
             lines,
             next_id: 1,
             aside: Vec::new(),
@@ -117,7 +135,7 @@ impl Client {
     pub fn next(&mut self) -> Value {
         match self.lines.recv_timeout(ANSWER_LIMIT) {
             Ok(message) => message,
-            Err(error) => panic!("no message: {error}; {:?}", self.child.try_wait()),
+            Err(error) => panic!("no message: {error}; {:?}", self.ended.try_recv()),
         }
     }
 
@@ -172,7 +190,7 @@ impl Client {
     }
 
     pub fn pid(&self) -> nix::unistd::Pid {
-        nix::unistd::Pid::from_raw(i32::try_from(self.child.id()).unwrap())
+        self.pid
     }
 
     /// Closes standard input and waits for the end.
@@ -184,29 +202,66 @@ impl Client {
     }
 
     pub fn wait(&mut self) -> ExitStatus {
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(start.elapsed() < ANSWER_LIMIT, "the program does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        let ended = self.ended.recv_timeout(ANSWER_LIMIT);
+        ended.expect("the program does not end")
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
         drop(self.input.take());
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(10) {
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
+        let ended = self.ended.recv_timeout(Duration::from_secs(10));
+        if let Err(mpsc::RecvTimeoutError::Timeout) = ended {
+            let _ = nix::sys::signal::kill(self.pid, nix::sys::signal::Signal::SIGKILL);
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    }
+}
+
+/// A pipe with a name: what is written into it is told line by line, and its end is that of everything
+/// that held it open.
+pub struct Pipe {
+    pub path: PathBuf,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Pipe {
+    pub fn at(path: PathBuf) -> Self {
+        mkfifo(&path, Mode::S_IRWXU).unwrap();
+        let (sender, lines) = mpsc::channel();
+        let own = path.clone();
+        std::thread::spawn(move || {
+            let file = BufReader::new(File::open(own).unwrap());
+            for line in file.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Self { path, lines }
+    }
+
+    /// The process id that is written next.
+    pub fn pid(&self) -> i32 {
+        let line = self.lines.recv_timeout(ANSWER_LIMIT).unwrap();
+        line.trim().parse().unwrap()
+    }
+
+    /// Waits until nothing holds it open any more.
+    pub fn ended(&self) {
+        while self.lines.recv_timeout(ANSWER_LIMIT) != Err(mpsc::RecvTimeoutError::Disconnected) {}
+    }
+}
+
+/// What a command waits for with `read < go`.
+pub struct Gate(PathBuf);
+
+impl Gate {
+    pub fn in_dir(dir: &Path) -> Self {
+        let path = dir.join("go");
+        mkfifo(&path, Mode::S_IRWXU).unwrap();
+        Self(path)
+    }
+
+    pub fn open(&self) {
+        std::fs::write(&self.0, "\n").unwrap();
     }
 }
 

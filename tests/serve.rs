@@ -6,6 +6,7 @@ mod calls;
 mod client;
 mod disk;
 mod faults;
+mod killed;
 mod ledger;
 mod openapi;
 mod search;
@@ -120,6 +121,17 @@ impl Server {
                 return line;
             }
         }
+    }
+
+    /// What else the log tells, to its end; the server must be ending.
+    pub fn log(&self) -> String {
+        let log = self.log.lock().unwrap();
+        let mut all = String::new();
+        while let Ok(line) = log.recv_timeout(ANSWER_LIMIT) {
+            all.push_str(&line);
+            all.push('\n');
+        }
+        all
     }
 
     pub fn pid(&self) -> u32 {

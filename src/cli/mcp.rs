@@ -11,10 +11,11 @@ use crate::cli::args::{McpArgs, SessionArgs};
 use crate::cli::{fail, journal, run, say, serve, vault};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
+use crate::exec::workplace::Workplace;
 use crate::http::local::Nobody;
 use crate::http::start;
 use crate::limits;
-use crate::mcp::bench::{Prepare, Start};
+use crate::mcp::bench::Prepare;
 use crate::mcp::stdio::{self, Options, SiteOptions};
 use crate::pty::guard;
 use crate::service::guard::Guard;
@@ -53,11 +54,13 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Optio
         anyhow::Ok(SiteOptions {
             tenant: serve::id(tenant)?,
             site: serve::id(site)?,
-            open: Box::new(move || {
-                let place = place.clone();
+            open: Box::new(move |secrets| {
+                let mut place = place.clone();
+                place.offered.secrets = secrets;
                 Box::pin(async move {
                     let guard = Arc::new(Guard::new(None, None));
-                    start::open(&place, guard, Log::default(), None).await
+                    let options = start::Options::new(place);
+                    start::open(&options, guard, Log::default(), None).await
                 })
             }),
         })
@@ -80,13 +83,13 @@ fn prepare(args: SessionArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<P
     run::permits(&args, &context).context("reading the options")?;
     let used = Arc::clone(used);
     Ok(Arc::new(move || {
-        let start = begin(&args)?;
-        let _ = used.set(start.context.secrets.clone());
-        Ok(start)
+        let work = begin(&args)?;
+        let _ = used.set(work.context.secrets.clone());
+        Ok(work)
     }))
 }
 
-fn begin(args: &SessionArgs) -> Result<Start, ToolError> {
+fn begin(args: &SessionArgs) -> Result<Workplace, ToolError> {
     let broken = |error: anyhow::Error| ToolError::new(ErrorCode::Io, format!("{error:#}"));
     let mut context = run::context(args, &Cancel::default(), Arc::new(Nobody)).map_err(broken)?;
     context.secrets.keep_with(guard::keep);
@@ -110,10 +113,7 @@ fn begin(args: &SessionArgs) -> Result<Start, ToolError> {
             "warning: the policy file names {name}, and no secret is called that"
         ));
     }
-    Ok(Start {
-        permits,
-        logs: run::logs(args, &context),
-        cap: Cap::total(args.max_output),
-        context,
-    })
+    let logs = run::logs(args, &context);
+    let cap = Cap::total(args.max_output);
+    Ok(Workplace::new(context, permits, logs, cap))
 }

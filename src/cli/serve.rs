@@ -14,7 +14,7 @@ use crate::cli::vault::{self, VaultFlags};
 use crate::cli::{fail, journal, print, state_dir};
 use crate::http::front::Front;
 use crate::http::local::Offered;
-use crate::http::start::{self, Options};
+use crate::http::start::{self, Options, Place};
 use crate::mcp;
 use crate::mcp::http::Defaults;
 use crate::pty::{Rc, SessionOptions, guard};
@@ -108,13 +108,6 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
         (Some(path), Some(issuer), Some(audience)) => Some((path, Expected { issuer, audience })),
         _ => None,
     };
-    let addresses = match args.bind.is_empty() {
-        true => vec![
-            IpAddr::V4(Ipv4Addr::LOCALHOST),
-            IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ],
-        false => args.bind,
-    };
     let database = database(args.db)?;
     let mut own = state_dir::own_dirs();
     own.extend(vault::identity_file(&args.vault));
@@ -129,13 +122,14 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
             absolute(&PathBuf::from(path))
         }));
     }
-    Ok(Options {
+    let place = Place {
         data: args.data,
-        database,
-        addresses: addresses
-            .into_iter()
-            .map(|ip| SocketAddr::new(ip, args.port))
-            .collect(),
+        own,
+        offered: offered(&args.vars, &args.vault)?,
+        ..Place::new(database, session(args.root.as_deref())?)
+    };
+    Ok(Options {
+        addresses: addresses(args.bind, args.port),
         hosts: args.host,
         origins: args.origin,
         tls: args.tls_cert.zip(args.tls_key),
@@ -152,35 +146,34 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
         },
         collector: args.otlp_endpoint,
         is_quiet: args.quiet,
-        own,
-        session: session(args.root.as_deref())?,
-        offered: offered(&args.vars, &args.vault)?,
-        root: args.root,
+        ..Options::new(Place {
+            root: args.root,
+            ..place
+        })
     })
 }
 
-/// Returns the options of a server of sites that only this process reaches.
-pub(super) fn place(data: Option<PathBuf>, db: Option<PathBuf>) -> anyhow::Result<Options> {
-    Ok(Options {
+/// Returns where to listen: on both loopbacks when nothing is named.
+fn addresses(named: Vec<IpAddr>, port: u16) -> Vec<SocketAddr> {
+    let own = [
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::LOCALHOST),
+    ];
+    let all = match named.is_empty() {
+        true => own.to_vec(),
+        false => named,
+    };
+    all.into_iter()
+        .map(|ip| SocketAddr::new(ip, port))
+        .collect()
+}
+
+/// Returns the place of a server of sites that only this process reaches.
+pub(super) fn place(data: Option<PathBuf>, db: Option<PathBuf>) -> anyhow::Result<Place> {
+    Ok(Place {
         data,
-        database: database(db)?,
-        addresses: Vec::new(),
-        hosts: Vec::new(),
-        origins: Vec::new(),
-        tls: None,
-        is_behind_proxy: false,
-        key_file: None,
-        jwks: None,
-        tools: Vec::new(),
-        tool_rate: None,
-        tenant_rate: None,
-        keep: KeepInput::Never,
-        collector: None,
-        is_quiet: true,
         own: state_dir::own_dirs(),
-        session: session(None)?,
-        offered: Offered::default(),
-        root: None,
+        ..Place::new(database(db)?, session(None)?)
     })
 }
 

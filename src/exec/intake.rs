@@ -29,6 +29,20 @@ pub struct Job {
     pub held_bytes: u64,
 }
 
+impl Job {
+    /// Makes a call that is no part of a message.
+    #[must_use]
+    pub fn alone(id: String, call: Call) -> Self {
+        Self {
+            index: 0,
+            id,
+            call,
+            repairs: Vec::new(),
+            held_bytes: 0,
+        }
+    }
+}
+
 /// What came of some bytes.
 #[derive(Debug)]
 pub enum Incoming {

@@ -18,6 +18,7 @@ use crate::secret::SecretName;
 use crate::span::Position;
 use crate::tools::Call;
 use crate::vault::session::Need;
+use crate::vault::substitute;
 
 /// When the first call of a message may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,10 +71,19 @@ impl Runner {
         }
     }
 
-    /// Runs a block of calls that were read already. Returns once every call has its result.
-    pub async fn calls(&self, jobs: Vec<Job>) {
-        let options = BlockOptions::default();
-        self.block(Block { options, jobs }, &mut Vec::new()).await;
+    /// Runs a call of its own, beside which others may run. Returns once it has its result. A value
+    /// that is there once is for the next such call that uses it.
+    pub async fn call(&self, mut job: Job) {
+        let names = resolve::names(&mut job.call);
+        let claimed = self.stage.context.secrets.claim_once(&names);
+        let block = Block {
+            options: BlockOptions::default(),
+            jobs: vec![job],
+        };
+        match claimed {
+            Ok(_claim) => self.run_block(block, &mut Vec::new()).await,
+            Err(taken) => self.refuse(block, &substitute::undefined(&taken)).await,
+        }
     }
 
     /// Tells an event of the message as a whole.
@@ -158,9 +168,13 @@ impl Runner {
     }
 
     /// Runs one block. In a dry run the values it asks for are promised to the blocks after it.
-    async fn block(&self, mut block: Block, promised: &mut Vec<SecretName>) {
+    async fn block(&self, block: Block, promised: &mut Vec<SecretName>) {
+        self.stage.context.secrets.begin_block();
+        self.run_block(block, promised).await;
+    }
+
+    async fn run_block(&self, mut block: Block, promised: &mut Vec<SecretName>) {
         let secrets = &self.stage.context.secrets;
-        secrets.begin_block();
         let is_known = |name: &SecretName| secrets.contains(name) || promised.contains(name);
         self.refresh().await;
         let mut checked = check_names(&mut block, &is_known);

@@ -20,6 +20,7 @@ pub mod permit;
 pub mod plan;
 pub mod resolve;
 pub mod stage;
+pub mod workplace;
 
 use crate::error::Diagnostic;
 use crate::outcome::{JobNews, Outcome};

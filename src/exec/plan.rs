@@ -128,6 +128,14 @@ impl Planner {
         }
     }
 
+    /// Takes out a call that waits to be started; one that was started stays.
+    pub fn withdraw(&mut self, index: usize) {
+        // Calls are queued by their number.
+        if let Ok(at) = self.queue.binary_search_by_key(&index, |call| call.index) {
+            self.queue.remove(at);
+        }
+    }
+
     /// Returns how many calls wait to be started.
     #[must_use]
     pub fn waiting(&self) -> usize {

@@ -40,6 +40,13 @@ pub fn check_names<'a>(
     }
 }
 
+/// Returns the names that a call uses, as far as its placeholders are well formed.
+pub fn names(call: &mut Call) -> Vec<SecretName> {
+    let mut names = Vec::new();
+    call.templates(&mut |_, template| names.extend(template.names().unwrap_or_default()));
+    names
+}
+
 /// Brings stored values up to date, off the thread that everything else runs on.
 pub async fn refresh(secrets: &Secrets, need: Need) {
     if !secrets.has_source() {

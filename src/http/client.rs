@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use axum::http::{HeaderValue, Request, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Request, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::http::outgoing;
+use crate::http::outgoing::Peer;
 use crate::limits;
 use crate::secret::SecretValue;
 use crate::store::ids;
@@ -74,15 +74,12 @@ enum Attempt {
 /// # Errors
 /// The address is none, or no attempt got an answer.
 pub async fn call(calling: &Calling) -> anyhow::Result<Answered> {
-    let uri: Uri = calling
-        .url
-        .trim_end_matches('/')
-        .parse()
-        .context("reading the address")?;
-    let host = uri.host().context("the address names no host")?.to_owned();
-    let is_near = matches!(host.as_str(), "localhost" | "127.0.0.1" | "[::1]");
+    let address = calling.url.trim_end_matches('/');
+    let server = Peer::new(address, calling.authority.as_deref()).context("reading the address")?;
+    let host = server.uri().host().unwrap_or_default();
+    let is_near = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
     let has_secret = calling.key.is_some() || calling.token.is_some();
-    if uri.scheme_str() != Some("https") && has_secret && !is_near {
+    if server.uri().scheme_str() != Some("https") && has_secret && !is_near {
         bail!("a key or token would travel unencrypted to {host}; use https");
     }
     let trace = calling.trace.clone().map_or_else(ids::new_id, Ok)?;
@@ -91,7 +88,7 @@ pub async fn call(calling: &Calling) -> anyhow::Result<Answered> {
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let sent = once(calling, &uri, &trace, attempts);
+        let sent = once(calling, &server, &trace, attempts);
         let attempt = match tokio::time::timeout_at(deadline.into(), sent).await {
             Ok(Ok(attempt)) => attempt,
             Ok(Err(error)) => Attempt::Lost(error),
@@ -159,9 +156,14 @@ fn timed_out(body: &str) -> bool {
     answer.is_some_and(|answer| answer["error_type"] == "Timeout")
 }
 
-async fn once(calling: &Calling, uri: &Uri, trace: &str, attempt: u32) -> anyhow::Result<Attempt> {
-    let request = request(calling, uri, trace, attempt)?;
-    let answer = outgoing::send(uri, calling.authority.as_deref(), request).await?;
+async fn once(
+    calling: &Calling,
+    server: &Peer,
+    trace: &str,
+    attempt: u32,
+) -> anyhow::Result<Attempt> {
+    let request = request(calling, server, trace, attempt)?;
+    let answer = server.send(request).await?;
     let seconds = answer
         .headers
         .get(header::RETRY_AFTER)
@@ -175,14 +177,16 @@ async fn once(calling: &Calling, uri: &Uri, trace: &str, attempt: u32) -> anyhow
 
 fn request(
     calling: &Calling,
-    uri: &Uri,
+    server: &Peer,
     trace: &str,
     attempt: u32,
 ) -> anyhow::Result<Request<Full<Bytes>>> {
-    let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
-    let path = format!("{}/api/tools/call", uri.path().trim_end_matches('/'));
+    let path = format!(
+        "{}/api/tools/call",
+        server.uri().path().trim_end_matches('/')
+    );
     let mut request = Request::post(path)
-        .header(header::HOST, authority)
+        .header(header::HOST, server.authority())
         .header(header::CONTENT_TYPE, "application/json")
         .header("x-tenant-id", &calling.tenant)
         .header("x-site-id", &calling.site)

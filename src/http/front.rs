@@ -8,8 +8,10 @@ use tokio::sync::{Mutex, Semaphore};
 
 use crate::exec::cancel::Cancel;
 use crate::limits;
-use crate::service::Desk;
-use crate::service::rejection::Rejection;
+use crate::service::caller::Caller;
+use crate::service::principal::Principal;
+use crate::service::recording::About;
+use crate::service::{Desk, Rejection, Reply, Request};
 use crate::store::StoreError;
 
 /// Whom the server can be reached by.
@@ -60,6 +62,17 @@ impl Front {
             ending: Cancel::default(),
             probed: Mutex::default(),
         }
+    }
+
+    /// Serves a call that was let in, when there is room for one more.
+    pub async fn call(&self, caller: Caller, principal: Principal, request: Request) -> Reply {
+        let Ok(place) = Arc::clone(&self.calls).try_acquire_owned() else {
+            let busy = Rejection::overloaded("too many calls are under way").after(1);
+            let about = About::default();
+            let refused = self.desk.refuse(&caller, Some(&principal), &about, busy);
+            return Reply::Refused(refused.await);
+        };
+        self.desk.serve(caller, principal, request, place).await
     }
 
     /// Notes that no new work is wanted.

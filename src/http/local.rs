@@ -15,11 +15,10 @@ use crate::error::{ErrorCode, ToolError};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Job;
-use crate::exec::jobs::Jobs;
 use crate::exec::log::Logs;
 use crate::exec::message::Runner;
 use crate::exec::permit::Permits;
-use crate::exec::stage::Stage;
+use crate::exec::workplace::Workplace;
 use crate::files::root::Root;
 use crate::files::transaction::Recorder;
 use crate::limits;
@@ -27,14 +26,14 @@ use crate::outcome::{Outcome, Status};
 use crate::pty::{HoldsSecret, SessionOptions};
 use crate::render::wire;
 use crate::secret::SecretName;
-use crate::service::running::{LocalTools, Running};
+use crate::service::running::{Failed, Fields, LocalTools, Running};
 use crate::store::ids;
 use crate::tool::Context;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tools::Call;
 use crate::vault::policy::PolicyFile;
-use crate::vault::redact::{Redacted, Redactor};
+use crate::vault::redact::Redacted;
 use crate::vault::session::Secrets;
 
 /// Nobody can be asked: over a network there is no person at hand.
@@ -104,11 +103,7 @@ type Kept = Arc<Mutex<HashMap<String, Arc<Shell>>>>;
 
 /// A shell and what goes with it.
 struct Shell {
-    context: Context,
-    redactor: Redactor,
-    logs: Logs,
-    jobs: Jobs,
-    permits: Permits,
+    work: Workplace,
     /// Calls of one owner come one after another.
     turn: tokio::sync::Mutex<u64>,
     used: Mutex<Instant>,
@@ -139,15 +134,10 @@ impl Shells {
         };
         let files = context.job_files.clone();
         let logs = Logs::new(directory, limits::OUTPUT_FILE_BYTES, false, files);
-        let redactor = Redactor::new(&context.secrets);
-        let sessions = Arc::clone(&context.sessions);
-        let project = sessions.cwd();
+        let project = context.sessions.cwd();
+        let permits = Permits::new(PolicyFile::default(), project, BTreeSet::new());
         Shell {
-            permits: Permits::new(PolicyFile::default(), project, BTreeSet::new()),
-            jobs: Jobs::new(sessions, logs.clone(), redactor.clone()),
-            context,
-            redactor,
-            logs,
+            work: Workplace::new(context, permits, logs, Cap::default()),
             turn: tokio::sync::Mutex::new(0),
             used: Mutex::new(Instant::now()),
         }
@@ -188,7 +178,7 @@ async fn expire(kept: Kept, owner: String) {
         let until = *lock(&shell.used) + limits::KEPT_SHELL_IDLE;
         if Instant::now() >= until && shell.turn.try_lock().is_ok() {
             lock(&kept).remove(&owner);
-            return shell.close().await;
+            return shell.work.close().await;
         }
         drop(shell);
         let pause = until.saturating_duration_since(Instant::now());
@@ -216,32 +206,10 @@ impl Shell {
         }
         let (events, mut received) = mpsc::channel::<Redacted<Event>>(limits::CHANNEL_DEPTH);
         let left = deadline.saturating_duration_since(Instant::now());
-        let is_cancelled = cancel.clone();
-        let stage = Stage {
-            context: Context {
-                cancelled: cancel.flag(),
-                command_timeout: Some(left),
-                ..self.context.clone()
-            },
-            cap: Cap::default(),
-            is_live: false,
-            has_colour: false,
-            is_dry_run: false,
-            events,
-            cancel,
-            jobs: self.jobs.clone(),
-            permits: self.permits.clone(),
-            redactor: self.redactor.clone(),
-        };
-        let job = Job {
-            index: 0,
-            id: id.clone(),
-            call,
-            repairs: Vec::new(),
-            held_bytes: 0,
-        };
+        let mut stage = self.work.stage(events, cancel.clone());
+        stage.context.command_timeout = Some(left);
         let runner = Runner::new(stage);
-        let mut work = pin!(runner.calls(vec![job]));
+        let mut work = pin!(runner.call(Job::alone(id.clone(), call)));
         let mut outcome = None;
         loop {
             tokio::select! {
@@ -253,16 +221,11 @@ impl Shell {
         while let Ok(event) = received.try_recv() {
             outcome = finished(event).or(outcome);
         }
-        if is_cancelled.is_cancelled() && spec.starts_job {
-            let _ = self.context.sessions.interrupt();
+        if cancel.is_cancelled() && spec.starts_job {
+            let _ = self.work.context.sessions.interrupt();
         }
         *lock(&self.used) = Instant::now();
         outcome.unwrap_or_else(|| gone("the call came to nothing"))
-    }
-
-    async fn close(&self) {
-        self.jobs.close().await;
-        self.logs.remove();
     }
 }
 
@@ -300,7 +263,7 @@ impl LocalTools for Shells {
             tokio::spawn(async move {
                 let outcome = shell.run(cancel, call, deadline).await;
                 if !is_kept {
-                    shell.close().await;
+                    shell.work.close().await;
                 }
                 let _ = sender.send(outcome);
             });
@@ -316,7 +279,7 @@ impl LocalTools for Shells {
                 lock(&self.kept).drain().map(|(_, shell)| shell).collect();
             let mut closing = tokio::task::JoinSet::new();
             for shell in shells {
-                closing.spawn(async move { shell.close().await });
+                closing.spawn(async move { shell.work.close().await });
             }
             while closing.join_next().await.is_some() {}
         })
@@ -327,28 +290,34 @@ fn broken() -> ToolError {
     ToolError::new(ErrorCode::Internal, "the tool stopped unexpectedly")
 }
 
-/// Returns the fields of a result. The id means something only where a job can go on.
-fn fields(
-    outcome: Outcome,
-    is_kept: bool,
-) -> Result<serde_json::Map<String, serde_json::Value>, ToolError> {
+/// Returns the fields of a result.
+fn fields(outcome: Outcome, is_kept: bool) -> Result<Fields, Failed> {
     match (&outcome.error, outcome.status) {
-        (Some(error), Status::Error | Status::Refused | Status::Skipped) => Err(error.clone()),
-        _ => {
-            let mut fields = wire::result(&outcome);
-            fields.shift_remove("tool");
-            if !is_kept {
-                // What it names is gone with the shell.
-                for gone in [
-                    "id",
-                    "output_file",
-                    "output_file_complete",
-                    "output_file_problem",
-                ] {
-                    fields.shift_remove(gone);
-                }
-            }
-            Ok(fields)
+        (Some(error), Status::Error | Status::Refused | Status::Skipped) => {
+            let has_part = !outcome.fields.is_empty() || outcome.output.is_some();
+            Err(Failed {
+                error: error.clone(),
+                output: has_part.then(|| Box::new(written(&outcome, is_kept))),
+            })
+        }
+        _ => Ok(written(&outcome, is_kept)),
+    }
+}
+
+/// Returns a result as it is written. The id means something only where a job can go on.
+fn written(outcome: &Outcome, is_kept: bool) -> Fields {
+    let mut fields = wire::result(outcome);
+    fields.shift_remove("tool");
+    if !is_kept {
+        // What it names is gone with the shell.
+        for gone in [
+            "id",
+            "output_file",
+            "output_file_complete",
+            "output_file_problem",
+        ] {
+            fields.shift_remove(gone);
         }
     }
+    fields
 }

@@ -4,14 +4,14 @@
 //! costs spans, never calls.
 
 use anyhow::{Context, bail};
-use axum::http::{Request, Uri, header};
+use axum::http::{Request, header};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::http::outgoing;
+use crate::http::outgoing::Peer;
 use crate::limits;
 use crate::service::log::{Line, Log};
 use crate::service::spans::{self, Span, Spans};
@@ -23,18 +23,12 @@ impl Exporter {
     /// Starts to send to the collector at `endpoint`; to its path `v1/traces` is added.
     ///
     /// # Errors
-    /// The endpoint is no URL of HTTP.
+    /// The endpoint is no URL of HTTP, or this machine trusts nobody.
     pub fn start(endpoint: &str, log: Log) -> anyhow::Result<(Self, Spans)> {
-        let uri: Uri = format!("{}/v1/traces", endpoint.trim_end_matches('/'))
-            .parse()
-            .context("reading the URL of the collector")?;
-        if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
-            bail!(
-                "expected http://HOST:PORT or https://HOST:PORT as the collector, found {endpoint}"
-            );
-        }
+        let address = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
+        let collector = Peer::new(&address, None).context("reading the URL of the collector")?;
         let (sender, spans) = mpsc::channel(limits::MAX_WAITING_SPANS);
-        let task = tokio::spawn(export(uri, spans, log));
+        let task = tokio::spawn(export(collector, spans, log));
         Ok((Self(task), Spans::to(sender)))
     }
 
@@ -49,7 +43,7 @@ impl Exporter {
     }
 }
 
-async fn export(uri: Uri, mut waiting: Receiver<Span>, log: Log) {
+async fn export(collector: Peer, mut waiting: Receiver<Span>, log: Log) {
     let mut batch = Vec::new();
     let mut is_failing = false;
     while waiting
@@ -67,7 +61,7 @@ async fn export(uri: Uri, mut waiting: Receiver<Span>, log: Log) {
             }
         };
         let _ = timeout(limits::SPANS_PAUSE, gather).await;
-        let sent = send(&uri, &batch).await;
+        let sent = send(&collector, &batch).await;
         if let Err(error) = &sent
             && !is_failing
         {
@@ -83,15 +77,15 @@ async fn export(uri: Uri, mut waiting: Receiver<Span>, log: Log) {
     }
 }
 
-async fn send(uri: &Uri, batch: &[Span]) -> anyhow::Result<()> {
-    let host = uri.authority().map(ToString::to_string).unwrap_or_default();
+async fn send(collector: &Peer, batch: &[Span]) -> anyhow::Result<()> {
     let body = Bytes::from(spans::document(batch).to_string());
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let path = collector.uri().path_and_query();
+    let path = path.map_or("/", |path| path.as_str());
     let request = Request::post(path)
-        .header(header::HOST, host)
+        .header(header::HOST, collector.authority())
         .header(header::CONTENT_TYPE, "application/json")
         .body(Full::new(body))?;
-    let answer = timeout(limits::SPANS_TIMEOUT, outgoing::send(uri, None, request));
+    let answer = timeout(limits::SPANS_TIMEOUT, collector.send(request));
     let answer = answer
         .await
         .context("the collector did not answer in time")??;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use axum::http::{HeaderMap, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -10,6 +10,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::http::tls;
@@ -26,30 +27,73 @@ pub struct Response {
     pub body: Bytes,
 }
 
-/// Sends a request to the server of `uri`; its certificate must be of `authority`, else of one that
-/// this machine trusts.
-///
-/// # Errors
-/// The server cannot be reached, or gives no whole answer.
-pub async fn send(
-    uri: &Uri,
-    authority: Option<&Path>,
-    request: Request<Full<Bytes>>,
-) -> anyhow::Result<Response> {
-    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    let is_secure = uri.scheme_str() == Some("https");
-    let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
-    let stream = TcpStream::connect((host, port))
-        .await
-        .with_context(|| format!("connecting to {host}:{port}"))?;
-    stream.set_nodelay(true)?;
-    if !is_secure {
-        return exchange(stream, request).await;
+/// A server that requests go to.
+pub struct Peer {
+    uri: Uri,
+    connector: Option<TlsConnector>,
+}
+
+impl Peer {
+    /// Reads an address; the server's certificate must be of `authority`, else of one that this
+    /// machine trusts.
+    ///
+    /// # Errors
+    /// It is none, or nothing is trusted.
+    pub fn new(address: &str, authority: Option<&Path>) -> anyhow::Result<Self> {
+        let uri: Uri = address
+            .parse()
+            .ok()
+            .filter(|uri: &Uri| uri.host().is_some())
+            .context("expected http://HOST:PORT or https://HOST:PORT")?;
+        if uri
+            .authority()
+            .is_some_and(|authority| authority.as_str().contains('@'))
+        {
+            bail!("the address holds a name or password, which every process would see");
+        }
+        let connector = match uri.scheme_str() {
+            Some("http") => None,
+            Some("https") => Some(tls::connector(authority)?),
+            _ => bail!("expected http://HOST:PORT or https://HOST:PORT"),
+        };
+        Ok(Self { uri, connector })
     }
-    let connector = tls::connector(authority)?;
-    let name = ServerName::try_from(host.to_owned()).context("reading the name of the server")?;
-    let stream = connector.connect(name, stream).await;
-    exchange(stream.context("encrypting")?, request).await
+
+    /// Returns its address.
+    #[must_use]
+    pub fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// Returns what the header `Host` says.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        self.uri
+            .authority()
+            .map_or("", |authority| authority.as_str())
+    }
+
+    /// Sends a request.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or gives no whole answer.
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Response> {
+        let host = self.uri.host().unwrap_or_default();
+        let host = host.trim_matches(['[', ']']);
+        let usual = if self.connector.is_some() { 443 } else { 80 };
+        let port = self.uri.port_u16().unwrap_or(usual);
+        let stream = TcpStream::connect((host, port))
+            .await
+            .with_context(|| format!("connecting to {host}:{port}"))?;
+        stream.set_nodelay(true)?;
+        let Some(connector) = &self.connector else {
+            return exchange(stream, request).await;
+        };
+        let name =
+            ServerName::try_from(host.to_owned()).context("reading the name of the server")?;
+        let stream = connector.connect(name, stream).await;
+        exchange(stream.context("encrypting")?, request).await
+    }
 }
 
 async fn exchange(

@@ -87,6 +87,12 @@ pub async fn refused(front: &Front, headers: &HeaderMap, rejection: Rejection) -
 
 /// Answers with a refusal of a request that does not say where it belongs.
 fn unrecorded(front: &Front, rejection: &Rejection) -> Response<Body> {
+    note_unrecorded(front, rejection);
+    problem::response(rejection, None)
+}
+
+/// Counts and logs a refusal that has no place in the ledger.
+pub fn note_unrecorded(front: &Front, rejection: &Rejection) {
     front.desk.metrics().unrecorded();
     front.desk.log().write(&Line {
         event: "request_refused",
@@ -95,7 +101,6 @@ fn unrecorded(front: &Front, rejection: &Rejection) -> Response<Body> {
         message: Some(&rejection.detail),
         ..Line::default()
     });
-    problem::response(rejection, None)
 }
 
 async fn no_path(State(front): State<Shared>, request: Request) -> Response<Body> {
@@ -215,9 +220,6 @@ async fn call(State(front): State<Shared>, request: Request) -> Response<Body> {
     let wish = read_body(&parts, body)
         .await
         .and_then(|body| call_request(&body));
-    let permit = Arc::clone(&front.calls).try_acquire_owned();
-    let busy = || Rejection::overloaded("too many calls are under way").after(1);
-    let wish = wish.and_then(|wish| permit.map(|permit| (wish, permit)).map_err(|_| busy()));
     let reply = match wish {
         Err(rejection) => {
             let about = About::default();
@@ -228,33 +230,10 @@ async fn call(State(front): State<Shared>, request: Request) -> Response<Body> {
                     .await,
             )
         }
-        Ok((wish, permit)) => {
-            let (desk, principal) = (Arc::clone(&front.desk), Arc::new(principal));
-            let (own, known) = (caller.clone(), Arc::clone(&principal));
-            // A caller who goes away does not end a call: what it did must be recorded.
-            let task = tokio::spawn(async move {
-                let reply = desk.call(own, &known, wish).await;
-                drop(permit);
-                reply
-            });
-            match task.await {
-                Ok(reply) => reply,
-                Err(_) => Reply::Refused(broken(&front, &caller, &principal).await),
-            }
-        }
+        Ok(wish) => front.call(caller.clone(), principal, wish).await,
     };
     watch.0 = None;
     marked(reply_response(reply, &caller), &caller)
-}
-
-/// Refuses a call that broke outside of its tool.
-async fn broken(front: &Front, caller: &Caller, principal: &Principal) -> Rejection {
-    let rejection = Rejection::internal("the call stopped unexpectedly");
-    let about = About::default();
-    front
-        .desk
-        .refuse(caller, Some(principal), &about, rejection)
-        .await
 }
 
 fn reply_response(reply: Reply, caller: &Caller) -> Response<Body> {

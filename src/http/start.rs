@@ -27,15 +27,46 @@ use crate::service::spans::Spans;
 use crate::service::{Desk, Parts};
 use crate::store::sqlite::{Lock, SqliteLedger, SqliteSites};
 use crate::store::{Ledger, SiteStore, import};
+use crate::vault::redact::Redactor;
 use crate::vault::session::Secrets;
 
-/// How a server is to be.
+/// What a server works with on this machine.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct Place {
     /// The site that is imported at the start.
     pub data: Option<PathBuf>,
     /// The database of sites; the ledger stands beside it.
     pub database: PathBuf,
+    /// Directories of karyi itself, which no tool reads or changes.
+    pub own: Vec<PathBuf>,
+    /// How shells are started.
+    pub session: SessionOptions,
+    /// The secrets that authenticated callers of tools of this machine may use.
+    pub offered: Offered,
+    /// The directory that tools of this machine may touch.
+    pub root: Option<PathBuf>,
+}
+
+impl Place {
+    /// Makes a place with nothing but a database.
+    #[must_use]
+    pub fn new(database: PathBuf, session: SessionOptions) -> Self {
+        Self {
+            data: None,
+            database,
+            own: Vec::new(),
+            session,
+            offered: Offered::default(),
+            root: None,
+        }
+    }
+}
+
+/// How a server is to be.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What it works with.
+    pub place: Place,
     /// The addresses to listen on.
     pub addresses: Vec<SocketAddr>,
     /// Names in `Host` that are ours.
@@ -62,14 +93,29 @@ pub struct Options {
     pub collector: Option<String>,
     /// Whether nothing is logged.
     pub is_quiet: bool,
-    /// Directories of karyi itself, which no tool reads or changes.
-    pub own: Vec<PathBuf>,
-    /// How shells are started.
-    pub session: SessionOptions,
-    /// The secrets that authenticated callers of tools of this machine may use.
-    pub offered: Offered,
-    /// The directory that tools of this machine may touch.
-    pub root: Option<PathBuf>,
+}
+
+impl Options {
+    /// Makes a silent server that listens nowhere, asks for no key and knows no limits.
+    #[must_use]
+    pub fn new(place: Place) -> Self {
+        Self {
+            place,
+            addresses: Vec::new(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            tls: None,
+            is_behind_proxy: false,
+            key_file: None,
+            jwks: None,
+            tools: Vec::new(),
+            tool_rate: None,
+            tenant_rate: None,
+            keep: KeepInput::Never,
+            collector: None,
+            is_quiet: true,
+        }
+    }
 }
 
 /// Returns the ledger beside a database of sites.
@@ -118,8 +164,7 @@ pub async fn serve(
         .port();
     let (hosts, origins) = (options.hosts.clone(), options.origins.clone());
     let front = Arc::new(Front::new(Arc::clone(&desk), reach, port, hosts, origins));
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    announce(&listeners, scheme, &log)?;
+    announce(&listeners, &options, &desk)?;
     let app = routes::router_with(Arc::clone(&front), further(&front));
     let listening = Listening::start(listeners, &app, tls.as_ref());
     let tending = tokio::spawn(tend(Arc::clone(&desk), options.jwks.clone(), guard));
@@ -147,15 +192,30 @@ pub async fn serve(
     Ok(())
 }
 
-/// Tells in the log where the server listens.
-fn announce(listeners: &[TcpListener], scheme: &str, log: &Log) -> anyhow::Result<()> {
-    for listener in listeners {
-        let message = format!("{scheme}://{}", listener.local_addr()?);
-        log.write(&Line {
-            event: "listening",
-            message: Some(&message),
+/// Tells in the log where the server listens, and what nobody can call there.
+fn announce(listeners: &[TcpListener], options: &Options, desk: &Desk) -> anyhow::Result<()> {
+    let tell = |event, message: &str| {
+        desk.log().write(&Line {
+            event,
+            message: Some(message),
             ..Line::default()
         });
+    };
+    let scheme = if options.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    for listener in listeners {
+        let message = format!("{scheme}://{}", listener.local_addr()?);
+        tell("listening", &message);
+    }
+    if !options.tools.is_empty() && !desk.guard().is_closed() {
+        let message = format!(
+            "nobody can call {}: without --key-file or --jwks no caller is authenticated",
+            options.tools.join(", ")
+        );
+        tell("tools_without_keys", &message);
     }
     Ok(())
 }
@@ -210,16 +270,17 @@ pub async fn open(
     log: Log,
     spans: Option<Spans>,
 ) -> anyhow::Result<(Arc<Desk>, Lock)> {
-    if let Some(directory) = options.database.parent() {
+    let place = &options.place;
+    if let Some(directory) = place.database.parent() {
         std::fs::create_dir_all(directory)
             .with_context(|| format!("making the directory {}", directory.display()))?;
     }
-    let lock = Lock::take(&options.database)?;
-    let sites = SqliteSites::open(&options.database)?;
-    if let Some(directory) = &options.data {
+    let lock = Lock::take(&place.database)?;
+    let sites = SqliteSites::open(&place.database)?;
+    if let Some(directory) = &place.data {
         import_all(&sites, directory, &log).await?;
     }
-    let ledger = SqliteLedger::open(&ledger_path(&options.database))?;
+    let ledger = SqliteLedger::open(&ledger_path(&place.database))?;
     let lost = ledger.settle().await?;
     if lost > 0 {
         let message = format!("{lost} calls were interrupted when the server ended the last time");
@@ -235,17 +296,17 @@ pub async fn open(
             names.join(", ")
         )
     })?;
-    let root = match &options.root {
+    let root = match &place.root {
         Some(root) => Root::confined(root).context("opening the root directory")?,
         None => Root::unconfined(),
     };
-    let output = options.database.with_file_name("output");
-    let root = Arc::new(root.keeping(&options.own, std::slice::from_ref(&output)));
+    let output = place.database.with_file_name("output");
+    let root = Arc::new(root.keeping(&place.own, std::slice::from_ref(&output)));
     let shells = Shells::new(
-        options.session.clone(),
+        place.session.clone(),
         Arc::clone(&root),
         output,
-        options.offered.clone(),
+        place.offered.clone(),
     );
     let parts = Parts {
         tools,
@@ -254,9 +315,10 @@ pub async fn open(
         guard,
         tool_rate: options.tool_rate,
         tenant_rate: options.tenant_rate,
-        context: local::context(&options.session, &root, Secrets::default()),
+        context: local::context(&place.session, &root, Secrets::default()),
         local: Some(Arc::new(shells)),
         keep: options.keep,
+        redactor: Redactor::new(&place.offered.secrets),
         log,
         spans,
     };

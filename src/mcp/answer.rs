@@ -104,8 +104,8 @@ fn of_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
     }
     let result = match envelope.output {
         Some(output) if envelope.success => CallToolResult::structured(Value::Object(output)),
-        _ => {
-            let mut fields = Map::new();
+        part => {
+            let mut fields = part.unwrap_or_default();
             fields.insert("status".into(), json!(Status::Error.as_str()));
             fields.insert("code".into(), json!(envelope.error_code));
             fields.insert("type".into(), json!(envelope.error_type));
@@ -145,12 +145,12 @@ fn ledger(ids: [&str; 2]) -> MetaObject {
     meta
 }
 
-/// Makes the error of a tool that there is not.
+/// Makes the error of a tool that there is not, by its name as it may be shown.
 #[must_use]
 pub fn unknown_tool(name: &str) -> ErrorData {
-    let shown = crate::tool::misfit::shortened(name);
-    ErrorData::invalid_params(
-        format!("Unknown tool: {shown}; tools/list names those there are"),
-        None,
-    )
+    let shown = match crate::tool::misfit::shortened(name) {
+        shown if shown.is_empty() => "Unknown tool".to_owned(),
+        shown => format!("Unknown tool: {shown}"),
+    };
+    ErrorData::invalid_params(format!("{shown}; tools/list names those there are"), None)
 }

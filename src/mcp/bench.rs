@@ -11,16 +11,14 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse, Tool};
 use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore, mpsc};
 
-use crate::capped::Cap;
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::exec::intake::Job;
-use crate::exec::jobs::Jobs;
-use crate::exec::log::Logs;
 use crate::exec::message::Runner;
-use crate::exec::permit::Permits;
+use crate::exec::resolve;
 use crate::exec::stage::Stage;
+use crate::exec::workplace::Workplace;
 use crate::limits;
 use crate::mcp::answer;
 use crate::mcp::lanes::Lanes;
@@ -32,24 +30,13 @@ use crate::outcome::{JobNews, Outcome};
 use crate::pty::Session;
 use crate::tool::context::{Prompter, blocking};
 use crate::tool::registry::Entry;
-use crate::tool::{Context, Effect, Registry, decode};
+use crate::tool::{Effect, Registry, decode};
 use crate::tools::{self, Call};
-use crate::vault::redact::{Redacted, Redactor};
+use crate::vault::redact::Redacted;
+use crate::vault::session::{Need, Secrets};
 
-/// What a session begins with.
-pub struct Start {
-    /// What its calls may use.
-    pub context: Context,
-    /// What may use secrets.
-    pub permits: Permits,
-    /// Where whole outputs go.
-    pub logs: Logs,
-    /// How much of an output a result keeps.
-    pub cap: Cap,
-}
-
-/// Makes what a session begins with; it may wait for a keyring.
-pub type Prepare = Arc<dyn Fn() -> Result<Start, ToolError> + Send + Sync>;
+/// Makes the session; it may wait for a keyring.
+pub type Prepare = Arc<dyn Fn() -> Result<Workplace, ToolError> + Send + Sync>;
 
 /// The calls of one connection.
 pub struct Bench {
@@ -64,9 +51,7 @@ pub struct Bench {
 
 /// A session that was prepared.
 struct Ready {
-    start: Start,
-    redactor: Redactor,
-    jobs: Jobs,
+    work: Workplace,
     lanes: Arc<Lanes>,
     is_warned: AtomicBool,
 }
@@ -117,8 +102,8 @@ impl Bench {
     async fn ready(&self) -> Result<&Ready, ToolError> {
         let prepare = || async {
             let prepare = Arc::clone(&self.prepare);
-            let start = blocking(move || prepare()).await?;
-            Ok(Ready::new(start))
+            let work = blocking(move || prepare()).await?;
+            Ok(Ready::new(work))
         };
         self.ready.get_or_try_init(prepare).await
     }
@@ -132,8 +117,9 @@ impl Bench {
         mut request: CallToolRequestParams,
         asked: &Asked,
     ) -> Result<CallToolResponse, ErrorData> {
-        let entry = self.registry().get(&request.name);
-        let entry = entry.ok_or_else(|| answer::unknown_tool(&request.name))?;
+        let Some(entry) = self.registry().get(&request.name) else {
+            return Err(self.unknown_tool(&request.name).await);
+        };
         let Ok(_place) = self.places.try_acquire() else {
             return Ok(answer::of_error(&too_many()).into());
         };
@@ -144,7 +130,7 @@ impl Bench {
         let arguments = Value::Object(request.arguments.take().unwrap_or_default());
         let call = match typed(entry, arguments) {
             Ok(call) => call,
-            Err(error) => return Ok(answer::of_error(&ready.masked(error)).into()),
+            Err(error) => return Ok(answer::of_error(&ready.masked(error).await).into()),
         };
         let id = self.next_id.fetch_add(1, Ordering::Relaxed).to_string();
         let ticket = ready.lanes.queue(call.effect());
@@ -155,10 +141,11 @@ impl Bench {
             turn = ticket.turn() => turn,
         };
         let _turn = turn.ok_or_else(cancelled)?;
-        let secrets = &ready.start.context.secrets;
+        let cancel = Cancel::default();
+        let known = (&ready.work.context.secrets, &cancel);
         let desk = Arc::clone(&self.questions);
-        let questions = Arc::new(Questions::new(desk, asked, &mut request, secrets));
-        let running = Running::new(ready, asked, &self.ending, Arc::clone(&questions));
+        let questions = Arc::new(Questions::new(desk, asked, &mut request, known));
+        let running = Running::new(ready, (asked, &self.ending), Arc::clone(&questions), cancel);
         let result = running.run(call, id).await?;
         Ok(match questions.wanted() {
             Some(wanted) => wanted.into(),
@@ -166,31 +153,54 @@ impl Bench {
         })
     }
 
+    /// Returns the secrets of the session, as they are now.
+    ///
+    /// # Errors
+    /// What its calls would fail with.
+    pub async fn secrets(&self) -> Result<Secrets, ToolError> {
+        let ready = self.ready().await?;
+        Ok(ready.secrets().await.clone())
+    }
+
+    /// Makes the error of a tool that there is not. What cannot be masked is not repeated.
+    async fn unknown_tool(&self, name: &str) -> ErrorData {
+        match self.ready().await {
+            Ok(ready) => {
+                ready.secrets().await;
+                answer::unknown_tool(&ready.work.redactor.redact_again(name))
+            }
+            Err(_) => answer::unknown_tool(""),
+        }
+    }
+
     /// Ends the session: shells, jobs, files with whole outputs.
     pub async fn close(&self) {
         if let Some(ready) = self.ready.get() {
-            ready.jobs.close().await;
-            ready.start.logs.remove();
+            ready.work.close().await;
         }
     }
 }
 
 impl Ready {
-    fn new(start: Start) -> Self {
-        let redactor = Redactor::new(&start.context.secrets);
-        let sessions = &start.context.sessions;
+    fn new(work: Workplace) -> Self {
         Self {
-            jobs: Jobs::new(Arc::clone(sessions), start.logs.clone(), redactor.clone()),
-            lanes: Lanes::new(Arc::clone(sessions)),
+            lanes: Lanes::new(Arc::clone(&work.context.sessions)),
             is_warned: AtomicBool::new(false),
-            redactor,
-            start,
+            work,
         }
     }
 
-    fn masked(&self, mut error: ToolError) -> ToolError {
-        self.redactor.redact_in(&mut error.message);
-        self.redactor.redact_in(&mut error.hint);
+    /// Returns the secrets; what has changed in the store is known then.
+    async fn secrets(&self) -> &Secrets {
+        let secrets = &self.work.context.secrets;
+        resolve::refresh(secrets, Need::Listed).await;
+        secrets
+    }
+
+    async fn masked(&self, mut error: ToolError) -> ToolError {
+        self.secrets().await;
+        self.work.redactor.redact_in(&mut error.message);
+        self.work.redactor.redact_in(&mut error.hint);
         error
     }
 }
@@ -217,39 +227,26 @@ struct Seen {
 impl<'a> Running<'a> {
     fn new(
         ready: &'a Ready,
-        asked: &'a Asked,
-        ending: &'a Cancel,
+        (asked, ending): (&'a Asked, &'a Cancel),
         questions: Arc<Questions>,
+        cancel: Cancel,
     ) -> Self {
         Self {
             questions,
             ready,
             asked,
             ending,
-            cancel: Cancel::default(),
+            cancel,
             progress: Progress::new(asked),
             seen: Seen::default(),
         }
     }
 
     fn stage(&self, events: mpsc::Sender<Redacted<Event>>) -> Stage {
-        let start = &self.ready.start;
-        Stage {
-            context: Context {
-                cancelled: self.cancel.flag(),
-                prompter: Arc::clone(&self.questions) as Arc<dyn Prompter>,
-                ..start.context.clone()
-            },
-            cap: start.cap,
-            is_live: self.progress.is_wanted(),
-            has_colour: false,
-            is_dry_run: false,
-            events,
-            cancel: self.cancel.clone(),
-            jobs: self.ready.jobs.clone(),
-            permits: start.permits.clone(),
-            redactor: self.ready.redactor.clone(),
-        }
+        let mut stage = self.ready.work.stage(events, self.cancel.clone());
+        stage.context.prompter = Arc::clone(&self.questions) as Arc<dyn Prompter>;
+        stage.is_live = self.progress.is_wanted();
+        stage
     }
 
     async fn run(
@@ -260,15 +257,9 @@ impl<'a> Running<'a> {
         let (events, mut received) = mpsc::channel(limits::CHANNEL_DEPTH);
         let runner = Runner::new(self.stage(events));
         let stop = Stop::of(&call, self.ready);
-        let job = Job {
-            index: 0,
-            id,
-            call,
-            repairs: Vec::new(),
-            held_bytes: 0,
-        };
+        let job = Job::alone(id, call);
         let mut work = pin!(async {
-            runner.calls(vec![job]).await;
+            runner.call(job).await;
             runner.jobs().await;
         });
         let (ready, cancel) = (self.ready, self.cancel.clone());
@@ -342,7 +333,7 @@ impl Stop {
         if call.spec().starts_job {
             return Self::Command;
         }
-        match ready.jobs.for_input(call.job()) {
+        match ready.work.jobs.for_input(call.job()) {
             Ok(target) => Self::Job(target.terminal.session),
             Err(_) => Self::Told,
         }
@@ -351,7 +342,7 @@ impl Stop {
     /// Presses Ctrl+C; returns whether there was a job.
     fn press(&self, ready: &Ready) -> bool {
         match self {
-            Self::Command => ready.start.context.sessions.interrupt(),
+            Self::Command => ready.work.context.sessions.interrupt(),
             Self::Job(session) => session.interrupt(),
             Self::Told => false,
         }

@@ -2,7 +2,6 @@
 //!
 //! A request says where it belongs by headers, by `_meta`, or by what the server was started with.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,13 +9,12 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, Response};
+use axum::http::{HeaderMap, Method, Response, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, RequestMetaObject, Tool};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::http::front::Front;
@@ -24,11 +22,23 @@ use crate::http::{headers, routes};
 use crate::limits;
 use crate::mcp::progress::Progress;
 use crate::mcp::server::{Asked, Backend, Server};
+use crate::mcp::sessions::{self, Named, Opening, Sessions};
 use crate::mcp::{answer, listing, site};
-use crate::service::Desk;
 use crate::service::caller::{self, Caller};
 use crate::service::desk::ListRequest;
+use crate::service::offer::Offered;
 use crate::service::principal::Principal;
+use crate::service::{Desk, Rejection};
+
+/// What a model is told of the tools of a site.
+const OF_A_SITE: &str = "The tools of a site answer for the tenant and the site of the request. Each \
+    call stands alone.";
+/// What it is told besides when tools of the machine are offered.
+const OF_THE_MACHINE: &str = " `command` begins in a fresh shell with every call, unless `_meta` names \
+    one that stays with karyi/session; a command that is not done when the time for the call is up \
+    is ended. $KARYI{NAME} in arguments stays text, except for the secrets that this server offers; \
+    their values are never shown. Where a description shows XML, such as <edit> or <read>, it means \
+    the tool of that name.";
 
 /// The site that requests are about which name none.
 #[derive(Debug, Clone, Default)]
@@ -43,8 +53,13 @@ pub struct Defaults {
 pub struct Remote {
     front: Arc<Front>,
     defaults: Defaults,
-    /// Held as long as a session of a client stands.
-    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// What every request to the route needs.
+#[derive(Clone)]
+struct Door {
+    front: Arc<Front>,
+    sessions: Arc<Sessions>,
 }
 
 /// Returns the route.
@@ -67,43 +82,91 @@ pub fn router_with<H: ServerHandler>(
         ending.cancelled().await;
         streams.cancel();
     });
-    let places = Arc::new(Semaphore::new(limits::MAX_MCP_SESSIONS));
     let shared = Arc::clone(front);
     let make = move || {
-        let place = Arc::clone(&places).try_acquire_owned();
-        let full = |_| io::Error::other("too many sessions");
         Ok(dress(Server(Arc::new(Remote {
             front: Arc::clone(&shared),
             defaults: defaults.clone(),
-            _place: Some(place.map_err(full)?),
         }))))
     };
-    let service =
-        StreamableHttpService::new(make, Arc::new(LocalSessionManager::default()), config);
+    let mut manager = LocalSessionManager::default();
+    manager.session_config.keep_alive = Some(limits::MCP_SESSION_IDLE);
+    let manager = Arc::new(manager);
+    let door = Door {
+        front: Arc::clone(front),
+        sessions: Arc::new(Sessions::new(Arc::clone(&manager))),
+    };
+    let service = StreamableHttpService::new(make, manager, config);
     Router::new()
         .route_service("/mcp", service)
-        .layer(from_fn_with_state(Arc::clone(front), admitted))
+        .layer(from_fn_with_state(door, admitted))
 }
 
-/// Lets a request through whose caller is known and whose body has come.
-async fn admitted(State(front): State<Arc<Front>>, request: Request, next: Next) -> Response<Body> {
+/// Lets a request through whose caller is known, whose body has come, and whose session is theirs.
+async fn admitted(State(door): State<Door>, request: Request, next: Next) -> Response<Body> {
+    let headers = request.headers().clone();
+    match enter(&door, request, next).await {
+        Ok(response) => response,
+        Err(rejection) => routes::refused(&door.front, &headers, rejection).await,
+    }
+}
+
+async fn enter(door: &Door, request: Request, next: Next) -> Result<Response<Body>, Rejection> {
     #[allow(clippy::cast_precision_loss)]
     let now = jiff::Timestamp::now().as_second() as f64;
     let credential = headers::credential(request.headers());
-    let principal = match front.desk.guard().identify(&credential, now) {
-        Ok(principal) => principal,
-        Err(rejection) => return routes::refused(&front, request.headers(), rejection).await,
-    };
+    let principal = door.front.desk.guard().identify(&credential, now)?;
     let (mut parts, body) = request.into_parts();
-    parts.extensions.insert(principal);
-    let body = match parts.method {
-        Method::POST => match routes::read_body(&parts, body).await {
-            Ok(body) => Body::from(body),
-            Err(rejection) => return routes::refused(&front, &parts.headers, rejection).await,
-        },
-        _ => body,
+    let named = door.sessions.name(&mut parts.headers, &principal.id);
+    let method = parts.method.clone();
+    let (body, opening) = match method {
+        Method::POST => {
+            let body = routes::read_body(&parts, body).await?;
+            let is_first = named == Named::Nothing && sessions::may_begin(&body);
+            let opening = match is_first {
+                true => Some(door.sessions.open(&principal.id).await?),
+                false => None,
+            };
+            (Body::from(body), opening)
+        }
+        _ => (body, None),
     };
-    next.run(Request::from_parts(parts, body)).await
+    parts.extensions.insert(principal);
+    let answering = next.run(Request::from_parts(parts, body));
+    let response = match opening {
+        Some(opening) => begin(opening, answering).await?,
+        None => answering.await,
+    };
+    Ok(match (method, named) {
+        (Method::DELETE, Named::Own(id)) => {
+            door.sessions.forget(&id);
+            response
+        }
+        // rmcp takes the end of what never was as done.
+        (Method::DELETE, Named::Unknown) if response.status().is_success() => no_session(),
+        _ => response,
+    })
+}
+
+/// Begins a session, also for a client who goes away meanwhile: then it has an owner, too.
+async fn begin(
+    opening: Opening,
+    answering: impl Future<Output = Response<Body>> + Send + 'static,
+) -> Result<Response<Body>, Rejection> {
+    let begun = tokio::spawn(async move {
+        let response = answering.await;
+        opening.end(response.headers());
+        response
+    });
+    let broken = |_| Rejection::internal("the session could not begin");
+    begun.await.map_err(broken)
+}
+
+/// The answer to who names a session that is not there, as rmcp gives it.
+fn no_session() -> Response<Body> {
+    let mut response = Response::new(Body::from("Not Found: Session not found"));
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }
 
 /// Who asks, and where it belongs when that is said.
@@ -117,7 +180,15 @@ impl Remote {
         &self.front.desk
     }
 
+    /// Returns who asks. What says so badly has no place in the ledger.
     fn asking(&self, asked: &Asked) -> Result<Asking, ErrorData> {
+        self.read(asked).inspect_err(|error| {
+            let rejection = Rejection::invalid(error.message.to_string());
+            routes::note_unrecorded(&self.front, &rejection);
+        })
+    }
+
+    fn read(&self, asked: &Asked) -> Result<Asking, ErrorData> {
         let parts = asked.extensions.get::<Parts>();
         let principal = parts.and_then(|parts| parts.extensions.get::<Principal>());
         let unknown = || ErrorData::internal_error("the caller is not known", None);
@@ -179,15 +250,22 @@ fn header_id(headers: &HeaderMap, name: &str) -> Result<Option<String>, ErrorDat
 }
 
 impl Backend for Remote {
+    fn instructions(&self) -> String {
+        let is_of_machine = |tool: &Offered| !tool.is_of_site();
+        let more = match self.desk().tools().iter().any(is_of_machine) {
+            true => OF_THE_MACHINE,
+            false => "",
+        };
+        format!("{OF_A_SITE}{more}")
+    }
+
     async fn tools(&self, asked: &Asked) -> Result<Vec<Tool>, ErrorData> {
         let Asking { principal, caller } = self.asking(asked)?;
         // Without a site there is none to call its tools for.
         let Some(caller) = caller else {
             return Ok(Vec::new());
         };
-        let refused = |rejection: crate::service::Rejection| {
-            ErrorData::invalid_request(rejection.detail, None)
-        };
+        let refused = |rejection: Rejection| ErrorData::invalid_request(rejection.detail, None);
         self.desk()
             .enter(&caller, &principal)
             .await
@@ -212,6 +290,8 @@ impl Backend for Remote {
     ) -> Result<CallToolResponse, ErrorData> {
         let Asking { principal, caller } = self.asking(&asked)?;
         let Some(caller) = caller else {
+            let rejection = Rejection::invalid("the call names no tenant and site");
+            routes::note_unrecorded(&self.front, &rejection);
             return match self
                 .desk()
                 .tools()
@@ -219,27 +299,23 @@ impl Backend for Remote {
                 .any(|tool| tool.name() == request.name)
             {
                 true => Ok(answer::of_error(&no_site()).into()),
-                false => Err(answer::unknown_tool(&request.name)),
+                false => Err(answer::unknown_tool(&self.desk().masked(&request.name))),
             };
         };
         let trace = caller.trace_id.clone();
         if let Err(rejection) = self.desk().enter(&caller, &principal).await {
             return Ok(answer::of_rejection(&rejection, &trace).into());
         }
-        let Ok(_permit) = Arc::clone(&self.front.calls).try_acquire_owned() else {
-            let busy =
-                crate::service::Rejection::overloaded("too many calls are under way").after(1);
-            return Ok(answer::of_rejection(&busy, &trace).into());
-        };
         let (is_gone, cancel) = (Arc::clone(&caller.is_gone), caller.cancel.clone());
-        let mut called = std::pin::pin!(self.run(caller, principal, request));
+        let request = site::request(request);
+        let mut called = std::pin::pin!(self.front.call(caller, principal, request));
         let mut progress = Progress::new(&asked);
         loop {
             tokio::select! {
                 biased;
-                result = &mut called => {
+                reply = &mut called => {
                     progress.end().await;
-                    return result;
+                    return answer::of_reply(reply, &trace).map(Into::into);
                 }
                 () = progress.due() => progress.tell(),
                 // What it did must be recorded, whoever waits for it.
@@ -249,22 +325,6 @@ impl Backend for Remote {
                 }
             }
         }
-    }
-}
-
-impl Remote {
-    async fn run(
-        &self,
-        caller: Caller,
-        principal: Principal,
-        request: CallToolRequestParams,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let desk = Arc::clone(&self.front.desk);
-        // A client that goes away does not end a call.
-        let task =
-            tokio::spawn(async move { site::call(&desk, caller, &principal, request).await });
-        let broken = |_| ErrorData::internal_error("the call stopped unexpectedly", None);
-        task.await.map_err(broken)?.map(Into::into)
     }
 }
 

@@ -21,30 +21,33 @@ pub struct Lanes {
 
 struct State {
     planner: Planner,
-    waiting: HashMap<usize, oneshot::Sender<Turn>>,
+    waiting: HashMap<usize, oneshot::Sender<()>>,
     next: usize,
 }
 
 /// A call's turn; given back when dropped.
 pub struct Turn {
-    lanes: Arc<Lanes>,
-    number: usize,
+    _ticket: Ticket,
 }
 
-/// A place in the queue.
-pub struct Ticket(oneshot::Receiver<Turn>);
+/// A place in the queue; given up when dropped.
+pub struct Ticket {
+    lanes: Arc<Lanes>,
+    number: usize,
+    come: oneshot::Receiver<()>,
+}
 
 impl Ticket {
     /// Waits for the turn; nothing when it will never come.
-    pub async fn turn(self) -> Option<Turn> {
-        self.0.await.ok()
+    pub async fn turn(mut self) -> Option<Turn> {
+        (&mut self.come).await.ok()?;
+        Some(Turn { _ticket: self })
     }
 }
 
-impl Drop for Turn {
+impl Drop for Ticket {
     fn drop(&mut self) {
-        self.lanes.lock().planner.finish(self.number);
-        self.lanes.advance();
+        self.lanes.leave(self.number);
     }
 }
 
@@ -60,40 +63,46 @@ impl Lanes {
         Arc::new(Self { sessions, state })
     }
 
-    /// Takes the next place in the queue. When the ticket is dropped the place is given up.
+    /// Takes the next place in the queue.
     #[must_use]
     pub fn queue(self: &Arc<Self>, effect: Effect) -> Ticket {
-        let (sender, receiver) = oneshot::channel();
-        {
+        let (sender, come) = oneshot::channel();
+        let number = {
             let mut state = self.lock();
             let number = state.next;
             state.next += 1;
             state.planner.push(number, effect);
             state.waiting.insert(number, sender);
-        }
+            number
+        };
         self.advance();
-        Ticket(receiver)
+        Ticket {
+            lanes: Arc::clone(self),
+            number,
+            come,
+        }
     }
 
-    /// Lets those start whose turn has come.
-    fn advance(self: &Arc<Self>) {
-        let cwd = self.sessions.cwd();
-        let mut refused = Vec::new();
+    /// Takes a call out, whether it waits or runs.
+    fn leave(&self, number: usize) {
         {
             let mut state = self.lock();
-            for number in startable(&mut state.planner, &cwd) {
-                let turn = Turn {
-                    lanes: Arc::clone(self),
-                    number,
-                };
-                match state.waiting.remove(&number) {
-                    Some(sender) => refused.extend(sender.send(turn).err()),
-                    None => refused.push(turn),
-                }
+            state.waiting.remove(&number);
+            state.planner.withdraw(number);
+            state.planner.finish(number);
+        }
+        self.advance();
+    }
+
+    /// Lets those start whose turn has come. Who gives up in this moment leaves by itself.
+    fn advance(&self) {
+        let cwd = self.sessions.cwd();
+        let mut state = self.lock();
+        for number in startable(&mut state.planner, &cwd) {
+            if let Some(sender) = state.waiting.remove(&number) {
+                let _ = sender.send(());
             }
         }
-        // Given back outside the lock; that lets others start.
-        drop(refused);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -104,4 +113,55 @@ impl Lanes {
 fn startable(planner: &mut Planner, cwd: &Path) -> Vec<usize> {
     let resolve = |access: &Access| Place::touched(&cwd.join(access.path.source()));
     planner.startable(&resolve)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pty::{HoldsSecret, Rc, SessionOptions};
+
+    fn lanes() -> Arc<Lanes> {
+        Lanes::new(Arc::new(Sessions::new(SessionOptions {
+            shell: None,
+            preferred_shell: None,
+            bootstrap: "/nowhere".into(),
+            runtime_dir: "/nowhere".into(),
+            cwd: "/".into(),
+            env: Vec::new(),
+            rc: Rc::None,
+            seed: None,
+            secrets: HoldsSecret::default(),
+        })))
+    }
+
+    fn waiting(lanes: &Lanes) -> (usize, usize) {
+        let state = lanes.lock();
+        (state.planner.waiting(), state.waiting.len())
+    }
+
+    #[tokio::test]
+    async fn who_gives_up_leaves_the_queue_at_once() {
+        let lanes = lanes();
+        let first = lanes.queue(Effect::Session).turn().await.unwrap();
+        for _ in 0..1000 {
+            drop(lanes.queue(Effect::Session));
+        }
+        assert_eq!(waiting(&lanes), (0, 0));
+        let given_up = lanes.queue(Effect::Session);
+        let last = lanes.queue(Effect::Session);
+        drop(given_up);
+        drop(first);
+        assert!(last.turn().await.is_some());
+        assert!(lanes.lock().planner.is_done());
+    }
+
+    #[test]
+    fn giving_up_many_places_at_once_goes_no_deeper_than_one() {
+        let lanes = lanes();
+        let mut tickets: Vec<Ticket> = (0..20_000).map(|_| lanes.queue(Effect::Session)).collect();
+        // Those that wait go first, then the one that runs lets nobody start.
+        tickets.reverse();
+        drop(tickets);
+        assert_eq!(waiting(&lanes), (0, 0));
+    }
 }

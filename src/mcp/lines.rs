@@ -36,6 +36,8 @@ pub struct Lines {
     input: Arc<tokio::sync::Mutex<mpsc::Receiver<Line>>>,
     output: mpsc::Sender<(Vec<u8>, Written)>,
     in_flight: Arc<Mutex<HashSet<RequestId>>>,
+    /// The answer to a line that is no message, until there is room for it; nothing is read before.
+    refusal: Arc<Mutex<Option<Vec<u8>>>>,
     /// Thrown when there is nobody to read what is written.
     gone: Cancel,
     /// Thrown when nothing more can come.
@@ -56,6 +58,7 @@ impl Lines {
             input: Arc::new(tokio::sync::Mutex::new(input)),
             output: sender,
             in_flight: Arc::default(),
+            refusal: Arc::default(),
             gone,
             ended: Cancel::default(),
         };
@@ -68,18 +71,30 @@ impl Lines {
         self.ended.clone()
     }
 
-    /// Answers something that is no message, without holding up what comes after it.
+    /// Answers something that is no message.
     fn refuse(&self, error: ErrorData, id: Option<RequestId>) {
         // rmcp leaves the id out; JSON-RPC wants null.
         let message = match id {
             Some(id) => json!(ServerJsonRpcMessage::error(error, Some(id))),
             None => json!({"jsonrpc": "2.0", "id": null, "error": error}),
         };
-        let output = self.output.clone();
-        tokio::spawn(async move {
-            let (written, _) = oneshot::channel();
-            let _ = output.send((line(&message), written)).await;
-        });
+        *lock(&self.refusal) = Some(line(&message));
+    }
+
+    /// Hands the last refusal on. Whoever sends nonsense and does not read the answers is gone.
+    async fn hand_on(&self) {
+        if lock(&self.refusal).is_none() {
+            return;
+        }
+        match tokio::time::timeout(limits::MCP_REFUSAL_WAIT, self.output.reserve()).await {
+            Ok(Ok(place)) => {
+                if let Some(line) = lock(&self.refusal).take() {
+                    let (written, _) = oneshot::channel();
+                    place.send((line, written));
+                }
+            }
+            Ok(Err(_)) | Err(_) => self.gone.cancel(),
+        }
     }
 
     /// Reads a line; nothing when it was answered here, or needs no answer.
@@ -106,7 +121,7 @@ impl Lines {
     fn admit(&self, message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
         match &message {
             JsonRpcMessage::Request(request) => {
-                let mut in_flight = self.in_flight();
+                let mut in_flight = lock(&self.in_flight);
                 let is_full = in_flight.len() >= limits::MAX_MCP_REQUESTS;
                 if is_full || !in_flight.insert(request.id.clone()) {
                     drop(in_flight);
@@ -126,19 +141,17 @@ impl Lines {
                     && let Some(id) = &cancelled.params.request_id
                 {
                     // It will have no answer.
-                    self.in_flight().remove(id);
+                    lock(&self.in_flight).remove(id);
                 }
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
         Some(message)
     }
+}
 
-    fn in_flight(&self) -> MutexGuard<'_, HashSet<RequestId>> {
-        self.in_flight
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Transport<RoleServer> for Lines {
@@ -150,11 +163,11 @@ impl Transport<RoleServer> for Lines {
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         match &item {
             JsonRpcMessage::Response(response) => {
-                self.in_flight().remove(&response.id);
+                lock(&self.in_flight).remove(&response.id);
             }
             JsonRpcMessage::Error(error) => {
                 if let Some(id) = &error.id {
-                    self.in_flight().remove(id);
+                    lock(&self.in_flight).remove(id);
                 }
             }
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
@@ -172,6 +185,7 @@ impl Transport<RoleServer> for Lines {
         loop {
             let input = Arc::clone(&self.input);
             let mut input = input.lock().await;
+            self.hand_on().await;
             let line = tokio::select! {
                 biased;
                 () = self.gone.cancelled() => None,
@@ -296,5 +310,66 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
             }
             None => input.consume(length),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncBufReadExt, BufReader};
+
+    fn connection(room: usize) -> (mpsc::Sender<Line>, Lines, tokio::io::DuplexStream) {
+        let (sender, input) = mpsc::channel(4);
+        let (output, theirs) = tokio::io::duplex(room);
+        (sender, Lines::new(input, output).0, theirs)
+    }
+
+    #[tokio::test]
+    async fn bad_lines_are_answered_in_their_order() {
+        let (sender, mut lines, theirs) = connection(1 << 20);
+        let ids = 0..200;
+        let bad = ids
+            .clone()
+            .map(|id| format!("{{\"jsonrpc\":\"1.0\",\"id\":{id}}}"));
+        let writing = tokio::spawn(async move {
+            for line in bad {
+                sender.send(Ok(line.into_bytes())).await.unwrap();
+            }
+        });
+        assert!(lines.receive().await.is_none());
+        writing.await.unwrap();
+        let mut answers = BufReader::new(theirs).lines();
+        for id in ids {
+            let line = answers.next_line().await.unwrap().unwrap();
+            let answer: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(
+                (&answer["id"], &answer["error"]["code"]),
+                (&json!(id), &json!(-32600))
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_flood_whose_answers_nobody_reads_is_left_unread() {
+        let (sender, mut lines, theirs) = connection(1);
+        let sent = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&sent);
+        let flooding = tokio::spawn(async move {
+            while sender.send(Ok(b"nonsense".to_vec())).await.is_ok() {
+                *lock(&count) += 1;
+            }
+        });
+        let reading = tokio::spawn(async move { lines.receive().await });
+        let metrics = tokio::runtime::Handle::current().metrics();
+        // All tasks are of this thread: then each has come as far as it can.
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        let held = *lock(&sent);
+        assert!(held <= 2 * limits::MAX_MCP_MESSAGES, "{held}");
+        assert!(metrics.num_alive_tasks() <= 3);
+        drop(theirs);
+        assert!(reading.await.unwrap().is_none());
+        flooding.await.unwrap();
     }
 }

@@ -20,5 +20,6 @@ pub mod page;
 pub mod progress;
 pub mod questions;
 pub mod server;
+pub mod sessions;
 pub mod site;
 pub mod stdio;

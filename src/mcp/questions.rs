@@ -4,7 +4,7 @@
 //! a secret may be used is asked with a form. Clients of the revisions with `initialize` get a
 //! request; since 2026-07-28 the call is answered with what is wanted, and made again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleServer;
@@ -16,34 +16,46 @@ use rmcp::model::{
 use rmcp::service::Peer;
 use serde_json::json;
 
+use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::mcp::page::Page;
 use crate::mcp::server::Asked;
 use crate::render::paint::safe;
+use crate::secret::SecretName;
 use crate::store::ids;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use crate::vault::session::{Origin, Secrets};
 
-/// Pages that wait for a call to be made again, by the state that the client gives back.
+/// Pages that wait for a call to be made again, oldest first.
 #[derive(Default)]
-pub struct Pages(Mutex<HashMap<String, Page>>);
+pub struct Pages(Mutex<Vec<Waiting>>);
+
+/// A page that waits for its call.
+struct Waiting {
+    /// What the client gives back with the call.
+    state: String,
+    /// The name its value is for.
+    name: SecretName,
+    page: Page,
+}
 
 impl Pages {
-    fn put(&self, state: &str, page: Page) {
+    fn put(&self, waiting: Waiting) {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.retain(|_, page| !page.is_over());
-        // Whoever asks again and again and never answers loses the page of somebody.
-        if pages.len() >= limits::MAX_WAITING_PAGES
-            && let Some(oldest) = pages.keys().next().cloned()
-        {
-            pages.remove(&oldest);
+        pages.retain(|waiting| !waiting.page.is_over());
+        // Whoever asks again and again and never answers loses the oldest page.
+        if pages.len() >= limits::MAX_WAITING_PAGES {
+            pages.remove(0);
         }
-        pages.insert(state.to_owned(), page);
+        pages.push(waiting);
     }
 
-    fn take(&self, state: &str) -> Option<Page> {
+    /// Takes the page of a state out, when it was made for this name.
+    fn take(&self, state: &str, name: &SecretName) -> Option<Page> {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.remove(state)
+        let is_it = |waiting: &Waiting| waiting.state == state && waiting.name == *name;
+        let at = pages.iter().position(is_it)?;
+        Some(pages.remove(at).page)
     }
 }
 
@@ -69,6 +81,8 @@ pub struct Questions {
     state: Option<String>,
     secrets: Secrets,
     wanted: Mutex<Wanted>,
+    /// Thrown when nobody waits for the call any more.
+    cancel: Cancel,
 }
 
 #[derive(Default)]
@@ -92,7 +106,7 @@ impl Questions {
         desk: Arc<Desk>,
         asked: &Asked,
         request: &mut CallToolRequestParams,
-        secrets: &Secrets,
+        (secrets, cancel): (&Secrets, &Cancel),
     ) -> Self {
         let offered = asked.client_capabilities();
         let offered = offered.and_then(|capabilities| capabilities.elicitation);
@@ -112,6 +126,17 @@ impl Questions {
             state: request.request_state.take(),
             secrets: secrets.clone(),
             wanted: Mutex::default(),
+            cancel: cancel.clone(),
+        }
+    }
+
+    /// Waits for an answer as long as somebody waits for the call; a page closes with it, and others
+    /// may ask.
+    async fn while_wanted<T>(&self, asking: impl Future<Output = T>, otherwise: T) -> T {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => otherwise,
+            answer = asking => answer,
         }
     }
 
@@ -158,7 +183,11 @@ impl Questions {
         let reply = loop {
             tokio::select! {
                 biased;
-                reply = page.answer() => break reply,
+                reply = page.answer() => {
+                    // Who answers has opened it, also when the client's word is still on its way.
+                    is_open |= !matches!(reply, Reply::Timeout);
+                    break reply;
+                }
                 said = &mut said, if !is_open => match said {
                     Said::Yes => is_open = true,
                     Said::No => break Reply::Declined,
@@ -188,7 +217,7 @@ impl Questions {
     async fn ask_later(&self, question: Question) -> Reply {
         let key = format!("value:{}", question.name.as_str());
         match (self.answered(&key), &self.state) {
-            (Some(Said::Yes), Some(state)) => match self.desk.pages.take(state) {
+            (Some(Said::Yes), Some(state)) => match self.desk.pages.take(state, &question.name) {
                 Some(mut page) => {
                     let reply = page.answer().await;
                     page.close();
@@ -197,7 +226,8 @@ impl Questions {
                 None => Reply::Timeout,
             },
             (Some(Said::No), state) => {
-                drop(state.as_deref().map(|state| self.desk.pages.take(state)));
+                let page = |state: &str| self.desk.pages.take(state, &question.name);
+                drop(state.as_deref().and_then(page));
                 Reply::Declined
             }
             (Some(Said::Nothing), _) => Reply::Unavailable,
@@ -206,10 +236,32 @@ impl Questions {
                     return Reply::Unavailable;
                 };
                 let params = self.opening(&question, page.url.clone(), id.clone());
-                self.desk.pages.put(&id, page);
+                self.desk.pages.put(Waiting {
+                    state: id.clone(),
+                    name: question.name,
+                    page,
+                });
                 self.want(key, params, Some(id));
                 Reply::Unavailable
             }
+        }
+    }
+
+    /// Asks whether a secret may be used.
+    async fn permitted(&self, request: &Request) -> Said {
+        let key = format!("allow:{}", request.name.as_str());
+        match (self.can_ask, self.is_repeated) {
+            (false, _) => Said::Nothing,
+            (true, false) => {
+                let _turn = self.desk.turn.lock().await;
+                let asked = self.elicit(self.permission(request));
+                let answer = tokio::time::timeout(limits::PROMPT_TIMEOUT, asked).await;
+                answer.unwrap_or(Said::Nothing)
+            }
+            (true, true) => self.answered(&key).unwrap_or_else(|| {
+                self.want(key, self.permission(request), None);
+                Said::Nothing
+            }),
         }
     }
 
@@ -263,30 +315,21 @@ fn said(action: &ElicitationAction) -> Said {
 impl Prompter for Questions {
     fn ask<'a>(&'a self, question: &'a Question) -> Boxed<'a, Reply> {
         Box::pin(async {
-            match (self.can_open, self.is_repeated) {
-                (false, _) => Reply::Unavailable,
-                (true, false) => self.ask_now(question.clone()).await,
-                (true, true) => self.ask_later(question.clone()).await,
-            }
+            let asking = async {
+                match (self.can_open, self.is_repeated) {
+                    (false, _) => Reply::Unavailable,
+                    (true, false) => self.ask_now(question.clone()).await,
+                    (true, true) => self.ask_later(question.clone()).await,
+                }
+            };
+            self.while_wanted(asking, Reply::Unavailable).await
         })
     }
 
     fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent> {
         Box::pin(async {
-            let key = format!("allow:{}", request.name.as_str());
-            let said = match (self.can_ask, self.is_repeated) {
-                (false, _) => Said::Nothing,
-                (true, false) => {
-                    let _turn = self.desk.turn.lock().await;
-                    let asked = self.elicit(self.permission(request));
-                    let answer = tokio::time::timeout(limits::PROMPT_TIMEOUT, asked).await;
-                    answer.unwrap_or(Said::Nothing)
-                }
-                (true, true) => self.answered(&key).unwrap_or_else(|| {
-                    self.want(key, self.permission(request), None);
-                    Said::Nothing
-                }),
-            };
+            let asking = self.permitted(request);
+            let said = self.while_wanted(asking, Said::Nothing).await;
             match said {
                 Said::Yes => Consent::Yes,
                 Said::No => Consent::No,

@@ -16,18 +16,14 @@ use crate::limits;
 /// A request with what it says of itself.
 pub type Asked = RequestContext<RoleServer>;
 
-/// What a model is told of the server as a whole.
-const INSTRUCTIONS: &str = "Calls run as if one after another, in the order they came. `command` runs \
-    in one shell that stays: directory, variables and functions are there for the next call. A call \
-    whose command goes on has an `id`; that is the job's id for `input`, `ctrl` and `read` (src \
-    job:ID). Secrets: write $KARYI{NAME} where the value belongs; you never see it. Where a \
-    description shows XML, such as <input> or <read>, it means the tool of that name.";
-
 /// The methods that are ours. Parameters that do not fit them make a request of no known kind.
 const OWN_METHODS: [&str; 4] = ["initialize", "server/discover", "tools/list", "tools/call"];
 
 /// What lists and calls tools.
 pub trait Backend: Send + Sync + 'static {
+    /// What a model is told of the server as a whole.
+    fn instructions(&self) -> String;
+
     /// Returns the tools this caller may call, in documentation order.
     fn tools(&self, asked: &Asked) -> impl Future<Output = Result<Vec<Tool>, ErrorData>> + Send;
 
@@ -48,7 +44,7 @@ impl<B: Backend> ServerHandler for Server<B> {
             .with_title("karyi");
         let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(name)
-            .with_instructions(INSTRUCTIONS);
+            .with_instructions(self.0.instructions());
         info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         info
     }
@@ -78,7 +74,7 @@ impl<B: Backend> ServerHandler for Server<B> {
         let version = asked.protocol_version();
         let is_gone = version.is_some_and(|version| !version.has_initialize());
         Err(match request.method.as_str() {
-            "initialize" if is_gone => no_method("initialize"),
+            "initialize" if is_gone => no_method(),
             method => misunderstood(method),
         })
     }
@@ -118,18 +114,17 @@ impl<B: Backend> ServerHandler for Server<B> {
     }
 }
 
-/// Makes the error of a request that is none of ours, or not what it should be.
+/// Makes the error of a request that is none of ours, or not what it should be. A name that is not
+/// ours is not repeated: nobody knows what it holds.
 fn misunderstood(method: &str) -> ErrorData {
-    let shown = crate::tool::misfit::shortened(method);
     match OWN_METHODS.contains(&method) {
-        true => ErrorData::invalid_params(format!("the parameters of {shown} do not fit"), None),
-        false => no_method(&shown),
+        true => ErrorData::invalid_params(format!("the parameters of {method} do not fit"), None),
+        false => no_method(),
     }
 }
 
-fn no_method(shown: &str) -> ErrorData {
-    let message = format!("there is no method {shown}");
-    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+fn no_method() -> ErrorData {
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "there is no such method", None)
 }
 
 /// Cuts one page out of a list; the cursor is the number of its first tool.

@@ -1,13 +1,11 @@
 //! Calls of the tools of sites: through the desk, so each is in the ledger.
 
 use rmcp::ErrorData;
-use rmcp::model::{CallToolRequestParams, CallToolResult, RequestMetaObject};
+use rmcp::model::{CallToolRequestParams, RequestMetaObject};
 use serde_json::Value;
 
-use crate::mcp::answer;
+use crate::service::Request;
 use crate::service::caller::{self, BodyContext, Caller};
-use crate::service::principal::Principal;
-use crate::service::{Desk, Request};
 use crate::store::ids;
 
 /// What stands before our keys in `_meta`.
@@ -56,22 +54,12 @@ fn no_ids() -> ErrorData {
     ErrorData::internal_error("the system gives no random bytes", None)
 }
 
-/// Calls a tool through the desk.
-///
-/// # Errors
-/// There is no such tool.
-pub async fn call(
-    desk: &Desk,
-    caller: Caller,
-    principal: &Principal,
-    request: CallToolRequestParams,
-) -> Result<CallToolResult, ErrorData> {
-    let trace = caller.trace_id.clone();
-    let request = Request {
+/// Returns what the desk is asked for.
+#[must_use]
+pub fn request(request: CallToolRequestParams) -> Request {
+    Request {
         tool_name: request.name.into_owned(),
         input: Value::Object(request.arguments.unwrap_or_default()),
         context: BodyContext::default(),
-    };
-    let reply = desk.call(caller, principal, request).await;
-    answer::of_reply(reply, &trace)
+    }
 }

@@ -22,6 +22,14 @@ use crate::service::principal::{Names, Principal};
 use crate::store::sqlite::Lock;
 use crate::tool::spec::Family;
 use crate::tools;
+use crate::vault::session::Secrets;
+
+/// What a model is told of the server as a whole.
+const INSTRUCTIONS: &str = "Calls run as if one after another, in the order they came. `command` runs \
+    in one shell that stays: directory, variables and functions are there for the next call. A call \
+    whose command goes on has an `id`; that is the job's id for `input`, `ctrl` and `read` (src \
+    job:ID). Secrets: write $KARYI{NAME} where the value belongs; you never see it. Where a \
+    description shows XML, such as <input> or <read>, it means the tool of that name.";
 
 /// A desk, and the right to serve its database.
 pub type Opened = (Arc<Desk>, Lock);
@@ -34,8 +42,8 @@ pub struct SiteOptions {
     pub tenant: String,
     /// The site.
     pub site: String,
-    /// Opens its data.
-    pub open: Box<dyn Fn() -> Opening + Send + Sync>,
+    /// Opens its data; these secrets are masked in what is written of its calls.
+    pub open: Box<dyn Fn(Secrets) -> Opening + Send + Sync>,
 }
 
 /// How a connection is served.
@@ -55,6 +63,10 @@ struct Connection {
 }
 
 impl Backend for Connection {
+    fn instructions(&self) -> String {
+        INSTRUCTIONS.to_owned()
+    }
+
     async fn tools(&self, _: &Asked) -> Result<Vec<Tool>, ErrorData> {
         let mut tools = self.bench.tools();
         if self.site.is_some() {
@@ -71,7 +83,11 @@ impl Backend for Connection {
     ) -> Result<CallToolResponse, ErrorData> {
         match &self.site {
             Some(place) if !self.bench.has(&request.name) => {
-                site_call(place, request, &asked).await
+                let secrets = match self.bench.secrets().await {
+                    Ok(secrets) => secrets,
+                    Err(error) => return Ok(answer::of_error(&error).into()),
+                };
+                site_call(place, secrets, request, &asked).await
             }
             _ => self.bench.call(request, &asked).await,
         }
@@ -80,10 +96,11 @@ impl Backend for Connection {
 
 async fn site_call(
     (options, opened): &(SiteOptions, OnceCell<Opened>),
+    secrets: Secrets,
     request: CallToolRequestParams,
     asked: &Asked,
 ) -> Result<CallToolResponse, ErrorData> {
-    let (desk, _) = match opened.get_or_try_init(|| (options.open)()).await {
+    let (desk, _) = match opened.get_or_try_init(|| (options.open)(secrets)).await {
         Ok(opened) => opened,
         Err(error) => {
             let message = format!("the data of the site cannot be opened: {error:#}");
@@ -93,9 +110,10 @@ async fn site_call(
     };
     let (tenant, site_id) = (options.tenant.clone(), options.site.clone());
     let caller = site::caller("stdio", &asked.meta, tenant, site_id)?;
-    let principal = user(options);
-    let called = site::call(desk, caller, &principal, request).await;
-    called.map(Into::into)
+    let trace = caller.trace_id.clone();
+    let request = site::request(request);
+    let reply = desk.serve(caller, user(options), request, ()).await;
+    answer::of_reply(reply, &trace).map(Into::into)
 }
 
 /// The user who started the program, for one site.

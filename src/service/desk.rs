@@ -17,9 +17,13 @@ use crate::service::principal::{self, Principal, Proof};
 use crate::service::rates::{self, Limiter};
 use crate::service::recording::{About, End};
 use crate::service::rejection::Rejection;
+use crate::service::running::{self, Broken};
 use crate::service::serving::{Ending, Serving};
 use crate::store::StoreError;
 use crate::tool::service::Audience;
+
+/// What is said of a call that broke outside of its tool.
+const BROKEN: &str = "the call stopped unexpectedly";
 
 /// Serves calls.
 pub struct Desk {
@@ -156,8 +160,9 @@ impl Desk {
         caller: &Caller,
         principal: Option<&Principal>,
         about: &About,
-        rejection: Rejection,
+        mut rejection: Rejection,
     ) -> Rejection {
+        rejection.mask(&self.parts.redactor);
         self.books.refuse(caller, principal, about, rejection).await
     }
 
@@ -228,57 +233,90 @@ impl Desk {
         Ok(listed)
     }
 
+    /// Serves one call on a task of its own: a caller who goes away does not end it, since what it
+    /// did must be recorded. `place` is given back when it has ended.
+    pub async fn serve(
+        self: &Arc<Self>,
+        caller: Caller,
+        principal: Principal,
+        request: Request,
+        place: impl Send + 'static,
+    ) -> Reply {
+        let desk = Arc::clone(self);
+        let served = tokio::spawn(async move {
+            let reply = desk.call(caller, &principal, request).await;
+            drop(place);
+            reply
+        });
+        let broken = |_| Reply::Refused(Rejection::internal(BROKEN));
+        served.await.unwrap_or_else(broken)
+    }
+
     /// Serves one call; it is recorded whatever comes of it.
     pub async fn call(&self, mut caller: Caller, principal: &Principal, request: Request) -> Reply {
         caller.complete(&request.context);
         let hash = PayloadHash::of(&request.input);
-        let other_trace = request
-            .context
-            .trace_id
-            .clone()
-            .filter(|id| *id != caller.trace_id);
-        let mut about = About {
-            request_type: "tool_call",
-            tool_name: request
-                .tool_name
-                .chars()
-                .take(limits::MAX_ID_CHARS)
-                .collect(),
-            tool_version: None,
-            payload_hash: Some(hash.short().to_owned()),
-            input: (self.parts.keep == KeepInput::Always).then(|| request.input.clone()),
-            context_trace_id: other_trace,
-        };
+        let mut about = self.about(&caller, &request, &hash);
         self.books
             .tell("tool_call_request", &caller, &about, &End::default());
-        let tool = self
-            .parts
-            .tools
-            .iter()
-            .find(|tool| tool.name() == request.tool_name);
-        let ending = match tool {
-            None => {
-                let message = format!("Unknown tool: {}", about.tool_name);
-                Ending::Failure(Failure::new("ValueError", "UNKNOWN_TOOL", message))
-            }
-            Some(tool) => {
-                about.tool_version = Some(tool.entry.service.version);
-                let call = Serving {
-                    parts: &self.parts,
-                    books: &self.books,
-                    buckets: self.tool_buckets.as_ref(),
-                    caller: &caller,
-                    principal,
-                    tool,
-                    about: &about,
-                    hash: &hash,
-                };
-                match call.serve(request).await {
-                    Ok(ending) | Err(ending) => ending,
+        let mut tools = self.parts.tools.iter();
+        let tool = tools.find(|tool| tool.name() == request.tool_name);
+        about.tool_version = tool.map(|tool| tool.entry.service.version);
+        let work = async {
+            let ending = match tool {
+                None => {
+                    let message = format!("Unknown tool: {}", about.tool_name);
+                    Ending::Failure(Failure::new("ValueError", "UNKNOWN_TOOL", message))
                 }
-            }
+                Some(tool) => {
+                    let call = Serving {
+                        parts: &self.parts,
+                        books: &self.books,
+                        buckets: self.tool_buckets.as_ref(),
+                        caller: &caller,
+                        principal,
+                        tool,
+                        about: &about,
+                        hash: &hash,
+                    };
+                    let (Ok(ending) | Err(ending)) = call.serve(request).await;
+                    ending
+                }
+            };
+            self.finish(&caller, principal, &about, ending).await
         };
-        self.finish(&caller, principal, &about, ending).await
+        match running::caught(work).await {
+            Ok(reply) => reply,
+            Err(Broken) => {
+                let rejection = Rejection::internal(BROKEN);
+                let refused = self.refuse(&caller, Some(principal), &about, rejection);
+                Reply::Refused(refused.await)
+            }
+        }
+    }
+
+    fn about(&self, caller: &Caller, request: &Request, hash: &PayloadHash) -> About {
+        let named = request.context.trace_id.as_ref();
+        let input = (self.parts.keep == KeepInput::Always).then(|| {
+            let mut input = request.input.clone();
+            self.parts.redactor.redact_json_again(&mut input);
+            input
+        });
+        About {
+            request_type: "tool_call",
+            tool_name: self.masked(&request.tool_name),
+            tool_version: None,
+            payload_hash: Some(hash.short().to_owned()),
+            input,
+            context_trace_id: named.filter(|id| **id != caller.trace_id).cloned(),
+        }
+    }
+
+    /// Returns a name that a caller wrote as it may be shown: without values of secrets, not too long.
+    #[must_use]
+    pub fn masked(&self, name: &str) -> String {
+        let shown = self.parts.redactor.redact_again(name);
+        shown.chars().take(limits::MAX_ID_CHARS).collect()
     }
 
     async fn finish(
@@ -286,8 +324,11 @@ impl Desk {
         caller: &Caller,
         principal: &Principal,
         about: &About,
-        ending: Ending,
+        mut ending: Ending,
     ) -> Reply {
+        if let Ending::Failure(failure) = &mut ending {
+            failure.mask(&self.parts.redactor);
+        }
         let mut end = End {
             http_status: 200,
             ..End::default()

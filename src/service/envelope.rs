@@ -5,16 +5,17 @@ use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::service::caller::Caller;
-use crate::service::fields::Problem;
+use crate::service::fields::{self, Problem};
 use crate::service::recording::About;
-use crate::service::running::Fields;
+use crate::service::running::{Failed, Fields};
+use crate::vault::redact::Redactor;
 
 /// The answer to a call. Members without a value are left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
     /// Whether the tool did what was asked.
     pub success: bool,
-    /// What it gave back.
+    /// What it gave back; of a call that failed, the part that went well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Map<String, Value>>,
     /// What went wrong.
@@ -39,7 +40,7 @@ impl Envelope {
     pub fn of(caller: &Caller, about: &About, result: Result<Fields, Failure>) -> Self {
         let (output, failure) = match result {
             Ok(fields) => (Some(fields), None),
-            Err(failure) => (None, Some(failure)),
+            Err(mut failure) => (failure.output.take().map(|part| *part), Some(failure)),
         };
         let is_error = failure.is_some();
         let error_type = failure
@@ -102,6 +103,8 @@ pub struct Failure {
     pub message: String,
     /// Every problem of the input by its place.
     pub problems: Vec<Problem>,
+    /// The part that went well, when there is one.
+    pub output: Option<Box<Fields>>,
 }
 
 impl Failure {
@@ -113,6 +116,26 @@ impl Failure {
             code: code.into(),
             message: message.into(),
             problems: Vec::new(),
+            output: None,
+        }
+    }
+}
+
+impl Failure {
+    /// Masks values of secrets in what a caller wrote.
+    pub fn mask(&mut self, redactor: &Redactor) {
+        if !redactor.is_idle() {
+            redactor.redact_in_again(&mut self.message);
+            fields::mask(&mut self.problems, redactor);
+        }
+    }
+}
+
+impl From<Failed> for Failure {
+    fn from(failed: Failed) -> Self {
+        Self {
+            output: failed.output,
+            ..Self::from(failed.error)
         }
     }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::tool::schema::{self, ArgumentSchema};
+use crate::vault::redact::Redactor;
 
 /// Most problems that are told.
 const MAX_PROBLEMS: usize = 50;
@@ -31,6 +32,17 @@ impl Problem {
             loc: loc.iter().map(|name| (*name).to_owned()).collect(),
             msg: msg.into(),
         }
+    }
+}
+
+/// Masks values of secrets in problems.
+pub fn mask(problems: &mut [Problem], redactor: &Redactor) {
+    for problem in problems {
+        problem
+            .loc
+            .iter_mut()
+            .for_each(|name| redactor.redact_in_again(name));
+        redactor.redact_in_again(&mut problem.msg);
     }
 }
 

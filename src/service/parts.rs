@@ -10,6 +10,7 @@ use crate::service::running::Local;
 use crate::service::spans::Spans;
 use crate::store::{Ledger, SiteStore};
 use crate::tool::Context;
+use crate::vault::redact::Redactor;
 
 /// What a desk is made of.
 pub struct Parts {
@@ -31,6 +32,8 @@ pub struct Parts {
     pub local: Local,
     /// Whether the ledger keeps inputs.
     pub keep: KeepInput,
+    /// Masks the secrets of the one who runs the server in what callers wrote.
+    pub redactor: Redactor,
     /// Where log lines go.
     pub log: Log,
     /// Where spans go, when somebody wants them.

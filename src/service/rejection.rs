@@ -1,6 +1,7 @@
 //! Requests that are refused before a tool has its say.
 
-use crate::service::fields::Problem;
+use crate::service::fields::{self, Problem};
+use crate::vault::redact::Redactor;
 
 /// Why a request is refused, in the words of HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +79,14 @@ rejections! {
 }
 
 impl Rejection {
+    /// Masks values of secrets in what a caller wrote.
+    pub fn mask(&mut self, redactor: &Redactor) {
+        if !redactor.is_idle() {
+            redactor.redact_in_again(&mut self.detail);
+            fields::mask(&mut self.errors, redactor);
+        }
+    }
+
     /// Adds every problem by its place.
     #[must_use]
     pub fn with_errors(mut self, errors: Vec<Problem>) -> Self {

@@ -18,7 +18,25 @@ use crate::tools::Call;
 pub type Fields = Map<String, Value>;
 
 /// What a running call will come to.
-pub type Running = Pin<Box<dyn Future<Output = Result<Fields, ToolError>> + Send>>;
+pub type Running = Pin<Box<dyn Future<Output = Result<Fields, Failed>> + Send>>;
+
+/// Why a call did not do what was asked, and what it did nonetheless.
+#[derive(Debug, Clone)]
+pub struct Failed {
+    /// Why not.
+    pub error: ToolError,
+    /// The part that went well, when there is one.
+    pub output: Option<Box<Fields>>,
+}
+
+impl From<ToolError> for Failed {
+    fn from(error: ToolError) -> Self {
+        Self {
+            error,
+            output: None,
+        }
+    }
+}
 
 /// Runs tools that work on this machine, each call apart from all others.
 pub trait LocalTools: Send + Sync {
@@ -33,21 +51,30 @@ pub trait LocalTools: Send + Sync {
 /// The local tools, when there are any.
 pub type Local = Option<Arc<dyn LocalTools>>;
 
-/// A call whose panic is an answer.
-struct Caught(Running);
+/// Work whose panic is an answer.
+struct Caught<F>(Pin<Box<F>>);
 
-impl Future for Caught {
-    type Output = Result<Fields, ToolError>;
+impl<F: Future> Future for Caught<F> {
+    type Output = Result<F::Output, Broken>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        // A call that broke is never polled again, and what it shares with others are stores and
+        // Work that broke is never polled again, and what it shares with others are stores and
         // counters that lock for themselves.
-        let work = AssertUnwindSafe(|| self.0.as_mut().poll(context));
-        catch_unwind(work).unwrap_or_else(|_| {
-            let message = "the tool stopped unexpectedly";
-            Poll::Ready(Err(ToolError::new(ErrorCode::Internal, message)))
-        })
+        let work = AssertUnwindSafe(|| self.0.as_mut().poll(context).map(Ok));
+        catch_unwind(work).unwrap_or(Poll::Ready(Err(Broken)))
     }
+}
+
+/// Work stopped by a panic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Broken;
+
+/// Does work whose panic ends nothing else.
+///
+/// # Errors
+/// It panicked.
+pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Broken> {
+    Caught(Box::pin(work)).await
 }
 
 /// Gives a call up when it is cancelled.
@@ -60,7 +87,8 @@ pub fn unless(cancel: Cancel, work: Running) -> Running {
             () = cancel.cancelled() => Err(ToolError::new(
                 ErrorCode::Cancelled,
                 "the caller cancelled the call",
-            )),
+            )
+            .into()),
         }
     })
 }
@@ -70,14 +98,16 @@ pub fn unless(cancel: Cancel, work: Running) -> Running {
 ///
 /// # Errors
 /// What the tool failed with, `timeout`, or `internal_error` after a panic.
-pub async fn until(deadline: Instant, access: Access, work: Running) -> Result<Fields, ToolError> {
+pub async fn until(deadline: Instant, access: Access, work: Running) -> Result<Fields, Failed> {
     let grace = match access {
         Access::Read => limits::READ_GRACE,
         Access::Write => limits::WRITE_GRACE,
     };
-    let ended = tokio::time::timeout_at((deadline + grace).into(), Caught(work)).await;
-    ended.unwrap_or_else(|_| {
-        let message = "the time for the call was up";
-        Err(ToolError::new(ErrorCode::Timeout, message))
-    })
+    let ended = tokio::time::timeout_at((deadline + grace).into(), caught(work)).await;
+    let failed = |code, message| Err(ToolError::new(code, message).into());
+    match ended {
+        Ok(Ok(result)) => result,
+        Ok(Err(Broken)) => failed(ErrorCode::Internal, "the tool stopped unexpectedly"),
+        Err(_) => failed(ErrorCode::Timeout, "the time for the call was up"),
+    }
 }

@@ -22,7 +22,7 @@ use crate::store::StoreError;
 use crate::store::site::{Claim, RepeatKey, Scope};
 use crate::tool::service::{Access, Audience};
 use crate::tool::site::Sight;
-use crate::tool::{Context, SiteAccess};
+use crate::tool::{Context, SiteAccess, fit};
 use crate::tools::Call;
 
 /// How serving a call ended.
@@ -115,7 +115,8 @@ impl Serving<'_> {
         }
     }
 
-    fn read(&self, input: Value) -> Result<Call, Ending> {
+    fn read(&self, mut input: Value) -> Result<Call, Ending> {
+        fit::spread_paths(&mut input, self.tool.entry.schema.annotated());
         let problems = self.tool.check.problems(&input);
         if !problems.is_empty() {
             return Err(invalid(problems));
@@ -195,13 +196,27 @@ impl Serving<'_> {
             .tell("tool_call_start", self.caller, self.about, &End::default());
         let running = self.running(call, scope);
         match running::until(scope.deadline, access, running).await {
-            Ok(fields) => Ok(Ok(fields)),
-            Err(error) => match Failure::from(error) {
+            Ok(fields) => Ok(Ok(self.masked(fields))),
+            Err(failed) => match Failure::from(failed) {
                 failure if failure.error_type == "Internal" => {
                     Err(Rejection::internal(failure.message).into())
                 }
                 failure => Ok(Err(failure)),
             },
+        }
+    }
+
+    /// Masks what a tool of a site repeats of its input; others have masked their results.
+    fn masked(&self, fields: Fields) -> Fields {
+        let redactor = &self.parts.redactor;
+        if redactor.is_idle() || !self.tool.is_of_site() {
+            return fields;
+        }
+        let mut value = Value::Object(fields);
+        redactor.redact_json_again(&mut value);
+        match value {
+            Value::Object(fields) => fields,
+            _ => Fields::new(),
         }
     }
 
@@ -235,7 +250,7 @@ impl Serving<'_> {
             site: Some(site),
             ..parts.context.clone()
         };
-        Box::pin(async move { call.run(&context).await.map(|answer| answer.output) })
+        Box::pin(async move { Ok(call.run(&context).await?.output) })
     }
 }
 

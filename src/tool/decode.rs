@@ -49,6 +49,7 @@ pub fn arguments(
 /// # Errors
 /// A value that does not fit its type.
 pub fn json_arguments(mut value: Value, schema: &ArgumentSchema) -> Result<Value, Misfit<'static>> {
+    fit::spread_paths(&mut value, schema.annotated());
     fit::check(&mut value, schema.annotated(), "").map_err(Misfit::in_json)?;
     Ok(value)
 }

@@ -6,7 +6,7 @@
 //! with a fraction of zero becomes an integer, and `null` for a key that may be left out is left
 //! out.
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, json};
 
 use crate::tool::misfit::{Misfit, join};
 use crate::tool::schema;
@@ -29,6 +29,24 @@ pub fn check(value: &mut Value, schema: &Value, path: &str) -> Result<(), Misfit
         Value::Object(map) => check_object(map, schema, path),
         Value::Number(number) => check_range(number, schema, path),
         Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
+    }
+}
+
+/// Puts objects in the place of paths: where a list takes objects that need nothing but `src`, a text
+/// alone is that path, as `karyi parse --json` prints it.
+pub fn spread_paths(value: &mut Value, schema: &Value) {
+    let Value::Object(map) = value else { return };
+    for property in schema::properties(schema) {
+        let item = schema::items(property.schema);
+        let own = schema::properties(item);
+        let takes_path = own.iter().any(|own| own.name == "src")
+            && own.iter().all(|own| own.name == "src" || !own.is_required);
+        let Some(Value::Array(items)) = map.get_mut(property.name).filter(|_| takes_path) else {
+            continue;
+        };
+        for item in items.iter_mut().filter(|item| item.is_string()) {
+            *item = json!({"src": item.take()});
+        }
     }
 }
 

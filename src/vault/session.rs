@@ -138,6 +138,46 @@ impl Secrets {
         self.shared.generation.fetch_add(1, Ordering::Release);
     }
 
+    /// Takes the values among `names` that are there once for one call; they are forgotten when the
+    /// claim is dropped. What nobody names stays for a later call.
+    ///
+    /// # Errors
+    /// The names whose values another call has taken.
+    pub fn claim_once(&self, names: &[SecretName]) -> Result<Claim, Vec<SecretName>> {
+        let mut claim = Claim {
+            secrets: self.clone(),
+            names: Vec::new(),
+        };
+        let is_lasting = |name| {
+            let values = self.read();
+            let secret = values.current.get(name);
+            secret.is_none_or(|secret| secret.life == Life::Session)
+        };
+        if names.iter().all(is_lasting) {
+            return Ok(claim);
+        }
+        let mut values = self.write();
+        let is = |values: &Values, name, life| {
+            let secret = values.current.get(name);
+            secret.is_some_and(|secret| secret.life == life)
+        };
+        let taken = names
+            .iter()
+            .filter(|name| is(&values, name, Life::ThisBlock));
+        let mut taken: Vec<SecretName> = taken.cloned().collect();
+        if !taken.is_empty() {
+            taken.dedup();
+            return Err(taken);
+        }
+        for name in names {
+            if is(&values, name, Life::NextBlock) {
+                values.begin_block(name.clone());
+                claim.names.push(name.clone());
+            }
+        }
+        Ok(claim)
+    }
+
     fn put(&self, name: SecretName, mut secret: Secret) -> Result<(), ToolError> {
         let value = &secret.value;
         check_value(&name, value.expose())?;
@@ -363,6 +403,33 @@ impl Secret {
     }
 }
 
+/// Values that are there once and belong to one call.
+pub struct Claim {
+    secrets: Secrets,
+    names: Vec<SecretName>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.names.is_empty() {
+            return;
+        }
+        let mut values = self.secrets.write();
+        for name in self.names.drain(..) {
+            // A new value that was given meanwhile is for a later call.
+            let secret = values.current.get(&name);
+            if secret.is_some_and(|secret| secret.life == Life::ThisBlock) {
+                values.begin_block(name);
+            }
+        }
+        drop(values);
+        self.secrets
+            .shared
+            .generation
+            .fetch_add(1, Ordering::Release);
+    }
+}
+
 impl Values {
     /// Makes place for a new value: a lasting one comes back after one that is there once.
     fn retire_in_favour(&mut self, name: &SecretName, secret: &mut Secret, mut old: Secret) {
@@ -503,6 +570,35 @@ mod tests {
         known.sort();
         known.dedup();
         assert_eq!(known, ["value-1", "value-2", "value-3", "value-4"]);
+    }
+
+    #[test]
+    fn a_value_for_once_waits_for_the_call_that_uses_it() {
+        let secrets = Secrets::default();
+        let shown = || {
+            let value = secrets.get(&name("A"));
+            value.map(|value| value.expose().to_owned())
+        };
+        let once = |value: &str| {
+            let value = SecretValue::new(value.into());
+            secrets.insert_once(name("A"), value).unwrap();
+        };
+        insert(&secrets, "A", "lasting").unwrap();
+        once("value-1");
+        drop(secrets.claim_once(&[]));
+        drop(secrets.claim_once(&[name("B")]));
+        assert_eq!(shown().as_deref(), Some("value-1"));
+        let claim = secrets.claim_once(&[name("A"), name("A")]).unwrap();
+        assert_eq!(shown().as_deref(), Some("value-1"));
+        // Another call that runs beside it does not get it, and does not take it away.
+        let other = secrets.claim_once(&[name("A")]).map(drop);
+        assert_eq!(other, Err(vec![name("A")]));
+        assert_eq!(shown().as_deref(), Some("value-1"));
+        once("value-2");
+        drop(claim);
+        assert_eq!(shown().as_deref(), Some("value-2"));
+        drop(secrets.claim_once(&[name("A")]));
+        assert_eq!(shown().as_deref(), Some("lasting"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::{error_of, modern};
+use super::{Pipe, error_of, modern};
 use crate::serve::{Answer, Server};
 
 const KEY: &str = "a-key-of-the-mcp-tests-0123456789";
@@ -201,6 +201,9 @@ fn tenant_and_site_come_from_headers_or_meta() {
     let query = json!({"query": "家训"});
     let answer = call(&server, "search_content", &query, json!({}), &[]);
     assert_eq!(error_of(&answer["result"])["code"], "no_site");
+    // It has no place in the ledger, and is told of in the log.
+    let told = server.wait_for("request_refused");
+    assert_eq!(told["message"], "the call names no tenant and site");
     let meta = json!({"karyi/tenant_id": "yantian", "karyi/site_id": "yantian-main"});
     let answer = call(&server, "search_content", &query, meta.clone(), &[]);
     assert!(
@@ -281,6 +284,179 @@ fn the_door_is_that_of_every_route() {
     assert_eq!(status(&[key]), 200);
 }
 
+/// Two holders of keys, both for the village.
+fn two_callers(arguments: &[&str]) -> Server {
+    let key = |id: &str| json!({"id": id, "key": key_of(id), "tenants": ["*"], "sites": ["*"], "scopes": ["tools:list", "tools:call:content"]});
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("keys");
+    let keys = json!({"keys": [key("ana"), key("ben")]});
+    std::fs::write(&path, keys.to_string()).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    let mut all = vec!["--key-file", &path];
+    all.extend(arguments);
+    Server::start_in(dir, &all)
+}
+
+fn key_of(id: &str) -> String {
+    format!("{id}-has-this-key-0123456789-0123456789")
+}
+
+#[test]
+fn a_session_is_there_for_who_began_it_only() {
+    let server = two_callers(&SITE);
+    let (ana, ben) = (key_of("ana"), key_of("ben"));
+    let (ana, ben) = (("X-Internal-API-Key", &*ana), ("X-Internal-API-Key", &*ben));
+    let session = hello(&server, &[ana]);
+    let named = ("Mcp-Session-Id", session.as_str());
+    let list = request(2, "tools/list", json!({}));
+    let own = post(&server, &list, &[ana, named]);
+    assert_eq!(last(&own)["result"]["tools"].as_array().unwrap().len(), 6);
+    let lost = ("Mcp-Session-Id", "00000000-0000-0000-0000-000000000000");
+    let note =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}});
+    for message in [&list, &note] {
+        let foreign = post(&server, message, &[ben, named]);
+        let unknown = post(&server, message, &[ben, lost]);
+        assert_eq!(foreign.status, 404, "{foreign:?}");
+        assert_eq!(
+            (foreign.status, foreign.body),
+            (unknown.status, unknown.body)
+        );
+    }
+    let bare = |method: &str, key: (&str, &str), session: &str| {
+        let text = format!(
+            "{method} /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\
+             {}: {}\r\nMcp-Session-Id: {session}\r\nConnection: close\r\n\r\n",
+            key.0, key.1
+        );
+        server.raw(text.as_bytes()).status
+    };
+    assert_eq!(bare("GET", ben, &session), 404);
+    assert_eq!(bare("DELETE", ben, &session), 404);
+    assert_eq!(bare("DELETE", ben, lost.1), 404);
+    // It still stands for its owner, until its owner ends it.
+    assert_eq!(post(&server, &list, &[ana, named]).status, 200);
+    assert!(bare("DELETE", ana, &session) < 300);
+    assert_eq!(post(&server, &list, &[ana, named]).status, 404);
+}
+
+#[test]
+fn one_caller_leaves_room_for_others() {
+    let server = two_callers(&SITE);
+    let (ana, ben) = (key_of("ana"), key_of("ben"));
+    let (ana, ben) = (("X-Internal-API-Key", &*ana), ("X-Internal-API-Key", &*ben));
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let begin = |key| post(&server, &request(1, "initialize", params.clone()), &[key]);
+    let mut sessions = Vec::new();
+    for _ in 0..karyi::limits::MAX_MCP_SESSIONS_EACH {
+        sessions.push(begin(ana).header("mcp-session-id").unwrap());
+    }
+    let refused = begin(ana);
+    assert_eq!(
+        (refused.status, &refused.json()["error_code"]),
+        (429, &json!("rate_limited"))
+    );
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    assert_eq!(begin(ben).status, 200);
+    // Requests that need no session are served all the same, and an ended session gives room.
+    let answer = call(
+        &server,
+        "search_content",
+        &json!({"query": "家训"}),
+        json!({}),
+        &[ana],
+    );
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    let text = format!(
+        "DELETE /mcp HTTP/1.1\r\nHost: localhost\r\n{}: {}\r\nMcp-Session-Id: {}\r\nConnection: close\r\n\r\n",
+        ana.0, ana.1, sessions[0]
+    );
+    assert!(server.raw(text.as_bytes()).status < 300);
+    assert_eq!(begin(ana).status, 200);
+}
+
+#[test]
+fn what_a_model_is_told_of_the_server_is_true_of_it() {
+    let told = |arguments: &[&str]| {
+        let server = Server::start(arguments);
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        let answer = last(&post(&server, &request(1, "initialize", params), &[]));
+        answer["result"]["instructions"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let (site, machine) = (told(&SITE), told(&["--tools", "command"]));
+    assert!(
+        site.contains("Each call stands alone") && !site.contains("command"),
+        "{site}"
+    );
+    assert!(
+        machine.contains("fresh shell") && machine.contains("stays text"),
+        "{machine}"
+    );
+}
+
+#[test]
+fn what_looks_like_a_placeholder_survives_a_round_trip() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.txt");
+    let bytes = "one $KARYI{X} $$KARYI{X} $KARYI<Y>\ntwo\n";
+    std::fs::write(&path, bytes).unwrap();
+    let root = dir.path().to_str().unwrap();
+    let mut arguments = SITE.to_vec();
+    arguments.extend(["--tools", "read,edit", "--root", root]);
+    let server = closed(&arguments);
+    let key = ("X-Internal-API-Key", KEY);
+    let good = |tool: &str, arguments: &Value| {
+        let answer = call(&server, tool, arguments, json!({}), &[key]);
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        answer["result"]["structuredContent"].clone()
+    };
+    let shown = good("read", &json!({"files": ["a.txt"]}));
+    let text = shown["files"][0]["output"].as_str().unwrap();
+    assert_eq!(text, "one $$KARYI{X} $$$KARYI{X} $$KARYI<Y>\ntwo\n");
+    let edit = json!([{"find": text, "replace": text.replace("two", "three")}]);
+    good("edit", &json!({"files": [{"src": "a.txt", "edits": edit}]}));
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(written, bytes.replace("two", "three"));
+    // Written without having been read, it is its bytes too.
+    let edit = json!([{"find": "three", "replace": "$KARYI{Z}"}]);
+    good("edit", &json!({"files": [{"src": "a.txt", "edits": edit}]}));
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(written, bytes.replace("two", "$KARYI{Z}"));
+}
+
+#[test]
+fn what_could_be_read_is_shown_beside_what_could_not() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.txt"), "one\n").unwrap();
+    let root = dir.path().to_str().unwrap();
+    let mut arguments = SITE.to_vec();
+    arguments.extend(["--tools", "read", "--root", root]);
+    let server = closed(&arguments);
+    let key = ("X-Internal-API-Key", KEY);
+    let files = json!({"files": ["a.txt", {"src": "nowhere"}]});
+    let answer = call(&server, "read", &files, json!({}), &[key]);
+    let error = error_of(&answer["result"]);
+    assert_eq!(
+        (&error["code"], &error["files"][0]["output"]),
+        (&json!("NOT_FOUND"), &json!("one\n"))
+    );
+    assert_eq!(error["files"][1]["code"], "not_found");
+    let answer = server.answer("read", &files, &[key]).json();
+    assert_eq!(
+        (&answer["success"], &answer["error_code"]),
+        (&json!(false), &json!("NOT_FOUND"))
+    );
+    assert_eq!(answer["output"]["files"][0]["output"], "one\n", "{answer}");
+    // What came to nothing has no output.
+    let answer = server
+        .answer("read", &json!({"files": ["nowhere"]}), &[key])
+        .json();
+    assert!(answer.get("output").is_none(), "{answer}");
+}
+
 #[test]
 fn tools_of_this_machine_are_for_who_is_known_and_named() {
     let mut arguments = SITE.to_vec();
@@ -331,8 +507,8 @@ fn a_call_over_http_tells_progress_and_can_be_cancelled() {
     let server = closed(&arguments);
     let key = ("X-Internal-API-Key", KEY);
     let session = hello(&server, &[key]);
-    let place = server.dir.path().join("pid");
-    let text = format!("echo $$ > {}; sleep 1000", place.display());
+    let pipe = Pipe::at(server.dir.path().join("pipe"));
+    let text = format!("{{ echo $$; sleep 1000; }} > {}", pipe.path.display());
     let params =
         json!({"name": "command", "arguments": {"text": text}, "_meta": {"progressToken": 7}});
     let mut stream = server.connect();
@@ -348,27 +524,14 @@ fn a_call_over_http_tells_progress_and_can_be_cancelled() {
             .is_ok_and(|line| line.contains("notifications/progress"))
     });
     assert!(progress.unwrap().unwrap().contains("\"progressToken\":7"));
-    // It may come before the shell has written anything.
-    let start = std::time::Instant::now();
-    let shell: i32 = loop {
-        let written = std::fs::read_to_string(&place).unwrap_or_default();
-        if let Some(line) = written.strip_suffix('\n') {
-            break line.parse().unwrap();
-        }
-        assert!(start.elapsed() < std::time::Duration::from_secs(60));
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    };
+    pipe.pid();
     let cancel =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
     assert_eq!(
         post(&server, &cancel, &[key, ("Mcp-Session-Id", &session)]).status,
         202
     );
-    let start = std::time::Instant::now();
-    while std::path::Path::new(&format!("/proc/{shell}")).exists() {
-        assert!(start.elapsed() < std::time::Duration::from_secs(60));
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    pipe.ended();
     server.stop();
 }
 

@@ -7,30 +7,31 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Client, error_of, modern};
+use super::{Client, Gate, error_of, modern};
 use crate::harness::Karyi;
 
-const VALUE: &str = "s3cr3t-of-the-mcp-tests-5b1f";
+pub(super) const VALUE: &str = "s3cr3t-of-the-mcp-tests-5b1f";
 
 fn with_value() -> Karyi {
     Karyi::with_args(&["mcp", "--no-rc", "--vault", "env"]).env("KARYI_VAR_TOKEN", VALUE)
 }
 
-fn mcp() -> Karyi {
+pub(super) fn mcp() -> Karyi {
     Karyi::with_args(&["mcp", "--no-rc"])
 }
 
 #[test]
 fn a_value_is_masked_in_everything_that_leaves() {
     let mut client = Client::hello(with_value(), &json!({}));
+    let gate = Gate::in_dir(&client.karyi.work());
     let params = json!({
         "name": "command",
-        "arguments": {"text": "echo $KARYI{TOKEN} | tee file; until [ -e go ]; do sleep 0.05; done", "name": "x"},
+        "arguments": {"text": "echo $KARYI{TOKEN} | tee file; read < go", "name": "x"},
         "_meta": {"progressToken": 1},
     });
     let id = client.begin("tools/call", params);
     let progress = client.wait_for(|message| message["method"] == "notifications/progress");
-    std::fs::write(client.karyi.work().join("go"), "").unwrap();
+    gate.open();
     let answers = [
         progress,
         client.answer(id),
@@ -40,6 +41,8 @@ fn a_value_is_masked_in_everything_that_leaves() {
         client.call("edit", json!({"files": [{"src": "file", "edits": [{"find": VALUE, "replace": "x"}, {"find": "nope", "replace": ""}]}]})),
         client.call("command", json!({"text": format!("echo {VALUE} | base64; nope-{VALUE}; false")})),
         client.call("input", json!({"text": "x", "job": VALUE})),
+        client.request("tools/call", json!({"name": VALUE, "arguments": {}})),
+        client.request(VALUE, json!({})),
     ];
     let base64 = "czNjcjN0LW9mLXRoZS1tY3AtdGVzdHM";
     for answer in answers {
@@ -130,7 +133,7 @@ impl Browser {
     }
 }
 
-fn can_open() -> Value {
+pub(super) fn can_open() -> Value {
     json!({"elicitation": {"url": {}}})
 }
 
@@ -142,7 +145,7 @@ fn elicited(client: &mut Client) -> (Value, Browser) {
     (request, browser)
 }
 
-fn accept(client: &mut Client, request: &Value, action: &str) {
+pub(super) fn accept(client: &mut Client, request: &Value, action: &str) {
     client.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": {"action": action}}));
 }
 
@@ -273,13 +276,100 @@ fn the_page_is_shown_once_and_only_to_who_knows_it() {
     assert_eq!(status(browser.give(csrf, "session", &huge)), "400");
     assert_eq!(status(browser.give(csrf, "once", VALUE)), "200");
     assert_eq!(client.answer(id)["result"]["isError"], false);
-    // Once means the next call only.
+    // Once means the next call that uses it, and no other.
     let echo = json!({"text": "echo $KARYI{TOKEN}"});
     assert_eq!(
         client.good("command", echo.clone())["output"],
         "$KARYI{TOKEN}\n"
     );
     assert_eq!(client.bad("command", echo)["code"], "undefined_variable");
+}
+
+#[test]
+fn a_value_for_once_waits_for_the_call_that_uses_it() {
+    let mut client = Client::hello(mcp().file("a.txt", "one\n"), &can_open());
+    let id = client.begin_call("get_value", json!({"key": "TOKEN", "reason": "x"}));
+    let (request, browser) = elicited(&mut client);
+    accept(&mut client, &request, "accept");
+    let csrf = browser.open();
+    browser.give(&csrf, "once", VALUE);
+    assert_eq!(client.answer(id)["result"]["isError"], false);
+    let read = json!({"files": [{"src": "a.txt"}]});
+    let echo = json!({"text": "echo $KARYI{TOKEN}"});
+    // Many at a time: those that do not name it leave it alone.
+    let mut ids: Vec<i64> = (0..8)
+        .map(|_| client.begin_call("read", read.clone()))
+        .collect();
+    let using = client.begin_call("command", echo.clone());
+    ids.extend((0..8).map(|_| client.begin_call("read", read.clone())));
+    let used = client.answer(using);
+    assert_eq!(
+        used["result"]["structuredContent"]["output"], "$KARYI{TOKEN}\n",
+        "{used}"
+    );
+    for id in ids {
+        assert_eq!(client.answer(id)["result"]["isError"], false);
+    }
+    assert_eq!(client.bad("command", echo)["code"], "undefined_variable");
+}
+
+#[test]
+fn a_question_that_nobody_waits_for_holds_up_no_other() {
+    let mut client = Client::hello(mcp(), &can_open());
+    let first = client.begin_call("get_value", json!({"key": "FIRST", "reason": "x"}));
+    let (request, browser) = elicited(&mut client);
+    accept(&mut client, &request, "accept");
+    let second = client.begin_call("get_value", json!({"key": "SECOND", "reason": "x"}));
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": first}}));
+    // The next question comes before the time of the first is up, and its page is gone.
+    let (request, next) = elicited(&mut client);
+    assert!(
+        request["params"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("SECOND"),
+        "{request}"
+    );
+    accept(&mut client, &request, "accept");
+    let csrf = next.open();
+    next.give(&csrf, "session", VALUE);
+    assert_eq!(client.answer(second)["result"]["isError"], false);
+    assert!(TcpStream::connect(("127.0.0.1", browser.port)).is_err());
+}
+
+#[test]
+fn a_page_answers_for_the_name_it_was_made_for_only() {
+    let mut client = Client::start(mcp());
+    let mut call = |name: &str, more: Value| {
+        let mut params = json!({
+            "name": "get_value",
+            "arguments": {"key": name, "reason": "x"},
+            "_meta": modern(json!({"elicitation": {"url": {}}})),
+        });
+        let all = params.as_object_mut().unwrap();
+        all.extend(more.as_object().unwrap().clone());
+        client.request("tools/call", params)["result"].take()
+    };
+    let first = call("ONE", json!({}));
+    let url = &first["inputRequests"]["value:ONE"]["params"]["url"];
+    let browser = Browser::at(url.as_str().unwrap());
+    let csrf = browser.open();
+    browser.give(&csrf, "session", VALUE);
+    let answered = |name: &str, action: &str| {
+        json!({
+            "inputResponses": {format!("value:{name}"): {"action": action}},
+            "requestState": first["requestState"],
+        })
+    };
+    for action in ["accept", "decline"] {
+        let other = call("OTHER", answered("OTHER", action));
+        assert_ne!(error_of(&other)["status"], "provided", "{other}");
+    }
+    let result = call("ONE", answered("ONE", "accept"));
+    assert_eq!(
+        result["structuredContent"]["status"], "provided",
+        "{result}"
+    );
 }
 
 #[test]

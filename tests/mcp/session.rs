@@ -1,12 +1,9 @@
 //! One session for a connection: it stays, is interrupted, tells how it goes, and ends.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
-
 use nix::sys::signal::{Signal, kill};
 use serde_json::{Value, json};
 
-use super::Client;
+use super::{Client, Gate, Pipe};
 
 fn is_there(pid: i32) -> bool {
     // A zombie waits for its parent and is no process any more.
@@ -14,23 +11,8 @@ fn is_there(pid: i32) -> bool {
     status.is_ok_and(|text| !text.contains(") Z"))
 }
 
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-fn pid_in(path: &Path) -> i32 {
-    wait_until("a process id in the file", || {
-        std::fs::read_to_string(path).is_ok_and(|text| text.ends_with('\n'))
-    });
-    std::fs::read_to_string(path)
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap()
+fn pipe(client: &Client, name: &str) -> Pipe {
+    Pipe::at(client.karyi.work().join(name))
 }
 
 #[test]
@@ -55,7 +37,8 @@ fn calls_sent_together_run_in_their_order() {
         client.begin_call("command", json!({"text": "mkdir d; cd d"})),
         client.begin_call("edit", write),
         client.begin_call("command", json!({"text": "cat a.txt; pwd"})),
-        client.begin_call("read", json!({"files": [{"src": "a.txt"}]})),
+        // As `karyi parse --json` prints a file of which only the path is given.
+        client.begin_call("read", json!({"files": ["a.txt"]})),
     ];
     let results: Vec<Value> = calls.map(|id| client.answer(id)["result"].clone()).to_vec();
     let output = results[2]["structuredContent"]["output"].as_str().unwrap();
@@ -72,15 +55,16 @@ fn calls_sent_together_run_in_their_order() {
 #[test]
 fn a_cancelled_call_is_interrupted_and_has_no_answer() {
     let mut client = Client::connected();
-    let place = client.karyi.work().join("pid");
+    let pipe = pipe(&client, "pipe");
     let id = client.begin_call(
         "command",
-        json!({"text": "echo here; sleep 1000 & echo $! > pid; fg"}),
+        json!({"text": "echo here; { echo $BASHPID; exec sleep 1000; } > pipe & fg"}),
     );
-    let pid = pid_in(&place);
+    let pid = pipe.pid();
     let params = json!({"requestId": id, "reason": "the user changed their mind"});
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
-    wait_until("the end of the command", || !is_there(pid));
+    pipe.ended();
+    assert!(!is_there(pid));
     // The session goes on, and the cancelled call is not answered.
     let result = client.good("command", json!({"text": "echo still there"}));
     assert_eq!(result["output"], "still there\n");
@@ -94,14 +78,12 @@ fn a_cancelled_call_is_interrupted_and_has_no_answer() {
 #[test]
 fn a_cancelled_call_that_waits_for_its_turn_never_runs() {
     let mut client = Client::connected();
-    let first = client.begin_call(
-        "command",
-        json!({"text": "until [ -e go ]; do sleep 0.05; done"}),
-    );
+    let gate = Gate::in_dir(&client.karyi.work());
+    let first = client.begin_call("command", json!({"text": "read < go"}));
     let second = client.begin_call("command", json!({"text": "touch never"}));
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": second}}));
     assert_eq!(client.request("ping", json!({}))["result"], json!({}));
-    std::fs::write(client.karyi.work().join("go"), "").unwrap();
+    gate.open();
     assert_eq!(client.answer(first)["result"]["isError"], false);
     assert_eq!(
         client.good("command", json!({"text": "ls"}))["output"],
@@ -126,9 +108,10 @@ fn a_cancelled_search_stops() {
 #[test]
 fn a_client_that_asks_is_told_how_a_long_call_goes() {
     let mut client = Client::connected();
+    let gate = Gate::in_dir(&client.karyi.work());
     let params = json!({
         "name": "command",
-        "arguments": {"text": "echo step one; until [ -e go ]; do sleep 0.05; done"},
+        "arguments": {"text": "echo step one; read < go"},
         "_meta": {"progressToken": "token-7"},
     });
     let id = client.begin("tools/call", params);
@@ -144,7 +127,7 @@ fn a_client_that_asks_is_told_how_a_long_call_goes() {
     }
     assert!(told[0].0 < told[1].0, "{told:?}");
     assert!(told[1].1.ends_with("s: step one"), "{told:?}");
-    std::fs::write(client.karyi.work().join("go"), "").unwrap();
+    gate.open();
     let result = client.answer(id)["result"].clone();
     assert_eq!(result["structuredContent"]["status"], "ok", "{result}");
     // Nothing is told of a call that is over, and nothing without a token.
@@ -173,17 +156,17 @@ fn a_command_whose_time_is_up_goes_on_as_a_job() {
 #[test]
 fn the_end_of_input_ends_everything() {
     let mut client = Client::connected();
-    let place = client.karyi.work().join("pid");
+    let (left, pipe) = (pipe(&client, "left"), pipe(&client, "pipe"));
     client.good(
         "command",
-        json!({"text": "nohup setsid sleep 1000 > /dev/null 2>&1 & echo $! > left"}),
+        json!({"text": "{ echo $BASHPID; exec nohup setsid sleep 1000; } > left 2> /dev/null &"}),
     );
-    let left = pid_in(&client.karyi.work().join("left"));
+    let left = left.pid();
     client.begin_call(
         "command",
-        json!({"text": "trap '' INT HUP TERM; echo $$ > pid; while :; do sleep 0.1; done"}),
+        json!({"text": "trap '' INT HUP TERM; { echo $$; while :; do sleep 0.1; done; } > pipe"}),
     );
-    let pid = pid_in(&place);
+    let pid = pipe.pid();
     let (status, _karyi) = client.end();
     assert!(status.success(), "{status}");
     assert!(!is_there(pid) && !is_there(left));
@@ -204,9 +187,12 @@ fn a_call_that_is_nearly_done_is_answered_at_the_end_of_input() {
 fn signals_end_everything() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let mut client = Client::connected();
-        let place = client.karyi.work().join("pid");
-        client.begin_call("command", json!({"text": "echo $$ > pid; sleep 1000"}));
-        let pid = pid_in(&place);
+        let pipe = pipe(&client, "pipe");
+        client.begin_call(
+            "command",
+            json!({"text": "{ echo $$; sleep 1000; } > pipe"}),
+        );
+        let pid = pipe.pid();
         kill(client.pid(), signal).unwrap();
         assert!(client.wait().success());
         assert!(!is_there(pid), "{signal}");
@@ -216,20 +202,18 @@ fn signals_end_everything() {
 #[test]
 fn a_client_that_is_gone_ends_everything() {
     let mut client = Client::connected();
-    let place = client.karyi.work().join("pid");
-    client.begin_call("command", json!({"text": "echo $$ > pid; sleep 1000"}));
-    let shell = pid_in(&place);
-    // The test holds standard input open: only nobody reads any more.
-    let reader = std::mem::replace(&mut client.lines, std::sync::mpsc::channel().1);
-    drop(reader);
-    for _ in 0..50 {
-        let ping = b"{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n";
-        let _ = std::io::Write::write_all(client.input.as_mut().unwrap(), ping);
-        std::thread::sleep(Duration::from_millis(20));
-        if client.child.try_wait().unwrap().is_some() {
-            break;
-        }
-    }
+    let pipe = pipe(&client, "pipe");
+    client.begin_call(
+        "command",
+        json!({"text": "{ echo $$; sleep 1000; } > pipe"}),
+    );
+    let shell = pipe.pid();
+    // The test holds standard input open: only nobody reads any more, from the next answer on.
+    client.lines = std::sync::mpsc::channel().1;
+    let ping = b"{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n";
+    client.raw(ping);
+    client.reading.take().unwrap().join().unwrap();
+    client.raw(ping);
     assert!(client.wait().success());
     assert!(!is_there(shell));
 }

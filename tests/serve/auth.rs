@@ -266,7 +266,113 @@ fn placeholders_stay_text_but_those_that_are_offered() {
     let server = Server::start(&arguments);
     assert_eq!(
         run(&server, "echo '$KARYI{TOKEN} $$KARYI{X} $KARYI{'"),
-        "$$KARYI{TOKEN} $$$KARYI{X} $$KARYI{\n"
+        "$$KARYI{TOKEN} $$KARYI{X} $$KARYI{\n"
+    );
+}
+
+/// Sends a value in every place whose name or text an answer may repeat.
+fn answers_to(server: &Server, value: &str) -> Vec<super::Answer> {
+    let key = [("X-Internal-API-Key", KEY)];
+    let post = |path: &str, body: Value| server.post(path, &key, &body.to_string());
+    let long = format!("{}{value}", "x".repeat(90));
+    let mut answers = vec![
+        post("/tools/call", json!({"tool_name": value, "input": {}})),
+        post("/tools/call", json!({"tool_name": long, "input": {}})),
+        post(
+            "/tools/call",
+            json!({"tool_name": "search_content", "input": {value: 1}}),
+        ),
+        post(
+            "/tools/call",
+            json!({"tool_name": "search_content", "input": {"query": value}}),
+        ),
+        post(
+            "/tools/call",
+            json!({"tool_name": "get_npc_profile", "input": {"npc_id": value}}),
+        ),
+        post(
+            "/tools/call",
+            json!({"tool_name": "command", "input": {"text": "true", value: 1}}),
+        ),
+        post(
+            "/tools/call",
+            json!({"tool_name": "command", "input": {}, value: 1}),
+        ),
+        post("/tools/list", json!({value: 1})),
+    ];
+    for name in [value, "search_content"] {
+        let params =
+            json!({"name": name, "arguments": {value: 1}, "_meta": crate::mcp::modern(json!({}))});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let headers = [
+            key[0],
+            ("Accept", "application/json, text/event-stream"),
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", name),
+        ];
+        answers.push(server.post("/mcp", &headers, &message.to_string()));
+    }
+    answers
+}
+
+#[test]
+fn what_callers_write_is_masked_wherever_it_is_told() {
+    let value = "tok-5f2c9d81aa";
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let place = tempfile::tempdir().unwrap();
+    let mut started = command(place.path());
+    started.env("KARYI_VAR_TOKEN", value);
+    let arguments = [
+        "--key-file",
+        &path,
+        "--tools",
+        "command",
+        "--vault",
+        "env",
+        "--vars",
+        "TOKEN",
+        "--ledger-input",
+        "--tenant",
+        "yantian",
+        "--site",
+        "yantian-main",
+    ];
+    let server = Server::run(started, place, &arguments);
+    let answers = answers_to(&server, value);
+    for answer in &answers {
+        assert!(!answer.body.contains(&value[..10]), "{answer:?}");
+        assert!(
+            answer.body.contains("KARYI") || answer.status == 422,
+            "{answer:?}"
+        );
+    }
+    server.terminate();
+    let log = server.log();
+    assert!(
+        log.contains("Unknown tool") && !log.contains(&value[..10]),
+        "{log}"
+    );
+    let records = format!("{:?}", server.records());
+    assert!(
+        records.contains("KARYI") && !records.contains(&value[..10]),
+        "{records}"
+    );
+}
+
+#[test]
+fn tools_that_nobody_can_call_are_told_of() {
+    let server = Server::start(&["--tools", "command,read"]);
+    let told = server.wait_for("tools_without_keys");
+    let expected =
+        "nobody can call command, read: without --key-file or --jwks no caller is authenticated";
+    assert_eq!(told["message"], expected);
+    assert_eq!(
+        server
+            .answer("command", &json!({"text": "true"}), &[])
+            .status,
+        403
     );
 }
 

@@ -18,6 +18,8 @@ use karyi::store::site::{
 use karyi::store::sqlite::{LedgerFile, SqliteLedger, Verdict};
 use karyi::store::{Pending, StoreError};
 use karyi::tool::service::Audience;
+use karyi::vault::redact::Redactor;
+use karyi::vault::session::Secrets;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -252,8 +254,11 @@ impl SiteStore for Odd {
     fn log_event(&self, _: &Scope, _: Event) -> Pending<'_, Written> {
         Box::pin(async { panic!("a bug with $KARYI{{X}}") })
     }
-    fn claim(&self, _: &Scope, _: RepeatKey) -> Pending<'_, Claim> {
-        Box::pin(async { Ok(Claim::New) })
+    fn claim(&self, _: &Scope, key: RepeatKey) -> Pending<'_, Claim> {
+        Box::pin(async move {
+            assert_ne!(key.key, "breaks", "a bug with $KARYI{{X}}");
+            Ok(Claim::New)
+        })
     }
     fn answer(&self, _: &Scope, _: RepeatKey, _: Vec<u8>) -> Pending<'_, ()> {
         Box::pin(async { Ok(()) })
@@ -275,6 +280,7 @@ fn desk(dir: &std::path::Path, tools: Vec<Offered>) -> Desk {
         context: crate::execution::context(dir),
         local: None,
         keep: KeepInput::Never,
+        redactor: Redactor::new(&Secrets::default()),
         log: karyi::service::log::Log::default(),
         spans: None,
     })
@@ -346,6 +352,57 @@ fn a_bug_outside_of_a_tool_is_a_500_with_a_record() {
     let facts = (&records[0]["http_status"], &records[0]["principal"]);
     assert_eq!(facts, (&json!(500), &json!("local")));
     assert!(!format!("{problem}{records:?}").contains("KARYI"));
+}
+
+#[test]
+fn a_bug_outside_of_a_tool_has_a_record_over_mcp_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
+    let front = Arc::new(Front::new(
+        Arc::new(desk),
+        Reach::Loopback,
+        8000,
+        vec![],
+        vec![],
+    ));
+    let params = json!({
+        "name": "create_draft_content",
+        "arguments": draft(),
+        "_meta": crate::mcp::modern(json!({})),
+    });
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let request = axum::http::Request::post("/mcp")
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "create_draft_content")
+        .header("idempotency-key", "breaks")
+        .body(axum::body::Body::from(message.to_string()))
+        .unwrap();
+    let place = karyi::mcp::http::Defaults {
+        tenant: Some("t".into()),
+        site: Some("s".into()),
+    };
+    let body = runtime().block_on(async {
+        let further = karyi::mcp::http::router(&front, place);
+        let router = routes::router_with(Arc::clone(&front), further);
+        let answer = router.oneshot(request).await.unwrap();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(body.to_vec()).unwrap()
+    });
+    assert!(body.contains("\\\"code\\\":\\\"internal\\\""), "{body}");
+    drop(front);
+    let records = super::records(dir.path());
+    assert_eq!(records.len(), 1, "{records:?}");
+    let facts = json!([
+        records[0]["http_status"],
+        records[0]["tool_name"],
+        records[0]["front_end"]
+    ]);
+    assert_eq!(facts, json!([500, "create_draft_content", "mcp"]));
+    assert!(!format!("{body}{records:?}").contains("KARYI"));
 }
 
 #[test]

@@ -114,3 +114,44 @@ fn the_last_spans_are_sent_at_the_end() {
     assert_eq!(taken(&collector)[0]["name"], "execute_tool get_site_map");
     server.stop();
 }
+
+#[test]
+fn a_name_or_password_in_an_address_is_refused_unseen() {
+    let dir = tempfile::tempdir().unwrap();
+    let serve = |endpoint: &str| {
+        let mut command = super::command(dir.path());
+        command.args(["--port", "0", "--otlp-endpoint", endpoint]);
+        command.output().unwrap()
+    };
+    let call = |url: &str| {
+        let mut command = std::process::Command::new(crate::harness::program());
+        command.args([
+            "call",
+            url,
+            "get_site_map",
+            "{}",
+            "--tenant",
+            "t",
+            "--site",
+            "s",
+        ]);
+        command.output().unwrap()
+    };
+    let with_password = "http://ana:pass-5f2c9d@127.0.0.1:1";
+    for output in [serve(with_password), call(with_password)] {
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{told}");
+        assert!(
+            told.contains("name or password") && !told.contains("5f2c9d"),
+            "{told}"
+        );
+    }
+    for endpoint in ["localhost:4318", "ftp://localhost", "http://"] {
+        let output = serve(endpoint);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            !output.status.success() && told.contains("expected http://HOST:PORT"),
+            "{told}"
+        );
+    }
+}

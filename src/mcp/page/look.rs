@@ -37,7 +37,7 @@ pub(super) fn question(question: &Question, client: &str, csrf: &str) -> String 
          <fieldset><legend>It may be used</legend>{once}{session}{save}</fieldset>\
          <p><button name=\"answer\" value=\"give\">Give the value</button> \
          <button name=\"answer\" value=\"deny\">Do not give it</button></p></form>",
-        once = choice("once", "by the next call only"),
+        once = choice("once", "by the next call that uses it, and no other"),
         session = choice("session", "in this session").replacen("<input", "<input checked", 1),
     );
     document(&format!("karyi: {name}"), &body)

@@ -1,0 +1,257 @@
+//! The sessions of clients that begin with `initialize`: whose each is, and how many one caller has.
+//!
+//! A session belongs to the principal who began it. For everybody else there is no such session.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::http::header::HeaderName;
+use axum::http::{HeaderMap, HeaderValue};
+use rmcp::transport::streamable_http_server::session::SessionManager;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use serde::Deserialize;
+
+use crate::limits;
+use crate::service::Rejection;
+
+/// The header that names a session.
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// What stands for the session of somebody else; no session is called that.
+const NONE: HeaderValue = HeaderValue::from_static("none");
+
+/// The sessions of all callers.
+#[derive(Default)]
+pub struct Sessions {
+    manager: Arc<LocalSessionManager>,
+    book: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    /// Principals by session.
+    owners: HashMap<String, String>,
+    /// How many sessions a principal is beginning.
+    opening: HashMap<String, usize>,
+}
+
+impl Book {
+    fn of(&self, principal: &str) -> usize {
+        let own = self.owners.values().filter(|owner| *owner == principal);
+        own.count() + self.opening.get(principal).copied().unwrap_or(0)
+    }
+
+    fn all(&self) -> usize {
+        self.owners.len() + self.opening.values().sum::<usize>()
+    }
+}
+
+/// What a request has to do with sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// It names none.
+    Nothing,
+    /// It names one of the caller's own.
+    Own(String),
+    /// It names one that the caller does not have.
+    Unknown,
+}
+
+/// A session that is being begun.
+pub struct Opening {
+    sessions: Arc<Sessions>,
+    principal: String,
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        let mut book = self.sessions.book();
+        if let Some(count) = book.opening.get_mut(&self.principal) {
+            *count -= 1;
+            if *count == 0 {
+                book.opening.remove(&self.principal);
+            }
+        }
+    }
+}
+
+impl Opening {
+    /// Takes the session for the caller when the answer gives one.
+    pub fn end(self, answer: &HeaderMap) {
+        let id = answer.get(SESSION).and_then(|id| id.to_str().ok());
+        if let Some(id) = id {
+            let owner = self.principal.clone();
+            self.sessions.book().owners.insert(id.to_owned(), owner);
+        }
+    }
+}
+
+impl Sessions {
+    /// Makes the empty book of what `manager` keeps.
+    #[must_use]
+    pub fn new(manager: Arc<LocalSessionManager>) -> Self {
+        Self {
+            manager,
+            book: Mutex::default(),
+        }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says whose session a request names. One that is not the caller's is no session from here on.
+    pub fn name(&self, headers: &mut HeaderMap, principal: &str) -> Named {
+        let Some(id) = headers.get(SESSION).and_then(|id| id.to_str().ok()) else {
+            return Named::Nothing;
+        };
+        if self
+            .book()
+            .owners
+            .get(id)
+            .is_some_and(|own| own == principal)
+        {
+            return Named::Own(id.to_owned());
+        }
+        headers.insert(SESSION, NONE);
+        Named::Unknown
+    }
+
+    /// Notes that a session was ended by its owner.
+    pub fn forget(&self, id: &str) {
+        self.book().owners.remove(id);
+    }
+
+    /// Lets a caller begin a session.
+    ///
+    /// # Errors
+    /// 429 when the caller has too many, 503 when all callers together have.
+    pub async fn open(self: &Arc<Self>, principal: &str) -> Result<Opening, Rejection> {
+        if let Ok(opening) = self.try_open(principal) {
+            return Ok(opening);
+        }
+        self.forget_ended().await;
+        self.try_open(principal)
+    }
+
+    fn try_open(self: &Arc<Self>, principal: &str) -> Result<Opening, Rejection> {
+        let wait = limits::MCP_SESSION_RETRY.as_secs();
+        let mut book = self.book();
+        if book.of(principal) >= limits::MAX_MCP_SESSIONS_EACH {
+            let most = limits::MAX_MCP_SESSIONS_EACH;
+            let detail = format!("{most} sessions of this caller are open; end one with DELETE");
+            return Err(Rejection::too_many(detail).after(wait));
+        }
+        if book.all() >= limits::MAX_MCP_SESSIONS {
+            return Err(Rejection::overloaded("too many sessions are open").after(wait));
+        }
+        *book.opening.entry(principal.to_owned()).or_default() += 1;
+        drop(book);
+        Ok(Opening {
+            sessions: Arc::clone(self),
+            principal: principal.to_owned(),
+        })
+    }
+
+    /// Forgets sessions that nobody used for long, or that broke.
+    async fn forget_ended(&self) {
+        let known: Vec<String> = self.book().owners.keys().cloned().collect();
+        for id in known {
+            let is_there = self.manager.has_session(&id.as_str().into()).await;
+            if let Ok(false) = is_there {
+                self.forget(&id);
+            }
+        }
+    }
+}
+
+/// Whether a message may begin a session: when it cannot be told, it may.
+#[must_use]
+pub fn may_begin(message: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Message<'m> {
+        #[serde(borrow)]
+        method: Option<Cow<'m, str>>,
+    }
+    match serde_json::from_slice::<Message<'_>>(message) {
+        Ok(message) => message.method.is_some_and(|method| method == "initialize"),
+        Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(id: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(SESSION, HeaderValue::from_static(id))])
+    }
+
+    #[tokio::test]
+    async fn a_session_is_there_for_its_owner_only() {
+        let sessions = Arc::new(Sessions::default());
+        let opening = sessions.open("ana").await.unwrap();
+        opening.end(&headers("one"));
+        let mut own = headers("one");
+        assert_eq!(sessions.name(&mut own, "ana"), Named::Own("one".into()));
+        assert_eq!(own, headers("one"));
+        for (principal, id) in [("ben", "one"), ("ana", "two"), ("ben", "two")] {
+            let mut other = headers(id);
+            assert_eq!(sessions.name(&mut other, principal), Named::Unknown);
+            assert_eq!(other, headers("none"));
+        }
+        assert_eq!(sessions.name(&mut HeaderMap::new(), "ana"), Named::Nothing);
+        sessions.forget("one");
+        assert_eq!(sessions.name(&mut own, "ana"), Named::Unknown);
+    }
+
+    #[tokio::test]
+    async fn one_caller_cannot_take_the_places_of_others() {
+        let sessions = Arc::new(Sessions::default());
+        let mut opening = Vec::new();
+        for _ in 0..limits::MAX_MCP_SESSIONS_EACH {
+            opening.push(sessions.open("ana").await.unwrap());
+        }
+        let refused = sessions.open("ana").await.map(drop).unwrap_err();
+        assert_eq!((refused.status, refused.code), (429, "rate_limited"));
+        drop(sessions.open("ben").await.unwrap());
+        // What came to nothing gives its place back.
+        opening.pop();
+        let last = sessions.open("ana").await.unwrap();
+        assert!(sessions.open("ana").await.is_err());
+        // A session that the manager does not have any more has no place either.
+        last.end(&headers("ended"));
+        drop(sessions.open("ana").await.unwrap());
+        assert!(sessions.book().owners.is_empty());
+    }
+
+    #[tokio::test]
+    async fn all_callers_together_have_an_end() {
+        let sessions = Arc::new(Sessions::default());
+        let mut opening = Vec::new();
+        for number in 0..limits::MAX_MCP_SESSIONS {
+            let principal = (number % 7).to_string();
+            opening.push(sessions.open(&principal).await.unwrap());
+        }
+        let refused = sessions.open("new").await.map(drop).unwrap_err();
+        assert_eq!((refused.status, refused.code), (503, "overloaded"));
+        drop(opening);
+        assert_eq!(sessions.book().all(), 0);
+    }
+
+    #[test]
+    fn what_may_begin_a_session() {
+        let check = |message: &str, expected| {
+            assert_eq!(may_begin(message.as_bytes()), expected, "{message}");
+        };
+        check(r#"{"method":"initialize"}"#, true);
+        check(r#"{"method":"\u0069nitialize"}"#, true);
+        check(r#"{"method":"ping","method":"initialize"}"#, true);
+        check("{", true);
+        check(
+            r#"{"method":"tools/call","params":{"name":"initialize"}}"#,
+            false,
+        );
+        check(r#"{"id":1,"result":{}}"#, false);
+    }
+}
