@@ -2,7 +2,7 @@
 //!
 //! A command may print a gigabyte; a result holds a few kilobytes of it. The first bytes say what
 //! began, the last ones how it ended, and the counts of the gap are exact. Text goes in already
-//! redacted: cutting first could leave half a secret.
+//! redacted: cutting first could leave half a secret. What stands for one is never cut in two.
 
 use crate::limits;
 
@@ -52,7 +52,8 @@ pub struct View {
 pub struct HeadTail {
     cap: Cap,
     head: Vec<u8>,
-    /// Up to twice the tail's size, so that dropping its front is cheap on average.
+    /// Up to twice the tail's size, so that dropping its front is cheap on average; with what may
+    /// belong to a marker at its start.
     tail: Vec<u8>,
     omitted_bytes: u64,
     omitted_lines: u64,
@@ -101,7 +102,7 @@ impl HeadTail {
     }
 
     fn push_tail(&mut self, bytes: &[u8]) {
-        let keep = self.cap.tail_bytes;
+        let keep = self.cap.tail_bytes.saturating_add(limits::MAX_MARKER_BYTES);
         if bytes.len() >= keep {
             let (dropped, kept) = bytes.split_at(bytes.len() - keep);
             let old = std::mem::take(&mut self.tail);
@@ -112,14 +113,37 @@ impl HeadTail {
         }
         self.tail.extend_from_slice(bytes);
         if self.tail.len() > keep.saturating_mul(2) {
-            self.trim_tail();
+            self.drop_front(self.tail.len() - keep);
         }
     }
 
-    fn trim_tail(&mut self) {
-        let excess = self.tail.len().saturating_sub(self.cap.tail_bytes);
-        let kept = self.tail.split_off(excess);
+    fn drop_front(&mut self, bytes: usize) {
+        let kept = self.tail.split_off(bytes);
         let dropped = std::mem::replace(&mut self.tail, kept);
+        self.omit(&dropped);
+    }
+
+    /// Makes the gap, when there is one: between characters, and never inside a marker.
+    fn cut(&mut self) {
+        let excess = self.tail.len().saturating_sub(self.cap.tail_bytes);
+        if excess == 0 && self.omitted_bytes == 0 {
+            return;
+        }
+        // Until something was left out a marker may have begun in the head.
+        let mut before = 0;
+        if self.omitted_bytes == 0 {
+            let from = self.head.len().saturating_sub(limits::MAX_MARKER_BYTES);
+            let end = self.head.get(from..).unwrap_or_default();
+            before = end.len();
+            self.tail.splice(0..0, end.iter().copied());
+        }
+        let mut start = after_marker(&self.tail, before + excess);
+        let rest = self.tail.get(start..).unwrap_or_default();
+        start += rest.iter().take_while(|b| **b & 0xC0 == 0x80).count();
+        self.tail.drain(..before);
+        self.drop_front(start - before);
+        let end = before_marker(&self.head, self.head.len());
+        let dropped = self.head.split_off(end);
         self.omit(&dropped);
     }
 
@@ -131,13 +155,7 @@ impl HeadTail {
     /// Returns what was kept and how much was not.
     #[must_use]
     pub fn into_view(mut self) -> View {
-        self.trim_tail();
-        if self.omitted_bytes > 0 {
-            let partial = self.tail.iter().take_while(|b| **b & 0xC0 == 0x80).count();
-            let kept = self.tail.split_off(partial);
-            let dropped = std::mem::replace(&mut self.tail, kept);
-            self.omit(&dropped);
-        }
+        self.cut();
         let mut text = String::from_utf8_lossy(&self.head).into_owned();
         if self.omitted_bytes > 0 {
             if !text.is_empty() && !text.ends_with('\n') {
@@ -155,6 +173,87 @@ impl HeadTail {
             omitted_lines: self.omitted_lines,
         }
     }
+}
+
+/// Returns where to cut a text so that no marker of a secret ends up in two: `at`, or before what may
+/// have begun there.
+#[must_use]
+pub fn before_marker(text: &[u8], at: usize) -> usize {
+    let head = text.get(..at).unwrap_or(text);
+    let from = head.len().saturating_sub(limits::MAX_MARKER_BYTES);
+    let is_open = |start: &usize| {
+        let begun = head.get(*start..).unwrap_or_default();
+        MARKERS.iter().any(|marker| marker.is_begun_by(begun))
+    };
+    let Some(start) = (from..head.len()).find(is_open) else {
+        return head.len();
+    };
+    // Those before it belong to it.
+    let before = head.get(..start).unwrap_or_default().iter().rev();
+    start - before.take_while(|byte| **byte == b'$').count()
+}
+
+/// Returns where to begin a text so that no marker of a secret ends up in two: `at`, or after the one
+/// that stands there.
+fn after_marker(text: &[u8], at: usize) -> usize {
+    let from = at.saturating_sub(limits::MAX_MARKER_BYTES);
+    let end = |start: usize| {
+        let rest = text.get(start..)?;
+        let length = MARKERS.iter().find_map(|marker| marker.length(rest))?;
+        Some(start + length).filter(|end| *end > at)
+    };
+    let spans = (from..at).find_map(end);
+    // A `$` before the text's own placeholder says that it is none.
+    let is_escaped = at > 0 && text.get(at - 1) == Some(&b'$');
+    let rest = text.get(at..).unwrap_or_default().iter();
+    let dollars = rest.take_while(|byte| **byte == b'$').count();
+    let own = (is_escaped && dollars > 0).then(|| end(at + dollars - 1));
+    let own = own.flatten();
+    spans.or(own).unwrap_or(at)
+}
+
+/// What stands for a secret in a redacted text, or shows that a text's own placeholder is none.
+struct Marker {
+    start: &'static [u8],
+    closer: u8,
+}
+
+const MARKERS: [Marker; 3] = [
+    Marker {
+        start: b"$KARYI{",
+        closer: b'}',
+    },
+    Marker {
+        start: b"$KARYI<",
+        closer: b'>',
+    },
+    Marker {
+        start: b"[KARYI:",
+        closer: b']',
+    },
+];
+
+impl Marker {
+    /// Whether a text is the start of one and not all of it.
+    fn is_begun_by(&self, text: &[u8]) -> bool {
+        match text.strip_prefix(self.start) {
+            Some(inside) => inside.iter().all(is_inside),
+            None => self.start.starts_with(text),
+        }
+    }
+
+    /// Returns the length of the one that a text starts with.
+    fn length(&self, text: &[u8]) -> Option<usize> {
+        let inside = text.strip_prefix(self.start)?;
+        let inside = inside.get(..inside.len().min(limits::MAX_MARKER_BYTES))?;
+        let length = inside.iter().position(|byte| !is_inside(byte))?;
+        (inside.get(length) == Some(&self.closer)).then_some(self.start.len() + length + 1)
+    }
+}
+
+/// Whether a byte may stand in a marker after its start.
+fn is_inside(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_:|-".contains(byte)
 }
 
 /// Returns the longest prefix length of `text`, at most `max`, that ends between two characters.
@@ -218,7 +317,53 @@ mod tests {
     }
 
     #[test]
+    fn markers_are_never_cut() {
+        for marker in [
+            "$KARYI{NAME}",
+            "[KARYI:NAME:base64]",
+            "$$KARYI{NAME|file}",
+            "$$KARYI<X>",
+        ] {
+            let text = format!("ab{marker}cd");
+            for head in 0..text.len() {
+                for tail in 0..text.len() - head {
+                    let mut buffer = HeadTail::new(Cap {
+                        head_bytes: head,
+                        tail_bytes: tail,
+                    });
+                    buffer.push(&text);
+                    let view = buffer.into_view();
+                    let gap = format!("[... {} bytes, 0 lines omitted ...]\n", view.omitted_bytes);
+                    let (start, end) = view.text.split_once(&gap).unwrap();
+                    let start = start.trim_end_matches('\n');
+                    let kept = start.len() + end.len();
+                    assert_eq!(
+                        kept as u64 + view.omitted_bytes,
+                        text.len() as u64,
+                        "{view:?}"
+                    );
+                    let rest = [start, end].map(|part| part.replace(marker, ""));
+                    assert!(
+                        "ab".starts_with(rest[0].as_str()) || rest[0] == "abc",
+                        "{view:?}"
+                    );
+                    assert!(
+                        "cd".ends_with(rest[1].as_str()) || rest[1] == "bcd",
+                        "{view:?}"
+                    );
+                    assert!(start.len() <= head && end.len() <= tail, "{view:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn any_chunking_gives_the_same_view() {
+        let marked = "x[KARYI:NAME:base64] $KARYI{T}$$KARYI{U} a$".repeat(9);
+        let whole = view_in_chunks(&marked, marked.len());
+        for size in 1..40 {
+            assert_eq!(view_in_chunks(&marked, size), whole, "chunks of {size}");
+        }
         let text = "line one\nzwei ü\n三\nlast line of it\n".repeat(20);
         let whole = view_in_chunks(&text, text.chars().count());
         for size in 1..40 {

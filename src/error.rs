@@ -313,6 +313,8 @@ tool_codes! {
     Timeout = "timeout", Failed, "try again; nothing was changed";
     /// An earlier call failed and the block says `on_error="stop"`.
     EarlierFailure = "earlier_failure", Failed, "mend the call that failed, then send this one again";
+    /// Another call of the block was refused, so nothing of it ran.
+    BlockRefused = "block_refused", Failed, "correct the call that was refused, then send the block again";
     /// The run was cancelled.
     Cancelled = "cancelled", Failed, "the run was interrupted; send the call again if it is still wanted";
     /// The run was asked to do nothing.

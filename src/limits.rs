@@ -295,8 +295,14 @@ pub const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
 pub const MAX_REASON_CHARS: usize = 300;
 /// Most lines of a script that are shown when its user is asked to agree to it.
 pub const MAX_SHOWN_LINES: usize = 30;
-/// Longest secret value, in bytes: it travels to the shell in one pipe buffer.
+/// Longest secret value, in bytes: about as much as a pipe holds.
 pub const MAX_SECRET_BYTES: usize = 60 << 10;
+/// Bytes of values that are written to the shell at once; in between it is seen whether they are wanted
+/// any more.
+pub const SECRET_PART_BYTES: usize = 4 << 10;
+/// Milliseconds after which it is looked again whether the writer of values has ended, should nothing
+/// come.
+pub const SECRET_DRAIN_MS: u8 = 20;
 /// Most bytes of all secret values together: redaction keeps tables many times as large.
 pub const MAX_SECRETS_BYTES: usize = 4 << 20;
 /// Shortest secret value that redaction can tell from ordinary text, in bytes.
@@ -344,6 +350,13 @@ pub const REDACT_PIECE_BYTES: usize = 64 << 10;
 /// Most bytes of a text that are held back because they may become a value: an escape sequence that
 /// never ends could hide the rest of it. Then what is held is masked.
 pub const MAX_HELD_REDACTION_BYTES: usize = 64 << 10;
+/// Most of karyi's own files that are compared with one that has several names.
+pub const MAX_OWN_FILES: usize = 100_000;
+/// Longest text that stands for a secret, in bytes: with a name of 64 and the name of an encoding.
+pub const MAX_MARKER_BYTES: usize = 112;
+/// Bytes before a place where output was cut off that are looked at for the start of a value: eleven
+/// visible ones, with colours between them.
+pub const MAX_CUT_LOOK_BYTES: usize = 256;
 /// Shortest start of a value that is masked where output was cut off, in bytes.
 pub const MIN_CUT_SECRET_BYTES: usize = 4;
 /// Longest value that is masked in every encoding; longer ones, which are files, only as they are,

@@ -73,9 +73,13 @@ impl Status {
     #[must_use]
     pub fn of_error(code: ErrorCode) -> Self {
         match (code, code.class()) {
-            (ErrorCode::EarlierFailure | ErrorCode::Cancelled | ErrorCode::DryRun, _) => {
-                Self::Skipped
-            }
+            (
+                ErrorCode::EarlierFailure
+                | ErrorCode::BlockRefused
+                | ErrorCode::Cancelled
+                | ErrorCode::DryRun,
+                _,
+            ) => Self::Skipped,
             (ErrorCode::Declined, _) => Self::Declined,
             (ErrorCode::SecretPromptUnavailable, _) => Self::Unavailable,
             (ErrorCode::PromptTimeout, _) => Self::Timeout,

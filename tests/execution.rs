@@ -1,32 +1,25 @@
 //! The executor through the library, with a user who misbehaves.
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use karyi::capped::Cap;
 use karyi::exec::Event;
 use karyi::exec::cancel::Cancel;
 use karyi::exec::intake::Intake;
-use karyi::exec::jobs::Jobs;
-use karyi::exec::log::Logs;
 use karyi::exec::message::{Pace, Runner};
-use karyi::exec::permit::Permits;
-use karyi::exec::stage::Stage;
-use karyi::files::root::Root;
 use karyi::outcome::Outcome;
-use karyi::pty::{Rc, SessionOptions};
 use karyi::secret::SecretValue;
 use karyi::syntax::Mode;
 use karyi::tool::context::{Boxed, Consent, Context, Lifetime, Prompter, Question, Reply, Request};
-use karyi::tool::sessions::{JobFiles, Sessions};
 use karyi::tools;
-use karyi::vault::redact::{Redacted, Redactor};
+use karyi::vault::redact::Redactor;
 use karyi::vault::session::Secrets;
 use tokio::sync::mpsc;
 
-use crate::harness::program;
+use crate::harness;
+use crate::harness::context::{sessions, stage};
 
 /// A user who answers some questions and breaks on others.
 struct Fickle;
@@ -50,62 +43,19 @@ impl Prompter for Fickle {
     }
 }
 
-pub fn context(dir: &std::path::Path) -> Context {
-    let options = SessionOptions {
-        shell: Some(PathBuf::from("/bin/bash")),
-        preferred_shell: None,
-        bootstrap: program().to_owned(),
-        runtime_dir: dir.join("run"),
-        cwd: dir.to_owned(),
-        env: std::env::vars_os().collect(),
-        rc: Rc::None,
-        seed: None,
-        secrets: karyi::pty::HoldsSecret::default(),
-    };
-    Context {
-        sessions: Arc::new(Sessions::new(options)),
-        terminal: None,
-        root: Arc::new(Root::unconfined()),
-        secrets: Secrets::default(),
-        prompter: Arc::new(Fickle),
-        keeper: None,
-        command_timeout: None,
-        sink: Arc::new(|| Box::new(|_| {})),
-        rest: Arc::new(|| Box::new(|_| {})),
-        job_files: JobFiles::default(),
-        recorder: Default::default(),
-        cancelled: Arc::default(),
-        site: None,
-    }
+/// Makes what calls of that user run in.
+pub fn context(dir: &Path) -> Context {
+    context_with(dir, &Secrets::default())
+}
+
+fn context_with(dir: &Path, secrets: &Secrets) -> Context {
+    let sessions = sessions(Path::new("/bin/bash"), dir, secrets);
+    harness::context::context(sessions, secrets, Arc::new(Fickle))
 }
 
 /// Runs a message; `watch` sees every event and may cancel. Returns the outcomes in document order.
 fn run(message: &str, watch: impl Fn(&Event, &Cancel)) -> Vec<Outcome> {
     run_with(&Secrets::default(), message, watch)
-}
-
-/// Makes what calls run in, with its files in `dir`.
-fn stage(
-    context: Context,
-    dir: &Path,
-    events: mpsc::Sender<Redacted<Event>>,
-    cancel: Cancel,
-) -> Stage {
-    let redactor = Redactor::new(&context.secrets);
-    let files = context.job_files.clone();
-    let logs = Logs::new(dir.join("output"), 1 << 20, false, files);
-    Stage {
-        cap: Cap::default(),
-        is_live: false,
-        has_colour: false,
-        is_dry_run: false,
-        events,
-        cancel,
-        jobs: Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone()),
-        redactor,
-        permits: Permits::default(),
-        context,
-    }
 }
 
 /// Does so with values that are known.
@@ -122,12 +72,9 @@ pub(crate) fn run_with(
     runtime.block_on(async {
         let (events, mut received) = mpsc::channel(64);
         let cancel = Cancel::default();
-        let context = Context {
-            cancelled: cancel.flag(),
-            secrets: secrets.clone(),
-            ..context(dir.path())
-        };
-        let stage = stage(context, dir.path(), events, cancel.clone());
+        let context = context_with(dir.path(), secrets);
+        let redactor = Redactor::new(secrets);
+        let stage = stage(context, dir.path(), redactor, (events, cancel.clone()));
         let registry = Arc::new(tools::registry());
         let intake = Intake::new(
             Arc::clone(&registry),

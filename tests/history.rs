@@ -186,6 +186,13 @@ fn history_is_narrowed_by_session_and_file() {
     let list = parsed(&again(&karyi, &["history", "--json"]), 0);
     let session = list[1]["session"].as_str().unwrap().to_owned();
     assert_eq!(numbers(&["history", "--json", "--session", &session]), [2]);
+    let nobody = again(&karyi, &["history", "--session", "nope"]);
+    assert_eq!(text(&nobody, 0), "");
+    let told = String::from_utf8_lossy(&nobody.stderr);
+    assert!(
+        told.contains("no change was made by a session \"nope\""),
+        "{told}"
+    );
     text(&again(&karyi, &["undo", "--session", &session]), 0);
     assert_eq!(
         ["d/a", "d/b", "c"].map(|name| read(&karyi, name).is_some()),

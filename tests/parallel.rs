@@ -81,7 +81,7 @@ fn a_question_does_not_wait_for_a_command() {
     let gate = karyi.work().join("gate");
     nix::unistd::mkfifo(&gate, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let mut terminal = karyi.on_terminal();
-    terminal.expect("value (hidden").answer("123456");
+    terminal.expect("value (hidden").answer("12345678");
     std::fs::write(&gate, "opened\n").unwrap();
     let (screen, status) = terminal.end();
     assert!(

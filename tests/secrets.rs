@@ -125,7 +125,7 @@ fn a_stream_knows_a_name_from_the_next_block_on() {
     let mut terminal = karyi.on_terminal();
     terminal
         .expect("value (hidden")
-        .answer("123456")
+        .answer("12345678")
         .expect("provided");
     std::fs::write(&gate, "go\n").unwrap();
     let (screen, status) = terminal.end();
@@ -169,4 +169,35 @@ fn a_question_holds_no_placeholder() {
         .exit(2)
         .json();
     assert_eq!(report["results"][0]["code"], "bad_placeholder");
+}
+
+/// What a model wrote comes back as it wrote it, so that it can write it again.
+#[test]
+fn placeholders_that_a_model_wrote_are_shown_as_it_wrote_them() {
+    let secrets = karyi::vault::session::Secrets::default();
+    let name = karyi::secret::SecretName::parse("P").unwrap();
+    let value = karyi::secret::SecretValue::new("secretdir-123".into());
+    let policy = karyi::vault::policy::Policy::unrestricted();
+    let origin = karyi::vault::session::Origin::Given;
+    secrets.insert_with(name, value, policy, origin).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("secretdir-123")).unwrap();
+    std::fs::write(dir.path().join("secretdir-123/x"), "hi $KARYI{OTHER}\n").unwrap();
+    let source = format!("{}/$KARYI{{P}}/x", dir.path().display());
+    let message = format!(
+        "<tools><read><file src=\"{source}\"/><search pattern=\"$$KARYI{{OTHER}}\" path=\"{0}\"/></read>\
+         <edit><file src=\"{source}\" to=\"{source}.new\"/></edit></tools>",
+        dir.path().display()
+    );
+    let outcomes = crate::execution::run_with(&secrets, &message, |_, _| {});
+    let read = &outcomes[0].fields;
+    assert_eq!(read["files"][0]["src"], source.as_str(), "{outcomes:?}");
+    assert_eq!(read["files"][0]["output"], "hi $$KARYI{OTHER}\n");
+    assert_eq!(read["searches"][0]["pattern"], "$$KARYI{OTHER}");
+    assert_eq!(read["searches"][0]["total_matches"], 1, "{outcomes:?}");
+    let edit = &outcomes[1].fields["files"][0];
+    assert_eq!(
+        (&edit["src"], &edit["to"]),
+        (&source.as_str().into(), &format!("{source}.new").into())
+    );
 }

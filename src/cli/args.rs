@@ -8,7 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use crate::cli::var::args::VarArgs;
-use crate::cli::vault::VaultFlags;
+use crate::cli::vault::{GivenArgs, VaultFlags};
 use crate::reference::grammar::Notation;
 use crate::render::Format;
 use crate::tool::Seconds;
@@ -134,12 +134,8 @@ pub(super) struct SessionArgs {
     pub(super) keep: bool,
     #[command(flatten)]
     pub(super) vault: VaultFlags,
-    /// Run nothing when the store with the secrets cannot be read
-    #[arg(long)]
-    pub(super) require_vault: bool,
-    /// Read secrets for this run from this descriptor: NAME, NUL, VALUE, NUL, and so on
-    #[arg(long, value_name = "N")]
-    pub(super) vars_fd: Option<std::os::fd::RawFd>,
+    #[command(flatten)]
+    pub(super) given: GivenArgs,
     /// Narrow what secrets may be used for, by the tables [secret.NAME] of a TOML file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) policy: Option<PathBuf>,

@@ -11,7 +11,7 @@ use crate::cli::args::{HistoryArgs, HistoryTopic};
 use crate::cli::journal::{self, time};
 use crate::cli::shown::{self, Shown};
 use crate::cli::vault::VaultFlags;
-use crate::cli::{fail, fail_with, print, screen};
+use crate::cli::{fail, fail_with, print, say, screen};
 use crate::files::diff::{Caps, Diff};
 use crate::files::edit::{Show, shown_diff};
 use crate::files::encoding::Encoding;
@@ -47,6 +47,11 @@ fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
         let session = args.session.as_ref();
         session.is_none_or(|session| *session == entry.session) && file.as_ref().is_none_or(is_file)
     };
+    if let Some(session) = &args.session
+        && !entries.iter().any(|entry| entry.session == *session)
+    {
+        say(&format!("no change was made by a session {session:?}"));
+    }
     let wanted = entries.iter().filter(is_wanted);
     let is_undone = |entry: &Entry| undone.contains(&entry.number);
     if args.json {

@@ -67,8 +67,8 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Optio
     });
     let session = args.session;
     // A descriptor has a writer who waits; a store that is required must be told of at once.
-    let is_eager = session.vars_fd.is_some()
-        || session.require_vault
+    let is_eager = session.given.vars_fd.is_some()
+        || session.given.require_vault
         || session.vault.age_passphrase_fd.is_some();
     Ok(Options {
         prepare: prepare(session, used)?,
@@ -96,22 +96,16 @@ fn begin(args: &SessionArgs) -> Result<Workplace, ToolError> {
     context
         .command_timeout
         .get_or_insert(limits::MCP_COMMAND_TIMEOUT);
-    let require = match args.require_vault {
-        true => vault::Require::Store,
-        false => vault::Require::Nothing,
-    };
-    let given = (args.vars_fd, require);
-    let opened = vault::prepare(&context.secrets, &args.vault, vault::Asking::Nobody, given)?;
+    let nobody = vault::Asking::Nobody;
+    let opened = vault::prepare(&context.secrets, &args.vault, nobody, &args.given)?;
     context.keeper = opened.keeper;
     if let Some(key) = &opened.journal_key {
         journal::encrypt(&mut context.recorder, key);
     }
     let mut permits = run::permits(args, &context).map_err(broken)?;
     permits.compare(&vault::known_names(&context.secrets))?;
-    for name in permits.unknown() {
-        say(&format!(
-            "warning: the policy file names {name}, and no secret is called that"
-        ));
+    for unknown in permits.unknown() {
+        say(&format!("warning: {unknown}"));
     }
     let logs = run::logs(args, &context);
     let cap = Cap::total(args.max_output);

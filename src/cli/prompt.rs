@@ -88,7 +88,7 @@ impl Prompter for Terminal {
                 Asking::OnTerminal => {
                     let dialogue = ForValue {
                         text: text(question, &self.origin),
-                        answer: Answer::new(question.store),
+                        answer: Answer::new(question.store, question.least_bytes),
                     };
                     let reply = self.on_terminal(dialogue).await;
                     reply.unwrap_or(Reply::Unavailable)
@@ -316,6 +316,7 @@ mod tests {
             note: None,
             store: None,
             is_known: false,
+            least_bytes: limits::GOOD_SECRET_BYTES,
         };
         assert_eq!(
             text(&question, "a\x1b.xml"),

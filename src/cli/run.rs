@@ -19,7 +19,7 @@ use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::screen::{self, CancelOnPanic, Floor, Screen};
 use crate::cli::signals::{Received, Signals};
 use crate::cli::state_dir::{output_dir, output_parent, own_dirs};
-use crate::cli::vault::{self, Asker, Require};
+use crate::cli::vault::{self, Asker};
 use crate::cli::{BROKEN_PIPE, fail, fail_as_given, fail_with, say};
 use crate::error::ToolError;
 use crate::exec::Event;
@@ -226,12 +226,7 @@ impl Run {
             cancel: self.cancel.clone(),
         };
         let asking = vault::asking(!args.no_interactive && !is_ci(), asker);
-        let require = if args.session.require_vault {
-            Require::Store
-        } else {
-            Require::Nothing
-        };
-        let given = (args.session.vars_fd, require);
+        let given = &args.session.given;
         let interrupts = match &asking {
             vault::Asking::OnTerminal(_) => Interrupts::watch(self.cancel.clone()).ok(),
             vault::Asking::Nobody => None,
@@ -255,10 +250,8 @@ impl Run {
     fn compare_policy(&mut self) -> Result<(), ToolError> {
         self.permits
             .compare(&vault::known_names(&self.context.secrets))?;
-        for name in self.permits.unknown() {
-            say(&format!(
-                "warning: the policy file names {name}, and no secret is called that"
-            ));
+        for unknown in self.permits.unknown() {
+            say(&format!("warning: {unknown}"));
         }
         Ok(())
     }

@@ -193,8 +193,8 @@ fn offered(names: &[String], flags: &VaultFlags) -> anyhow::Result<Offered> {
     }
     let secrets = Secrets::default();
     secrets.keep_with(guard::keep);
-    let (asking, given) = (vault::Asking::Nobody, (None, vault::Require::Store));
-    let opened = vault::prepare(&secrets, flags, asking, given)?;
+    let (asking, given) = (vault::Asking::Nobody, vault::GivenArgs::store());
+    let opened = vault::prepare(&secrets, flags, asking, &given)?;
     if let Some(key) = &opened.journal_key {
         journal::encrypt(&mut recorder, key);
     }

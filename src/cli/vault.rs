@@ -76,6 +76,37 @@ impl StoreName {
     }
 }
 
+/// Values that are given for one run, and what is wanted of the store.
+#[derive(Debug, Clone, Args, Default)]
+pub(super) struct GivenArgs {
+    /// Run nothing when the store with the secrets cannot be read
+    #[arg(long)]
+    pub(super) require_vault: bool,
+    /// Read secrets for this run from this descriptor: NAME, NUL, VALUE, NUL, and so on
+    #[arg(long, value_name = "N")]
+    pub(super) vars_fd: Option<RawFd>,
+    /// Accept values of 4 to 7 bytes for this run, which are masked as whole words only
+    #[arg(long)]
+    pub(super) allow_short: bool,
+}
+
+impl GivenArgs {
+    /// Wants a store that can be read, and gives nothing.
+    pub(super) fn store() -> Self {
+        Self {
+            require_vault: true,
+            ..Self::default()
+        }
+    }
+
+    fn require(&self) -> Require {
+        match self.require_vault {
+            true => Require::Store,
+            false => Require::Nothing,
+        }
+    }
+}
+
 /// Who can be asked while a store is opened.
 #[derive(Clone)]
 pub(super) enum Asking {
@@ -211,9 +242,12 @@ pub(super) fn prepare(
     secrets: &Secrets,
     flags: &VaultFlags,
     asking: Asking,
-    (vars_fd, require): (Option<RawFd>, Require),
+    wanted: &GivenArgs,
 ) -> Result<Opened, ToolError> {
-    if let Some(descriptor) = vars_fd {
+    if wanted.allow_short {
+        secrets.accept_short();
+    }
+    if let Some(descriptor) = wanted.vars_fd {
         insert_given(secrets, named(pairs_of(descriptor)?)?)?;
     }
     match flags.vault {
@@ -223,7 +257,7 @@ pub(super) fn prepare(
         )),
         _ => {}
     }
-    match (attach(secrets, flags, asking), require) {
+    match (attach(secrets, flags, asking), wanted.require()) {
         (Ok(keeper), Require::Nothing) => Ok(opened(secrets, keeper)),
         (Ok(keeper), Require::Store) => match secrets.source_failure() {
             None => Ok(opened(secrets, keeper)),
@@ -264,6 +298,8 @@ pub(super) fn open_to_show(
 ) -> Result<(Secrets, Option<JournalKey>), ToolError> {
     let secrets = Secrets::default();
     secrets.keep_with(guard::keep);
+    // All that is done with them is to mask them.
+    secrets.accept_short();
     if flags.vault == StoreName::Env {
         insert_given(&secrets, given()?)?;
     }
@@ -315,6 +351,7 @@ fn attach(
         loader,
         directory,
         chosen,
+        allow_short: secrets.accepts_short(),
     }))
 }
 
@@ -323,6 +360,8 @@ struct StoreKeeper {
     loader: Arc<Loader>,
     directory: PathBuf,
     chosen: Chosen,
+    /// Whether values may be kept of which only whole words are masked.
+    allow_short: bool,
 }
 
 impl StoreKeeper {
@@ -358,12 +397,13 @@ impl Keeper for StoreKeeper {
         note: Option<&'a str>,
     ) -> Boxed<'a, Result<(), ToolError>> {
         let (name, value) = (name.clone(), value.duplicate());
-        let note = note.map(one_line);
+        let (note, allow_short) = (note.map(one_line), self.allow_short);
         self.with(move |vault| {
             // A secret that gets a new value keeps the policy its user gave it.
-            let policy = vault
+            let mut policy = vault
                 .get(&name)
                 .map_or_else(|_| Policy::default(), |old| old.policy);
+            policy.allow_short |= allow_short;
             vault.set(&name, &value, &Terms { note, policy })
         })
     }
@@ -378,7 +418,7 @@ fn one_line(note: &str) -> String {
 
 /// What a run needs of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Require {
+enum Require {
     /// That it can be read.
     Store,
     /// Nothing, as long as no placeholder needs it.
@@ -396,6 +436,7 @@ fn insert_given(
     values: Vec<(SecretName, SecretValue)>,
 ) -> Result<(), ToolError> {
     for (name, value) in values {
+        secrets.check_given(&name, &value)?;
         secrets.insert_with(name, value, Policy::unrestricted(), Origin::Given)?;
     }
     Ok(())

@@ -83,9 +83,9 @@ impl BlockRun {
         let checked = match self.check_names(&mut job.call).await {
             Ok(()) => {
                 let permits = &self.stage.permits;
-                permits
-                    .check(&mut [&mut job.call], &self.stage.context)
-                    .await
+                let mut calls = [&mut job.call];
+                let permitted = permits.check(&mut calls, &self.stage.context);
+                permitted.await.map_err(|(_, error)| error)
             }
             Err(error) => Err(error),
         };

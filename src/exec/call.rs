@@ -160,7 +160,13 @@ fn context(stage: &Stage, target: &Target) -> Context {
 async fn settle(stage: &Stage, about: &About, outcome: &mut Outcome, target: &Target) {
     let is_killed = outcome.status == Status::Killed;
     let goes_on = is_killed || target.terminal.session.job().is_some();
-    let ending = if goes_on { Ending::Cut } else { Ending::Whole };
+    let ending = if goes_on {
+        Ending::Cut
+    } else if outcome.error.is_some() || was_ended_by_signal(outcome) {
+        Ending::Broken
+    } else {
+        Ending::Whole
+    };
     let (view, rest) = target.output.detach(ending);
     if let Some(rest) = rest.filter(|_| stage.is_live) {
         stage.pass_on(rest).await;
@@ -189,6 +195,15 @@ async fn settle(stage: &Stage, about: &About, outcome: &mut Outcome, target: &Ta
         let waits = outcome.status == Status::AwaitingInput;
         outcome.job_waits = Some(waits || stage.jobs.has_question(&target.job).await);
     }
+}
+
+/// Exit statuses that tell of a signal: 128 and its number.
+const SIGNAL_EXIT_CODES: std::ops::RangeInclusive<i64> = 129..=192;
+
+/// Whether a signal has ended the job, or the program that gave it its exit status.
+fn was_ended_by_signal(outcome: &Outcome) -> bool {
+    let code = outcome.fields.get("exit_code").and_then(Value::as_i64);
+    code.is_some_and(|code| SIGNAL_EXIT_CODES.contains(&code))
 }
 
 fn name_file(outcome: &mut Outcome, output: &Output) {

@@ -11,6 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use crate::capped;
 use crate::limits;
 use crate::tool::sessions::JobFiles;
 use crate::vault::redact::Redacted;
@@ -253,7 +254,10 @@ impl Log {
         };
         let room = self.logs.max_bytes.saturating_sub(self.length);
         let fits = usize::try_from(room).unwrap_or(usize::MAX).min(text.len());
-        let end = text.floor_char_boundary(fits);
+        let end = match text.floor_char_boundary(fits) {
+            end if end < text.len() => capped::before_marker(text.as_bytes(), end),
+            end => end,
+        };
         let (first, rest) = text.split_at(end);
         if let Err(error) = write_at(file, first, self.length) {
             self.state = State::Broken(error.to_string());

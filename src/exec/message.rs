@@ -1,5 +1,6 @@
 //! One message from its first byte to its last result.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::mpsc;
@@ -10,6 +11,7 @@ use crate::exec::Event;
 use crate::exec::block::BlockRun;
 use crate::exec::call;
 use crate::exec::intake::{Incoming, Intake, Job};
+use crate::exec::permit::Unknown;
 use crate::exec::resolve;
 use crate::exec::stage::Stage;
 use crate::limits;
@@ -61,8 +63,8 @@ impl Runner {
 
     /// Reads a message and runs its calls. Returns once every call has its result.
     pub async fn message(&self, intake: Intake, chunks: mpsc::Receiver<Chunk>, pace: Pace) {
-        for name in self.stage.permits.unknown() {
-            let warning = Box::new(unknown(name));
+        for found in self.stage.permits.unknown() {
+            let warning = Box::new(unknown(found));
             self.stage.tell(Event::Warning(warning)).await;
         }
         match pace {
@@ -183,13 +185,15 @@ impl Runner {
             checked = check_names(&mut block, &is_known);
         }
         if let Err(error) = checked {
-            let error = resolve::explain(error, secrets);
-            return self.refuse(block, &error).await;
+            let refused = faulty(&mut block, &is_known, &error)
+                .map(|(at, error)| (at, resolve::explain(error, secrets)))
+                .collect();
+            return self.refuse(block, refused).await;
         }
         let mut calls: Vec<&mut Call> = block.jobs.iter_mut().map(|job| &mut job.call).collect();
         let permitted = self.stage.permits.check(&mut calls, &self.stage.context);
-        if let Err(error) = permitted.await {
-            return self.refuse(block, &error).await;
+        if let Err((at, error)) = permitted.await {
+            return self.refuse(block, HashMap::from([(at, error)])).await;
         }
         if self.stage.is_dry_run {
             promised.extend(block.jobs.iter().filter_map(|job| job.call.provides()));
@@ -229,9 +233,13 @@ impl Runner {
         }
     }
 
-    async fn refuse(&self, block: Block, error: &ToolError) {
-        for job in block.jobs {
-            let outcome = Box::new(call::not_started(job.id, &job.call, error.clone()));
+    /// Reports a block of which nothing runs: some calls are refused, and so the others are skipped.
+    async fn refuse(&self, block: Block, mut refused: HashMap<usize, ToolError>) {
+        let first = refused.keys().min().and_then(|at| block.jobs.get(*at));
+        let skipped = not_alone(first.map_or("", |job| &job.id));
+        for (at, job) in block.jobs.into_iter().enumerate() {
+            let error = refused.remove(&at).unwrap_or_else(|| skipped.clone());
+            let outcome = Box::new(call::not_started(job.id, &job.call, error));
             let index = job.index;
             self.stage.tell(Event::Finished { index, outcome }).await;
         }
@@ -311,6 +319,27 @@ fn check_names(block: &mut Block, is_known: &dyn Fn(&SecretName) -> bool) -> Res
     resolve::check_names(calls, is_known)
 }
 
+/// Returns the calls that use a name without a value, or no name, by their places. Each of the former
+/// has the error of the block, which lists all names, when that is about names.
+fn faulty<'a>(
+    block: &'a mut Block,
+    is_known: &'a dyn Fn(&SecretName) -> bool,
+    of_block: &'a ToolError,
+) -> impl Iterator<Item = (usize, ToolError)> + 'a {
+    let jobs = block.jobs.iter_mut().enumerate();
+    jobs.filter_map(move |(at, job)| {
+        let own = resolve::check_names(std::iter::once(&mut job.call), is_known).err()?;
+        let is_listed = own.code == of_block.code && own.code == ErrorCode::UndefinedVariable;
+        Some((at, if is_listed { of_block.clone() } else { own }))
+    })
+}
+
+/// Returns the error of a call in a block of which another one was refused.
+fn not_alone(id: &str) -> ToolError {
+    let message = format!("call {id} was refused, so nothing of its block was run");
+    ToolError::new(ErrorCode::BlockRefused, message)
+}
+
 fn incomplete(failure: &ToolError) -> Diagnostic {
     let message = format!(
         "values in the store are not known and not masked: {}: {}",
@@ -324,10 +353,10 @@ fn incomplete(failure: &ToolError) -> Diagnostic {
     of_the_run(Code::RedactionIncomplete, message, hint)
 }
 
-fn unknown(name: &SecretName) -> Diagnostic {
-    let message = format!("the policy file names {name}, and no secret is called that");
-    let hint = "correct the name if `karyi var list` has another one; a secret that comes under this \
-                name is narrowed";
+fn unknown(found: &Unknown) -> Diagnostic {
+    let message = found.to_string();
+    let hint = "correct the name if `karyi var list` has another one; it counts for a secret that comes \
+                under it";
     of_the_run(Code::UnknownSecret, message, hint.into())
 }
 

@@ -29,6 +29,9 @@ use crate::vault::redact::{RedactStream, Redacted, Redactor};
 pub enum Ending {
     /// There is no more.
     Whole,
+    /// There is no more, and a signal or a failure cut it off: what may be the start of a secret is
+    /// masked.
+    Broken,
     /// The job goes on: what may be the start of a secret is masked.
     Cut,
 }
@@ -328,8 +331,9 @@ impl Stages {
                 let mut decoded = Zeroizing::new(String::with_capacity(bytes.len()));
                 let mut masked = Redacted::default();
                 lossy.push(bytes, &mut decoded);
+                let seen = redact.seen();
                 redact.push(&decoded, &mut masked);
-                self.render_masked(&masked);
+                self.render_first_pass(&masked, seen);
             }
         }
         self.keep_rendered();
@@ -353,12 +357,13 @@ impl Stages {
     fn detach(&mut self, ending: Ending) -> (View, Option<Redacted<Event>>) {
         if let Some((lossy, redact)) = &mut self.raw {
             let (mut decoded, mut masked) = (String::new(), Redacted::default());
-            if ending == Ending::Whole {
+            if ending != Ending::Cut {
                 lossy.finish(&mut decoded);
             }
+            let seen = redact.seen();
             redact.push(&decoded, &mut masked);
             end(redact, ending, &mut masked);
-            self.render_masked(&masked);
+            self.render_first_pass(&masked, seen);
             self.ahead.clear();
         }
         self.result.finish(ending);
@@ -382,7 +387,28 @@ impl Stages {
         }
     }
 
-    /// Renders what the first pass gave; a watcher may have seen the start of it.
+    /// Renders what the first pass gave, which had seen so many secrets before it. When it has seen
+    /// another one, drawing the line anew may leave more of a part in sight than there may be from then on.
+    fn render_first_pass(&mut self, masked: &Redacted, seen: usize) {
+        let has_news = |(_, first): &(Lossy, RedactStream)| first.seen() > seen;
+        if !self.raw.as_ref().is_some_and(has_news) {
+            return self.render_masked(masked);
+        }
+        let text = masked.as_str();
+        let marker = memchr::memmem::find(text.as_bytes(), b"KARYI").unwrap_or(0);
+        let line = text.get(..marker).and_then(|text| text.rfind('\n'));
+        let start = line.map_or(0, |at| at + 1);
+        self.render_masked(&masked.until(start));
+        if let Some((_, first)) = &self.raw {
+            let renderings = [Some(&mut self.result), self.watched.as_mut()];
+            for rendering in renderings.into_iter().flatten() {
+                rendering.redact.learn_seen(first);
+            }
+        }
+        self.render_masked(&masked.from(start));
+    }
+
+    /// Renders masked text; a watcher may have seen the start of it.
     fn render_masked(&mut self, masked: &Redacted) {
         let text = masked.as_str();
         self.result.push(text.as_bytes());
@@ -491,7 +517,7 @@ impl Stages {
 fn end(redact: &mut RedactStream, ending: Ending, out: &mut Redacted) {
     match ending {
         Ending::Whole => redact.flush(out),
-        Ending::Cut => redact.cut(out),
+        Ending::Broken | Ending::Cut => redact.cut(out),
     }
 }
 
@@ -533,6 +559,56 @@ mod tests {
         output.sink(None)(b"is hun\x1b[0mter2");
         let line = output.last_line().unwrap();
         assert!(line.starts_with("is ") && !line.contains("hunt"), "{line}");
+    }
+
+    /// The longest part of `value` in a text.
+    fn longest_part(text: &str, value: &str) -> usize {
+        let ends = (0..value.len()).map(|start| {
+            let lengths = (1..=value.len() - start).rev();
+            let found = |length: &usize| text.contains(&value[start..start + length]);
+            lengths.into_iter().find(found).unwrap_or(0)
+        });
+        ends.max().unwrap_or(0)
+    }
+
+    #[test]
+    fn parts_that_overwrite_each_other_show_no_more_than_parts() {
+        let value = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
+        let secrets = Secrets::default();
+        let name = SecretName::parse("token").unwrap();
+        secrets
+            .insert(name, SecretValue::new(value.into()))
+            .unwrap();
+        for (first, second) in (1..=14).flat_map(|n| (1..=14).map(move |m| (n, m))) {
+            let (rest, shown) = (&value[first..], &value[..first]);
+            for text in [
+                format!("{shown}\r{}\n", &value[..second]),
+                format!("{shown}\r{}\n", &rest[..second]),
+                format!("{}{}\r{shown}\n", " ".repeat(first), &rest[..second]),
+                format!("{}{}\r{shown}", " ".repeat(first), &rest[..second]),
+            ] {
+                let output = output(&secrets);
+                output.sink(None)(text.as_bytes());
+                let (view, _) = output.detach(Ending::Whole);
+                let most = if view.text.contains("KARYI") { 5 } else { 11 };
+                let seen = longest_part(&view.text, value);
+                assert!(seen <= most, "{text:?} {:?}", view.text);
+            }
+        }
+    }
+
+    #[test]
+    fn the_start_of_a_value_is_masked_when_a_signal_ended_it() {
+        let secrets = Secrets::default();
+        learn(&secrets);
+        for (ending, expected) in [
+            (Ending::Whole, "is hunter2"),
+            (Ending::Broken, "is [KARYI:token:part]"),
+        ] {
+            let output = output(&secrets);
+            output.sink(None)(b"is hunter2");
+            assert_eq!(output.detach(ending).0.text, expected);
+        }
     }
 
     #[test]

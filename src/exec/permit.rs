@@ -4,6 +4,7 @@
 //! places in scripts, and the user's agreement where a policy wants it. Values go nowhere here.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,12 +20,28 @@ use crate::vault::policy::{Approval, Policy, PolicyFile};
 use crate::vault::session::Secrets;
 use crate::vault::{advice, shell, substitute};
 
+/// A name that no secret has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// Where it stands.
+    pub place: &'static str,
+    /// The name.
+    pub name: SecretName,
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, name } = self;
+        write!(f, "{place} names {name}, and no secret is called that")
+    }
+}
+
 /// What narrows the policies of secrets in a run, and what the user agreed to. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Permits {
     file: Arc<PolicyFile>,
-    /// Names in the file that no secret has.
-    unknown: Arc<Vec<SecretName>>,
+    /// Names in the file, or agreed to, that no secret has.
+    unknown: Arc<Vec<Unknown>>,
     /// The directory the run is about; secrets may be bound to it.
     project: PathBuf,
     granted: Arc<Mutex<BTreeSet<SecretName>>>,
@@ -42,18 +59,33 @@ impl Permits {
         }
     }
 
-    /// Compares the names in the policy file with those of the secrets there are.
+    /// Compares the names in the policy file, and those agreed to, with those of the secrets there are.
     ///
     /// # Errors
-    /// `bad_policy` for a name that differs from that of a secret only in case.
+    /// `bad_policy` for one that differs from that of a secret only in case.
     pub fn compare(&mut self, known: &BTreeSet<SecretName>) -> Result<(), ToolError> {
-        self.unknown = Arc::new(self.file.unknown(known)?);
+        let unknown = |place, names: Vec<SecretName>| {
+            names.into_iter().map(move |name| Unknown { place, name })
+        };
+        let in_file = unknown("the policy file", self.file.unknown(known)?);
+        let agreed: Vec<SecretName> = {
+            let granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
+            granted.difference(known).cloned().collect()
+        };
+        for name in &agreed {
+            if let Some(meant) = known.iter().find(|meant| meant.differs_only_in_case(name)) {
+                let message = format!("--allow {name}: the secret is called {meant}");
+                return Err(ToolError::new(ErrorCode::BadPolicy, message)
+                    .with_hint(format!("write --allow {meant}")));
+            }
+        }
+        self.unknown = Arc::new(in_file.chain(unknown("--allow", agreed)).collect());
         Ok(())
     }
 
-    /// Returns the names in the policy file that no secret has.
+    /// Returns the names in the policy file, and those agreed to, that no secret has.
     #[must_use]
-    pub fn unknown(&self) -> &[SecretName] {
+    pub fn unknown(&self) -> &[Unknown] {
         &self.unknown
     }
 
@@ -61,19 +93,25 @@ impl Permits {
     /// nothing else is known of them.
     ///
     /// # Errors
-    /// The first thing that stands against one of the calls.
-    pub async fn check(&self, calls: &mut [&mut Call], context: &Context) -> Result<(), ToolError> {
-        let mut requests: Vec<Request> = Vec::new();
-        for call in calls {
-            for name in self.check_call(call, &context.secrets)? {
-                if !requests.iter().any(|request| request.name == name) {
+    /// The first thing that stands against one of the calls, and the place of that call.
+    pub async fn check(
+        &self,
+        calls: &mut [&mut Call],
+        context: &Context,
+    ) -> Result<(), (usize, ToolError)> {
+        let mut requests: Vec<(usize, Request)> = Vec::new();
+        for (at, call) in calls.iter_mut().enumerate() {
+            let asked = self.check_call(call, &context.secrets);
+            for name in asked.map_err(|error| (at, error))? {
+                if !requests.iter().any(|(_, request)| request.name == name) {
                     let warnings = self.warnings(call, &context.secrets);
-                    requests.push(request(name, call, warnings));
+                    requests.push((at, request(name, call, warnings)));
                 }
             }
         }
-        for request in requests {
-            self.ask(&request, context).await?;
+        for (at, request) in requests {
+            let agreed = self.ask(&request, context).await;
+            agreed.map_err(|error| (at, error))?;
         }
         Ok(())
     }
@@ -188,8 +226,8 @@ struct Text<'a> {
 fn check_place(purpose: Use, template: &Template, secrets: &Secrets) -> Result<(), ToolError> {
     match purpose {
         Use::Script => shell::check_script(template.source(), secrets),
-        Use::Pattern => Err(resolve::in_pattern()),
-        Use::Literal | Use::Written | Use::Typed => Ok(()),
+        Use::Pattern if template.has_secret() => Err(resolve::in_pattern()),
+        Use::Pattern | Use::Literal | Use::Written | Use::Typed => Ok(()),
     }
 }
 

@@ -178,6 +178,9 @@ fn mask_diagnostic(redactor: &Redactor, diagnostic: &mut Diagnostic) {
     }
 }
 
+/// Fields that say again what the model wrote: placeholders in them are its own.
+const ECHOES: [&str; 3] = ["src", "to", "pattern"];
+
 /// Masks values in one field. What stands in the file of a job was masked before.
 fn redact_value(redactor: &Redactor, value: &mut Value) {
     let Value::Array(items) = value else {
@@ -201,7 +204,22 @@ fn redact_value(redactor: &Redactor, value: &mut Value) {
                 };
                 redact_beside(redactor, item, "output", masked);
             }
-            _ => redactor.redact_json(item),
+            _ => redact_fields(redactor, item),
+        }
+    }
+}
+
+/// Masks values in an item.
+fn redact_fields(redactor: &Redactor, item: &mut Value) {
+    let Value::Object(fields) = item else {
+        return redactor.redact_json(item);
+    };
+    let echoes = ECHOES.map(|key| fields.get_mut(key).map(Value::take));
+    redactor.redact_json(item);
+    for (key, echo) in ECHOES.into_iter().zip(echoes) {
+        if let Some((mut echo, field)) = echo.zip(item.get_mut(key)) {
+            redactor.redact_json_again(&mut echo);
+            *field = echo;
         }
     }
 }
@@ -212,7 +230,7 @@ fn redact_beside(redactor: &Redactor, item: &mut Value, key: &str, masked: Strin
     if let Some(field) = taken.get_mut(key) {
         *field = Value::Null;
     }
-    redactor.redact_json(&mut taken);
+    redact_fields(redactor, &mut taken);
     if let Some(field) = taken.get_mut(key) {
         *field = Value::String(masked);
     }

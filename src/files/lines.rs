@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::encoding::Encoding;
+use crate::capped;
 
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -215,6 +216,8 @@ impl Lines {
             None => {
                 let partial = partial_character(&self.kept);
                 self.kept.truncate(self.kept.len() - partial);
+                let end = capped::before_marker(&self.kept, self.kept.len());
+                self.kept.truncate(end);
             }
         }
     }

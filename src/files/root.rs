@@ -4,12 +4,15 @@
 //! link that leads to a missing file still leads somewhere. The answer holds for the moment of the
 //! question; what is read or changed then is opened beneath the root, and no link is followed.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{ErrorCode, ToolError};
+use crate::limits;
 
 /// Symlinks followed in one path, as many as Linux does.
 const MAX_LINKS: usize = 40;
@@ -34,9 +37,44 @@ impl Own {
         self.is_private(real) && !self.shown.iter().any(|dir| real.starts_with(dir))
     }
 
+    /// Whether a file is one of those under another name: a hard link to it.
+    pub(super) fn is_linked(&self, found: &Metadata) -> bool {
+        may_be_linked(found) && self.linked().contains(&identity(found))
+    }
+
+    /// Returns the files among them that have several names.
+    pub(super) fn linked(&self) -> HashSet<(u64, u64)> {
+        let mut linked = HashSet::new();
+        let mut left = self.private.clone();
+        let mut seen = 0;
+        while let Some(path) = left.pop().filter(|_| seen < limits::MAX_OWN_FILES) {
+            seen += 1;
+            let Ok(found) = std::fs::symlink_metadata(&path) else {
+                continue;
+            };
+            if found.is_dir() && self.hides(&path) {
+                let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+                left.extend(entries.map(|entry| entry.path()));
+            } else if may_be_linked(&found) && self.hides(&path) {
+                linked.insert(identity(&found));
+            }
+        }
+        linked
+    }
+
     fn is_private(&self, real: &Path) -> bool {
         self.private.iter().any(|dir| real.starts_with(dir))
     }
+}
+
+/// Whether a file has several names.
+pub(super) fn may_be_linked(found: &Metadata) -> bool {
+    found.is_file() && found.nlink() > 1
+}
+
+/// Returns what tells a file from all others, whatever it is called.
+pub(super) fn identity(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
 }
 
 impl Root {
@@ -101,7 +139,11 @@ impl Root {
         if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             check_is_directory(path, &real)?;
         }
-        if self.own.hides(&real) {
+        let is_linked = || {
+            let found = std::fs::symlink_metadata(&real);
+            found.is_ok_and(|found| self.own.is_linked(&found))
+        };
+        if self.own.hides(&real) || is_linked() {
             return Err(own_file(path));
         }
         match &self.directory {

@@ -8,11 +8,12 @@ mod lines;
 mod pattern;
 mod tally;
 
-use std::fs::File;
+use std::collections::HashSet;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use grep_matcher::LineTerminator;
 use grep_regex::RegexMatcher;
@@ -23,7 +24,7 @@ use super::encoding::Encoding;
 use super::kind::Special;
 use super::listing::{Scope, Wanted, walk_builder};
 use super::missing;
-use super::root::Root;
+use super::root::{Root, identity, may_be_linked};
 use super::target::Way;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -143,6 +144,7 @@ pub fn search(
         },
         options,
         tally: Tally::new(options.max.min(limits::MAX_SEARCH_MATCHES)),
+        linked: OnceLock::new(),
     };
     let found = way
         .look(real)
@@ -181,6 +183,8 @@ struct Search<'a> {
     wanted: Wanted,
     options: &'a SearchOptions<'a>,
     tally: Tally,
+    /// Karyi's own files that have several names.
+    linked: OnceLock<HashSet<(u64, u64)>>,
 }
 
 impl Search<'_> {
@@ -235,12 +239,20 @@ impl Search<'_> {
         }
     }
 
+    /// Whether a file is karyi's own under another name. Those are looked for once in a search.
+    fn is_own(&self, found: &Metadata) -> bool {
+        let linked = || self.linked.get_or_init(|| self.wanted.own.linked());
+        may_be_linked(found) && linked().contains(&identity(found))
+    }
+
     fn file(&self, worker: &mut Worker, real: &Path, shown: PathBuf) {
         let mut lines = Lines::new(&self.matcher, &shown, self.tally.most_matches());
-        let searched = self
-            .way
-            .file(real)
-            .and_then(|file| worker.search(&self.matcher, &file, &mut lines));
+        let searched = self.way.file(real).and_then(|file| {
+            if self.is_own(&file.metadata()?) {
+                return Ok(());
+            }
+            worker.search(&self.matcher, &file, &mut lines)
+        });
         match searched {
             Err(_) => self.tally.unreadable(),
             Ok(()) if lines.is_binary => self.tally.binary(),

@@ -1,12 +1,12 @@
 //! The way of a secret into the shell: a FIFO for its value, a private file for its path.
 //!
-//! A FIFO is unlinked as soon as the shell has opened it and before anything is written into it, so
+//! All values of a command come through one FIFO. It is unlinked as soon as the shell has opened it and before anything is written into it, so
 //! that nobody else finds it; its bytes reach no disk. A file lies in memory where the system has
 //! such a place, and goes with the command.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,32 +14,60 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use nix::fcntl::{OFlag, open};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use zeroize::Zeroizing;
 
+use super::shell::Kind;
+use crate::limits;
 use crate::secret::{Binding, Holds, SecretValue};
 
-/// What brings one secret to the shell, as long as its command runs.
+/// What brings secrets to the shell, as long as their command runs.
 #[derive(Debug)]
 pub(super) enum Carrier {
-    /// The shell reads the value from here.
-    Fifo(SecretFifo),
-    /// The command finds the value here.
-    File(SecretFile),
+    /// The shell reads values from here, into these variables.
+    Fifo(SecretFifo, Vec<String>),
+    /// The command finds a value here; the variable has the path.
+    File(SecretFile, String),
+}
+
+/// Makes what bindings need: one FIFO for all values, since each costs the shell a wait, and a file for
+/// each path. `place` gives free names in the session's directory.
+pub(super) fn carriers(
+    bindings: &[Binding],
+    place: impl Fn(usize) -> PathBuf,
+) -> io::Result<Vec<Carrier>> {
+    let (values, paths): (Vec<&Binding>, Vec<&Binding>) = bindings
+        .iter()
+        .partition(|binding| binding.holds == Holds::Value);
+    let mut carriers = Vec::new();
+    if !values.is_empty() {
+        let fifo = SecretFifo::new(place(0), values.iter().map(|binding| &binding.value))?;
+        let variables = values.iter().map(|binding| binding.variable.clone());
+        carriers.push(Carrier::Fifo(fifo, variables.collect()));
+    }
+    for (index, binding) in paths.into_iter().enumerate() {
+        let file = SecretFile::new(&place(index + 1), &binding.value)?;
+        carriers.push(Carrier::File(file, binding.variable.clone()));
+    }
+    Ok(carriers)
 }
 
 impl Carrier {
-    /// Makes what a binding needs; `place` is a free name in the session's directory.
-    pub(super) fn new(place: PathBuf, binding: &Binding) -> io::Result<Self> {
-        match binding.holds {
-            Holds::Value => SecretFifo::new(place, &binding.value).map(Self::Fifo),
-            Holds::Path => SecretFile::new(&place, &binding.value).map(Self::File),
+    /// Returns the line that takes what it brings.
+    pub(super) fn line(&self, kind: Kind) -> String {
+        match self {
+            Self::Fifo(fifo, variables) => {
+                let variables: Vec<&str> = variables.iter().map(String::as_str).collect();
+                kind.secrets_line(&variables, &fifo.path)
+            }
+            Self::File(file, variable) => kind.path_line(variable, &file.path),
         }
     }
 }
 
-/// A FIFO that gives one secret to whoever opens it first, once.
+/// A FIFO that gives secrets to whoever opens it first, once.
 #[derive(Debug)]
 pub(super) struct SecretFifo {
     path: PathBuf,
@@ -50,11 +78,18 @@ pub(super) struct SecretFifo {
 }
 
 impl SecretFifo {
-    fn new(path: PathBuf, value: &SecretValue) -> io::Result<Self> {
+    fn new<'a>(
+        path: PathBuf,
+        values: impl Iterator<Item = &'a SecretValue> + Clone,
+    ) -> io::Result<Self> {
         mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR)?;
-        let mut bytes = Zeroizing::new(Vec::with_capacity(value.expose().len() + 1));
-        bytes.extend_from_slice(value.expose().as_bytes());
-        bytes.push(0);
+        let length = values.clone().map(|value| value.expose().len() + 1).sum();
+        // Made in its whole size at once: growing would leave copies behind.
+        let mut bytes = Zeroizing::new(Vec::with_capacity(length));
+        for value in values {
+            bytes.extend_from_slice(value.expose().as_bytes());
+            bytes.push(0);
+        }
         let is_over = Arc::new(AtomicBool::new(false));
         let (target, stop) = (path.clone(), Arc::clone(&is_over));
         // Before the writer may unlink it.
@@ -80,11 +115,6 @@ impl SecretFifo {
         let handle = self.handle.as_ref();
         (handle.and_then(nameless)).or_else(|| open(&self.path, flags, Mode::empty()).ok())
     }
-
-    /// Returns where the shell reads.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
 }
 
 #[cfg(target_os = "linux")]
@@ -97,30 +127,43 @@ fn handle(_: &Path) -> Option<OwnedFd> {
     None
 }
 
-/// Waits for a reader and gives it the bytes: a pipe holds all of them, so that waits for nothing.
+/// Waits for a reader and gives it the bytes; what a pipe does not hold waits until it reads on.
 fn give(path: &Path, bytes: &[u8], is_over: &AtomicBool) {
     let Ok(mut fifo) = OpenOptions::new().write(true).open(path) else {
         return;
     };
     let _ = std::fs::remove_file(path);
-    if !is_over.load(Ordering::SeqCst) {
+    for part in bytes.chunks(limits::SECRET_PART_BYTES) {
         // A reader that is gone needs nothing more.
-        let _ = fifo.write_all(bytes);
+        if is_over.load(Ordering::SeqCst) || fifo.write_all(part).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads until the writer has ended: it may wait for a reader, or for room.
+fn drain(reader: &OwnedFd, writer: &JoinHandle<()>) {
+    let mut part = Zeroizing::new([0; 4 << 10]);
+    while !writer.is_finished() {
+        let mut waited = [PollFd::new(reader.as_fd(), PollFlags::POLLIN)];
+        let _ = poll(&mut waited, PollTimeout::from(limits::SECRET_DRAIN_MS));
+        while let Ok(1..) = nix::unistd::read(reader, &mut *part) {}
     }
 }
 
 impl Drop for SecretFifo {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
-        // A writer that still waits goes on when somebody reads. One that nobody can reach any more
-        // waits for ever, and nobody for it.
-        let reader = self.reader();
-        if let Some(writer) = self.writer.take()
-            && (reader.is_some() || writer.is_finished())
-        {
-            let _ = writer.join();
+        // One that nobody can reach any more waits for ever, and nobody for it.
+        if let Some(writer) = self.writer.take() {
+            let reader = (!writer.is_finished()).then(|| self.reader()).flatten();
+            if let Some(reader) = &reader {
+                drain(reader, &writer);
+            }
+            if writer.is_finished() {
+                let _ = writer.join();
+            }
         }
-        drop(reader);
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -138,11 +181,6 @@ impl SecretFile {
         let mut opened = create(&file.path)?;
         opened.write_all(value.expose().as_bytes())?;
         Ok(file)
-    }
-
-    /// Returns where it is.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 }
 
@@ -191,19 +229,24 @@ mod tests {
     use std::io::Read;
     use std::os::unix::fs::PermissionsExt;
 
-    fn binding(holds: Holds) -> Binding {
+    fn binding(holds: Holds, value: &str) -> Binding {
         Binding {
             variable: "v".into(),
-            value: SecretValue::new("value-1".into()),
+            value: SecretValue::new(value.into()),
             holds,
         }
+    }
+
+    fn made(dir: &Path, bindings: &[Binding]) -> Vec<Carrier> {
+        carriers(bindings, |index| dir.join(format!("place{index}"))).unwrap()
     }
 
     #[test]
     fn a_fifo_is_gone_before_it_gives() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("fifo");
-        let carrier = Carrier::new(path.clone(), &binding(Holds::Value)).unwrap();
+        let values = ["value-1", "value 2\n"].map(|value| binding(Holds::Value, value));
+        let carriers = made(dir.path(), &values);
+        let path = dir.path().join("place0");
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let mut reader = File::open(&path).unwrap();
@@ -212,33 +255,52 @@ mod tests {
         assert!(!path.exists());
         let mut rest = String::new();
         reader.read_to_string(&mut rest).unwrap();
-        assert_eq!(rest, "alue-1\0");
-        drop(carrier);
+        assert_eq!((rest.as_str(), carriers.len()), ("alue-1\0value 2\n\0", 1));
     }
 
     #[test]
     fn a_fifo_nobody_opened_ends_with_its_command() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("fifo");
-        drop(Carrier::new(path.clone(), &binding(Holds::Value)).unwrap());
+        let path = dir.path().join("place0");
+        let values = [binding(Holds::Value, "value-1")];
+        drop(made(dir.path(), &values));
         assert!(!path.exists());
-        let carrier = Carrier::new(path.clone(), &binding(Holds::Value)).unwrap();
+        let carriers = made(dir.path(), &values);
         std::fs::remove_file(&path).unwrap();
-        drop(carrier);
+        drop(carriers);
+    }
+
+    /// The values are more than a pipe holds.
+    #[test]
+    fn a_fifo_nobody_reads_on_ends_with_its_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let large = "x".repeat(limits::MAX_SECRET_BYTES);
+        let values = [0; 9].map(|_| binding(Holds::Value, &large));
+        let carriers = made(dir.path(), &values);
+        let mut reader = File::open(dir.path().join("place0")).unwrap();
+        reader.read_exact(&mut [0; 1]).unwrap();
+        drop(carriers);
+        let mut rest = Vec::new();
+        reader.read_to_end(&mut rest).unwrap();
+        assert!(rest.len() < 9 * large.len(), "{} bytes", rest.len());
+        // A shell that is gone holds nothing up either.
+        let carriers = made(dir.path(), &values);
+        drop(File::open(dir.path().join("place0")).unwrap());
+        drop(carriers);
     }
 
     #[test]
     fn a_file_is_private_and_ends_with_its_command() {
         let dir = tempfile::tempdir().unwrap();
-        let carrier = Carrier::new(dir.path().join("file"), &binding(Holds::Path)).unwrap();
-        let Carrier::File(file) = &carrier else {
+        let carriers = made(dir.path(), &[binding(Holds::Path, "value-1")]);
+        let [Carrier::File(file, _)] = carriers.as_slice() else {
             panic!("no file");
         };
-        let path = file.path().to_owned();
+        let path = file.path.clone();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "value-1");
-        drop(carrier);
+        drop(carriers);
         assert!(!path.exists());
     }
 }

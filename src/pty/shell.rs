@@ -368,13 +368,15 @@ impl Kind {
         line
     }
 
-    /// Returns the line that reads a secret from a FIFO into a variable that is not exported.
-    pub(super) fn secret_line(self, variable: &str, fifo: &Path) -> String {
+    /// Returns the line that reads secrets, one after another, from a FIFO into variables that are not
+    /// exported.
+    pub(super) fn secrets_line(self, variables: &[&str], fifo: &Path) -> String {
         let builtin = self.builtin();
         let fifo = quote(fifo.as_os_str());
-        format!(
-            "IFS= {builtin} read -r -d '' {variable} <{fifo}; {builtin} typeset +x {variable}\n"
-        )
+        let read = |variable: &&str| format!("IFS= {builtin} read -r -d '' {variable}; ");
+        let reads: String = variables.iter().map(read).collect();
+        let names = variables.join(" ");
+        format!("{{ {reads}}} <{fifo}; {builtin} typeset +x {names}\n")
     }
 
     /// Returns the line that puts the path of a secret's file into a variable that is not exported.

@@ -25,7 +25,7 @@ use super::background::Background;
 use super::live::{Live, ScriptFile, Size};
 use super::marks::Mark;
 use super::mend::starts_background;
-use super::secrets::Carrier;
+use super::secrets::{Carrier, carriers};
 use super::shell::{Kind, Shell};
 use super::sight::Sight;
 use super::snapshot::Snapshot;
@@ -430,17 +430,13 @@ impl State {
         if self.has_unsaved {
             before.extend(kind.snapshot_line(places).into_bytes());
         }
-        for (index, binding) in start.bindings.iter().enumerate() {
-            // A name of its own: the last command's FIFO may be removed only later.
-            let name = format!("secret{number}-{index}");
-            let carrier = Carrier::new(places.file(&name), binding)?;
-            let variable = &binding.variable;
-            let line = match &carrier {
-                Carrier::Fifo(fifo) => kind.secret_line(variable, fifo.path()),
-                Carrier::File(file) => kind.path_line(variable, file.path()),
-            };
-            before.extend(line.into_bytes());
-            after.extend(kind.forget_line(variable).into_bytes());
+        for binding in start.bindings {
+            after.extend(kind.forget_line(&binding.variable).into_bytes());
+        }
+        // Names of their own: what carried the last command's may be removed only later.
+        let place = |index| places.file(&format!("secret{number}-{index}"));
+        for carrier in carriers(start.bindings, place)? {
+            before.extend(carrier.line(kind).into_bytes());
             secrets.push(carrier);
         }
         if let Some(directory) = start.cwd {

@@ -60,6 +60,8 @@ pub struct Question {
     pub store: Option<&'static str>,
     /// Whether there is a value already, which the new one takes the place of.
     pub is_known: bool,
+    /// How many bytes it must have, white space not counted.
+    pub least_bytes: usize,
 }
 
 /// What the user is asked to agree to.

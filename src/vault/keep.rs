@@ -110,7 +110,7 @@ impl Vault {
         policy: &Policy,
     ) -> Result<(), ToolError> {
         check_value(name, value.expose())?;
-        policy.check_length(name, value.expose().len())?;
+        policy.check_length(name, value.expose())?;
         Index::read(&self.directory)?.check_new(name)
     }
 

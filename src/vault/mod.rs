@@ -17,6 +17,9 @@ pub mod shell;
 pub mod store;
 pub mod substitute;
 
+pub use view::visible_bytes;
+
 mod programs;
 mod script;
+mod view;
 mod words;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
+use crate::vault::view::visible_bytes;
 
 pub use file::PolicyFile;
 pub use host::Host;
@@ -174,7 +175,6 @@ impl Policy {
             hosts: None,
             approval: Approval::Always,
             write: true,
-            allow_short: true,
             ..Self::default()
         }
     }
@@ -318,17 +318,18 @@ impl Policy {
         Err(self.denied(name, &message))
     }
 
-    /// Checks that a value of so many bytes is not shorter than redaction likes, unless the policy
-    /// accepts that.
+    /// Checks that a value is not shorter than redaction likes, unless the policy accepts that. White
+    /// space does not count.
     ///
     /// # Errors
     /// `bad_value`.
-    pub fn check_length(&self, name: &SecretName, bytes: usize) -> Result<(), ToolError> {
-        if self.allow_short || bytes >= limits::GOOD_SECRET_BYTES {
+    pub fn check_length(&self, name: &SecretName, value: &str) -> Result<(), ToolError> {
+        let least = limits::GOOD_SECRET_BYTES;
+        if self.allow_short || visible_bytes(value) >= least {
             return Ok(());
         }
-        let least = limits::GOOD_SECRET_BYTES;
-        let message = format!("the value of {name} is shorter than {least} bytes");
+        let message =
+            format!("the value of {name} has fewer than {least} bytes that are not white space");
         Err(ToolError::new(ErrorCode::BadValue, message)
             .with_hint("a short value is masked as a whole word only; --allow-short accepts that"))
     }
@@ -410,15 +411,14 @@ fn narrower<T: Clone + PartialEq>(own: &[T], wanted: &[T], covers: fn(&T, &T) ->
     both
 }
 
-/// Reads when a secret ends: a moment, the end of a day (in UTC), or a time after `now`.
+/// Reads when a secret ends: a moment, the last second of a day (in UTC), so that lists show that day,
+/// or a time after `now`.
 fn expiry(text: &str, now: Option<Timestamp>) -> Result<Timestamp, ToolError> {
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Ok(moment);
     }
     if let Ok(date) = text.parse::<civil::Date>() {
-        let end = date
-            .tomorrow()
-            .and_then(|next| next.to_zoned(TimeZone::UTC));
+        let end = date.at(23, 59, 59, 0).to_zoned(TimeZone::UTC);
         return end.map(|end| end.timestamp()).map_err(|_| bad_expiry(text));
     }
     let Some(now) = now else {

@@ -23,13 +23,13 @@ use stream::Source;
 pub use stream::RedactStream;
 pub use text::Redacted;
 
+mod edges;
 mod encodings;
 mod lane;
 mod parts;
 mod stream;
 mod tables;
 mod text;
-mod view;
 mod written;
 
 /// Masks the session's secrets; clones share their tables.

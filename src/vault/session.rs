@@ -6,13 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::policy::Policy;
+use crate::vault::view::visible_bytes;
 
 /// Where a value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,7 @@ pub struct Secrets {
 #[derive(Default)]
 struct Shared {
     generation: AtomicU64,
+    accepts_short: AtomicBool,
     keep: OnceLock<fn(&[u8])>,
     values: RwLock<Values>,
     source: OnceLock<Arc<dyn Source>>,
@@ -122,6 +124,39 @@ impl Secrets {
         let mut secret = Secret::new(value, Policy::default(), Origin::Asked);
         secret.life = Life::NextBlock;
         self.put(name, secret)
+    }
+
+    /// Accepts values from now on that are so short that only whole words of them are masked.
+    pub fn accept_short(&self) {
+        self.shared.accepts_short.store(true, Ordering::Release);
+    }
+
+    /// Whether such values are accepted.
+    #[must_use]
+    pub fn accepts_short(&self) -> bool {
+        self.shared.accepts_short.load(Ordering::Acquire)
+    }
+
+    /// Returns how many bytes a value that is given must have, white space not counted.
+    #[must_use]
+    pub fn least_bytes(&self) -> usize {
+        match self.accepts_short() {
+            true => limits::MIN_SECRET_BYTES,
+            false => limits::GOOD_SECRET_BYTES,
+        }
+    }
+
+    /// Checks that a value is long enough to be given for this session.
+    ///
+    /// # Errors
+    /// `bad_value`.
+    pub fn check_given(&self, name: &SecretName, value: &SecretValue) -> Result<(), ToolError> {
+        check_value(name, value.expose())?;
+        let policy = Policy {
+            allow_short: self.accepts_short(),
+            ..Policy::default()
+        };
+        policy.check_length(name, value.expose())
     }
 
     /// Begins a block: what was for the block before it is forgotten.
@@ -516,9 +551,10 @@ pub(super) fn check_value(name: &SecretName, value: &str) -> Result<(), ToolErro
     let (problem, hint) = if value.contains('\0') {
         let hint = "no shell keeps such a byte; encode the value, for example with base64";
         ("holds a NUL byte".to_owned(), hint)
-    } else if value.len() < least {
+    } else if visible_bytes(value) < least {
         let hint = "what is so short cannot be masked; it needs no vault";
-        (format!("is shorter than {least} bytes"), hint)
+        let problem = format!("has fewer than {least} bytes that are not white space");
+        (problem, hint)
     } else if value.len() > most {
         let hint = "encrypt long data in a file of its own, and keep the key to it here";
         (format!("is longer than {most} bytes"), hint)
@@ -616,6 +652,10 @@ mod tests {
         check(&"x".repeat(limits::MAX_SECRET_BYTES), Ok(()));
         check("", Err(ErrorCode::BadValue));
         check("abc", Err(ErrorCode::BadValue));
+        check("a b c d", Ok(()));
+        check("       a  ", Err(ErrorCode::BadValue));
+        check(" \t\r\n \t\r\n \t\r\n", Err(ErrorCode::BadValue));
+        check("\x1b[31m\x1b[0mabc", Err(ErrorCode::BadValue));
         check("abcd\0efgh", Err(ErrorCode::BadValue));
         check(
             &"x".repeat(limits::MAX_SECRET_BYTES + 1),

@@ -8,6 +8,7 @@
 //! The child gets a small fixed environment. Before outputs are compared, durations become 0 and
 //! the temporary directory becomes `ROOT`.
 
+pub mod context;
 pub mod escape;
 pub mod terminal;
 

@@ -232,6 +232,53 @@ fn a_value_cut_off_by_its_end_is_masked() {
     );
 }
 
+/// What a signal ends may have printed the start of a value only.
+#[test]
+fn a_value_cut_off_by_a_signal_is_masked() {
+    let part = "v=$KARYI{K}; ";
+    for (script, rest) in [
+        ("printf %s \"${v:0:8}\"; kill -9 $$", ""),
+        (
+            "exec bash -c 'printf %s \"$1\"; kill -9 $$' x \"${v:0:11}\"",
+            "",
+        ),
+        (
+            "bash -c 'printf %s \"$1\"; kill -9 $$' x \"${v:0:8}\"",
+            "Killed\n",
+        ),
+        (
+            "(printf %s \"${v:0:4}\"; kill -TERM $BASHPID)",
+            "Terminated\n",
+        ),
+        (
+            "(printf %s \"${v:0:11}\"; kill -SEGV $BASHPID)",
+            "Segmentation fault\n",
+        ),
+        (
+            "(printf %s \"${v:0:8}\"; kill -KILL $BASHPID); echo on",
+            "Killed\non\n",
+        ),
+        ("(printf %s \"${v:0:8}\"; kill -PIPE $BASHPID)", ""),
+    ] {
+        check(
+            T,
+            &format!("{part}{script}"),
+            &format!("[KARYI:K:part]{rest}"),
+        );
+    }
+    // Too short to be told from anything else, or a normal end.
+    check(
+        T,
+        &format!("{part}printf %s \"${{v:0:3}}\"; kill -9 $$"),
+        "S3c",
+    );
+    check(
+        T,
+        &format!("{part}printf %s \"${{v:0:8}}\"; (exit 3)"),
+        "S3cr3t-T",
+    );
+}
+
 #[test]
 fn scripts_hold_what_the_user_wrote() {
     let outcome = run(T, &format!("x={T}; echo ${{#x}}"));
@@ -300,4 +347,26 @@ fn benign_output_is_the_same_with_and_without_secrets() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/limits.rs");
     let text = std::fs::read_to_string(&file).unwrap();
     check(T, &format!("cat {}", file.display()), &text);
+}
+
+#[test]
+fn caps_cut_no_placeholder_in_two() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!("{}$KARYI{{OTHER}}{}", "x".repeat(20), "y".repeat(20));
+    std::fs::write(dir.path().join("f"), &text).unwrap();
+    for bytes in 20..40 {
+        let message = format!(
+            "<tools><read><file src=\"{}/f\" max_bytes=\"{bytes}\"/></read></tools>",
+            dir.path().display()
+        );
+        let outcome = run_with(&secrets(T), &message, |_, _| {}).remove(0);
+        let file = &outcome.fields["files"][0];
+        let shown = file["output"]
+            .as_str()
+            .unwrap()
+            .replace("$$KARYI{OTHER}", "");
+        assert_eq!(shown.trim_matches(['x', 'y']), "", "{bytes}");
+        let omitted = usize::try_from(file["omitted_bytes"].as_u64().unwrap()).unwrap();
+        assert!(text.len() - omitted <= bytes, "{bytes}: {file}");
+    }
 }

@@ -38,7 +38,11 @@ const EDIT: &str =
 fn nothing_of_a_refused_block_runs() {
     let mut bench = stored(Terms::default());
     let block = format!("<command>touch ran</command>{EDIT}{COMMAND}");
-    check(&mut bench, &block, &["policy_denied"; 3]);
+    check(
+        &mut bench,
+        &block,
+        &["block_refused", "policy_denied", "block_refused"],
+    );
     check(
         &mut bench,
         "<command>touch ran; echo $KARYI{NO} $KARYI{NEITHER}</command>",
@@ -47,12 +51,12 @@ fn nothing_of_a_refused_block_runs() {
     check(
         &mut bench,
         "<command>touch ran</command><command>f() { echo $KARYI{K}; }</command>",
-        &["unsafe_context"; 2],
+        &["block_refused", "unsafe_context"],
     );
     check(
         &mut bench,
         "<command>touch ran</command><command>echo $KARYI{K</command>",
-        &["bad_placeholder"; 2],
+        &["block_refused", "bad_placeholder"],
     );
     assert!(!bench.work().join("ran").exists());
     bench.pace = Pace::Stream;

@@ -24,9 +24,9 @@ const USE: &str = "<tools><command>printf %s $KARYI{PW} | wc -c</command></tools
 #[test]
 fn a_value_for_once_serves_one_block() {
     let mut terminal = asked(&format!("{USE}{USE}"));
-    terminal.keys("value-1\r").expect("keep it:").keys("u");
+    terminal.keys("value-11\r").expect("keep it:").keys("u");
     let (screen, status) = terminal.end();
-    assert!(screen.contains("<output>7"), "{screen}");
+    assert!(screen.contains("<output>8"), "{screen}");
     assert_eq!(screen.matches("undefined_variable").count(), 1, "{screen}");
     assert_eq!(status, 2);
 }
@@ -34,7 +34,7 @@ fn a_value_for_once_serves_one_block() {
 #[test]
 fn a_value_can_be_taken_back_at_the_choice() {
     let mut terminal = asked("");
-    terminal.keys("value-1\r").expect("keep it:").keys("d");
+    terminal.keys("value-11\r").expect("keep it:").keys("d");
     let (screen, status) = terminal.end();
     assert!(screen.contains("status=\"declined\""), "{screen}");
     assert_eq!(status, 1);
@@ -91,19 +91,19 @@ fn questions_come_one_after_another() {
     let mut terminal = karyi.on_terminal();
     let screen = terminal.expect("value (hidden").screen();
     let (first, second) = if screen.contains("asks for ONE") {
-        ("value-1", "value-22")
+        ("value-11", "value-222")
     } else {
-        ("value-22", "value-1")
+        ("value-222", "value-11")
     };
     assert_eq!(screen.matches("asks for").count(), 1, "{screen}");
-    let other = if first == "value-1" {
+    let other = if first == "value-11" {
         "asks for TWO"
     } else {
         "asks for ONE"
     };
     terminal.answer(first).expect(other).answer(second);
     let (screen, status) = terminal.end();
-    assert!(screen.contains("<output>7 8"), "{screen}");
+    assert!(screen.contains("<output>8 9"), "{screen}");
     assert_eq!(status, 0);
 }
 
@@ -112,9 +112,9 @@ fn questions_come_one_after_another() {
 fn a_script_on_standard_input_is_no_answer() {
     let karyi = Karyi::with_args(&["run", "--format", "xml"]).file("a.xml", format!("{ASK}{USE}"));
     let mut terminal = karyi.on_terminal_through("cat a.xml |");
-    terminal.expect("value (hidden").answer("value-1");
+    terminal.expect("value (hidden").answer("value-11");
     let (screen, status) = terminal.end();
-    assert!(screen.contains("<output>7"), "{screen}");
+    assert!(screen.contains("<output>8"), "{screen}");
     assert_eq!(status, 0);
 }
 
@@ -129,9 +129,9 @@ fn a_stopped_question_gives_the_terminal_back_and_comes_again() {
     kill(pid, Signal::SIGCONT).unwrap();
     terminal.forget().expect("value (hidden");
     assert!(!terminal.is_echoing());
-    terminal.answer("ue-1");
+    terminal.answer("ue-11");
     let (screen, status) = terminal.end();
-    assert!(screen.contains("<output>7"), "{screen}");
+    assert!(screen.contains("<output>8"), "{screen}");
     assert_eq!(status, 0);
 }
 

@@ -3,29 +3,24 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use karyi::capped::Cap;
 use karyi::exec::Event;
 use karyi::exec::cancel::Cancel;
 use karyi::exec::intake::Intake;
-use karyi::exec::jobs::Jobs;
-use karyi::exec::log::Logs;
 use karyi::exec::message::{Pace, Runner};
 use karyi::exec::permit::Permits;
 use karyi::exec::stage::Stage;
-use karyi::files::root::Root;
 use karyi::outcome::Outcome;
-use karyi::pty::{Rc, SessionOptions};
 use karyi::secret::{SecretName, SecretValue};
 use karyi::syntax::Mode;
-use karyi::tool::context::{Boxed, Consent, Context, Prompter, Question, Reply, Request};
-use karyi::tool::sessions::{JobFiles, Sessions};
+use karyi::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
+use karyi::tool::sessions::Sessions;
 use karyi::tools;
 use karyi::vault::policy::Policy;
 use karyi::vault::redact::{Redacted, Redactor};
 use karyi::vault::session::{Origin, Secrets};
 use tokio::sync::mpsc;
 
-use crate::harness::program;
+use crate::harness::context;
 
 /// A user who answers every question of agreement alike, and has no values.
 pub struct Answers {
@@ -115,55 +110,17 @@ impl Bench {
         self.dir.path()
     }
 
-    fn sessions(&mut self) -> Arc<Sessions> {
-        let known = self.secrets.clone();
-        let options = SessionOptions {
-            shell: Some(self.shell.clone()),
-            preferred_shell: None,
-            bootstrap: program().to_owned(),
-            runtime_dir: self.dir.path().join("run"),
-            cwd: self.dir.path().to_owned(),
-            env: std::env::vars_os().collect(),
-            rc: Rc::None,
-            seed: None,
-            secrets: karyi::pty::HoldsSecret::new(move |bytes| known.are_in(bytes)),
-        };
-        let make = || Arc::new(Sessions::new(options));
-        Arc::clone(self.sessions.get_or_insert_with(make))
-    }
-
     fn stage(&mut self, events: mpsc::Sender<Redacted<Event>>) -> Stage {
-        let cancel = Cancel::default();
-        let context = Context {
-            sessions: self.sessions(),
-            terminal: None,
-            root: Arc::new(Root::unconfined()),
-            secrets: self.secrets.clone(),
-            prompter: Arc::clone(&self.user) as Arc<dyn Prompter>,
-            keeper: None,
-            command_timeout: None,
-            sink: Arc::new(|| Box::new(|_| {})),
-            rest: Arc::new(|| Box::new(|_| {})),
-            job_files: JobFiles::default(),
-            recorder: Default::default(),
-            cancelled: cancel.flag(),
-            site: None,
-        };
-        let make = || Redactor::new(&context.secrets);
+        let make = || context::sessions(&self.shell, self.dir.path(), &self.secrets);
+        let sessions = Arc::clone(self.sessions.get_or_insert_with(make));
+        let user = Arc::clone(&self.user) as Arc<dyn Prompter>;
+        let context = context::context(sessions, &self.secrets, user);
+        let make = || Redactor::new(&self.secrets);
         let redactor = self.redactor.get_or_insert_with(make).clone();
-        let files = context.job_files.clone();
-        let logs = Logs::new(self.dir.path().join("output"), 1 << 20, false, files);
+        let way = (events, Cancel::default());
         Stage {
-            cap: Cap::default(),
-            is_live: false,
-            has_colour: false,
-            is_dry_run: false,
-            events,
-            cancel,
-            jobs: Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone()),
             permits: self.permits.clone(),
-            redactor,
-            context,
+            ..context::stage(context, self.dir.path(), redactor, way)
         }
     }
 

@@ -43,7 +43,7 @@ pub const HOSTILE: &[&str] = &[
     ">pwned",
     "| touch pwned |",
     "'\"'\"'\\''",
-    "\r\n\r\nCR\r",
+    "\r\n\r\nCRLF\r",
     "$'\\x41\\n'",
     ">(touch pwned) <(touch pwned)",
     "((x)) [a-z] ?",

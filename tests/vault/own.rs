@@ -38,6 +38,30 @@ fn walks_leave_out_what_is_karyis_own() {
     );
 }
 
+/// A hard link is a file of karyi under a path of the user.
+#[test]
+fn hard_links_to_what_is_karyis_own_are_its_own() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &["--note", "for-deploys"]);
+    for (own, link) in [(home.index(), "index"), (home.identity(), "key")] {
+        fs::hard_link(own, home.work().join(link)).unwrap();
+    }
+    fs::write(home.work().join("one"), "for-deploys\n").unwrap();
+    fs::hard_link(home.work().join("one"), home.work().join("two")).unwrap();
+    let calls = "<command>:</command><read><file src=\"index\"/></read><read><file src=\"key\"/></read>\
+        <edit><file src=\"index\"><find>TOKEN</find><replace>X</replace></file></edit>\
+        <read><file src=\"two\"/></read><read><search pattern=\"for-deploys\"/><search pattern=\"AGE-SECRET\"/></read>\
+        <read><search pattern=\"for-deploys\" path=\"index\"/></read>";
+    let report = run(&home, &[], calls).json();
+    let code = |at: usize| report["results"][at]["code"].clone();
+    for denied in [1, 2, 3, 6] {
+        assert_eq!(code(denied), "policy_denied", "{denied}: {report:#}");
+    }
+    assert_eq!(code(4), serde_json::Value::Null, "{report:#}");
+    let found = |at: usize| &report["results"][5]["searches"][at]["total_matches"];
+    assert_eq!((found(0), found(1)), (&2.into(), &0.into()), "{report:#}");
+}
+
 #[test]
 fn what_is_karyis_own_is_neither_read_nor_changed() {
     let home = Home::new();

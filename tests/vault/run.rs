@@ -286,3 +286,89 @@ fn a_list_of_a_hundred_names_opens_no_store() {
         (101, "")
     );
 }
+
+/// Every way values come in has the same least length, and names the variable and nothing else.
+#[test]
+fn values_too_short_to_be_masked_are_refused_at_every_door() {
+    let home = Home::new();
+    let calls = "<tools><command>echo $KARYI{TOKEN}</command></tools>";
+    for value in ["pw1!z", "p w 1 ! z", "abc", "        "] {
+        let pairs = format!("TOKEN\0{value}\0");
+        let refused = |ran: super::home::Ran| {
+            let ran = ran.exit(2).error("bad_value").hides(value);
+            assert!(
+                ran.stderr.contains("TOKEN") && ran.stdout.is_empty(),
+                "{}",
+                ran.stderr
+            );
+        };
+        refused(home.karyi_with_fd(&["run", "--vars-fd", "3", "-c", calls], pairs.as_bytes()));
+        let given = Home::new().env("KARYI_VAR_TOKEN", value);
+        refused(given.karyi(&["run", "--vault", "env", "-c", calls], ""));
+    }
+    for (value, shown) in [("pw1!z", "$KARYI{TOKEN}"), ("        ", "")] {
+        let pairs = format!("TOKEN\0{value}\0");
+        let args = ["run", "--allow-short", "--vars-fd", "3", "-c", calls];
+        let ran = home.karyi_with_fd(&args, pairs.as_bytes());
+        match shown {
+            "" => drop(ran.exit(2).error("bad_value")),
+            shown => assert!(ran.exit(0).stdout.contains(shown)),
+        }
+    }
+}
+
+#[test]
+fn a_name_that_is_agreed_to_and_unknown_is_told() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let calls = "<tools><command>:</command></tools>";
+    let ran = home
+        .karyi(
+            &["run", "--allow", "NOPE", "--allow", "TOKEN", "-c", calls],
+            "",
+        )
+        .exit(0);
+    let told = "--allow names NOPE, and no secret is called that";
+    assert_eq!(ran.stderr.matches(told).count(), 1, "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("unknown_secret") && !ran.stderr.contains("TOKEN"),
+        "{}",
+        ran.stdout
+    );
+    home.karyi(&["run", "--allow", "token", "-c", calls], "")
+        .exit(2)
+        .error("bad_policy");
+}
+
+#[test]
+fn what_stands_beside_a_refused_call_is_skipped() {
+    let home = Home::new();
+    let calls = "<tools><command>touch a</command><edit><file src=\"b\"><find></find><replace>x</replace>\
+        </file></edit><command>$KARYI{NOPE}</command><command>$KARYI{NEITHER}</command></tools>";
+    let report = home
+        .karyi(&["run", "--json", "-c", calls], "")
+        .exit(2)
+        .json();
+    let told = |key: &str| {
+        let results = report["results"].as_array().unwrap().iter();
+        results
+            .map(|result| result[key].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told("status"), ["skipped", "skipped", "refused", "refused"]);
+    let undefined = "undefined_variable";
+    assert_eq!(
+        told("code"),
+        ["block_refused", "block_refused", undefined, undefined]
+    );
+    let messages = told("message");
+    assert_eq!(
+        messages[0],
+        "call 3 was refused, so nothing of its block was run"
+    );
+    assert!(
+        messages[2].contains("NOPE") && messages[2].contains("NEITHER"),
+        "{messages:?}"
+    );
+    assert!(!home.work().join("a").exists() && !home.work().join("b").exists());
+}

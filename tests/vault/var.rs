@@ -108,7 +108,22 @@ fn short_and_broken_values_are_refused() {
     ] {
         set(value, &[]).exit(2).error("bad_value");
     }
-    set("abc", &["--allow-short"]).exit(2).error("bad_value");
+    for value in ["abc", "       ", "a  b  c  \t", "\n\n\n\n\n\n\n\n"] {
+        set(value, &["--allow-short", "--raw"])
+            .exit(2)
+            .error("bad_value");
+    }
+    // What is refused is not warned of first.
+    let refused = set("pw1!z", &[]).exit(2).stderr;
+    assert!(
+        !refused.contains("warning") && refused.contains("TOKEN"),
+        "{refused}"
+    );
+    let spaced = set("p w 1 ! z", &[]).exit(2).stderr;
+    assert!(
+        !spaced.contains("warning") && spaced.contains("--allow-short"),
+        "{spaced}"
+    );
     assert!(!home.index().exists());
     let benign = home.script("<tools><command>echo abc abcabc</command></tools>");
     assert!(benign.exit(0).stdout.contains(">abc abcabc\n"));
@@ -411,6 +426,23 @@ fn what_is_said_helps() {
         "{}",
         past.stderr
     );
+}
+
+#[test]
+fn the_day_that_was_typed_is_listed() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &["--expires", "2999-12-31"]);
+    for args in [
+        &["var", "list"][..],
+        &["var", "show", "TOKEN"],
+        &["var", "list", "--json"],
+    ] {
+        let shown = home.karyi(args, "").exit(0).stdout;
+        assert!(
+            shown.contains("2999-12-31") && !shown.contains("3000-01"),
+            "{shown}"
+        );
+    }
 }
 
 /// A vault with a passphrase, and nobody there to type it.

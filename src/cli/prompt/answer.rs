@@ -1,12 +1,13 @@
 //! Keys to an answer: first the value, then how long it is wanted.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::Next;
 use crate::limits;
 use crate::secret::SecretValue;
 use crate::tool::context::{Lifetime, Reply};
+use crate::vault::visible_bytes;
 
 /// An answer while it is given.
 pub(super) struct Answer {
@@ -16,17 +17,20 @@ pub(super) struct Answer {
     store: Option<&'static str>,
     /// Whether the user says how long the value is wanted.
     has_choice: bool,
+    /// How many bytes it must have, white space not counted.
+    least_bytes: usize,
 }
 
 impl Answer {
-    /// Starts an answer; `store` could keep the value.
-    pub(super) fn new(store: Option<&'static str>) -> Self {
+    /// Starts an answer; `store` could keep the value, which must have that many bytes.
+    pub(super) fn new(store: Option<&'static str>, least_bytes: usize) -> Self {
         Self {
             typed: Zeroizing::new(String::with_capacity(limits::MAX_SECRET_BYTES)),
             has_lines: false,
             is_complete: false,
             store,
             has_choice: true,
+            least_bytes,
         }
     }
 
@@ -34,7 +38,7 @@ impl Answer {
     pub(super) fn plain() -> Self {
         Self {
             has_choice: false,
-            ..Self::new(None)
+            ..Self::new(None, 0)
         }
     }
 
@@ -124,8 +128,21 @@ impl Answer {
             let value = SecretValue::new(std::mem::take(&mut *self.typed));
             return Next::Done(Reply::Value(value, Lifetime::Session));
         }
+        if visible_bytes(&self.typed) < self.least_bytes {
+            return self.again();
+        }
         self.is_complete = true;
         Next::Show(format!("{}{}", self.doubts(), self.choice()))
+    }
+
+    /// Refuses what is too short to be masked and starts anew.
+    fn again(&mut self) -> Next<Reply> {
+        self.typed.zeroize();
+        self.has_lines = false;
+        Next::Show(format!(
+            "\n  not taken: a value has at least {} bytes that are not white space; another one: ",
+            self.least_bytes
+        ))
     }
 
     fn choice(&self) -> String {
@@ -149,7 +166,7 @@ impl Answer {
             ),
             (value.contains("$KARYI{"), "it looks like a placeholder"),
             (
-                value.len() < limits::GOOD_SECRET_BYTES,
+                visible_bytes(value) < limits::GOOD_SECRET_BYTES,
                 "it is short: only whole words of it are masked",
             ),
         ];
@@ -189,7 +206,7 @@ mod tests {
 
     /// Gives the words as keys, or as pasted text; returns what came of it.
     fn check(words: &[&str], store: Option<&'static str>, expected: &str) {
-        let mut answer = Answer::new(store);
+        let mut answer = Answer::new(store, limits::MIN_SECRET_BYTES);
         let mut shown = String::new();
         for word in words {
             let events: Vec<Event> = match word.strip_prefix(PASTE) {
@@ -278,7 +295,7 @@ mod tests {
 
     #[test]
     fn lines_pasted_as_keys_are_no_choices() {
-        let mut answer = Answer::new(Some("x"));
+        let mut answer = Answer::new(Some("x"), limits::MIN_SECRET_BYTES);
         for c in "begin\nsave\n".chars() {
             assert!(!matches!(answer.take(key(c), true), Next::Done(_)));
         }
@@ -287,6 +304,19 @@ mod tests {
             panic!("no reply");
         };
         assert_eq!(describe(&reply), "\"begin\\nsave\\n\" Session");
+    }
+
+    #[test]
+    fn what_is_too_short_is_typed_again() {
+        check(&["abc\n"], None, "not taken: a value has at least 4 bytes");
+        check(&["        \n"], None, "not taken");
+        check(&["paste:a\n \n", "\x04"], None, "not taken");
+        check(&["   \n", "value-1\n", "\n"], None, "\"value-1\" Session");
+        check(
+            &["paste: \n\n", "\x04", "value-1\n", "\n"],
+            None,
+            "\"value-1\" Session",
+        );
     }
 
     #[test]

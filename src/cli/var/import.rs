@@ -14,6 +14,7 @@ use crate::secret::SecretName;
 use crate::vault::index::Index;
 use crate::vault::keep::{Terms, Vault};
 use crate::vault::store::disk;
+use crate::vault::visible_bytes;
 
 /// Parts of names that say that the value is a secret.
 const TELLING: &[&str] = &[
@@ -181,7 +182,7 @@ fn file_name(args: &ImportArgs) -> String {
 /// Whether an entry looks like a secret: by its name, as a URL with a password, or as a token.
 fn is_secret(entry: &Entry) -> bool {
     let value = entry.value.expose();
-    if value.len() < limits::GOOD_SECRET_BYTES {
+    if visible_bytes(value) < limits::GOOD_SECRET_BYTES {
         return false;
     }
     let key = entry.key.to_ascii_uppercase();

@@ -55,7 +55,7 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     let value = match (args.keep_value, earlier) {
         (true, Some(record)) => record.value,
         (true, None) => return vault.get(&name).map(|_| ExitCode::SUCCESS),
-        (false, _) => value::take(&vault, &place.asking, &name, &args.input)?,
+        (false, _) => value::take(&vault, &place.asking, (&name, &terms.policy), &args.input)?,
     };
     keep(&vault, &name, &value, &terms)
 }
@@ -78,7 +78,7 @@ pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
         return Err(ToolError::new(ErrorCode::SecretExpired, message)
             .with_hint("say when the new one ends: --expires 30d"));
     }
-    let value = value::take(&vault, &place.asking, &name, &args.input)?;
+    let value = value::take(&vault, &place.asking, (&name, &policy), &args.input)?;
     if value.expose() == old.value.expose() {
         say(&format!(
             "warning: the value of {name} is the same as before"

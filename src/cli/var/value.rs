@@ -11,12 +11,14 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::keep::Vault;
+use crate::vault::policy::Policy;
+use crate::vault::visible_bytes;
 
-/// Takes a value and warns of what is probably a mistake.
+/// Takes a value that can be kept and warns of what is probably a mistake.
 pub(super) fn take(
     vault: &Vault,
     asking: &Asking,
-    name: &SecretName,
+    (name, policy): (&SecretName, &Policy),
     input: &InputArgs,
 ) -> Result<SecretValue, ToolError> {
     let value = if input.stdin {
@@ -30,10 +32,12 @@ pub(super) fn take(
         };
         ask(asking, &wanted)?
     };
+    // What is refused is not warned of first.
+    vault.check(name, &value, policy)?;
     for doubt in doubts(value.expose()) {
         say(&format!("warning: the value of {name} {doubt}"));
     }
-    if value.expose().len() < limits::GOOD_SECRET_BYTES {
+    if visible_bytes(value.expose()) < limits::GOOD_SECRET_BYTES {
         say(&format!(
             "warning: the value of {name} is short: only whole words of it are masked"
         ));

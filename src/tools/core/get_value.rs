@@ -111,8 +111,13 @@ impl Tool for GetValue {
             note: args.note.clone(),
             store: store(context).await,
             is_known: context.secrets.contains(&name),
+            least_bytes: context.secrets.least_bytes(),
         };
-        match context.prompter.ask(&question).await {
+        let reply = context.prompter.ask(&question).await;
+        if let Reply::Value(value, _) = &reply {
+            context.secrets.check_given(&name, value)?;
+        }
+        match reply {
             Reply::Value(value, Lifetime::Once) => {
                 context.secrets.insert_once(name, value)?;
                 answer(Status::Provided)

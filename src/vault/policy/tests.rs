@@ -121,7 +121,7 @@ fn a_secret_ends_at_its_date() {
         let found = made.check_use(&name(), "command", Path::new("/"), moment.parse().unwrap());
         assert_eq!(found.map_err(|error| error.code), expected, "{moment}");
     };
-    check("2026-11-22T23:59:59Z", Ok(()));
+    check("2026-11-22T23:59:58Z", Ok(()));
     check("2026-11-23T00:00:00Z", Err(ErrorCode::SecretExpired));
 }
 

@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 
 use super::encodings::Form;
 use super::tables::{Gram, Hot, Tables, WINDOW, number};
-use super::view::{SAMPLE, Sink, is_visible};
 use crate::limits;
+use crate::vault::view::{SAMPLE, Sink, is_visible};
 
 /// A stretch of the text that belongs to a secret, in bytes of the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

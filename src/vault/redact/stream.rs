@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use zeroize::Zeroizing;
 
+use super::edges::{self, PLACEHOLDER, before_placeholder, begun, is_word};
 use super::encodings::Form;
 use super::lane::{Found, Lane};
 use super::tables::{Hot, Tables};
 use super::text::Redacted;
-use super::view::View;
 use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::session::Secrets;
+use crate::vault::view::View;
 
 /// The secrets and the tables of their newest generation.
 #[derive(Clone)]
@@ -42,9 +43,6 @@ impl Source {
         Arc::clone(&tables)
     }
 }
-
-/// What stands before a name in a placeholder.
-const PLACEHOLDER: &str = "$KARYI";
 
 /// Masks a text that comes in pieces.
 #[derive(Clone)]
@@ -112,7 +110,8 @@ impl RedactStream {
         if !self.tables.is_empty() {
             self.scan(from);
         }
-        self.settle(self.safe(), out);
+        let signal = self.find_signals(from);
+        self.settle(self.safe().min(signal), out);
         if self.held_back().len() > limits::MAX_HELD_REDACTION_BYTES {
             self.mask_held(out);
         }
@@ -242,13 +241,33 @@ impl RedactStream {
 
     /// Adds a match; from here on shorter parts of its secret are matches.
     fn add(&mut self, found: Found) {
-        let is_known = self.hot.as_ref().is_some_and(|hot| hot.has(found.secret));
+        self.note_seen(found.secret, found.end);
+        self.add_region(found);
+    }
+
+    fn note_seen(&mut self, secret: usize, since: u64) {
+        let is_known = self.hot.as_ref().is_some_and(|hot| hot.has(secret));
         if !is_known {
             let hot = self.hot.get_or_insert_with(|| Arc::new(Hot::new()));
             let hot = Arc::make_mut(hot);
-            hot.add(&self.source.secrets, &self.tables, found.secret, found.end);
+            hot.add(&self.source.secrets, &self.tables, secret, since);
         }
-        self.add_region(found);
+    }
+
+    /// Returns how many secrets were seen.
+    #[must_use]
+    pub fn seen(&self) -> usize {
+        self.hot.as_ref().map_or(0, |hot| hot.secrets().count())
+    }
+
+    /// Takes note of the secrets that another stream has seen: what comes next shows shorter parts of
+    /// them.
+    pub fn learn_seen(&mut self, other: &Self) {
+        let hot = other.hot.as_ref();
+        let is_same = self.tables.generation == other.tables.generation;
+        for secret in hot.filter(|_| is_same).iter().flat_map(|hot| hot.secrets()) {
+            self.note_seen(secret, self.end());
+        }
     }
 
     /// Adds a stretch that is masked; those that overlap become one.
@@ -294,6 +313,35 @@ impl RedactStream {
         }
         self.shorts_done = self.base + if is_end { self.held.len() } else { open } as u64;
         found.into_iter().for_each(|found| self.add_region(found));
+    }
+
+    /// Masks what may be the start of a value before the shell's word for the signal that ended the
+    /// program which printed it: it was cut off there. Returns the place from which on such a word may
+    /// have begun.
+    fn find_signals(&mut self, from: u64) -> u64 {
+        if self.tables.is_empty() {
+            return u64::MAX;
+        }
+        let (words, open) = edges::signals(&self.held, self.index(from));
+        let cut: Vec<Found> = words.iter().filter_map(|at| self.cut_before(*at)).collect();
+        cut.into_iter().for_each(|found| self.add_region(found));
+        let open = open.and_then(|at| self.cut_before(at));
+        open.map_or(u64::MAX, |found| found.start)
+    }
+
+    /// Returns what may be the start of a value that ends at a place in what is held.
+    fn cut_before(&self, at: usize) -> Option<Found> {
+        let from = at.saturating_sub(limits::MAX_CUT_LOOK_BYTES);
+        let from = self
+            .held
+            .floor_char_boundary(from.max(self.index(self.given)));
+        let (mut view, mut main, mut inside) = (View::Ground, Lane::default(), Lane::default());
+        let text = self.held.get(from..at).unwrap_or_default();
+        let place = self.base + from as u64;
+        view.split(text.as_bytes(), place, &mut main, &mut inside);
+        main.scan(&self.tables, &mut Vec::new());
+        main.scan_end(&self.tables, &mut Vec::new());
+        main.cut(&self.tables)
     }
 
     /// Returns the place before which nothing can become a match any more.
@@ -419,37 +467,4 @@ impl RedactStream {
             self.base += settled as u64;
         }
     }
-}
-
-/// Moves a place that is in the middle of what may look like a placeholder before it.
-fn before_placeholder(text: &str, place: usize) -> usize {
-    let bytes = text.as_bytes();
-    let is_inside = |start: &usize| {
-        let end = bytes.len().min(start + PLACEHOLDER.len());
-        let begun = bytes.get(*start..end).unwrap_or_default();
-        let is_open = |byte: Option<&u8>| matches!(byte, None | Some(b'{' | b'<'));
-        PLACEHOLDER.as_bytes().starts_with(begun) && is_open(bytes.get(end))
-    };
-    let first = place.saturating_sub(PLACEHOLDER.len());
-    (first..place).find(is_inside).unwrap_or(place)
-}
-
-/// Returns how many bytes at the end of a text are the start of `word`, but not all of it.
-fn begun(text: &[u8], word: &[u8]) -> usize {
-    let longest = word.len().saturating_sub(1).min(text.len());
-    let is_begun = |length: &usize| {
-        let end = text.get(text.len() - length..);
-        end.is_some_and(|end| word.starts_with(end))
-    };
-    (1..=longest).rev().find(is_begun).unwrap_or(0)
-}
-
-/// Whether what stands at a place is not the middle of a word.
-fn is_word(text: &[u8], start: usize, end: usize) -> bool {
-    let is_letter = |at: Option<usize>| {
-        let byte = at.and_then(|at| text.get(at));
-        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-    };
-    let joins = |before: Option<usize>, after: Option<usize>| is_letter(before) && is_letter(after);
-    !joins(start.checked_sub(1), Some(start)) && !joins(end.checked_sub(1), Some(end))
 }

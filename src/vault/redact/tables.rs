@@ -11,10 +11,10 @@ use zeroize::Zeroizing;
 
 use super::encodings::{Encoded, Form, for_each_form};
 use super::parts::secret_bytes;
-use super::view::{self, SAMPLE, is_visible};
 use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::session::Secrets;
+use crate::vault::view::{self, SAMPLE, is_visible};
 
 /// Bytes of a stretch in the table.
 pub(super) const WINDOW: usize = 8;
@@ -504,6 +504,11 @@ impl Hot {
     /// Whether a secret is in it.
     pub(super) fn has(&self, secret: usize) -> bool {
         self.since.iter().any(|(known, _)| *known == secret)
+    }
+
+    /// Returns the secrets in it.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = usize> {
+        self.since.iter().map(|(secret, _)| *secret)
     }
 
     /// Adds the secret with a number, whose value is looked up by its name.

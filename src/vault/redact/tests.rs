@@ -377,6 +377,28 @@ fn little_is_held_back() {
     assert_eq!(out.as_str(), "ready?~");
 }
 
+/// A shell says `Killed` right behind what the program could still print.
+#[test]
+fn what_a_signal_cut_off_is_masked() {
+    let redactor = Redactor::new(&secrets(&[("K", T)]));
+    for (text, expected) in [
+        ("a S3cr3t-TKilled\nb", "a [KARYI:K:part]Killed\nb"),
+        ("S3crTerminated S3c", "[KARYI:K:part]Terminated S3c"),
+        ("S3c\x1b[0mr3tAborted\n", "[KARYI:K:part]Aborted\n"),
+        ("S3cKilled KilledKilled\n", "S3cKilled KilledKilled\n"),
+        ("S3cr3t-TKille\n", "S3cr3t-TKille\n"),
+        ("S3cr3t-T Killed\n", "[KARYI:K:part] Killed\n"),
+    ] {
+        for at in 0..=text.len() {
+            let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+            stream.push(&text[..at], &mut out);
+            stream.push(&text[at..], &mut out);
+            stream.finish(&mut out);
+            assert_eq!(out.as_str(), expected, "{at} {text:?}");
+        }
+    }
+}
+
 #[test]
 fn held_text_stays_small() {
     let redactor = Redactor::new(&secrets(&[("K", &"a".repeat(1000)), ("T", T)]));

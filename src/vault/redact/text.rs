@@ -56,6 +56,12 @@ impl Redacted {
         Self(self.0.get(start..).unwrap_or_default().to_owned())
     }
 
+    /// Returns the start of the text up to a byte.
+    #[must_use]
+    pub fn until(&self, end: usize) -> Self {
+        Self(self.0.get(..end).unwrap_or_default().to_owned())
+    }
+
     /// The text, to append to.
     pub(super) fn text(&mut self) -> &mut String {
         &mut self.0

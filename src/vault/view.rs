@@ -146,6 +146,16 @@ pub(super) fn shown(bytes: &[u8]) -> Vec<bool> {
     bytes.iter().map(tell).collect()
 }
 
+/// Returns how many bytes of a value are compared; the others can stand anywhere in a text.
+pub fn visible_bytes(value: &str) -> usize {
+    let shown = shown(value.as_bytes());
+    let is_shown = |at: usize| shown.get(at) != Some(&false);
+    let bytes = value.bytes().enumerate();
+    bytes
+        .filter(|(at, byte)| is_visible(*byte) && is_shown(*at))
+        .count()
+}
+
 /// Returns a text without escape sequences and carriage returns.
 pub(super) fn plain(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
     let mut text = Zeroizing::new(Vec::with_capacity(bytes.len()));

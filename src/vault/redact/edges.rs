@@ -1,0 +1,69 @@
+//! Where a text may be divided and where not: placeholders, words, and what a shell says of a signal.
+
+/// What stands before a name in a placeholder.
+pub(super) const PLACEHOLDER: &str = "$KARYI";
+
+/// What a shell prints right behind the output of a program that a signal has ended.
+const SIGNALS: [&str; 4] = ["Killed", "Terminated", "Segmentation fault", "Aborted"];
+
+/// Returns where words for a signal start that end after `from`, and where one may have begun at the
+/// end.
+pub(super) fn signals(text: &str, from: usize) -> (Vec<usize>, Option<usize>) {
+    let mut found = Vec::new();
+    let mut open = 0;
+    for word in SIGNALS {
+        let start = text.floor_char_boundary((from + 1).saturating_sub(word.len()));
+        let tail = text.get(start..).unwrap_or_default().as_bytes();
+        found.extend(memchr::memmem::find_iter(tail, word).map(|at| start + at));
+        open = open.max(begun(tail, word.as_bytes()));
+    }
+    (found, (open > 0).then(|| text.len() - open))
+}
+
+/// Moves a place that is in the middle of what may look like a placeholder before it.
+pub(super) fn before_placeholder(text: &str, place: usize) -> usize {
+    let bytes = text.as_bytes();
+    let is_inside = |start: &usize| {
+        let end = bytes.len().min(start + PLACEHOLDER.len());
+        let begun = bytes.get(*start..end).unwrap_or_default();
+        let is_open = |byte: Option<&u8>| matches!(byte, None | Some(b'{' | b'<'));
+        PLACEHOLDER.as_bytes().starts_with(begun) && is_open(bytes.get(end))
+    };
+    let first = place.saturating_sub(PLACEHOLDER.len());
+    (first..place).find(is_inside).unwrap_or(place)
+}
+
+/// Returns how many bytes at the end of a text are the start of `word`, but not all of it.
+pub(super) fn begun(text: &[u8], word: &[u8]) -> usize {
+    let longest = word.len().saturating_sub(1).min(text.len());
+    let is_begun = |length: &usize| {
+        let end = text.get(text.len() - length..);
+        end.is_some_and(|end| word.starts_with(end))
+    };
+    (1..=longest).rev().find(is_begun).unwrap_or(0)
+}
+
+/// Whether what stands at a place is not the middle of a word.
+pub(super) fn is_word(text: &[u8], start: usize, end: usize) -> bool {
+    let is_letter = |at: Option<usize>| {
+        let byte = at.and_then(|at| text.get(at));
+        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    };
+    let joins = |before: Option<usize>, after: Option<usize>| is_letter(before) && is_letter(after);
+    !joins(start.checked_sub(1), Some(start)) && !joins(end.checked_sub(1), Some(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_a_signal_are_found_whole_and_begun() {
+        assert_eq!(signals("aKilled\n", 0), (vec![1], None));
+        assert_eq!(signals("aKilled\nbTermin", 0), (vec![1], Some(9)));
+        assert_eq!(signals("aKilled", 4), (vec![1], None));
+        assert_eq!(signals("aKilled b", 8), (vec![], None));
+        assert_eq!(signals("äK", 0), (vec![], Some(2)));
+        assert_eq!(signals("", 0), (vec![], None));
+    }
+}

@@ -1,0 +1,598 @@
+//! Real shells receive exactly the values.
+
+use super::*;
+use std::process::{Command, Output};
+
+const HOSTILE: &[&str] = &[
+    "plain-value",
+    "$(touch pwned)",
+    "`touch pwned`",
+    "'; touch pwned; '",
+    "\"; touch pwned; \"",
+    "\"$(touch pwned)\"",
+    "ab c  d ",
+    "*** ?",
+    "-n -e x",
+    "--help",
+    "-eq 1",
+    "back\\slash\\",
+    "\\\\\\\\",
+    "new\nline",
+    "lead\n\n",
+    "\n\nlines",
+    "$HOME ${PATH}",
+    "{a,b}{1..3}",
+    "~root",
+    "!history!",
+    "#comment",
+    "tab\there\t",
+    "é密码🔑",
+    "a[$(touch pwned)]",
+    "$KARYI{V0}",
+    "EOF\ntouch pwned\n",
+    "%s%n%d",
+    "&& touch pwned",
+    "\\&\\&",
+    "]] || touch pwned",
+    ";; esac",
+    ">pwned",
+    "| touch pwned",
+    "\\'\\'",
+    "'\"'\"'",
+    "\r\nCRLF\r\n",
+    "$'\\x41'",
+    ">(touch pwned)",
+    "((x))",
+    "[a-z]",
+];
+
+fn secrets(values: &[&str]) -> Secrets {
+    let secrets = Secrets::default();
+    for (index, value) in values.iter().enumerate() {
+        let name = SecretName::parse(&format!("V{index}")).unwrap();
+        secrets
+            .insert(name, SecretValue::new((*value).into()))
+            .unwrap();
+    }
+    secrets
+}
+
+fn run(directory: &std::path::Path, resolved: &mut Resolved, shell: &str) -> Output {
+    let path = directory.join("script");
+    std::fs::write(&path, resolved.text.as_bytes()).unwrap();
+    let mut command = Command::new(shell);
+    command
+        .arg(&path)
+        .current_dir(directory)
+        .env_remove("BASH_ENV");
+    for binding in &resolved.bindings {
+        command.env(&binding.variable, binding.value.expose());
+    }
+    command.output().unwrap()
+}
+
+const RECEIVER: &str = "recv() { printf '[%s]' \"$@\"; }\n";
+
+/// Runs a script in bash and zsh with every hostile value in place of `VALUE` and compares what
+/// it prints.
+fn check(script: &str, expected: &str) {
+    check_in("bash", HOSTILE, script, expected);
+    if has_zsh() {
+        check_in("zsh", HOSTILE, script, expected);
+    }
+}
+
+/// The same for what only bash knows.
+fn check_bash(script: &str, expected: &str) {
+    check_in("bash", HOSTILE, script, expected);
+}
+
+fn check_values(values: &[&str], script: &str, expected: &str) {
+    check_in("bash", values, script, expected);
+}
+
+fn has_zsh() -> bool {
+    static HAS_ZSH: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
+        let found = Command::new("zsh").arg("--version").output().is_ok();
+        if !found {
+            println!("skipped: zsh is not installed");
+        }
+        found
+    });
+    *HAS_ZSH
+}
+
+fn check_in(shell: &str, values: &[&str], script: &str, expected: &str) {
+    let temp = tempfile::tempdir().unwrap();
+    let mut whole = String::from(RECEIVER);
+    let mut wanted = String::new();
+    for (index, value) in values.iter().enumerate() {
+        whole.push_str(&script.replace("VALUE", &format!("$KARYI{{V{index}}}")));
+        whole.push_str("\nprintf '\\1\\n'\n");
+        wanted.push_str(&expected.replace("VALUE", value));
+        wanted.push_str("\x01\n");
+    }
+    let mut resolved = substitute_script(&whole, &secrets(values))
+        .unwrap_or_else(|error| panic!("{script}: {error}"));
+    let output = run(temp.path(), &mut resolved, shell);
+    let seen = String::from_utf8_lossy(&output.stdout);
+    let pairs = seen.split('\x01').zip(wanted.split('\x01'));
+    let first = pairs.clone().find(|(seen, wanted)| seen != wanted);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(first, None, "{shell}: {script}\n{errors}");
+    assert_eq!(seen, wanted, "{shell}: {script}\n{errors}");
+    assert!(!temp.path().join("pwned").exists(), "{shell}: {script}");
+}
+
+#[test]
+fn words_and_quotes() {
+    check("recv VALUE", "[VALUE]");
+    check("recv pre_VALUE/post", "[pre_VALUE/post]");
+    check("recv VALUEVALUE x VALUE", "[VALUEVALUE][x][VALUE]");
+    check("recv \"VALUE\" \"a VALUE b\"", "[VALUE][a VALUE b]");
+    check("recv 'a VALUE b' 'x'VALUE'y'", "[a VALUE b][xVALUEy]");
+    check("recv $'x\\t\\'VALUE\\''", "[x\t'VALUE']");
+    check(
+        "recv \"it's VALUE\" 'say \"VALUE\"' \"\\\"VALUE\\\"\"",
+        "[it's VALUE][say \"VALUE\"][\"VALUE\"]",
+    );
+    check("x='it'\\''s VALUE'; recv \"$x\"", "[it's VALUE]");
+    check("recv a\\\n VALUE", "[a][VALUE]");
+    check("recv {a,VALUE} a#VALUE", "[a][VALUE][a#VALUE]");
+    check("recv $((1+1))VALUE \"$((2))VALUE\"", "[2VALUE][2VALUE]");
+    check_bash("recv \"$#VALUE\"", "[0VALUE]");
+    check_bash("recv $\"VALUE\"", "[VALUE]");
+    check("recv ok # VALUE it's", "[ok]");
+    check("recv ok;# VALUE\nrecv VALUE", "[ok][VALUE]");
+}
+
+#[test]
+fn assignments_and_arrays() {
+    check("x=VALUE; recv \"$x\"", "[VALUE]");
+    check("x=a'VALUE'\"VALUE\" y=2; recv \"$x\"", "[aVALUEVALUE]");
+    check(
+        "a=(1 VALUE \"VALUE\"); recv \"${a[@]}\"",
+        "[1][VALUE][VALUE]",
+    );
+    check(
+        "a=([1]=VALUE); a[2]=VALUE; a+=(VALUE); recv \"${a[@]}\"",
+        "[VALUE][VALUE][VALUE]",
+    );
+    check("declare -A m; m[k]=VALUE; recv \"${m[k]}\"", "[VALUE]");
+    check(
+        "export X=VALUE; export \"Y=VALUE\"; declare Z='VALUE'; recv \"$X\" \"$Y\" \"$Z\"",
+        "[VALUE][VALUE][VALUE]",
+    );
+    check("X=VALUE bash -c 'printf %s. \"$X\"'", "VALUE.");
+    check("bash -c 'printf %s. \"$1\"' _ VALUE", "VALUE.");
+}
+
+#[test]
+fn tests_and_compound_commands() {
+    check("case VALUE in VALUE) recv yes;; *) recv no;; esac", "[yes]");
+    check("case x in (x) recv VALUE;; esac", "[VALUE]");
+    check(
+        "case VALUE\nin\n'VALUE' | b)\nrecv yes VALUE\n;;\nesac",
+        "[yes][VALUE]",
+    );
+    check(
+        "[[ VALUE == VALUE && \"VALUE\" = 'VALUE' ]] && recv yes",
+        "[yes]",
+    );
+    check(
+        "[[ -n VALUE && ( a == a || VALUE =~ x ) ]] && recv VALUE",
+        "[VALUE]",
+    );
+    check("[ VALUE = VALUE ] && recv yes", "[yes]");
+    check("if true; then recv VALUE; else recv no; fi", "[VALUE]");
+    check("for x in VALUE b; do recv \"$x\"; done", "[VALUE][b]");
+    check("for ((i=0; i<1; i++)); do recv VALUE; done", "[VALUE]");
+    check(
+        "(recv VALUE); { recv VALUE; }; ! recv VALUE",
+        "[VALUE][VALUE][VALUE]",
+    );
+    check("true && recv VALUE || recv no", "[VALUE]");
+    check(
+        "{ { recv VALUE; }; }\n{ recv VALUE; } | cat",
+        "[VALUE][VALUE]",
+    );
+    check("cat <<A\nVALUE\nA\nf() { :; }; f VALUE", "VALUE\n");
+    check(
+        "case VALUE in *) f() { recv \"$1\"; }; f VALUE;; esac",
+        "[VALUE]",
+    );
+    check("[[ VALUE-eq == VALUE-eq ]] && recv yes", "[yes]");
+    check("f() { recv \"$1\"; }; f VALUE", "[VALUE]");
+    check(
+        "function f {\n recv \"$1\"\n}\nf VALUE; ((1)) && recv VALUE",
+        "[VALUE][VALUE]",
+    );
+    check(
+        "while read -r l; do :; done < <(echo VALUE); recv VALUE",
+        "[VALUE]",
+    );
+}
+
+#[test]
+fn substitutions_nest() {
+    check(
+        "recv \"$(printf %s. \"VALUE\")\" \"$(printf %s. 'VALUE')\" \"$(printf %s. VALUE)\"",
+        "[VALUE.][VALUE.][VALUE.]",
+    );
+    check(
+        "x=$(case a in a) printf %s. VALUE;; esac); recv \"$x\"",
+        "[VALUE.]",
+    );
+    check("x=$(cat <<EOF\nVALUE.\nEOF\n); recv \"$x\"", "[VALUE.]");
+    check(
+        "recv \"`printf %s. VALUE`\"; x=`printf %s. \"VALUE\"`; recv \"$x\"",
+        "[VALUE.][VALUE.]",
+    );
+    check("x=`printf %s. 'VALUE'`; recv \"$x\"", "[VALUE.]");
+    check("cat <(printf %s VALUE)", "VALUE");
+    check("recv \"$(recv \"$(recv \"VALUE\")\")\"", "[[[VALUE]]]");
+    check("recv \"$( (recv VALUE) )\"", "[[VALUE]]");
+    check("printf %s \"VALUE\" | cat | cat", "VALUE");
+}
+
+#[test]
+fn here_documents() {
+    check("cat <<EOF\na VALUE b\nEOF", "a VALUE b\n");
+    check(
+        "cat <<-EOF\n\ta 'VALUE' \"VALUE\"\n\tEOF",
+        "a 'VALUE' \"VALUE\"\n",
+    );
+    check("cat <<A; cat <<B\n1VALUE\nA\n2VALUE\nB", "1VALUE\n2VALUE\n");
+    check(
+        "cat <<EOF | cat\n$(printf %s 'VALUE.') `printf %s VALUE.`\nEOF",
+        "VALUE. VALUE.\n",
+    );
+    check(
+        "cat <<EOF\n\\$x \\\\ VALUE ${unset:-VALUE}\nEOF",
+        "$x \\ VALUE VALUE\n",
+    );
+    check("cat << 'X' >/dev/null\nit's \"\nX\nrecv VALUE", "[VALUE]");
+    check("cat <<\"X Y\"\nq\nX Y\nrecv VALUE", "q\n[VALUE]");
+    check("cat <<EOF\na\\\nEOF\nVALUE\nEOF", "aEOF\nVALUE\n");
+    check("cat <<< VALUE; cat <<<\"a VALUE\"", "VALUE\na VALUE\n");
+}
+
+#[test]
+fn expansions() {
+    check(
+        "recv \"${unset:-VALUE}\" ${unset:-VALUE} \"${unset-a VALUE}\"",
+        "[VALUE][VALUE][a VALUE]",
+    );
+    check(
+        "x=aVALUEb; recv \"${x#aVALUE}\" \"${x%VALUEb}\" \"${x#a\"VALUE\"}\"",
+        "[b][a][b]",
+    );
+    check(
+        "x=1-2; recv \"${x/-/VALUE}\" \"${#x}VALUE\" ${x:0:1}VALUE",
+        "[1VALUE2][3VALUE][1VALUE]",
+    );
+    check(
+        "recv \"a${unset:+x}VALUE\" \"${unset:-$(printf %s. VALUE)}\"",
+        "[aVALUE][VALUE.]",
+    );
+}
+
+#[test]
+fn second_parses_take_only_plain_values() {
+    let plain = &["plain-value", "a/b:c@d%e+f,g.h_I"];
+    check_values(plain, "bash -c 'printf %s. VALUE'", "VALUE.");
+    check_values(plain, "eval \"recv VALUE\"", "[VALUE]");
+    check_values(plain, "bash <<EOF\nprintf %s. VALUE\nEOF", "VALUE.");
+    check_values(plain, "printf 'printf %%s. %s' VALUE | bash", "VALUE.");
+    check_values(&["word_1"], "echo x | sed 's/x/VALUE/'", "VALUE\n");
+    check_values(
+        &["424242424242"],
+        "recv $(( VALUE + 1 )) $((VALUE))",
+        "[424242424243][424242424242]",
+    );
+}
+
+fn check_refused(value: &str, script: &str, expected: &str) {
+    let script = script.replace("VALUE", "$KARYI{V0}");
+    let found = match substitute_script(&script, &secrets(&[value])) {
+        Ok(resolved) => format!("accepted: {}", *resolved.text),
+        Err(error) => error.code.as_str().to_owned(),
+    };
+    assert_eq!(found, expected, "{script}");
+}
+
+const UNSAFE_CONTEXTS: &[&str] = &[
+    "cat <<'EOF'\nVALUE\nEOF",
+    "cat <<\\EOF\nVALUE\nEOF",
+    "f() { recv VALUE; }",
+    "function f { recv VALUE; }",
+    "f() (recv VALUE)",
+    "f() if true; then recv VALUE; fi",
+    "trap 'recv VALUE' EXIT",
+    "trap \"recv $(echo VALUE)\" EXIT",
+    "alias x='recv VALUE'",
+    "echo $((VALUE))",
+    "echo \"$(( 1 + VALUE ))\"",
+    "((VALUE))",
+    "let x=VALUE",
+    "[[ VALUE -eq 1 ]]",
+    "[[ 1 -lt $(echo VALUE) ]]",
+    "a[VALUE]=1",
+    "echo ${a[VALUE]}",
+    "echo ${x:VALUE}",
+    "echo $[VALUE]",
+    "declare -i n=VALUE",
+    "declare -i n; n=VALUE",
+    "RANDOM=VALUE",
+    "PS1=VALUE",
+    "export PS4=$(echo VALUE)",
+    "COLUMNS=VALUE",
+    "a=([VALUE]=1)",
+    "unset VALUE",
+    "read VALUE",
+    "printf -v VALUE x",
+    "export VALUE",
+    "declare \"VALUE=1\"",
+    "[[ -v VALUE ]]",
+    "test -v VALUE",
+    "VALUE=1",
+    "VALUE() { :; }",
+    "for VALUE in a; do :; done",
+    "echo ${VALUE}",
+    "echo ${!VALUE}",
+    "for ((i=VALUE;;)); do :; done",
+    "[ VALUE -gt 1 ]",
+    "echo \\VALUE",
+    "echo \"\\VALUE\"",
+    "echo $'\\VALUE'",
+    "cat <<EOF\n\\VALUE\nEOF",
+    "cat <<VALUE\nx\nVALUE",
+    "echo 'VALUE",
+    "echo \"VALUE",
+    "echo $(VALUE",
+    "echo `VALUE",
+    "echo `echo \\`echo VALUE\\``",
+    "echo \"`echo \\\"VALUE\\\"`\"",
+    "printf %d VALUE",
+    "echo ${x:-VALUE",
+    "echo ${x:-'VALUE'}",
+    "echo \"${x#'VALUE'}\"",
+    "echo \"`echo '$(' VALUE`\"",
+    "local -n r=VALUE",
+    "select VALUE in a; do :; done",
+    "echo ${x:$(echo VALUE)}",
+];
+
+#[test]
+fn unsafe_contexts_are_refused() {
+    for script in UNSAFE_CONTEXTS {
+        check_refused("a[$(touch pwned)]", script, "unsafe_context");
+    }
+}
+
+const SECOND_PARSES: &[&str] = &[
+    "bash -c 'recv \"VALUE\"'",
+    "sh -c \"recv VALUE\"",
+    "zsh -lc VALUE",
+    "/bin/bash -euo pipefail -c \"VALUE\"",
+    "eval \"recv VALUE\"",
+    "eval recv VALUE",
+    "eval \"$(echo VALUE)\"",
+    "ssh host \"recv VALUE\"",
+    "su - u -c \"VALUE\"",
+    "sudo -u u bash -c \"VALUE\"",
+    "find . -exec sh -c 'VALUE' \\;",
+    "xargs sh -c 'VALUE'",
+    "python3 -c \"print('VALUE')\"",
+    "perl -e 'print \"VALUE\"'",
+    "node -e VALUE",
+    "awk '{print \"VALUE\"}'",
+    "sed s/a/VALUE/",
+    "jq '.a = \"VALUE\"'",
+    "psql -c \"select 'VALUE'\"",
+    "docker exec c sh -c 'VALUE'",
+    "env A=1 bash -c VALUE",
+    "\"$SHELL\" -c VALUE",
+    "bash <<EOF\nVALUE\nEOF",
+    "cat <<EOF | bash\nVALUE\nEOF",
+    "bash <<< \"VALUE\"",
+    "<<<VALUE bash",
+    "echo VALUE | sh",
+    "{ echo VALUE; } | sudo sh",
+    "for i in 1; do echo VALUE; done | bash",
+    "echo VALUE |\nbash",
+    "bash <(echo VALUE)",
+    "source <(echo VALUE)",
+    ". <(echo VALUE)",
+    "python3 - <<EOF\nprint('VALUE')\nEOF",
+    "echo VALUE | python3",
+    "timeout 5 bash -c VALUE",
+    "command eval VALUE",
+    "\\eval VALUE",
+    "'bash' -c VALUE",
+    "ba\"sh\" -c VALUE",
+    "if eval VALUE; then :; fi",
+    "x=1 eval VALUE",
+    "! eval VALUE",
+    "true && eval VALUE",
+    "(eval VALUE)",
+    "$(eval VALUE)",
+    "echo VALUE | psql",
+    "2>/dev/null eval VALUE",
+    "watch VALUE",
+    "ssh host <<EOF\nVALUE\nEOF",
+    "case x in x) eval VALUE;; esac",
+    "echo | eval VALUE",
+    "time eval VALUE",
+    "[[ x =~ VALUE ]]",
+    "$run VALUE",
+    "echo VALUE | { cat; sh; }",
+    "echo VALUE | for x in 1; do sh; done",
+    "case x in x) sh;; esac <<< VALUE",
+    "exec 3> >(sh); echo VALUE >&3",
+    "rsync -e VALUE a b",
+    "git -c core.pager=VALUE log",
+];
+
+#[test]
+fn unsafe_second_parses_are_refused() {
+    for script in SECOND_PARSES {
+        check_refused("a[$(touch pwned)]", script, "unsafe_nested_parse");
+        check_refused(
+            "-leading",
+            &script.replace("-c VALUE", "-c 'VALUE'"),
+            "unsafe_nested_parse",
+        );
+    }
+}
+
+const FREE_PLACES: &[&str] = &[
+    "curl -H \"Authorization: Bearer VALUE\" https://x.example",
+    "PGPASSWORD=VALUE psql -c 'select 1'",
+    "sshpass -p VALUE ssh host true",
+    "python3 script.py --token VALUE",
+    "bash script.sh VALUE",
+    "echo eval VALUE",
+    "echo VALUE > VALUE",
+    "git commit -m VALUE",
+    "docker run -e X=VALUE image",
+    "jq --arg k VALUE '.k = $k'",
+    "read x <<< VALUE",
+    "read x < <(echo VALUE)",
+    "[[ $x == VALUE ]]",
+    "echo VALUE | sudo -S true",
+    "psql \"postgres://u:VALUE@h\"",
+    "bash -s -- VALUE < x",
+    "docker login -u u --password-stdin <<< VALUE",
+    "export A=1 B=VALUE",
+    "printf %s VALUE | jq .",
+    "perl script.pl VALUE",
+    "for x in a; do curl VALUE; done",
+    "while :; do curl VALUE; break; done",
+    "cat > f <<EOF\neval VALUE\nEOF",
+    "x=$(curl VALUE | bash -c 'cat')",
+];
+
+#[test]
+fn other_commands_get_any_value() {
+    for script in FREE_PLACES {
+        let script = script.replace("VALUE", "$KARYI{V0}");
+        let result = substitute_script(&script, &secrets(&["a[$(touch pwned)] '\""]));
+        assert!(result.is_ok(), "{script}: {:?}", result.err());
+    }
+}
+
+#[test]
+fn escaped_placeholders_arrive_literally() {
+    let check = |script: &str, expected: &str| {
+        let temp = tempfile::tempdir().unwrap();
+        let whole = format!("{RECEIVER}{script}");
+        let mut resolved = substitute_script(&whole, &Secrets::default()).unwrap();
+        let output = run(temp.path(), &mut resolved, "bash");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            expected,
+            "{script}: {}",
+            *resolved.text
+        );
+    };
+    check(
+        "recv $$KARYI{X} $$KARYI<X> a$$KARYI{a,b} $$KARYI{",
+        "[$KARYI{X}][$KARYI<X>][a$KARYI{a,b}][$KARYI{]",
+    );
+    check(
+        "recv \"$$KARYI{X}\" '$$KARYI{X}' $'$$KARYI{X}' \"$$KARYI<X>\"",
+        "[$KARYI{X}][$KARYI{X}][$KARYI{X}][$KARYI<X>]",
+    );
+    check(
+        "cat <<EOF\n$$KARYI{X}\nEOF\ncat <<'EOF'\n$$KARYI{X}\nEOF",
+        "$KARYI{X}\n$KARYI{X}\n",
+    );
+    check(
+        "recv `printf %s $$KARYI{X}` \"`printf %s \"$$KARYI{X}\"`\" `printf %s '$$KARYI{X}'`",
+        "[$KARYI{X}][$KARYI{X}][$KARYI{X}]",
+    );
+    check("recv ok # $$KARYI{X}", "[ok]");
+    check(
+        "recv $$$KARYI{X} \"$$$KARYI{X}\"",
+        "[$$KARYI{X}][$$KARYI{X}]",
+    );
+}
+
+#[test]
+fn a_value_never_joins_the_script() {
+    let secrets = secrets(&["very-secret", "other-secret"]);
+    let mut resolved = substitute_script(
+        "a $KARYI{V0} '$KARYI<V1>' \"$KARYI{V0}\" # $KARYI{V1}",
+        &secrets,
+    )
+    .unwrap();
+    let variables: Vec<String> = resolved
+        .bindings
+        .iter()
+        .map(|binding| binding.variable.clone())
+        .collect();
+    let expected = format!(
+        "a \"${{{0}}}\" ''\"${{{1}}}\"'' \"${{{0}}}\" # [KARYI:V1]",
+        variables[0], variables[1]
+    );
+    assert_eq!(*resolved.text, expected);
+    assert!(
+        variables
+            .iter()
+            .all(|name| name.len() == 40 && name.starts_with("__karyi_"))
+    );
+    let values: Vec<String> = resolved
+        .bindings
+        .drain(..)
+        .map(|binding| binding.value.expose().to_owned())
+        .collect();
+    assert_eq!(values, ["very-secret", "other-secret"]);
+    let text = "no placeholder 'unbalanced $((";
+    assert_eq!(*substitute_script(text, &secrets).unwrap().text, text);
+}
+
+#[test]
+fn missing_names_come_before_contexts() {
+    let error = substitute_script(
+        "echo '$KARYI{NO} $KARYI{V0} # $KARYI{NEITHER}",
+        &secrets(&["value"]),
+    )
+    .err()
+    .unwrap();
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (
+            ErrorCode::UndefinedVariable,
+            "there is no value for NO, NEITHER"
+        )
+    );
+    let error = substitute_script("echo $KARYI{a b}", &Secrets::default())
+        .err()
+        .unwrap();
+    assert_eq!(error.code, ErrorCode::BadPlaceholder);
+}
+
+#[test]
+fn hostile_scripts_are_cheap() {
+    let secrets = secrets(&["value"]);
+    for part in [
+        "$(",
+        "\"$(",
+        "${x:-",
+        "((",
+        "`",
+        "<<E\n",
+        "'",
+        "case x in ",
+        "{ ",
+        "a[",
+        "$KARYI{V0} ",
+        "|",
+        "[[ -eq ",
+        "f() ",
+    ] {
+        let script = format!("{}$KARYI{{V0}}", part.repeat(20_000));
+        let _ = substitute_script(&script, &secrets);
+    }
+}

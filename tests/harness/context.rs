@@ -1,0 +1,82 @@
+//! What calls run in when they run through the library: real shells, files in a directory of the test.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use karyi::capped::Cap;
+use karyi::exec::Event;
+use karyi::exec::cancel::Cancel;
+use karyi::exec::jobs::Jobs;
+use karyi::exec::log::Logs;
+use karyi::exec::permit::Permits;
+use karyi::exec::stage::Stage;
+use karyi::files::root::Root;
+use karyi::pty::{HoldsSecret, Rc, SessionOptions};
+use karyi::tool::context::{Context, Prompter};
+use karyi::tool::sessions::{JobFiles, Sessions};
+use karyi::vault::redact::{Redacted, Redactor};
+use karyi::vault::session::Secrets;
+use tokio::sync::mpsc;
+
+use super::program;
+
+/// Makes sessions of a shell that start in `dir` and know which texts hold secrets.
+pub fn sessions(shell: &Path, dir: &Path, secrets: &Secrets) -> Arc<Sessions> {
+    let known = secrets.clone();
+    Arc::new(Sessions::new(SessionOptions {
+        shell: Some(shell.to_owned()),
+        preferred_shell: None,
+        bootstrap: program().to_owned(),
+        runtime_dir: dir.join("run"),
+        cwd: dir.to_owned(),
+        env: std::env::vars_os().collect(),
+        rc: Rc::None,
+        seed: None,
+        secrets: HoldsSecret::new(move |bytes| known.are_in(bytes)),
+    }))
+}
+
+/// Makes a context of such sessions, their secrets and a user.
+pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompter>) -> Context {
+    Context {
+        sessions,
+        terminal: None,
+        root: Arc::new(Root::unconfined()),
+        secrets: secrets.clone(),
+        prompter: user,
+        keeper: None,
+        command_timeout: None,
+        sink: Arc::new(|| Box::new(|_| {})),
+        rest: Arc::new(|| Box::new(|_| {})),
+        job_files: JobFiles::default(),
+        recorder: Default::default(),
+        cancelled: Arc::default(),
+        site: None,
+    }
+}
+
+/// Makes the stage of a context, with whole outputs in `dir`; `cancel` ends its calls.
+pub fn stage(
+    context: Context,
+    dir: &Path,
+    redactor: Redactor,
+    (events, cancel): (mpsc::Sender<Redacted<Event>>, Cancel),
+) -> Stage {
+    let files = context.job_files.clone();
+    let logs = Logs::new(dir.join("output"), 1 << 20, false, files);
+    Stage {
+        cap: Cap::default(),
+        is_live: false,
+        has_colour: false,
+        is_dry_run: false,
+        events,
+        jobs: Jobs::new(Arc::clone(&context.sessions), logs, redactor.clone()),
+        redactor,
+        permits: Permits::default(),
+        context: Context {
+            cancelled: cancel.flag(),
+            ..context
+        },
+        cancel,
+    }
+}
