@@ -84,7 +84,10 @@ impl Runner {
         };
         match claimed {
             Ok(_claim) => self.run_block(block, &mut Vec::new()).await,
-            Err(taken) => self.refuse(block, &substitute::undefined(&taken)).await,
+            Err(taken) => {
+                let refused = HashMap::from([(0, substitute::undefined(&taken))]);
+                self.refuse(block, refused).await;
+            }
         }
     }
 
