@@ -31,6 +31,7 @@ mod directory;
 mod document;
 mod draft;
 mod dress;
+mod early;
 mod image;
 mod intent;
 mod links;

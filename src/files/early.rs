@@ -1,0 +1,78 @@
+//! Makes the old content of a large file ready for the journal while the change is still being worked out.
+//!
+//! To hash and compress a large content takes about as long as all the rest of a change. It is started as
+//! soon as the file was read, on a thread of its own; should the change come to nothing, nothing of it
+//! stays.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Scope;
+
+use super::change::Change;
+use super::journal::{Journal, Prepared};
+use super::transaction::IsPrivate;
+use crate::limits;
+
+/// A content that is being made ready; it is taken once.
+#[derive(Debug)]
+pub(super) struct Early(Mutex<Option<Receiver<Prepared>>>);
+
+impl Early {
+    /// Waits until it is ready; nothing when it may not be kept, or cannot be.
+    pub(super) fn take(&self) -> Option<Prepared> {
+        let mut receiver = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        receiver.take()?.recv().ok()
+    }
+}
+
+/// Starts that for the first large file of a change.
+pub(super) struct Starter<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    journal: Option<&'env Journal>,
+    is_private: IsPrivate<'env>,
+    is_wanted: &'env AtomicBool,
+}
+
+impl<'scope, 'env> Starter<'scope, 'env> {
+    /// Makes one that runs its thread in a scope, as long as what it does is wanted.
+    pub(super) fn new(
+        scope: &'scope Scope<'scope, 'env>,
+        journal: Option<&'env Journal>,
+        is_private: IsPrivate<'env>,
+        is_wanted: &'env AtomicBool,
+    ) -> Self {
+        Self {
+            scope,
+            journal,
+            is_private,
+            is_wanted,
+        }
+    }
+
+    /// Starts with what a file holds, if it is large and the first of that kind.
+    pub(super) fn start(&mut self, change: &mut Change) {
+        let Some(found) = &change.before else {
+            return;
+        };
+        if (found.bytes.len() as u64) < limits::EARLY_JOURNAL_BYTES {
+            return;
+        }
+        let Some(journal) = self.journal.take() else {
+            return;
+        };
+        let bytes = Arc::clone(&found.bytes);
+        let (is_private, is_wanted) = (self.is_private, self.is_wanted);
+        let (sender, receiver) = sync_channel(1);
+        self.scope.spawn(move || {
+            if !journal.is_encrypted() && is_private(&bytes) {
+                return;
+            }
+            let is_wanted = || is_wanted.load(Ordering::Relaxed);
+            if let Ok(prepared) = journal.prepare(&bytes, &is_wanted) {
+                let _ = sender.send(prepared);
+            }
+        });
+        change.early = Some(Early(Mutex::new(Some(receiver))));
+    }
+}
