@@ -372,14 +372,23 @@ fn a_damaged_journal_is_told_and_new_changes_are_recorded() {
 #[test]
 fn a_damaged_content_is_told() {
     let karyi = Karyi::new().file("a", "one\n");
-    text(&run(&karyi, "<tools><edit><file src=\"a\"><find>one</find><replace>two</replace></file></edit></tools>"), 0);
+    text(
+        &run(
+            &karyi,
+            "<tools><edit><file src=\"a\"><find>one</find><replace>two</replace></file></edit></tools>",
+        ),
+        0,
+    );
     damage(&state(&karyi).join("contents"), &|held| held[..1].to_vec());
     let listed = text(&again(&karyi, &["history"]), 0);
     assert!(listed.contains("damaged or gone"), "{listed}");
     let shown = text(&again(&karyi, &["history", "show", "1"]), 0);
     assert!(shown.contains("damaged or gone"), "{shown}");
     let shown = parsed(&again(&karyi, &["history", "show", "1", "--json"]), 0);
-    assert_eq!((&shown["can_be_undone"], &shown["files"][0]["damaged"]), (&json!(false), &json!(true)));
+    assert_eq!(
+        (&shown["can_be_undone"], &shown["files"][0]["damaged"]),
+        (&json!(false), &json!(true))
+    );
     text(&again(&karyi, &["undo"]), 1);
     assert_eq!(read(&karyi, "a").as_deref(), Some("two\n"));
 }

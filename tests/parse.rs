@@ -334,5 +334,8 @@ fn calls_outside_of_a_block_are_mentioned_and_not_run() {
     let none = "there is no <tools> block in standard input";
     nothing("Use <command> to run.\n", none);
     nothing("", none);
-    nothing("<tools></tools>", "the <tools> block in standard input has no call");
+    nothing(
+        "<tools></tools>",
+        "the <tools> block in standard input has no call",
+    );
 }

@@ -207,12 +207,28 @@ fn lines_behind_the_end_are_told() {
     let check = |name: &str, lines: &str, expected: Value| {
         let xml = format!("<file src=\"{name}\" lines=\"{lines}\"/>");
         let result = read(karyi(), &xml, 0);
-        assert_eq!(result["files"][0]["hint"], expected, "{name} {lines}: {result}");
+        assert_eq!(
+            result["files"][0]["hint"], expected,
+            "{name} {lines}: {result}"
+        );
     };
-    check("two", "99", json!("the file has 2 lines, and line 99 was asked for"));
-    check("two", "3-", json!("the file has 2 lines, and line 3 was asked for"));
+    check(
+        "two",
+        "99",
+        json!("the file has 2 lines, and line 99 was asked for"),
+    );
+    check(
+        "two",
+        "3-",
+        json!("the file has 2 lines, and line 3 was asked for"),
+    );
     check("empty", "2-5", json!("the file is empty"));
-    for (name, lines) in [("two", "2-9"), ("two", "-9"), ("empty", "1-"), ("empty", "-3")] {
+    for (name, lines) in [
+        ("two", "2-9"),
+        ("two", "-9"),
+        ("empty", "1-"),
+        ("empty", "-3"),
+    ] {
         check(name, lines, Value::Null);
     }
 }

@@ -168,7 +168,11 @@ fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCo
         Ok(shown) => shown,
         Err(error) => return Ok(fail_with(&error)),
     };
-    let contents: Vec<Contents> = entry.files.iter().map(|f| Contents::of(&shown, f)).collect();
+    let contents: Vec<Contents> = entry
+        .files
+        .iter()
+        .map(|f| Contents::of(&shown, f))
+        .collect();
     let state = State {
         is_undone: undone(&entries).contains(&number),
         has_contents: !contents.iter().any(|found| found.is_damaged),

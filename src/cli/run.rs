@@ -344,7 +344,10 @@ impl Run {
         let tally = screen.close().await?;
         let bare = reader.check()?;
         if tally.calls() == 0 && tally.status() == ReportStatus::Ok {
-            say(&format!("nothing ran: {}", why_nothing(&tally, bare, &name)));
+            say(&format!(
+                "nothing ran: {}",
+                why_nothing(&tally, bare, &name)
+            ));
         }
         Ok(tally)
     }
@@ -368,9 +371,9 @@ impl Run {
 /// Says why a script without an error had no call: whoever wrote it may believe that it had one.
 fn why_nothing(tally: &Tally, bare: Option<&str>, name: &str) -> String {
     match bare {
-        Some(tool) => format!(
-            "a line starts with <{tool}>, but calls run only inside <tools>...</tools>"
-        ),
+        Some(tool) => {
+            format!("a line starts with <{tool}>, but calls run only inside <tools>...</tools>")
+        }
         None if tally.blocks() > 0 => format!("the <tools> block in {name} has no call"),
         None => format!("there is no <tools> block in {name}"),
     }

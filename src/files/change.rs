@@ -109,8 +109,12 @@ impl Found {
         };
         let directory = match Directory::open(parent) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let above = parent.ancestors().find_map(|path| Directory::open(path).ok());
-                return above.map_or(Ok(()), |above| check_place(shown, &above)).map(|()| None);
+                let above = parent
+                    .ancestors()
+                    .find_map(|path| Directory::open(path).ok());
+                return above
+                    .map_or(Ok(()), |above| check_place(shown, &above))
+                    .map(|()| None);
             }
             opened => opened.map_err(io)?,
         };

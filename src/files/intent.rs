@@ -134,7 +134,10 @@ impl Record {
             return Said::Nothing;
         }
         let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
-        let Some(plan) = lines.next().and_then(|line| serde_json::from_slice(line).ok()) else {
+        let Some(plan) = lines
+            .next()
+            .and_then(|line| serde_json::from_slice(line).ok())
+        else {
             return Said::Broken(None);
         };
         // A line that was cut decides nothing: it is written before the first step.

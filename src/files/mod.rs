@@ -37,6 +37,7 @@ mod intent;
 mod links;
 mod locks;
 mod missing;
+mod pair;
 mod recode;
 mod skeleton;
 mod target;

@@ -18,6 +18,7 @@ use super::journal::{
     Damage, Entry, FileRecord, Journal, Lasts, Prepared, StoredPath, Version, milliseconds,
 };
 use super::locks::{self, Held};
+use super::pair::both;
 use super::recover::{Recovered, recover};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -233,21 +234,6 @@ fn prepare<'a>(
     )
 }
 
-/// Does two things at the same time.
-pub(super) fn both<A, B: Send>(
-    first: impl FnOnce() -> A,
-    second: impl FnOnce() -> B + Send,
-) -> (A, B) {
-    std::thread::scope(|scope| {
-        let second = scope.spawn(second);
-        let first = first();
-        match second.join() {
-            Ok(second) => (first, second),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
-}
-
 fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) -> Vec<FileRecord> {
     let needed = || changes.iter().filter(|change| change.is_needed());
     let old = |change: &Change| {
@@ -294,12 +280,7 @@ struct Known {
 
 /// Keeps one content, unless it must not be or cannot be kept. One that is not needed to undo the change
 /// is kept when it is small.
-fn version(
-    journal: &Journal,
-    bytes: &[u8],
-    known: Known,
-    is_private: IsPrivate<'_>,
-) -> Version {
+fn version(journal: &Journal, bytes: &[u8], known: Known, is_private: IsPrivate<'_>) -> Version {
     // What was made ready was looked through before.
     let may_keep = known.early.is_some() || journal.is_encrypted() || !is_private(bytes);
     let size = bytes.len() as u64;

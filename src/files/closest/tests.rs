@@ -9,9 +9,8 @@ fn check(find: &str, expected: Option<(usize, usize, &[&str])>) {
     let seen = found
         .as_ref()
         .map(|p| (p.first_line, p.last_line, p.differences.clone()));
-    let expected = expected.map(|(first, last, words)| {
-        (first, last, words.iter().map(|w| (*w).to_owned()).collect())
-    });
+    let expected = expected
+        .map(|(first, last, words)| (first, last, words.iter().map(|w| (*w).to_owned()).collect()));
     assert_eq!(seen, expected, "{find:?}");
 }
 

@@ -152,8 +152,7 @@ fn what_is_shown_of_a_large_diff_is_true() {
 #[test]
 fn what_cannot_be_shown_of_a_long_text_is_counted() {
     let text = |word: &str| -> String {
-        let line =
-            |n: usize| format!("{n} {}\n", if n.is_multiple_of(10) { word } else { "same" });
+        let line = |n: usize| format!("{n} {}\n", if n.is_multiple_of(10) { word } else { "same" });
         (0..300_000).map(line).collect()
     };
     let (old, new) = (text("old"), text("new"));

@@ -666,7 +666,12 @@ fn special_files_are_never_opened() {
 #[test]
 fn what_the_system_makes_up_cannot_be_replaced() {
     let place = Place::new(&[]);
-    for name in ["/proc/self/status", "/proc/version", "/proc/none", "/proc/none/deep/file"] {
+    for name in [
+        "/proc/self/status",
+        "/proc/version",
+        "/proc/none",
+        "/proc/none/deep/file",
+    ] {
         let error = place.apply(&[edit(name, &[("e", "x")])]).unwrap_err();
         assert_eq!(error.code, ErrorCode::NotAFile, "{name}: {}", error.message);
         assert!(error.hint.contains("<command>"), "{}", error.hint);

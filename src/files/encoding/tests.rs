@@ -46,10 +46,10 @@ fn short_texts_are_gb18030_or_latin_1_and_doubt_is_told() {
         b"port = 80\n\xb6\xcb\xbf\xda end\n",
         (Some("gb18030"), true),
     );
-    let encoded = |encoding: &'static encoding_rs::Encoding, text: &str| {
-        encoding.encode(text).0.into_owned()
-    };
-    let chinese = "\u{8BBE}\u{7F6E} = \u{6587}\u{4EF6} \u{540D}\u{79F0} \u{7AEF}\u{53E3} \u{53F7}\u{7801}\n";
+    let encoded =
+        |encoding: &'static encoding_rs::Encoding, text: &str| encoding.encode(text).0.into_owned();
+    let chinese =
+        "\u{8BBE}\u{7F6E} = \u{6587}\u{4EF6} \u{540D}\u{79F0} \u{7AEF}\u{53E3} \u{53F7}\u{7801}\n";
     check(&encoded(GB18030, chinese), (Some("gb18030"), false));
     // These could be Chinese as well, so nothing is written into them that would not be.
     for (encoding, text) in [

@@ -21,6 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::Access;
 
 use super::locks;
+use super::pair::both;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use blobs::Blobs;
@@ -211,10 +212,12 @@ impl Journal {
         }
         // Others need not wait for the disk.
         drop(lock);
-        file.sync_data().map_err(io)?;
-        if number == 1 {
-            sync_directory(&self.directory);
-        }
+        let sync_name = || sync_directory(&self.directory);
+        let synced = match number {
+            1 => both(|| file.sync_data(), sync_name).0,
+            _ => file.sync_data(),
+        };
+        synced.map_err(io)?;
         Ok(number)
     }
 

@@ -191,10 +191,18 @@ fn a_damaged_record_is_told_and_its_files_are_left_alone() {
         let before = place.tree();
         let recovered = recover(&place.journal).unwrap();
         let paths: Vec<PathBuf> = match is_plan_whole {
-            true => planned.steps.iter().map(|step| step.path.0.clone()).collect(),
+            true => planned
+                .steps
+                .iter()
+                .map(|step| step.path.0.clone())
+                .collect(),
             false => vec![path],
         };
-        assert!(recovered.iter().all(|file| file.became == Became::LeftAlone));
+        assert!(
+            recovered
+                .iter()
+                .all(|file| file.became == Became::LeftAlone)
+        );
         let told: Vec<PathBuf> = recovered.into_iter().map(|file| file.path).collect();
         assert_eq!(told, paths);
         assert_eq!(place.tree(), before);

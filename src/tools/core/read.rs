@@ -521,8 +521,12 @@ fn past_end(text: &TextView, wanted: LineRange) -> Option<String> {
         _ if first == 1 => None,
         lines if first <= lines => None,
         0 => Some("the file is empty".into()),
-        1 => Some(format!("the file has 1 line, and line {first} was asked for")),
-        lines => Some(format!("the file has {lines} lines, and line {first} was asked for")),
+        1 => Some(format!(
+            "the file has 1 line, and line {first} was asked for"
+        )),
+        lines => Some(format!(
+            "the file has {lines} lines, and line {first} was asked for"
+        )),
     }
 }
 
