@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::directory::{Directory, Stamp, split};
-use super::early::Early;
+use super::early::{Early, Starter};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
@@ -82,6 +82,12 @@ impl Change {
         let dress = Dress::Kept;
         self.after = Some(NewContent { bytes, dress });
         self
+    }
+
+    /// Has what the file held made ready for the journal, if it is large.
+    pub(super) fn start_early(&mut self, starter: &mut Starter<'_, '_>) {
+        let found = self.before.as_ref();
+        self.early = found.and_then(|found| starter.start(&found.bytes));
     }
 
     /// Whether there is something to do.

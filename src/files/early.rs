@@ -9,9 +9,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
 
-use super::change::Change;
-use super::journal::{Journal, Prepared};
-use super::transaction::IsPrivate;
+use super::journal::{IsPrivate, Journal, Prepared};
 use crate::limits;
 
 /// A content that is being made ready; it is taken once.
@@ -51,17 +49,12 @@ impl<'scope, 'env> Starter<'scope, 'env> {
     }
 
     /// Starts with what a file holds, if it is large and the first of that kind.
-    pub(super) fn start(&mut self, change: &mut Change) {
-        let Some(found) = &change.before else {
-            return;
-        };
-        if (found.bytes.len() as u64) < limits::EARLY_JOURNAL_BYTES {
-            return;
+    pub(super) fn start(&mut self, bytes: &Arc<Vec<u8>>) -> Option<Early> {
+        if (bytes.len() as u64) < limits::EARLY_JOURNAL_BYTES {
+            return None;
         }
-        let Some(journal) = self.journal.take() else {
-            return;
-        };
-        let bytes = Arc::clone(&found.bytes);
+        let journal = self.journal.take()?;
+        let bytes = Arc::clone(bytes);
         let (is_private, is_wanted) = (self.is_private, self.is_wanted);
         let (sender, receiver) = sync_channel(1);
         self.scope.spawn(move || {
@@ -73,6 +66,6 @@ impl<'scope, 'env> Starter<'scope, 'env> {
                 let _ = sender.send(prepared);
             }
         });
-        change.early = Some(Early(Mutex::new(Some(receiver))));
+        Some(Early(Mutex::new(Some(receiver))))
     }
 }

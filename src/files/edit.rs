@@ -13,14 +13,14 @@ use super::diff::{Caps, Diff, diff};
 use super::draft::Drafts;
 use super::early::Starter;
 use super::encoding::Encoding;
-use super::journal::Damage;
+use super::journal::{Damage, IsPrivate};
 use super::links;
 use super::matching::{FoundAs, PairResult};
 use super::pair::both;
 use super::recover::Recovered;
 use super::risk::risk;
 use super::root::Root;
-use super::transaction::{IsPrivate, Recorder, Transaction};
+use super::transaction::{Recorder, Transaction};
 use super::unmatched::place;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -120,7 +120,7 @@ pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<Done, ToolE
     std::thread::scope(|scope| {
         let journal = options.recorder.journal.as_deref();
         let mut starter = Starter::new(scope, journal, options.is_private, &is_wanted);
-        let done = plan(edits, paths, &mut |change| starter.start(change))
+        let done = plan(edits, paths, &mut |change| change.start_early(&mut starter))
             .and_then(|plan| carry_out(transaction, plan, options));
         // Nobody waits for what was started for a change that came to nothing.
         is_wanted.store(false, Ordering::Relaxed);

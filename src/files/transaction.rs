@@ -15,7 +15,8 @@ use super::commit;
 use super::early::Early;
 use super::intent::{self, Decision, Record};
 use super::journal::{
-    Damage, Entry, FileRecord, Journal, Lasts, Prepared, StoredPath, Version, milliseconds,
+    Damage, Entry, FileRecord, IsPrivate, Journal, Lasts, Prepared, StoredPath, Version,
+    milliseconds,
 };
 use super::locks::{self, Held};
 use super::pair::both;
@@ -51,9 +52,6 @@ pub struct Receipt {
     /// What of the list of changes was found broken.
     pub damage: Option<Damage>,
 }
-
-/// Tells whether a content must not be kept unless it is encrypted.
-pub type IsPrivate<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
 /// A change that is about to be made: nobody else changes its files.
 pub struct Transaction<'a> {

@@ -235,7 +235,8 @@ fn only_the_first_lines_of_a_long_passage_are_compared() {
         };
         halves.clone().enumerate().map(part).collect()
     };
-    let (text, find) = (format!("start {}", broken_after(0)), broken_after(1));
+    let text = format!("start {}", broken_after(0));
+    let find = format!("start\n{}", broken_after(1));
     let passage = closest(&text, &find).unwrap();
     assert_eq!((passage.first_line, passage.last_line), (1, 40_001));
     assert_eq!(passage.differences.len(), MAX_DIFFERENCES);

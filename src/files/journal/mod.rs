@@ -33,6 +33,9 @@ use lines::{Lines, Tail};
 /// Age below which a content that no entry names may belong to a change under way.
 const UNCLAIMED_AGE: Duration = limits::JOURNAL_UNCLAIMED_AGE;
 
+/// Tells whether a content must not be kept unless it is encrypted.
+pub type IsPrivate<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
+
 /// How much the journal keeps.
 #[derive(Debug, Clone, Copy)]
 pub struct Caps {
