@@ -316,8 +316,11 @@ fn state(karyi: &Karyi) -> std::path::PathBuf {
     home.join(".local/state/karyi/journal")
 }
 
+/// What a file holds after it was damaged.
+type Damage<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+
 /// Replaces what every file of the journal holds.
-fn damage(path: &std::path::Path, with: &dyn Fn(&[u8]) -> Vec<u8>) {
+fn damage(path: &std::path::Path, with: Damage<'_>) {
     for entry in std::fs::read_dir(path).unwrap() {
         let path = entry.unwrap().path();
         match path.is_dir() {
@@ -340,7 +343,7 @@ fn a_damaged_journal_is_told_and_new_changes_are_recorded() {
     let half = |held: &[u8]| held[..held.len() / 2].to_vec();
     let garbled = |held: &[u8]| held.iter().map(|byte| byte ^ 0x5a).collect();
     let emptied = "it is empty, and changes were recorded in it before";
-    let ways: [(&dyn Fn(&[u8]) -> Vec<u8>, &str); 3] = [
+    let ways: [(Damage<'_>, &str); 3] = [
         (&empty, emptied),
         (&half, "1 of its lines cannot be read"),
         (&garbled, "of its lines cannot be read"),

@@ -69,3 +69,36 @@ impl<'scope, 'env> Starter<'scope, 'env> {
         Some(Early(Mutex::new(Some(receiver))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_be_kept_is_made_ready() {
+        let temp = tempfile::tempdir().unwrap();
+        let open = |key| Journal::open(temp.path(), key).unwrap();
+        let large = Arc::new(vec![
+            0;
+            usize::try_from(limits::EARLY_JOURNAL_BYTES).unwrap()
+        ]);
+        let small = Arc::new(large[1..].to_vec());
+        let check = |journal: &Journal, is_private: bool, is_wanted: bool, expected: bool| {
+            let is_wanted = AtomicBool::new(is_wanted);
+            let is_private = |_: &[u8]| is_private;
+            std::thread::scope(|scope| {
+                let mut starter = Starter::new(scope, Some(journal), &is_private, &is_wanted);
+                assert!(starter.start(&small).is_none());
+                let early = starter.start(&large).unwrap();
+                // One at a time.
+                assert!(starter.start(&large).is_none());
+                assert_eq!(early.take().is_some(), expected);
+                assert!(early.take().is_none());
+            });
+        };
+        let (plain, encrypted) = (open(None), open(Some(&[7; 32])));
+        check(&plain, true, true, false);
+        check(&plain, false, false, false);
+        check(&encrypted, true, true, true);
+    }
+}

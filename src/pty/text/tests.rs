@@ -105,8 +105,8 @@ fn many_short_lines_that_are_erased_first_stay_cheap() {
     let count = limits::MAX_TERMINAL_LINE_BYTES / line.len() - 1;
     let piece = line.repeat(count);
     let since = std::time::Instant::now();
-    let text = render(&[piece.as_bytes(); 100]);
-    assert_eq!(text, "a\n".repeat(100 * count));
+    let text = render(&[piece.as_bytes(); 30]);
+    assert_eq!(text, "a\n".repeat(30 * count));
     // Looking through the whole piece for each line took minutes.
     assert!(since.elapsed().as_secs() < 30, "{:?}", since.elapsed());
 }
