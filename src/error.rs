@@ -199,6 +199,8 @@ tool_codes! {
     NotAFile = "not_a_file", Failed, "pipes, sockets and devices are reached with <command>";
     /// The links of the path lead in a circle.
     SymlinkLoop = "symlink_loop", Failed, "see where the links lead with <command>ls -l PATH</command>";
+    /// A name or the path is longer than the file system takes.
+    NameTooLong = "name_too_long", Failed, "shorten it: most file systems take names of 255 bytes, and paths of 4095";
     /// The system does not allow it.
     PermissionDenied = "permission_denied", Failed, "check the owner and mode with <command>ls -l PATH</command>";
     /// The disk or the quota is full.
@@ -375,6 +377,7 @@ impl ToolError {
             ErrorKind::NotADirectory => ErrorCode::NotADirectory,
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ErrorCode::NoSpace,
             ErrorKind::ReadOnlyFilesystem => ErrorCode::ReadOnly,
+            ErrorKind::InvalidFilename => ErrorCode::NameTooLong,
             _ => ErrorCode::Io,
         };
         Self::new(code, format!("{}: {error}", path.display()))
@@ -428,6 +431,8 @@ mod tests {
         check(nix::libc::EACCES, ErrorCode::PermissionDenied);
         check(nix::libc::ENOSPC, ErrorCode::NoSpace);
         check(nix::libc::EDQUOT, ErrorCode::NoSpace);
+        check(nix::libc::ENAMETOOLONG, ErrorCode::NameTooLong);
+        check(nix::libc::EINVAL, ErrorCode::Io);
         check(nix::libc::EROFS, ErrorCode::ReadOnly);
         check(nix::libc::ELOOP, ErrorCode::SymlinkLoop);
         check(nix::libc::EISDIR, ErrorCode::IsDirectory);

@@ -85,6 +85,9 @@ pub const JOURNAL_NEW_BYTES: u64 = 4 << 20;
 /// Largest old content that the journal syncs to the disk with its change: a large file would take as long
 /// again, and the disk writes it within a minute anyway.
 pub const JOURNAL_SYNCED_BYTES: u64 = 8 << 20;
+/// Old content from which on it is made ready for the journal while the change is still worked out: starting a
+/// thread pays then, and an edit that fails does the work for nothing.
+pub const EARLY_JOURNAL_BYTES: u64 = 8 << 20;
 /// Bytes of contents after which the journal looks for what is past its caps.
 pub const JOURNAL_PRUNE_BYTES: u64 = 64 << 20;
 /// Age below which a content that no change names may belong to one under way.

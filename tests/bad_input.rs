@@ -398,6 +398,8 @@ fn edits_of_what_cannot_be_edited_change_nothing() {
     let bad = [
         (file("fifo", "", "x"), "not_a_file"),
         (file("/dev/null", "", "x"), "not_a_file"),
+        (file("/proc/self/status", "Name", "x"), "not_a_file"),
+        (file(&"long".repeat(100), "", "x"), "name_too_long"),
         (file("big", "", "x"), "file_too_large"),
         (file("broken", "1", "x"), "binary_file"),
         (file("latin", "caf", "\u{4E2D}"), "not_encodable"),

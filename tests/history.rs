@@ -318,6 +318,91 @@ fn holds_value(bytes: &[u8]) -> bool {
         .any(|part| part == VALUE.as_bytes())
 }
 
+fn state(karyi: &Karyi) -> std::path::PathBuf {
+    let home = karyi.work().parent().unwrap().join("home");
+    home.join(".local/state/karyi/journal")
+}
+
+/// What a file holds after it was damaged.
+type Damage<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+
+/// Replaces what every file of the journal holds.
+fn damage(path: &std::path::Path, with: Damage<'_>) {
+    for entry in std::fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => damage(&path, with),
+            false => {
+                let held = std::fs::read(&path).unwrap();
+                std::fs::write(&path, with(&held)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_journal_is_told_and_new_changes_are_recorded() {
+    let edit = |from: &str, to: &str| {
+        let pair = format!("<find>{from}</find><replace>{to}</replace>");
+        format!("<tools><edit><file src=\"a\">{pair}</file></edit></tools>")
+    };
+    let empty = |_: &[u8]| Vec::new();
+    let half = |held: &[u8]| held[..held.len() / 2].to_vec();
+    let garbled = |held: &[u8]| held.iter().map(|byte| byte ^ 0x5a).collect();
+    let emptied = "it is empty, and changes were recorded in it before";
+    let ways: [(Damage<'_>, &str); 3] = [
+        (&empty, emptied),
+        (&half, "1 of its lines cannot be read"),
+        (&garbled, "of its lines cannot be read"),
+    ];
+    for (way, told) in ways {
+        let karyi = Karyi::new().file("a", "one\n");
+        let report = parsed(&run(&karyi, &edit("one", "two")), 0);
+        assert_eq!(report["results"][0]["warning"], Value::Null, "{report}");
+        damage(&state(&karyi), way);
+        let list = again(&karyi, &["history", "--json"]);
+        let said = String::from_utf8_lossy(&list.stderr).into_owned();
+        assert!(said.contains("is damaged") && said.contains(told), "{said}");
+        assert!(said.contains("hint: "), "{said}");
+        assert_eq!(parsed(&list, 0), json!([]));
+        let nothing = again(&karyi, &["undo"]);
+        assert!(!nothing.status.success());
+        assert!(String::from_utf8_lossy(&nothing.stderr).contains("is damaged"));
+        // The next edit says so, once, and can be undone.
+        let report = parsed(&run(&karyi, &edit("two", "three")), 0);
+        let warning = report["results"][0]["warning"].as_str().unwrap_or_default();
+        assert!(warning.contains(told), "{report}");
+        let report = parsed(&run(&karyi, &edit("three", "four")), 0);
+        assert_eq!(report["results"][0]["warning"], Value::Null, "{report}");
+        text(&again(&karyi, &["undo", "--last", "2"]), 0);
+        assert_eq!(read(&karyi, "a").as_deref(), Some("two\n"));
+    }
+}
+
+#[test]
+fn a_damaged_content_is_told() {
+    let karyi = Karyi::new().file("a", "one\n");
+    text(
+        &run(
+            &karyi,
+            "<tools><edit><file src=\"a\"><find>one</find><replace>two</replace></file></edit></tools>",
+        ),
+        0,
+    );
+    damage(&state(&karyi).join("contents"), &|held| held[..1].to_vec());
+    let listed = text(&again(&karyi, &["history"]), 0);
+    assert!(listed.contains("damaged or gone"), "{listed}");
+    let shown = text(&again(&karyi, &["history", "show", "1"]), 0);
+    assert!(shown.contains("damaged or gone"), "{shown}");
+    let shown = parsed(&again(&karyi, &["history", "show", "1", "--json"]), 0);
+    assert_eq!(
+        (&shown["can_be_undone"], &shown["files"][0]["damaged"]),
+        (&json!(false), &json!(true))
+    );
+    text(&again(&karyi, &["undo"]), 1);
+    assert_eq!(read(&karyi, "a").as_deref(), Some("two\n"));
+}
+
 /// Asserts that a command is refused with a code and changes neither file nor journal.
 #[track_caller]
 fn refused(home: &Home, args: &[&str], exit: i32, code: &str) -> Ran {

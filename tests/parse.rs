@@ -326,9 +326,16 @@ fn calls_outside_of_a_block_are_mentioned_and_not_run() {
     );
     let with_block = format!("{message}<tools><ctrl>c</ctrl></tools>");
     Karyi::new().stdin(with_block).run().stderr("");
-    Karyi::new()
-        .stdin("Use <command> to run.\n")
-        .run()
-        .stderr("")
-        .exit(0);
+    let nothing = |script: &str, why: &str| {
+        let ran = Karyi::new().stdin(script).run().exit(0);
+        ran.stdout_xml("<results>\n<summary status=\"ok\"/>\n</results>")
+            .stderr(&format!("karyi: nothing ran: {why}\n"));
+    };
+    let none = "there is no <tools> block in standard input";
+    nothing("Use <command> to run.\n", none);
+    nothing("", none);
+    nothing(
+        "<tools></tools>",
+        "the <tools> block in standard input has no call",
+    );
 }

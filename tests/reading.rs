@@ -202,14 +202,53 @@ fn a_directory_is_a_tree() {
 }
 
 #[test]
+fn lines_behind_the_end_are_told() {
+    let karyi = || Karyi::new().file("two", "a\nb\n").file("empty", "");
+    let check = |name: &str, lines: &str, expected: Value| {
+        let xml = format!("<file src=\"{name}\" lines=\"{lines}\"/>");
+        let result = read(karyi(), &xml, 0);
+        assert_eq!(
+            result["files"][0]["hint"], expected,
+            "{name} {lines}: {result}"
+        );
+    };
+    check(
+        "two",
+        "99",
+        json!("the file has 2 lines, and line 99 was asked for"),
+    );
+    check(
+        "two",
+        "3-",
+        json!("the file has 2 lines, and line 3 was asked for"),
+    );
+    check("empty", "2-5", json!("the file is empty"));
+    for (name, lines) in [
+        ("two", "2-9"),
+        ("two", "-9"),
+        ("empty", "1-"),
+        ("empty", "-3"),
+    ] {
+        check(name, lines, Value::Null);
+    }
+}
+
+#[test]
 fn other_encodings_and_pictures_are_named() {
     let karyi = Karyi::new()
         .file("wide", b"\xFF\xFEh\0i\0\n\0")
+        .file("short", b"h\0i\0")
+        .file("one", b"h\0")
         .file("gif", b"GIF89a\x0A\0\x14\0\x80\0\xFF");
-    let result = read(karyi, "<file src=\"wide\"/><file src=\"gif\"/>", 0);
+    let names = ["wide", "short", "one", "gif"];
+    let files = names.map(|name| format!("<file src=\"{name}\"/>"));
+    let result = read(karyi, &files.concat(), 0);
     let expected = json!([
         {"src": "wide", "kind": "text", "bytes": 8, "encoding": "utf-16le", "first_line": 1,
          "total_lines": 1, "output": "hi\n"},
+        {"src": "short", "kind": "text", "bytes": 4, "encoding": "utf-16le", "first_line": 1,
+         "total_lines": 1, "output": "hi"},
+        {"src": "one", "kind": "binary", "bytes": 2},
         {"src": "gif", "kind": "gif", "bytes": 13, "width": 10, "height": 20},
     ]);
     assert_eq!(result["files"], expected);

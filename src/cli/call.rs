@@ -3,6 +3,8 @@
 //! What proves who calls comes from a file or from the user's secrets, never from an argument:
 //! arguments are seen by every process of the machine.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,11 +12,13 @@ use anyhow::{Context, bail};
 use axum::http::Uri;
 use jiff::Timestamp;
 use serde_json::Value;
+use zeroize::Zeroizing;
 
 use crate::cli::args::CallArgs;
 use crate::cli::vault::VaultFlags;
 use crate::cli::{fail, print, serve, var};
 use crate::http::client::{self, Calling};
+use crate::limits;
 use crate::secret::{self, Piece, SecretName, SecretValue};
 use crate::tool::json_text;
 use crate::vault::policy::Policy;
@@ -112,8 +116,21 @@ fn may_reach(policy: &Policy, uri: &Uri) -> bool {
 }
 
 fn in_file(path: &Path) -> anyhow::Result<SecretValue> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let most = limits::MAX_SECRET_BYTES + 1;
+    // Grown, it would leave copies behind that nobody wipes.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(most + 1));
+    let read = |bytes: &mut Vec<u8>| File::open(path)?.take(most as u64).read_to_end(bytes);
+    read(&mut bytes).with_context(|| format!("reading {}", path.display()))?;
+    if bytes.len() == most {
+        bail!(
+            "{}: more than {} bytes",
+            path.display(),
+            limits::MAX_SECRET_BYTES
+        );
+    }
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        bail!("{}: no UTF-8 text", path.display());
+    };
     Ok(SecretValue::new(text.trim().to_owned()))
 }
 

@@ -15,7 +15,7 @@ use crate::cli::{fail, fail_with, print, say, screen};
 use crate::files::diff::{Caps, Diff};
 use crate::files::edit::{Show, shown_diff};
 use crate::files::encoding::Encoding;
-use crate::files::journal::{Entry, FileRecord, Version};
+use crate::files::journal::{Entry, FileRecord, Journal, Version};
 use crate::files::root::canonical_for_plan;
 use crate::files::undo::undone;
 use crate::render::diff_text;
@@ -36,7 +36,8 @@ pub(super) fn history(args: HistoryArgs) -> ExitCode {
 }
 
 fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
-    let entries = journal::open(None)?.entries()?;
+    let journal = journal::open(None)?;
+    let entries = journal::entries(&journal)?;
     let undone = undone(&entries);
     let file = args.file.as_deref().map(absolute).transpose()?;
     let is_wanted = |entry: &&Entry| {
@@ -53,18 +54,31 @@ fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
         say(&format!("no change was made by a session {session:?}"));
     }
     let wanted = entries.iter().filter(is_wanted);
-    let is_undone = |entry: &Entry| undone.contains(&entry.number);
+    let state = |entry: &Entry| State {
+        is_undone: undone.contains(&entry.number),
+        has_contents: has_contents(&journal, entry),
+    };
     if args.json {
-        let list: Vec<Value> = wanted
-            .map(|entry| as_json(entry, is_undone(entry)))
-            .collect();
+        let list: Vec<Value> = wanted.map(|entry| as_json(entry, &state(entry))).collect();
         return Ok(print(&format!("{}\n", Value::Array(list))));
     }
     let colour = screen::colour(&io::stdout());
     let lines: String = wanted
-        .map(|entry| line(entry, is_undone(entry), colour))
+        .map(|entry| line(entry, &state(entry), colour))
         .collect();
     Ok(print(&lines))
+}
+
+/// What became of a change since.
+struct State {
+    is_undone: bool,
+    /// Whether the contents it needs to be taken back are there.
+    has_contents: bool,
+}
+
+fn has_contents(journal: &Journal, entry: &Entry) -> bool {
+    let mut olds = entry.files.iter().filter_map(|file| file.old.as_ref());
+    olds.all(|old| !old.is_kept || journal.has_content(old))
 }
 
 fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
@@ -72,7 +86,11 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Returns an entry as JSON.
-fn as_json(entry: &Entry, is_undone: bool) -> Value {
+fn as_json(entry: &Entry, state: &State) -> Value {
+    let State {
+        is_undone,
+        has_contents,
+    } = *state;
     let files = entry.files.iter().map(|file| {
         let mut value = json!({"path": file.path, "change": file.kind()});
         let size = |version: &Option<Version>| version.as_ref().map(|version| version.size);
@@ -97,7 +115,7 @@ fn as_json(entry: &Entry, is_undone: bool) -> Value {
         "call": entry.call,
         "tool": entry.tool,
         "undone": is_undone,
-        "can_be_undone": !is_undone && entry.can_be_undone(),
+        "can_be_undone": !is_undone && entry.can_be_undone() && has_contents,
         "files": files,
     });
     if !entry.undoes.is_empty() {
@@ -107,7 +125,7 @@ fn as_json(entry: &Entry, is_undone: bool) -> Value {
 }
 
 /// Writes an entry as lines for a person.
-fn line(entry: &Entry, is_undone: bool, colour: Colour) -> String {
+fn line(entry: &Entry, state: &State, colour: Colour) -> String {
     let number = colour.paint(Ink::Heading, &format!("{:>5}", entry.number));
     let what = match entry.undoes.as_slice() {
         [] => format!("{} {}", entry.tool, entry.call),
@@ -116,10 +134,14 @@ fn line(entry: &Entry, is_undone: bool, colour: Colour) -> String {
             format!("undo of {}", numbers.join(", "))
         }
     };
-    let note = match (is_undone, entry.can_be_undone()) {
-        (true, _) => colour.paint(Ink::Faint, "  (undone)"),
-        (false, false) => colour.paint(Ink::Warning, "  (cannot be undone)"),
-        (false, true) => String::new(),
+    let note = match (state.is_undone, entry.can_be_undone(), state.has_contents) {
+        (true, ..) => colour.paint(Ink::Faint, "  (undone)"),
+        (false, false, _) => colour.paint(Ink::Warning, "  (cannot be undone)"),
+        (false, true, false) => {
+            let gone = "  (cannot be undone: its content in the journal is damaged or gone)";
+            colour.paint(Ink::Warning, gone)
+        }
+        (false, true, true) => String::new(),
     };
     let mut text = format!(
         "{number}  {}  {}  {}{note}\n",
@@ -143,7 +165,7 @@ fn file_line(file: &FileRecord) -> String {
 }
 
 fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCode> {
-    let entries = journal::open(None)?.entries()?;
+    let entries = journal::entries(&journal::open(None)?)?;
     let Some(entry) = entries.iter().find(|entry| entry.number == number) else {
         anyhow::bail!("there is no change {number} in the journal (see `karyi history`)");
     };
@@ -151,28 +173,42 @@ fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCo
         Ok(shown) => shown,
         Err(error) => return Ok(fail_with(&error)),
     };
-    let is_undone = undone(&entries).contains(&number);
+    let contents: Vec<Contents> = entry
+        .files
+        .iter()
+        .map(|f| Contents::of(&shown, f))
+        .collect();
+    let state = State {
+        is_undone: undone(&entries).contains(&number),
+        has_contents: !contents.iter().any(|found| found.is_damaged),
+    };
     let text = match is_json {
-        true => show_json(&shown, entry, is_undone),
-        false => show_text(&shown, entry, is_undone),
+        true => show_json(&shown, entry, &state, &contents),
+        false => show_text(&shown, entry, &state, &contents),
     };
     Ok(print(&text))
 }
 
-fn show_text(shown: &Shown, entry: &Entry, is_undone: bool) -> String {
+fn show_text(shown: &Shown, entry: &Entry, state: &State, contents: &[Contents]) -> String {
     let colour = screen::colour(&io::stdout());
-    let mut text = line(entry, is_undone, colour);
-    for file in &entry.files {
+    let mut text = line(entry, state, colour);
+    for (file, contents) in entry.files.iter().zip(contents) {
         let _ = writeln!(text, "\n{}", colour.paint(Ink::Heading, &file_line(file)));
-        text.push_str(&describe(&compare(shown, file), colour));
+        text.push_str(&match contents.is_damaged {
+            true => format!("{}\n", colour.paint(Ink::Warning, DAMAGED)),
+            false => describe(&contents.diff, colour),
+        });
     }
     shown.redactor.redact_again(&text).into_owned()
 }
 
-fn show_json(shown: &Shown, entry: &Entry, is_undone: bool) -> String {
-    let mut value = as_json(entry, is_undone);
-    for (index, file) in entry.files.iter().enumerate() {
-        if let Some(found) = compare(shown, file) {
+fn show_json(shown: &Shown, entry: &Entry, state: &State, contents: &[Contents]) -> String {
+    let mut value = as_json(entry, state);
+    for (index, contents) in contents.iter().enumerate() {
+        if contents.is_damaged {
+            value["files"][index]["damaged"] = json!(true);
+        }
+        if let Some(found) = &contents.diff {
             value["files"][index]["diff"] = json!(found.text);
             if found.omitted > 0 {
                 value["files"][index]["diff_omitted_lines"] = json!(found.omitted);
@@ -197,12 +233,31 @@ pub(super) fn describe(found: &Option<Diff>, colour: Colour) -> String {
     text
 }
 
-fn compare(shown: &Shown, file: &FileRecord) -> Option<Diff> {
-    let read = |version: &Option<Version>| match version {
-        None => Some(Vec::new()),
-        Some(version) => shown.journal.content(version).ok(),
-    };
-    compare_bytes(&read(&file.old)?, &read(&file.new)?, &shown.redactor)
+const DAMAGED: &str = "a content that the journal kept of this file is damaged or gone";
+
+/// What the journal holds of one file of a change.
+struct Contents {
+    /// Nothing when one of its contents is no text or was not kept.
+    diff: Option<Diff>,
+    is_damaged: bool,
+}
+
+impl Contents {
+    fn of(shown: &Shown, file: &FileRecord) -> Self {
+        let is_kept = |version: &Option<Version>| version.as_ref().is_none_or(|v| v.is_kept);
+        let read = |version: &Option<Version>| match version {
+            None => Some(Vec::new()),
+            Some(version) => shown.journal.content(version).ok(),
+        };
+        let (old, new) = (read(&file.old), read(&file.new));
+        let is_damaged = |version, found: &Option<_>| is_kept(version) && found.is_none();
+        Self {
+            is_damaged: is_damaged(&file.old, &old) || is_damaged(&file.new, &new),
+            diff: old
+                .zip(new)
+                .and_then(|(old, new)| compare_bytes(&old, &new, &shown.redactor)),
+        }
+    }
 }
 
 /// Compares two contents as they may be shown; nothing when one of them is no text.

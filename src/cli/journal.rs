@@ -5,15 +5,31 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 
+use crate::cli::say;
 use crate::cli::state_dir::state_dir;
-use crate::files::journal::Journal;
+use crate::files::journal::{Entry, Journal};
 use crate::files::transaction::Recorder;
+use crate::render::paint::safe_line;
 use crate::vault::store::journal::JournalKey;
 
 /// Opens the journal; with the key of a vault, what it keeps from then on is encrypted.
 pub(super) fn open(key: Option<&JournalKey>) -> anyhow::Result<Journal> {
     let directory = state_dir()?.join("journal");
     Journal::open(&directory, key.map(|key| &**key)).context("opening the journal")
+}
+
+/// Returns the changes that were recorded, and warns when some of them cannot be read.
+pub(super) fn entries(journal: &Journal) -> anyhow::Result<Vec<Entry>> {
+    let (entries, damage) = journal.entries_and_damage()?;
+    if let Some(damage) = damage {
+        let directory = safe_line(&journal.directory().display().to_string()).into_owned();
+        say(&format!(
+            "warning: the list of changes {directory}/entries is damaged: {damage}; those changes are not shown \
+             and cannot be undone\nhint: new changes are recorded all the same; restore the file from a backup, \
+             or move {directory} away to begin anew"
+        ));
+    }
+    Ok(entries)
 }
 
 /// Encrypts what a run keeps of its changes from now on.

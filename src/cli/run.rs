@@ -36,7 +36,7 @@ use crate::outcome::{ReportStatus, Tally};
 use crate::pty::guard;
 use crate::pty::{HoldsSecret, Rc, Session, SessionOptions};
 use crate::render::Format;
-use crate::render::paint::Colour;
+use crate::render::paint::{Colour, safe_line};
 use crate::secret::SecretName;
 use crate::syntax::Mode;
 use crate::syntax::grammar::Grammar;
@@ -117,6 +117,17 @@ pub(super) enum Input {
     File(PathBuf, File),
     /// Standard input.
     Stdin,
+}
+
+impl Input {
+    /// Returns its name for messages.
+    fn name(&self) -> String {
+        match self {
+            Self::Text(_) => "the text of -c".into(),
+            Self::File(path, _) => safe_line(&path.display().to_string()).into_owned(),
+            Self::Stdin => "standard input".into(),
+        }
+    }
 }
 
 /// Opens every script before the first one runs, so that a wrong name runs nothing.
@@ -303,6 +314,7 @@ impl Run {
             self.mode,
         );
         let names = self.registry.entries().iter().map(|entry| entry.spec.name);
+        let name = input.name();
         let (reader, chunks) = read(input, BareCalls::new(names.collect()))?;
         runner.message(intake, chunks, self.pace).await;
         if is_last || self.cancel.is_cancelled() {
@@ -323,12 +335,11 @@ impl Run {
         };
         runner.tell(ended).await;
         let tally = screen.close().await?;
-        if let Some(name) = reader.check()?
-            && tally.calls() == 0
-            && tally.status() == ReportStatus::Ok
-        {
+        let bare = reader.check()?;
+        if tally.calls() == 0 && tally.status() == ReportStatus::Ok {
             say(&format!(
-                "nothing ran: a line starts with <{name}>, but calls run only inside <tools>...</tools>"
+                "nothing ran: {}",
+                why_nothing(&tally, bare, &name)
             ));
         }
         Ok(tally)
@@ -347,6 +358,17 @@ impl Run {
             permits: self.permits.clone(),
             redactor: self.redactor.clone(),
         }
+    }
+}
+
+/// Says why a script without an error had no call: whoever wrote it may believe that it had one.
+fn why_nothing(tally: &Tally, bare: Option<&str>, name: &str) -> String {
+    match bare {
+        Some(tool) => {
+            format!("a line starts with <{tool}>, but calls run only inside <tools>...</tools>")
+        }
+        None if tally.blocks() > 0 => format!("the <tools> block in {name} has no call"),
+        None => format!("there is no <tools> block in {name}"),
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
 }
 
 fn entries() -> anyhow::Result<Vec<Entry>> {
-    Ok(journal::open(None)?.entries()?)
+    journal::entries(&journal::open(None)?)
 }
 
 fn take_back(args: &UndoArgs, which: &Which, journal: Arc<Journal>) -> Result<Undone, UndoError> {

@@ -2,8 +2,10 @@
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::directory::{Directory, Stamp, split};
+use super::early::{Early, Starter};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
@@ -20,13 +22,15 @@ pub struct Change {
     pub(super) after: Option<NewContent>,
     /// Where its content goes, when it is renamed.
     pub(super) renamed_to: Option<PathBuf>,
+    /// What it held, being made ready for the journal already.
+    pub(super) early: Option<Early>,
 }
 
 /// A file that was read.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) stamp: Stamp,
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Arc<Vec<u8>>,
 }
 
 /// What a file is to hold.
@@ -61,13 +65,15 @@ impl Change {
             before,
             after: None,
             renamed_to: None,
+            early: None,
         })
     }
 
     /// Returns what the file holds; none when it does not exist.
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
-        self.before.as_ref().map(|found| found.bytes.as_slice())
+        let before = self.before.as_ref();
+        before.map(|found| found.bytes.as_slice())
     }
 
     /// Says what the file is to hold. Without this the change removes it.
@@ -76,6 +82,12 @@ impl Change {
         let dress = Dress::Kept;
         self.after = Some(NewContent { bytes, dress });
         self
+    }
+
+    /// Has what the file held made ready for the journal, if it is large.
+    pub(super) fn start_early(&mut self, starter: &mut Starter<'_, '_>) {
+        let found = self.before.as_ref();
+        self.early = found.and_then(|found| starter.start(&found.bytes));
     }
 
     /// Whether there is something to do.
@@ -88,7 +100,7 @@ impl Change {
                     Dress::Mode(mode) => before.stamp.mode & 0o7777 == mode & 0o7777,
                     Dress::Kept | Dress::Like(_) => true,
                 };
-                before.bytes != after.bytes || !has_mode
+                *before.bytes != after.bytes || !has_mode
             }
         }
     }
@@ -102,9 +114,17 @@ impl Found {
             return Err(io(io::ErrorKind::IsADirectory.into()));
         };
         let directory = match Directory::open(parent) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let above = parent
+                    .ancestors()
+                    .find_map(|path| Directory::open(path).ok());
+                return above
+                    .map_or(Ok(()), |above| check_place(shown, &above))
+                    .map(|()| None);
+            }
             opened => opened.map_err(io)?,
         };
+        check_place(shown, &directory)?;
         let Some(stamp) = directory.stamp(name).map_err(io)? else {
             return Ok(None);
         };
@@ -120,8 +140,22 @@ impl Found {
             let message = format!("{}: grew while it was read", shown.display());
             return Err(ToolError::new(ErrorCode::FileTooLarge, message));
         }
+        let bytes = Arc::new(bytes);
         Ok(Some(Self { stamp, bytes }))
     }
+}
+
+/// Refuses a place where no file can be replaced.
+fn check_place(shown: &Path, directory: &Directory) -> Result<(), ToolError> {
+    if !directory.is_made_up() {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: expected a file that can be replaced, found one that the system makes up, as in /proc and /sys",
+        shown.display()
+    );
+    let hint = "write to it with <command>, such as echo VALUE > PATH";
+    Err(ToolError::new(ErrorCode::NotAFile, message).with_hint(hint))
 }
 
 fn check_kind(shown: &Path, found: Stamp) -> Result<(), ToolError> {

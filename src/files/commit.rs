@@ -17,7 +17,9 @@ use super::directory::{Directory, Stamp, remove_made, split};
 use super::dress::{Dressed, dress_like};
 use super::intent::{Decided, Plan, Step};
 use super::journal::{Entry, StoredPath, Version};
+use super::pair::both;
 use crate::error::{ErrorCode, ToolError};
+use crate::limits;
 
 /// Bytes compared at a time.
 const COMPARED_BYTES: usize = 1 << 18;
@@ -39,6 +41,8 @@ struct Prepared<'a> {
     temporary: Option<OsString>,
     backup: Option<OsString>,
     way: Way,
+    /// Whether the file was compared with what was read while its new content went to the disk.
+    is_compared: bool,
 }
 
 /// How a file takes on its new content.
@@ -95,7 +99,7 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &Plan) -> Result<Staged<'a>
     let needed = changes.iter().filter(|change| change.is_needed());
     for (change, step) in needed.zip(&plan.steps) {
         let io = |error: io::Error| ToolError::from_io(&change.shown, &error);
-        let prepared = prepare(change, step, &mut staged.made).map_err(io)?;
+        let mut prepared = prepare(change, step, &mut staged.made).map_err(io)?;
         if change.before.is_some() && !prepared.is_as_read() {
             return Err(file_changed(change));
         }
@@ -130,12 +134,13 @@ fn prepare<'a>(
         temporary: step.temporary.as_ref().map(OsString::from),
         backup: step.backup.as_ref().map(OsString::from),
         way,
+        is_compared: false,
     })
 }
 
 impl Prepared<'_> {
     /// Writes the new content to its temporary file; returns whether that got the right owner.
-    fn write(&self) -> io::Result<Dressed> {
+    fn write(&mut self) -> io::Result<Dressed> {
         if self.way == Way::Replace {
             // The only sure way to learn whether the file may be written.
             self.directory.write(&self.name)?;
@@ -156,9 +161,24 @@ impl Prepared<'_> {
         file.write_all(&after.bytes)?;
         let dressed = self.dress(&file, after)?;
         if let Dressed::Yes = dressed {
-            file.sync_all()?;
+            self.is_compared = self.sync(&file)?;
         }
         Ok(dressed)
+    }
+
+    /// Makes the new content last. A large file is compared with what was read meanwhile; returns whether it
+    /// was, and is the same.
+    fn sync(&self, file: &File) -> io::Result<bool> {
+        let before = self.change.before.as_ref();
+        let is_large = |found: &&Found| found.stamp.size >= limits::EARLY_JOURNAL_BYTES;
+        let Some(before) = before.filter(is_large) else {
+            return file.sync_all().map(|()| false);
+        };
+        let (synced, is_same) = both(
+            || file.sync_all(),
+            || has_content(&self.directory, &self.name, &before.bytes).unwrap_or(false),
+        );
+        synced.map(|()| is_same)
     }
 
     /// Returns the permissions that the new content has or is about to have.
@@ -262,8 +282,9 @@ impl Prepared<'_> {
         let is_same = match (&self.change.before, now) {
             (None, None) => true,
             (Some(then), Some(now)) => {
-                then.stamp.is_same_content(now)
-                    && has_content(&self.directory, &self.name, &then.bytes).unwrap_or(false)
+                let has_content =
+                    || has_content(&self.directory, &self.name, &then.bytes).unwrap_or(false);
+                then.stamp.is_same_content(now) && (self.is_compared || has_content())
             }
             (Some(_), None) | (None, Some(_)) => false,
         };

@@ -5,9 +5,13 @@
 //! are capped: what goes over is left out in whole changes, so that what is shown is true; the counts
 //! are exact.
 
+mod body;
+
 use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
+
+use body::Body;
 
 use super::document::count_breaks;
 use crate::limits;
@@ -108,16 +112,29 @@ fn long_diff(middle: &Middle<'_>, caps: Caps) -> Option<Diff> {
     Some(writer.finish())
 }
 
-/// Counts the lines of two texts that differ in the same place.
+/// Counts the lines of two texts that differ in the same place. What is the same is not looked at line by
+/// line.
 fn changed_lines(mut old: &[u8], mut new: &[u8]) -> usize {
     let mut changed = 0;
-    while !old.is_empty() && !new.is_empty() {
-        let line = |text: &[u8]| memchr::memchr(b'\n', text).map_or(text.len(), |at| at + 1);
-        let (one, two) = (old.split_at(line(old)), new.split_at(line(new)));
-        changed += usize::from(one.0 != two.0);
-        (old, new) = (one.1, two.1);
+    loop {
+        let same = common(old.chunks(64), new.chunks(64), |a, b| {
+            a.iter().zip(b).take_while(|(a, b)| a == b).count()
+        });
+        let is_between_lines = same == 0 || old.get(same - 1) == Some(&b'\n');
+        let is_end = same == old.len() || same == new.len();
+        if is_end && (is_between_lines || old.len() == new.len()) {
+            return changed;
+        }
+        changed += 1;
+        (old, new) = (after_line(old, same), after_line(new, same));
     }
-    changed
+}
+
+/// Returns what follows the line that a place is in.
+fn after_line(text: &[u8], place: usize) -> &[u8] {
+    let rest = text.get(place..).unwrap_or_default();
+    let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
+    rest.get(end..).unwrap_or_default()
 }
 
 /// Returns the first lines of a text, and the rest.
@@ -368,331 +385,5 @@ fn place(from: usize, count: usize) -> String {
     }
 }
 
-/// Room for a header or a mark.
-const MARK_BYTES: usize = 64;
-const NO_BREAK: &str = "\\ no line break at the end of the file\n";
-
-/// The lines of a hunk.
-struct Body {
-    text: String,
-    old: usize,
-    new: usize,
-    changed: usize,
-    lines_left: usize,
-    bytes_left: usize,
-    line_bytes: usize,
-    is_full: bool,
-}
-
-/// A state of a hunk to go back to.
-struct Mark {
-    text: usize,
-    old: usize,
-    new: usize,
-    changed: usize,
-    lines_left: usize,
-    bytes_left: usize,
-}
-
-impl Body {
-    fn new(caps: Caps, written: &str) -> Self {
-        let used = memchr::memchr_iter(b'\n', written.as_bytes()).count();
-        Self {
-            text: String::new(),
-            old: 0,
-            new: 0,
-            changed: 0,
-            lines_left: caps.lines.saturating_sub(used + 1),
-            bytes_left: caps.bytes.saturating_sub(written.len() + MARK_BYTES),
-            line_bytes: caps.line_bytes,
-            is_full: false,
-        }
-    }
-
-    fn mark(&self) -> Mark {
-        Mark {
-            text: self.text.len(),
-            old: self.old,
-            new: self.new,
-            changed: self.changed,
-            lines_left: self.lines_left,
-            bytes_left: self.bytes_left,
-        }
-    }
-
-    fn back_to(&mut self, mark: Mark) {
-        self.text.truncate(mark.text);
-        (self.old, self.new, self.changed) = (mark.old, mark.new, mark.changed);
-        (self.lines_left, self.bytes_left) = (mark.lines_left, mark.bytes_left);
-        self.is_full = false;
-    }
-
-    fn lines(&mut self, sign: char, lines: &[&str]) {
-        for line in lines {
-            if self.is_full {
-                return;
-            }
-            self.line(sign, line);
-        }
-    }
-
-    /// Writes the first lines of a change that is too large, the same share of both sides.
-    fn part(&mut self, gone: &[&str], added: &[&str]) {
-        let start = self.mark();
-        let (mut olds, mut news) = (0, 0);
-        while !self.is_full {
-            // Compared as shares, without division.
-            let is_old = olds * added.len() <= news * gone.len() && olds < gone.len();
-            match is_old {
-                true => self.lines('-', gone.get(olds..=olds).unwrap_or_default()),
-                false if news < added.len() => {
-                    self.lines('+', added.get(news..=news).unwrap_or_default());
-                }
-                false => break,
-            }
-            if !self.is_full {
-                olds += usize::from(is_old);
-                news += usize::from(!is_old);
-            }
-        }
-        self.back_to(start);
-        if gone.len() == added.len() {
-            (olds, news) = (olds.min(news), olds.min(news));
-        }
-        // A line of one side alone would say that it was only taken away.
-        if !gone.is_empty() && !added.is_empty() && (olds == 0 || news == 0) {
-            return;
-        }
-        self.lines('-', gone.get(..olds).unwrap_or_default());
-        self.lines('+', added.get(..news).unwrap_or_default());
-    }
-
-    fn line(&mut self, sign: char, line: &str) {
-        let whole = line.strip_suffix('\n');
-        let body = whole.unwrap_or(line);
-        let most = body.floor_char_boundary(self.line_bytes);
-        let shown = body.get(..most).unwrap_or(body);
-        let is_cut = shown.len() < body.len();
-        let marks = usize::from(whole.is_none()) + usize::from(is_cut);
-        let (lines, bytes) = (
-            1 + usize::from(whole.is_none()),
-            shown.len() + 2 + MARK_BYTES * marks,
-        );
-        self.is_full |= self.lines_left < lines || self.bytes_left < bytes;
-        if self.is_full {
-            return;
-        }
-        self.lines_left -= lines;
-        self.bytes_left -= bytes;
-        self.text.push(sign);
-        self.text.push_str(shown);
-        if is_cut {
-            self.text
-                .push_str(&format!("[... {} more bytes]", body.len() - shown.len()));
-        }
-        self.text.push('\n');
-        if whole.is_none() {
-            self.text.push_str(NO_BREAK);
-        }
-        self.old += usize::from(sign != '+');
-        self.new += usize::from(sign != '-');
-        self.changed += usize::from(sign != ' ');
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(old: &str, new: &str, expected: &str) {
-        let found = diff(old, new, Caps::RESULT);
-        assert_eq!(found.text, expected, "{old:?} {new:?}");
-        let signs = |sign| expected.lines().filter(|l| l.starts_with(sign)).count();
-        assert_eq!(
-            (found.added, found.removed, found.omitted),
-            (signs('+'), signs('-'), 0)
-        );
-    }
-
-    #[test]
-    fn hunks_have_context_and_places() {
-        check("a\n", "a\n", "");
-        check("", "a\n", "@@ -0,0 +1 @@\n+a\n");
-        check("a\n", "", "@@ -1 +0,0 @@\n-a\n");
-        check(
-            "a\nb\nc\n",
-            "a\nB\nc\n",
-            "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n",
-        );
-        check(
-            "a\nb",
-            "a\nc",
-            "@@ -1,2 +1,2 @@\n a\n-b\n\\ no line break at the end of the file\n+c\n\\ no line break at the end of the file\n",
-        );
-        let old: String = (1..=20).map(|n| format!("{n}\n")).collect();
-        let new = old.replace("\n5\n", "\nfive\n").replace("\n15\n", "\n");
-        check(
-            &old,
-            &new,
-            "@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n@@ -12,7 +12,6 @@\n 12\n 13\n 14\n-15\n 16\n 17\n 18\n",
-        );
-        check("a\na\n", "a\na\na\n", "@@ -1,2 +1,3 @@\n a\n a\n+a\n");
-        check(
-            "caf\u{e9}\n",
-            "caf\u{e8}\n",
-            "@@ -1 +1 @@\n-caf\u{e9}\n+caf\u{e8}\n",
-        );
-    }
-
-    #[test]
-    fn a_diff_gives_the_new_text_again() {
-        let mut seed = 7_u64;
-        let mut next = |most: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (seed >> 33) % most
-        };
-        for _ in 0..500 {
-            let mut text = || -> String {
-                let count = next(12);
-                (0..count)
-                    .map(|_| ["a\n", "b\n", "c\n", "\u{e9}\n"][next(4) as usize])
-                    .collect()
-            };
-            let (old, new) = (text(), text());
-            assert_eq!(
-                applied(&old, &diff(&old, &new, Caps::RESULT).text),
-                new,
-                "{old:?} {new:?}"
-            );
-        }
-    }
-
-    fn applied(old: &str, diff: &str) -> String {
-        let lines: Vec<&str> = old.split_inclusive('\n').collect();
-        let (mut at, mut out) = (0, String::new());
-        for line in diff.split_inclusive('\n') {
-            if let Some(place) = line.strip_prefix("@@ -") {
-                let (from, count) = place
-                    .split_once(' ')
-                    .unwrap()
-                    .0
-                    .split_once(',')
-                    .unwrap_or((place.split_once(' ').unwrap().0, "1"));
-                let from: usize = from.parse().unwrap();
-                let from = if count == "0" { from } else { from - 1 };
-                while at < from {
-                    out += lines[at];
-                    at += 1;
-                }
-                continue;
-            }
-            match line.chars().next().unwrap() {
-                '-' => at += 1,
-                '+' => out += &line[1..],
-                _ => {
-                    out += lines[at];
-                    at += 1;
-                }
-            }
-        }
-        out + &lines[at..].concat()
-    }
-
-    #[test]
-    fn blank_lines_that_slide_leave_three_lines_of_context() {
-        let old = "l1\nl2\nl3\nl4\nl5\nl6\nabb\n\nl9\nl10\nl11\nl12\nl13\n";
-        let found = diff(old, &old.replace("\nabb", "\n"), Caps::RESULT).text;
-        let after: Vec<&str> = found
-            .lines()
-            .rev()
-            .take_while(|l| l.starts_with(' '))
-            .collect();
-        assert_eq!(after.len(), 3, "{found}");
-        let before = found.lines().skip(1).take_while(|l| l.starts_with(' '));
-        assert_eq!(before.count(), 3, "{found}");
-    }
-
-    #[test]
-    fn what_is_shown_of_a_large_diff_is_true() {
-        let old: String = (0..400).map(|n| format!("line {n}\n")).collect();
-        let every = |step: usize| -> String {
-            let line = |n: usize| match n % step {
-                0 => format!("new {n}\n"),
-                _ => format!("line {n}\n"),
-            };
-            (0..400).map(line).collect()
-        };
-        for step in [1, 2, 3, 5, 9] {
-            let new = every(step);
-            let found = diff(&old, &new, Caps::RESULT);
-            let count = |sign| found.text.lines().filter(|l| l.starts_with(sign)).count();
-            assert!(
-                found.text.lines().count() <= 200 && count('+') > 10,
-                "{step}"
-            );
-            assert_eq!(count('+'), count('-'), "{step}: {}", found.text);
-            let changed = found.added + found.removed;
-            assert_eq!(found.omitted, changed - 2 * count('+'), "{step}");
-            // Each line that is shown applied is the new one, each other is the old one.
-            let half = applied(&old, &found.text);
-            assert_eq!(half.lines().count(), 400, "{step}");
-            let known = half.lines().zip(old.lines().zip(new.lines()));
-            assert!(
-                known.into_iter().all(|(l, (o, n))| l == o || l == n),
-                "{step}"
-            );
-            let last = found.text.lines().last().unwrap_or_default();
-            assert!(step == 1 || last.starts_with(' '), "{step}: {last}");
-            let whole = diff(&old, &new, Caps::WHOLE);
-            assert_eq!((applied(&old, &whole.text), whole.omitted), (new, 0));
-        }
-        let made = diff("", &old, Caps::RESULT);
-        assert_eq!((made.text.lines().count(), made.omitted), (200, 201));
-        assert!(made.text.starts_with("@@ -0,0 +1,199 @@\n+line 0\n"));
-    }
-
-    #[test]
-    fn what_cannot_be_shown_of_a_long_text_is_counted() {
-        let text = |word: &str| -> String {
-            let line =
-                |n: usize| format!("{n} {}\n", if n.is_multiple_of(10) { word } else { "same" });
-            (0..300_000).map(line).collect()
-        };
-        let (old, new) = (text("old"), text("new"));
-        assert!(old.len() + new.len() > LONG_BYTES);
-        let long = diff(&old, &new, Caps::RESULT);
-        // The same with lists of all lines.
-        let (olds, news) = (lines(&old), lines(&new));
-        let mut writer = Writer::new("", &olds, &news, "", Caps::RESULT);
-        let mut pending = Vec::new();
-        in_order(&olds, &news, &mut |block| writer.take(block, &mut pending));
-        writer.hunk(&mut pending);
-        assert_eq!(long, writer.finish());
-        assert_eq!((long.added, long.removed), (30_000, 30_000));
-        // Few changes far apart are all shown.
-        let few = old
-            .replacen("10 old", "10 new", 1)
-            .replacen("290000 old", "290000 new", 1);
-        let found = diff(&old, &few, Caps::RESULT);
-        assert_eq!((found.added, found.omitted), (2, 0));
-    }
-
-    #[test]
-    fn caps_are_told_exactly() {
-        let old = "old line\n".repeat(100_000);
-        let new = "new line\n".repeat(100_000);
-        let found = diff(&old, &new, Caps::RESULT);
-        assert_eq!((found.added, found.removed), (100_000, 100_000));
-        let shown = found
-            .text
-            .lines()
-            .filter(|l| l.starts_with(['+', '-']))
-            .count();
-        assert_eq!(found.omitted, 200_000 - shown);
-        assert!(found.text.len() < 20_000);
-        let found = diff(&old, &"new line\n".repeat(99_999), Caps::RESULT);
-        assert_eq!((found.added, found.removed), (99_999, 100_000));
-        let long = diff("x", &"y".repeat(1 << 20), Caps::RESULT);
-        assert!(long.text.len() < 2000, "{}", long.text.len());
-    }
-}
+mod tests;

@@ -20,6 +20,23 @@ pub(super) const LOOK: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 pub(super) const LOOK: OFlags = OFlags::RDONLY;
 
+/// Kinds of file systems that the system makes up, as it numbers them: those of `/proc` and `/sys`, and those
+/// mounted below.
+#[cfg(target_os = "linux")]
+const MADE_UP: [u32; 11] = [
+    0x0000_9fa0, // proc
+    0x6265_6572, // sysfs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0x6462_6720, // debugfs
+    0x7472_6163, // tracefs
+    0x7363_6673, // securityfs
+    0x6265_6570, // configfs
+    0xcafe_4a11, // bpf
+    0x6165_676c, // pstore
+    0xf97c_ff8c, // selinuxfs
+];
+
 /// A directory held open.
 #[derive(Debug)]
 pub(super) struct Directory {
@@ -131,6 +148,20 @@ impl Directory {
     /// Returns its path.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the system makes up what is in it, as in `/proc` and `/sys`: no file there can be put in the
+    /// place of another.
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_made_up(&self) -> bool {
+        let found = rustix::fs::fstatfs(&self.opened);
+        found.is_ok_and(|found| MADE_UP.contains(&(found.f_type as u32)))
+    }
+
+    /// Says no: other systems have no such files.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn is_made_up(&self) -> bool {
+        false
     }
 
     /// Whether its path still leads to it.

@@ -37,8 +37,9 @@ enum Content {
 }
 
 /// All drafts of an edit.
-#[derive(Default)]
-pub(super) struct Drafts {
+pub(super) struct Drafts<'a> {
+    /// Is told of each file that was read.
+    on_read: &'a mut dyn FnMut(&mut Change),
     drafts: Vec<Draft>,
     known: HashMap<Identity, usize>,
     bytes: u64,
@@ -217,13 +218,23 @@ fn is_moved(change: &Change, changes: &[Change]) -> bool {
     change.after.is_none() && changes.iter().any(is_same)
 }
 
-impl Drafts {
+impl<'a> Drafts<'a> {
+    /// Starts without any; `on_read` is told of each file that is read.
+    pub(super) fn new(on_read: &'a mut dyn FnMut(&mut Change)) -> Self {
+        Self {
+            on_read,
+            drafts: Vec::new(),
+            known: HashMap::new(),
+            bytes: 0,
+        }
+    }
+
     /// Returns the draft of a file, read if it is not known yet.
     pub(super) fn open(&mut self, shown: &Path, real: PathBuf) -> Result<usize, ToolError> {
         if let Some(index) = self.known.get(&Identity::Path(real.clone())) {
             return Ok(*index);
         }
-        let draft = Draft::new(shown, &real)?;
+        let mut draft = Draft::new(shown, &real)?;
         let next = self.drafts.len();
         let index = match &draft.change.before {
             // Two spellings of one name, where the system does not tell upper from lower case.
@@ -239,6 +250,7 @@ impl Drafts {
         self.known.insert(Identity::Path(real), index);
         if index == next {
             self.bytes += draft.size();
+            (self.on_read)(&mut draft.change);
             self.drafts.push(draft);
         }
         Ok(index)

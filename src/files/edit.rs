@@ -6,17 +6,21 @@
 //! texts reach the disk is the concern of `transaction`.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::Change;
 use super::diff::{Caps, Diff, diff};
 use super::draft::Drafts;
+use super::early::Starter;
 use super::encoding::Encoding;
+use super::journal::{Damage, IsPrivate};
 use super::links;
 use super::matching::{FoundAs, PairResult};
+use super::pair::both;
 use super::recover::Recovered;
 use super::risk::risk;
 use super::root::Root;
-use super::transaction::{IsPrivate, Recorder, Transaction, both};
+use super::transaction::{Recorder, Transaction};
 use super::unmatched::place;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -96,6 +100,8 @@ pub struct Done {
     pub can_be_undone: bool,
     /// Files of earlier changes that were left half done and are whole now.
     pub recovered: Vec<Recovered>,
+    /// What of the journal was found broken.
+    pub damage: Option<Damage>,
 }
 
 /// Makes the changes in all files, or in none.
@@ -110,7 +116,24 @@ pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<Done, ToolE
         .collect::<Result<Vec<_>, _>>()?;
     let all: Vec<&Path> = paths.iter().flat_map(Paths::all).collect();
     let transaction = Transaction::begin(options.recorder, &all)?;
-    let mut plan = plan(edits, paths)?;
+    let is_wanted = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        let journal = options.recorder.journal.as_deref();
+        let mut starter = Starter::new(scope, journal, options.is_private, &is_wanted);
+        let done = plan(edits, paths, &mut |change| change.start_early(&mut starter))
+            .and_then(|plan| carry_out(transaction, plan, options));
+        // Nobody waits for what was started for a change that came to nothing.
+        is_wanted.store(false, Ordering::Relaxed);
+        done
+    })
+}
+
+/// Makes the changes, and their diffs meanwhile.
+fn carry_out(
+    transaction: Transaction<'_>,
+    mut plan: Plan,
+    options: EditOptions<'_>,
+) -> Result<Done, ToolError> {
     let (receipt, diffs) = both(
         || transaction.commit(&plan.changes, Vec::new(), options.is_private),
         || {
@@ -130,6 +153,7 @@ pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<Done, ToolE
         files: plan.results,
         can_be_undone: receipt.can_be_undone,
         recovered: receipt.recovered,
+        damage: receipt.damage,
     })
 }
 
@@ -182,8 +206,12 @@ struct Shown {
 }
 
 /// Matches everything in memory.
-fn plan(edits: &[FileEdit], paths: Vec<Paths>) -> Result<Plan, ToolError> {
-    let mut drafts = Drafts::default();
+fn plan(
+    edits: &[FileEdit],
+    paths: Vec<Paths>,
+    on_read: &mut dyn FnMut(&mut Change),
+) -> Result<Plan, ToolError> {
+    let mut drafts = Drafts::new(on_read);
     let mut results = Vec::with_capacity(edits.len());
     let mut pairs = Vec::with_capacity(edits.len());
     let mut shown: Vec<Shown> = Vec::new();
@@ -226,7 +254,7 @@ fn plan(edits: &[FileEdit], paths: Vec<Paths>) -> Result<Plan, ToolError> {
 
 /// Does to one draft what an edit says, but for its new name.
 fn change(
-    drafts: &mut Drafts,
+    drafts: &mut Drafts<'_>,
     index: usize,
     edit: &FileEdit,
 ) -> Result<(Vec<PairResult>, FileEdited), ToolError> {

@@ -94,7 +94,12 @@ impl Record {
 
     /// Makes sure that the record outlives a loss of power.
     pub(super) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.sync_data()?;
+        if let Some(directory) = self.path.parent().and_then(|path| File::open(path).ok()) {
+            // A file system that cannot make names last has no more to offer.
+            let _ = directory.sync_all();
+        }
+        Ok(())
     }
 
     /// Writes down that the change is to happen.
@@ -107,17 +112,55 @@ impl Record {
         let _ = std::fs::remove_file(&self.path);
     }
 
-    /// Reads what the record says: the plan, and the decision if there is one.
-    pub(super) fn read(&mut self) -> Option<(Plan, Option<Decision>)> {
-        let mut text = String::new();
-        let most = limits::MAX_INTENT_BYTES;
-        (&self.file).take(most).read_to_string(&mut text).ok()?;
-        let mut lines = text.split_inclusive('\n');
-        let plan = serde_json::from_str(lines.next()?).ok()?;
-        // A line that was cut decides nothing: it is written before the first step.
-        let whole = lines.next().filter(|line| line.ends_with('\n'));
-        Some((plan, whole.and_then(|line| serde_json::from_str(line).ok())))
+    /// Sets a record aside that cannot be read: nobody ends it any more.
+    pub(super) fn set_aside(self) {
+        let _ = std::fs::rename(&self.path, self.path.with_extension("broken"));
     }
+
+    /// Returns its path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads what the record says.
+    pub(super) fn read(&mut self) -> Said {
+        let mut bytes = Vec::new();
+        let most = limits::MAX_INTENT_BYTES;
+        if (&self.file).take(most).read_to_end(&mut bytes).is_err() {
+            return Said::Broken(None);
+        }
+        // What a loss of power left was never synced, so no step was made.
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Said::Nothing;
+        }
+        let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let Some(plan) = lines
+            .next()
+            .and_then(|line| serde_json::from_slice(line).ok())
+        else {
+            return Said::Broken(None);
+        };
+        // A line that was cut decides nothing: it is written before the first step.
+        match lines.next().filter(|line| line.ends_with(b"\n")) {
+            None => Said::Planned(plan),
+            Some(line) => match serde_json::from_slice(line) {
+                Ok(decision) => Said::Decided(plan, Box::new(decision)),
+                Err(_) => Said::Broken(Some(plan)),
+            },
+        }
+    }
+}
+
+/// What a record says.
+pub(super) enum Said {
+    /// Nothing: no step was made.
+    Nothing,
+    /// What may lie around; it was not decided.
+    Planned(Plan),
+    /// That the change is to happen.
+    Decided(Plan, Box<Decision>),
+    /// It was damaged: nobody knows how far the change is.
+    Broken(Option<Plan>),
 }
 
 fn write_line(file: &mut File, value: &impl Serialize) -> io::Result<()> {

@@ -2,7 +2,8 @@
 //!
 //! A change that was not decided leaves nothing. One that was decided is completed when every file
 //! of it either has its new content or still has the temporary file with it; else it is taken back.
-//! A file that somebody changed since is left alone and reported. Changes of a karyi that still
+//! A file that somebody changed since is left alone and reported, and so are the files of a change whose
+//! record was damaged. Changes of a karyi that still
 //! runs are never touched: it holds a lock.
 
 use std::ffi::OsStr;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 
 use super::commit::hash_of;
 use super::directory::{Directory, remove_made, split};
-use super::intent::{self, Decided, Decision, Plan, Record, Step};
+use super::intent::{self, Decided, Decision, Plan, Record, Said, Step};
 use super::journal::Journal;
 use super::locks;
 use crate::error::ToolError;
@@ -79,29 +80,46 @@ pub fn recover(journal: &Journal) -> Result<Vec<Recovered>, ToolError> {
 }
 
 fn end(journal: &Journal, mut record: Record) -> Result<Vec<Recovered>, ToolError> {
-    let Some((plan, decision)) = record.read() else {
-        // Nothing is done before the plan is written.
-        record.close();
-        return Ok(Vec::new());
+    let lock = |plan: &Plan| {
+        let paths: Vec<_> = plan.steps.iter().map(|step| step.path.as_path()).collect();
+        locks::lock_paths(&journal.locks(), &paths)
     };
-    let paths: Vec<_> = plan.steps.iter().map(|step| step.path.as_path()).collect();
-    let _held = locks::lock_paths(&journal.locks(), &paths)?;
-    let recovered = match decision {
-        Some(decision) => {
-            let (recovered, is_new) = end_decided(&plan, &decision);
+    let mut recovered = Vec::new();
+    match record.read() {
+        Said::Nothing => {}
+        Said::Planned(plan) => {
+            let _held = lock(&plan)?;
+            plan.steps.iter().for_each(remove_leftovers);
+            remove_planned(&plan);
+        }
+        Said::Decided(plan, decision) => {
+            let _held = lock(&plan)?;
+            let is_new;
+            (recovered, is_new) = end_decided(&plan, &decision);
             if is_new {
                 journal.append(decision.entry)?;
             }
-            recovered
         }
-        None => {
-            plan.steps.iter().for_each(remove_leftovers);
-            remove_planned(&plan);
-            Vec::new()
+        Said::Broken(plan) => {
+            let recovered = left_alone(&record, plan);
+            record.set_aside();
+            return Ok(recovered);
         }
-    };
+    }
     record.close();
     Ok(recovered)
+}
+
+/// Names what a record that cannot be read was about: its files, else itself.
+fn left_alone(record: &Record, plan: Option<Plan>) -> Vec<Recovered> {
+    let files = plan.into_iter().flat_map(|plan| plan.steps);
+    let mut paths: Vec<PathBuf> = files.map(|step| step.path.0).collect();
+    if paths.is_empty() {
+        paths.push(record.path().to_owned());
+    }
+    let became = Became::LeftAlone;
+    let paths = paths.into_iter();
+    paths.map(|path| Recovered { path, became }).collect()
 }
 
 /// Completes or takes back a decided change; returns whether it was completed.

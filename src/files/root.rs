@@ -135,6 +135,10 @@ impl Root {
         if path.as_os_str().is_empty() {
             return Err(ToolError::new(ErrorCode::BadArguments, "the path is empty"));
         }
+        if path.as_os_str().as_encoded_bytes().contains(&0) {
+            let message = format!("{}: no path holds a NUL character", path.display());
+            return Err(ToolError::new(ErrorCode::BadArguments, message));
+        }
         let real = canonical_for_plan(&cwd.join(path));
         if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             check_is_directory(path, &real)?;

@@ -12,9 +12,14 @@ use std::time::SystemTime;
 
 use super::change::Change;
 use super::commit;
+use super::early::Early;
 use super::intent::{self, Decision, Record};
-use super::journal::{Entry, FileRecord, Journal, Lasts, StoredPath, Version, milliseconds};
+use super::journal::{
+    Damage, Entry, FileRecord, IsPrivate, Journal, Lasts, Prepared, StoredPath, Version,
+    milliseconds,
+};
 use super::locks::{self, Held};
+use super::pair::both;
 use super::recover::{Recovered, recover};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -44,10 +49,9 @@ pub struct Receipt {
     pub can_be_undone: bool,
     /// Files of earlier changes that were left half done and are whole now.
     pub recovered: Vec<Recovered>,
+    /// What of the list of changes was found broken.
+    pub damage: Option<Damage>,
 }
-
-/// Tells whether a content must not be kept unless it is encrypted.
-pub type IsPrivate<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
 /// A change that is about to be made: nobody else changes its files.
 pub struct Transaction<'a> {
@@ -103,6 +107,7 @@ impl<'a> Transaction<'a> {
                 can_be_undone: true,
                 recovered: self.recovered,
                 number: None,
+                damage: None,
             });
         }
         let id = intent::new_id();
@@ -174,6 +179,7 @@ impl<'a> Transaction<'a> {
             can_be_undone: can_be_undone && number.is_some(),
             number,
             recovered: self.recovered.clone(),
+            damage: journal.and_then(Journal::take_damage),
         }
     }
 }
@@ -226,39 +232,27 @@ fn prepare<'a>(
     )
 }
 
-/// Does two things at the same time.
-pub(super) fn both<A, B: Send>(
-    first: impl FnOnce() -> A,
-    second: impl FnOnce() -> B + Send,
-) -> (A, B) {
-    std::thread::scope(|scope| {
-        let second = scope.spawn(second);
-        let first = first();
-        match second.join() {
-            Ok(second) => (first, second),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
-}
-
 fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) -> Vec<FileRecord> {
     let needed = || changes.iter().filter(|change| change.is_needed());
     let old = |change: &Change| {
         let before = change.before.as_ref()?;
         let mode = before.stamp.mode;
-        let lasts = Lasts::PowerLoss;
-        Some(version(journal, &before.bytes, mode, lasts, is_private))
+        let known = Known {
+            early: change.early.as_ref().and_then(Early::take),
+            lasts: Lasts::PowerLoss,
+            mode,
+        };
+        Some(version(journal, &before.bytes, known, is_private))
     };
     let new = |change: &Change| {
         let after = change.after.as_ref()?;
-        // What its permissions are is known when the file is there.
-        Some(version(
-            journal,
-            &after.bytes,
-            0,
-            Lasts::Process,
-            is_private,
-        ))
+        let known = Known {
+            early: None,
+            lasts: Lasts::Process,
+            // What its permissions are is known when the file is there.
+            mode: 0,
+        };
+        Some(version(journal, &after.bytes, known, is_private))
     };
     let (olds, news) = both(
         || needed().map(old).collect::<Vec<_>>(),
@@ -274,25 +268,33 @@ fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) ->
     needed().zip(versions).map(record).collect()
 }
 
+/// What is known of a content that is to be kept.
+struct Known {
+    /// It was made ready already.
+    early: Option<Prepared>,
+    lasts: Lasts,
+    mode: u32,
+}
+
 /// Keeps one content, unless it must not be or cannot be kept. One that is not needed to undo the change
 /// is kept when it is small.
-fn version(
-    journal: &Journal,
-    bytes: &[u8],
-    mode: u32,
-    lasts: Lasts,
-    is_private: IsPrivate<'_>,
-) -> Version {
-    let may_keep = journal.is_encrypted() || !is_private(bytes);
+fn version(journal: &Journal, bytes: &[u8], known: Known, is_private: IsPrivate<'_>) -> Version {
+    // What was made ready was looked through before.
+    let may_keep = known.early.is_some() || journal.is_encrypted() || !is_private(bytes);
     let size = bytes.len() as u64;
-    let is_wanted = lasts == Lasts::PowerLoss || size <= limits::JOURNAL_NEW_BYTES;
+    let is_wanted = known.lasts == Lasts::PowerLoss || size <= limits::JOURNAL_NEW_BYTES;
     let lasts = match size > limits::JOURNAL_SYNCED_BYTES {
         true => Lasts::Process,
-        false => lasts,
+        false => known.lasts,
     };
-    let kept = (may_keep && is_wanted)
-        .then(|| journal.keep(bytes, lasts).ok())
-        .flatten();
+    let keep = |early: Option<Prepared>| match early {
+        Some(prepared) => journal.keep_prepared(prepared, lasts),
+        None => journal.keep(bytes, lasts),
+    };
+    let kept = match may_keep && is_wanted {
+        true => keep(known.early).ok(),
+        false => None,
+    };
     // The name of a content that may not be kept would confirm a guess of it.
     let name = || match may_keep {
         true => journal.name(bytes),
@@ -302,7 +304,7 @@ fn version(
         is_kept: kept.is_some(),
         content: kept.unwrap_or_else(name),
         size,
-        mode: mode & 0o7777,
+        mode: known.mode & 0o7777,
     }
 }
 

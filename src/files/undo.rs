@@ -371,7 +371,7 @@ fn is_renamed(from: &Change, to: Option<&Change>, goal: Option<&Version>) -> boo
     let back = to
         .filter(|to| to.before.is_none())
         .and_then(|to| to.after.as_ref());
-    has_mode && back.is_some_and(|after| after.bytes == found.bytes)
+    has_mode && back.is_some_and(|after| after.bytes == *found.bytes)
 }
 
 /// Says what a file becomes: the version with its permissions. Where somebody changed those since, it

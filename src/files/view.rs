@@ -461,7 +461,7 @@ mod tests {
         check("loop", ErrorCode::SymlinkLoop, "ls -l");
         check("flie", ErrorCode::NotFound, "did you mean file?");
         check("file/x", ErrorCode::NotADirectory, "");
-        check(&"x".repeat(300), ErrorCode::Io, "");
+        check(&"x".repeat(300), ErrorCode::NameTooLong, "");
     }
 
     #[test]

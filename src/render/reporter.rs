@@ -17,7 +17,6 @@ pub struct Reporter {
     /// Results that wait for one before them.
     early: BTreeMap<u64, Outcome>,
     next_index: u64,
-    blocks: u64,
     ignored_blocks: u64,
     diagnostics: Vec<Noted>,
     omitted_diagnostics: u64,
@@ -36,7 +35,6 @@ impl Reporter {
             tally: Tally::default(),
             early: BTreeMap::new(),
             next_index: 0,
-            blocks: 0,
             ignored_blocks: 0,
             diagnostics: Vec::new(),
             omitted_diagnostics: 0,
@@ -73,7 +71,7 @@ impl Reporter {
             }),
             Event::Finished { index, outcome } => self.finished(index, *outcome),
             Event::BlockOpened => {
-                self.blocks += 1;
+                self.tally.add_block();
                 Ok(())
             }
             Event::Warning(diagnostic) => {
@@ -115,7 +113,7 @@ impl Reporter {
     /// # Errors
     /// The report could not be written.
     pub fn finish(mut self) -> io::Result<Tally> {
-        if self.blocks == 0 && self.ignored_blocks > 0 {
+        if self.tally.blocks() == 0 && self.ignored_blocks > 0 {
             self.tally.add_refusal();
         }
         let status = self.tally.status();

@@ -653,9 +653,28 @@ fn special_files_are_never_opened() {
         ("/dev/null", ErrorCode::NotAFile),
         ("loop", ErrorCode::SymlinkLoop),
         ("loop/new", ErrorCode::SymlinkLoop),
+        ("bad\0name", ErrorCode::BadArguments),
+        (&"n".repeat(300), ErrorCode::NameTooLong),
+        (&"directory/".repeat(500), ErrorCode::NameTooLong),
     ] {
         let error = place.apply(&[edit(name, &[("", "x")])]).unwrap_err();
         assert_eq!(error.code, code, "{name}: {}", error.message);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_system_makes_up_cannot_be_replaced() {
+    let place = Place::new(&[]);
+    for name in [
+        "/proc/self/status",
+        "/proc/version",
+        "/proc/none",
+        "/proc/none/deep/file",
+    ] {
+        let error = place.apply(&[edit(name, &[("e", "x")])]).unwrap_err();
+        assert_eq!(error.code, ErrorCode::NotAFile, "{name}: {}", error.message);
+        assert!(error.hint.contains("<command>"), "{}", error.hint);
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::SystemTime;
 
 use chacha20poly1305::aead::{Aead, KeyInit};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use tempfile::NamedTempFile;
 
 use crate::limits;
 
@@ -27,6 +28,9 @@ const LARGE_BYTES: usize = 8 << 20;
 /// Level of compression of those: twice as fast again.
 const LEVEL_OF_LARGE: i32 = -3;
 
+/// Bytes of those that are compressed between two looks whether they are still wanted.
+const PART_BYTES: usize = 1 << 20;
+
 /// What a content outlives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Lasts {
@@ -34,6 +38,30 @@ pub(in super::super) enum Lasts {
     Process,
     /// A loss of power, too.
     PowerLoss,
+}
+
+/// A content that is about to be kept. Nothing of it stays when this is dropped.
+#[derive(Debug)]
+pub(in super::super) struct Prepared {
+    name: String,
+    path: PathBuf,
+    size: u64,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// It is there already.
+    Kept(File),
+    /// It has not its name yet.
+    Written(NamedTempFile),
+}
+
+impl Prepared {
+    /// Returns how many bytes it has.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
 }
 
 /// The contents under one directory.
@@ -93,19 +121,48 @@ impl Blobs {
         Some(self.directory.join(start).join(rest))
     }
 
-    /// Keeps a content; returns its name.
-    pub(super) fn put(&self, bytes: &[u8], lasts: Lasts) -> io::Result<String> {
+    /// Does what takes time to keep a content, as long as it is wanted. It is not kept yet.
+    pub(super) fn prepare(
+        &self,
+        bytes: &[u8],
+        is_wanted: &dyn Fn() -> bool,
+    ) -> io::Result<Prepared> {
         let hash = self.hash(bytes);
         let name = hash.to_hex().to_string();
         let path = self.path(&name).ok_or(io::ErrorKind::InvalidInput)?;
-        let file = match self.kept(&path, &name, bytes) {
-            Some(file) => file,
-            None => self.write(&path, &hash, bytes)?,
+        let state = match self.kept(&path, &name, bytes) {
+            Some(file) => State::Kept(file),
+            None => State::Written(write(&path, &self.seal(&hash, bytes, is_wanted)?)?),
+        };
+        let size = bytes.len() as u64;
+        Ok(Prepared {
+            name,
+            path,
+            size,
+            state,
+        })
+    }
+
+    /// Keeps what was prepared; returns its name.
+    pub(super) fn keep(&self, prepared: Prepared, lasts: Lasts) -> io::Result<String> {
+        let (file, is_new) = match prepared.state {
+            State::Kept(file) => (file, false),
+            State::Written(file) => (file.persist(&prepared.path)?, true),
         };
         if lasts == Lasts::PowerLoss {
             file.sync_data()?;
+            if let Some(directory) = prepared.path.parent().filter(|_| is_new) {
+                super::sync_directory(directory);
+                super::sync_directory(&self.directory);
+            }
         }
-        Ok(name)
+        Ok(prepared.name)
+    }
+
+    /// Whether there is a file for a name, and something in it.
+    pub(super) fn is_there(&self, name: &str) -> bool {
+        let found = self.path(name).and_then(|path| path.metadata().ok());
+        found.is_some_and(|found| found.len() > 1)
     }
 
     /// Returns the file of a content that is kept already and whole.
@@ -119,22 +176,14 @@ impl Blobs {
             .then_some(file)
     }
 
-    fn write(&self, path: &Path, hash: &blake3::Hash, bytes: &[u8]) -> io::Result<File> {
-        let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        super::super::locks::make_private(directory)?;
-        let level = match bytes.len() < LARGE_BYTES {
-            true => LEVEL,
-            false => LEVEL_OF_LARGE,
-        };
-        let (kind, body) = self.seal(hash, zstd::bulk::compress(bytes, level)?)?;
-        let mut file = tempfile::NamedTempFile::new_in(directory)?;
-        file.write_all(&[kind])?;
-        file.write_all(&body)?;
-        Ok(file.persist(path)?)
-    }
-
-    /// Returns a compressed content as it goes to the disk: its first byte, and the rest.
-    fn seal(&self, hash: &blake3::Hash, compressed: Vec<u8>) -> io::Result<(u8, Vec<u8>)> {
+    /// Returns a content as it goes to the disk: its first byte, and the rest.
+    fn seal(
+        &self,
+        hash: &blake3::Hash,
+        bytes: &[u8],
+        is_wanted: &dyn Fn() -> bool,
+    ) -> io::Result<(u8, Vec<u8>)> {
+        let compressed = compress(bytes, is_wanted)?;
         let Some(keys) = &self.keys else {
             return Ok((PLAIN, compressed));
         };
@@ -217,6 +266,30 @@ fn nonce(hash: &blake3::Hash) -> io::Result<XNonce> {
     Ok(part.into())
 }
 
+/// Writes a sealed content beside the place it is to have.
+fn write(path: &Path, (kind, body): &(u8, Vec<u8>)) -> io::Result<NamedTempFile> {
+    let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    super::super::locks::make_private(directory)?;
+    let mut file = NamedTempFile::new_in(directory)?;
+    file.write_all(&[*kind])?;
+    file.write_all(body)?;
+    Ok(file)
+}
+
+fn compress(bytes: &[u8], is_wanted: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
+    if bytes.len() < LARGE_BYTES {
+        return zstd::bulk::compress(bytes, LEVEL);
+    }
+    let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), LEVEL_OF_LARGE)?;
+    for part in bytes.chunks(PART_BYTES) {
+        if !is_wanted() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        encoder.write_all(part)?;
+    }
+    encoder.finish()
+}
+
 fn decompress(compressed: &[u8]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     zstd::stream::read::Decoder::new(compressed)?
@@ -229,13 +302,36 @@ fn decompress(compressed: &[u8]) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
+    fn put(blobs: &Blobs, bytes: &[u8]) -> String {
+        let prepared = blobs.prepare(bytes, &|| true).unwrap();
+        blobs.keep(prepared, Lasts::PowerLoss).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_wanted_any_more_leaves_nothing() {
+        let temp = tempfile::tempdir().unwrap();
+        let blobs = Blobs::new(temp.path().into(), None);
+        let bytes = vec![b'x'; LARGE_BYTES + 1];
+        let asked = std::cell::Cell::new(0);
+        let is_wanted = || {
+            asked.set(asked.get() + 1);
+            asked.get() < 3
+        };
+        let error = blobs.prepare(&bytes, &is_wanted).unwrap_err();
+        assert_eq!((error.kind(), asked.get()), (io::ErrorKind::Interrupted, 3));
+        drop(blobs.prepare(&bytes, &|| true).unwrap());
+        assert!(blobs.list().is_empty());
+        let name = put(&blobs, &bytes);
+        assert_eq!(blobs.get(&name).unwrap(), bytes);
+    }
+
     #[test]
     fn contents_come_back_whole_or_not_at_all() {
         let temp = tempfile::tempdir().unwrap();
         let (plain, key) = (Blobs::new(temp.path().into(), None), [7; 32]);
         let sealed = Blobs::new(temp.path().into(), Some(&key));
         for bytes in [&b""[..], b"one", &[b'x'; 100_000]] {
-            let keep = |blobs: &Blobs| blobs.put(bytes, Lasts::PowerLoss).unwrap();
+            let keep = |blobs: &Blobs| put(blobs, bytes);
             let (a, b) = (keep(&plain), keep(&sealed));
             assert_ne!(a, b);
             assert_eq!(plain.get(&a).unwrap(), bytes);
@@ -246,12 +342,12 @@ mod tests {
             let other = Blobs::new(temp.path().into(), Some(&[8; 32]));
             assert!(other.get(&b).is_err());
         }
-        let name = plain.put(b"broken", Lasts::Process).unwrap();
+        let name = put(&plain, b"broken");
         for broken in [&[][..], &[PLAIN], &[PLAIN, 1, 2, 3]] {
             std::fs::write(plain.path(&name).unwrap(), broken).unwrap();
             assert!(plain.get(&name).is_err());
             // Kept again, it is whole again.
-            assert_eq!(plain.put(b"broken", Lasts::PowerLoss).unwrap(), name);
+            assert_eq!(put(&plain, b"broken"), name);
             assert_eq!(plain.get(&name).unwrap(), b"broken");
         }
         assert!(plain.get("../../etc/passwd").is_err());
@@ -262,7 +358,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let sealed = Blobs::new(temp.path().into(), Some(&[7; 32]));
         let text = b"a short secret";
-        let name = sealed.put(text, Lasts::Process).unwrap();
+        let name = put(&sealed, text);
         let stored = std::fs::read(sealed.path(&name).unwrap()).unwrap();
         assert!(
             !stored

@@ -7,26 +7,34 @@
 
 mod blobs;
 mod entry;
+mod lines;
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Access;
 
 use super::locks;
+use super::pair::both;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use blobs::Blobs;
-pub(super) use blobs::Lasts;
+pub(super) use blobs::{Lasts, Prepared};
 pub use entry::{Entry, FileRecord, StoredPath, Version};
+pub use lines::Damage;
+use lines::{Lines, Tail};
 
 /// Age below which a content that no entry names may belong to a change under way.
 const UNCLAIMED_AGE: Duration = limits::JOURNAL_UNCLAIMED_AGE;
+
+/// Tells whether a content must not be kept unless it is encrypted.
+pub type IsPrivate<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
 /// How much the journal keeps.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +64,8 @@ pub struct Journal {
     caps: Caps,
     /// Bytes of contents taken since old ones were removed last.
     taken: AtomicU64,
+    /// What was found broken while entries were added.
+    damage: Mutex<Option<Damage>>,
 }
 
 impl Journal {
@@ -87,6 +97,7 @@ impl Journal {
             caps,
             // The first change of a run looks for what is too old.
             taken: AtomicU64::new(u64::MAX),
+            damage: Mutex::default(),
         })
     }
 
@@ -140,10 +151,25 @@ impl Journal {
 
     /// Keeps a content.
     pub(super) fn keep(&self, bytes: &[u8], lasts: Lasts) -> io::Result<String> {
+        self.keep_prepared(self.prepare(bytes, &|| true)?, lasts)
+    }
+
+    /// Does the work of keeping a content, as long as it is wanted; it is kept by
+    /// [`Self::keep_prepared`], else nothing of it stays.
+    pub(super) fn prepare(
+        &self,
+        bytes: &[u8],
+        is_wanted: &dyn Fn() -> bool,
+    ) -> io::Result<Prepared> {
+        self.blobs.prepare(bytes, is_wanted)
+    }
+
+    /// Keeps a content that was prepared; returns its name.
+    pub(super) fn keep_prepared(&self, prepared: Prepared, lasts: Lasts) -> io::Result<String> {
         let taken = self.taken.load(Ordering::Relaxed);
-        let sum = taken.saturating_add(bytes.len() as u64);
+        let sum = taken.saturating_add(prepared.size());
         self.taken.store(sum, Ordering::Relaxed);
-        self.blobs.put(bytes, lasts)
+        self.blobs.keep(prepared, lasts)
     }
 
     /// Returns the name a content has or would have.
@@ -176,27 +202,12 @@ impl Journal {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn append(&self, mut entry: Entry) -> Result<u64, ToolError> {
-        let lock = locks::lock_file(&self.locks().join("entries"))?;
+    pub(super) fn append(&self, entry: Entry) -> Result<u64, ToolError> {
+        let had_entries = self.had_entries();
+        let lock = locks::lock_file(&self.entries_lock())?;
         let path = self.entries_path();
-        let mut add = || -> io::Result<(u64, File)> {
-            let mut options = OpenOptions::new();
-            options.read(true).append(true).create(true).mode(0o600);
-            let mut file = options.open(&path)?;
-            let tail = Tail::read(&mut file)?;
-            if let Some(number) = tail.number_of(&entry.id) {
-                return Ok((number, file));
-            }
-            entry.number = tail.last + 1;
-            // A line that was cut by a crash ends here.
-            let mut line = if tail.is_cut { "\n" } else { "" }.to_owned();
-            line += &serde_json::to_string(&entry)?;
-            line.push('\n');
-            file.write_all(line.as_bytes())?;
-            Ok((entry.number, file))
-        };
         let io = |error: io::Error| ToolError::from_io(&path, &error);
-        let (number, file) = add().map_err(io)?;
+        let (number, file) = self.add_line(entry, had_entries).map_err(io)?;
         if self.taken.load(Ordering::Relaxed) > limits::JOURNAL_PRUNE_BYTES {
             self.taken.store(0, Ordering::Relaxed);
             // What could not be removed now is next time.
@@ -204,8 +215,59 @@ impl Journal {
         }
         // Others need not wait for the disk.
         drop(lock);
-        file.sync_data().map_err(io)?;
+        let sync_name = || sync_directory(&self.directory);
+        let synced = match number {
+            1 => both(|| file.sync_data(), sync_name).0,
+            _ => file.sync_data(),
+        };
+        synced.map_err(io)?;
         Ok(number)
+    }
+
+    /// Writes the line of an entry, unless there is one already.
+    fn add_line(&self, mut entry: Entry, had_entries: bool) -> io::Result<(u64, File)> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600);
+        let mut file = options.open(self.entries_path())?;
+        let tail = Tail::read(&mut file)?;
+        self.note(tail.damage(had_entries));
+        if let Some(number) = tail.number_of(&entry.id) {
+            return Ok((number, file));
+        }
+        entry.number = tail.last + 1;
+        // A line that was cut by a crash ends here.
+        let mut line = if tail.is_cut { "\n" } else { "" }.to_owned();
+        line += &serde_json::to_string(&entry)?;
+        line.push('\n');
+        file.write_all(line.as_bytes())?;
+        Ok((entry.number, file))
+    }
+
+    fn note(&self, damage: Option<Damage>) {
+        if damage.is_some() {
+            *self.damage.lock().unwrap_or_else(PoisonError::into_inner) = damage;
+        }
+    }
+
+    /// Returns what was found broken at the end of the list while entries were added, once.
+    pub(super) fn take_damage(&self) -> Option<Damage> {
+        let mut damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        damage.take()
+    }
+
+    /// Returns the directory it is in.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn entries_lock(&self) -> PathBuf {
+        self.locks().join("entries")
+    }
+
+    /// Whether an entry was added before: its lock was made then.
+    fn had_entries(&self) -> bool {
+        self.entries_lock().exists()
     }
 
     fn entries_path(&self) -> PathBuf {
@@ -217,16 +279,30 @@ impl Journal {
     /// # Errors
     /// The file cannot be read.
     pub fn entries(&self) -> Result<Vec<Entry>, ToolError> {
+        Ok(self.entries_and_damage()?.0)
+    }
+
+    /// Does so, and says what of the list is broken.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn entries_and_damage(&self) -> Result<(Vec<Entry>, Option<Damage>), ToolError> {
+        let had_entries = self.had_entries();
         let path = self.entries_path();
-        let text = match std::fs::read(&path) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(ToolError::from_io(&path, &error)),
         };
-        let entries = text
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok());
-        Ok(entries.collect())
+        let lines = Lines::read(&bytes);
+        let damage = Damage::of(bytes.is_empty() && had_entries, lines.broken);
+        Ok((lines.entries, damage))
+    }
+
+    /// Whether something is kept under the name of a version. What it holds shows only when it is read.
+    #[must_use]
+    pub fn has_content(&self, version: &Version) -> bool {
+        self.blobs.is_there(&version.content)
     }
 
     /// Removes what is past the caps: entries first, then contents nobody names. The lock of the
@@ -279,6 +355,7 @@ impl Journal {
         }
         file.as_file().sync_data()?;
         file.persist(self.entries_path())?;
+        sync_directory(&self.directory);
         Ok(())
     }
 }
@@ -294,40 +371,10 @@ pub(super) fn milliseconds(time: SystemTime) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The end of the file of entries.
-struct Tail {
-    last: u64,
-    is_cut: bool,
-    entries: Vec<Entry>,
-}
-
-impl Tail {
-    fn read(file: &mut File) -> io::Result<Self> {
-        let length = file.metadata()?.len();
-        let mut reach = limits::JOURNAL_TAIL_BYTES;
-        loop {
-            file.seek(SeekFrom::Start(length.saturating_sub(reach)))?;
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            let text = String::from_utf8_lossy(&bytes);
-            let entries: Vec<Entry> = text
-                .lines()
-                .filter_map(|line| serde_json::from_str(line).ok())
-                .collect();
-            if reach >= length || !entries.is_empty() {
-                return Ok(Self {
-                    last: entries.iter().map(|entry| entry.number).max().unwrap_or(0),
-                    is_cut: !bytes.is_empty() && !bytes.ends_with(b"\n"),
-                    entries,
-                });
-            }
-            reach = reach.saturating_mul(8);
-        }
-    }
-
-    fn number_of(&self, id: &str) -> Option<u64> {
-        let found = self.entries.iter().find(|entry| entry.id == id);
-        found.map(|entry| entry.number)
+/// Makes the names in a directory last. A file system that cannot do that has no more to offer.
+fn sync_directory(path: &Path) {
+    if let Ok(directory) = File::open(path) {
+        let _ = directory.sync_all();
     }
 }
 

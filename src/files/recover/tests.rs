@@ -170,6 +170,48 @@ fn a_file_changed_since_is_left_alone() {
 }
 
 #[test]
+fn a_damaged_record_is_told_and_its_files_are_left_alone() {
+    for is_plan_whole in [true, false] {
+        let place = Place::new();
+        let changes = place.changes();
+        let planned = plan(&changes, "t");
+        let path = place.journal.transactions().join("t.json");
+        let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
+        let staged = stage(&changes, &planned).unwrap();
+        staged.check().unwrap();
+        let entry = entry();
+        let steps = staged.decided(&entry);
+        record.decide(&Decision { steps, entry }).unwrap();
+        std::mem::forget(staged);
+        drop(record);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let line = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+        bytes[if is_plan_whole { line + 5 } else { 5 }] = b'?';
+        std::fs::write(&path, bytes).unwrap();
+        let before = place.tree();
+        let recovered = recover(&place.journal).unwrap();
+        let paths: Vec<PathBuf> = match is_plan_whole {
+            true => planned
+                .steps
+                .iter()
+                .map(|step| step.path.0.clone())
+                .collect(),
+            false => vec![path],
+        };
+        assert!(
+            recovered
+                .iter()
+                .all(|file| file.became == Became::LeftAlone)
+        );
+        let told: Vec<PathBuf> = recovered.into_iter().map(|file| file.path).collect();
+        assert_eq!(told, paths);
+        assert_eq!(place.tree(), before);
+        // It is told once.
+        assert_eq!(recover(&place.journal).unwrap(), []);
+    }
+}
+
+#[test]
 fn a_change_that_is_under_way_is_not_touched() {
     let place = Place::new();
     let changes = place.changes();

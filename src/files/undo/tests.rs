@@ -430,3 +430,53 @@ fn a_renamed_file_is_renamed_back() {
         assert_eq!(place.tree(&["a", "b"]), [expected]);
     }
 }
+
+/// Returns how many contents the journal keeps.
+fn kept(place: &Place) -> usize {
+    let contents = place.journal.directory().join("contents");
+    let starts = std::fs::read_dir(contents).unwrap();
+    let files = starts.map(|start| std::fs::read_dir(start.unwrap().path()).unwrap().count());
+    files.sum()
+}
+
+#[test]
+fn a_large_file_is_kept_and_comes_back() {
+    let (mut place, state) = (Place::new(), tempfile::tempdir().unwrap());
+    place.journal = Arc::new(Journal::open(state.path(), None).unwrap());
+    place.recorder.journal = Some(Arc::clone(&place.journal));
+    let size = usize::try_from(crate::limits::EARLY_JOURNAL_BYTES).unwrap();
+    let old = format!("old\n{}", "x".repeat(size));
+    std::fs::write(place.path("large"), &old).unwrap();
+    let edit = |find: &str| {
+        let pair = EditPair {
+            find: find.into(),
+            replace: "new".into(),
+            all: false,
+            written: None,
+            has_secret: false,
+        };
+        let edits = [FileEdit {
+            path: place.path("large"),
+            pairs: vec![pair],
+            ..FileEdit::default()
+        }];
+        let options = EditOptions {
+            cwd: place.top.path(),
+            root: &Root::unconfined(),
+            recorder: &place.recorder,
+            is_private: &|_| false,
+            show: Show::Part(&|text| text.to_owned()),
+        };
+        edit::apply(&edits, options)
+    };
+    // An edit that comes to nothing leaves nothing.
+    let error = edit(&"x".repeat(size / 2)).unwrap_err();
+    assert_eq!((error.code, kept(&place)), (ErrorCode::FindAmbiguous, 0));
+    assert!(edit("old").unwrap().can_be_undone);
+    assert_eq!(
+        (kept(&place), place.read("large")),
+        (1, Some(old.replace("old", "new")))
+    );
+    assert_eq!(place.undo(Which::Last(1)).unwrap(), [1]);
+    assert!(place.read("large") == Some(old));
+}

@@ -45,8 +45,18 @@ pub(super) fn is_whole(bytes: &[u8]) -> bool {
 
 /// Returns how many bytes at the start do nothing but write, and act on the line of the cursor.
 pub(super) fn length_in_line(bytes: &[u8]) -> usize {
+    length_until(bytes, |rest| memchr::memchr(0x1b, rest))
+}
+
+/// Returns how far the first line goes, or its part that acts on nothing else.
+fn length_of_line(bytes: &[u8]) -> usize {
+    length_until(bytes, |rest| memchr::memchr2(0x1b, b'\n', rest))
+}
+
+/// Goes from one place where something may end the run to the next, over sequences that do not.
+fn length_until(bytes: &[u8], next: impl Fn(&[u8]) -> Option<usize>) -> usize {
     let mut rest = bytes;
-    while let Some(start) = memchr::memchr(0x1b, rest) {
+    while let Some(start) = next(rest) {
         let sequence = rest.get(start..).unwrap_or_default();
         let after = after_colour(sequence).or_else(|| {
             let (sequence, after) = Sequence::read(sequence)?;
@@ -68,10 +78,10 @@ pub(super) fn starts_anew(bytes: &[u8]) -> bool {
     STARTS.iter().any(|start| bytes.starts_with(start))
 }
 
-/// Returns where the line of the cursor is erased for the last time.
+/// Returns where the line of the cursor is erased for the last time. It looks no further than that line
+/// goes: there may be as many lines as bytes.
 pub(super) fn last_start(bytes: &[u8]) -> usize {
-    let (line, _) = bytes.split_at(length_in_line(bytes));
-    let (line, _) = line.split_at(memchr::memchr(b'\n', line).unwrap_or(line.len()));
+    let (line, _) = bytes.split_at(length_of_line(bytes));
     let last = STARTS
         .iter()
         .filter_map(|start| memchr::memmem::rfind(line, start));

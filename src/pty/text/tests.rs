@@ -100,6 +100,18 @@ fn a_progress_bar_comes_out_as_its_last_state() {
 }
 
 #[test]
+fn many_short_lines_that_are_erased_first_stay_cheap() {
+    let line = "\r\x1b[Ka\n";
+    let count = limits::MAX_TERMINAL_LINE_BYTES / line.len() - 1;
+    let piece = line.repeat(count);
+    let since = std::time::Instant::now();
+    let text = render(&[piece.as_bytes(); 30]);
+    assert_eq!(text, "a\n".repeat(30 * count));
+    // Looking through the whole piece for each line took minutes.
+    assert!(since.elapsed().as_secs() < 30, "{:?}", since.elapsed());
+}
+
+#[test]
 fn backspaces_go_back() {
     check("abc\x08\x08x\n", "axc\n");
     check("p\x08 \x08q\n", "q\n");

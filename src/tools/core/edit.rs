@@ -105,6 +105,9 @@ pub struct Output {
     /// Files that an earlier run had left half changed when it was killed, whole again now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recovered: Vec<RecoveredFile>,
+    /// What of the journal of earlier changes cannot be read any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 /// A file that an earlier run had left half changed.
@@ -281,6 +284,12 @@ impl Tool for Edit {
                 .collect(),
             undo: (!done.can_be_undone).then_some("unavailable"),
             recovered: done.recovered.into_iter().map(recovered).collect(),
+            warning: done.damage.map(|damage| {
+                format!(
+                    "the journal of earlier changes is damaged: {damage}; what stood there cannot be undone. \
+                     This change is recorded; tell the user, to whom `karyi history` says more"
+                )
+            }),
         }))
     }
 }

@@ -135,6 +135,9 @@ pub struct FileShown {
     /// Whether bytes that no known encoding explains were replaced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_lossy: bool,
+    /// What to do next when the wanted lines are not there.
+    #[serde(rename = "hint", skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
     /// Why it could not be read.
     #[serde(flatten)]
     pub problem: Option<Problem>,
@@ -394,7 +397,7 @@ impl Place {
         };
         Ok(
             match view::view(root, Path::new(path), &real, &options, &self.cancelled)? {
-                Viewed::Text(text) => text_shown(text),
+                Viewed::Text(text) => text_shown(text, options.lines),
                 Viewed::Directory(listing) => listing_shown(&listing),
                 Viewed::Binary { kind, bytes, size } => FileShown {
                     kind: Some(kind),
@@ -493,8 +496,9 @@ fn more_than_none(count: u64) -> Option<u64> {
     (count > 0).then_some(count)
 }
 
-fn text_shown(text: TextView) -> FileShown {
+fn text_shown(text: TextView, wanted: LineRange) -> FileShown {
     FileShown {
+        advice: past_end(&text, wanted),
         kind: Some("text"),
         bytes: Some(text.total_bytes),
         first_line: Some(text.first_line),
@@ -505,6 +509,24 @@ fn text_shown(text: TextView) -> FileShown {
         is_lossy: text.is_lossy,
         output: Some(text.text),
         ..FileShown::default()
+    }
+}
+
+/// Says how many lines there are when the wanted ones lie behind them.
+fn past_end(text: &TextView, wanted: LineRange) -> Option<String> {
+    let LineRange::From { first, .. } = wanted else {
+        return None;
+    };
+    match text.total_lines {
+        _ if first == 1 => None,
+        lines if first <= lines => None,
+        0 => Some("the file is empty".into()),
+        1 => Some(format!(
+            "the file has 1 line, and line {first} was asked for"
+        )),
+        lines => Some(format!(
+            "the file has {lines} lines, and line {first} was asked for"
+        )),
     }
 }
 

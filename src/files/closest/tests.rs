@@ -1,0 +1,247 @@
+//! Passages that come close, and how they are told to differ.
+
+use super::*;
+
+const FILE: &str = "fn one() {\n    let a = \"x\";\n    call(a, 1);\n}\n\nfn two() {\n\tlet b = 'y';\n\tcall(b, 2);\n}\n";
+
+fn check(find: &str, expected: Option<(usize, usize, &[&str])>) {
+    let found = closest(FILE, find);
+    let seen = found
+        .as_ref()
+        .map(|p| (p.first_line, p.last_line, p.differences.clone()));
+    let expected = expected
+        .map(|(first, last, words)| (first, last, words.iter().map(|w| (*w).to_owned()).collect()));
+    assert_eq!(seen, expected, "{find:?}");
+}
+
+#[test]
+fn differences_are_named() {
+    check(
+        "  let a = \"x\";\n  call(a, 1);",
+        Some((
+            2,
+            3,
+            &[
+                "line 2: the file indents with 4 spaces, the text to find with 2 spaces",
+                "line 3: the file indents with 4 spaces, the text to find with 2 spaces",
+            ],
+        )),
+    );
+    check(
+        "    let b = 'y';",
+        Some((
+            7,
+            7,
+            &["line 7: the file indents with 1 tab, the text to find with 4 spaces"],
+        )),
+    );
+    check(
+        "fn two() { \n\tlet b = 'y';",
+        Some((
+            6,
+            7,
+            &["line 6: the file has nothing at its end, the text to find 1 space"],
+        )),
+    );
+}
+
+#[test]
+fn other_differences_are_named() {
+    check(
+        "    let a = “x”;",
+        Some((
+            2,
+            2,
+            &[
+                "line 2: the file has \" (U+0022) where the text to find has “ (U+201C), which only look alike",
+            ],
+        )),
+    );
+    check(
+        "FN one() {",
+        Some((1, 1, &["line 1: upper and lower case differ"])),
+    );
+    check(
+        "    call(a,1);",
+        Some((
+            3,
+            3,
+            &[
+                "line 3: white space differs: the file has `····call(a,·1);` where the text to find has `····call(a,1);` (· is a space, → a tab)",
+            ],
+        )),
+    );
+    check(
+        "fn one() {\n    let a = \"z\";\n    call(a, 1);",
+        Some((
+            1,
+            3,
+            &[
+                "line 2: the file has `    let a = \"x\";` where the text to find has `    let a = \"z\";`",
+            ],
+        )),
+    );
+    check(
+        "call(b, 2);\n}\nmore",
+        Some((
+            8,
+            9,
+            &[
+                "line 8: the file indents with 1 tab, the text to find with nothing",
+                "the text to find has 1 line that the file has not there: `more`",
+            ],
+        )),
+    );
+}
+
+#[test]
+fn lines_that_one_side_lacks_are_told() {
+    check(
+        "fn one() {\n    call(a, 1);\n}",
+        Some((
+            1,
+            4,
+            &["the file has 1 line more at line 2: `let a = \"x\";`"],
+        )),
+    );
+    check(
+        "fn two() {\n\tlet b = 'y';\n\t// a remark\n\tcall(b, 2);\n}",
+        Some((
+            6,
+            9,
+            &["the text to find has 1 line that the file has not there: `// a remark`"],
+        )),
+    );
+    check(
+        "fn one() {\n    log(\"a long line that is new\");\n    call(a, 1);\n}",
+        Some((
+            1,
+            4,
+            &[
+                "line 2: the file has `    let a = \"x\";` where the text to find has `    log(\"a long line that is new\");`",
+            ],
+        )),
+    );
+    check(
+        "call(a, 1); }",
+        Some((
+            3,
+            4,
+            &["its lines are broken elsewhere: the file has 2 lines, the text to find 1 line"],
+        )),
+    );
+    check(
+        "  2\t    let a = \"x\";\n  3\t    call(a, 1);",
+        Some((
+            2,
+            3,
+            &["the text to find has line numbers, which the file has not"],
+        )),
+    );
+    check(
+        "f\u{6E} one() {\n    let a = \"\u{E9}\";\n    call(a, 1);",
+        Some((
+            1,
+            3,
+            &[
+                "line 2: the file has `    let a = \"x\";` where the text to find has `    let a = \"\u{E9}\";` (U+0078 and U+00E9)",
+            ],
+        )),
+    );
+}
+
+#[test]
+fn a_part_of_a_long_line_is_shown_where_it_stands() {
+    let text = format!(
+        "{}if(a==b){{c()}}{}\n",
+        "x;".repeat(5000),
+        "y;".repeat(5000)
+    );
+    let passage = closest(&text, "if (a == b) { c() }").unwrap();
+    assert_eq!(
+        (passage.first_line, passage.text.as_str()),
+        (1, "if(a==b){c()}\n")
+    );
+}
+
+#[test]
+fn nothing_is_close() {
+    check("completely different words", None);
+    check("}", Some((4, 4, &[])));
+    check("", None);
+    check("\n\n", None);
+    assert_eq!(closest("", "x"), None);
+}
+
+fn check_difference(there: &str, wanted: &str, expected: &str) {
+    assert_eq!(difference(there, wanted), expected, "{there:?} {wanted:?}");
+}
+
+#[test]
+fn what_cannot_be_seen_is_made_visible() {
+    check_difference(
+        "a\u{A0}b",
+        "a b",
+        "white space differs: the file has `a<U+00A0>b` where the text to find has `a·b` (· is a space, → a tab)",
+    );
+    check_difference(
+        "x\t= 1",
+        "x = 1",
+        "white space differs: the file has `x→=·1` where the text to find has `x·=·1` (· is a space, → a tab)",
+    );
+    check_difference(
+        "a\u{200B}b",
+        "ab",
+        "white space differs: the file has `a<U+200B>b` where the text to find has `ab` (· is a space, → a tab)",
+    );
+    check_difference(
+        "n\u{430}me",
+        "name",
+        "the file has \u{430} (U+0430) where the text to find has a (U+0061), which only look alike",
+    );
+    check_difference(
+        "f\u{FF08}x",
+        "f(x",
+        "the file has \u{FF08} (U+FF08) where the text to find has ( (U+0028), which only look alike",
+    );
+    check_difference(
+        "it\u{2019}s \u{2014}",
+        "it's -",
+        "the file has \u{2019} (U+2019) where the text to find has ' (U+0027), which only look alike",
+    );
+}
+
+#[test]
+fn lines_that_end_with_cr_alone_are_told() {
+    let passage = closest("one\rtwo words\rthree\r", "two words\nthree").unwrap();
+    assert_eq!((passage.first_line, passage.last_line), (2, 3));
+    assert!(passage.differences[0].contains("CR alone"), "{passage:?}");
+}
+
+#[test]
+fn a_passage_shows_its_text() {
+    let passage = closest(FILE, "fn tvo() {\nlet b = 'y';").unwrap();
+    assert_eq!(passage.text, "fn two() {\n\tlet b = 'y';\n");
+}
+
+#[test]
+fn only_the_first_lines_of_a_long_passage_are_compared() {
+    let text: String = (0..600).map(|n| format!("line {n}\n")).collect();
+    let find = text
+        .replace("line 499\n", "Line 499\n")
+        .replace("line 500\n", "Line 500\n");
+    let passage = closest(&text, &find).unwrap();
+    assert_eq!((passage.first_line, passage.last_line), (1, 600));
+    let expected = ["line 500: upper and lower case differ"];
+    assert_eq!(passage.differences, expected);
+}
+
+#[test]
+fn hostile_texts_stay_cheap() {
+    let text = "}\n".repeat(1 << 18);
+    let find = format!("{}x", "}\n".repeat(100_000));
+    let passage = closest(&text, &find).unwrap();
+    assert_eq!((passage.first_line, passage.last_line), (1, 500));
+    let long = "ab".repeat(1 << 20);
+    assert!(closest(&long, "abababababx").is_some_and(|p| p.text.len() < 4100));
+}

@@ -1,0 +1,144 @@
+//! The lines of one hunk, as many as there is room for.
+
+use super::Caps;
+
+/// Room for a header or a mark.
+const MARK_BYTES: usize = 64;
+const NO_BREAK: &str = "\\ no line break at the end of the file\n";
+
+/// The lines of a hunk.
+pub(super) struct Body {
+    /// The lines so far.
+    pub(super) text: String,
+    /// Lines of the old text.
+    pub(super) old: usize,
+    /// Lines of the new text.
+    pub(super) new: usize,
+    /// Lines that are gone or new.
+    pub(super) changed: usize,
+    lines_left: usize,
+    bytes_left: usize,
+    line_bytes: usize,
+    /// Whether something had no room.
+    pub(super) is_full: bool,
+}
+
+/// A state of a hunk to go back to.
+pub(super) struct Mark {
+    text: usize,
+    old: usize,
+    new: usize,
+    changed: usize,
+    lines_left: usize,
+    bytes_left: usize,
+}
+
+impl Body {
+    /// Starts a hunk that follows what is written already.
+    pub(super) fn new(caps: Caps, written: &str) -> Self {
+        let used = memchr::memchr_iter(b'\n', written.as_bytes()).count();
+        Self {
+            text: String::new(),
+            old: 0,
+            new: 0,
+            changed: 0,
+            lines_left: caps.lines.saturating_sub(used + 1),
+            bytes_left: caps.bytes.saturating_sub(written.len() + MARK_BYTES),
+            line_bytes: caps.line_bytes,
+            is_full: false,
+        }
+    }
+
+    /// Returns the state it is in.
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            text: self.text.len(),
+            old: self.old,
+            new: self.new,
+            changed: self.changed,
+            lines_left: self.lines_left,
+            bytes_left: self.bytes_left,
+        }
+    }
+
+    /// Goes back to an earlier state.
+    pub(super) fn back_to(&mut self, mark: Mark) {
+        self.text.truncate(mark.text);
+        (self.old, self.new, self.changed) = (mark.old, mark.new, mark.changed);
+        (self.lines_left, self.bytes_left) = (mark.lines_left, mark.bytes_left);
+        self.is_full = false;
+    }
+
+    /// Writes lines of one kind, as long as there is room.
+    pub(super) fn lines(&mut self, sign: char, lines: &[&str]) {
+        for line in lines {
+            if self.is_full {
+                return;
+            }
+            self.line(sign, line);
+        }
+    }
+
+    /// Writes the first lines of a change that is too large, the same share of both sides.
+    pub(super) fn part(&mut self, gone: &[&str], added: &[&str]) {
+        let start = self.mark();
+        let (mut olds, mut news) = (0, 0);
+        while !self.is_full {
+            // Compared as shares, without division.
+            let is_old = olds * added.len() <= news * gone.len() && olds < gone.len();
+            match is_old {
+                true => self.lines('-', gone.get(olds..=olds).unwrap_or_default()),
+                false if news < added.len() => {
+                    self.lines('+', added.get(news..=news).unwrap_or_default());
+                }
+                false => break,
+            }
+            if !self.is_full {
+                olds += usize::from(is_old);
+                news += usize::from(!is_old);
+            }
+        }
+        self.back_to(start);
+        if gone.len() == added.len() {
+            (olds, news) = (olds.min(news), olds.min(news));
+        }
+        // A line of one side alone would say that it was only taken away.
+        if !gone.is_empty() && !added.is_empty() && (olds == 0 || news == 0) {
+            return;
+        }
+        self.lines('-', gone.get(..olds).unwrap_or_default());
+        self.lines('+', added.get(..news).unwrap_or_default());
+    }
+
+    fn line(&mut self, sign: char, line: &str) {
+        let whole = line.strip_suffix('\n');
+        let body = whole.unwrap_or(line);
+        let most = body.floor_char_boundary(self.line_bytes);
+        let shown = body.get(..most).unwrap_or(body);
+        let is_cut = shown.len() < body.len();
+        let marks = usize::from(whole.is_none()) + usize::from(is_cut);
+        let (lines, bytes) = (
+            1 + usize::from(whole.is_none()),
+            shown.len() + 2 + MARK_BYTES * marks,
+        );
+        self.is_full |= self.lines_left < lines || self.bytes_left < bytes;
+        if self.is_full {
+            return;
+        }
+        self.lines_left -= lines;
+        self.bytes_left -= bytes;
+        self.text.push(sign);
+        self.text.push_str(shown);
+        if is_cut {
+            self.text
+                .push_str(&format!("[... {} more bytes]", body.len() - shown.len()));
+        }
+        self.text.push('\n');
+        if whole.is_none() {
+            self.text.push_str(NO_BREAK);
+        }
+        self.old += usize::from(sign != '+');
+        self.new += usize::from(sign != '-');
+        self.changed += usize::from(sign != ' ');
+    }
+}

@@ -1,0 +1,251 @@
+//! Pairs on small texts: what they do, and why they are refused.
+
+use super::*;
+
+fn show(result: Result<(String, Vec<PairResult>), MatchError>) -> String {
+    match result {
+        Ok((text, results)) => {
+            let results: Vec<String> = results.iter().map(show_pair).collect();
+            format!("{text:?} {}", results.join(" "))
+        }
+        Err(MatchError { pair, kind }) => match kind {
+            MatchErrorKind::NotFound { .. } => format!("pair {pair} not found"),
+            MatchErrorKind::Ambiguous { lines, total } => {
+                format!("pair {pair} in {lines:?} of {total}")
+            }
+            MatchErrorKind::AmbiguousAsWritten { lines, total } => {
+                format!("pair {pair} as written in {lines:?} of {total}")
+            }
+            MatchErrorKind::TwoReadings { lines, total } => {
+                format!("pair {pair} in two readings in {lines:?} of {total}")
+            }
+            MatchErrorKind::EmptyFind => format!("pair {pair} empty"),
+            MatchErrorKind::TooLarge => format!("pair {pair} too large"),
+        },
+    }
+}
+
+fn show_pair(result: &PairResult) -> String {
+    match result {
+        PairResult::Replaced {
+            count,
+            first_line,
+            found_as,
+        } => {
+            let how = match found_as {
+                FoundAs::Exact => "",
+                FoundAs::Written => " as written",
+                FoundAs::Trailing => " but for blanks",
+            };
+            format!("{count}@{first_line}{how}")
+        }
+        PairResult::AlreadyApplied { line } => format!("already@{line}"),
+    }
+}
+
+fn once<'a>(find: &'a str, replace: &'a str) -> Pair<'a> {
+    Pair {
+        find,
+        replace,
+        all: false,
+        written: None,
+    }
+}
+
+fn all<'a>(find: &'a str, replace: &'a str) -> Pair<'a> {
+    Pair {
+        find,
+        replace,
+        all: true,
+        written: None,
+    }
+}
+
+fn check(text: &str, pairs: &[Pair<'_>], expected: &str) {
+    assert_eq!(show(apply(text, pairs)), expected, "{text:?} {pairs:?}");
+}
+
+#[test]
+fn pairs_work_on_the_evolving_text() {
+    check("a b c", &[], r#""a b c" "#);
+    check("a b c", &[once("b", "x")], r#""a x c" 1@1"#);
+    check(
+        "a\nb\nc",
+        &[once("b", "x\ny"), once("c", "z"), once("x\ny\nz", "")],
+        r#""a\n" 1@2 1@4 1@2"#,
+    );
+    check("a b a", &[all("a", "aa")], r#""aa b aa" 2@1"#);
+    check("x\na b a", &[all("a", "")], r#""x\n b " 2@2"#);
+    check("a", &[once("a", "a")], r#""a" 1@1"#);
+    check("héé", &[once("éé", "é")], r#""hé" 1@1"#);
+}
+
+#[test]
+fn a_text_to_find_is_there_once() {
+    check("a b", &[once("c", "d")], "pair 0 not found");
+    check("a b", &[once("a", "x"), once("a", "y")], "pair 1 not found");
+    check("a\nb\na", &[once("a", "x")], "pair 0 in [1, 3] of 2");
+    check("aaa", &[once("aa", "x")], "pair 0 in [1, 1] of 2");
+    check(
+        &"a\n".repeat(20),
+        &[once("a", "x")],
+        "pair 0 in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] of 20",
+    );
+    check("ab", &[all("c", "d")], "pair 0 not found");
+}
+
+#[test]
+fn line_ends_do_not_matter() {
+    check("a\r\nb\r\n", &[once("a\nb", "x\ny")], r#""x\r\ny\r\n" 1@1"#);
+    check("a\nb\n", &[once("a\r\nb", "x\r\ny")], r#""x\ny\n" 1@1"#);
+    check(
+        "a\r\nb",
+        &[once("b", "b\nc\r\nd")],
+        r#""a\r\nb\r\nc\r\nd" 1@2"#,
+    );
+}
+
+#[test]
+fn a_change_that_is_there_already_is_said_so() {
+    check("x\nnew\n", &[once("old", "new")], r#""x\nnew\n" already@2"#);
+    check("new new", &[once("old", "new")], "pair 0 not found");
+    check("new\nnew", &[all("old", "new")], r#""new\nnew" already@1"#);
+    check("x", &[once("old", "")], "pair 0 not found");
+}
+
+#[test]
+fn a_replacement_that_may_be_there_by_chance_tells_nothing() {
+    let none = "pair 0 not found";
+    check("port = 80\n", &[once("90", "80")], none);
+    check("a {\n}\n", &[once("  }\n}", "}")], none);
+    check("let newest = 1;\n", &[once("old_value_one", "new")], none);
+    check(
+        "let new_value_one2 = 1;\n",
+        &[once("x", "new_value_one")],
+        none,
+    );
+    check("f(one, two);\n", &[once("1, 2", "one, two")], none);
+    check("a 8 b\n", &[all("9", "8")], none);
+    check("x\n8\n", &[once("9", "8")], none);
+    let port = [once("port = 80;", "port = 8080;")];
+    check(
+        "let port = 8080; // http\n",
+        &port,
+        "\"let port = 8080; // http\\n\" already@1",
+    );
+    check(
+        "{\n  go();\n}",
+        &[once("y();", "go();")],
+        "\"{\\n  go();\\n}\" already@2",
+    );
+    // Words of this script have no blanks between them.
+    let chinese = [once(
+        "\u{7AEF}\u{53E3}\u{4E3A}\u{4E5D}",
+        "\u{7AEF}\u{53E3}\u{4E3A}\u{516B}",
+    )];
+    let text = "\u{9ED8}\u{8BA4}\u{7AEF}\u{53E3}\u{4E3A}\u{516B}\u{5343}";
+    check(text, &chinese, &format!("{text:?} already@1"));
+}
+
+#[test]
+fn an_empty_text_to_find_fills_an_empty_file() {
+    check("", &[once("", "a\r\nb\n")], r#""a\r\nb\n" 1@1"#);
+    check("", &[once("", "a"), once("a", "b")], r#""b" 1@1 1@1"#);
+    check("a", &[once("", "b")], "pair 0 empty");
+    check("a", &[once("", "a")], r#""a" already@1"#);
+    check("", &[once("", "")], r#""" 1@1"#);
+}
+
+#[test]
+fn a_text_that_is_nowhere_may_be_there_as_written() {
+    let escaped = |all| Pair {
+        find: "a & b",
+        replace: "c & d",
+        all,
+        written: Some(Written {
+            find: "a &amp; b",
+            replace: "c &amp; d",
+        }),
+    };
+    let one = [escaped(false)];
+    check("x\na &amp; b", &one, r#""x\nc &amp; d" 1@2 as written"#);
+    check("a & b", &one, r#""c & d" 1@1"#);
+    check("a & b a &amp; b", &one, r#""c & d a &amp; b" 1@1"#);
+    check("a & b a & b", &one, "pair 0 in [1, 1] of 2");
+    check(
+        "a &amp; b\na &amp; b",
+        &one,
+        "pair 0 as written in [1, 2] of 2",
+    );
+    check("c &amp; d", &one, r#""c &amp; d" already@1"#);
+    check("c & d", &one, r#""c & d" already@1"#);
+    check(
+        "c & d\na &amp; b",
+        &one,
+        r#""c & d\nc &amp; d" 1@2 as written"#,
+    );
+    check("e", &one, "pair 0 not found");
+    let all = [escaped(true)];
+    check("a &amp; b", &all, r#""c &amp; d" 1@1 as written"#);
+    check(
+        "a &amp; b a &amp; b",
+        &all,
+        "pair 0 as written in [1, 1] of 2",
+    );
+    check("a & b a & b", &all, r#""c & d c & d" 2@1"#);
+    check(
+        "1\r\na &amp; b\r\n",
+        &[escaped(false), once("1", "2")],
+        r#""2\r\nc &amp; d\r\n" 1@2 as written 1@1"#,
+    );
+}
+
+#[test]
+fn half_an_escape_is_never_replaced() {
+    let escaped = |find, source, all| Pair {
+        find,
+        replace: "c",
+        all,
+        written: Some(Written {
+            find: source,
+            replace: "c",
+        }),
+    };
+    let (one, all) = (
+        escaped("a &", "a &amp;", false),
+        escaped("&", "&amp;", true),
+    );
+    check("a &amp; b", &[one], r#""c b" 1@1 as written"#);
+    check("a &amp; b", &[all], r#""a c b" 1@1 as written"#);
+    check("a & b", &[one], r#""c b" 1@1"#);
+    check(
+        "a &amp; b\na &amp; d",
+        &[one],
+        "pair 0 as written in [1, 2] of 2",
+    );
+    check(
+        "x\na & b\na &amp; d",
+        &[one],
+        "pair 0 in two readings in [2, 3] of 2",
+    );
+    check(
+        "& &lt; &amp;",
+        &[all],
+        "pair 0 in two readings in [1, 1, 1] of 3",
+    );
+    check("& &lt;", &[all], r#""c clt;" 2@1"#);
+}
+
+#[test]
+fn exploding_replacements_are_refused() {
+    let text = "a".repeat(1 << 20);
+    let large = "b".repeat(1 << 10);
+    check(&text, &[all("a", &large)], "pair 0 too large");
+}
+
+#[test]
+fn hostile_repetition_stays_linear() {
+    let text = "a".repeat(4 << 20);
+    let find = format!("{}b", "a".repeat(2 << 20));
+    check(&text, &[once(&find, "x")], "pair 0 not found");
+}
