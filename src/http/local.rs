@@ -29,9 +29,9 @@ use crate::render::wire;
 use crate::secret::SecretName;
 use crate::service::running::{LocalTools, Running};
 use crate::store::ids;
-use crate::tool::Context;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use crate::tool::sessions::{JobFiles, Sessions};
+use crate::tool::{Context, FieldText, Fields};
 use crate::tools::Call;
 use crate::vault::policy::PolicyFile;
 use crate::vault::redact::{Redacted, Redactor};
@@ -306,7 +306,8 @@ impl LocalTools for Shells {
             });
             let outcome = outcome.await;
             drop(owned);
-            fields(outcome.map_err(|_| broken())?, is_kept)
+            let fields = fields(outcome.map_err(|_| broken())?, is_kept)?;
+            FieldText::of(&fields)
         })
     }
 

@@ -103,7 +103,7 @@ fn of_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
         return Err(unknown_tool(&audit.tool_name));
     }
     let result = match envelope.output {
-        Some(output) if envelope.success => CallToolResult::structured(Value::Object(output)),
+        Some(output) if envelope.success => CallToolResult::structured(output.to_value()),
         _ => {
             let mut fields = Map::new();
             fields.insert("status".into(), json!(Status::Error.as_str()));

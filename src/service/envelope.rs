@@ -1,22 +1,22 @@
 //! The answer to a call that reached its tool.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, ToolError};
+use crate::limits;
 use crate::service::caller::Caller;
 use crate::service::fields::Problem;
 use crate::service::recording::About;
-use crate::service::running::Fields;
+use crate::tool::FieldText;
 
 /// The answer to a call. Members without a value are left out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
     /// Whether the tool did what was asked.
     pub success: bool,
     /// What it gave back.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<Map<String, Value>>,
+    #[serde(skip_serializing)]
+    pub output: Option<FieldText>,
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -34,9 +34,28 @@ pub struct Envelope {
 }
 
 impl Envelope {
+    /// Returns it as JSON. The output is text already and is put in its place as it is.
+    ///
+    /// # Errors
+    /// A member cannot be written.
+    pub fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
+        // A call with an output has nothing to say of errors.
+        let Some(output) = &self.output else {
+            return serde_json::to_vec(self);
+        };
+        let output = output.as_str().as_bytes();
+        let mut text = Vec::with_capacity(output.len() + limits::ENVELOPE_BYTES);
+        text.extend_from_slice(b"{\"success\":true,\"output\":");
+        text.extend_from_slice(output);
+        text.extend_from_slice(b",\"audit\":");
+        serde_json::to_writer(&mut text, &self.audit)?;
+        text.push(b'}');
+        Ok(text)
+    }
+
     /// Makes the answer to a call.
     #[must_use]
-    pub fn of(caller: &Caller, about: &About, result: Result<Fields, Failure>) -> Self {
+    pub fn of(caller: &Caller, about: &About, result: Result<FieldText, Failure>) -> Self {
         let (output, failure) = match result {
             Ok(fields) => (Some(fields), None),
             Err(failure) => (None, Some(failure)),

@@ -6,19 +6,15 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 use std::time::Instant;
 
-use serde_json::{Map, Value};
-
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
 use crate::limits;
+use crate::tool::FieldText;
 use crate::tool::service::Access;
 use crate::tools::Call;
 
-/// The fields of a result.
-pub type Fields = Map<String, Value>;
-
 /// What a running call will come to.
-pub type Running = Pin<Box<dyn Future<Output = Result<Fields, ToolError>> + Send>>;
+pub type Running = Pin<Box<dyn Future<Output = Result<FieldText, ToolError>> + Send>>;
 
 /// Runs tools that work on this machine, each call apart from all others.
 pub trait LocalTools: Send + Sync {
@@ -37,7 +33,7 @@ pub type Local = Option<Arc<dyn LocalTools>>;
 struct Caught(Running);
 
 impl Future for Caught {
-    type Output = Result<Fields, ToolError>;
+    type Output = Result<FieldText, ToolError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
         // A call that broke is never polled again, and what it shares with others are stores and
@@ -70,7 +66,11 @@ pub fn unless(cancel: Cancel, work: Running) -> Running {
 ///
 /// # Errors
 /// What the tool failed with, `timeout`, or `internal_error` after a panic.
-pub async fn until(deadline: Instant, access: Access, work: Running) -> Result<Fields, ToolError> {
+pub async fn until(
+    deadline: Instant,
+    access: Access,
+    work: Running,
+) -> Result<FieldText, ToolError> {
     let grace = match access {
         Access::Read => limits::READ_GRACE,
         Access::Write => limits::WRITE_GRACE,

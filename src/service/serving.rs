@@ -17,18 +17,18 @@ use crate::service::principal::{self, Principal, Proof};
 use crate::service::rates::{self, Limiter};
 use crate::service::recording::{About, End};
 use crate::service::rejection::Rejection;
-use crate::service::running::{self, Fields, Running};
+use crate::service::running::{self, Running};
 use crate::store::StoreError;
 use crate::store::site::{Claim, RepeatKey, Scope};
 use crate::tool::service::{Access, Audience};
 use crate::tool::site::Sight;
-use crate::tool::{Context, SiteAccess};
+use crate::tool::{Context, FieldText, SiteAccess};
 use crate::tools::Call;
 
 /// How serving a call ended.
 pub(super) enum Ending {
     /// Its tool gave a result.
-    Output(Fields),
+    Output(FieldText),
     /// Its tool gave none.
     Failure(Failure),
     /// It was made before; this was the answer.
@@ -106,8 +106,8 @@ impl Serving<'_> {
         }
         let missing = self
             .tool
-            .scopes()
-            .into_iter()
+            .scopes
+            .iter()
             .find(|scope| !self.principal.may(scope));
         match missing {
             Some(scope) => Err(Rejection::forbidden(format!("the scope {scope} is needed")).into()),
@@ -171,7 +171,7 @@ impl Serving<'_> {
         match &result {
             Ok(Ok(fields)) => {
                 let answer = Envelope::of(self.caller, self.about, Ok(fields.clone()));
-                let answer = serde_json::to_vec(&answer).unwrap_or_default();
+                let answer = answer.to_json().unwrap_or_default();
                 // Without its answer the key stays taken: repeating the call would do it again.
                 let _ = sites.answer(&later, key, answer).await;
             }
@@ -185,7 +185,7 @@ impl Serving<'_> {
     }
 
     /// Runs a call whose input is good: `Err` when it did not reach the tool or broke it.
-    async fn run(&self, call: Call, scope: &Scope) -> Result<Result<Fields, Failure>, Ending> {
+    async fn run(&self, call: Call, scope: &Scope) -> Result<Result<FieldText, Failure>, Ending> {
         let access = self.tool.entry.service.access;
         if access == Access::Write {
             let (caller, principal) = (self.caller, self.principal);
@@ -239,7 +239,7 @@ impl Serving<'_> {
     }
 }
 
-fn ending(result: Result<Fields, Failure>) -> Ending {
+fn ending(result: Result<FieldText, Failure>) -> Ending {
     match result {
         Ok(fields) => Ending::Output(fields),
         Err(failure) => Ending::Failure(failure),
