@@ -247,8 +247,8 @@ async fn call(State(front): State<Shared>, request: Request) -> Response<Body> {
     marked(reply_response(reply, &caller), &caller)
 }
 
-/// Refuses a call that broke outside of its tool.
-async fn broken(front: &Front, caller: &Caller, principal: &Principal) -> Rejection {
+/// Refuses a call that broke outside of its tool; the refusal is recorded.
+pub async fn broken(front: &Front, caller: &Caller, principal: &Principal) -> Rejection {
     let rejection = Rejection::internal("the call stopped unexpectedly");
     let about = About::default();
     front

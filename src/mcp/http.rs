@@ -260,11 +260,16 @@ impl Remote {
         request: CallToolRequestParams,
     ) -> Result<CallToolResponse, ErrorData> {
         let desk = Arc::clone(&self.front.desk);
+        let (own, known) = (caller.clone(), principal.clone());
         // A client that goes away does not end a call.
-        let task =
-            tokio::spawn(async move { site::call(&desk, caller, &principal, request).await });
-        let broken = |_| ErrorData::internal_error("the call stopped unexpectedly", None);
-        task.await.map_err(broken)?.map(Into::into)
+        let task = tokio::spawn(async move { site::call(&desk, own, &known, request).await });
+        match task.await {
+            Ok(result) => result.map(Into::into),
+            Err(_) => {
+                let rejection = routes::broken(&self.front, &caller, &principal).await;
+                Err(ErrorData::internal_error(rejection.detail, None))
+            }
+        }
     }
 }
 
