@@ -404,6 +404,8 @@ pub const MIN_DATABASE_READERS: usize = 4;
 pub const MAX_DATABASE_READERS: usize = 8;
 /// Questions to a database that wait for a thread before the next caller has to wait.
 pub const MAX_WAITING_READS: usize = 8192;
+/// Room that is made for a record of the ledger, in bytes; longer ones take more.
+pub const RECORD_BYTES: usize = 1 << 10;
 /// Pages of the ledger's log that are taken over into its file together: seldom, since nobody reads
 /// it while it grows.
 pub const LEDGER_CHECKPOINT_PAGES: u32 = 8192;
@@ -411,8 +413,9 @@ pub const LEDGER_CHECKPOINT_PAGES: u32 = 8192;
 pub const LEDGER_CACHE_KIB: i64 = 16 << 10;
 /// Writes that wait for the writing thread before the next caller has to wait.
 pub const MAX_WAITING_WRITES: usize = 8192;
-/// Most writes of one commit: more would only make each caller wait longer.
-pub const MAX_WRITES_OF_COMMIT: usize = 4096;
+/// Most writes of one commit: more would only make each caller wait longer, and while these are
+/// committed others are made ready.
+pub const MAX_WRITES_OF_COMMIT: usize = 2048;
 /// Most rows `karyi ledger tail` and `show` print.
 pub const MAX_LEDGER_ROWS_SHOWN: usize = 10_000;
 /// Largest file of a site that is imported, in bytes.
@@ -457,6 +460,8 @@ pub const MIN_TOKEN_SECRET_BYTES: usize = 32;
 pub const MIN_INTERNAL_KEY_BYTES: usize = 16;
 /// Longest identifier a caller may send, in characters.
 pub const MAX_ID_CHARS: usize = 100;
+/// Room that is made for an answer beside the output of its tool, in bytes.
+pub const ENVELOPE_BYTES: usize = 1 << 10;
 /// Longest error message the ledger keeps, in bytes.
 pub const MAX_RECORDED_ERROR_BYTES: usize = 1 << 10;
 /// How long after its deadline a reading call may still give its answer or its own error.
@@ -481,8 +486,12 @@ pub const MAX_CALLS_IN_FLIGHT: usize = 1024;
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
 /// Pause after a connection that could not be accepted.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Room that is made for a line of the log, in bytes; longer ones take more.
+pub const LOG_LINE_BYTES: usize = 512;
 /// Log lines that wait to be written; further ones are lost rather than waited for.
 pub const MAX_WAITING_LOG_LINES: usize = 16 << 10;
+/// How long the lines of the log gather before they are written.
+pub const LOG_PAUSE: Duration = Duration::from_millis(5);
 /// Log lines that are written at once, in bytes.
 pub const LOG_WRITE_BYTES: usize = 64 << 10;
 /// Spans that wait to be sent to a collector; further ones are lost rather than waited for.

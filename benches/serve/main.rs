@@ -1,8 +1,9 @@
 //! Calls of the tool server beside the stack it replaces and beside a server that does nothing, and
-//! the writer of the ledger beside plain inserts.
+//! the writer of the ledger beside plain inserts; the start of `karyi mcp`.
 //!
 //! The servers are processes of their own and so is what calls them; the contestants take turns.
-//! What counts is a ratio to a peer of the same run; the one absolute aim is that of the writer.
+//! What counts is a ratio to a peer of the same run; absolute aims are those of the writer and the
+//! start.
 //! `-- --markdown` prints the tables of docs/performance-serve.md; `--only NAMES` measures those
 //! parts only whose name has one of NAMES, divided by semicolons.
 
@@ -25,6 +26,7 @@ mod machine;
 #[path = "../session/report.rs"]
 mod report;
 mod servers;
+mod start;
 mod writer;
 
 use report::Report;
@@ -39,7 +41,11 @@ fn main() {
     if has("--bare") {
         return bare::serve();
     }
-    let parts: [(&str, Part); 2] = [("calls", calls::measure), ("writer", writer::measure)];
+    let parts: [(&str, Part); 3] = [
+        ("calls", calls::measure),
+        ("writer", writer::measure),
+        ("start", start::measure),
+    ];
     let only = argument("--only").unwrap_or_default();
     let mut report = Report::new(has("--markdown"));
     for (name, measure) in parts {

@@ -13,7 +13,7 @@ use crate::report::Report;
 
 /// Records of a turn.
 const ROWS: usize = 200_000;
-/// Records that wait at once: what is committed together is at most so much.
+/// Records that wait at once: half of them are committed together while the others are made.
 const AT_ONCE: usize = 4096;
 const TURNS: usize = 3;
 
@@ -39,7 +39,7 @@ pub(crate) fn measure(report: &mut Report) {
         row("ledger: chain, index, every caller told", ledger),
         row("prepared insert of the same text", plain),
     ];
-    report.table("Durable rows of the ledger, 4096 to a commit", &rows);
+    report.table("Durable rows of the ledger, 4096 callers", &rows);
     report.check(
         "rows of the ledger in a second, thousands",
         ledger / 1000.0,

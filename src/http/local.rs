@@ -26,11 +26,11 @@ use crate::outcome::{Outcome, Status};
 use crate::pty::{HoldsSecret, SessionOptions};
 use crate::render::wire;
 use crate::secret::SecretName;
-use crate::service::running::{Failed, Fields, LocalTools, Running};
+use crate::service::running::{Failed, LocalTools, Running};
 use crate::store::ids;
-use crate::tool::Context;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use crate::tool::sessions::{JobFiles, Sessions};
+use crate::tool::{Context, FieldText, Fields};
 use crate::tools::Call;
 use crate::vault::policy::PolicyFile;
 use crate::vault::redact::Redacted;
@@ -172,18 +172,39 @@ impl Shells {
 /// Ends a shell that nobody has used for long.
 async fn expire(kept: Kept, owner: String) {
     loop {
-        let Some(shell) = lock(&kept).get(&owner).cloned() else {
-            return;
+        let until = match look(&kept, &owner, Instant::now()) {
+            Age::Gone => return,
+            Age::Over(shell) => return shell.work.close().await,
+            Age::Until(until) => until,
         };
-        let until = *lock(&shell.used) + limits::KEPT_SHELL_IDLE;
-        if Instant::now() >= until && shell.turn.try_lock().is_ok() {
-            lock(&kept).remove(&owner);
-            return shell.work.close().await;
-        }
-        drop(shell);
         let pause = until.saturating_duration_since(Instant::now());
         tokio::time::sleep(pause.max(limits::ACCEPT_PAUSE)).await;
     }
+}
+
+/// How it stands with a shell that was kept.
+enum Age {
+    /// It was ended already.
+    Gone,
+    /// Nobody has used it for long; nobody gets it any more.
+    Over(Arc<Shell>),
+    /// It is to be looked at again then.
+    Until(Instant),
+}
+
+/// Takes a shell out when its time is up. A call gets its shell under the same lock, so that none is
+/// ended that was just given out.
+fn look(kept: &Kept, owner: &str, now: Instant) -> Age {
+    let mut kept = lock(kept);
+    let Some(shell) = kept.get(owner) else {
+        return Age::Gone;
+    };
+    let until = *lock(&shell.used) + limits::KEPT_SHELL_IDLE;
+    let is_held = Arc::strong_count(shell) > 1;
+    if now < until || is_held {
+        return Age::Until(until);
+    }
+    kept.remove(owner).map_or(Age::Gone, Age::Over)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -291,21 +312,22 @@ fn broken() -> ToolError {
 }
 
 /// Returns the fields of a result.
-fn fields(outcome: Outcome, is_kept: bool) -> Result<Fields, Failed> {
+fn fields(outcome: Outcome, is_kept: bool) -> Result<FieldText, Failed> {
     match (&outcome.error, outcome.status) {
         (Some(error), Status::Error | Status::Refused | Status::Skipped) => {
             let has_part = !outcome.fields.is_empty() || outcome.output.is_some();
+            let part = has_part.then(|| written(&outcome, is_kept)).transpose()?;
             Err(Failed {
                 error: error.clone(),
-                output: has_part.then(|| Box::new(written(&outcome, is_kept))),
+                output: part.map(Box::new),
             })
         }
-        _ => Ok(written(&outcome, is_kept)),
+        _ => Ok(written(&outcome, is_kept)?),
     }
 }
 
 /// Returns a result as it is written. The id means something only where a job can go on.
-fn written(outcome: &Outcome, is_kept: bool) -> Fields {
+fn written(outcome: &Outcome, is_kept: bool) -> Result<FieldText, ToolError> {
     let mut fields = wire::result(outcome);
     fields.shift_remove("tool");
     if !is_kept {
@@ -319,5 +341,42 @@ fn written(outcome: &Outcome, is_kept: bool) -> Fields {
             fields.shift_remove(gone);
         }
     }
-    fields
+    FieldText::of(&fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pty::{HoldsSecret, Rc};
+
+    fn shells(dir: &std::path::Path) -> Shells {
+        let session = SessionOptions {
+            shell: None,
+            preferred_shell: None,
+            bootstrap: dir.to_owned(),
+            runtime_dir: dir.to_owned(),
+            cwd: dir.to_owned(),
+            env: Vec::new(),
+            rc: Rc::None,
+            seed: None,
+            secrets: HoldsSecret::default(),
+        };
+        let (root, output) = (Arc::new(Root::unconfined()), dir.join("output"));
+        Shells::new(session, root, output, Offered::default())
+    }
+
+    #[tokio::test]
+    async fn a_shell_that_somebody_holds_is_not_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let shells = shells(dir.path());
+        let shell = shells.of("owner").unwrap();
+        let late = Instant::now() + limits::KEPT_SHELL_IDLE * 2;
+        let look = |now| look(&shells.kept, "owner", now);
+        assert!(matches!(look(Instant::now()), Age::Until(_)));
+        assert!(matches!(look(late), Age::Until(_)));
+        drop(shell);
+        assert!(matches!(look(Instant::now()), Age::Until(_)));
+        assert!(matches!(look(late), Age::Over(_)));
+        assert!(matches!(look(late), Age::Gone));
+    }
 }

@@ -238,7 +238,7 @@ async fn call(State(front): State<Shared>, request: Request) -> Response<Body> {
 
 fn reply_response(reply: Reply, caller: &Caller) -> Response<Body> {
     match reply {
-        Reply::Fresh(envelope) => match serde_json::to_vec(&envelope) {
+        Reply::Fresh(envelope) => match envelope.to_json() {
             Ok(body) => json_response(StatusCode::OK, body),
             Err(error) => {
                 let rejection = Rejection::internal(error.to_string());

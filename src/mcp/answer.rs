@@ -103,9 +103,12 @@ fn of_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
         return Err(unknown_tool(&audit.tool_name));
     }
     let result = match envelope.output {
-        Some(output) if envelope.success => CallToolResult::structured(Value::Object(output)),
+        Some(output) if envelope.success => CallToolResult::structured(output.to_value()),
         part => {
-            let mut fields = part.unwrap_or_default();
+            let mut fields = match part.map(|part| part.to_value()) {
+                Some(Value::Object(fields)) => fields,
+                _ => Map::new(),
+            };
             fields.insert("status".into(), json!(Status::Error.as_str()));
             fields.insert("code".into(), json!(envelope.error_code));
             fields.insert("type".into(), json!(envelope.error_type));

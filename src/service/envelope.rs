@@ -1,23 +1,24 @@
 //! The answer to a call that reached its tool.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, ToolError};
+use crate::limits;
 use crate::service::caller::Caller;
 use crate::service::fields::{self, Problem};
 use crate::service::recording::About;
-use crate::service::running::{Failed, Fields};
+use crate::service::running::Failed;
+use crate::tool::FieldText;
 use crate::vault::redact::Redactor;
 
 /// The answer to a call. Members without a value are left out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
     /// Whether the tool did what was asked.
     pub success: bool,
     /// What it gave back; of a call that failed, the part that went well.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<Map<String, Value>>,
+    #[serde(skip_serializing)]
+    pub output: Option<FieldText>,
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -35,9 +36,29 @@ pub struct Envelope {
 }
 
 impl Envelope {
+    /// Returns it as JSON. The output is text already and is put in its place as it is.
+    ///
+    /// # Errors
+    /// A member cannot be written.
+    pub fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let Some(output) = &self.output else {
+            return serde_json::to_vec(self);
+        };
+        let output = output.as_str().as_bytes();
+        let mut text = Vec::with_capacity(output.len() + limits::ENVELOPE_BYTES);
+        let start = format!("{{\"success\":{},\"output\":", self.success);
+        text.extend_from_slice(start.as_bytes());
+        text.extend_from_slice(output);
+        // All else comes after the first member.
+        let others = serde_json::to_vec(self)?;
+        let comma = others.iter().position(|byte| *byte == b',');
+        text.extend_from_slice(comma.and_then(|at| others.get(at..)).unwrap_or(b"}"));
+        Ok(text)
+    }
+
     /// Makes the answer to a call.
     #[must_use]
-    pub fn of(caller: &Caller, about: &About, result: Result<Fields, Failure>) -> Self {
+    pub fn of(caller: &Caller, about: &About, result: Result<FieldText, Failure>) -> Self {
         let (output, failure) = match result {
             Ok(fields) => (Some(fields), None),
             Err(mut failure) => (failure.output.take().map(|part| *part), Some(failure)),
@@ -104,7 +125,7 @@ pub struct Failure {
     /// Every problem of the input by its place.
     pub problems: Vec<Problem>,
     /// The part that went well, when there is one.
-    pub output: Option<Box<Fields>>,
+    pub output: Option<Box<FieldText>>,
 }
 
 impl Failure {

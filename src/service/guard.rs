@@ -122,10 +122,17 @@ fn internal(coding: &hmac::Key, raw: RawKey) -> Result<InternalKey, String> {
 }
 
 /// Decides who a caller is.
-#[derive(Default)]
 pub struct Guard {
+    /// Everybody, where nothing is configured.
+    local: Principal,
     keys: Option<InternalKeys>,
     tokens: Option<RwLock<Arc<Tokens>>>,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Self::new(None, None)
+    }
 }
 
 impl Guard {
@@ -133,6 +140,7 @@ impl Guard {
     #[must_use]
     pub fn new(keys: Option<InternalKeys>, tokens: Option<Tokens>) -> Self {
         Self {
+            local: Principal::local(),
             keys,
             tokens: tokens.map(|tokens| RwLock::new(Arc::new(tokens))),
         }
@@ -157,7 +165,7 @@ impl Guard {
     /// It is missing or not good.
     pub fn identify(&self, credential: &Credential, now: f64) -> Result<Principal, Rejection> {
         if !self.is_closed() {
-            return Ok(Principal::local());
+            return Ok(self.local.clone());
         }
         match (credential, &self.keys, &self.tokens) {
             (

@@ -5,6 +5,7 @@
 //! signatures are checked by ring; nothing here signs.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -183,18 +184,13 @@ impl Tokens {
         if let Some((_, problem)) = rules.into_iter().find(|(is_kept, _)| !is_kept) {
             return Err(problem.into());
         }
+        let scopes = claims.scope.split_ascii_whitespace();
         Ok(Principal {
             id: format!("jwt:{}", claims.sub),
             proof: Proof::Authenticated,
-            tenants: Names::Only(claims.tenants),
-            sites: Names::Only(claims.sites),
-            scopes: Names::Only(
-                claims
-                    .scope
-                    .split_ascii_whitespace()
-                    .map(str::to_owned)
-                    .collect(),
-            ),
+            tenants: Names::Only(Arc::new(claims.tenants)),
+            sites: Names::Only(Arc::new(claims.sites)),
+            scopes: Names::Only(Arc::new(scopes.map(str::to_owned).collect())),
         })
     }
 }

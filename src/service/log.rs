@@ -4,6 +4,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 
 use serde::Serialize;
 
+use crate::limits;
 use crate::store::ids;
 
 /// One line of the log.
@@ -43,27 +44,28 @@ pub struct Line<'a> {
 /// The way to the log. A log that is not read loses lines; it holds up nobody.
 #[derive(Clone, Default)]
 pub struct Log {
-    lines: Option<SyncSender<String>>,
+    lines: Option<SyncSender<Vec<u8>>>,
 }
 
 impl Log {
     /// Makes the way to whoever reads the lines.
     #[must_use]
-    pub fn to(lines: SyncSender<String>) -> Self {
+    pub fn to(lines: SyncSender<Vec<u8>>) -> Self {
         Self { lines: Some(lines) }
     }
 
     /// Writes one line.
     pub fn write(&self, line: &Line<'_>) {
         let Some(lines) = &self.lines else { return };
-        let Ok(mut text) = serde_json::to_string(line) else {
+        let mut text = Vec::with_capacity(limits::LOG_LINE_BYTES);
+        if serde_json::to_writer(&mut text, line).is_err() {
             return;
-        };
+        }
         // A line is an object, and its time the last member.
         text.pop();
-        text.push_str(",\"timestamp\":\"");
-        text.push_str(&ids::now());
-        text.push_str("\"}\n");
+        text.extend_from_slice(b",\"timestamp\":\"");
+        text.extend_from_slice(ids::now().as_bytes());
+        text.extend_from_slice(b"\"}\n");
         match lines.try_send(text) {
             Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
         }
@@ -83,7 +85,7 @@ mod tests {
             latency_ms: Some(45),
             ..Line::default()
         });
-        let line = lines.recv().unwrap();
+        let line = String::from_utf8(lines.recv().unwrap()).unwrap();
         let start = "{\"event\":\"tool_call_success\",\"latency_ms\":45,\"timestamp\":\"2";
         assert!(
             line.starts_with(start) && line.ends_with("Z\"}\n"),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::service::fields::InputCheck;
 use crate::service::principal::CALL;
 use crate::tool::registry::Entry;
-use crate::tool::service::Audience;
+use crate::tool::service::{Audience, Service};
 use crate::tool::spec::Family;
 use crate::tools::{self, Call};
 
@@ -16,6 +16,8 @@ pub struct Offered {
     pub entry: Entry<Call>,
     /// The check of its inputs.
     pub check: InputCheck,
+    /// The scopes a caller needs, all of them.
+    pub scopes: Vec<String>,
 }
 
 /// One tool as it is listed.
@@ -52,15 +54,6 @@ impl Offered {
         self.entry.spec.family == Family::Site
     }
 
-    /// Returns the scopes a caller needs, all of them.
-    #[must_use]
-    pub fn scopes(&self) -> Vec<String> {
-        let service = &self.entry.service;
-        let own = format!("{CALL}{}", service.category);
-        let others = service.scopes.iter().map(|scope| (*scope).to_owned());
-        std::iter::once(own).chain(others).collect()
-    }
-
     /// Returns it as it is listed.
     #[must_use]
     pub fn listed(&self) -> Listed {
@@ -81,6 +74,12 @@ impl Offered {
             ai_callable: self.entry.service.audience == Audience::Anyone,
         }
     }
+}
+
+fn scopes(service: &Service) -> Vec<String> {
+    let own = format!("{CALL}{}", service.category);
+    let others = service.scopes.iter().map(|scope| (*scope).to_owned());
+    std::iter::once(own).chain(others).collect()
 }
 
 /// Says what is required even when nothing is.
@@ -110,6 +109,7 @@ pub fn offer(named: &[String]) -> Result<Vec<Offered>, Vec<String>> {
         .into_iter()
         .map(|entry| Offered {
             check: InputCheck::of(&entry.schema),
+            scopes: scopes(&entry.service),
             entry,
         })
         .collect();

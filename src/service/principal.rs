@@ -1,6 +1,7 @@
 //! Who calls, and what they may do.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// May list the tools.
 pub const LIST: &str = "tools:list";
@@ -30,7 +31,7 @@ pub enum Names {
     /// All.
     All,
     /// These.
-    Only(BTreeSet<String>),
+    Only(Arc<BTreeSet<String>>),
 }
 
 impl Names {
@@ -40,7 +41,7 @@ impl Names {
         let names: BTreeSet<String> = names.into_iter().collect();
         match names.contains("*") {
             true => Self::All,
-            false => Self::Only(names),
+            false => Self::Only(Arc::new(names)),
         }
     }
 

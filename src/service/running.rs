@@ -6,19 +6,15 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 use std::time::Instant;
 
-use serde_json::{Map, Value};
-
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
 use crate::limits;
+use crate::tool::FieldText;
 use crate::tool::service::Access;
 use crate::tools::Call;
 
-/// The fields of a result.
-pub type Fields = Map<String, Value>;
-
 /// What a running call will come to.
-pub type Running = Pin<Box<dyn Future<Output = Result<Fields, Failed>> + Send>>;
+pub type Running = Pin<Box<dyn Future<Output = Result<FieldText, Failed>> + Send>>;
 
 /// Why a call did not do what was asked, and what it did nonetheless.
 #[derive(Debug, Clone)]
@@ -26,7 +22,7 @@ pub struct Failed {
     /// Why not.
     pub error: ToolError,
     /// The part that went well, when there is one.
-    pub output: Option<Box<Fields>>,
+    pub output: Option<Box<FieldText>>,
 }
 
 impl From<ToolError> for Failed {
@@ -98,7 +94,7 @@ pub fn unless(cancel: Cancel, work: Running) -> Running {
 ///
 /// # Errors
 /// What the tool failed with, `timeout`, or `internal_error` after a panic.
-pub async fn until(deadline: Instant, access: Access, work: Running) -> Result<Fields, Failed> {
+pub async fn until(deadline: Instant, access: Access, work: Running) -> Result<FieldText, Failed> {
     let grace = match access {
         Access::Read => limits::READ_GRACE,
         Access::Write => limits::WRITE_GRACE,

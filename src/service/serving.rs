@@ -17,18 +17,18 @@ use crate::service::principal::{self, Principal, Proof};
 use crate::service::rates::{self, Limiter};
 use crate::service::recording::{About, End};
 use crate::service::rejection::Rejection;
-use crate::service::running::{self, Fields, Running};
+use crate::service::running::{self, Running};
 use crate::store::StoreError;
 use crate::store::site::{Claim, RepeatKey, Scope};
 use crate::tool::service::{Access, Audience};
 use crate::tool::site::Sight;
-use crate::tool::{Context, SiteAccess, fit};
+use crate::tool::{Context, FieldText, Fields, SiteAccess, fit};
 use crate::tools::Call;
 
 /// How serving a call ended.
 pub(super) enum Ending {
     /// Its tool gave a result.
-    Output(Fields),
+    Output(FieldText),
     /// Its tool gave none.
     Failure(Failure),
     /// It was made before; this was the answer.
@@ -106,8 +106,8 @@ impl Serving<'_> {
         }
         let missing = self
             .tool
-            .scopes()
-            .into_iter()
+            .scopes
+            .iter()
             .find(|scope| !self.principal.may(scope));
         match missing {
             Some(scope) => Err(Rejection::forbidden(format!("the scope {scope} is needed")).into()),
@@ -172,7 +172,7 @@ impl Serving<'_> {
         match &result {
             Ok(Ok(fields)) => {
                 let answer = Envelope::of(self.caller, self.about, Ok(fields.clone()));
-                let answer = serde_json::to_vec(&answer).unwrap_or_default();
+                let answer = answer.to_json().unwrap_or_default();
                 // Without its answer the key stays taken: repeating the call would do it again.
                 let _ = sites.answer(&later, key, answer).await;
             }
@@ -186,7 +186,7 @@ impl Serving<'_> {
     }
 
     /// Runs a call whose input is good: `Err` when it did not reach the tool or broke it.
-    async fn run(&self, call: Call, scope: &Scope) -> Result<Result<Fields, Failure>, Ending> {
+    async fn run(&self, call: Call, scope: &Scope) -> Result<Result<FieldText, Failure>, Ending> {
         let access = self.tool.entry.service.access;
         if access == Access::Write {
             let (caller, principal) = (self.caller, self.principal);
@@ -196,7 +196,7 @@ impl Serving<'_> {
             .tell("tool_call_start", self.caller, self.about, &End::default());
         let running = self.running(call, scope);
         match running::until(scope.deadline, access, running).await {
-            Ok(fields) => Ok(Ok(self.masked(fields))),
+            Ok(fields) => Ok(self.masked(fields)),
             Err(failed) => match Failure::from(failed) {
                 failure if failure.error_type == "Internal" => {
                     Err(Rejection::internal(failure.message).into())
@@ -207,17 +207,14 @@ impl Serving<'_> {
     }
 
     /// Masks what a tool of a site repeats of its input; others have masked their results.
-    fn masked(&self, fields: Fields) -> Fields {
+    fn masked(&self, fields: FieldText) -> Result<FieldText, Failure> {
         let redactor = &self.parts.redactor;
         if redactor.is_idle() || !self.tool.is_of_site() {
-            return fields;
+            return Ok(fields);
         }
-        let mut value = Value::Object(fields);
+        let mut value = fields.to_value();
         redactor.redact_json_again(&mut value);
-        match value {
-            Value::Object(fields) => fields,
-            _ => Fields::new(),
-        }
+        Ok(FieldText::of(&value)?)
     }
 
     fn running(&self, call: Call, scope: &Scope) -> Running {
@@ -254,7 +251,7 @@ impl Serving<'_> {
     }
 }
 
-fn ending(result: Result<Fields, Failure>) -> Ending {
+fn ending(result: Result<FieldText, Failure>) -> Ending {
     match result {
         Ok(fields) => Ending::Output(fields),
         Err(failure) => Ending::Failure(failure),

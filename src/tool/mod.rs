@@ -7,6 +7,7 @@
 pub mod context;
 pub mod decode;
 pub mod effect;
+pub mod fields;
 pub mod fit;
 pub mod generic;
 pub mod json_text;
@@ -35,6 +36,7 @@ use crate::secret::{SecretName, Template};
 
 pub use context::Context;
 pub use effect::Effect;
+pub use fields::{FieldText, Fields};
 pub use registry::Registry;
 pub use schema::ArgumentSchema;
 pub use seconds::Seconds;

@@ -4,13 +4,11 @@
 pub mod core;
 pub mod site;
 
-use serde_json::{Map, Value};
-
-use crate::error::{ErrorCode, ToolError};
+use crate::error::ToolError;
 use crate::secret::{SecretName, Template};
 use crate::tool::registry::{self, Entry, Registry};
 use crate::tool::schema::ArgumentSchema;
-use crate::tool::{Answer, Context, Effect, Spec, Tool, Use};
+use crate::tool::{Answer, Context, Effect, Fields, Spec, Tool, Use};
 
 /// Makes the typed call, the registry and the dispatch from the list of tools.
 macro_rules! tools {
@@ -80,17 +78,17 @@ macro_rules! tools {
                 match self { $(Self::$variant(args) => <$tool as Tool>::templates(args, visit),)* }
             }
 
-            /// Runs the call; returns the tool's answer with its fields as JSON.
+            /// Runs the call; returns the tool's answer with its fields in the form that is wanted.
             ///
             /// # Errors
             /// The tool could not do what was asked.
-            pub async fn run(self, context: &Context) -> Result<Answer<Map<String, Value>>, ToolError> {
+            pub async fn run<F: Fields>(self, context: &Context) -> Result<Answer<F>, ToolError> {
                 match self {
                     $(Self::$variant(args) => {
                         let answer = <$tool as Tool>::run(args, context).await?;
                         Ok(Answer {
                             status: answer.status,
-                            output: fields(&answer.output)?,
+                            output: F::of(&answer.output)?,
                             problem: answer.problem,
                         })
                     })*
@@ -119,16 +117,4 @@ tools! {
 #[must_use]
 pub fn registry() -> Registry<Call> {
     all().only(|entry| entry.spec.family.is_for_scripts())
-}
-
-/// Turns a tool's output into the fields of a result.
-fn fields<T: serde::Serialize>(output: &T) -> Result<Map<String, Value>, ToolError> {
-    match serde_json::to_value(output) {
-        Ok(Value::Object(map)) => Ok(map),
-        Ok(other) => Ok(Map::from_iter([("value".to_owned(), other)])),
-        Err(error) => Err(ToolError::new(
-            ErrorCode::Internal,
-            format!("a result could not be written: {error}"),
-        )),
-    }
 }

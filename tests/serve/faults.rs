@@ -337,13 +337,52 @@ fn routed(desk: Desk, path: &str, body: Value) -> (u16, Value) {
     })
 }
 
-#[test]
-fn a_bug_outside_of_a_tool_is_a_500_with_a_record() {
-    let dir = tempfile::tempdir().unwrap();
+/// Returns tools that break before they run.
+fn broken_tools() -> Vec<Offered> {
     let mut tools = offer::offer(&[]).unwrap();
     for tool in &mut tools {
         tool.entry.from_json = |_| panic!("a bug that names $KARYI{{X}}");
     }
+    tools
+}
+
+#[test]
+fn over_mcp_too_a_bug_outside_of_a_tool_has_a_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = Arc::new(desk(dir.path(), broken_tools()));
+    let front = Arc::new(Front::new(desk, Reach::Loopback, 8000, vec![], vec![]));
+    let params =
+        json!({"name": "get_site_map", "arguments": {}, "_meta": crate::mcp::modern(json!({}))});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let request = axum::http::Request::post("/mcp")
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "get_site_map")
+        .header("x-tenant-id", "t")
+        .header("x-site-id", "s")
+        .body(axum::body::Body::from(message.to_string()))
+        .unwrap();
+    let told = runtime().block_on(async {
+        let router = karyi::mcp::http::router(&front, karyi::mcp::http::Defaults::default());
+        let answer = router.oneshot(request).await.unwrap();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(body.to_vec()).unwrap()
+    });
+    assert!(told.contains("the call stopped unexpectedly"), "{told}");
+    let records = super::records(dir.path());
+    assert_eq!(records.len(), 1, "{records:?}");
+    let facts = (&records[0]["front_end"], &records[0]["http_status"]);
+    assert_eq!(facts, (&json!("mcp"), &json!(500)));
+    assert!(!format!("{told}{records:?}").contains("KARYI"));
+}
+
+#[test]
+fn a_bug_outside_of_a_tool_is_a_500_with_a_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let tools = broken_tools();
     let body = json!({"tool_name": "get_site_map", "input": {}});
     let (status, problem) = routed(desk(dir.path(), tools), "/api/tools/call", body);
     assert_eq!((status, &problem["error_code"]), (500, &json!("internal")));

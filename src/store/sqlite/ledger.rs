@@ -114,7 +114,10 @@ impl Ledger for SqliteLedger {
 }
 
 fn text(record: &Record) -> Result<String, StoreError> {
-    serde_json::to_string(record).map_err(|error| StoreError::Broken(error.to_string()))
+    let broken = |error: &dyn std::fmt::Display| StoreError::Broken(error.to_string());
+    let mut text = Vec::with_capacity(limits::RECORD_BYTES);
+    serde_json::to_writer(&mut text, record).map_err(|error| broken(&error))?;
+    String::from_utf8(text).map_err(|error| broken(&error))
 }
 
 /// What the writing thread has.

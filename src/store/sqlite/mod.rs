@@ -10,6 +10,7 @@ mod group;
 mod keys;
 mod ledger;
 mod lock;
+mod queue;
 mod readers;
 mod search;
 mod site;

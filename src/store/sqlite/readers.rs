@@ -2,28 +2,32 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{JoinHandle, available_parallelism};
 use std::time::Instant;
 
 use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::limits;
 use crate::store::StoreError;
 use crate::store::sqlite::connection::open_to_read;
+use crate::store::sqlite::queue::Queue;
 
 /// Steps of the database between two looks at the clock.
 const STEPS: i32 = 1000;
 
 /// A question: what to do with the connection of a thread, which may have none yet.
-type Job = Box<dyn FnOnce(&mut Option<Connection>) + Send>;
+type Work = Box<dyn FnOnce(&mut Option<Connection>) + Send>;
+
+/// A question and its place among those that wait.
+type Job = (Work, OwnedSemaphorePermit);
 
 /// The way to the threads; dropping it lets them finish and waits for that.
 pub(super) struct Readers {
     path: Arc<PathBuf>,
-    /// Taken only when dropped.
-    jobs: Option<mpsc::Sender<Job>>,
+    jobs: Arc<Queue<Job>>,
+    places: Arc<Semaphore>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -33,26 +37,26 @@ impl Readers {
     /// # Errors
     /// The system gives no thread.
     pub(super) fn start(path: PathBuf) -> Result<Self, StoreError> {
-        let (jobs, waiting) = mpsc::channel(limits::MAX_WAITING_READS);
-        let waiting = Arc::new(Mutex::new(waiting));
         let processors = available_parallelism().map_or(1, usize::from);
         let count = processors.clamp(limits::MIN_DATABASE_READERS, limits::MAX_DATABASE_READERS);
-        let threads = (0..count).map(|_| {
-            let waiting = Arc::clone(&waiting);
-            let thread = std::thread::Builder::new().name("site reader".into());
-            thread.spawn(move || work(&waiting))
-        });
-        let threads = threads
-            .collect::<Result<_, _>>()
-            .map_err(|error| StoreError::Broken(format!("starting a thread: {error}")))?;
-        Ok(Self {
+        let mut readers = Self {
             path: Arc::new(path),
-            jobs: Some(jobs),
-            threads,
-        })
+            jobs: Arc::default(),
+            places: Arc::new(Semaphore::new(limits::MAX_WAITING_READS)),
+            threads: Vec::new(),
+        };
+        for _ in 0..count {
+            let jobs = Arc::clone(&readers.jobs);
+            let thread = std::thread::Builder::new().name("site reader".into());
+            let thread = thread.spawn(move || work(&jobs));
+            let failed = |error| StoreError::Broken(format!("starting a thread: {error}"));
+            readers.threads.push(thread.map_err(failed)?);
+        }
+        Ok(readers)
     }
 
-    /// Does `work` on the connection of a thread; it is interrupted at its deadline.
+    /// Does `work` on the connection of a thread; it is interrupted at its deadline. All it reads is
+    /// of one moment.
     ///
     /// # Errors
     /// What the work failed with, or `Expired`.
@@ -63,20 +67,17 @@ impl Readers {
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let path = Arc::clone(&self.path);
-        let job: Job = Box::new(move |connection| {
+        let work: Work = Box::new(move |connection| {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 until(deadline, connection, &path, work)
             }));
-            if result.is_err() {
-                // Nobody knows in which state it was left.
-                *connection = None;
-            }
             let _ = reply.send(result);
         });
-        let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
-        let sent = tokio::time::timeout_at(deadline.into(), jobs.send(job)).await;
-        sent.map_err(|_| StoreError::Expired)?
-            .map_err(|_| StoreError::Closed)?;
+        let place = Arc::clone(&self.places).acquire_owned();
+        let place = tokio::time::timeout_at(deadline.into(), place).await;
+        let place = place.map_err(|_| StoreError::Expired)?;
+        self.jobs
+            .add((work, place.map_err(|_| StoreError::Closed)?));
         match answer.await.map_err(|_| StoreError::Closed)? {
             Ok(result) => result,
             Err(panic) => resume_unwind(panic),
@@ -86,21 +87,17 @@ impl Readers {
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        drop(self.jobs.take());
+        self.jobs.close();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
-fn work(waiting: &Mutex<mpsc::Receiver<Job>>) {
+fn work(jobs: &Queue<Job>) {
     let mut connection = None;
-    // The lock is held while waiting, and given on before the work.
-    let next = || {
-        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.blocking_recv()
-    };
-    while let Some(job) = next() {
+    while let Some((job, place)) = jobs.take() {
+        drop(place);
         job(&mut connection);
     }
 }
@@ -114,13 +111,32 @@ fn until<T>(
     if Instant::now() >= deadline {
         return Err(StoreError::Expired);
     }
-    let connection = match connection {
-        Some(connection) => connection,
-        none => none.insert(open_to_read(path)?),
+    let mut own = match connection.take() {
+        Some(own) => own,
+        None => open_to_read(path)?,
     };
+    let result = within(deadline, &mut own, work);
+    // One that cannot be brought to an end is not used again.
+    if own.is_autocommit() {
+        *connection = Some(own);
+    }
+    result
+}
+
+/// Does `work` inside a transaction: the file is locked and looked at once, not for each statement.
+fn within<T>(
+    deadline: Instant,
+    connection: &mut Connection,
+    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     connection.progress_handler(STEPS, Some(move || Instant::now() >= deadline))?;
+    connection.prepare_cached("BEGIN")?.execute(())?;
     let result = work(connection);
     connection.progress_handler(STEPS, None::<fn() -> bool>)?;
+    // Some errors have ended it already.
+    if !connection.is_autocommit() {
+        connection.prepare_cached("COMMIT")?.execute(())?;
+    }
     result
 }
 

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use memchr::memmem::Finder;
-use rusqlite::{Connection, OptionalExtension, Row, ToSql};
+use rusqlite::{Connection, Row, ToSql};
 
 use crate::store::site::{Found, Query};
 use crate::store::sqlite::site::parsed;
@@ -17,15 +17,15 @@ pub(super) fn scope_word(site: u64) -> String {
     format!("s{site}")
 }
 
-/// Contents that may match: those with a word of the query, and how well.
-const BY_WORDS: &str = "SELECT rowid, bm25(contents_words, 0.0, 6.0, 3.0, 1.0) \
-    FROM contents_words WHERE contents_words MATCH ?";
+/// Contents that may match: those with a word of the query, and how well. Neither sorted nor counted
+/// by the database, which would need a table of its own for that.
+const BY_WORDS: &str = "SELECT c.number, bm25(contents_words, 0.0, 6.0, 3.0, 1.0), c.site, c.status, \
+    c.content_type, c.tags, c.credibility, c.id, c.title, c.body \
+    FROM contents_words CROSS JOIN contents AS c ON c.number = contents_words.rowid \
+    WHERE contents_words MATCH ?";
 /// Contents that may match a query without words: all.
-const ALL: &str = "SELECT number, 0.0 FROM contents WHERE site = ?";
-/// What is asked of each. Point by point this is faster than a join, which needs a table of its own
-/// for the matches and one to count them.
-const ONE: &str = "SELECT site, status, content_type, tags, credibility, id, title, body \
-    FROM contents WHERE number = ?";
+const ALL: &str = "SELECT number, 0.0, site, status, content_type, tags, credibility, id, title, body \
+    FROM contents WHERE site = ?";
 const CONTENT: &str = "SELECT content FROM contents WHERE number = ?";
 
 /// A content that matches.
@@ -104,43 +104,41 @@ fn matching(
     parameter: impl ToSql,
 ) -> Result<Vec<Match>, StoreError> {
     let mut candidates = connection.prepare_cached(sql)?;
-    let mut one = connection.prepare_cached(ONE)?;
     let mut rows = candidates.query([parameter])?;
     let mut matches = Vec::new();
     while let Some(row) = rows.next()? {
-        let (number, score) = (row.get(0)?, row.get(1)?);
-        let found = one.query_row([number], |row| wanted.look(row, number, score));
-        matches.extend(found.optional()?.flatten());
+        matches.extend(wanted.look(row)?);
     }
     Ok(matches)
 }
 
 impl Wanted<'_> {
-    /// Looks at one content, in the order of [`ONE`]; returns it when it matches.
-    fn look(&self, row: &Row<'_>, number: i64, score: f64) -> rusqlite::Result<Option<Match>> {
+    /// Looks at one content, in the order of [`BY_WORDS`]; returns it when it matches.
+    fn look(&self, row: &Row<'_>) -> rusqlite::Result<Option<Match>> {
         let query = self.query;
         let is_of_type = match &query.content_type {
-            Some(wanted) => row.get_ref(2)?.as_str()? == wanted,
+            Some(wanted) => row.get_ref(4)?.as_str()? == wanted,
             None => true,
         };
-        let is_wanted = row.get::<_, u64>(0)? == self.site
-            && row.get_ref(1)?.as_str()? == query.status
+        let is_wanted = row.get::<_, u64>(2)? == self.site
+            && row.get_ref(3)?.as_str()? == query.status
             && is_of_type
-            && (query.tags.is_empty() || self.has_tag(row.get_ref(3)?.as_str()?));
+            && (query.tags.is_empty() || self.has_tag(row.get_ref(5)?.as_str()?));
         if !is_wanted {
             return Ok(None);
         }
-        let is_in_title = self.is_in(row.get_ref(6)?.as_bytes()?);
-        let is_in_body = self.is_in(row.get_ref(7)?.as_bytes()?);
+        let is_in_title = self.is_in(row.get_ref(8)?.as_bytes()?);
+        let is_in_body = self.is_in(row.get_ref(9)?.as_bytes()?);
         if self.is_exact && !is_in_title && !is_in_body {
             return Ok(None);
         }
         let weight = |is_there: bool, weight: f64| if is_there { weight } else { 0.0 };
+        let score: f64 = row.get(1)?;
         Ok(Some(Match {
-            number,
+            number: row.get(0)?,
             score: score * (1.0 + weight(is_in_title, 1.0) + weight(is_in_body, 0.5)),
-            credibility: row.get(4)?,
-            id: row.get(5)?,
+            credibility: row.get(6)?,
+            id: row.get(7)?,
         }))
     }
 

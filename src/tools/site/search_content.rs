@@ -97,17 +97,17 @@ pub struct Item {
 }
 
 impl From<Content> for Item {
-    fn from(content: Content) -> Self {
+    fn from(mut content: Content) -> Self {
+        let mut places = content.body.char_indices();
+        if let Some((end, _)) = places.nth(limits::SEARCH_BODY_CHARS) {
+            content.body.truncate(end);
+        }
         Self {
             id: content.id,
             content_type: content.content_type,
             title: content.title,
             summary: content.summary,
-            body: content
-                .body
-                .chars()
-                .take(limits::SEARCH_BODY_CHARS)
-                .collect(),
+            body: content.body,
             tags: content.tags,
             domains: content.domains,
             credibility_score: content.credibility_score,
