@@ -38,8 +38,8 @@ fn a_signal_at_a_question_gives_the_terminal_back() {
 #[test]
 fn an_answered_question_gives_the_terminal_back() {
     for (keys, choice, code) in [
-        ("value-1\r", "s", 0),
-        ("value-1\r", "\x03", 1),
+        ("a-value-1\r", "s", 0),
+        ("a-value-1\r", "\x03", 1),
         ("\x1b", "", 1),
         ("\x03", "", 1),
     ] {
