@@ -139,8 +139,12 @@ impl Answer {
     fn again(&mut self) -> Next<Reply> {
         self.typed.zeroize();
         self.has_lines = false;
+        let short = match self.least_bytes > limits::MIN_SECRET_BYTES {
+            true => format!(" ({} with --allow-short)", limits::MIN_SECRET_BYTES),
+            false => String::new(),
+        };
         Next::Show(format!(
-            "\n  not taken: a value has at least {} bytes that are not white space; another one: ",
+            "\n  not taken: a value has at least {} bytes{short} that are not white space; another one: ",
             self.least_bytes
         ))
     }
