@@ -284,6 +284,8 @@ pub const MAX_SWEPT_SESSIONS: usize = 1000;
 pub const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Age at which a session's directory without a record was left half made by somebody killed.
 pub const UNFINISHED_SESSION_AGE: Duration = Duration::from_secs(60);
+/// How long a change that was left half done and cannot be ended is tried again: 30 days.
+pub const UNENDED_CHANGE_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Most bytes of a session's record.
 pub const MAX_RECORD_BYTES: u64 = 64 << 10;
 /// How long one check of `karyi doctor` may take.

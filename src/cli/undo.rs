@@ -13,6 +13,7 @@ use crate::cli::{USAGE, fail, fail_with, journal, print, say, screen, shown};
 use crate::error::{ErrorCode, ToolError};
 use crate::files::diff::Diff;
 use crate::files::journal::{Entry, Journal};
+use crate::files::recover::{self, Recovered};
 use crate::files::transaction::Recorder;
 use crate::files::undo::{self, Conflict, Content, Restored, UndoError, Undone, Which};
 use crate::render::paint::{Colour, Ink, safe_line};
@@ -23,7 +24,8 @@ const FAILED: u8 = 1;
 
 /// Runs `karyi undo`.
 pub(super) fn undo(args: &UndoArgs) -> ExitCode {
-    let entries = match entries() {
+    let mut recovered = Vec::new();
+    let entries = match entries(args, &mut recovered) {
         Ok(entries) => entries,
         Err(error) => return fail(&format!("{error:#}")),
     };
@@ -32,22 +34,62 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
     let chosen = undo::choose(&entries, &which).unwrap_or_default();
     let shown = match shown::open(&args.vault, &chosen) {
         Ok(shown) => shown,
-        Err(error) => return refuse(&error, args.json),
+        Err(error) => return refuse(&error, args.json, &recovered),
     };
-    let result = take_back(args, &which, shown.journal);
+    let mut result = take_back(args, &which, shown.journal);
+    if let Ok(undone) = &mut result {
+        recover::add(&mut recovered, std::mem::take(&mut undone.recovered));
+    }
     let view = View {
         redactor: shown.redactor,
         is_dry: args.dry_run,
         colour: screen::colour(&io::stdout()),
     };
     match args.json {
-        true => view.print_json(result),
-        false => view.print_text(result),
+        true => view.print_json(result, &recovered),
+        false => {
+            tell(&recovered, |text| {
+                view.redactor.redact_again(text).into_owned()
+            });
+            view.print_text(result)
+        }
     }
 }
 
-fn entries() -> anyhow::Result<Vec<Entry>> {
-    journal::entries(&journal::open(None)?)
+/// Ends what a killed karyi left, which is a change like the others then, and returns all changes.
+fn entries(args: &UndoArgs, recovered: &mut Vec<Recovered>) -> anyhow::Result<Vec<Entry>> {
+    let journal = journal::open(None)?;
+    *recovered = match args.dry_run {
+        true => recover::unended(&journal),
+        false => recover::recover(&journal)?,
+    };
+    journal::entries(&journal)
+}
+
+/// Says what became of files that a killed karyi had left half changed.
+fn tell(recovered: &[Recovered], mask: impl Fn(&str) -> String) {
+    for file in recovered {
+        let (path, became) = (file.path.display().to_string(), file.became.as_str());
+        let text = match &file.why {
+            Some(why) => {
+                format!("warning: {path}: half changed by a killed karyi: {became}: {why}")
+            }
+            None => format!("{path}: half changed by a killed karyi: {became}"),
+        };
+        say(&safe_line(&mask(&text)));
+    }
+}
+
+fn recovered_json(recovered: &[Recovered]) -> Value {
+    let file = |file: &Recovered| {
+        let mut value =
+            json!({"path": file.path.to_string_lossy(), "change": file.became.as_str()});
+        if let Some(why) = &file.why {
+            value["warning"] = json!(why);
+        }
+        value
+    };
+    recovered.iter().map(file).collect()
 }
 
 fn take_back(args: &UndoArgs, which: &Which, journal: Arc<Journal>) -> Result<Undone, UndoError> {
@@ -79,11 +121,16 @@ fn status(error: &ToolError) -> u8 {
 }
 
 /// Tells why the changes cannot be looked at.
-fn refuse(error: &ToolError, is_json: bool) -> ExitCode {
+fn refuse(error: &ToolError, is_json: bool, recovered: &[Recovered]) -> ExitCode {
     if !is_json {
+        tell(recovered, str::to_owned);
         return fail_with(error);
     }
-    let _ = print(&format!("{}\n", error_json(error)));
+    let mut value = error_json(error);
+    if !recovered.is_empty() {
+        value["recovered"] = recovered_json(recovered);
+    }
+    let _ = print(&format!("{value}\n"));
     ExitCode::from(super::status(error))
 }
 
@@ -212,7 +259,7 @@ impl View {
         text
     }
 
-    fn print_json(&self, result: Result<Undone, UndoError>) -> ExitCode {
+    fn print_json(&self, result: Result<Undone, UndoError>, recovered: &[Recovered]) -> ExitCode {
         let (mut value, code) = match result {
             Ok(undone) => (self.done_json(&undone), 0),
             Err(UndoError::Other(error)) => (error_json(&error), status(&error)),
@@ -226,6 +273,9 @@ impl View {
                 )
             }
         };
+        if !recovered.is_empty() {
+            value["recovered"] = recovered_json(recovered);
+        }
         self.redactor.redact_json_again(&mut value);
         let _ = print(&format!("{value}\n"));
         ExitCode::from(code)

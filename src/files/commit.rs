@@ -477,10 +477,3 @@ fn with_losses(mut error: ToolError, losses: &[String]) -> ToolError {
     losses.iter().for_each(|loss| error.message.push_str(loss));
     error
 }
-
-/// Reads the hash of a file; nothing when there is none.
-pub(super) fn hash_of(directory: &Directory, name: &OsStr) -> io::Result<Option<String>> {
-    let path = directory.path().join(name);
-    let found = Found::read(&path, &path).map_err(|error| io::Error::other(error.message))?;
-    Ok(found.map(|found| blake3::hash(&found.bytes).to_hex().to_string()))
-}

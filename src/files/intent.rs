@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,8 @@ use crate::limits;
 
 /// End of the name of a finished record; until then it has another one.
 const SUFFIX: &str = ".json";
+/// End of the name of one that is being written.
+const UNFINISHED: &str = ".new";
 
 /// What may lie around.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +78,7 @@ pub(super) fn new_id() -> String {
 impl Record {
     /// Writes the plan down.
     pub(super) fn new(directory: &Path, id: &str, plan: &Plan) -> io::Result<Self> {
-        let early = directory.join(format!("{id}.new"));
+        let early = directory.join(format!("{id}{UNFINISHED}"));
         let mut options = OpenOptions::new();
         options.create_new(true).append(true).read(true).mode(0o600);
         let mut file = options.open(&early)?;
@@ -120,6 +122,12 @@ impl Record {
     /// Returns its path.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns how long ago the last was written into it.
+    pub(super) fn age(&self) -> Option<Duration> {
+        let written = self.file.metadata().and_then(|found| found.modified());
+        written.ok()?.elapsed().ok()
     }
 
     /// Reads what the record says.
@@ -181,7 +189,10 @@ fn abandoned_record(path: PathBuf) -> Option<Record> {
     let file = options.read(true).append(true).open(&path).ok()?;
     let name = path.file_name()?.to_string_lossy().into_owned();
     if !name.ends_with(SUFFIX) {
-        remove_unfinished(&path, &file);
+        // One that was set aside stays.
+        if name.ends_with(UNFINISHED) {
+            remove_unfinished(&path, &file);
+        }
         return None;
     }
     file.try_lock().ok()?;

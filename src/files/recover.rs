@@ -1,21 +1,28 @@
 //! Ends what a killed karyi left half done.
 //!
 //! A change that was not decided leaves nothing. One that was decided is completed when every file
-//! of it either has its new content or still has the temporary file with it; else it is taken back.
-//! A file that somebody changed since is left alone and reported, and so are the files of a change whose
-//! record was damaged. Changes of a karyi that still
+//! of it either has its new content or still has the temporary file with it; else it is taken back,
+//! from the originals beside the files or from the journal. What another program wrote since is left
+//! alone and reported, be it a file or what was kept beside it, and so are the files of a change whose
+//! record was damaged. Where the system is in the way (a directory that is not there, a file system that
+//! is read-only now) the record stays, and the next run tries again. Changes of a karyi that still
 //! runs are never touched: it holds a lock.
 
-use std::ffi::OsStr;
-use std::io;
 use std::path::PathBuf;
 
-use super::commit::hash_of;
-use super::directory::{Directory, remove_made, split};
-use super::intent::{self, Decided, Decision, Plan, Record, Said, Step};
+use super::directory::remove_made;
+use super::intent::{self, Decision, Plan, Record, Said};
 use super::journal::Journal;
 use super::locks;
 use crate::error::ToolError;
+use crate::limits;
+use work::{State, Work};
+
+mod work;
+
+/// Why a file is half changed in what a dry run shows.
+const UNENDED: &str =
+    "a karyi that was killed left it half changed; the next edit or undo ends that first";
 
 /// A file of a change that was left half done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +31,8 @@ pub struct Recovered {
     pub path: PathBuf,
     /// What it holds now.
     pub became: Became,
+    /// Why it is not whole; none when it is.
+    pub why: Option<String>,
 }
 
 /// What a file holds after a half-done change was ended.
@@ -35,6 +44,8 @@ pub enum Became {
     Old,
     /// What somebody wrote since.
     LeftAlone,
+    /// What the crash left: the change could not be ended yet.
+    Waiting,
 }
 
 impl Became {
@@ -45,21 +56,32 @@ impl Became {
             Self::New => "completed",
             Self::Old => "taken_back",
             Self::LeftAlone => "left_alone",
+            Self::Waiting => "waiting",
         }
     }
 }
 
-/// How far one file of a decided change is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// It has its new content.
-    Done,
-    /// It has its old content, and the new one is ready.
-    Pending,
-    /// It has its old content, and the new one is lost.
-    Lost,
-    /// It has neither.
-    Foreign,
+/// What came of ending what was left.
+pub(super) struct Recovery {
+    /// What became of the files.
+    pub(super) files: Vec<Recovered>,
+    /// The records that stay for the next try.
+    waiting: Vec<PathBuf>,
+}
+
+impl Recovery {
+    /// Whether nothing is left but what waits for the next try.
+    pub(super) fn is_all(&self, journal: &Journal) -> bool {
+        let left = intent::abandoned(&journal.transactions());
+        let is_known = |record: &Record| self.waiting.iter().any(|path| path == record.path());
+        left.iter().all(is_known)
+    }
+}
+
+/// Adds what a later try found: what waited before is told by it anew.
+pub fn add(recovered: &mut Vec<Recovered>, later: Vec<Recovered>) {
+    recovered.retain(|file| file.became != Became::Waiting);
+    recovered.extend(later);
 }
 
 /// Ends every change that was left half done; returns what became of files that were touched.
@@ -67,16 +89,36 @@ enum State {
 /// # Errors
 /// Another karyi is at it for too long.
 pub fn recover(journal: &Journal) -> Result<Vec<Recovered>, ToolError> {
+    Ok(run(journal)?.files)
+}
+
+/// Returns the files of changes that were left half done, and touches none.
+#[must_use]
+pub fn unended(journal: &Journal) -> Vec<Recovered> {
+    let files = |mut record: Record| match record.read() {
+        Said::Decided(plan, _) => told(&plan, Became::Waiting, UNENDED),
+        Said::Nothing | Said::Planned(_) | Said::Broken(_) => Vec::new(),
+    };
+    let records = intent::abandoned(&journal.transactions()).into_iter();
+    records.flat_map(files).collect()
+}
+
+/// Ends every change that was left half done, and says which could not be ended.
+pub(super) fn run(journal: &Journal) -> Result<Recovery, ToolError> {
+    let (mut files, mut waiting) = (Vec::new(), Vec::new());
     if intent::abandoned(&journal.transactions()).is_empty() {
-        return Ok(Vec::new());
+        return Ok(Recovery { files, waiting });
     }
     // The others wait until the files are whole again.
     let _one_at_a_time = locks::lock_file(&journal.locks().join("recovery"))?;
-    let mut recovered = Vec::new();
     for record in intent::abandoned(&journal.transactions()) {
-        recovered.extend(end(journal, record)?);
+        let path = record.path().to_owned();
+        files.extend(end(journal, record)?);
+        if path.exists() {
+            waiting.push(path);
+        }
     }
-    Ok(recovered)
+    Ok(Recovery { files, waiting })
 }
 
 fn end(journal: &Journal, mut record: Record) -> Result<Vec<Recovered>, ToolError> {
@@ -84,20 +126,31 @@ fn end(journal: &Journal, mut record: Record) -> Result<Vec<Recovered>, ToolErro
         let paths: Vec<_> = plan.steps.iter().map(|step| step.path.as_path()).collect();
         locks::lock_paths(&journal.locks(), &paths)
     };
+    let is_old = record
+        .age()
+        .is_some_and(|age| age > limits::UNENDED_CHANGE_AGE);
     let mut recovered = Vec::new();
     match record.read() {
         Said::Nothing => {}
         Said::Planned(plan) => {
             let _held = lock(&plan)?;
-            plan.steps.iter().for_each(remove_leftovers);
-            remove_planned(&plan);
+            // The files are as they were, so there is nothing to tell.
+            if !remove_undecided(&plan) && !is_old {
+                return Ok(recovered);
+            }
         }
         Said::Decided(plan, decision) => {
             let _held = lock(&plan)?;
-            let is_new;
-            (recovered, is_new) = end_decided(&plan, &decision);
-            if is_new {
-                journal.append(decision.entry)?;
+            match end_decided(journal, &plan, &decision) {
+                Ok(files) => recovered = files,
+                Err(why) if is_old => {
+                    record.set_aside();
+                    return Ok(told(&plan, Became::LeftAlone, &why));
+                }
+                Err(why) => {
+                    let why = format!("{why}; will be tried again");
+                    return Ok(told(&plan, Became::Waiting, &why));
+                }
             }
         }
         Said::Broken(plan) => {
@@ -110,119 +163,77 @@ fn end(journal: &Journal, mut record: Record) -> Result<Vec<Recovered>, ToolErro
     Ok(recovered)
 }
 
-/// Names what a record that cannot be read was about: its files, else itself.
-fn left_alone(record: &Record, plan: Option<Plan>) -> Vec<Recovered> {
-    let files = plan.into_iter().flat_map(|plan| plan.steps);
-    let mut paths: Vec<PathBuf> = files.map(|step| step.path.0).collect();
-    if paths.is_empty() {
-        paths.push(record.path().to_owned());
-    }
-    let became = Became::LeftAlone;
-    let paths = paths.into_iter();
-    paths.map(|path| Recovered { path, became }).collect()
+fn told(plan: &Plan, became: Became, why: &str) -> Vec<Recovered> {
+    let told = |path: PathBuf| Recovered {
+        path,
+        became,
+        why: Some(why.to_owned()),
+    };
+    let paths = plan.steps.iter().map(|step| step.path.0.clone());
+    paths.map(told).collect()
 }
 
-/// Completes or takes back a decided change; returns whether it was completed.
-fn end_decided(plan: &Plan, decision: &Decision) -> (Vec<Recovered>, bool) {
-    let steps: Vec<_> = plan.steps.iter().zip(&decision.steps).collect();
-    let states: Vec<State> = steps.iter().map(|(s, d)| state(s, d)).collect();
-    let is_new = !states.contains(&State::Lost);
-    let mut recovered = Vec::new();
-    for ((step, decided), state) in steps.iter().zip(&states) {
-        let result = match (is_new, state) {
-            (_, State::Foreign) => Ok(Became::LeftAlone),
-            (true, State::Done) => Ok(Became::New),
-            (true, State::Pending) => complete(step, decided).map(|()| Became::New),
-            (true, State::Lost) => complete(step, decided).map(|()| Became::New),
-            (false, State::Pending | State::Lost) => Ok(Became::Old),
-            (false, State::Done) => take_back(step, decided).map(|()| Became::Old),
-        };
-        recovered.push(Recovered {
-            path: step.path.0.clone(),
-            became: result.unwrap_or(Became::LeftAlone),
-        });
+/// Names what a record that cannot be read was about: its files, else itself.
+fn left_alone(record: &Record, plan: Option<Plan>) -> Vec<Recovered> {
+    let why = "the record of its change is damaged";
+    match plan.filter(|plan| !plan.steps.is_empty()) {
+        Some(plan) => told(&plan, Became::LeftAlone, why),
+        None => vec![Recovered {
+            path: record.path().to_owned(),
+            became: Became::LeftAlone,
+            why: Some(why.to_owned()),
+        }],
     }
-    plan.steps.iter().for_each(remove_leftovers);
-    if !is_new {
+}
+
+/// Removes what a change left that was not decided; returns whether all of it is gone.
+fn remove_undecided(plan: &Plan) -> bool {
+    let is_gone = plan
+        .steps
+        .iter()
+        .map(|step| work::remove_leftovers(plan, step).is_ok())
+        .fold(true, |all, is| all && is);
+    if is_gone {
         remove_planned(plan);
     }
-    (recovered, is_new)
+    is_gone
+}
+
+/// Completes or takes back a decided change. When the system is in the way, says so; what is left to be
+/// done can be done later then.
+fn end_decided(
+    journal: &Journal,
+    plan: &Plan,
+    decision: &Decision,
+) -> Result<Vec<Recovered>, String> {
+    let works = Work::all(plan, decision);
+    let states = works.iter().map(|work| work.in_words(work.state(plan)));
+    let states: Vec<State> = states.collect::<Result<_, _>>()?;
+    let is_new = !states.contains(&State::Lost);
+    let mut recovered = Vec::new();
+    for (work, state) in works.iter().zip(&states) {
+        let (became, why) = work.in_words(work.end(*state, is_new, journal))?;
+        recovered.push(Recovered {
+            path: work.step.path.0.clone(),
+            became,
+            why: why.map(str::to_owned),
+        });
+    }
+    for work in &works {
+        recovered.extend(work.in_words(work.clear(plan))?);
+    }
+    if is_new {
+        let added = journal.append(decision.entry.clone());
+        added.map_err(|error| error.message)?;
+    } else {
+        remove_planned(plan);
+    }
+    Ok(recovered)
 }
 
 fn remove_planned(plan: &Plan) {
     let made: Vec<PathBuf> = plan.made.iter().map(|path| path.0.clone()).collect();
     remove_made(&made);
-}
-
-/// Opens the directory of a step.
-fn place(step: &Step) -> io::Result<(Directory, &OsStr)> {
-    let (parent, name) = split(step.path.as_path()).ok_or(io::ErrorKind::NotFound)?;
-    Ok((Directory::open(parent)?, name))
-}
-
-fn state(step: &Step, decided: &Decided) -> State {
-    read_state(step, decided).unwrap_or(State::Foreign)
-}
-
-fn read_state(step: &Step, decided: &Decided) -> io::Result<State> {
-    let (directory, name) = place(step)?;
-    let now = hash_of(&directory, name)?;
-    let has = |name: &Option<String>| match name {
-        Some(name) => directory
-            .stamp(OsStr::new(name))
-            .map(|stamp| stamp.is_some()),
-        None => Ok(false),
-    };
-    let is_ready = has(&step.temporary)? || decided.new.is_none();
-    if now == decided.new {
-        return Ok(State::Done);
-    }
-    if now == decided.old {
-        return Ok(if is_ready {
-            State::Pending
-        } else {
-            State::Lost
-        });
-    }
-    Ok(State::Foreign)
-}
-
-fn complete(step: &Step, decided: &Decided) -> io::Result<()> {
-    let (directory, name) = place(step)?;
-    match (&step.temporary, &step.backup) {
-        (Some(temporary), _) if decided.old.is_none() => {
-            directory.rename_new(OsStr::new(temporary), name)?;
-        }
-        (Some(temporary), _) => directory.rename(OsStr::new(temporary), name)?,
-        (None, Some(backup)) => directory.rename(name, OsStr::new(backup))?,
-        (None, None) => return Err(io::ErrorKind::NotFound.into()),
-    }
-    directory.sync();
-    Ok(())
-}
-
-fn take_back(step: &Step, decided: &Decided) -> io::Result<()> {
-    let (directory, name) = place(step)?;
-    match &step.backup {
-        Some(backup) if decided.old.is_some() => {
-            // A removed file was given this name; should somebody have made a new one, it stays.
-            match decided.new {
-                Some(_) => directory.rename(OsStr::new(backup), name)?,
-                None => directory.rename_new(OsStr::new(backup), name)?,
-            }
-        }
-        _ => directory.remove(name)?,
-    }
-    directory.sync();
-    Ok(())
-}
-
-fn remove_leftovers(step: &Step) {
-    if let Ok((directory, _)) = place(step) {
-        for name in [&step.temporary, &step.backup].into_iter().flatten() {
-            let _ = directory.remove(OsStr::new(name));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use super::journal::{
 };
 use super::locks::{self, Held};
 use super::pair::both;
-use super::recover::{Recovered, recover};
+use super::recover::{self, Recovered};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
@@ -77,10 +77,12 @@ impl<'a> Transaction<'a> {
             });
         };
         loop {
-            recovered.extend(recover(journal)?);
+            let recovery = recover::run(journal)?;
             let held = locks::lock_paths(&journal.locks(), paths)?;
             // Whoever held these locks before may have been killed a moment ago.
-            if intent::abandoned(&journal.transactions()).is_empty() {
+            let is_all = recovery.is_all(journal);
+            recover::add(&mut recovered, recovery.files);
+            if is_all {
                 let _held = Some(held);
                 return Ok(Self {
                     recorder,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::change::{Change, Dress};
 use super::directory::remove_made;
 use super::journal::{Entry, FileRecord, Journal, StoredPath, Version};
-use super::recover::Recovered;
+use super::recover::{self, Became, Recovered};
 use super::risk::is_in_git;
 use super::transaction::{Recorder, Transaction};
 use crate::error::{ErrorCode, ToolError};
@@ -137,37 +137,56 @@ fn run(
     which: &Which,
     is_real: bool,
 ) -> Result<Undone, UndoError> {
+    // What was left half done is among the changes only when it is ended.
+    let mut recovered = match is_real {
+        true => recover::recover(journal)?,
+        false => recover::unended(journal),
+    };
     let entries = journal.entries()?;
     let chosen = choose(&entries, which)?;
     let goals = goals(journal, &chosen)?;
-    let paths: Vec<&Path> = goals.iter().map(|(path, _)| *path).collect();
-    let transaction = match is_real {
-        true => Some(Transaction::begin(recorder, &paths)?),
-        false => None,
-    };
-    let changes = changes(journal, &goals)?;
     let numbers: Vec<u64> = chosen.iter().map(|entry| entry.number).collect();
-    let files = changes.iter().map(restored).collect();
-    let Some(transaction) = transaction else {
-        let (number, recovered) = (None, Vec::new());
+    if !is_real {
+        let changes = changes(journal, &goals);
+        let changes = changes.map_err(|error| hint_at(error, &recovered))?;
+        let (files, number) = (changes.iter().map(restored).collect(), None);
         return Ok(Undone {
             numbers,
             files,
             number,
             recovered,
         });
-    };
+    }
+    let paths: Vec<&Path> = goals.iter().map(|(path, _)| *path).collect();
+    let transaction = Transaction::begin(recorder, &paths)?;
+    let changes = changes(journal, &goals).map_err(|error| hint_at(error, &recovered))?;
+    let files = changes.iter().map(restored).collect();
     let receipt = transaction.commit(&changes, numbers.clone(), &|_| false)?;
     for entry in &chosen {
         let made: Vec<PathBuf> = entry.made.iter().map(|path| path.0.clone()).collect();
         remove_made(&made);
     }
+    recover::add(&mut recovered, receipt.recovered);
     Ok(Undone {
         numbers,
         files,
         number: receipt.number,
-        recovered: receipt.recovered,
+        recovered,
     })
+}
+
+/// Says of a file with several names that one of them is karyi's own, while a change of it is half done.
+fn hint_at(mut error: UndoError, recovered: &[Recovered]) -> UndoError {
+    if let UndoError::Other(error) = &mut error
+        && error.code == ErrorCode::HardLinked
+        && recovered.iter().any(|file| file.became == Became::Waiting)
+    {
+        error.hint =
+            "a change was left half done, and karyi keeps names beside its files; the next edit or undo \
+             ends it when it can: leave `.karyi-*` to it"
+                .into();
+    }
+    error
 }
 
 /// Returns the entries to take back, the latest first.

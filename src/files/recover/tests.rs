@@ -5,7 +5,8 @@ use std::path::Path;
 use super::*;
 use crate::files::change::Change;
 use crate::files::commit::{plan, stage};
-use crate::files::journal::{Entry, Journal};
+use crate::files::journal::{Entry, FileRecord, Journal, Lasts, Version};
+use crate::files::transaction::{Recorder, Transaction};
 
 struct Place {
     top: tempfile::TempDir,
@@ -85,6 +86,68 @@ fn entry() -> Entry {
 const OLD: &[(&str, &str)] = &[("a", "1"), ("b", "2"), ("c", "3")];
 const NEW: &[(&str, &str)] = &[("a", "one"), ("b", "two"), ("d/new", "four")];
 
+/// Leaves a change behind after `steps` of its files took their places.
+fn leave(place: &Place, is_decided: bool, steps: usize, entry: Entry) -> Plan {
+    let changes = place.changes();
+    let planned = plan(&changes, "t");
+    let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
+    let staged = stage(&changes, &planned).unwrap();
+    staged.check().unwrap();
+    if is_decided {
+        let decision = Decision {
+            steps: staged.decided(&entry),
+            entry,
+        };
+        record.decide(&decision).unwrap();
+        for work in Work::all(&planned, &decision).iter().take(steps) {
+            work.complete().unwrap();
+        }
+    }
+    // As a crash does: nothing is removed, and the lock is free.
+    std::mem::forget(staged);
+    drop(record);
+    planned
+}
+
+/// An entry as a run makes it: with the old contents kept.
+fn full_entry(place: &Place) -> Entry {
+    let version = |text: &str, is_kept| Version {
+        content: match is_kept {
+            true => place
+                .journal
+                .keep(text.as_bytes(), Lasts::PowerLoss)
+                .unwrap(),
+            false => place.journal.name(text.as_bytes()),
+        },
+        size: text.len() as u64,
+        mode: 0o644,
+        is_kept,
+    };
+    let file = |name: &str, old: Option<&str>, new: Option<&str>| FileRecord {
+        path: place.path(name).as_path().into(),
+        old: old.map(|text| version(text, true)),
+        new: new.map(|text| version(text, false)),
+        renamed_to: None,
+    };
+    Entry {
+        files: vec![
+            file("a", Some("1"), Some("one")),
+            file("b", Some("2"), Some("two")),
+            file("c", Some("3"), None),
+            file("d/new", None, Some("four")),
+        ],
+        ..entry()
+    }
+}
+
+fn words(recovered: &[Recovered]) -> Vec<&'static str> {
+    recovered.iter().map(|file| file.became.as_str()).collect()
+}
+
+fn beside(place: &Place, name: &Option<String>) -> PathBuf {
+    place.path(name.as_ref().unwrap())
+}
+
 /// Leaves a change behind after `steps` of its files took their places, lets `meddle` act, and ends
 /// it; returns what became of the files.
 fn crash(
@@ -94,26 +157,8 @@ fn crash(
     expected: &[(&str, &str)],
 ) -> Vec<&'static str> {
     let place = Place::new();
-    let changes = place.changes();
-    let planned = plan(&changes, "t");
     let transactions = place.journal.transactions();
-    let mut record = Record::new(&transactions, "t", &planned).unwrap();
-    let staged = stage(&changes, &planned).unwrap();
-    staged.check().unwrap();
-    if is_decided {
-        let entry = entry();
-        let decision = Decision {
-            steps: staged.decided(&entry),
-            entry,
-        };
-        record.decide(&decision).unwrap();
-        for (step, decided) in planned.steps.iter().zip(&decision.steps).take(steps) {
-            complete(step, decided).unwrap();
-        }
-    }
-    // As a crash does: nothing is removed, and the lock is free.
-    std::mem::forget(staged);
-    drop(record);
+    let planned = leave(&place, is_decided, steps, entry());
     meddle(&place, &planned);
     let recovered = recover(&place.journal).unwrap();
     assert_eq!(place.tree(), owned(expected), "{steps} steps");
@@ -123,7 +168,7 @@ fn crash(
     let entries = place.journal.entries().unwrap().len();
     assert_eq!(entries, usize::from(is_new));
     drop(place.state);
-    recovered.iter().map(|file| file.became.as_str()).collect()
+    words(&recovered)
 }
 
 #[test]
@@ -224,4 +269,153 @@ fn a_change_that_is_under_way_is_not_touched() {
     drop(staged);
     record.close();
     assert_eq!(place.tree(), owned(OLD));
+}
+
+#[test]
+fn what_cannot_be_reached_waits_for_the_next_try() {
+    for steps in 0..=4 {
+        let place = Place::new();
+        let planned = leave(&place, true, steps, entry());
+        let (top, away) = (place.path(""), place.state.path().join("away"));
+        let left = place.tree();
+        std::fs::rename(&top, &away).unwrap();
+        for _ in 0..2 {
+            let recovered = recover(&place.journal).unwrap();
+            assert_eq!(words(&recovered), ["waiting"; 4]);
+            let first = planned.steps[0].path.as_path().display();
+            let why = recovered[0].why.as_deref().unwrap();
+            let is_told = why.starts_with(&format!("{first}: ")) && why.ends_with("tried again");
+            assert!(is_told, "{why}");
+        }
+        assert_eq!(unended(&place.journal).len(), 4);
+        assert_eq!(place.journal.entries().unwrap(), []);
+        // Other changes go on meanwhile.
+        let recorder = Recorder {
+            journal: Some(std::sync::Arc::new(
+                Journal::open(place.state.path(), None).unwrap(),
+            )),
+            ..Recorder::default()
+        };
+        let other = place.state.path().canonicalize().unwrap().join("other");
+        let transaction = Transaction::begin(&recorder, &[&other]).unwrap();
+        let change = Change::read(&other, &other).unwrap();
+        let change = change.into_content(b"x".to_vec());
+        let receipt = transaction.commit(&[change], Vec::new(), &|_| false);
+        assert_eq!(words(&receipt.unwrap().recovered), ["waiting"; 4]);
+
+        std::fs::rename(&away, &top).unwrap();
+        assert_eq!(place.tree(), left);
+        assert_eq!(words(&recover(&place.journal).unwrap()), ["completed"; 4]);
+        assert_eq!(place.tree(), owned(NEW));
+        assert_eq!(place.journal.entries().unwrap().len(), 2);
+        assert_eq!(unended(&place.journal), []);
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_waits_for_the_next_try() {
+    let place = Place::new();
+    leave(&place, true, 1, entry());
+    let entries = place.state.path().join("entries");
+    std::fs::create_dir(&entries).unwrap();
+    assert_eq!(words(&recover(&place.journal).unwrap()), ["waiting"; 4]);
+    std::fs::remove_dir(&entries).unwrap();
+    assert_eq!(words(&recover(&place.journal).unwrap()), ["completed"; 4]);
+    assert_eq!(place.tree(), owned(NEW));
+    assert_eq!(place.journal.entries().unwrap().len(), 1);
+}
+
+#[test]
+fn what_waits_for_too_long_is_set_aside() {
+    let place = Place::new();
+    leave(&place, true, 1, entry());
+    let path = place.journal.transactions().join("t.json");
+    let record = std::fs::File::options().append(true).open(&path).unwrap();
+    let then = std::time::SystemTime::now() - limits::UNENDED_CHANGE_AGE * 2;
+    record.set_modified(then).unwrap();
+    drop(record);
+    let (top, away) = (place.path(""), place.state.path().join("away"));
+    std::fs::rename(&top, &away).unwrap();
+    assert_eq!(words(&recover(&place.journal).unwrap()), ["left_alone"; 4]);
+    assert_eq!(recover(&place.journal).unwrap(), []);
+    assert!(path.with_extension("broken").exists());
+    std::fs::rename(&away, &top).unwrap();
+}
+
+#[test]
+fn a_temporary_file_that_was_overwritten_takes_no_place() {
+    let place = Place::new();
+    let planned = leave(&place, true, 1, entry());
+    let theirs = beside(&place, &planned.steps[1].temporary);
+    std::fs::write(&theirs, "evil").unwrap();
+    let recovered = recover(&place.journal).unwrap();
+    let mut expected = vec!["taken_back"; 4];
+    expected.push("left_alone");
+    assert_eq!(words(&recovered), expected);
+    assert_eq!(recovered[4].path, theirs);
+    assert!(recovered[4].why.is_some());
+    assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "evil");
+    std::fs::remove_file(&theirs).unwrap();
+    assert_eq!(place.tree(), owned(OLD));
+}
+
+#[test]
+fn an_original_that_was_overwritten_or_lost_comes_from_the_journal() {
+    for (is_overwritten, is_kept) in [(true, true), (false, true), (true, false), (false, false)] {
+        let place = Place::new();
+        let entry = match is_kept {
+            true => full_entry(&place),
+            false => entry(),
+        };
+        // The files a, b and c took their places.
+        let planned = leave(&place, true, 3, entry);
+        let originals = [0, 2].map(|step: usize| beside(&place, &planned.steps[step].backup));
+        for original in &originals {
+            match is_overwritten {
+                true => std::fs::write(original, "evil").unwrap(),
+                false => std::fs::remove_file(original).unwrap(),
+            }
+        }
+        // As `git clean -fd` does, the directory goes with the new content.
+        std::fs::remove_dir_all(place.path("d")).unwrap();
+        let recovered = recover(&place.journal).unwrap();
+        let mut expected = match is_kept {
+            true => vec!["taken_back"; 4],
+            false => vec!["left_alone", "taken_back", "left_alone", "taken_back"],
+        };
+        for original in originals.iter().filter(|_| is_overwritten) {
+            expected.push("left_alone");
+            assert_eq!(std::fs::read_to_string(original).unwrap(), "evil");
+            std::fs::remove_file(original).unwrap();
+        }
+        assert_eq!(words(&recovered), expected);
+        let files: &[_] = match is_kept {
+            true => OLD,
+            false => &[("a", "one"), ("b", "2")],
+        };
+        assert_eq!(place.tree(), owned(files));
+    }
+}
+
+#[test]
+fn permissions_that_were_changed_since_stay() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for is_new in [true, false] {
+        let place = Place::new();
+        for name in ["a", "b"] {
+            let open = std::fs::Permissions::from_mode(0o644);
+            std::fs::set_permissions(place.path(name), open).unwrap();
+        }
+        let planned = leave(&place, true, 1, full_entry(&place));
+        let name = if is_new { "b" } else { "a" };
+        let closed = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(place.path(name), closed).unwrap();
+        if !is_new {
+            std::fs::remove_file(beside(&place, &planned.steps[1].temporary)).unwrap();
+        }
+        recover(&place.journal).unwrap();
+        assert_eq!(place.tree(), owned(if is_new { NEW } else { OLD }));
+        assert_eq!(mode(&place.path(name)), 0o600);
+    }
 }

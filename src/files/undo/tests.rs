@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::files::commit;
 use crate::files::edit::{self, EditOptions, EditPair, FileEdit, Show};
+use crate::files::intent::{Decision, Record};
+use crate::files::journal::Lasts;
 use crate::files::root::Root;
 
 struct Place {
@@ -479,4 +482,66 @@ fn a_large_file_is_kept_and_comes_back() {
     );
     assert_eq!(place.undo(Which::Last(1)).unwrap(), [1]);
     assert!(place.read("large") == Some(old));
+}
+
+/// Leaves a change of files behind that was decided, with no file in its place.
+fn leave(place: &Place, files: &[(&str, &str, &str)]) {
+    let (mut changes, mut records) = (Vec::new(), Vec::new());
+    for (name, old, new) in files {
+        let path = place.path(name);
+        let version = |text: &str, is_kept| Version {
+            content: place
+                .journal
+                .keep(text.as_bytes(), Lasts::PowerLoss)
+                .unwrap(),
+            size: text.len() as u64,
+            mode: 0o644,
+            is_kept,
+        };
+        records.push(FileRecord {
+            path: path.as_path().into(),
+            old: Some(version(old, true)),
+            new: Some(version(new, false)),
+            renamed_to: None,
+        });
+        let change = Change::read(&path, &path).unwrap();
+        changes.push(change.into_content(new.as_bytes().to_vec()));
+    }
+    let planned = commit::plan(&changes, "t");
+    let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
+    let staged = commit::stage(&changes, &planned).unwrap();
+    staged.check().unwrap();
+    let entry = Entry {
+        id: "t".into(),
+        files: records,
+        ..place.journal.entries().unwrap().pop().unwrap()
+    };
+    let steps = staged.decided(&entry);
+    record.decide(&Decision { steps, entry }).unwrap();
+    std::mem::forget(staged);
+}
+
+#[test]
+fn what_was_left_half_done_is_ended_before_the_choice() {
+    let place = Place::new();
+    place.write("b", Some("1"));
+    place.write("a", Some("1"));
+    leave(&place, &[("a", "1", "2"), ("b", "1", "2")]);
+    let words = |undone: &Undone| -> Vec<&str> {
+        let words = undone.recovered.iter().map(|file| file.became.as_str());
+        words.collect()
+    };
+    let now = || [place.read("a").unwrap(), place.read("b").unwrap()];
+    let shown = dry_run(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+    assert_eq!(words(&shown), ["waiting"; 2]);
+    assert_eq!(now(), ["1", "1"]);
+    let undone = undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+    assert_eq!(
+        (undone.numbers.as_slice(), words(&undone)),
+        (&[3][..], vec!["completed"; 2])
+    );
+    assert_eq!(now(), ["1", "1"]);
+    let undone = undo(&place.recorder, &place.journal, &Which::Number(4)).unwrap();
+    assert_eq!(words(&undone), Vec::<&str>::new());
+    assert_eq!(now(), ["2", "2"]);
 }

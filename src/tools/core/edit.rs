@@ -102,7 +102,7 @@ pub struct Output {
     /// `unavailable` when the change cannot be undone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<&'static str>,
-    /// Files that an earlier run had left half changed when it was killed, whole again now.
+    /// Files that an earlier run had left half changed when it was killed, and what became of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recovered: Vec<RecoveredFile>,
     /// What of the journal of earlier changes cannot be read any more.
@@ -115,8 +115,11 @@ pub struct Output {
 pub struct RecoveredFile {
     /// Its path.
     pub src: String,
-    /// `completed`, `taken_back` or `left_alone`.
+    /// `completed`, `taken_back`, `left_alone`, or `waiting` when that is tried again later.
     pub change: &'static str,
+    /// Why it is not whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 /// What became of one file.
@@ -390,5 +393,6 @@ fn recovered(file: Recovered) -> RecoveredFile {
     RecoveredFile {
         src: file.path.display().to_string(),
         change: file.became.as_str(),
+        warning: file.why,
     }
 }
