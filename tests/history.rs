@@ -726,3 +726,14 @@ fn the_diff_of_a_change_is_a_patch_to_other_programs() {
         + "<file src=\"g\" delete=\"true\"/>";
     check_patch(Some(&lines("old")), &all);
 }
+
+#[test]
+fn a_file_that_was_never_changed_is_told() {
+    let karyi = Karyi::new().file("a", "one\ntwo\n").file("gone", "x\n");
+    text(&run(&karyi, SCRIPT), 0);
+    let list = again(&karyi, &["history", "--file", "nope"]);
+    let said = String::from_utf8_lossy(&list.stderr).into_owned();
+    assert!(said.contains("no change was made to \"nope\""), "{said}");
+    let list = again(&karyi, &["history", "--file", "a"]);
+    assert!(list.stderr.is_empty() && !list.stdout.is_empty());
+}

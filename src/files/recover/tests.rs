@@ -98,7 +98,7 @@ fn crash(
     let planned = plan(&changes, "t");
     let transactions = place.journal.transactions();
     let mut record = Record::new(&transactions, "t", &planned).unwrap();
-    let staged = stage(&changes, &planned).unwrap();
+    let mut staged = stage(&changes, &planned).unwrap();
     staged.check().unwrap();
     if is_decided {
         let entry = entry();
@@ -177,7 +177,7 @@ fn a_damaged_record_is_told_and_its_files_are_left_alone() {
         let planned = plan(&changes, "t");
         let path = place.journal.transactions().join("t.json");
         let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
-        let staged = stage(&changes, &planned).unwrap();
+        let mut staged = stage(&changes, &planned).unwrap();
         staged.check().unwrap();
         let entry = entry();
         let steps = staged.decided(&entry);
