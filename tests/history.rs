@@ -783,3 +783,14 @@ fn undo_tells_what_a_killed_run_left_also_when_it_is_refused() {
         format!("karyi: warning: {theirs}: half changed by a killed karyi: left_alone: ");
     assert!(told.contains(&expected), "{told}");
 }
+
+#[test]
+fn a_file_that_was_never_changed_is_told() {
+    let karyi = Karyi::new().file("a", "one\ntwo\n").file("gone", "x\n");
+    text(&run(&karyi, SCRIPT), 0);
+    let list = again(&karyi, &["history", "--file", "nope"]);
+    let said = String::from_utf8_lossy(&list.stderr).into_owned();
+    assert!(said.contains("no change was made to \"nope\""), "{said}");
+    let list = again(&karyi, &["history", "--file", "a"]);
+    assert!(list.stderr.is_empty() && !list.stdout.is_empty());
+}

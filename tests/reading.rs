@@ -372,3 +372,40 @@ fn peak_kib(pid: u32) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches(" kB").parse().ok()
 }
+
+#[test]
+fn each_item_tells_its_own_error_when_all_fail() {
+    let items = "<file src=\"no1\"/><file src=\"no2\"/><search pattern=\"(\" regex=\"true\"/>";
+    let result = read(Karyi::new(), items, 1);
+    assert_eq!(result["status"], "error", "{result}");
+    let items = [
+        &result["files"][0],
+        &result["files"][1],
+        &result["searches"][0],
+    ];
+    let codes = items.map(|item| item["code"].clone());
+    assert_eq!(codes, ["not_found", "not_found", "bad_pattern"]);
+    for item in items {
+        assert!(
+            item["message"].is_string() && item["hint"].is_string(),
+            "{result}"
+        );
+    }
+}
+
+#[test]
+fn numbers_out_of_range_are_told() {
+    let items = "<file src=\".\" depth=\"33\"/><file src=\".\" max_bytes=\"67108865\"/>\
+        <search pattern=\"x\" max=\"10001\"/><search pattern=\"x\" context=\"51\"/>";
+    let result = read(Karyi::new(), items, 1);
+    let (files, searches) = (&result["files"], &result["searches"]);
+    for item in [&files[0], &files[1], &searches[0], &searches[1]] {
+        assert_eq!(item["code"], "bad_arguments", "{result}");
+    }
+    let result = read(Karyi::new(), "<file src=\".\" lines=\"1-2\"/>", 0);
+    let hint = result["files"][0]["hint"].as_str().unwrap_or_default();
+    assert!(
+        hint.contains("lines means nothing for a directory"),
+        "{result}"
+    );
+}

@@ -41,17 +41,22 @@ fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
     let undone = undone(&entries);
     let file = args.file.as_deref().map(absolute).transpose()?;
     let is_wanted = |entry: &&Entry| {
-        let is_file = |wanted: &PathBuf| {
-            let mut files = entry.files.iter();
-            files.any(|file| file.path.as_path().starts_with(wanted))
-        };
         let session = args.session.as_ref();
-        session.is_none_or(|session| *session == entry.session) && file.as_ref().is_none_or(is_file)
+        session.is_none_or(|session| *session == entry.session)
+            && file.as_ref().is_none_or(|file| has_file(entry, file))
     };
     if let Some(session) = &args.session
         && !entries.iter().any(|entry| entry.session == *session)
     {
         say(&format!("no change was made by a session {session:?}"));
+    }
+    if let (Some(path), Some(file)) = (&args.file, &file)
+        && !entries.iter().any(|entry| has_file(entry, file))
+    {
+        say(&format!(
+            "no change was made to {:?} or below it",
+            path.display().to_string()
+        ));
     }
     let wanted = entries.iter().filter(is_wanted);
     let state = |entry: &Entry| State {
@@ -67,6 +72,11 @@ fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
         .map(|entry| line(entry, &state(entry), colour))
         .collect();
     Ok(print(&lines))
+}
+
+fn has_file(entry: &Entry, wanted: &Path) -> bool {
+    let mut files = entry.files.iter();
+    files.any(|file| file.path.as_path().starts_with(wanted))
 }
 
 /// What became of a change since.

@@ -199,6 +199,9 @@ impl View {
             );
             let _ = writeln!(text, "{}", colour.paint(Ink::Heading, &line));
             text.push_str(&describe(&self.restored_diff(file), colour));
+            if let Some(note) = &file.note {
+                let _ = writeln!(text, "{}", colour.paint(Ink::Warning, note));
+            }
         }
         let end = match (self.is_dry, undone.number) {
             (true, _) => format!("would undo {}; nothing was changed", numbers(undone)),
@@ -286,6 +289,9 @@ impl View {
             let mut value = json!({"path": file.path.to_string_lossy(), "change": verb(file)});
             if let Some(found) = self.restored_diff(file) {
                 value["diff"] = json!(found.text);
+            }
+            if let Some(note) = &file.note {
+                value["note"] = json!(note);
             }
             value
         });

@@ -47,8 +47,9 @@ pub(super) enum Dress {
     Kept,
     /// Those of another file.
     Like(PathBuf),
-    /// Those of the file it replaces, or of a new file when there is none, with these permissions.
-    Mode(u32),
+    /// Those of the file it replaces, with these permissions. When there is none, this owner, too, as far as
+    /// it is known and can be given.
+    Mode(u32, Option<(u32, u32)>),
 }
 
 impl Change {
@@ -97,7 +98,7 @@ impl Change {
             (Some(_), None) | (None, Some(_)) => true,
             (Some(before), Some(after)) => {
                 let has_mode = match after.dress {
-                    Dress::Mode(mode) => before.stamp.mode & 0o7777 == mode & 0o7777,
+                    Dress::Mode(mode, _) => before.stamp.mode & 0o7777 == mode & 0o7777,
                     Dress::Kept | Dress::Like(_) => true,
                 };
                 *before.bytes != after.bytes || !has_mode

@@ -6,15 +6,15 @@
 //! given back. A file whose owner cannot be kept is refused: a new file would be somebody else's, and
 //! one that is written over can be found half-written.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, Dress, Found, NewContent};
 use super::directory::{Directory, Stamp, remove_made, split};
-use super::dress::{Dressed, dress_like};
+use super::dress::{Dressed, dress_again, dress_like};
 use super::intent::{Decided, Plan, Step};
 use super::journal::{Entry, StoredPath, Version};
 use super::pair::both;
@@ -29,7 +29,24 @@ const COMPARED_BYTES: usize = 1 << 18;
 pub(super) struct Staged<'a> {
     steps: Vec<Prepared<'a>>,
     made: Vec<PathBuf>,
+    names: Names,
     is_kept: bool,
+}
+
+/// How many names files got by the change itself, or lost.
+#[derive(Debug, Default)]
+struct Names(HashMap<(u64, u64), i64>);
+
+impl Names {
+    fn add(&mut self, file: Option<Stamp>, count: i64) {
+        if let Some(file) = file {
+            *self.0.entry(file.identity()).or_default() += count;
+        }
+    }
+
+    fn added(&self, file: Stamp) -> i64 {
+        self.0.get(&file.identity()).copied().unwrap_or(0)
+    }
 }
 
 /// One file of it.
@@ -41,6 +58,8 @@ struct Prepared<'a> {
     temporary: Option<OsString>,
     backup: Option<OsString>,
     way: Way,
+    /// The file of which its new content is another name.
+    linked: Option<Stamp>,
     /// Whether the file was compared with what was read while its new content went to the disk.
     is_compared: bool,
 }
@@ -94,16 +113,18 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &Plan) -> Result<Staged<'a>
     let mut staged = Staged {
         steps: Vec::new(),
         made: Vec::new(),
+        names: Names::default(),
         is_kept: false,
     };
     let needed = changes.iter().filter(|change| change.is_needed());
     for (change, step) in needed.zip(&plan.steps) {
         let io = |error: io::Error| ToolError::from_io(&change.shown, &error);
         let mut prepared = prepare(change, step, &mut staged.made).map_err(io)?;
-        if change.before.is_some() && !prepared.is_as_read() {
+        if change.before.is_some() && !prepared.is_as_read(&staged.names) {
             return Err(file_changed(change));
         }
         let written = prepared.write();
+        staged.names.add(prepared.linked, 1);
         staged.steps.push(prepared);
         if let Dressed::No(user, group) = written.map_err(io)? {
             return Err(owner_not_kept(change, user, group));
@@ -134,6 +155,7 @@ fn prepare<'a>(
         temporary: step.temporary.as_ref().map(OsString::from),
         backup: step.backup.as_ref().map(OsString::from),
         way,
+        linked: None,
         is_compared: false,
     })
 }
@@ -149,6 +171,7 @@ impl Prepared<'_> {
             return Ok(Dressed::Yes);
         };
         if self.is_moved() && self.link_moved(temporary, after) {
+            self.linked = self.directory.stamp(temporary)?;
             return Ok(Dressed::Yes);
         }
         // Private while it holds the content of a private file.
@@ -181,14 +204,13 @@ impl Prepared<'_> {
         synced.map(|()| is_same)
     }
 
-    /// Returns the permissions that the new content has or is about to have.
-    fn new_mode(&self) -> Option<u32> {
+    /// Returns what the new content has, or is about to have, of owner and permissions.
+    fn new_stamp(&self) -> Option<Stamp> {
         let name = match self.way {
             Way::Create | Way::Replace => self.temporary.as_ref(),
             Way::Remove => None,
         };
-        let stamp = self.directory.stamp(name?).ok().flatten();
-        stamp.map(|stamp| stamp.mode)
+        self.directory.stamp(name?).ok().flatten()
     }
 
     /// Whether the content comes from another file as it is.
@@ -225,7 +247,7 @@ impl Prepared<'_> {
                 let opened = Directory::open(parent)?.read(name)?;
                 Some((Stamp::of(&opened)?, Some(opened)))
             }
-            Dress::Mode(mode) => match &self.change.before {
+            Dress::Mode(mode, owner) => match &self.change.before {
                 Some(found) => {
                     let opened = self.directory.read(&self.name).ok();
                     let mode = (found.stamp.mode & !0o7777) | (mode & 0o7777);
@@ -238,7 +260,7 @@ impl Prepared<'_> {
                     ))
                 }
                 None => {
-                    file.set_permissions(Permissions::from_mode(mode & 0o7777))?;
+                    dress_again(file, *mode, *owner)?;
                     None
                 }
             },
@@ -250,33 +272,33 @@ impl Prepared<'_> {
     }
 
     /// Keeps the original beside the file: a second name where the file system knows such, else a
-    /// copy. One that is removed gets that name later.
-    fn back_up(&self) -> io::Result<()> {
+    /// copy. One that is removed gets that name later. Returns the file that has a name more.
+    fn back_up(&self) -> io::Result<Option<Stamp>> {
         let (Some(backup), Some(before)) = (&self.backup, &self.change.before) else {
-            return Ok(());
+            return Ok(None);
         };
         match self.way {
-            Way::Create | Way::Remove => Ok(()),
+            Way::Create | Way::Remove => Ok(None),
             Way::Replace
                 if self
                     .directory
                     .link(&self.directory, &self.name, backup)
                     .is_ok() =>
             {
-                Ok(())
+                Ok(Some(before.stamp))
             }
             Way::Replace => {
                 let mut copy = self.directory.create(backup, 0o600)?;
                 copy.write_all(&before.bytes)?;
                 let opened = self.directory.read(&self.name).ok();
                 dress_like(&copy, before.stamp, opened.as_ref())?;
-                copy.sync_all()
+                copy.sync_all().map(|()| None)
             }
         }
     }
 
     /// Refuses when the file is not what was read.
-    fn check(&self) -> Result<(), ToolError> {
+    fn check(&self, names: &Names) -> Result<(), ToolError> {
         let io = |error: io::Error| ToolError::from_io(&self.change.shown, &error);
         let now = self.directory.stamp(&self.name).map_err(io)?;
         let is_same = match (&self.change.before, now) {
@@ -284,7 +306,8 @@ impl Prepared<'_> {
             (Some(then), Some(now)) => {
                 let has_content =
                     || has_content(&self.directory, &self.name, &then.bytes).unwrap_or(false);
-                then.stamp.is_same_content(now) && (self.is_compared || has_content())
+                now.is_unchanged(then.stamp, names.added(now))
+                    && (self.is_compared || has_content())
             }
             (Some(_), None) | (None, Some(_)) => false,
         };
@@ -295,14 +318,14 @@ impl Prepared<'_> {
     }
 
     /// Puts the new content in its place.
-    fn put(&self) -> Result<(), ToolError> {
+    fn put(&self, names: &Names) -> Result<(), ToolError> {
         let result = match (self.way, &self.temporary) {
             (Way::Create, Some(temporary)) => self.directory.rename_new(temporary, &self.name),
-            (Way::Replace, Some(temporary)) => match self.is_as_read() {
+            (Way::Replace, Some(temporary)) => match self.is_as_read(names) {
                 true => self.directory.rename(temporary, &self.name),
                 false => return Err(file_changed(self.change)),
             },
-            (Way::Remove, _) => match (&self.backup, self.is_as_read()) {
+            (Way::Remove, _) => match (&self.backup, self.is_as_read(names)) {
                 (Some(backup), true) => self.directory.rename(&self.name, backup),
                 _ => return Err(file_changed(self.change)),
             },
@@ -315,10 +338,12 @@ impl Prepared<'_> {
     }
 
     /// Whether the file is still the one that was read, where its path still leads.
-    fn is_as_read(&self) -> bool {
+    fn is_as_read(&self, names: &Names) -> bool {
         let now = self.directory.stamp(&self.name).ok().flatten();
         let then = self.change.before.as_ref().map(|found| found.stamp);
-        let is_same = now.zip(then).is_some_and(|(a, b)| a.is_same_content(b));
+        let is_same = now
+            .zip(then)
+            .is_some_and(|(a, b)| a.is_unchanged(b, names.added(a)));
         is_same && self.directory.is_in_place()
     }
 
@@ -375,11 +400,13 @@ fn owner_not_kept(change: &Change, user: u32, group: u32) -> ToolError {
 impl Staged<'_> {
     /// Keeps the originals and compares every file with what was read: the last step before the
     /// decision.
-    pub(super) fn check(&self) -> Result<(), ToolError> {
-        self.steps.iter().try_for_each(Prepared::check)?;
+    pub(super) fn check(&mut self) -> Result<(), ToolError> {
+        let names = &self.names;
+        self.steps.iter().try_for_each(|step| step.check(names))?;
         for step in &self.steps {
             let kept = step.back_up();
-            kept.map_err(|error| ToolError::from_io(&step.change.shown, &error))?;
+            let linked = kept.map_err(|error| ToolError::from_io(&step.change.shown, &error))?;
+            self.names.add(linked, 1);
         }
         if self.steps.len() > 1 {
             // Else a loss of power could leave a new name and lose a temporary one.
@@ -408,9 +435,9 @@ impl Staged<'_> {
         self.steps.iter().enumerate().map(decided).collect()
     }
 
-    /// Returns the permissions of each new content, none for what is removed.
-    pub(super) fn modes(&self) -> impl Iterator<Item = Option<u32>> {
-        self.steps.iter().map(Prepared::new_mode)
+    /// Returns owner and permissions of each new content, none for what is removed.
+    pub(super) fn stamps(&self) -> impl Iterator<Item = Option<Stamp>> {
+        self.steps.iter().map(Prepared::new_stamp)
     }
 
     /// Returns the directories that were made.
@@ -424,7 +451,7 @@ impl Staged<'_> {
     /// What went wrong, and what could not be taken back.
     pub(super) fn place(mut self) -> Result<Self, ToolError> {
         for (index, step) in self.steps.iter().enumerate() {
-            if let Err(error) = step.put() {
+            if let Err(error) = step.put(&self.names) {
                 let done = self.steps.iter().take(index).rev();
                 let losses: Vec<String> = done.filter_map(|step| step.take_back().err()).collect();
                 if !losses.is_empty() {
@@ -433,6 +460,10 @@ impl Staged<'_> {
                 }
                 return Err(with_losses(error, &losses));
             }
+            // Another file has the name now.
+            let replaced = step.change.before.as_ref();
+            let replaced = replaced.filter(|_| step.way == Way::Replace);
+            self.names.add(replaced.map(|found| found.stamp), -1);
         }
         self.is_kept = true;
         Ok(self)

@@ -101,10 +101,20 @@ impl Stamp {
         self.kind() == 0o120_000
     }
 
-    /// Whether both are of the same file with the same content, as far as the system tells.
-    pub(super) fn is_same_content(self, other: Self) -> bool {
-        let facts = |s: Self| (s.device, s.inode, s.size, s.changed, s.kind());
-        facts(self) == facts(other)
+    /// Whether this is of the same file as an earlier one, with the same content, owner, permissions and
+    /// names, as far as the system tells. So many of its names were added since by karyi itself.
+    pub(super) fn is_unchanged(self, earlier: Self, added: i64) -> bool {
+        let links = earlier.links.checked_add_signed(added);
+        links == Some(self.links)
+            && Self {
+                links: self.links,
+                ..earlier
+            } == self
+    }
+
+    /// Which file it is.
+    pub(super) fn identity(self) -> (u64, u64) {
+        (self.device, self.inode)
     }
 }
 

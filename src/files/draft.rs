@@ -218,6 +218,25 @@ fn is_moved(change: &Change, changes: &[Change]) -> bool {
     change.after.is_none() && changes.iter().any(is_same)
 }
 
+/// Refuses a file that would lie in another file of the same edit.
+fn refuse_nested(changes: &[Change]) -> Result<(), ToolError> {
+    let files = changes.iter().filter(|change| change.after.is_some());
+    let shown: HashMap<&Path, &Path> = files
+        .clone()
+        .map(|change| (change.real.as_path(), change.shown.as_path()))
+        .collect();
+    for change in files {
+        let mut above = change.real.ancestors().skip(1);
+        if let Some(outer) = above.find_map(|path| shown.get(path)) {
+            let (inner, outer) = (change.shown.display(), outer.display());
+            let message = format!("{inner}: lies inside {outer}, which this edit makes a file");
+            return Err(ToolError::new(ErrorCode::BadArguments, message)
+                .with_hint("give one of them another path"));
+        }
+    }
+    Ok(())
+}
+
 impl<'a> Drafts<'a> {
     /// Starts without any; `on_read` is told of each file that is read.
     pub(super) fn new(on_read: &'a mut dyn FnMut(&mut Change)) -> Self {
@@ -316,6 +335,7 @@ impl<'a> Drafts<'a> {
         let may_break: Vec<bool> = self.drafts.iter().map(|draft| draft.breaks_links).collect();
         let changes = self.drafts.into_iter().map(Draft::into_change);
         let changes = changes.collect::<Result<Vec<_>, _>>()?;
+        refuse_nested(&changes)?;
         for (change, may_break) in changes.iter().zip(may_break) {
             let links = change.before.as_ref().map_or(1, |found| found.stamp.links);
             let is_broken = links > 1 && change.is_needed() && !is_moved(change, &changes);

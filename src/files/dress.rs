@@ -34,6 +34,16 @@ pub(super) fn dress_like(file: &File, model: Stamp, opened: Option<&File>) -> io
     Ok(Dressed::Yes)
 }
 
+/// Gives a file that comes back the owner and the permissions it had. Where the owner cannot be given, or is
+/// not known, nobody gets the rights of another one by running it.
+pub(super) fn dress_again(file: &File, mode: u32, owner: Option<(u32, u32)>) -> io::Result<()> {
+    let own = Stamp::of(file)?.owner;
+    let give = |(user, group)| fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+    let is_kept = owner.is_some_and(|owner| owner == own || give(owner).is_ok());
+    let allowed = if is_kept { 0o7777 } else { 0o1777 };
+    file.set_permissions(Permissions::from_mode(mode & allowed))
+}
+
 /// Copies extended attributes, access lists among them, as far as the system lets.
 fn copy_attributes(from: &File, to: &File) {
     let (mut names, mut value) = (

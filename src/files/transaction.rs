@@ -12,6 +12,7 @@ use std::time::SystemTime;
 
 use super::change::Change;
 use super::commit;
+use super::directory::Stamp;
 use super::early::Early;
 use super::intent::{self, Decision, Record};
 use super::journal::{
@@ -123,12 +124,13 @@ impl<'a> Transaction<'a> {
             None => None,
         };
         let (staged, files) = prepare(journal, changes, &plan, is_private);
-        let result = staged.and_then(|staged| {
+        let result = staged.and_then(|mut staged| {
             staged.check()?;
             let mut entry = self.entry(id, files, undoes);
-            for (file, mode) in entry.files.iter_mut().zip(staged.modes()) {
-                if let (Some(new), Some(mode)) = (&mut file.new, mode) {
-                    new.mode = mode & 0o7777;
+            for (file, stamp) in entry.files.iter_mut().zip(staged.stamps()) {
+                if let (Some(new), Some(stamp)) = (&mut file.new, stamp) {
+                    new.mode = stamp.mode & 0o7777;
+                    new.owner = Some(stamp.owner);
                 }
             }
             entry.made = staged
@@ -238,11 +240,10 @@ fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) ->
     let needed = || changes.iter().filter(|change| change.is_needed());
     let old = |change: &Change| {
         let before = change.before.as_ref()?;
-        let mode = before.stamp.mode;
         let known = Known {
             early: change.early.as_ref().and_then(Early::take),
             lasts: Lasts::PowerLoss,
-            mode,
+            stamp: Some(before.stamp),
         };
         Some(version(journal, &before.bytes, known, is_private))
     };
@@ -251,8 +252,8 @@ fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) ->
         let known = Known {
             early: None,
             lasts: Lasts::Process,
-            // What its permissions are is known when the file is there.
-            mode: 0,
+            // What its owner and permissions are is known when the file is there.
+            stamp: None,
         };
         Some(version(journal, &after.bytes, known, is_private))
     };
@@ -275,7 +276,7 @@ struct Known {
     /// It was made ready already.
     early: Option<Prepared>,
     lasts: Lasts,
-    mode: u32,
+    stamp: Option<Stamp>,
 }
 
 /// Keeps one content, unless it must not be or cannot be kept. One that is not needed to undo the change
@@ -306,7 +307,8 @@ fn version(journal: &Journal, bytes: &[u8], known: Known, is_private: IsPrivate<
         is_kept: kept.is_some(),
         content: kept.unwrap_or_else(name),
         size,
-        mode: known.mode & 0o7777,
+        mode: known.stamp.map_or(0, |stamp| stamp.mode & 0o7777),
+        owner: known.stamp.map(|stamp| stamp.owner),
     }
 }
 

@@ -5,13 +5,13 @@
 //! a change like any other: it is recorded and can be undone.
 
 use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, Dress};
 use super::directory::remove_made;
 use super::journal::{Entry, FileRecord, Journal, StoredPath, Version};
 use super::recover::{self, Became, Recovered};
-use super::risk::is_in_git;
 use super::transaction::{Recorder, Transaction};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -49,6 +49,8 @@ pub struct Restored {
     pub now: Option<Vec<u8>>,
     /// What it holds after; none when it is removed.
     pub restored: Option<Vec<u8>>,
+    /// What of it could not be restored.
+    pub note: Option<String>,
 }
 
 /// A file that is not what karyi wrote.
@@ -144,7 +146,7 @@ fn run(
     };
     let entries = journal.entries()?;
     let chosen = choose(&entries, which)?;
-    let goals = goals(journal, &chosen)?;
+    let goals = goals(journal, &chosen).map_err(|e| with_way_out(e, &entries, which))?;
     let numbers: Vec<u64> = chosen.iter().map(|entry| entry.number).collect();
     if !is_real {
         let changes = changes(journal, &goals);
@@ -160,8 +162,9 @@ fn run(
     let paths: Vec<&Path> = goals.iter().map(|(path, _)| *path).collect();
     let transaction = Transaction::begin(recorder, &paths)?;
     let changes = changes(journal, &goals).map_err(|error| hint_at(error, &recovered))?;
-    let files = changes.iter().map(restored).collect();
+    let mut files: Vec<Restored> = changes.iter().map(restored).collect();
     let receipt = transaction.commit(&changes, numbers.clone(), &|_| false)?;
+    note_owners(&mut files, &goals);
     for entry in &chosen {
         let made: Vec<PathBuf> = entry.made.iter().map(|path| path.0.clone()).collect();
         remove_made(&made);
@@ -284,25 +287,38 @@ fn broken_chain(entry: &Entry, path: &Path) -> ToolError {
 }
 
 fn check(entry: &Entry, file: &FileRecord) -> Result<(), ToolError> {
-    let path = file.path.as_path();
-    if is_in_git(path) {
-        let message = format!(
-            "{}: belongs to git, which undo never touches",
-            path.display()
-        );
-        return Err(ToolError::new(ErrorCode::UndoUnavailable, message)
-            .with_hint("use git itself for that"));
-    }
-    let is_known = file.new.as_ref().is_none_or(|new| !new.content.is_empty());
-    if is_known && file.old.as_ref().is_none_or(|old| old.is_kept) {
+    let Some(why) = file.obstacle() else {
         return Ok(());
+    };
+    let (number, path) = (entry.number, file.path.as_path().display());
+    let message = format!("change {number} cannot be undone: {path}: {why}");
+    let hint = format!("`karyi history show {number}` shows what it changed; restore that by hand");
+    Err(ToolError::new(ErrorCode::UndoUnavailable, message).with_hint(hint))
+}
+
+/// Says how to take back an earlier change when one that cannot be undone is in the way.
+fn with_way_out(error: ToolError, entries: &[Entry], which: &Which) -> ToolError {
+    if error.code != ErrorCode::UndoUnavailable || matches!(which, Which::Number(_)) {
+        return error;
     }
-    let message = format!(
-        "{}: its content before change {} was not kept",
-        path.display(),
-        entry.number
+    let undone = undone(entries);
+    let is_asked = |entry: &&Entry| match which {
+        Which::Session(session) => entry.session == *session,
+        Which::Number(_) | Which::Last(_) => true,
+    };
+    let mut open = entries
+        .iter()
+        .rev()
+        .filter(|entry| !undone.contains(&entry.number) && entry.undoes.is_empty())
+        .filter(is_asked);
+    let Some(number) = open.find(|entry| entry.can_be_undone()).map(|e| e.number) else {
+        return error;
+    };
+    let hint = format!(
+        "{}; `karyi undo {number}` takes back the newest change that can be undone, and `karyi undo N` any other by its number",
+        error.hint
     );
-    Err(ToolError::new(ErrorCode::UndoUnavailable, message))
+    error.with_hint(hint)
 }
 
 /// Compares every file with what karyi wrote, and says what each becomes.
@@ -406,7 +422,7 @@ fn with_content(change: Change, bytes: Vec<u8>, goal: &Version, wrote: Option<&V
     };
     let mut change = change.into_content(bytes);
     if let Some(after) = &mut change.after {
-        after.dress = Dress::Mode(mode);
+        after.dress = Dress::Mode(mode, goal.owner);
     }
     change
 }
@@ -473,6 +489,39 @@ fn restored(change: &Change) -> Restored {
         path: change.real.clone(),
         now: change.bytes().map(<[u8]>::to_vec),
         restored: change.after.as_ref().map(|after| after.bytes.clone()),
+        note: None,
+    }
+}
+
+/// Says of which files that came back the owner is another one now.
+fn note_owners(files: &mut [Restored], goals: &[(&Path, Goal<'_>)]) {
+    let came_back = |file: &&mut Restored| file.now.is_none() && file.restored.is_some();
+    for file in files.iter_mut().filter(came_back) {
+        let goal = goals.iter().find(|(path, _)| *path == file.path);
+        let Some(goal) = goal.and_then(|(_, goal)| goal.goal) else {
+            continue;
+        };
+        let found = std::fs::symlink_metadata(&file.path).ok();
+        file.note =
+            found.and_then(|found| owner_note(goal, (found.uid(), found.gid()), found.mode()));
+    }
+}
+
+fn owner_note(goal: &Version, (user, group): (u32, u32), mode: u32) -> Option<String> {
+    let lost = match goal.mode & !mode & 0o6000 {
+        0 => "",
+        _ => "; it does not run with the rights of its owner or group any more",
+    };
+    match goal.owner {
+        Some(owner) if owner == (user, group) => None,
+        Some((was, of)) => Some(format!(
+            "it belonged to user {was} and group {of}, which could not be given back: it belongs to user {user} and group {group} now{lost}"
+        )),
+        // Who it belonged to was not recorded; most belong to whom they did.
+        None if lost.is_empty() => None,
+        None => Some(format!(
+            "its owner was not recorded: it belongs to user {user} and group {group} now{lost}"
+        )),
     }
 }
 

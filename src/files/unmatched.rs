@@ -20,8 +20,8 @@ const ESCAPES_IN_FILE: &str = "if the escapes stand in the file, wrap the text i
                                add lines around it until it is unique";
 const OVERLAPS: &str = "the text was there until an earlier find of this call replaced a part of it: pairs apply in \
                         order, each on what those before it left; write one find for both";
-const NO_LAST_BREAK: &str = "the text ends the file, whose last line has no line break: leave the line break at the \
-                             end of <find> out, and that of <replace>";
+const NO_LAST_BREAK: &str = "the text ends the file, whose last line has no line break: leave every line break at \
+                             the end of <find> out, and of <replace>";
 const SAY_WHICH: &str = "wrap the text in <![CDATA[...]]> exactly as it stands in the file, and add \
                          lines around it until it is unique";
 

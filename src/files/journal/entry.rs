@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::files::risk::is_in_git;
+
 /// One change of one or more files, as it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
@@ -60,6 +62,9 @@ pub struct Version {
     pub size: u64,
     /// Permissions.
     pub mode: u32,
+    /// Owner: user and group; none in entries from before they were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<(u32, u32)>,
     /// Whether its content is kept. One that held a secret is not, where it could not be encrypted.
     pub is_kept: bool,
 }
@@ -75,19 +80,26 @@ impl FileRecord {
             _ => "edited",
         }
     }
+
+    /// Says why this can never be taken back; nothing when it can.
+    #[must_use]
+    pub fn obstacle(&self) -> Option<&'static str> {
+        // Without the name of the new content nobody knows whether it is still there.
+        let is_known = self.new.as_ref().is_none_or(|new| !new.content.is_empty());
+        let has_old = self.old.as_ref().is_none_or(|old| old.is_kept);
+        match is_in_git(self.path.as_path()) {
+            true => Some("belongs to git, which undo never touches"),
+            false if is_known && has_old => None,
+            false => Some("its content before that change was not kept"),
+        }
+    }
 }
 
 impl Entry {
-    /// Whether the contents it needs to be taken back are kept.
+    /// Whether it may be taken back, and the contents that this needs were kept.
     #[must_use]
     pub fn can_be_undone(&self) -> bool {
-        // Without the name of the new content nobody knows whether it is still there.
-        let is_known = |new: &Version| !new.content.is_empty();
-        let mut files = self.files.iter();
-        files.all(|file| {
-            let has_old = file.old.as_ref().is_none_or(|old| old.is_kept);
-            has_old && file.new.as_ref().is_none_or(is_known)
-        })
+        self.files.iter().all(|file| file.obstacle().is_none())
     }
 }
 

@@ -210,6 +210,7 @@ impl Journal {
         let (number, file) = self.add_line(entry, had_entries).map_err(io)?;
         if self.taken.load(Ordering::Relaxed) > limits::JOURNAL_PRUNE_BYTES {
             self.taken.store(0, Ordering::Relaxed);
+            self.note_broken();
             // What could not be removed now is next time.
             let _ = self.prune(SystemTime::now());
         }
@@ -230,7 +231,11 @@ impl Journal {
         options.read(true).append(true).create(true).mode(0o600);
         let mut file = options.open(self.entries_path())?;
         let tail = Tail::read(&mut file)?;
-        self.note(tail.damage(had_entries));
+        let damage = tail.damage(had_entries);
+        if damage.is_some() {
+            self.note_broken();
+            self.note(damage);
+        }
         if let Some(number) = tail.number_of(&entry.id) {
             return Ok((number, file));
         }
@@ -249,7 +254,25 @@ impl Journal {
         }
     }
 
-    /// Returns what was found broken at the end of the list while entries were added, once.
+    /// Notes lines that are broken anywhere in the list, unless so many were told already.
+    fn note_broken(&self) {
+        let path = self.directory.join("damage-told");
+        let told = std::fs::read_to_string(&path).ok();
+        let told = told.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let broken = match self.entries_and_damage() {
+            Ok((_, Some(Damage::Lines(broken)))) => broken,
+            Ok((_, None | Some(Damage::Emptied))) | Err(_) => 0,
+        };
+        if broken > told {
+            self.note(Some(Damage::Lines(broken)));
+        }
+        if broken != told {
+            // Should that fail, it is told once more.
+            let _ = write_private(&path, &broken.to_string());
+        }
+    }
+
+    /// Returns what was found broken in the list while entries were added, once.
     pub(super) fn take_damage(&self) -> Option<Damage> {
         let mut damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
         damage.take()
@@ -369,6 +392,12 @@ fn contents(entry: &Entry) -> impl Iterator<Item = &str> {
 pub(super) fn milliseconds(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)?.write_all(text.as_bytes())
 }
 
 /// Makes the names in a directory last. A file system that cannot do that has no more to offer.

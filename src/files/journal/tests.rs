@@ -7,6 +7,7 @@ fn entry(id: &str, time_ms: u64, content: &str) -> Entry {
         content: content.into(),
         size: 1,
         mode: 0o644,
+        owner: None,
         is_kept: true,
     };
     Entry {
@@ -148,4 +149,20 @@ fn old_entries_go() {
         .map(|e| e.time_ms)
         .collect();
     assert_eq!(times, [5000, 9000]);
+}
+
+#[test]
+fn a_line_broken_in_the_middle_is_told_once() {
+    let temp = tempfile::tempdir().unwrap();
+    let now = milliseconds(SystemTime::now());
+    let add = |id: &str| {
+        let journal = Journal::open(temp.path(), None).unwrap();
+        journal.append(entry(id, now, "")).unwrap();
+        journal.take_damage()
+    };
+    assert_eq!(["a", "b", "c"].map(add), [None, None, None]);
+    let list = temp.path().join("entries");
+    let text = std::fs::read_to_string(&list).unwrap();
+    std::fs::write(&list, text.replace("\"id\":\"b\"", "\"id\":b")).unwrap();
+    assert_eq!(["d", "e"].map(add), [Some(Damage::Lines(1)), None]);
 }

@@ -91,7 +91,7 @@ fn leave(place: &Place, is_decided: bool, steps: usize, entry: Entry) -> Plan {
     let changes = place.changes();
     let planned = plan(&changes, "t");
     let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
-    let staged = stage(&changes, &planned).unwrap();
+    let mut staged = stage(&changes, &planned).unwrap();
     staged.check().unwrap();
     if is_decided {
         let decision = Decision {
@@ -122,6 +122,7 @@ fn full_entry(place: &Place) -> Entry {
         size: text.len() as u64,
         mode: 0o644,
         is_kept,
+        owner: None,
     };
     let file = |name: &str, old: Option<&str>, new: Option<&str>| FileRecord {
         path: place.path(name).as_path().into(),
@@ -222,7 +223,7 @@ fn a_damaged_record_is_told_and_its_files_are_left_alone() {
         let planned = plan(&changes, "t");
         let path = place.journal.transactions().join("t.json");
         let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
-        let staged = stage(&changes, &planned).unwrap();
+        let mut staged = stage(&changes, &planned).unwrap();
         staged.check().unwrap();
         let entry = entry();
         let steps = staged.decided(&entry);

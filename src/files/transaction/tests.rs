@@ -118,6 +118,18 @@ fn a_file_changed_meanwhile_is_left_alone() {
         },
         &[("a", "1"), ("b", "9")],
     );
+    // Only its permissions, or its names.
+    check(
+        |place| {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            std::fs::set_permissions(place.path("b"), mode).unwrap();
+        },
+        &[("a", "1"), ("b", "2")],
+    );
+    check(
+        |place| std::fs::hard_link(place.path("b"), place.path("c")).unwrap(),
+        &[("a", "1"), ("b", "2"), ("c", "2")],
+    );
     // The same content in another file.
     check(
         |place| {
@@ -152,7 +164,7 @@ fn a_directory_swapped_after_staging_refuses_the_change() {
     std::fs::write(place.path("d/x"), "old").unwrap();
     let changes = [place.change("d/x", "new")];
     let planned = plan(&changes, "t");
-    let staged = stage(&changes, &planned).unwrap();
+    let mut staged = stage(&changes, &planned).unwrap();
     std::fs::rename(place.path("d"), place.path("d2")).unwrap();
     std::fs::create_dir(place.path("d")).unwrap();
     std::fs::write(place.path("d/x"), "old").unwrap();
@@ -173,7 +185,7 @@ fn a_failed_step_takes_the_others_back() {
         place.change("b", "two"),
     ];
     let planned = plan(&changes, "t");
-    let staged = stage(&changes, &planned).unwrap();
+    let mut staged = stage(&changes, &planned).unwrap();
     staged.check().unwrap();
     let temporary = planned.steps[2].temporary.as_ref().unwrap();
     std::fs::remove_file(place.path(temporary)).unwrap();

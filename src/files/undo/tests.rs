@@ -211,6 +211,7 @@ fn a_dry_run_changes_nothing() {
     let expected = Undone {
         numbers: vec![1],
         files: vec![Restored {
+            note: None,
             path: place.path("a"),
             now: Some(b"1".to_vec()),
             restored: None,
@@ -497,6 +498,7 @@ fn leave(place: &Place, files: &[(&str, &str, &str)]) {
             size: text.len() as u64,
             mode: 0o644,
             is_kept,
+            owner: None,
         };
         records.push(FileRecord {
             path: path.as_path().into(),
@@ -509,7 +511,7 @@ fn leave(place: &Place, files: &[(&str, &str, &str)]) {
     }
     let planned = commit::plan(&changes, "t");
     let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
-    let staged = commit::stage(&changes, &planned).unwrap();
+    let mut staged = commit::stage(&changes, &planned).unwrap();
     staged.check().unwrap();
     let entry = Entry {
         id: "t".into(),
@@ -544,4 +546,67 @@ fn what_was_left_half_done_is_ended_before_the_choice() {
     let undone = undo(&place.recorder, &place.journal, &Which::Number(4)).unwrap();
     assert_eq!(words(&undone), Vec::<&str>::new());
     assert_eq!(now(), ["2", "2"]);
+}
+
+#[test]
+fn an_owner_comes_back_and_rights_never_go_to_another() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let place = Place::new();
+    let path = place.path("tool");
+    let deleted = || {
+        std::fs::write(&path, "x").unwrap();
+        if nix::unistd::geteuid().is_root() {
+            chown(&path, Some(4711), Some(4712)).unwrap();
+        }
+        let mode = PermissionsExt::from_mode(0o6755);
+        std::fs::set_permissions(&path, mode).unwrap();
+        let was = std::fs::metadata(&path).unwrap();
+        place.write("tool", None);
+        (was.uid(), was.gid(), was.mode())
+    };
+    let undone = || undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+    let was = deleted();
+    assert_eq!(undone().files[0].note, None);
+    let found = std::fs::metadata(&path).unwrap();
+    assert_eq!((found.uid(), found.gid(), found.mode()), was);
+    // An entry from before owners were recorded.
+    deleted();
+    let list = place.journal.directory().join("entries");
+    let mut lines: Vec<serde_json::Value> = std::fs::read_to_string(&list)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let last = lines.last_mut().unwrap();
+    let old = last["files"][0]["old"].as_object_mut().unwrap();
+    assert!(old.remove("owner").is_some());
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&list, lines).unwrap();
+    let note = undone().files[0].note.clone().unwrap_or_default();
+    assert!(note.contains("its owner was not recorded"), "{note}");
+    let found = std::fs::metadata(&path).unwrap();
+    assert_eq!(found.mode() & 0o7777, 0o755);
+}
+
+#[test]
+fn one_that_cannot_be_undone_names_itself_and_the_way_out() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    place.write(".git/config", Some("x"));
+    let entries = place.journal.entries().unwrap();
+    let can: Vec<bool> = entries.iter().map(Entry::can_be_undone).collect();
+    assert_eq!(can, [true, false]);
+    let Err(UndoError::Other(error)) = place.undo(Which::Last(1)) else {
+        panic!("the change in .git was taken back");
+    };
+    let told = format!(
+        "change 2 cannot be undone: {}: belongs to git, which undo never touches",
+        place.path(".git/config").display()
+    );
+    assert_eq!(
+        (error.code, error.message),
+        (ErrorCode::UndoUnavailable, told)
+    );
+    assert!(error.hint.contains("`karyi undo 1`"), "{}", error.hint);
+    assert_eq!(place.undo(Which::Number(1)).unwrap(), [1]);
 }

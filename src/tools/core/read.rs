@@ -1,5 +1,6 @@
 //! `<read>`: shows files and directories, and searches them.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -300,16 +301,11 @@ impl Tool for Read {
 }
 
 impl Answer<Output> {
-    /// Turns an answer without anything in it into its error.
+    /// Turns an answer that is about one item alone, which failed, into its error.
     fn or_nothing(self) -> Result<Self, ToolError> {
-        let output = &self.output;
-        let has_file = output.files.iter().any(|file| file.problem.is_none());
-        let has_search = output
-            .searches
-            .iter()
-            .any(|search| search.problem.is_none());
+        let items = self.output.files.len() + self.output.searches.len();
         match self.problem {
-            Some(error) if !has_file && !has_search => Err(error),
+            Some(error) if items == 1 => Err(error),
             _ => Ok(self),
         }
     }
@@ -380,6 +376,8 @@ impl Place {
             return Err(ToolError::new(ErrorCode::BadArguments, message)
                 .with_hint("depth=\"1\" shows the entries of the directory alone"));
         }
+        at_most("depth", file.depth, limits::MAX_LISTING_DEPTH)?;
+        at_most("max_bytes", file.max_bytes, limits::MAX_READ_BYTES)?;
         let path = file.src.text();
         let options = ViewOptions {
             lines: file
@@ -398,7 +396,10 @@ impl Place {
         Ok(
             match view::view(root, Path::new(path), &real, &options, &self.cancelled)? {
                 Viewed::Text(text) => text_shown(text, options.lines),
-                Viewed::Directory(listing) => listing_shown(&listing),
+                Viewed::Directory(listing) => FileShown {
+                    advice: ignored_of_directory(file),
+                    ..listing_shown(&listing)
+                },
                 Viewed::Binary { kind, bytes, size } => FileShown {
                     kind: Some(kind),
                     bytes: Some(bytes),
@@ -411,6 +412,8 @@ impl Place {
     }
 
     fn search(&self, search: &Search) -> Result<SearchShown, ToolError> {
+        at_most("max", search.max, limits::MAX_SEARCH_MATCHES)?;
+        at_most("context", Some(search.context), limits::MAX_SEARCH_CONTEXT)?;
         let path = Path::new(search.path.as_ref().map_or(".", Template::text));
         let real = self.root.resolve(&self.cwd, path)?;
         let options = SearchOptions {
@@ -441,6 +444,20 @@ impl Place {
             ..search_shown(&found)
         })
     }
+}
+
+/// Refuses a number that is too large, rather than show less than was asked for.
+fn at_most<N: PartialOrd + Display>(
+    name: &str,
+    found: Option<N>,
+    most: N,
+) -> Result<(), ToolError> {
+    let Some(found) = found.filter(|found| *found > most) else {
+        return Ok(());
+    };
+    let message = format!("expected {name} to be {most} at most, found {found}");
+    Err(ToolError::new(ErrorCode::BadArguments, message)
+        .with_hint(format!("give {name} a smaller number")))
 }
 
 fn scope(all: bool) -> Scope {
@@ -528,6 +545,19 @@ fn past_end(text: &TextView, wanted: LineRange) -> Option<String> {
             "the file has {lines} lines, and line {first} was asked for"
         )),
     }
+}
+
+/// Says which attributes mean nothing for a directory.
+fn ignored_of_directory(file: &File) -> Option<String> {
+    let what = match (&file.lines, file.max_bytes) {
+        (None, None) => return None,
+        (Some(_), None) => "lines means",
+        (None, Some(_)) => "max_bytes means",
+        (Some(_), Some(_)) => "lines and max_bytes mean",
+    };
+    Some(format!(
+        "{what} nothing for a directory; depth says how much of it is listed"
+    ))
 }
 
 fn listing_shown(listing: &Listing) -> FileShown {
