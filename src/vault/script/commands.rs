@@ -3,6 +3,8 @@
 //! Only as much of the grammar is known as decides where a command starts, which words it has and
 //! where a construct ends.
 
+use std::ops::Range;
+
 use super::{Case, Closer, Compound, Frame, IN_FUNCTION, Quote, Reader, Role, Separator, Step};
 use crate::vault::programs::{self, ARITHMETIC_TESTS, DECLARATIONS};
 use crate::vault::words::{Demands, Word, is_name};
@@ -127,7 +129,7 @@ impl Reader<'_> {
             }
             b'=' => self.equals()?,
             _ => {
-                self.word();
+                self.word().note_pattern(byte);
                 self.literal();
             }
         }
@@ -148,11 +150,10 @@ impl Reader<'_> {
     fn subscript_assignment(&mut self) {
         let is_assignment = self.starts_with(b"=") || self.starts_with(b"+=");
         let is_command = self.frame.words.is_empty();
-        if is_assignment
-            && is_command
-            && let Some(word) = &mut self.frame.word
-        {
-            word.is_assignment = true;
+        if is_command && let Some(word) = &mut self.frame.word {
+            word.is_assignment |= is_assignment;
+            // `b[a]sh` is a pattern.
+            word.is_pattern |= !is_assignment;
         }
     }
 
@@ -243,11 +244,14 @@ impl Reader<'_> {
 
     /// Reads what starts with a parenthesis that stands alone or after a word.
     fn parenthesis(&mut self) -> Step<bool> {
-        let frame = &self.frame;
-        if frame.in_test {
+        if self.frame.in_test {
             self.at += 1;
             return Ok(false);
         }
+        if self.frame.word.is_none() && (self.frame.ends_compound || self.frame.is_coprocess()) {
+            self.next_command();
+        }
+        let frame = &self.frame;
         if frame.is_command_position() && frame.cases.last() == Some(&Case::Pattern) {
             self.at += 1;
             return Ok(false);
@@ -264,13 +268,11 @@ impl Reader<'_> {
         if self.is_function_head() {
             return Ok(false);
         }
-        let is_array = self.frame.is_array_head();
+        let is_list = self.frame.is_loop_head() && self.frame.word.is_none();
+        let is_array = is_list || self.frame.is_array_head();
+        let (start, first_hole) = (self.at, self.places.len());
         let is_subshell = self.frame.is_command_position();
-        let body = if std::mem::take(&mut self.frame.expects_body) {
-            IN_FUNCTION
-        } else {
-            Demands::NONE
-        };
+        let body = self.body_demands();
         self.at += 1;
         self.nested(body, |reader| {
             reader.commands(if is_array {
@@ -279,24 +281,88 @@ impl Reader<'_> {
                 Closer::Parenthesis
             })
         })?;
-        if is_subshell {
+        if is_subshell || is_list {
             self.compound_end();
         } else {
-            self.word().is_dynamic = true;
+            let word = self.word();
+            word.is_dynamic = true;
+            word.is_pattern |= !is_array;
+            self.glob_qualifiers(start..self.at, first_hole);
         }
         Ok(false)
     }
 
+    /// Refuses values in the code of a qualifier of zsh, such as `*(e:code:)`.
+    fn glob_qualifiers(&mut self, text: Range<usize>, first_hole: usize) {
+        if first_hole == self.places.len() {
+            return;
+        }
+        let text = self.bytes.get(text).unwrap_or_default();
+        let is_code = text.windows(2).any(|pair| {
+            matches!(pair, [b'e' | b'+', after]
+                if !after.is_ascii_alphanumeric() && !matches!(after, b'|' | b')'))
+        });
+        if is_code {
+            let forbidden = Demands::forbidden("in the qualifiers of a file pattern");
+            self.require(first_hole..self.places.len(), forbidden);
+        }
+    }
+
     /// Notes that a compound command stands where the words of a simple one would.
     fn compound_end(&mut self) {
-        self.frame.words.push(Word::default());
+        let frame = &mut self.frame;
+        frame.words.push(Word::default());
+        frame.ends_compound = true;
+        frame.follows_body |= std::mem::take(&mut frame.expects_body);
+    }
+
+    /// What the body that starts here demands, which is that of a function after its name.
+    fn body_demands(&mut self) -> Demands {
+        if std::mem::take(&mut self.frame.expects_body) {
+            self.frame.follows_body = true;
+            IN_FUNCTION
+        } else {
+            Demands::NONE
+        }
+    }
+
+    /// Starts a word. After a compound command only a keyword can follow, or the command of a
+    /// loop in the short form of zsh, so that a new command starts.
+    pub(super) fn start_word(&mut self) {
+        let frame = &self.frame;
+        if frame.ends_compound
+            && frame.role == Role::Argument
+            && !frame.in_test
+            && !self.starts_descriptor()
+        {
+            self.next_command();
+        }
+    }
+
+    /// Ends a command without a separator.
+    fn next_command(&mut self) {
+        self.end_command(Separator::Other);
+    }
+
+    /// Whether the word here is the descriptor of a redirection.
+    fn starts_descriptor(&self) -> bool {
+        let rest = self.bytes.get(self.at..self.limit).unwrap_or_default();
+        let ends = |byte: &u8| b" \t\r\n;&|()<>".contains(byte);
+        let length = rest.iter().position(ends).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(length);
+        let is_number = word.iter().all(u8::is_ascii_digit);
+        matches!(after, [b'<' | b'>', ..])
+            && (is_number || word.starts_with(b"{") && word.ends_with(b"}"))
+            && !word.is_empty()
+            && after.get(1) != Some(&b'(')
     }
 
     /// Passes `()` after a function's name.
     fn is_function_head(&mut self) -> bool {
         let frame = &self.frame;
-        let names = frame.words.len() + usize::from(frame.word.is_some());
-        let is_named = names == 1 && !frame.word.as_ref().is_some_and(|word| word.is_assignment);
+        // Without a name it is an anonymous one, with more than one each names it, in zsh.
+        let is_named =
+            !frame.is_array_head() && !frame.word.as_ref().is_some_and(|word| word.is_assignment);
         let rest = self.bytes.get(self.at + 1..self.limit).unwrap_or_default();
         let blanks = rest
             .iter()
@@ -352,6 +418,9 @@ impl Reader<'_> {
             }
             _ => {}
         }
+        if self.frame.starts_body(&word) {
+            self.next_command();
+        }
         if self.frame.words.is_empty() {
             return self.first_word(word);
         }
@@ -360,7 +429,9 @@ impl Reader<'_> {
             self.frame.expects_body = true;
             return Ok(false);
         }
+        let is_count = matches!(self.frame.words.as_slice(), [first] if first.is_plain("repeat"));
         self.frame.push(word);
+        self.frame.ends_compound |= is_count;
         Ok(false)
     }
 
@@ -378,11 +449,7 @@ impl Reader<'_> {
         }
         match word.text() {
             "{" if is_plain => {
-                let body = if std::mem::take(&mut self.frame.expects_body) {
-                    IN_FUNCTION
-                } else {
-                    Demands::NONE
-                };
+                let body = self.body_demands();
                 self.nested(body, |reader| reader.commands(Closer::Brace))?;
                 self.compound_end();
                 return Ok(false);
@@ -402,9 +469,16 @@ impl Reader<'_> {
                 self.open_compound();
                 return Ok(false);
             }
-            "then" | "else" | "elif" | "do" | "!" | "time" if is_plain => return Ok(false),
+            "then" | "else" | "elif" | "do" | "!" | "time" | "always" if is_plain => {
+                return Ok(false);
+            }
+            // Options of `time`, and a modifier of zsh.
+            "-p" | "--" | "-" if is_plain => return Ok(false),
             "for" | "select" | "foreach" | "repeat" if is_plain => self.open_compound(),
-            "fi" | "done" | "end" if is_plain => self.close_compound(),
+            "fi" | "done" | "end" if is_plain => {
+                self.close_compound();
+                self.frame.ends_compound = true;
+            }
             "case" if is_plain => {
                 self.open_compound();
                 self.frame.cases.push(Case::Subject);
@@ -412,6 +486,7 @@ impl Reader<'_> {
             "esac" if is_plain => {
                 self.frame.cases.pop();
                 self.close_compound();
+                self.frame.ends_compound = true;
             }
             "[[" if is_plain => self.frame.in_test = true,
             _ => {}
@@ -435,6 +510,7 @@ impl Reader<'_> {
             return;
         }
         self.frame.in_test = false;
+        self.frame.ends_compound = true;
         if let Some(first) = self.frame.pattern_hole.take() {
             // Not every shell takes the quoted part of a regular expression literally.
             self.require(first..self.places.len(), Demands::PROGRAM);
@@ -469,11 +545,7 @@ impl Reader<'_> {
             self.end_test();
             self.frame.words.clear();
         }
-        let own = if matches!(first, "command" | "builtin") {
-            words.get(1..).unwrap_or_default()
-        } else {
-            &words
-        };
+        let own = programs::without_prefixes(&words);
         let declarer = own.first().map_or("", Word::text);
         if DECLARATIONS.contains(&declarer) || declarer == "nameref" {
             self.note_integers(own);
@@ -483,10 +555,13 @@ impl Reader<'_> {
         if declarer == "alias" {
             self.note_aliases(own);
         }
-        self.demand_of_input(&words);
+        let sets = self.demand_of_integers(own);
+        self.demand_of_input(&words, sets);
         self.demand_of_output(first);
         let frame = &mut self.frame;
         frame.in_test = false;
+        frame.ends_compound = false;
+        frame.follows_body = false;
         frame.has_input = false;
         frame.reads = Demands::NONE;
         frame.is_overlong = false;
@@ -505,8 +580,8 @@ impl Reader<'_> {
     }
 
     /// Applies what a command demands of its standard input to what feeds it.
-    fn demand_of_input(&mut self, words: &[Word]) {
-        let own = programs::input_demands(words);
+    fn demand_of_input(&mut self, words: &[Word], sets: Demands) {
+        let own = programs::input_demands(words).and(sets);
         let mut demands = own.and(self.frame.reads);
         self.note_reads(demands);
         if words.first().is_some_and(|word| word.text() == "exec") {
@@ -529,6 +604,22 @@ impl Reader<'_> {
         if follows {
             self.require(self.frame.pipeline_hole..self.frame.command_hole, demands);
         }
+    }
+
+    /// A command that assigns to a variable declared as an integer calculates what it assigns.
+    fn demand_of_integers(&mut self, words: &[Word]) -> Demands {
+        let assigns = words
+            .first()
+            .is_some_and(|word| programs::ASSIGNERS.contains(&word.text()));
+        let names = |word: &Word| {
+            let name = word.text().strip_prefix("-v").unwrap_or(word.text());
+            self.integers.contains(name)
+        };
+        if !assigns || !words.iter().any(names) {
+            return Demands::NONE;
+        }
+        self.require(self.frame.command_hole..self.places.len(), Demands::NUMBER);
+        Demands::NUMBER
     }
 
     /// Remembers what a command demands of an input that it has from around it.
@@ -606,9 +697,10 @@ impl Reader<'_> {
     }
 
     fn note_integers(&mut self, words: &[Word]) {
-        let is_integer = words
-            .iter()
-            .any(|word| word.text().starts_with('-') && word.text().contains(['i', 'E', 'F']));
+        let is_integer = words.iter().any(|word| {
+            word.may_be_option()
+                || word.text().starts_with('-') && word.text().contains(['i', 'E', 'F'])
+        });
         if is_integer
             || words
                 .first()
@@ -616,8 +708,9 @@ impl Reader<'_> {
         {
             let names = words
                 .iter()
-                .map(|word| word.text().split('=').next().unwrap_or_default().to_owned());
-            self.integers.extend(names);
+                .map(|word| word.text().split('=').next().unwrap_or_default())
+                .filter(|name| is_name(name));
+            self.integers.extend(names.map(str::to_owned));
         }
     }
 }

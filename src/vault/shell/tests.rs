@@ -3,6 +3,8 @@
 use super::*;
 use std::process::{Command, Output};
 
+mod openings;
+
 const HOSTILE: &[&str] = &[
     "plain-value",
     "$(touch pwned)",
