@@ -6,6 +6,7 @@
 //! the reader errs on the side of demanding more of it.
 
 mod commands;
+mod endings;
 mod quotes;
 mod redirections;
 

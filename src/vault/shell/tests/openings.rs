@@ -188,6 +188,8 @@ const REFUSED_CODE: &[&str] = &[
     "python3 -W ignore <(echo VALUE)",
     "sudo python3 <(echo VALUE)",
     "perl <(echo VALUE)",
+    "python3 =(echo VALUE)",
+    "bash =(echo VALUE)",
     "expect <(echo VALUE)",
     "perl -MVALUE -e 1",
     "perl -M VALUE -e 1",
