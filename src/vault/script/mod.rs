@@ -468,3 +468,6 @@ impl Reader<'_> {
         result
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,6 @@
 use super::*;
 use std::process::{Command, Output};
 
-mod openings;
-
 const HOSTILE: &[&str] = &[
     "plain-value",
     "$(touch pwned)",

@@ -1,12 +1,18 @@
 //! Wherever a command can start, the value in it is seen there.
 
-use super::{secrets, substitute_script};
+use crate::secret::{SecretName, SecretValue};
+use crate::vault::session::Secrets;
+use crate::vault::shell::substitute_script;
 
 const VALUE: &str = "a[$(touch pwned)]";
 
 /// Returns the scripts for which something else than the error comes.
 fn others(scripts: impl IntoIterator<Item = String>, expected: &str) -> Vec<String> {
-    let secrets = secrets(&[VALUE]);
+    let secrets = Secrets::default();
+    let name = SecretName::parse("V0").unwrap();
+    secrets
+        .insert(name, SecretValue::new(VALUE.into()))
+        .unwrap();
     let found =
         |script: &String| match substitute_script(&script.replace("VALUE", "$KARYI{V0}"), &secrets)
         {
