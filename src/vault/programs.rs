@@ -48,8 +48,113 @@ pub(super) const DECLARATIONS: &[&str] = &[
     "declare", "typeset", "local", "readonly", "export", "integer", "float",
 ];
 
+/// Commands that assign what they read or get to variables named in their words.
+pub(super) const ASSIGNERS: &[&str] = &[
+    "read",
+    "mapfile",
+    "readarray",
+    "printf",
+    "for",
+    "select",
+    "foreach",
+    "getopts",
+];
+
+/// Returns the words of a command without those that only say how its name is looked up.
+pub(super) fn without_prefixes(words: &[Word]) -> &[Word] {
+    const PREFIXES: &[&str] = &[
+        "command",
+        "builtin",
+        "exec",
+        "coproc",
+        "noglob",
+        "nocorrect",
+    ];
+    let mut rest = words;
+    while let [first, after @ ..] = rest
+        && PREFIXES.contains(&first.text())
+    {
+        let options = after
+            .iter()
+            .take_while(|word| word.text.starts_with('-'))
+            .count();
+        let takes_name = first.text == "exec"
+            && after
+                .iter()
+                .take(options)
+                .any(|word| word.text.ends_with('a'));
+        let passed = options + usize::from(takes_name);
+        match after.get(passed..) {
+            Some(named) if !named.is_empty() => rest = named,
+            _ => break,
+        }
+    }
+    rest
+}
+
+/// Returns what a program demands of a process substitution among its arguments, which may be its
+/// script.
+pub(super) fn script_demands(words: &[Word]) -> Demands {
+    let Some((Reads::CodeAfter(..), arguments)) = program(words) else {
+        return Demands::NONE;
+    };
+    // What follows an option may belong to it.
+    let mut is_option = false;
+    let has_script = arguments.iter().any(|word| {
+        let follows = std::mem::replace(&mut is_option, word.text.starts_with('-'));
+        !is_option && !follows
+    });
+    if has_script {
+        Demands::NONE
+    } else {
+        Demands::PROGRAM
+    }
+}
+
+/// Whether a value becomes code by an option of perl or a module of python.
+fn is_module_code(words: &[Word], current: &Word) -> bool {
+    let runs = |name: &str| {
+        words
+            .iter()
+            .any(|word| version_less(word.program()).trim_end_matches(['2', '3']) == name)
+    };
+    let has_module = |word: &Word| word.has_option('M') || word.has_option('m');
+    let is_perl = || {
+        has_module(current)
+            || words
+                .last()
+                .is_some_and(|word| matches!(word.text(), "-M" | "-m"))
+    };
+    let is_python = || {
+        words
+            .iter()
+            .any(|word| matches!(word.text.trim_start_matches("-m"), "timeit" | "pdb"))
+    };
+    runs("perl") && is_perl() || runs("python") && is_python()
+}
+
 /// Returns what the command's words so far demand of a value in the word `current`.
 pub(super) fn argument_demands(words: &[Word], current: &Word) -> Demands {
+    if words.is_empty() && current.is_pattern {
+        // `{eval,VALUE}`
+        return Demands::SHELL.and(Demands::PROGRAM);
+    }
+    let inner = without_prefixes(words);
+    let own = match inner.split_first() {
+        Some((command, arguments)) if inner.len() < words.len() => {
+            builtin_demands(command.program(), arguments, current).unwrap_or_default()
+        }
+        _ => Demands::NONE,
+    };
+    let module = if is_module_code(words, current) {
+        Demands::PROGRAM
+    } else {
+        Demands::NONE
+    };
+    own.and(module).and(own_argument_demands(words, current))
+}
+
+fn own_argument_demands(words: &[Word], current: &Word) -> Demands {
     let Some((command, arguments)) = words.split_first() else {
         return Demands::NONE;
     };
@@ -143,7 +248,10 @@ fn own_input_demands(words: &[Word]) -> Demands {
     let Some((program, arguments)) = program(words) else {
         return Demands::NONE;
     };
-    let has_file = || arguments.iter().any(|word| !word.text.starts_with('-'));
+    let has_file = || {
+        let is_file = |word: &Word| !word.text.starts_with('-') && !is_input(word);
+        arguments.iter().any(is_file)
+    };
     match program {
         Reads::Shell
             if shell_demands(arguments, &Word::default()) == Demands::NONE
@@ -190,9 +298,8 @@ fn builtin_demands(command: &str, arguments: &[Word], current: &Word) -> Option<
     let name = Demands::forbidden("in the place of a variable's name");
     let has = |letter| arguments.iter().any(|word| word.has_option(letter));
     let demands = match command {
-        "trap" | "alias" | "bind" | "complete" | "compgen" | "zle" | "zstyle" => {
-            Demands::forbidden("in code that runs later")
-        }
+        "trap" | "alias" | "bind" | "complete" | "compgen" | "zle" | "zstyle" | "fc"
+        | "history" | "sched" => Demands::forbidden("in code that runs later"),
         "print" if has('P') => Demands::forbidden("in text that is expanded as a prompt"),
         "print" if has('p') => Demands::SHELL.and(Demands::PROGRAM),
         "wait" if last == "-p" || current.text.starts_with("-p") => name,
@@ -243,7 +350,10 @@ fn declaration_demands(command: &str, arguments: &[Word], current: &Word) -> Dem
     if is_option("n") || !value.is_some_and(is_name) {
         return Demands::forbidden("in the place of a variable's name");
     }
-    if is_option("iEF") || matches!(command, "integer" | "float") {
+    if is_option("iEF")
+        || arguments.iter().any(Word::may_be_option)
+        || matches!(command, "integer" | "float")
+    {
         return Demands::NUMBER;
     }
     Demands::NONE
@@ -255,17 +365,21 @@ fn program(words: &[Word]) -> Option<(Reads, &[Word])> {
     let look_up = |word: &Word| {
         PROGRAMS
             .iter()
-            .find(|(name, _)| *name == version_less(word.program()))
+            .find(|(name, _)| *name == version_less(word.program().trim_start_matches('=')))
             .map(|(_, reads)| *reads)
     };
-    let is_wrapper = WRAPPERS.contains(&first.program());
+    let named = without_prefixes(words);
+    if let [named, after @ ..] = named
+        && named.is_unknown_program()
+    {
+        // `$SHELL -c ...`, `b?sh -c ...`, or whatever else it may become.
+        return Some((Reads::ShellAll, after));
+    }
+    // What starts with a dash is an option of `time` when that is a program.
+    let is_wrapper = WRAPPERS.contains(&first.program()) || first.text.starts_with('-');
     if is_wrapper && let Some(at) = rest.iter().position(|word| look_up(word).is_some()) {
         let (_, after) = rest.split_at(at + 1);
         return rest.get(at).and_then(look_up).map(|reads| (reads, after));
-    }
-    if first.is_unknown() {
-        // `$SHELL -c ...`, or whatever else the variable holds.
-        return Some((Reads::ShellAll, rest));
     }
     look_up(first).map(|reads| (reads, rest))
 }
@@ -299,8 +413,10 @@ fn is_plain_argument(arguments: &[Word]) -> bool {
 /// Follows the arguments of a shell up to the script it runs: what stands after that is data.
 fn shell_demands(arguments: &[Word], current: &Word) -> Demands {
     let (mut is_value, mut is_uncertain, mut has_code) = (false, false, false);
+    let mut is_startup = false;
     for word in arguments {
         if std::mem::take(&mut is_value) {
+            is_startup = false;
             continue;
         }
         if word.text.starts_with(['-', '+']) && word.text.len() > 1 {
@@ -308,6 +424,7 @@ fn shell_demands(arguments: &[Word], current: &Word) -> Demands {
                 return Demands::NONE;
             }
             is_value = takes_value(&word.text);
+            is_startup = is_value && word.text.starts_with("--");
             has_code |= word.has_option('c');
         } else if word.is_unknown() && !(has_code && word.is_quoted) {
             // An expansion may be an option, a script or nothing.
@@ -316,7 +433,7 @@ fn shell_demands(arguments: &[Word], current: &Word) -> Demands {
             return Demands::NONE;
         }
     }
-    if is_value && !current.text.starts_with('-') {
+    if is_value && !is_startup && !current.text.starts_with('-') {
         Demands::NONE
     } else {
         Demands::SHELL
@@ -332,7 +449,14 @@ fn takes_value(option: &str) -> bool {
 fn reads_input(arguments: &[Word]) -> bool {
     arguments
         .iter()
-        .any(|word| word.text == "-" || word.has_option('s') || word.text == "/dev/stdin")
+        .any(|word| word.has_option('s') || is_input(word))
+}
+
+/// Whether a word names an open descriptor instead of a file.
+fn is_input(word: &Word) -> bool {
+    matches!(word.text(), "-" | "/dev/stdin")
+        || word.text.starts_with("/dev/fd/")
+        || word.text.starts_with("/proc/")
 }
 
 #[cfg(test)]

@@ -70,6 +70,8 @@ pub(super) struct Word {
     pub(super) is_quoted: bool,
     /// Whether it starts with `NAME=`.
     pub(super) is_assignment: bool,
+    /// Whether it holds a pattern of file names or braces, so that it may become other words.
+    pub(super) is_pattern: bool,
 }
 
 impl Word {
@@ -85,6 +87,28 @@ impl Word {
                 '\u{FFFD}'
             });
         }
+    }
+
+    /// Notes an unquoted character that is about to be added.
+    pub(super) fn note_pattern(&mut self, byte: u8) {
+        let has = |open: char| self.text.contains(open);
+        self.is_pattern |= match byte {
+            b'*' | b'?' => true,
+            b']' => !self.text.is_empty() && has('[') && self.text != "[",
+            b',' => has('{'),
+            b'.' => has('{') && self.text.ends_with('.'),
+            _ => false,
+        };
+    }
+
+    /// Whether it is an expansion that may become an option.
+    pub(super) fn may_be_option(&self) -> bool {
+        self.is_dynamic && !self.text.contains('=')
+    }
+
+    /// Whether nothing can be said about the program it names.
+    pub(super) fn is_unknown_program(&self) -> bool {
+        self.is_pattern || self.is_dynamic && !self.text.contains('/')
     }
 
     pub(super) fn text(&self) -> &str {

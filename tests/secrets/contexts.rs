@@ -461,6 +461,187 @@ pub const BASH: &[Place] = &[
     place("sleep 0 & wait -p \"a[VALUE]\" -n", "", Rule::None),
     place("exec {a[VALUE]}</dev/null", "", Rule::None),
     place("declare \"a[VALUE]=1\"", "", Rule::None),
+    place(
+        "for ((i=0;i<1;i++)) do bash -c \"recv VALUE\"; done",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place(
+        "for ((i=0;i<1;i++)) do recv VALUE; done",
+        "VALUE|",
+        Rule::All,
+    ),
+    place(
+        "for ((i=0;i<1;i++)) { bash -c \"recv VALUE\"; }",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("for ((i=0;i<1;i++)) { recv VALUE; }", "VALUE|", Rule::All),
+    place(
+        "if [[ a == a ]] then bash -c \"recv VALUE\"; fi",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("if [[ a == a ]] then recv VALUE; fi", "VALUE|", Rule::All),
+    place(
+        "if ((1)) then bash -c \"recv VALUE\"; fi",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("if ((1)) then recv VALUE; fi", "VALUE|", Rule::All),
+    place(
+        "if (true) then bash -c \"recv VALUE\"; fi",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("if (true) then recv VALUE; fi", "VALUE|", Rule::All),
+    place(
+        "if { true; } then bash -c \"recv VALUE\"; fi",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("if { true; } then recv VALUE; fi", "VALUE|", Rule::All),
+    place(
+        "if for x in 1; do :; done then bash -c \"recv VALUE\"; fi",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place(
+        "if for x in 1; do :; done then recv VALUE; fi",
+        "VALUE|",
+        Rule::All,
+    ),
+    place(
+        "if case x in x) ;; esac then bash -c \"recv VALUE\"; fi",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place(
+        "if case x in x) ;; esac then recv VALUE; fi",
+        "VALUE|",
+        Rule::All,
+    ),
+    place(
+        "i=0; while ((i++<1)) do bash -c \"recv VALUE\"; done",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place(
+        "i=0; while ((i++<1)) do recv VALUE; done",
+        "VALUE|",
+        Rule::All,
+    ),
+    place(
+        "for x do bash -c \"recv VALUE\"; done",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("for x do recv VALUE; done", "VALUE|", Rule::All),
+    place(
+        "time -p bash -c \"recv VALUE\" 2>/dev/null",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("time -p recv VALUE 2>/dev/null", "VALUE|", Rule::All),
+    place(
+        "for ((i=0;i<1;i++)) do let x=VALUE; done; unset x; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "for ((i=0;i<1;i++)) do (( x = VALUE )); done; unset x; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "for ((i=0;i<1;i++)) do [[ VALUE -eq 1 ]]; done; unset x; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "for ((i=0;i<1;i++)) do x[VALUE]=1; done; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "for ((i=0;i<1;i++)) do declare -i x=VALUE; done; unset x; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "if [[ a == a ]] then let x=VALUE; fi; unset x; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "if [[ a == a ]] then (( x = VALUE )); fi; unset x; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "if [[ a == a ]] then [[ VALUE -eq 1 ]]; fi; unset x; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "if [[ a == a ]] then x[VALUE]=1; fi; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "if [[ a == a ]] then declare -i x=VALUE; fi; unset x; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "i=0; while ((i++<1)) do let x=VALUE; done; unset x; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "i=0; while ((i++<1)) do (( x = VALUE )); done; unset x; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "i=0; while ((i++<1)) do [[ VALUE -eq 1 ]]; done; unset x; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "i=0; while ((i++<1)) do x[VALUE]=1; done; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "i=0; while ((i++<1)) do declare -i x=VALUE; done; unset x; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "for ((i=0;i<1;i++)) do f() { recv VALUE; }; done; f",
+        "",
+        Rule::None,
+    ),
+    place("f() (( VALUE > 1 )); f", "", Rule::None),
+    place("g() { :; } > zzVALUE; g", "", Rule::None),
+    place("builtin let x=VALUE; recv", "", Rule::Number),
+    place("{bash,-c,\"recv VALUE\"}", "VALUE|", Rule::Some),
+    place("/bin/b?sh -c \"recv VALUE\"", "VALUE|", Rule::Some),
+    place("o=-i; declare $o r=VALUE; unset r; recv", "", Rule::Number),
+    place(
+        "declare -i r; read r <<< VALUE; unset r; recv",
+        "",
+        Rule::Number,
+    ),
+    place(
+        "bash --rcfile <(echo recv VALUE) -i </dev/null 2>/dev/null",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("bash /dev/fd/3 3<<< \"recv VALUE\"", "VALUE|", Rule::Some),
+    place("BASH_ENV=<(echo recv VALUE) bash -c :", "", Rule::None),
+    place("fc -s VALUE", "", Rule::None),
 ];
 
 /// Places that only zsh has.

@@ -3,8 +3,10 @@
 //! Only as much of the grammar is known as decides where a command starts, which words it has and
 //! where a construct ends.
 
+use std::ops::Range;
+
 use super::{Case, Closer, Compound, Frame, IN_FUNCTION, Quote, Reader, Role, Separator, Step};
-use crate::vault::programs::{self, ARITHMETIC_TESTS, DECLARATIONS};
+use crate::vault::programs::{self, ARITHMETIC_TESTS};
 use crate::vault::words::{Demands, Word, is_name};
 
 /// Variables whose elements are aliases.
@@ -127,7 +129,7 @@ impl Reader<'_> {
             }
             b'=' => self.equals()?,
             _ => {
-                self.word();
+                self.word().note_pattern(byte);
                 self.literal();
             }
         }
@@ -148,11 +150,10 @@ impl Reader<'_> {
     fn subscript_assignment(&mut self) {
         let is_assignment = self.starts_with(b"=") || self.starts_with(b"+=");
         let is_command = self.frame.words.is_empty();
-        if is_assignment
-            && is_command
-            && let Some(word) = &mut self.frame.word
-        {
-            word.is_assignment = true;
+        if is_command && let Some(word) = &mut self.frame.word {
+            word.is_assignment |= is_assignment;
+            // `b[a]sh` is a pattern.
+            word.is_pattern |= !is_assignment;
         }
     }
 
@@ -243,11 +244,14 @@ impl Reader<'_> {
 
     /// Reads what starts with a parenthesis that stands alone or after a word.
     fn parenthesis(&mut self) -> Step<bool> {
-        let frame = &self.frame;
-        if frame.in_test {
+        if self.frame.in_test {
             self.at += 1;
             return Ok(false);
         }
+        if self.frame.word.is_none() && (self.frame.ends_compound || self.frame.is_coprocess()) {
+            self.end_command(Separator::Other);
+        }
+        let frame = &self.frame;
         if frame.is_command_position() && frame.cases.last() == Some(&Case::Pattern) {
             self.at += 1;
             return Ok(false);
@@ -264,13 +268,17 @@ impl Reader<'_> {
         if self.is_function_head() {
             return Ok(false);
         }
-        let is_array = self.frame.is_array_head();
+        let is_list = self.frame.is_loop_head() && self.frame.word.is_none();
+        let is_array = is_list || self.frame.is_array_head();
+        let (start, first_hole) = (self.at, self.places.len());
         let is_subshell = self.frame.is_command_position();
-        let body = if std::mem::take(&mut self.frame.expects_body) {
-            IN_FUNCTION
-        } else {
+        // `=(...)` of zsh is a file, which may be a script.
+        let script = if is_subshell || is_array {
             Demands::NONE
+        } else {
+            programs::script_demands(&self.frame.words)
         };
+        let body = self.body_demands().and(script);
         self.at += 1;
         self.nested(body, |reader| {
             reader.commands(if is_array {
@@ -279,24 +287,83 @@ impl Reader<'_> {
                 Closer::Parenthesis
             })
         })?;
-        if is_subshell {
+        if is_subshell || is_list {
             self.compound_end();
         } else {
-            self.word().is_dynamic = true;
+            let word = self.word();
+            word.is_dynamic = true;
+            word.is_pattern |= !is_array;
+            self.glob_qualifiers(start..self.at, first_hole);
         }
         Ok(false)
     }
 
+    /// Refuses values in the code of a qualifier of zsh, such as `*(e:code:)`.
+    fn glob_qualifiers(&mut self, text: Range<usize>, first_hole: usize) {
+        if first_hole == self.places.len() {
+            return;
+        }
+        let text = self.bytes.get(text).unwrap_or_default();
+        let is_code = text.windows(2).any(|pair| {
+            matches!(pair, [b'e' | b'+', after]
+                if !after.is_ascii_alphanumeric() && !matches!(after, b'|' | b')'))
+        });
+        if is_code {
+            let forbidden = Demands::forbidden("in the qualifiers of a file pattern");
+            self.require(first_hole..self.places.len(), forbidden);
+        }
+    }
+
     /// Notes that a compound command stands where the words of a simple one would.
     fn compound_end(&mut self) {
-        self.frame.words.push(Word::default());
+        let frame = &mut self.frame;
+        frame.words.push(Word::default());
+        frame.ends_compound = true;
+        frame.follows_body |= std::mem::take(&mut frame.expects_body);
+    }
+
+    /// What the body that starts here demands, which is that of a function after its name.
+    fn body_demands(&mut self) -> Demands {
+        if std::mem::take(&mut self.frame.expects_body) {
+            self.frame.follows_body = true;
+            IN_FUNCTION
+        } else {
+            Demands::NONE
+        }
+    }
+
+    /// Starts a word. After a compound command only a keyword can follow, or the command of a
+    /// loop in the short form of zsh, so that a new command starts.
+    pub(super) fn start_word(&mut self) {
+        let frame = &self.frame;
+        if frame.ends_compound
+            && frame.role == Role::Argument
+            && !frame.in_test
+            && !self.starts_descriptor()
+        {
+            self.end_command(Separator::Other);
+        }
+    }
+
+    /// Whether the word here is the descriptor of a redirection.
+    fn starts_descriptor(&self) -> bool {
+        let rest = self.bytes.get(self.at..self.limit).unwrap_or_default();
+        let ends = |byte: &u8| b" \t\r\n;&|()<>".contains(byte);
+        let length = rest.iter().position(ends).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(length);
+        let is_number = word.iter().all(u8::is_ascii_digit);
+        matches!(after, [b'<' | b'>', ..])
+            && (is_number || word.starts_with(b"{") && word.ends_with(b"}"))
+            && !word.is_empty()
+            && after.get(1) != Some(&b'(')
     }
 
     /// Passes `()` after a function's name.
     fn is_function_head(&mut self) -> bool {
         let frame = &self.frame;
-        let names = frame.words.len() + usize::from(frame.word.is_some());
-        let is_named = names == 1 && !frame.word.as_ref().is_some_and(|word| word.is_assignment);
+        // Without a name it is an anonymous one, with more than one each names it, in zsh.
+        let is_named =
+            !frame.is_array_head() && !frame.word.as_ref().is_some_and(|word| word.is_assignment);
         let rest = self.bytes.get(self.at + 1..self.limit).unwrap_or_default();
         let blanks = rest
             .iter()
@@ -352,6 +419,9 @@ impl Reader<'_> {
             }
             _ => {}
         }
+        if self.frame.starts_body(&word) {
+            self.end_command(Separator::Other);
+        }
         if self.frame.words.is_empty() {
             return self.first_word(word);
         }
@@ -360,7 +430,9 @@ impl Reader<'_> {
             self.frame.expects_body = true;
             return Ok(false);
         }
+        let is_count = matches!(self.frame.words.as_slice(), [first] if first.is_plain("repeat"));
         self.frame.push(word);
+        self.frame.ends_compound |= is_count;
         Ok(false)
     }
 
@@ -378,11 +450,7 @@ impl Reader<'_> {
         }
         match word.text() {
             "{" if is_plain => {
-                let body = if std::mem::take(&mut self.frame.expects_body) {
-                    IN_FUNCTION
-                } else {
-                    Demands::NONE
-                };
+                let body = self.body_demands();
                 self.nested(body, |reader| reader.commands(Closer::Brace))?;
                 self.compound_end();
                 return Ok(false);
@@ -402,9 +470,16 @@ impl Reader<'_> {
                 self.open_compound();
                 return Ok(false);
             }
-            "then" | "else" | "elif" | "do" | "!" | "time" if is_plain => return Ok(false),
+            "then" | "else" | "elif" | "do" | "!" | "time" | "always" if is_plain => {
+                return Ok(false);
+            }
+            // Options of `time`, and a modifier of zsh.
+            "-p" | "--" | "-" if is_plain => return Ok(false),
             "for" | "select" | "foreach" | "repeat" if is_plain => self.open_compound(),
-            "fi" | "done" | "end" if is_plain => self.close_compound(),
+            "fi" | "done" | "end" if is_plain => {
+                self.close_compound();
+                self.frame.ends_compound = true;
+            }
             "case" if is_plain => {
                 self.open_compound();
                 self.frame.cases.push(Case::Subject);
@@ -412,6 +487,7 @@ impl Reader<'_> {
             "esac" if is_plain => {
                 self.frame.cases.pop();
                 self.close_compound();
+                self.frame.ends_compound = true;
             }
             "[[" if is_plain => self.frame.in_test = true,
             _ => {}
@@ -435,189 +511,11 @@ impl Reader<'_> {
             return;
         }
         self.frame.in_test = false;
+        self.frame.ends_compound = true;
         if let Some(first) = self.frame.pattern_hole.take() {
             // Not every shell takes the quoted part of a regular expression literally.
             self.require(first..self.places.len(), Demands::PROGRAM);
         }
         self.end_test();
-    }
-
-    /// A test that calculates does so with every value in it.
-    fn end_test(&mut self) {
-        let calculates = self
-            .frame
-            .words
-            .iter()
-            .any(|word| ARITHMETIC_TESTS.contains(&word.text()));
-        if calculates {
-            self.require(self.frame.command_hole..self.places.len(), Demands::NUMBER);
-        }
-        if self.frame.words.iter().any(|word| word.text() == "-v") {
-            let forbidden = Demands::forbidden("in the place of a variable's name");
-            self.require(self.frame.command_hole..self.places.len(), forbidden);
-        }
-    }
-
-    fn end_command(&mut self, separator: Separator) {
-        let words = std::mem::take(&mut self.frame.words);
-        let first = words.first().map_or("", Word::text);
-        if separator == Separator::Newline && words.is_empty() && self.frame.follows_pipe {
-            return;
-        }
-        if matches!(first, "[" | "test") {
-            self.frame.words = words.clone();
-            self.end_test();
-            self.frame.words.clear();
-        }
-        let own = if matches!(first, "command" | "builtin") {
-            words.get(1..).unwrap_or_default()
-        } else {
-            &words
-        };
-        let declarer = own.first().map_or("", Word::text);
-        if DECLARATIONS.contains(&declarer) || declarer == "nameref" {
-            self.note_integers(own);
-            self.note_namerefs(own);
-        }
-        self.demand_of_aliases(&words);
-        if declarer == "alias" {
-            self.note_aliases(own);
-        }
-        self.demand_of_input(&words);
-        self.demand_of_output(first);
-        let frame = &mut self.frame;
-        frame.in_test = false;
-        frame.has_input = false;
-        frame.reads = Demands::NONE;
-        frame.is_overlong = false;
-        frame.follows_pipe = separator == Separator::Pipe;
-        frame.command += 1;
-        frame.command_hole = self.places.len();
-        if frame.follows_pipe {
-            // What a loop prints came from all its commands.
-            if matches!(first, "done" | "fi" | "esac" | "}") {
-                frame.pipeline_hole = frame.first_hole;
-            }
-        } else {
-            frame.pipeline += 1;
-            frame.pipeline_hole = self.places.len();
-        }
-    }
-
-    /// Applies what a command demands of its standard input to what feeds it.
-    fn demand_of_input(&mut self, words: &[Word]) {
-        let own = programs::input_demands(words);
-        let mut demands = own.and(self.frame.reads);
-        self.note_reads(demands);
-        if words.first().is_some_and(|word| word.text() == "exec") {
-            // Whoever reads the descriptor later is not known.
-            demands = demands.and(Demands::SHELL);
-        }
-        for holes in std::mem::take(&mut self.frame.input_holes) {
-            self.require(holes, demands);
-        }
-        let (command, pipeline, follows) = (
-            self.frame.command,
-            self.frame.pipeline,
-            self.frame.follows_pipe,
-        );
-        for document in &mut self.frame.documents {
-            if document.command == command || follows && document.pipeline == pipeline {
-                document.demands = document.demands.and(demands);
-            }
-        }
-        if follows {
-            self.require(self.frame.pipeline_hole..self.frame.command_hole, demands);
-        }
-    }
-
-    /// Remembers what a command demands of an input that it has from around it.
-    fn note_reads(&mut self, demands: Demands) {
-        let frame = &mut self.frame;
-        if demands == Demands::NONE || frame.has_input || frame.follows_pipe {
-            return;
-        }
-        match frame.compounds.last() {
-            Some(_) => {
-                for index in 0..self.frame.compounds.len() {
-                    let compound = &mut self.frame.compounds[index];
-                    compound.reads = compound.reads.and(demands);
-                    let feeds = compound.feeds.clone();
-                    self.require(feeds, demands);
-                }
-                let is_fed = self.frame.compounds.iter().any(|outer| outer.has_own_input);
-                if !is_fed {
-                    self.frame.all_reads = self.frame.all_reads.and(demands);
-                }
-            }
-            None => frame.all_reads = frame.all_reads.and(demands),
-        }
-    }
-
-    /// Applies what is demanded of the output of a command to what it may print.
-    fn demand_of_output(&mut self, command: &str) {
-        let sinks = std::mem::take(&mut self.frame.sinks);
-        if sinks == Demands::NONE {
-            return;
-        }
-        self.require(self.frame.pipeline_hole..self.places.len(), sinks);
-        if command == "exec" {
-            self.later = self.later.and(sinks);
-        }
-    }
-
-    /// A descriptor that is given by an expansion may be that of a coprocess, which reads code.
-    fn descriptor(&mut self, word: &Word) {
-        if word.is_dynamic || word.is_plain("p") {
-            let unknown = Demands::SHELL.and(Demands::PROGRAM);
-            self.frame.sinks = self.frame.sinks.and(unknown);
-        }
-    }
-
-    /// A command with a word that is an alias may be any command.
-    fn demand_of_aliases(&mut self, words: &[Word]) {
-        let is_any = self.aliases.contains("");
-        let has_alias = words.iter().any(|word| self.aliases.contains(word.text()));
-        if has_alias || is_any && !words.is_empty() {
-            self.frame.reads = self.frame.reads.and(Demands::SHELL);
-            self.require(self.frame.command_hole..self.places.len(), Demands::SHELL);
-        }
-    }
-
-    fn note_aliases(&mut self, words: &[Word]) {
-        for word in words.iter().skip(1) {
-            match word.text().split_once('=') {
-                Some((name, _)) => _ = self.aliases.insert(name.to_owned()),
-                None if word.is_dynamic => _ = self.aliases.insert(String::new()),
-                None => {}
-            }
-        }
-    }
-
-    fn note_namerefs(&mut self, words: &[Word]) {
-        let mut options = words.iter().filter(|word| word.text().starts_with('-'));
-        if options.any(|word| word.text().contains('n'))
-            || words.first().is_some_and(|word| word.text() == "nameref")
-        {
-            let names = words.iter().skip(1);
-            let names = names.map(|word| word.text().split('=').next().unwrap_or_default());
-            self.namerefs.extend(names.map(str::to_owned));
-        }
-    }
-
-    fn note_integers(&mut self, words: &[Word]) {
-        let is_integer = words
-            .iter()
-            .any(|word| word.text().starts_with('-') && word.text().contains(['i', 'E', 'F']));
-        if is_integer
-            || words
-                .first()
-                .is_some_and(|word| matches!(word.text(), "integer" | "float"))
-        {
-            let names = words
-                .iter()
-                .map(|word| word.text().split('=').next().unwrap_or_default().to_owned());
-            self.integers.extend(names);
-        }
     }
 }

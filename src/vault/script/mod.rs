@@ -6,6 +6,7 @@
 //! the reader errs on the side of demanding more of it.
 
 mod commands;
+mod endings;
 mod quotes;
 mod redirections;
 
@@ -155,6 +156,10 @@ struct Frame {
     expects_body: bool,
     /// From here to the end of the frame everything may be a function's body.
     is_body: bool,
+    /// A function's body was read; redirections that follow are a part of it.
+    follows_body: bool,
+    /// A compound command ended: the next word starts another command.
+    ends_compound: bool,
     follows_pipe: bool,
     command: usize,
     pipeline: usize,
@@ -202,6 +207,8 @@ impl Frame {
             is_overlong: false,
             expects_body: false,
             is_body: false,
+            follows_body: false,
+            ends_compound: false,
             follows_pipe: false,
             command: 0,
             pipeline: 0,
@@ -231,9 +238,34 @@ impl Frame {
         self.words.push(word);
     }
 
+    /// Whether the words are `coproc` or `coproc NAME`, after which a compound command may come.
+    fn is_coprocess(&self) -> bool {
+        matches!(self.words.as_slice(), [first] | [first, _] if first.is_plain("coproc"))
+    }
+
+    /// Whether the words are `for NAME`, whose list has not come.
+    fn is_loop_head(&self) -> bool {
+        const LOOPS: &[&str] = &["for", "select", "foreach"];
+        self.words.len() > 1
+            && self
+                .words
+                .first()
+                .is_some_and(|first| LOOPS.iter().any(|name| first.is_plain(name)))
+            && !self.words.iter().any(|word| word.is_plain("in"))
+    }
+
+    /// Whether a word after others is a keyword: `for x do`, `coproc NAME {`.
+    fn starts_body(&self, word: &Word) -> bool {
+        const COMPOUNDS: &[&str] = &[
+            "{", "[[", "if", "while", "until", "for", "select", "case", "time", "!",
+        ];
+        self.is_loop_head() && (word.is_plain("do") || word.is_plain("{"))
+            || self.is_coprocess() && COMPOUNDS.iter().any(|name| word.is_plain(name))
+    }
+
     /// Whether the command declares variables, so that its words may be assignments.
     fn declares(&self) -> bool {
-        let first = self.words.first();
+        let first = programs::without_prefixes(&self.words).first();
         first.is_some_and(|word| DECLARATIONS.contains(&word.text()))
     }
 
@@ -256,7 +288,7 @@ impl Frame {
     }
 
     fn demands(&self) -> Demands {
-        let body = if self.is_body {
+        let body = if self.is_body || self.expects_body || self.follows_body {
             IN_FUNCTION
         } else if self.is_overlong {
             // A program that reads code may be among the words that were dropped.
@@ -335,6 +367,9 @@ impl Reader<'_> {
     }
 
     fn word(&mut self) -> &mut Word {
+        if self.frame.word.is_none() {
+            self.start_word();
+        }
         self.frame.word.get_or_insert_default()
     }
 
@@ -433,3 +468,6 @@ impl Reader<'_> {
         result
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -157,6 +157,7 @@ impl Reader<'_> {
         if self.hole_at(self.at) {
             return self.unreadable("a placeholder stands in the place of a variable's name");
         }
+        let start = self.at;
         if self.peek(0).is_some_and(is_word) {
             while self.peek(0).is_some_and(is_word) {
                 self.at += 1;
@@ -167,12 +168,18 @@ impl Reader<'_> {
         if self.hole_at(self.at) {
             return self.unreadable("a placeholder stands in the place of a variable's name");
         }
+        let name = self.bytes.get(start..self.at).unwrap_or_default();
+        let name = std::str::from_utf8(name).unwrap_or_default();
+        let is_integer = self.integers.contains(name);
         if self.peek(0) == Some(b'[') {
             self.at += 1;
             self.expression(b"]")?;
         }
         match (self.peek(0), self.peek(1)) {
             (Some(b'='), _) | (Some(b':'), Some(b'=')) => {
+                if is_integer {
+                    self.inherited = self.inherited.and(Demands::NUMBER);
+                }
                 let is_ignored = self
                     .frame
                     .words

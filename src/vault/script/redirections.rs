@@ -1,6 +1,7 @@
 //! Reads redirections, here-strings and the bodies of here-documents.
 
-use super::{Closer, HereDocument, Quote, Reader, Role, Step};
+use super::{Closer, HereDocument, IN_FUNCTION, Quote, Reader, Role, Step};
+use crate::vault::programs;
 use crate::vault::words::Demands;
 
 impl Reader<'_> {
@@ -12,6 +13,9 @@ impl Reader<'_> {
             }
             self.at += 1;
             return Ok(false);
+        }
+        if self.peek(1) == Some(b'(') && self.frame.word.is_some() {
+            return self.process_substitution(byte);
         }
         let has_descriptor = self.drop_descriptor();
         let start = self.at;
@@ -77,10 +81,16 @@ impl Reader<'_> {
         let is_input = byte == b'<' && self.frame.role == Role::RedirectTarget;
         let (first, reads) = (self.places.len(), self.frame.reads);
         self.word().is_dynamic = true;
+        let is_script = byte == b'<' && self.frame.role == Role::Argument;
+        let demands = if is_script {
+            programs::script_demands(&self.frame.words)
+        } else {
+            Demands::NONE
+        };
         self.at += 2;
         // What runs there has an input of its own.
         let follows_pipe = std::mem::take(&mut self.frame.follows_pipe);
-        let result = self.nested(Demands::NONE, |reader| reader.commands(Closer::Parenthesis));
+        let result = self.nested(demands, |reader| reader.commands(Closer::Parenthesis));
         self.frame.follows_pipe = follows_pipe;
         let inside = std::mem::replace(&mut self.frame.reads, reads);
         result?;
@@ -143,12 +153,17 @@ impl Reader<'_> {
             }
             self.at += 1;
         }
+        let demands = if self.frame.is_body || self.frame.follows_body {
+            IN_FUNCTION
+        } else {
+            Demands::NONE
+        };
         let (command, pipeline) = (self.frame.command, self.frame.pipeline);
         self.frame.documents.push(HereDocument {
             delimiter,
             is_quoted,
             strips_tabs,
-            demands: Demands::NONE,
+            demands,
             command,
             pipeline,
         });

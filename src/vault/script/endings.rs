@@ -1,0 +1,204 @@
+//! Applies what a whole command demands, once all its words are known.
+
+use super::{Reader, Separator};
+use crate::vault::programs::{self, ARITHMETIC_TESTS, DECLARATIONS};
+use crate::vault::words::{Demands, Word, is_name};
+
+impl Reader<'_> {
+    /// A test that calculates does so with every value in it.
+    pub(super) fn end_test(&mut self) {
+        let calculates = self
+            .frame
+            .words
+            .iter()
+            .any(|word| ARITHMETIC_TESTS.contains(&word.text()));
+        if calculates {
+            self.require(self.frame.command_hole..self.places.len(), Demands::NUMBER);
+        }
+        if self.frame.words.iter().any(|word| word.text() == "-v") {
+            let forbidden = Demands::forbidden("in the place of a variable's name");
+            self.require(self.frame.command_hole..self.places.len(), forbidden);
+        }
+    }
+
+    /// Applies what the words of a whole command demand, and starts the next one.
+    pub(super) fn end_command(&mut self, separator: Separator) {
+        let words = std::mem::take(&mut self.frame.words);
+        let first = words.first().map_or("", Word::text);
+        if separator == Separator::Newline && words.is_empty() && self.frame.follows_pipe {
+            return;
+        }
+        if matches!(first, "[" | "test") {
+            self.frame.words = words.clone();
+            self.end_test();
+            self.frame.words.clear();
+        }
+        let own = programs::without_prefixes(&words);
+        let declarer = own.first().map_or("", Word::text);
+        if DECLARATIONS.contains(&declarer) || declarer == "nameref" {
+            self.note_integers(own);
+            self.note_namerefs(own);
+        }
+        self.demand_of_aliases(&words);
+        if declarer == "alias" {
+            self.note_aliases(own);
+        }
+        let sets = self.demand_of_integers(own);
+        self.demand_of_input(&words, sets);
+        self.demand_of_output(first);
+        let frame = &mut self.frame;
+        frame.in_test = false;
+        frame.ends_compound = false;
+        frame.follows_body = false;
+        frame.has_input = false;
+        frame.reads = Demands::NONE;
+        frame.is_overlong = false;
+        frame.follows_pipe = separator == Separator::Pipe;
+        frame.command += 1;
+        frame.command_hole = self.places.len();
+        if frame.follows_pipe {
+            // What a loop prints came from all its commands.
+            if matches!(first, "done" | "fi" | "esac" | "}") {
+                frame.pipeline_hole = frame.first_hole;
+            }
+        } else {
+            frame.pipeline += 1;
+            frame.pipeline_hole = self.places.len();
+        }
+    }
+
+    /// Applies what a command demands of its standard input to what feeds it.
+    fn demand_of_input(&mut self, words: &[Word], sets: Demands) {
+        let own = programs::input_demands(words).and(sets);
+        let mut demands = own.and(self.frame.reads);
+        self.note_reads(demands);
+        if words.first().is_some_and(|word| word.text() == "exec") {
+            // Whoever reads the descriptor later is not known.
+            demands = demands.and(Demands::SHELL);
+        }
+        for holes in std::mem::take(&mut self.frame.input_holes) {
+            self.require(holes, demands);
+        }
+        let (command, pipeline, follows) = (
+            self.frame.command,
+            self.frame.pipeline,
+            self.frame.follows_pipe,
+        );
+        for document in &mut self.frame.documents {
+            if document.command == command || follows && document.pipeline == pipeline {
+                document.demands = document.demands.and(demands);
+            }
+        }
+        if follows {
+            self.require(self.frame.pipeline_hole..self.frame.command_hole, demands);
+        }
+    }
+
+    /// A command that assigns to a variable declared as an integer calculates what it assigns.
+    fn demand_of_integers(&mut self, words: &[Word]) -> Demands {
+        let assigns = words
+            .first()
+            .is_some_and(|word| programs::ASSIGNERS.contains(&word.text()));
+        let names = |word: &Word| {
+            let name = word.text().strip_prefix("-v").unwrap_or(word.text());
+            self.integers.contains(name)
+        };
+        if !assigns || !words.iter().any(names) {
+            return Demands::NONE;
+        }
+        self.require(self.frame.command_hole..self.places.len(), Demands::NUMBER);
+        Demands::NUMBER
+    }
+
+    /// Remembers what a command demands of an input that it has from around it.
+    fn note_reads(&mut self, demands: Demands) {
+        let frame = &mut self.frame;
+        if demands == Demands::NONE || frame.has_input || frame.follows_pipe {
+            return;
+        }
+        match frame.compounds.last() {
+            Some(_) => {
+                for index in 0..self.frame.compounds.len() {
+                    let compound = &mut self.frame.compounds[index];
+                    compound.reads = compound.reads.and(demands);
+                    let feeds = compound.feeds.clone();
+                    self.require(feeds, demands);
+                }
+                let is_fed = self.frame.compounds.iter().any(|outer| outer.has_own_input);
+                if !is_fed {
+                    self.frame.all_reads = self.frame.all_reads.and(demands);
+                }
+            }
+            None => frame.all_reads = frame.all_reads.and(demands),
+        }
+    }
+
+    /// Applies what is demanded of the output of a command to what it may print.
+    fn demand_of_output(&mut self, command: &str) {
+        let sinks = std::mem::take(&mut self.frame.sinks);
+        if sinks == Demands::NONE {
+            return;
+        }
+        self.require(self.frame.pipeline_hole..self.places.len(), sinks);
+        if command == "exec" {
+            self.later = self.later.and(sinks);
+        }
+    }
+
+    /// A descriptor that is given by an expansion may be that of a coprocess, which reads code.
+    pub(super) fn descriptor(&mut self, word: &Word) {
+        if word.is_dynamic || word.is_plain("p") {
+            let unknown = Demands::SHELL.and(Demands::PROGRAM);
+            self.frame.sinks = self.frame.sinks.and(unknown);
+        }
+    }
+
+    /// A command with a word that is an alias may be any command.
+    fn demand_of_aliases(&mut self, words: &[Word]) {
+        let is_any = self.aliases.contains("");
+        let has_alias = words.iter().any(|word| self.aliases.contains(word.text()));
+        if has_alias || is_any && !words.is_empty() {
+            self.frame.reads = self.frame.reads.and(Demands::SHELL);
+            self.require(self.frame.command_hole..self.places.len(), Demands::SHELL);
+        }
+    }
+
+    fn note_aliases(&mut self, words: &[Word]) {
+        for word in words.iter().skip(1) {
+            match word.text().split_once('=') {
+                Some((name, _)) => _ = self.aliases.insert(name.to_owned()),
+                None if word.is_dynamic => _ = self.aliases.insert(String::new()),
+                None => {}
+            }
+        }
+    }
+
+    fn note_namerefs(&mut self, words: &[Word]) {
+        let mut options = words.iter().filter(|word| word.text().starts_with('-'));
+        if options.any(|word| word.text().contains('n'))
+            || words.first().is_some_and(|word| word.text() == "nameref")
+        {
+            let names = words.iter().skip(1);
+            let names = names.map(|word| word.text().split('=').next().unwrap_or_default());
+            self.namerefs.extend(names.map(str::to_owned));
+        }
+    }
+
+    fn note_integers(&mut self, words: &[Word]) {
+        let is_integer = words.iter().any(|word| {
+            word.may_be_option()
+                || word.text().starts_with('-') && word.text().contains(['i', 'E', 'F'])
+        });
+        if is_integer
+            || words
+                .first()
+                .is_some_and(|word| matches!(word.text(), "integer" | "float"))
+        {
+            let names = words
+                .iter()
+                .map(|word| word.text().split('=').next().unwrap_or_default())
+                .filter(|name| is_name(name));
+            self.integers.extend(names.map(str::to_owned));
+        }
+    }
+}
