@@ -270,7 +270,7 @@ tool_codes! {
     /// A placeholder stands in text that a second program parses again.
     UnsafeNestedParse = "unsafe_nested_parse", Refused, "pass it through the environment: X=$KARYI{NAME} bash -c '... \"$X\" ...'";
     /// A sealed secret stands in text that a shell would keep.
-    SealedInShell = "sealed_in_shell", Refused, "a sealed secret goes into <url_fetch> only; ask the user for another one for commands";
+    SealedInShell = "sealed_in_shell", Refused, "a sealed secret is for <url_fetch>, which this version does not have; ask the user for another one";
     /// The policy of a secret does not allow its use here.
     PolicyDenied = "policy_denied", Failed, "ask the user to change the policy with `karyi var set`, or use another secret";
     /// A secret is past its date.
@@ -291,6 +291,8 @@ tool_codes! {
     WrongKey = "wrong_key", NeedsUser, "give the passphrase or the identity file the store was made with";
     /// What a store or the index holds cannot be read.
     BadVault = "bad_vault", Failed, "see `karyi var doctor`";
+    /// The store is not the one the index lists, or cannot be read, and its user must say what to do.
+    VaultUnavailable = "vault_unavailable", NeedsUser, "see `karyi var doctor`";
     /// The store cannot be written.
     VaultReadOnly = "vault_read_only", Failed, "choose a store that lasts: --vault os or --vault age";
     /// Another process keeps the store locked.
@@ -304,7 +306,7 @@ tool_codes! {
     /// The user declined.
     Declined = "declined", Failed, "the user declined; ask what they want instead";
     /// There is no terminal to ask on.
-    SecretPromptUnavailable = "secret_prompt_unavailable", NeedsUser, "run karyi on a terminal, so that the value can be asked for";
+    SecretPromptUnavailable = "secret_prompt_unavailable", NeedsUser, "run karyi on a terminal, without CI and --vars-mode warn, so that the value can be asked for";
     /// Nobody answered the prompt.
     PromptTimeout = "prompt_timeout", NeedsUser, "ask again when the user is there";
     /// A tool of a site was called without one.

@@ -21,6 +21,7 @@ mod signals;
 mod state_dir;
 mod tools;
 mod undo;
+mod usage;
 mod var;
 mod vault;
 
@@ -73,11 +74,20 @@ fn install_panic_message() {
 }
 
 fn dispatch(arguments: Vec<OsString>) -> ExitCode {
+    let may_hold_value = usage::may_hold_value(&arguments);
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
-            let _ = error.print();
+            match may_hold_value
+                .then(|| usage::without_arguments(&error))
+                .flatten()
+            {
+                Some(message) => say(&message),
+                None => {
+                    let _ = error.print();
+                }
+            }
             return ExitCode::from(code);
         }
     };

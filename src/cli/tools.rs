@@ -9,6 +9,7 @@ use crate::cli::vault::{Asking, Place, VaultFlags};
 use crate::cli::{fail, print};
 use crate::reference::{grammar, help, prompt};
 use crate::render::paint::safe_line;
+use crate::secret::SecretName;
 use crate::tool::spec::Family;
 use crate::tools;
 use crate::vault::index::{Index, Listed};
@@ -62,9 +63,13 @@ fn var_names() -> String {
     // A prompt without names is still a prompt.
     let index = index.unwrap_or_default();
     let now = Timestamp::now();
-    let is_usable = |listed: &Listed| listed.policy.expires.is_none_or(|end| end > now);
+    let cwd = std::env::current_dir().unwrap_or_default();
+    let is_usable = |name: &SecretName, listed: &Listed| {
+        let mut tools = ["command", "input", "edit"].iter();
+        tools.any(|tool| listed.policy.check_use(name, tool, &cwd, now).is_ok())
+    };
     let lines = index.kept().filter_map(|name| {
-        let listed = index.get(&name).filter(|listed| is_usable(listed))?;
+        let listed = index.get(&name).filter(|listed| is_usable(&name, listed))?;
         let note = listed.note.as_deref().unwrap_or_default();
         let line = format!("- $KARYI{{{name}}} {note}");
         Some(format!("{}\n", safe_line(line.trim_end())))

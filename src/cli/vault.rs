@@ -15,6 +15,7 @@ use crate::cli::screen::Floor;
 use crate::cli::{prompt, say, state_dir};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
+use crate::exec::resolve::unreadable;
 use crate::limits;
 use crate::pty::{guard, inherited};
 use crate::secret::{SecretName, SecretValue};
@@ -193,7 +194,12 @@ impl Place {
     pub(super) fn is_quiet(&self, chosen: &Chosen) -> bool {
         match chosen.kind {
             Kind::Os | Kind::Memory | Kind::Env => true,
-            Kind::Age => chosen.identity.is_some() || self.flags.age_passphrase_fd.is_some(),
+            Kind::Age => {
+                chosen.identity.is_some()
+                    || self.flags.age_passphrase_fd.is_some()
+                    || (!self.directory.join(AGE_FILE).exists()
+                        && !self.directory.join(AGE_FILE).is_symlink())
+            }
         }
     }
 
@@ -261,7 +267,7 @@ pub(super) fn prepare(
         (Ok(keeper), Require::Nothing) => Ok(opened(secrets, keeper)),
         (Ok(keeper), Require::Store) => match secrets.source_failure() {
             None => Ok(opened(secrets, keeper)),
-            Some(failure) => Err(failure),
+            Some(failure) => Err(unreadable(failure)),
         },
         (Err(error), Require::Store) => Err(error),
         // The session around this one knows the values; what it runs must not get at them.
@@ -435,7 +441,13 @@ fn insert_given(
     secrets: &Secrets,
     values: Vec<(SecretName, SecretValue)>,
 ) -> Result<(), ToolError> {
+    let mut seen = BTreeSet::new();
     for (name, value) in values {
+        if !seen.insert(name.clone()) {
+            let message = format!("{name} is given twice");
+            return Err(ToolError::new(ErrorCode::BadArguments, message)
+                .with_hint("give each name one value"));
+        }
         secrets.check_given(&name, &value)?;
         secrets.insert_with(name, value, Policy::unrestricted(), Origin::Given)?;
     }
@@ -490,7 +502,8 @@ fn named(pairs: Vec<(String, SecretValue)>) -> Result<Vec<(SecretName, SecretVal
 pub(super) fn name(text: &str) -> Result<SecretName, ToolError> {
     SecretName::parse(text).ok_or_else(|| {
         let message = format!(
-            "a name has letters, digits and _, at most {} of them and no digit first; found {text:?}",
+            "expected a name (letters, digits and _, at most {} of them and no digit first), found something \
+             else",
             SecretName::MAX_LEN
         );
         ToolError::new(ErrorCode::BadArguments, message).with_hint("choose a name such as NPM_TOKEN")
@@ -613,7 +626,7 @@ pub(super) struct Wanted<'a> {
 /// `declined`, `cancelled`, `prompt_timeout`, or `secret_prompt_unavailable` when nobody can be asked.
 pub(super) fn ask(asking: &Asking, wanted: &Wanted<'_>) -> Result<SecretValue, ToolError> {
     let unavailable = || {
-        let message = "something must be typed, and there is no terminal to ask on";
+        let message = "something must be typed, and nobody can be asked";
         ToolError::new(ErrorCode::SecretPromptUnavailable, message).with_hint(wanted.otherwise)
     };
     let Asking::OnTerminal(asker) = asking else {

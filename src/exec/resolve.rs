@@ -1,7 +1,7 @@
 //! Placeholders to values, as the last step before a tool runs; and the check of their names
 //! before anything runs.
 
-use crate::error::{ErrorCode, ToolError};
+use crate::error::{ErrorClass, ErrorCode, ToolError};
 use crate::secret::{SecretName, Template};
 use crate::tool::Use;
 use crate::tool::context::blocking;
@@ -69,11 +69,27 @@ pub fn explain(error: ToolError, secrets: &Secrets) -> ToolError {
     let Some(failure) = secrets.source_failure() else {
         return error;
     };
+    let failure = unreadable(failure);
     ToolError {
         message: format!(
             "{}, and the store cannot be read: {}",
             error.message, failure.message
         ),
+        ..failure
+    }
+}
+
+/// Returns why a store that is needed cannot be read, as something its user must see to.
+#[must_use]
+pub fn unreadable(failure: ToolError) -> ToolError {
+    // What is wrong with one value or its name is told as it is.
+    let is_of_one = matches!(failure.code, ErrorCode::BadArguments | ErrorCode::BadValue);
+    if failure.code.class() == ErrorClass::NeedsUser || is_of_one {
+        return failure;
+    }
+    ToolError {
+        code: ErrorCode::VaultUnavailable,
+        message: format!("{}: {}", failure.code.as_str(), failure.message),
         ..failure
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::directory::{Directory, Stamp, split};
 use super::early::{Early, Starter};
+use super::journal::IsPrivate;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
@@ -83,6 +84,16 @@ impl Change {
         let dress = Dress::Kept;
         self.after = Some(NewContent { bytes, dress });
         self
+    }
+
+    /// Lets nobody but its owner read a file that is made now, when its content is private.
+    pub(super) fn keep_private(&mut self, is_private: IsPrivate<'_>) {
+        if let (None, Some(after)) = (&self.before, &mut self.after)
+            && after.dress == Dress::Kept
+            && is_private(&after.bytes)
+        {
+            after.dress = Dress::Mode(0o600);
+        }
     }
 
     /// Has what the file held made ready for the journal, if it is large.

@@ -134,6 +134,9 @@ fn carry_out(
     mut plan: Plan,
     options: EditOptions<'_>,
 ) -> Result<Done, ToolError> {
+    for change in &mut plan.changes {
+        change.keep_private(options.is_private);
+    }
     let (receipt, diffs) = both(
         || transaction.commit(&plan.changes, Vec::new(), options.is_private),
         || {

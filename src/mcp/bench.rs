@@ -393,7 +393,7 @@ fn explain(outcome: &mut Outcome) {
     };
     error.hint = match error.code {
         ErrorCode::SecretPromptUnavailable => {
-            let words = ("there is no terminal", "the client cannot ask");
+            let words = ("nobody can be asked", "the client cannot ask");
             error.message = error.message.replace(words.0, words.1);
             "the client cannot open a page for it (elicitation in URL mode); let the user store it \
              with `karyi var set NAME`, or start karyi mcp with --vars-fd"

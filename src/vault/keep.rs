@@ -90,13 +90,22 @@ impl Vault {
     /// Finds out whether values can be kept now.
     ///
     /// # Errors
-    /// The reason why not.
+    /// The reason why not; `vault_unavailable` when the store has nothing of what the index lists.
     pub fn probe(&self) -> Result<(), ToolError> {
         if self.store.kind() == Kind::Env {
             let message = "the store env holds what karyi was started with";
             return Err(ToolError::new(ErrorCode::VaultReadOnly, message));
         }
-        self.store.probe()
+        let index = Index::read(&self.directory)?;
+        // Before a key is made up for a file that is gone.
+        if self.chosen.kind == Kind::Age && index.kept().next().is_some() {
+            check_agreement(&index, self.chosen.kind, &self.store.list()?)?;
+        }
+        self.store.probe()?;
+        if self.chosen.kind == Kind::Os && index.kept().next().is_some() {
+            check_agreement(&index, self.chosen.kind, &self.store.list()?)?;
+        }
+        Ok(())
     }
 
     /// Checks that a value may be kept under a name; nothing is written.
@@ -150,7 +159,7 @@ impl Vault {
     /// for a minute, and others wait for the index for seconds.
     fn unlock(&self) -> Result<(), ToolError> {
         match self.store.kind() {
-            Kind::Os | Kind::Age => self.store.probe(),
+            Kind::Os | Kind::Age => self.probe(),
             Kind::Memory | Kind::Env => Ok(()),
         }
     }
@@ -303,6 +312,7 @@ impl Vault {
     pub fn migrate(&self, to: &Self) -> Result<Vec<SecretName>, ToolError> {
         to.probe()?;
         let names = self.store.list()?;
+        check_agreement(&Index::read(&self.directory)?, self.chosen.kind, &names)?;
         for name in &names {
             let record = self.get(name)?;
             let text = record::join(&record.value, &record.policy)?;
@@ -331,6 +341,31 @@ impl Vault {
         }
         Ok(names)
     }
+}
+
+/// Checks that a store that answers is the one the index lists: it has a name of those listed for it,
+/// or none is.
+///
+/// # Errors
+/// `vault_unavailable`: the file is gone, or the keyring is another one.
+pub fn check_agreement(index: &Index, kind: Kind, held: &[SecretName]) -> Result<(), ToolError> {
+    let is_of_it = |name: &SecretName| index.get(name).is_some_and(|listed| listed.store == kind);
+    let listed: Vec<SecretName> = index.kept().filter(is_of_it).collect();
+    if listed.is_empty() || listed.iter().any(|name| held.contains(name)) {
+        return Ok(());
+    }
+    let count = listed.len();
+    let message = format!(
+        "the index lists names in the store {kind} ({count} of them), and the store has none"
+    );
+    let place = match kind {
+        Kind::Age => "the file vault.age",
+        Kind::Os | Kind::Memory | Kind::Env => "the keyring",
+    };
+    let hint = format!(
+        "bring {place} back that held them, or forget them ({count}) with `karyi var doctor --repair`"
+    );
+    Err(ToolError::new(ErrorCode::VaultUnavailable, message).with_hint(hint))
 }
 
 /// Joins what the index knows with the names a store of some kind holds; without them the store was

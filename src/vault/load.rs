@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::SecretName;
 use crate::vault::index::Index;
+use crate::vault::keep::check_agreement;
 use crate::vault::session::{Need, Origin, Secrets, Source};
 use crate::vault::store::journal::{self, JournalKey};
 use crate::vault::store::record::{self, Record};
@@ -99,16 +100,18 @@ impl Loader {
         Ok(store)
     }
 
-    fn load(&self, state: &mut State, secrets: &Secrets) -> Result<(), ToolError> {
+    fn load(&self, state: &mut State, secrets: &Secrets, index: &Index) -> Result<(), ToolError> {
         let store = self.opened(state)?;
-        let names: BTreeSet<SecretName> = store.list()?.into_iter().collect();
+        let names = store.list()?;
+        // What it does hold is masked all the same.
+        let mut failure = check_agreement(index, store.kind(), &names).err();
+        let names: BTreeSet<SecretName> = names.into_iter().collect();
         for gone in state.loaded.difference(&names) {
             if secrets.origin(gone) == Some(Origin::Stored) {
                 secrets.remove(gone);
             }
         }
         state.loaded = &state.loaded & &names;
-        let mut failure = None;
         for name in names {
             match load_one(store.as_ref(), &name, secrets) {
                 Ok(()) => {
@@ -177,7 +180,7 @@ impl Source for Loader {
         if !is_wanted {
             return;
         }
-        let result = self.load(&mut state, secrets);
+        let result = self.load(&mut state, secrets, &index);
         state.generation = Some(index.generation);
         state.failure = result.err();
     }

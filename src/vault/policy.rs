@@ -348,8 +348,11 @@ fn tools(terms: &Terms) -> Result<Option<BTreeSet<String>>, ToolError> {
     let Some(names) = &terms.tools else {
         return Ok(None);
     };
-    if let Some(unknown) = names.iter().find(|name| !TOOLS.contains(&name.as_str())) {
-        let message = format!("expected tools of {}, found {unknown:?}", TOOLS.join(", "));
+    if names.iter().any(|name| !TOOLS.contains(&name.as_str())) {
+        let message = format!(
+            "expected tools of {}, found something else",
+            TOOLS.join(", ")
+        );
         return Err(bad(message));
     }
     Ok(Some(names.iter().cloned().collect()))
@@ -358,8 +361,8 @@ fn tools(terms: &Terms) -> Result<Option<BTreeSet<String>>, ToolError> {
 fn hosts(terms: &Terms) -> Result<Option<Vec<Host>>, ToolError> {
     let parse = |text: &String| {
         Host::parse(text).ok_or_else(|| {
-            let message = format!("expected a host such as api.example.com, *.example.com or localhost:8080, found {text:?}");
-            bad(message)
+            let message = "expected a host such as api.example.com, *.example.com or localhost:8080, found something else";
+            bad(message.to_owned())
         })
     };
     let hosts = terms.hosts.as_ref();
@@ -373,10 +376,9 @@ fn commands(terms: &Terms) -> Result<Option<BTreeSet<String>>, ToolError> {
         return Ok(None);
     };
     let is_bad = |name: &&String| name.is_empty() || name.contains(['/', ' ', '\n']);
-    if let Some(name) = names.iter().find(is_bad) {
-        return Err(bad(format!(
-            "expected the name of a program, found {name:?}"
-        )));
+    if names.iter().any(|name| is_bad(&name)) {
+        let message = "expected the name of a program, found something else";
+        return Err(bad(message.to_owned()));
     }
     Ok(Some(names.iter().cloned().collect()))
 }
@@ -387,10 +389,9 @@ fn dirs(terms: &Terms) -> Result<Option<Vec<PathBuf>>, ToolError> {
     };
     let is_plain =
         |dir: &Path| dir.is_absolute() && !dir.components().any(|part| part.as_os_str() == "..");
-    if let Some(dir) = dirs.iter().find(|dir| !is_plain(dir)) {
-        return Err(bad(format!(
-            "expected an absolute directory, found {dir:?}"
-        )));
+    if dirs.iter().any(|dir| !is_plain(dir)) {
+        let message = "expected an absolute directory, found something else";
+        return Err(bad(message.to_owned()));
     }
     Ok(Some(dirs.clone()))
 }
@@ -419,31 +420,30 @@ fn expiry(text: &str, now: Option<Timestamp>) -> Result<Timestamp, ToolError> {
     }
     if let Ok(date) = text.parse::<civil::Date>() {
         let end = date.at(23, 59, 59, 0).to_zoned(TimeZone::UTC);
-        return end.map(|end| end.timestamp()).map_err(|_| bad_expiry(text));
+        return end.map(|end| end.timestamp()).map_err(|_| bad_expiry());
     }
     let Some(now) = now else {
-        return Err(bad(format!(
-            "expected a date such as 2030-12-31, found {text:?}"
-        )));
+        return Err(bad(
+            "expected a date such as 2030-12-31, found something else".to_owned(),
+        ));
     };
     // Fractions would only make lists wide.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    let span: Span = text.parse().map_err(|_| bad_expiry(text))?;
+    let span: Span = text.parse().map_err(|_| bad_expiry())?;
     let start = Zoned::new(now, TimeZone::UTC);
     let end = start
         .checked_add(span)
-        .map_err(|_| bad_expiry(text))?
+        .map_err(|_| bad_expiry())?
         .timestamp();
     if end.duration_since(now) <= SignedDuration::ZERO {
-        return Err(bad_expiry(text));
+        return Err(bad_expiry());
     }
     Ok(end)
 }
 
-fn bad_expiry(text: &str) -> ToolError {
-    bad(format!(
-        "expected a time such as 30d or a date such as 2030-12-31, found {text:?}"
-    ))
+fn bad_expiry() -> ToolError {
+    let message = "expected a time such as 30d or a date such as 2030-12-31, found something else";
+    bad(message.to_owned())
 }
 
 /// Returns the last day on which a secret can be used, when it ends at midnight, else the moment.

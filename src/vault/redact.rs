@@ -18,6 +18,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::session::Secrets;
+use super::view;
 use stream::Source;
 
 pub use stream::RedactStream;
@@ -36,6 +37,16 @@ mod written;
 #[derive(Clone)]
 pub struct Redactor {
     source: Source,
+}
+
+/// Returns how many bytes of the shortest password of a URL in a value count, when there is one.
+#[must_use]
+pub fn shortest_password(value: &str) -> Option<usize> {
+    let passwords = parts::passwords(value);
+    passwords
+        .iter()
+        .map(|password| view::visible_bytes(password))
+        .min()
 }
 
 /// What holds texts that may hold values, and knows all of them.

@@ -372,3 +372,55 @@ fn what_stands_beside_a_refused_call_is_skipped() {
     );
     assert!(!home.work().join("a").exists() && !home.work().join("b").exists());
 }
+
+#[test]
+fn a_name_that_is_given_twice_is_refused() {
+    let home = Home::new();
+    let script = "<tools><command>echo fine</command></tools>";
+    let given = b"TWICE\0first-value-1\0TWICE\0second-value-2\0";
+    home.karyi_with_fd(&["run", "--vars-fd", "3", "-c", script], given)
+        .exit(2)
+        .error("bad_arguments")
+        .hides("first-value-1")
+        .hides("second-value-2");
+}
+
+#[test]
+fn a_name_that_a_damaged_vault_may_have_needs_the_user() {
+    let home = Home::new();
+    home.set("TOKEN", "a-value-of-its-own", &[]);
+    let script = "<tools><command>echo $KARYI{TOKEN}</command></tools>";
+    std::fs::write(home.path().join("karyi/data/vault.age"), "damaged").unwrap();
+    let ran = home.script(script).exit(3);
+    assert!(ran.stdout.contains("vault_unavailable"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("bad_vault"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_file_made_with_a_value_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    home.set(
+        "TOKEN",
+        "a-value-of-its-own",
+        &["--write", "--tools", "edit"],
+    );
+    std::fs::write(home.work().join("old"), "old\n").unwrap();
+    let mode = |name: &str| {
+        let file = std::fs::metadata(home.work().join(name)).unwrap();
+        file.permissions().mode() & 0o777
+    };
+    let before = mode("old");
+    home.script(
+        "<tools><edit><file src=\"made\"><find></find><replace>x=$KARYI{TOKEN}</replace></file>\
+         <file src=\"plain\"><find></find><replace>x</replace></file>\
+         <file src=\"old\"><find>old</find><replace>x=$KARYI{TOKEN}</replace></file></edit></tools>",
+    )
+    .exit(0);
+    assert_eq!(
+        (mode("made"), mode("plain"), mode("old")),
+        (0o600, before, before)
+    );
+    let made = std::fs::read_to_string(home.work().join("made")).unwrap();
+    assert_eq!(made.trim_end(), "x=a-value-of-its-own");
+}

@@ -628,6 +628,19 @@ fn the_prompt_names_the_secrets_that_can_be_used() {
     home.set("TOKEN", VALUE, &["--note", "for deploys"]);
     home.set("PLAIN", "another-value", &[]);
     home.set("OLD", "expired-value", &["--expires", "2020-01-01"]);
+    home.set(
+        "SHUT",
+        "sealed-value",
+        &[
+            "--output",
+            "sealed",
+            "--tools",
+            "url_fetch",
+            "--hosts",
+            "a.com",
+        ],
+    );
+    home.set("AWAY", "bound-value", &["--dirs", "/nowhere/at/all"]);
     let plain = home
         .karyi(&["tools", "prompt", "--no-var-names"], "")
         .exit(0);
@@ -635,4 +648,83 @@ fn the_prompt_names_the_secrets_that_can_be_used() {
     let names = "\nSecrets you may use by name, without ever seeing a value:\n\
         - $KARYI{PLAIN}\n- $KARYI{TOKEN} for deploys\n";
     assert_eq!(named.stdout, plain.stdout + names);
+}
+
+#[test]
+fn a_vault_file_that_is_gone_is_told_and_not_made_anew() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    home.set("OTHER", "another-value", &[]);
+    let file = home.path().join("karyi/data/vault.age");
+    let away = home.path().join("away.age");
+    fs::rename(&file, &away).unwrap();
+    let script = "<tools><command>echo fine</command></tools>";
+    let ran = home.script(script).exit(0);
+    assert!(
+        ran.stdout.contains("redaction_incomplete"),
+        "{}",
+        ran.stdout
+    );
+    home.karyi(&["run", "--require-vault", "-c", script], "")
+        .exit(3)
+        .error("vault_unavailable");
+    let told = home.karyi(&["var", "doctor"], "").exit(1);
+    for part in ["the store has none", "forget them (2)", "--repair"] {
+        assert!(told.stdout.contains(part), "{part}: {}", told.stdout);
+    }
+    for args in [
+        ["var", "set", "Q1", "--stdin"].as_slice(),
+        &["var", "rotate", "TOKEN", "--stdin"],
+        &["var", "rename", "TOKEN", "TOKEN2"],
+    ] {
+        home.karyi(args, "the-value-of-q1")
+            .exit(3)
+            .error("vault_unavailable");
+    }
+    let env = home.work().join(".env");
+    fs::write(&env, "API_TOKEN=abcdef0123456789\n").unwrap();
+    home.karyi(&["var", "import", "--all", env.to_str().unwrap()], "")
+        .exit(3)
+        .error("vault_unavailable");
+    assert!(!file.exists());
+    // It comes back, and all is well.
+    fs::rename(&away, &file).unwrap();
+    home.karyi(&["run", "--require-vault", "-c", script], "")
+        .exit(0);
+    // Or it is forgotten, and a new one may be made.
+    fs::remove_file(&file).unwrap();
+    home.karyi(&["var", "doctor", "--repair"], "").exit(0);
+    home.set("Q1", "the-value-of-q1", &[]);
+}
+
+#[test]
+fn no_error_repeats_a_value_that_is_an_argument() {
+    let home = Home::new();
+    home.set("TOKEN", "a-value-of-its-own", &[]);
+    let pair = format!("TOKEN={VALUE}");
+    let stdin = format!("--stdin={VALUE}");
+    let flag = format!("--{VALUE}");
+    let joined = format!("--vars-fd={VALUE}");
+    for args in [
+        ["var", "set", &pair, "--stdin"].as_slice(),
+        &["var", "set", "TOKEN", &stdin],
+        &["var", "set", "TOKEN", &flag],
+        &["var", "set", "TOKEN", "--age-passphrase-fd", VALUE],
+        &["var", "set", "TOKEN", "--use", VALUE],
+        &["var", "set", "TOKEN", "--expires", VALUE],
+        &["var", "set", "TOKEN", "--tools", VALUE],
+        &["var", "set", "TOKEN", "--hosts", VALUE],
+        &["var", "get", "TOKEN", VALUE],
+        &["var", "get", &pair],
+        &["var", "show", &pair],
+        &["var", "rm", &pair],
+        &["var", "rotate", "TOKEN", VALUE],
+        &["var", VALUE],
+        &["run", "--vars-fd", &pair],
+        &["run", &joined],
+    ] {
+        let ran = home.karyi(args, "the-value-of-q1");
+        assert_eq!(ran.code, 2, "{args:?}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("S3cr3t"), "{args:?}: {}", ran.stderr);
+    }
 }

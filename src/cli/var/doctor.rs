@@ -9,7 +9,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::pty::health::{Check, Health};
 use crate::render::paint::safe_line;
 use crate::vault::index::{FILE_NAME, Index};
-use crate::vault::keep::{State, Vault};
+use crate::vault::keep::{State, Vault, check_agreement};
 use crate::vault::store::Kind;
 
 /// Checks the vault; with `repair` the index is made anew from the store first.
@@ -72,7 +72,15 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
         checks.push(Check::ok("store", found, "values are encrypted in a file"));
         return checks;
     }
-    match place.store(&chosen).probe() {
+    let store = place.store(&chosen);
+    // A file that is gone asks for no key, and would be a new one to the probe.
+    if let Ok(held) = store.list()
+        && let Err(error) = check_agreement(&index, chosen.kind, &held)
+    {
+        checks.push(failed("store", &error));
+        return checks;
+    }
+    match store.probe() {
         Ok(()) => {
             let meaning = match chosen.kind {
                 Kind::Os => "values are in the keyring of the system",

@@ -12,6 +12,7 @@ use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::keep::Vault;
 use crate::vault::policy::Policy;
+use crate::vault::redact::shortest_password;
 use crate::vault::visible_bytes;
 
 /// Takes a value that can be kept and warns of what is probably a mistake.
@@ -42,12 +43,28 @@ pub(super) fn take(
             "warning: the value of {name} is short: only whole words of it are masked"
         ));
     }
+    if let Some(told) = shortest_password(value.expose()).and_then(password_doubt) {
+        say(&format!(
+            "warning: the password in the value of {name} {told}"
+        ));
+    }
     if let Some(other) = same_value(vault, name, &value)? {
         say(&format!(
             "warning: the value of {name} is the same as that of {other}"
         ));
     }
     Ok(value)
+}
+
+/// Returns what there is to say of a password of so many bytes.
+fn password_doubt(bytes: usize) -> Option<&'static str> {
+    if bytes < limits::MIN_SECRET_BYTES {
+        Some("is too short to be masked where it stands alone")
+    } else if bytes < limits::GOOD_SECRET_BYTES {
+        Some("is short: where it stands alone only whole words of it are masked")
+    } else {
+        None
+    }
 }
 
 /// Reads a value from standard input, and takes one line break from its end unless it is wanted raw.

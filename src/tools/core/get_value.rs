@@ -140,7 +140,7 @@ impl Tool for GetValue {
             )),
             Reply::Unavailable => Err(ToolError::new(
                 ErrorCode::SecretPromptUnavailable,
-                format!("{name} must be asked for and there is no terminal"),
+                format!("{name} must be asked for and nobody can be asked"),
             )),
             Reply::Timeout => Err(ToolError::new(
                 ErrorCode::PromptTimeout,

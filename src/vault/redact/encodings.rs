@@ -30,7 +30,7 @@ pub(super) enum Form {
     Base32,
     /// Hexadecimal digits.
     Hex,
-    /// `\xNN`, `%NN`, `\uNNNN` or `%uNNNN` for every character.
+    /// `\xNN`, `\NNN`, `%NN`, `\uNNNN` or `%uNNNN` for every character, or for those that are not ASCII.
     Escaped,
 }
 
@@ -199,6 +199,12 @@ pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &Encoded)) {
         make(Form::Escaped, &|out| every_percent(value, digits, out));
     }
     make(Form::Escaped, &|out| bytes_repr(value, out));
+    make(Form::Escaped, &|out| octal(value, out));
+    if !value.is_ascii() {
+        for quote in ["\\'", "'"] {
+            make(Form::Escaped, &|out| dollar_octal(value, quote, out));
+        }
+    }
     for first in 0..2 {
         make(Form::Hex, &|out| swapped_hex(value, first, out));
     }
@@ -472,6 +478,37 @@ fn bytes_repr(value: &str, out: &mut Encoded) {
                 out.text("\\x", at);
                 out.hex(byte, LOWER, at);
             }
+        }
+    }
+}
+
+/// A byte as a backslash and three octal digits.
+fn octal_byte(byte: u8, at: usize, out: &mut Encoded) {
+    out.byte(b'\\', at);
+    for shift in [6, 3, 0] {
+        out.byte(b'0' + (byte >> shift & 7), at);
+    }
+}
+
+/// Octal digits of every byte.
+fn octal(value: &str, out: &mut Encoded) {
+    for (at, byte) in value.bytes().enumerate() {
+        octal_byte(byte, at, out);
+    }
+}
+
+/// Bash's `$'...'` where the locale has no such characters: octal digits of what is not ASCII, or of
+/// a control character without a letter of its own.
+fn dollar_octal(value: &str, quote: &str, out: &mut Encoded) {
+    for (at, byte) in value.bytes().enumerate() {
+        match byte {
+            b'\n' => out.text("\\n", at),
+            b'\r' => out.text("\\r", at),
+            b'\t' => out.text("\\t", at),
+            b'\\' => out.text("\\\\", at),
+            b'\'' => out.text(quote, at),
+            0x20..=0x7e => out.byte(byte, at),
+            _ => octal_byte(byte, at, out),
         }
     }
 }

@@ -68,6 +68,64 @@ fn is_token(text: &str) -> bool {
     text.len() >= MIN_TOKEN && (is_mixed || is_long) && !is_prose
 }
 
+/// Returns the passwords of the URLs that the value is or, as JSON, holds.
+pub(super) fn passwords(value: &str) -> Vec<String> {
+    let is_structure = value.trim_start().starts_with(['{', '[']);
+    let parsed = is_structure.then(|| serde_json::from_str::<serde_json::Value>(value));
+    let mut found = Vec::new();
+    match &parsed {
+        Some(Ok(parsed)) => url_leaves(parsed, &mut found),
+        _ => found.extend(url_password(value)),
+    }
+    found.into_iter().map(str::to_owned).collect()
+}
+
+fn url_leaves<'a>(value: &'a serde_json::Value, found: &mut Vec<&'a str>) {
+    match value {
+        serde_json::Value::String(text) => found.extend(url_password(text)),
+        serde_json::Value::Array(items) => items.iter().for_each(|item| url_leaves(item, found)),
+        serde_json::Value::Object(map) => map.values().for_each(|item| url_leaves(item, found)),
+        _ => {}
+    }
+}
+
+/// Returns the password of a URL.
+fn url_password(value: &str) -> Option<&str> {
+    let line = value.trim();
+    let (scheme, rest) = line.split_once("://")?;
+    if !is_scheme(scheme) || line.contains(char::is_whitespace) {
+        return None;
+    }
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (_, password) = authority.rsplit_once('@')?.0.split_once(':')?;
+    Some(password).filter(|password| !password.is_empty())
+}
+
+/// Returns a text without percent-encoding; nothing when there is none, or it is no text then.
+pub(super) fn percent_decoded(text: &str) -> Option<String> {
+    let (mut decoded, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let is_hex = |digits: &&str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let byte = digits
+            .filter(is_hex)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        decoded.push(byte.unwrap_or(*first));
+        rest = after
+            .get(if byte.is_some() { 2 } else { 0 }..)
+            .unwrap_or_default();
+    }
+    String::from_utf8(decoded)
+        .ok()
+        .filter(|decoded| decoded != text)
+}
+
+fn is_scheme(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte);
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(is_part)
+}
+
 /// The password, the values of the query and the parts of the path that look like tokens.
 fn url_parts(value: &str) -> Vec<Range<usize>> {
     let line = value.trim();
@@ -75,11 +133,7 @@ fn url_parts(value: &str) -> Vec<Range<usize>> {
     let Some((scheme, rest)) = line.split_once("://") else {
         return Vec::new();
     };
-    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"+.-".contains(&b));
-    if !is_scheme || line.contains(char::is_whitespace) {
+    if !is_scheme(scheme) || line.contains(char::is_whitespace) {
         return Vec::new();
     }
     let rest_at = start + scheme.len() + "://".len();
@@ -149,6 +203,8 @@ fn collect<'a>(value: &'a serde_json::Value, key: &str, leaves: &mut Vec<&'a str
             let is_named = words.iter().any(|word| key.contains(word)) && text.len() >= MIN_NAMED;
             if is_named || is_token(text) {
                 leaves.push(text);
+            } else if let Some(password) = url_password(text) {
+                leaves.extend((password.len() >= MIN_NAMED).then_some(password));
             }
         }
         serde_json::Value::Array(items) => items.iter().for_each(|item| collect(item, key, leaves)),
@@ -225,6 +281,7 @@ mod tests {
             "{\"type\":\"service_account\",\"private_key\":\"«MIIEvQIBADANBgkqhkiG9w0BAQ»\",\"id\":1}",
         );
         check("{\"password\":\"«pw1\\n»\",\"client_email\":\"a1@b2.example.com\"}");
+        check("{\"url\":\"postgres://u:«pw123456»@db/x\"}");
         check("{\"list\":[\"«tok3n-abcdef»\"]}");
     }
 

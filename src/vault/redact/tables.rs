@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use zeroize::Zeroizing;
 
 use super::encodings::{Encoded, Form, for_each_form};
-use super::parts::secret_bytes;
+use super::parts::{passwords, percent_decoded, secret_bytes};
 use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::session::Secrets;
@@ -298,6 +298,34 @@ impl Tables {
                 self.shorts.push(Short { text, secret });
             }
             self.add_form(secret, form, &visible, starts);
+        });
+        for password in passwords(value).into_iter().map(Zeroizing::new) {
+            self.add_short(&password, secret);
+            if let Some(decoded) = percent_decoded(&password).map(Zeroizing::new) {
+                self.add_decoded(&decoded, secret, starts);
+            }
+        }
+    }
+
+    /// Adds a part of a value that programs use alone, when windows are too long for it.
+    fn add_short(&mut self, part: &str, secret: usize) {
+        if (limits::MIN_SECRET_BYTES..WINDOW).contains(&view::visible_bytes(part)) {
+            let text = Zeroizing::new(part.trim().as_bytes().to_vec());
+            self.shorts.push(Short { text, secret });
+        }
+    }
+
+    /// Adds the forms of a part that stands encoded in the value.
+    fn add_decoded(&mut self, part: &str, secret: usize, starts: &mut Vec<(u64, Gram)>) {
+        self.add_short(part, secret);
+        self.has_escapes |= part.contains(['\\', '&']);
+        let mask = vec![true; part.len()];
+        let mut visible = Visible::default();
+        for_each_form(part, |form, encoded| {
+            visible.take(encoded, &mask);
+            if view::visible_bytes(part) >= WINDOW {
+                self.add_form(secret, form, &visible, starts);
+            }
         });
     }
 

@@ -528,3 +528,50 @@ fn what_comes_up_only_when_written_is_masked_in_its_place() {
     );
     assert_eq!(redactor.redact_str(&text("nothing")), text("nothing"));
 }
+
+#[test]
+fn octal_escapes_of_bash_are_masked() {
+    let value = "пароль-密码-it's";
+    let escaped: String = value.bytes().map(|byte| format!("\\{byte:03o}")).collect();
+    named(value, &escaped, "escaped");
+    let traced: String = value
+        .bytes()
+        .map(|byte| match byte {
+            b'\'' => "\\'".to_owned(),
+            0x20..=0x7e => char::from(byte).to_string(),
+            _ => format!("\\{byte:03o}"),
+        })
+        .collect();
+    check(
+        &[("K", value)],
+        &format!("+ v=$'{traced}'"),
+        "+ v=$'[KARYI:K:escaped]'",
+    );
+    let ascii: String = T.bytes().map(|byte| format!("\\{byte:03o}")).collect();
+    named(T, &ascii, "escaped");
+}
+
+#[test]
+fn short_passwords_of_urls_are_masked_as_words() {
+    let url = "postgres://admin:Zk7qP@db.example.com:5432/prod";
+    check(&[("K", url)], "pw Zk7qP.", "pw [KARYI:K:part].");
+    check(
+        &[("K", url)],
+        "pw Zk7qPs db.example.com",
+        "pw Zk7qPs db.example.com",
+    );
+    check(&[("K", url)], url, "$KARYI{K}");
+    let json = "{\"dsn\":\"postgres://admin:Zk7qP@db.example.com/prod\",\"port\":1}";
+    check(&[("K", json)], "pw Zk7qP.", "pw [KARYI:K:part].");
+    let json = "{\"dsn\":\"postgres://admin:Zk7qPw2LmX9v@db.example.com/prod\",\"port\":1}";
+    check(&[("K", json)], "pw Zk7qPw2LmX9v.", "pw [KARYI:K:part].");
+}
+
+#[test]
+fn decoded_passwords_of_urls_are_masked() {
+    let url = "postgres://admin:p%40ss%2Fw0rd%21x@db.example.com:5432/prod";
+    check(&[("K", url)], "pw p@ss/w0rd!x.", "pw [KARYI:K:part].");
+    check(&[("K", url)], url, "$KARYI{K}");
+    let short = "postgres://admin:p%40s!x@db.example.com:5432/prod";
+    check(&[("K", short)], "pw p@s!x end", "pw [KARYI:K:part] end");
+}
