@@ -92,7 +92,7 @@ impl Change {
             && after.dress == Dress::Kept
             && is_private(&after.bytes)
         {
-            after.dress = Dress::Mode(0o600);
+            after.dress = Dress::Mode(0o600, None);
         }
     }
 
