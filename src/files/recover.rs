@@ -188,11 +188,10 @@ fn left_alone(record: &Record, plan: Option<Plan>) -> Vec<Recovered> {
 
 /// Removes what a change left that was not decided; returns whether all of it is gone.
 fn remove_undecided(plan: &Plan) -> bool {
-    let is_gone = plan
-        .steps
-        .iter()
-        .map(|step| work::remove_leftovers(plan, step).is_ok())
-        .fold(true, |all, is| all && is);
+    let mut is_gone = true;
+    for step in &plan.steps {
+        is_gone &= work::remove_leftovers(plan, step).is_ok();
+    }
     if is_gone {
         remove_planned(plan);
     }

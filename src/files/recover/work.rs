@@ -98,11 +98,11 @@ impl<'a> Work<'a> {
         result.map_err(|error| format!("{path}: {error}"))
     }
 
-    fn old(&self) -> Option<&Version> {
+    fn old_version(&self) -> Option<&Version> {
         self.file?.old.as_ref()
     }
 
-    fn new(&self) -> Option<&Version> {
+    fn new_version(&self) -> Option<&Version> {
         self.file?.new.as_ref()
     }
 
@@ -157,7 +157,11 @@ impl<'a> Work<'a> {
             }
             (Some(temporary), _) => {
                 let temporary = OsStr::new(temporary);
-                keep_mode(&directory, (name, self.old()), (temporary, self.new()))?;
+                keep_mode(
+                    &directory,
+                    (name, self.old_version()),
+                    (temporary, self.new_version()),
+                )?;
                 directory.rename(temporary, name)?;
             }
             (None, Some(backup)) => directory.rename(name, OsStr::new(backup))?,
@@ -178,7 +182,11 @@ impl<'a> Work<'a> {
             return Ok(NO_ORIGINAL);
         };
         let original = OsStr::new(&original);
-        keep_mode(&directory, (name, self.new()), (original, self.old()))?;
+        keep_mode(
+            &directory,
+            (name, self.new_version()),
+            (original, self.old_version()),
+        )?;
         // A removed file was given another name; should somebody have made a new one, it stays.
         match self.decided.new {
             Some(_) => directory.rename(original, name)?,
@@ -202,7 +210,7 @@ impl<'a> Work<'a> {
         if Holds::read(directory, OsStr::new(backup))?.is(self.decided.old.as_ref()) {
             return Ok(Some(backup.clone()));
         }
-        let Some(version) = self.old().filter(|old| old.is_kept) else {
+        let Some(version) = self.old_version().filter(|old| old.is_kept) else {
             return Ok(None);
         };
         // A run that has the key can do it.

@@ -141,6 +141,12 @@ impl Reader<'_> {
         result
     }
 
+    /// Whether the name that began somewhere and ends here is that of an integer variable.
+    fn is_integer(&self, start: usize) -> bool {
+        let name = self.bytes.get(start..self.at).unwrap_or_default();
+        std::str::from_utf8(name).is_ok_and(|name| self.integers.contains(name))
+    }
+
     fn parameter_body(&mut self, quote: Quote) -> Step {
         while self.peek(0).is_some_and(|byte| matches!(byte, b'!' | b'#'))
             && self.peek(1) != Some(b'}')
@@ -168,9 +174,7 @@ impl Reader<'_> {
         if self.hole_at(self.at) {
             return self.unreadable("a placeholder stands in the place of a variable's name");
         }
-        let name = self.bytes.get(start..self.at).unwrap_or_default();
-        let name = std::str::from_utf8(name).unwrap_or_default();
-        let is_integer = self.integers.contains(name);
+        let is_integer = self.is_integer(start);
         if self.peek(0) == Some(b'[') {
             self.at += 1;
             self.expression(b"]")?;
