@@ -60,7 +60,8 @@ const { targetId } = await ask("Target.createTarget", { url: "about:blank" });
 const { sessionId } = await ask("Target.attachToTarget", { targetId, flatten: true });
 const page = (method, params) => ask(method, params, sessionId);
 const run = async (expression) => {
-  const { result } = await page("Runtime.evaluate", { expression, returnByValue: true });
+  const asked = { expression, returnByValue: true, awaitPromise: true };
+  const { result } = await page("Runtime.evaluate", asked);
   return result.value;
 };
 await page("Page.enable");
@@ -74,8 +75,17 @@ const shows = async (action) => {
 };
 
 const before = await shows(() => page("Page.navigate", { url: address }));
-// The field has the cursor: a person types at once.
-const field = await run("document.activeElement.name + ' ' + document.activeElement.type");
+// The field has the cursor by the time a person sees it: they type at once. A browser gives it when it
+// draws the page, and a busy one draws late.
+const field = await run(`new Promise((done) => {
+  const until = performance.now() + 20000;
+  const look = () => {
+    const { name, type } = document.activeElement;
+    if (name || performance.now() > until) done(name + " " + type);
+    else requestAnimationFrame(look);
+  };
+  look();
+})`);
 await page("Input.insertText", { text: value });
 const place = await run(`(() => {
   const button = [...document.querySelectorAll("button")].find((one) => one.innerText === ${JSON.stringify(words)});
