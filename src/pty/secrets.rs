@@ -1,8 +1,8 @@
-//! The way of a secret into the shell: a FIFO for its value, a private file for its path.
+//! The way of secrets into the shell: a FIFO for their values, a private file for each path.
 //!
-//! All values of a command come through one FIFO. It is unlinked as soon as the shell has opened it and before anything is written into it, so
-//! that nobody else finds it; its bytes reach no disk. A file lies in memory where the system has
-//! such a place, and goes with the command.
+//! All values of a command come through one FIFO. It is unlinked as soon as the shell has opened it
+//! and before anything is written into it, so that nobody else finds it; its bytes reach no disk. A
+//! file lies in memory where the system has such a place, and goes with the command.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -578,17 +578,22 @@ mod tests {
         secrets.insert(name(key), value).map_err(|error| error.code)
     }
 
+    /// Returns the value of `A`.
+    fn shown(secrets: &Secrets) -> Option<String> {
+        let value = secrets.get(&name("A"));
+        value.map(|value| value.expose().to_owned())
+    }
+
+    /// Gives `A` a value for once.
+    fn once(secrets: &Secrets, value: &str) {
+        let value = SecretValue::new(value.into());
+        secrets.insert_once(name("A"), value).unwrap();
+    }
+
     #[test]
     fn a_value_for_once_is_there_in_the_next_block_only() {
         let secrets = Secrets::default();
-        let shown = || {
-            let value = secrets.get(&name("A"));
-            value.map(|value| value.expose().to_owned())
-        };
-        let once = |value: &str| {
-            let value = SecretValue::new(value.into());
-            secrets.insert_once(name("A"), value).unwrap();
-        };
+        let (shown, once) = (|| shown(&secrets), |value: &str| once(&secrets, value));
         once("value-1");
         secrets.begin_block();
         assert_eq!(shown().as_deref(), Some("value-1"));
@@ -611,14 +616,7 @@ mod tests {
     #[test]
     fn a_value_for_once_waits_for_the_call_that_uses_it() {
         let secrets = Secrets::default();
-        let shown = || {
-            let value = secrets.get(&name("A"));
-            value.map(|value| value.expose().to_owned())
-        };
-        let once = |value: &str| {
-            let value = SecretValue::new(value.into());
-            secrets.insert_once(name("A"), value).unwrap();
-        };
+        let (shown, once) = (|| shown(&secrets), |value: &str| once(&secrets, value));
         insert(&secrets, "A", "lasting").unwrap();
         once("value-1");
         drop(secrets.claim_once(&[]));

@@ -346,13 +346,12 @@ fn broken_tools() -> Vec<Offered> {
     tools
 }
 
-#[test]
-fn over_mcp_too_a_bug_outside_of_a_tool_has_a_record() {
-    let dir = tempfile::tempdir().unwrap();
-    let desk = Arc::new(desk(dir.path(), broken_tools()));
-    let front = Arc::new(Front::new(desk, Reach::Loopback, 8000, vec![], vec![]));
+/// Calls a tool of a desk over `/mcp`; returns the body of the answer.
+fn called_over_mcp(desk: Desk, name: &str, arguments: &Value, key: &str) -> String {
+    let front = Front::new(Arc::new(desk), Reach::Loopback, 8000, vec![], vec![]);
+    let front = Arc::new(front);
     let params =
-        json!({"name": "get_site_map", "arguments": {}, "_meta": crate::mcp::modern(json!({}))});
+        json!({"name": name, "arguments": arguments, "_meta": crate::mcp::modern(json!({}))});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     let request = axum::http::Request::post("/mcp")
         .header("host", "localhost")
@@ -360,17 +359,28 @@ fn over_mcp_too_a_bug_outside_of_a_tool_has_a_record() {
         .header("accept", "application/json, text/event-stream")
         .header("mcp-protocol-version", "2026-07-28")
         .header("mcp-method", "tools/call")
-        .header("mcp-name", "get_site_map")
-        .header("x-tenant-id", "t")
-        .header("x-site-id", "s")
+        .header("mcp-name", name)
+        .header("idempotency-key", key)
         .body(axum::body::Body::from(message.to_string()))
         .unwrap();
-    let told = runtime().block_on(async {
-        let router = karyi::mcp::http::router(&front, karyi::mcp::http::Defaults::default());
+    let place = karyi::mcp::http::Defaults {
+        tenant: Some("t".into()),
+        site: Some("s".into()),
+    };
+    runtime().block_on(async {
+        let further = karyi::mcp::http::router(&front, place);
+        let router = routes::router_with(Arc::clone(&front), further);
         let answer = router.oneshot(request).await.unwrap();
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         String::from_utf8(body.to_vec()).unwrap()
-    });
+    })
+}
+
+#[test]
+fn over_mcp_too_a_bug_outside_of_a_tool_has_a_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = desk(dir.path(), broken_tools());
+    let told = called_over_mcp(desk, "get_site_map", &json!({}), "plain");
     assert!(told.contains("the call stopped unexpectedly"), "{told}");
     let records = super::records(dir.path());
     assert_eq!(records.len(), 1, "{records:?}");
@@ -397,42 +407,8 @@ fn a_bug_outside_of_a_tool_is_a_500_with_a_record() {
 fn a_bug_outside_of_a_tool_has_a_record_over_mcp_too() {
     let dir = tempfile::tempdir().unwrap();
     let desk = desk(dir.path(), offer::offer(&[]).unwrap());
-    let front = Arc::new(Front::new(
-        Arc::new(desk),
-        Reach::Loopback,
-        8000,
-        vec![],
-        vec![],
-    ));
-    let params = json!({
-        "name": "create_draft_content",
-        "arguments": draft(),
-        "_meta": crate::mcp::modern(json!({})),
-    });
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-    let request = axum::http::Request::post("/mcp")
-        .header("host", "localhost")
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .header("mcp-protocol-version", "2026-07-28")
-        .header("mcp-method", "tools/call")
-        .header("mcp-name", "create_draft_content")
-        .header("idempotency-key", "breaks")
-        .body(axum::body::Body::from(message.to_string()))
-        .unwrap();
-    let place = karyi::mcp::http::Defaults {
-        tenant: Some("t".into()),
-        site: Some("s".into()),
-    };
-    let body = runtime().block_on(async {
-        let further = karyi::mcp::http::router(&front, place);
-        let router = routes::router_with(Arc::clone(&front), further);
-        let answer = router.oneshot(request).await.unwrap();
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
-        String::from_utf8(body.to_vec()).unwrap()
-    });
+    let body = called_over_mcp(desk, "create_draft_content", &draft(), "breaks");
     assert!(body.contains("\\\"code\\\":\\\"internal\\\""), "{body}");
-    drop(front);
     let records = super::records(dir.path());
     assert_eq!(records.len(), 1, "{records:?}");
     let facts = json!([

@@ -399,6 +399,26 @@ fn an_original_that_was_overwritten_or_lost_comes_from_the_journal() {
 }
 
 #[test]
+fn a_removed_file_that_comes_from_the_journal_gives_nobody_rights() {
+    use std::os::unix::fs::MetadataExt;
+    let own = nix::unistd::geteuid().as_raw();
+    // An owner is given by root only, and without one nothing runs as somebody.
+    let theirs = if own == 0 { 4711 } else { own };
+    for (owner, uid, mode) in [(Some((theirs, own)), theirs, 0o4755), (None, own, 0o755)] {
+        let place = Place::new();
+        let mut entry = full_entry(&place);
+        let removed = entry.files[2].old.as_mut().unwrap();
+        (removed.mode, removed.owner) = (0o4755, owner);
+        let planned = leave(&place, true, 3, entry);
+        std::fs::remove_file(beside(&place, &planned.steps[2].backup)).unwrap();
+        std::fs::remove_dir_all(place.path("d")).unwrap();
+        assert_eq!(words(&recover(&place.journal).unwrap()), ["taken_back"; 4]);
+        let found = std::fs::metadata(place.path("c")).unwrap();
+        assert_eq!((found.uid(), found.mode() & 0o7777), (uid, mode));
+    }
+}
+
+#[test]
 fn permissions_that_were_changed_since_stay() {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;

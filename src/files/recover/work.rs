@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 
 use super::super::directory::{Directory, Stamp, split};
-use super::super::dress::{Dressed, dress_like};
+use super::super::dress::{Dressed, dress_again, dress_like};
 use super::super::intent::{Decided, Decision, Plan, Step};
 use super::super::journal::{Entry, FileRecord, Journal, Version};
 use super::{Became, Recovered};
@@ -285,7 +285,7 @@ fn write(
             dress_like(&file, Stamp { mode, ..now }, opened.as_ref())?
         }
         None => {
-            file.set_permissions(Permissions::from_mode(mode))?;
+            dress_again(&file, mode, version.owner)?;
             Dressed::Yes
         }
     };
