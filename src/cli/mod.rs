@@ -10,6 +10,7 @@ mod interrupts;
 mod journal;
 mod ledger;
 mod mcp;
+mod own_program;
 mod parse;
 mod prompt;
 mod run;

@@ -417,7 +417,7 @@ pub(super) fn context(
     let options = SessionOptions {
         shell: args.shell.clone(),
         preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
-        bootstrap: std::env::current_exe().context("finding karyi itself")?,
+        bootstrap: super::own_program::own_program()?,
         runtime_dir: runtime_dir(),
         cwd,
         env,

@@ -221,7 +221,7 @@ fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {
     Ok(SessionOptions {
         shell: None,
         preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
-        bootstrap: std::env::current_exe().context("finding karyi itself")?,
+        bootstrap: super::own_program::own_program()?,
         runtime_dir: runtime_dir(),
         cwd: root.map_or(current, Path::to_owned),
         env: std::env::vars_os().collect(),

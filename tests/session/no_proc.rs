@@ -170,3 +170,23 @@ fn check_ending() {
         assert_eq!(left, Vec::<&i32>::new());
     });
 }
+
+#[test]
+fn the_program_runs_without_proc() {
+    without_proc(
+        "session::no_proc::the_program_runs_without_proc",
+        check_program,
+    );
+}
+
+fn check_program() {
+    let home = tempfile::tempdir().unwrap();
+    let mut karyi = Command::new(env!("CARGO_BIN_EXE_karyi"));
+    karyi.env("KARYI_HOME", home.path());
+    let message = "<tools><command>echo on</command></tools>";
+    let output = karyi.args(["run", "--no-rc", "-c", message]).output();
+    let output = output.unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(report.contains("<output>on\n</output>"), "{output:?}");
+    assert_eq!(output.status.code(), Some(0));
+}

@@ -44,7 +44,7 @@ fn options(shell: Option<PathBuf>, rc: Rc) -> anyhow::Result<SessionOptions> {
     Ok(SessionOptions {
         shell,
         preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
-        bootstrap: std::env::current_exe()?,
+        bootstrap: crate::cli::own_program::own_program()?,
         runtime_dir: runtime_dir(),
         cwd: std::env::current_dir()?,
         env: std::env::vars_os().collect(),
