@@ -25,12 +25,12 @@ impl Engine {
         };
         self.reap_now_and_then();
         let state = self.shared.lock();
-        let Some(job) = state.job.as_ref().map(|job| job.number) else {
+        let (job, call) = state.watched();
+        if state.job.is_none() {
             drop(state);
             self.save_when_idle(&live);
             return;
-        };
-        let call = state.call.as_ref().map_or(0, |call| call.number);
+        }
         let is_asked = state.sight.is_asked();
         drop(state);
         if self.watched != (job, call) {
@@ -109,8 +109,8 @@ impl Engine {
         let cost = processor_time().saturating_sub(start);
         let finding = self.watch.add(activity, now, cost);
         let mut state = self.shared.lock();
-        let number = state.job.as_ref().map_or(0, |job| job.number);
-        state.sight.take_in(number, finding, &self.watch);
+        let watched = state.watched();
+        state.sight.take_in(watched.0, finding, &self.watch);
         let is_attached = state.call.is_some() || state.sight.is_wanted();
         drop(state);
         let pause = if is_attached {
@@ -119,7 +119,8 @@ impl Engine {
             limits::WAIT_SCAN_DETACHED
         };
         self.next_look = now + pause;
-        if finding == Finding::Unknown {
+        // What was seen before a call began is no answer to it.
+        if finding == Finding::Unknown || watched != self.watched {
             return;
         }
         // What was printed before the job began to wait belongs to the result.
@@ -157,7 +158,7 @@ impl Engine {
                 self.open_gate(live);
             }
             Finding::Silent(_) => {}
-            Finding::Stopped if self.is_gated() => {}
+            Finding::Stopped if self.is_gated() || self.is_for_end() => {}
             Finding::Stopped => self.finish(Status::Stopped, None, Certainty::Known),
         }
     }
@@ -178,12 +179,18 @@ impl Engine {
         !is_secret || live.subject().hides_input(&self.scanner)
     }
 
+    /// Whether the call waits for nothing but the end of the job.
+    fn is_for_end(&self) -> bool {
+        let state = self.shared.lock();
+        state.call.as_ref().is_some_and(|call| call.is_for_end)
+    }
+
     fn job_waits(&mut self, live: &Live, status: Status, certainty: Certainty) {
         if self.is_gated() {
             self.open_gate(live);
             return;
         }
-        if !self.is_typing() {
+        if !self.is_typing() && !self.is_for_end() {
             let hides_input = || live.subject().hides_input(&self.scanner);
             let echo = (status == Status::AwaitingInput).then(|| !hides_input());
             self.finish(status, echo, certainty);
@@ -197,6 +204,9 @@ impl Engine {
             (subject.hides_input(&self.scanner), subject.is_canonical());
         let mut guard = self.shared.lock();
         let state = &mut *guard;
+        if state.watched() != self.watched {
+            return;
+        }
         let Some(input) = state.call.as_mut().and_then(|call| call.input.as_mut()) else {
             return;
         };
@@ -276,6 +286,9 @@ impl Engine {
     /// Ends the call while the job goes on.
     fn finish(&mut self, status: Status, echo: Option<bool>, certainty: Certainty) {
         let mut state = self.shared.lock();
+        if state.watched() != self.watched {
+            return;
+        }
         let restarted = if state.call.is_some() {
             state.restart.take()
         } else {
@@ -340,6 +353,7 @@ impl Engine {
         // A command that came first is followed by a snapshot of its own.
         if state.job.is_none() {
             let _ = live.write_lines(line.as_bytes());
+            state.asked_snapshots += 1;
             state.has_unsaved = false;
         }
         drop(state);

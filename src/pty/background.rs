@@ -129,6 +129,23 @@ pub(super) fn left_by(
     (by_group(shell, fresh), omitted)
 }
 
+/// Returns the jobs among the processes that are there after their shell has ended and that are not
+/// known yet, and makes them known. The second value is that of [`left_by`].
+pub(super) fn left_without(
+    shell: i32,
+    mut processes: Vec<Process>,
+    known: &mut HashSet<i32>,
+) -> (Vec<Background>, u64) {
+    let own = std::process::id();
+    // What those have started belongs to them.
+    processes.retain(|process| u32::try_from(process.parent) == Ok(own) && process.pid != shell);
+    processes.retain(|process| known.insert(process.pid));
+    let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
+    let omitted = processes.len().saturating_sub(most) as u64;
+    processes.truncate(most);
+    (by_group(shell, processes), omitted)
+}
+
 fn by_group(shell: i32, processes: Vec<Process>) -> Vec<Background> {
     let mut groups: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
     for process in processes {

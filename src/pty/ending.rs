@@ -244,6 +244,11 @@ pub(super) fn running(tag: &str) -> usize {
     look(tag).running.len()
 }
 
+/// Returns the processes of a session that run, its shell too.
+pub(super) fn processes(tag: &str) -> Vec<Process> {
+    look(tag).running
+}
+
 /// Looks at everything once, and collects what has ended.
 fn look(tag: &str) -> Look {
     let mut known = sessions();

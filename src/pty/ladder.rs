@@ -16,7 +16,7 @@ use crate::limits;
 use super::live::Live;
 use super::process::{self, Process};
 use super::session::Session;
-use super::state;
+use super::state::{self, Progress, Sink};
 
 /// The signals, in this order.
 const LADDER: [(Signal, &str); 3] = [
@@ -40,6 +40,25 @@ impl Session {
         }
         let message = "the command runs on after INT, TERM and KILL";
         Err(ToolError::new(ErrorCode::SessionFailed, message))
+    }
+
+    /// Ends the running command as [`Session::end_job`] does, and hands its last output to `sink`.
+    ///
+    /// # Errors
+    /// Those of [`Session::end_job`].
+    pub async fn end_job_telling(&self, sink: Sink) -> Result<Progress, ToolError> {
+        let reply = {
+            let mut state = self.job_state()?;
+            let reply = self.attach(&mut state, sink, Some(limits::INPUT_TIMEOUT), None);
+            if let Some(call) = &mut state.call {
+                call.is_for_end = true;
+            }
+            reply
+        };
+        self.shared().wake();
+        let (ended, progress) = tokio::join!(self.end_job(), reply.wait());
+        ended?;
+        progress
     }
 
     /// Sends one signal and waits; returns whether the job has ended.

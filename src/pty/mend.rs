@@ -16,6 +16,27 @@ impl Kind {
         self == Self::Bash && holds(script, "exec")
     }
 
+    /// Whether a script may make a function of the name with which built-in commands are called:
+    /// it has the name, or runs text from elsewhere.
+    pub(super) fn may_cover(self, script: &str) -> bool {
+        let name = &self.builtin()[1..];
+        [name, "eval", "source", ". "]
+            .iter()
+            .any(|word| holds(script, word))
+    }
+
+    /// Whether a script may end the shell, or say what is to be done then.
+    pub(super) fn may_exit(script: &str) -> bool {
+        ["exit", "trap"].iter().any(|word| holds(script, word))
+    }
+
+    /// Whether a script may have changed the directory when it ended the shell.
+    pub(super) fn may_move(script: &str) -> bool {
+        ["cd", "pushd", "popd", "eval", "source", ". "]
+            .iter()
+            .any(|word| holds(script, word))
+    }
+
     /// Whether a script may leave the shell too few descriptors for what surrounds the next one.
     pub(super) fn may_limit(script: &str) -> bool {
         holds(script, "limit")

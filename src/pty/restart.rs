@@ -16,6 +16,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::outcome::Status;
 
+use super::background;
 use super::ending;
 use super::engine::{Engine, Running};
 use super::live::read_some;
@@ -64,7 +65,7 @@ impl Engine {
             return Ok(());
         }
         let cwd = self.shared.lock().cwd.clone();
-        let restart = self.restart_in(cwd)?;
+        let restart = self.restart_in(cwd, true)?;
         self.shared.lock().restart = Some(restart);
         Ok(())
     }
@@ -93,18 +94,24 @@ impl Engine {
         ending::collected(running.live.pid);
         self.collector.read(&running.owned.state);
         self.collector.forget_partial();
+        let all = ending::processes(&self.shared.tag);
+        let known = &mut self.known_children;
+        let (background, omitted) = background::left_without(running.live.pid, all, known);
         let mut state = self.shared.lock();
         state.live = None;
         // It stays the session's job until there is a shell for another one.
         let job = state.job.as_ref();
         let number = job.map(|job| job.number);
         let is_unread = job.is_some_and(|job| job.is_unread(&running.live));
-        let cwd = self.cwd_after(job, state.cwd.clone());
+        let told = self.told_cwd(job, state.asked_snapshots);
+        let is_known = told.is_some() || !job.is_some_and(|job| job.may_move);
+        let cwd = told.unwrap_or_else(|| state.cwd.clone());
         drop(state);
-        let restart = self.restart_in(cwd);
+        let restart = self.restart_in(cwd, is_known);
         let mut state = self.shared.lock();
         // Another one may have begun with the new shell.
         let job = state.job.take_if(|job| Some(job.number) == number);
+        state.note_background(number.unwrap_or_default(), background, omitted);
         state.restart = Some(restart.unwrap_or_else(|_| everything_lost()));
         let job = match job {
             Some(job) if is_unread => match state.start_unread(job, self.shared.kind) {
@@ -124,21 +131,22 @@ impl Engine {
         }
     }
 
-    /// Returns where the next shell starts: where the last one said it was when it ended.
-    fn cwd_after(&self, job: Option<&Job>, mark_cwd: PathBuf) -> PathBuf {
+    /// Returns where the shell was when it ended, so far as it said so.
+    fn told_cwd(&self, job: Option<&Job>, asked_snapshots: u64) -> Option<PathBuf> {
         if let Some(home) = job.and_then(|job| job.home.clone()) {
-            return home;
+            return Some(home);
         }
         if let Some(Verdict::Exited(mark, _)) = job.and_then(|job| job.verdict.as_ref()) {
-            return mark.cwd.clone();
+            return Some(mark.cwd.clone());
         }
-        match &self.collector.last {
-            Some(snapshot) if snapshot.taken > self.ended_at => snapshot.cwd.clone(),
-            _ => mark_cwd,
-        }
+        // One more than it was asked for is that of its end.
+        let last = self.collector.last.as_ref();
+        let last = last.filter(|_| self.collector.received > asked_snapshots);
+        last.map(|snapshot| snapshot.cwd.clone())
     }
 
-    fn restart_in(&mut self, cwd: PathBuf) -> Result<Restart, ToolError> {
+    /// Starts the next shell in a directory, which is known to be that of the last one or is not.
+    fn restart_in(&mut self, cwd: PathBuf, is_known: bool) -> Result<Restart, ToolError> {
         let snapshot = self.collector.last.clone();
         let (fit, left_out) = match &snapshot {
             Some(whole) => {
@@ -158,7 +166,7 @@ impl Engine {
         };
         let is_lost = |name: &&&str| !restored.contains(*name);
         let lost = kind.restorable().iter().filter(is_lost);
-        let is_there = self.shared.lock().cwd == cwd;
+        let is_there = is_known && self.shared.lock().cwd == cwd;
         let place = |is_wanted: bool| ["cwd"].into_iter().filter(move |_| is_wanted);
         let lost = place(!is_there)
             .chain(lost.copied())
@@ -196,11 +204,14 @@ impl Engine {
             has_rc: true,
         };
         if self.has_rc {
-            if self.try_start(beginning, limits::RC_TIMEOUT + more).is_ok() {
+            let Err(error) = self.try_start(beginning, limits::RC_TIMEOUT + more) else {
                 return Ok(());
-            }
+            };
             // The rc file is not tried twice: it would cost its time limit at every restart.
             self.has_rc = false;
+            let (name, why) = (&self.shared.name, error.message);
+            let note = format!("{name} runs without its start-up files, with which {why}");
+            self.shared.lock().without_rc = Some(note);
         }
         beginning.has_rc = false;
         let first = self.try_start(beginning, limits::SHELL_START_TIMEOUT + more);
@@ -225,6 +236,13 @@ impl Engine {
         let live = Arc::new(live);
         let mut running = Running { live, owned };
         match self.begin(&mut running, beginning, Instant::now() + limit) {
+            Ok(_) if beginning.has_rc && running.live.is_starved() => {
+                self.end_failed_start(&mut running);
+                Err(failed(&format!(
+                    "they leave it fewer than {} descriptors (`ulimit -n`)",
+                    limits::MIN_SHELL_DESCRIPTORS
+                )))
+            }
             Ok(mark) => {
                 self.settle(running, mark);
                 Ok(())
@@ -283,15 +301,21 @@ impl Engine {
         live.write_lines(&lines)
             .map_err(|error| failed(&error.to_string()))?;
         self.cutter.await_mark(Some(number));
-        self.await_first_mark(running, feeder, until)
+        let first = self.await_first_mark(running, feeder, until);
+        first.map_err(|(reason, printed)| match beginning.has_rc {
+            // Mostly prompts.
+            true => failed(reason),
+            false => failed(&format!("{reason}: {}", shown(&printed))),
+        })
     }
 
+    /// Waits for the first mark; else tells why it did not come, and what was printed.
     fn await_first_mark(
         &mut self,
         running: &mut Running,
         mut feeder: Option<Feeder>,
         until: Instant,
-    ) -> Result<Mark, ToolError> {
+    ) -> Result<Mark, (&'static str, Vec<u8>)> {
         let mut printed = Vec::new();
         while Instant::now() < until && !self.is_ordered_to_end() {
             if let Some(feeder) = &mut feeder {
@@ -323,13 +347,10 @@ impl Engine {
                     .try_wait()
                     .is_ok_and(|status| status.is_some())
             {
-                return Err(failed(&format!("it ended at once: {}", shown(&printed))));
+                return Err(("it ended at once", printed));
             }
         }
-        Err(failed(&format!(
-            "it did not answer in time: {}",
-            shown(&printed)
-        )))
+        Err(("it did not answer in time", printed))
     }
 
     /// Whether the owner wants no shell any more.
@@ -355,7 +376,9 @@ impl Engine {
         state.cwd = running.live.directory(mark.cwd);
         state.live = Some(running.live.clone());
         state.last_status = 0;
+        state.asked_snapshots = 0;
         drop(state);
+        self.collector.received = 0;
         self.running = Some(running);
         self.ended_at = Instant::now();
         self.unsaved_since = Some(self.ended_at);

@@ -221,10 +221,24 @@ impl Session {
         self.shared().name.clone()
     }
 
-    /// Returns why the shell is not the user's usual one, when it is not.
+    /// Whether the shell can print its functions, so that another one has them, too.
+    #[must_use]
+    pub fn prints_functions(&self) -> bool {
+        self.shared().kind.unprintable().is_empty()
+    }
+
+    /// Returns why the shell is not the user's usual one, or is without its start-up files.
     #[must_use]
     pub fn fallback(&self) -> Option<String> {
-        self.shared().fallback.clone()
+        let without_rc = self.shared().lock().without_rc.clone();
+        let notes: Vec<String> = self
+            .shared()
+            .fallback
+            .clone()
+            .into_iter()
+            .chain(without_rc)
+            .collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
     }
 
     /// Returns when the environment was saved that a restart would bring back.
@@ -335,7 +349,7 @@ impl Session {
     }
 
     /// Takes the state when a job runs that no other call waits for.
-    fn job_state(&self) -> Result<MutexGuard<'_, State>, ToolError> {
+    pub(super) fn job_state(&self) -> Result<MutexGuard<'_, State>, ToolError> {
         let state = self.shared().lock();
         if state.call.is_some() {
             return Err(busy());
@@ -348,7 +362,7 @@ impl Session {
     }
 
     /// Makes a call the one that waits for the job.
-    fn attach(
+    pub(super) fn attach(
         &self,
         state: &mut State,
         sink: Sink,
@@ -359,6 +373,7 @@ impl Session {
         let number = state.next_number();
         state.call = Some(Call {
             number,
+            is_for_end: false,
             sink: Some(sink),
             reply,
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
@@ -416,7 +431,7 @@ pub(super) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    async fn wait(mut self) -> Result<Progress, ToolError> {
+    pub(super) async fn wait(mut self) -> Result<Progress, ToolError> {
         // Most commands end sooner than it takes to look at them, and the session's thread sleeps
         // on until their mark comes.
         let reply = match self.receiver.try_recv() {

@@ -240,10 +240,14 @@ impl Kind {
         }
     }
 
-    /// Returns the lines that run the script file and print the mark of the command.
-    pub(super) fn command_lines(self, places: &Places, sequence: u64) -> String {
+    /// Returns the lines that run the script file and print the mark of the command; `uncovers` when
+    /// the script may have made a function that hides what the mark is printed with.
+    pub(super) fn command_lines(self, places: &Places, sequence: u64, uncovers: bool) -> String {
         let run = self.run(places, "script");
-        let mark = self.mark(places, sequence);
+        let mark = match uncovers {
+            true => self.uncovered_mark(places, sequence),
+            false => self.mark(places, sequence),
+        };
         match self {
             // It moves groups to the foreground with what descriptor 2 was, which must stay the
             // terminal; a prompt between two lines would be seen there.
@@ -288,22 +292,32 @@ impl Kind {
     ///
     /// It keeps number and status where [`Kind::last`] finds them should the mark fail.
     pub(super) fn mark(self, places: &Places, sequence: u64) -> String {
-        let ending = format!("{sequence};$?");
         match self {
-            Self::Bash => self.mark_of(places, &ending),
+            Self::Bash => self.mark_of(places, &format!("{sequence};$?")),
+            _ => self.kept_mark(places, sequence, ""),
+        }
+    }
+
+    /// Returns the command that prints the mark after it has removed a function that hides what
+    /// that takes: it would be run instead.
+    fn uncovered_mark(self, places: &Places, sequence: u64) -> String {
+        // Found before functions in all but bash and zsh, where few name a function so.
+        let unset = format!("\\unset -f {}; ", &self.builtin()[1..]);
+        self.kept_mark(places, sequence, &unset)
+    }
+
+    /// Returns the command that keeps number and status, does `first`, and prints them.
+    fn kept_mark(self, places: &Places, sequence: u64, first: &str) -> String {
+        let ending = format!("{sequence};$?");
+        let mark = self.mark_of(places, "${KARYI_LAST-}");
+        match self {
             // After too deep a recursion ksh refuses to source anything, for good; then no mark is
             // to come. What it prints between lines comes to the terminal: prompts stay empty.
-            Self::Ksh => {
-                let mark = self.mark_of(places, self.last());
-                format!(
-                    "KARYI_LAST=\"{ending}\"; {{ [[ $KARYI_LAST == *';0' ]] || \\command . /dev/null; }} \
-                     && {mark}; PS1= PS2="
-                )
-            }
-            _ => {
-                let mark = self.mark_of(places, self.last());
-                format!("KARYI_LAST=\"{ending}\"; {mark}")
-            }
+            Self::Ksh => format!(
+                "KARYI_LAST=\"{ending}\"; {first}{{ [[ $KARYI_LAST == *';0' ]] || \\command . /dev/null; }} \
+                 && {mark}; PS1= PS2="
+            ),
+            _ => format!("KARYI_LAST=\"{ending}\"; {first}{mark}"),
         }
     }
 
@@ -358,6 +372,21 @@ impl Kind {
     /// Returns the line that ends `set -e`.
     pub(super) fn no_errexit_line(self) -> String {
         format!("{} set +e\n", self.builtin())
+    }
+
+    /// Returns the lines before and after a script that may end the shell: what its trap prints
+    /// then comes to the terminal, though the shell has taken the script's redirections back.
+    pub(super) fn farewell_lines(self, places: &Places) -> Option<(String, &'static str)> {
+        let terminal = places.quoted_terminal();
+        match self {
+            Self::Bash | Self::Zsh | Self::Mksh => None,
+            Self::Ksh => Some((format!("\\exec >{terminal}\n"), "\\exec >/dev/null\n")),
+            // A prompt would be seen there.
+            Self::Posix => Some((
+                format!("PS1= PS2=; \\exec >{terminal} 2>&1\n"),
+                "\\exec >/dev/null 2>&1\n",
+            )),
+        }
     }
 
     /// Returns the line that changes the directory.
@@ -486,7 +515,7 @@ mod tests {
         let bash = r#"\builtin . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0
 \builtin printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "7;$?" "$-" "${PWD-}" "7;$?" >'/dev/pts/3'
 "#;
-        assert_eq!(Kind::Bash.command_lines(&places(), 7), bash);
+        assert_eq!(Kind::Bash.command_lines(&places(), 7, false), bash);
         let kept = r#"\builtin . '/run/it'\''s/script' 0<&255 1>&255 2>&255; MARK
 case ${_-} in "7;"*) ;; *) MARK;; esac
 "#;
@@ -499,7 +528,7 @@ case ${_-} in "7;"*) ;; *) MARK;; esac
         let dash = r#"\command . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0
 KARYI_LAST="7;$?"; \command printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "${KARYI_LAST-}" "$-" "${PWD-}" "${KARYI_LAST-}" >'/dev/pts/3'
 "#;
-        assert_eq!(Kind::Posix.command_lines(&places(), 7), dash);
+        assert_eq!(Kind::Posix.command_lines(&places(), 7, false), dash);
     }
 
     #[test]

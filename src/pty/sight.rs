@@ -40,8 +40,8 @@ impl Sight {
         last.map_or(Status::Running, |(_, status)| status)
     }
 
-    /// Takes in a look at a job. Who asks is told once something is certain, or after a few looks at
-    /// a job that never does the same twice.
+    /// Takes in a look at a job. Who asks is told once something is certain, a second look sees it
+    /// busy, or after a few looks at a job that never does the same twice.
     pub(super) fn take_in(&mut self, job: u64, finding: Finding, watch: &Watch) {
         self.looks += 1;
         self.last = Some((job, status(finding, watch)));
@@ -50,7 +50,8 @@ impl Sight {
         }
         self.asked_looks += 1;
         let is_certain = finding != Finding::Unknown;
-        if is_certain || self.asked_looks >= limits::MAX_ASKED_LOOKS {
+        let is_busy = self.asked_looks > 1 && watch.is_busy();
+        if is_certain || is_busy || self.asked_looks >= limits::MAX_ASKED_LOOKS {
             self.dismiss();
         }
     }
@@ -111,7 +112,7 @@ mod tests {
         assert_eq!(sight.status_of(2), Status::Running);
         let known = (1, Status::AwaitingInput);
         assert_eq!(ask(&mut sight, &mut watch, |_| Activity::Reading(1)), known);
-        let busy = (limits::MAX_ASKED_LOOKS as u64, Status::Running);
+        let busy = (2, Status::Running);
         assert_eq!(ask(&mut sight, &mut watch, |_| Activity::Busy), busy);
         let moving = (limits::MAX_ASKED_LOOKS as u64, Status::Running);
         assert_eq!(ask(&mut sight, &mut watch, Activity::Reading), moving);

@@ -217,6 +217,8 @@ pub(super) struct Collector {
     state: Vec<u8>,
     end: Vec<u8>,
     buffer: Vec<u8>,
+    /// How many the shell that runs has sent.
+    pub(super) received: u64,
     /// The last whole one.
     pub(super) last: Option<Snapshot>,
 }
@@ -229,6 +231,7 @@ impl Collector {
             state: format!("\n#state {nonce}\n").into_bytes(),
             end: format!("#end {nonce}\n").into_bytes(),
             buffer: Vec::new(),
+            received: 0,
             last: None,
         }
     }
@@ -255,6 +258,7 @@ impl Collector {
         let seen = self.buffer.len().saturating_sub(self.end.len());
         self.buffer.extend_from_slice(bytes);
         let fresh = self.buffer.get(seen..).unwrap_or_default();
+        self.received += memchr::memmem::find_iter(fresh, &self.end).count() as u64;
         if let Some(at) = memchr::memmem::rfind(fresh, &self.end) {
             let rest = self.buffer.split_off(seen + at + self.end.len());
             self.last = self.parse().or(self.last.take());

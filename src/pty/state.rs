@@ -92,10 +92,14 @@ pub(super) struct Job {
     pub(super) open_line_bytes: usize,
     /// Whether the shell gets back what the command may have closed.
     pub(super) is_mended: bool,
+    /// Whether it may hide what its mark is printed with.
+    may_cover: bool,
     /// Whether nothing else has the terminal, or will when it has ended.
     is_alone: bool,
     /// Whether its exit status is 0 also when a signal has stopped its last program.
     pub(super) may_hide_stop: bool,
+    /// Whether it may have changed the directory.
+    pub(super) may_move: bool,
     /// Whether it may have limited the shell's descriptors.
     pub(super) may_limit: bool,
     /// A mark that came while the shell seemed to be in the middle of the script.
@@ -119,11 +123,12 @@ impl Job {
     fn give(&mut self, live: &Live, kind: Kind) -> io::Result<()> {
         let mut lines = self.before.clone();
         // What is mended after the mark may be that descriptor.
-        let kept = match self.is_alone && !self.is_mended {
+        let kept = match self.is_alone && !self.is_mended && !self.may_cover {
             true => live.kept.lines(kind, &live.places, self.number),
             false => None,
         };
-        let run = kept.unwrap_or_else(|| kind.command_lines(&live.places, self.number));
+        let run =
+            kept.unwrap_or_else(|| kind.command_lines(&live.places, self.number, self.may_cover));
         lines.extend(run.into_bytes());
         if self.is_mended {
             lines.extend(kind.descriptor_lines(&live.places).into_bytes());
@@ -155,6 +160,8 @@ pub(super) struct Call {
     pub(super) sink: Option<Sink>,
     pub(super) reply: Reply,
     pub(super) deadline: Option<Instant>,
+    /// Whether nothing but the end of the job answers it.
+    pub(super) is_for_end: bool,
     /// Output from before the call that belongs to it.
     pub(super) earlier: Vec<u8>,
     pub(super) input: Option<Input>,
@@ -242,6 +249,8 @@ pub(super) struct State {
     pub(super) newest_job: u64,
     /// Whether a script since the last snapshot may have defined what only a snapshot can tell.
     pub(super) has_unsaved: bool,
+    /// How many snapshots the shell that runs was asked for.
+    pub(super) asked_snapshots: u64,
     /// Jobs that ended while no call waited for them, and their exit status; the newest last.
     pub(super) ended: VecDeque<(u64, i32)>,
     pub(super) script: ScriptFile,
@@ -251,6 +260,8 @@ pub(super) struct State {
     pub(super) shows_screen: bool,
     /// Whether the shell had children when the last command ended.
     pub(super) has_children: bool,
+    /// Why the shell is without the user's start-up files, when it is.
+    pub(super) without_rc: Option<String>,
     script_length: u64,
 }
 
@@ -350,6 +361,8 @@ impl State {
             snapshot: None,
             newest_job: 0,
             has_unsaved: false,
+            asked_snapshots: 0,
+            without_rc: None,
             background: VecDeque::new(),
             omitted_background: 0,
             last_signal: None,
@@ -428,6 +441,7 @@ impl State {
         let mut after = Vec::new();
         let mut secrets = Vec::new();
         if self.has_unsaved {
+            self.asked_snapshots += 1;
             before.extend(kind.snapshot_line(places).into_bytes());
         }
         for binding in start.bindings {
@@ -446,6 +460,15 @@ impl State {
         if let Some(line) = kind.status_line(places, self.last_status) {
             before.extend(line.into_bytes());
         }
+        if let Some((first, last)) = kind.farewell_lines(places)
+            && Kind::may_exit(start.script)
+        {
+            before.extend(first.into_bytes());
+            after.extend(last.bytes());
+        }
+        if kind == Kind::Bash && kind.may_cover(start.script) {
+            after.extend(kind.forget_line("KARYI_LAST").into_bytes());
+        }
         let enabling = kind.enable_line_after(start.script);
         after.extend(enabling.unwrap_or_default().bytes());
         Ok(Job {
@@ -462,6 +485,8 @@ impl State {
             open_line_bytes: 0,
             is_mended: kind.needs_mending(start.script),
             is_alone: !self.has_children && !starts_background(start.script),
+            may_cover: kind.may_cover(start.script),
+            may_move: Kind::may_move(start.script),
             may_limit: Kind::may_limit(start.script),
             may_hide_stop: kind.hides_stop(start.script),
             claim: None,
@@ -485,6 +510,12 @@ impl State {
     pub(super) fn set_script(&mut self, script: ScriptFile) {
         self.script = script;
         self.script_length = 0;
+    }
+
+    /// Returns the numbers of the job and of the call that waits for it, 0 where there is none.
+    pub(super) fn watched(&self) -> (u64, u64) {
+        let job = self.job.as_ref().map_or(0, |job| job.number);
+        (job, self.call.as_ref().map_or(0, |call| call.number))
     }
 
     /// Whether there is a shell, and what it needs for a command.

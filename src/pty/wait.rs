@@ -71,7 +71,7 @@ impl Subject<'_> {
         // Input that nobody has taken yet makes a blocked reader go on in a moment. Asking first
         // makes the kernel pass on what is still on its way.
         let state = ask(self.slave);
-        if state.contains(PollFlags::POLLHUP) {
+        if state.contains(PollFlags::POLLHUP) || self.has_lost_terminal() {
             return Activity::HungUp;
         }
         let has_input = state.contains(PollFlags::POLLIN);
@@ -82,6 +82,12 @@ impl Subject<'_> {
             _ if has_input => Activity::Busy,
             activity => activity,
         }
+    }
+
+    /// Whether the terminal is nobody's: a program took it from the shell and has ended. No key is a
+    /// signal there any more.
+    fn has_lost_terminal(&self) -> bool {
+        tcgetpgrp(self.master).is_ok_and(|group| group.as_raw() == 0)
     }
 
     #[cfg(target_os = "linux")]
@@ -223,6 +229,11 @@ impl Watch {
             Some(Activity::Opaque(Guess::Keys)) => Some(Certainty::Probable),
             _ => None,
         }
+    }
+
+    /// Whether the last look saw the job at work.
+    pub(super) fn is_busy(&self) -> bool {
+        self.last == Some(Activity::Busy)
     }
 
     /// Whether the last look saw the job stopped.

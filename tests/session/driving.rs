@@ -29,8 +29,14 @@ fn nothing_is_lost_between_a_caller_and_the_thread() {
         let shell = Shell::bash().await;
         let all = Taken::default();
         shell.session.set_stray(Some(all.sink()));
-        let script = "mkfifo end; (for i in {1..3000}; do echo $i; done; echo x >end) &";
+        let script = "mkfifo begin end; (read x <begin; for i in {1..3000}; do echo $i; done; echo x >end) &";
         shell.check(script, 0, "").await;
+        let request = CommandRequest {
+            script: "echo x >begin".into(),
+            ..CommandRequest::default()
+        };
+        let progress = shell.session.command(request, all.sink()).await.unwrap();
+        assert_eq!(progress.exit_code, Some(0));
         for number in 0..500 {
             let request = CommandRequest {
                 script: format!("(exit {number})"),

@@ -1,11 +1,12 @@
 //! Keys, signals and the size of the terminal.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use karyi::error::ErrorCode;
 use karyi::outcome::Status;
 use karyi::pty::key::{Key, names};
-use karyi::pty::{CommandRequest, InputRequest};
+use karyi::pty::{CommandRequest, InputRequest, Sink};
 
 use super::support::{Shell, run};
 
@@ -191,6 +192,33 @@ fn a_call_that_waits_is_told_that_its_job_was_ended() {
         };
         let (seen, ended) = tokio::join!(shell.command("sleep 100"), ending);
         assert_eq!((seen.exit_code, ended.ok()), (Some(130), Some("INT")));
+    });
+}
+
+#[test]
+fn the_last_output_of_a_job_that_is_ended_is_told() {
+    run(async {
+        let shell = Shell::bash().await;
+        let quick = Duration::from_millis(500);
+        for (script, expected) in [
+            ("cat", 130),
+            (
+                "sh -c 'trap \"\" INT; trap \"echo bye; exit 7\" TERM; read x; while :; do sleep 1; done'",
+                7,
+            ),
+            ("sleep 100; echo on", 130),
+        ] {
+            shell.command_within(script, quick).await;
+            let taken = Arc::new(Mutex::new(Vec::new()));
+            let kept = taken.clone();
+            let sink: Sink = Box::new(move |bytes| kept.lock().unwrap().extend_from_slice(bytes));
+            let progress = shell.session.end_job_telling(sink).await.unwrap();
+            assert_eq!(progress.exit_code, Some(expected), "{script}");
+            let output = String::from_utf8(taken.lock().unwrap().clone()).unwrap();
+            assert_eq!(output.contains("bye"), expected == 7, "{output:?}");
+        }
+        let error = shell.session.end_job_telling(Box::new(|_| {})).await;
+        assert_eq!(error.unwrap_err().code, ErrorCode::NoJob);
     });
 }
 

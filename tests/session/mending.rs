@@ -5,7 +5,7 @@ use std::path::Path;
 use karyi::outcome::Status;
 use karyi::pty::Rc;
 
-use super::support::{Shell, run};
+use super::support::{Shell, has, run};
 
 /// Runs a command and compares; the shell must be the same one afterwards, and usable.
 async fn check_survives(shell: &Shell, script: &str, exit_code: i32) {
@@ -144,6 +144,27 @@ fn an_rc_file_may_close_descriptors() {
 }
 
 #[test]
+fn a_terminal_that_was_taken_from_the_shell_comes_back() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: not root");
+        return;
+    }
+    run(async {
+        let shell = Shell::bash().await;
+        let mut seen = shell.command("setsid -w -c true").await;
+        // What runs when it is noticed ends with the shell.
+        if seen.progress.restarted.is_none() {
+            seen = shell.command("cat").await;
+        }
+        assert_eq!(seen.brief(), (Status::Failed, Some(137), ""));
+        assert!(seen.progress.restarted.is_some());
+        let seen = shell.command("cat").await;
+        assert_eq!(seen.status, Status::AwaitingInput);
+        assert_eq!(shell.key("c").await.exit_code, Some(130));
+    });
+}
+
+#[test]
 fn bash_gets_built_in_commands_back() {
     run(async {
         let shell = Shell::bash().await;
@@ -158,6 +179,24 @@ fn bash_gets_built_in_commands_back() {
             check_survives(&shell, script, 7).await;
         }
     });
+}
+
+#[test]
+fn a_function_hides_neither_the_mark_nor_the_next_command() {
+    let shells = ["bash", "zsh", "dash", "ksh", "mksh", "busybox"];
+    for name in shells.into_iter().filter(|name| has(name)) {
+        run(async {
+            let shell = Shell::with(|options| options.shell = Some(name.into())).await;
+            for hidden in ["builtin", "command"] {
+                let script = format!("{hidden}() {{ echo HIDDEN; return 3; }}");
+                shell.check(&script, 0, "").await;
+                shell.check("echo on; (exit 4)", 4, "on\n").await;
+                let script = format!("eval '{script}'; (exit 5)");
+                shell.check(&script, 5, "").await;
+                shell.check("echo on", 0, "on\n").await;
+            }
+        });
+    }
 }
 
 #[test]

@@ -89,6 +89,27 @@ fn a_killed_shell_comes_back_as_it_was_when_idle() {
 }
 
 #[test]
+fn a_directory_nobody_told_is_not_said_to_be_there() {
+    run(async {
+        let shell = Shell::bash().await;
+        for (script, is_told) in [
+            ("exit 3", true),
+            ("cd /usr; exit 3", true),
+            ("cd /; exec true", false),
+            ("trap : EXIT; cd /; exit 3", false),
+            ("kill -9 $$", true),
+        ] {
+            let seen = shell.command(script).await;
+            let restart = seen.progress.restarted.unwrap();
+            let is_in = |names: &[String]| names.iter().any(|name| name == "cwd");
+            let found = (is_in(&restart.restored), is_in(&restart.lost));
+            assert_eq!(found, (is_told, !is_told), "{script}");
+        }
+        shell.check("pwd", 0, "/usr\n").await;
+    });
+}
+
+#[test]
 fn exec_replaces_the_shell_for_one_command() {
     run(async {
         let shell = Shell::bash().await;
@@ -167,9 +188,14 @@ fn a_bad_rc_file_is_left_out() {
             "kill -9 $$",
             "kill -STOP $$",
             "f() { f; }; f",
+            "ulimit -n 5",
         ] {
             let shell = with_rc(rc).await;
             shell.check("echo on", 0, "on\n").await;
+            let note = shell.session.fallback().unwrap_or_default();
+            let begin = "bash runs without its start-up files, with which the shell could not be \
+                         started: ";
+            assert!(note.starts_with(begin), "{rc}: {note}");
         }
         for rc in [
             "if then",
@@ -314,7 +340,7 @@ fn what_does_not_come_back_is_said_to_be_lost() {
         shell.check("echo $Z; f", 0, "rc\nf\n").await;
         let script = "d=$(mktemp -d); cd $d; rm -r $d; trap - EXIT; kill -9 $$";
         let restart = shell.command(script).await.progress.restarted.unwrap();
-        assert_eq!(restart.restored.first().map(String::as_str), Some("cwd"));
+        assert_eq!(restart.lost.first().map(String::as_str), Some("cwd"));
     });
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use karyi::outcome::Status;
 use karyi::pty::Rc;
 
-use super::support::{Shell, run};
+use super::support::{Shell, has, run};
 
 async fn check_shell(path: &str) {
     if !Path::new(path).exists() {
@@ -112,6 +112,21 @@ fn bash_passes_the_same() {
 }
 
 /// ksh and mksh give a stopped command the exit status 0.
+#[test]
+fn what_a_trap_prints_at_the_end_is_output_in_every_shell() {
+    let shells = ["bash", "zsh", "dash", "ksh", "mksh", "busybox"];
+    for name in shells.into_iter().filter(|name| has(name)) {
+        run(async {
+            let shell = Shell::with(|options| options.shell = Some(name.into())).await;
+            let script = "trap 'echo BYE; echo ERR >&2' EXIT; exit 3";
+            let seen = shell.command(script).await;
+            let expected = (Status::Failed, Some(3), "BYE\nERR\n");
+            assert_eq!(seen.brief(), expected, "{name}");
+            shell.check("echo on", 0, "on\n").await;
+        });
+    }
+}
+
 #[test]
 fn a_stopped_command_is_told_in_every_shell() {
     run(async {

@@ -5,10 +5,12 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
+use nix::poll::PollFlags;
 use nix::sys::signal::killpg;
 use nix::sys::stat::Mode;
 use nix::sys::termios::{LocalFlags, SpecialCharacterIndices, Termios, tcgetattr};
@@ -325,7 +327,14 @@ impl Subject<'_> {
         let below = below(relay.pid);
         let mut inside = below.iter().filter(|process| terminal.controls(process));
         let group = inside.next()?.foreground;
-        let is_timed = modes_inside(terminal).is_some_and(|modes| has_timed_reads(&modes));
+        let opened = open_inside(terminal);
+        // As of our own terminal: its reader goes on in a moment.
+        let has_input = |inside: &OwnedFd| super::ask(inside).contains(PollFlags::POLLIN);
+        if opened.as_ref().is_some_and(has_input) {
+            return Some(Look::at(Activity::Busy));
+        }
+        let modes = opened.and_then(|inside| tcgetattr(inside).ok());
+        let is_timed = modes.is_some_and(|modes| has_timed_reads(&modes));
         let target = Target {
             terminal,
             is_timed,
@@ -424,10 +433,15 @@ fn below(root: i32) -> Vec<Process> {
     found
 }
 
+/// Opens a terminal inside ours.
+fn open_inside(terminal: Terminal) -> Option<OwnedFd> {
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    open(&terminal.path(), flags, Mode::empty()).ok()
+}
+
 /// Returns the modes of a terminal inside ours.
 fn modes_inside(terminal: Terminal) -> Option<Termios> {
-    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    tcgetattr(open(&terminal.path(), flags, Mode::empty()).ok()?).ok()
+    tcgetattr(open_inside(terminal)?).ok()
 }
 
 /// Whether a read from a terminal ends by itself after a time.

@@ -111,10 +111,17 @@ impl Output {
 fn note(terminal: &Terminal, opening: Opening) -> String {
     let (number, after) = (terminal.number, opening.after);
     let begins = match opening.snapshot_age {
-        Some(age) => format!(
-            "its functions, aliases and options are {:.1} s old",
-            age.as_secs_f64()
-        ),
+        Some(age) => {
+            let age = age.as_secs_f64();
+            match terminal.session.prints_functions() {
+                true => format!("its functions, aliases and options are {age:.1} s old"),
+                false => format!(
+                    "its aliases and options are {age:.1} s old; functions are not there, which \
+                     {} cannot print",
+                    terminal.session.shell_name()
+                ),
+            }
+        }
         None => "functions, aliases and options are those of the start-up files".to_owned(),
     };
     format!(

@@ -25,6 +25,9 @@ pub struct Args {
     pub key: String,
     /// Seconds to wait for the job to end or to read again; 10 when absent.
     pub timeout: Option<Seconds>,
+    /// With `true`, Ctrl+C (`c`) ends the job for certain: one that goes on for a second gets TERM,
+    /// and then KILL.
+    pub end: Option<bool>,
     /// Id of the job it is for; the one spoken to last when absent.
     pub job: Option<Template>,
 }
@@ -51,6 +54,13 @@ impl Tool for Ctrl {
                 title: "Interrupt a command that does not end",
                 before: "<command timeout=\"0.2\">sleep 100</command>",
                 xml: "<ctrl>c</ctrl>",
+                status: Status::Failed,
+                code: None,
+            },
+            Example {
+                title: "End a command that takes no notice",
+                before: "<command timeout=\"0.2\">trap '' INT; while :; do sleep 1; done</command>",
+                xml: "<ctrl end=\"true\">c</ctrl>",
                 status: Status::Failed,
                 code: None,
             },
@@ -91,7 +101,17 @@ impl Tool for Ctrl {
                 format!("{:?} names no key", args.key),
             )
         })?;
+        let is_end = args.end == Some(true);
+        if is_end && key != Key::INTERRUPT {
+            let message = format!("expected the key c with end=\"true\", found {}", args.key);
+            return Err(ToolError::new(ErrorCode::BadArguments, message)
+                .with_hint("leave out end to press another key"));
+        }
         let terminal = context.terminal()?;
+        if is_end {
+            let call = terminal.session.end_job_telling((context.sink)());
+            return Ok(Output::answer(call.await?, terminal, None));
+        }
         let timeout = args.timeout.map(Seconds::duration);
         let call = terminal.session.key(key, timeout, (context.sink)());
         Ok(Output::answer(call.await?, terminal, None))
