@@ -258,7 +258,7 @@ tool_codes! {
     /// No shell can be started.
     NoShell = "no_shell", Refused, "install bash, or name a shell with --shell PATH";
     /// The session's shell could not be started or restarted.
-    SessionFailed = "session_failed", Failed, "run with --no-rc to leave out the shell's start-up files";
+    SessionFailed = "session_failed", Failed, "mend what the message names and run the command again; `karyi doctor` checks what a session needs";
     /// The shell cannot take secrets.
     UnsupportedShell = "unsupported_shell", Refused, "secrets in commands need bash or zsh: run with --shell /bin/bash";
     /// A name in a placeholder has no value.

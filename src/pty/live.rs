@@ -132,9 +132,11 @@ impl Plan {
     /// # Errors
     /// When the system cannot make a terminal, a FIFO or a process.
     pub(super) fn spawn(&self, cwd: &Path, size: Size) -> io::Result<(Live, Owned)> {
-        let pair = native_pty_system()
-            .openpty(size.into())
-            .map_err(io::Error::other)?;
+        let pair = native_pty_system().openpty(size.into()).map_err(|_| {
+            // It tells the same in its own words.
+            let error = io::Error::last_os_error();
+            io::Error::new(error.kind(), format!("opening a terminal: {error}"))
+        })?;
         let raw = pair
             .master
             .as_raw_fd()

@@ -226,13 +226,14 @@ impl Engine {
     fn try_start(&mut self, beginning: Beginning<'_>, limit: Duration) -> Result<(), ToolError> {
         self.write_files_again().map_err(|error| no_files(&error))?;
         let size = self.shared.lock().size;
+        let place = existing(beginning.cwd);
         let spawned = ending::register(&self.plan.tag, || {
-            let place = existing(beginning.cwd);
             self.plan
                 .spawn(place, size)
                 .map(|(live, owned)| (live.pid, (live, owned)))
         });
-        let (live, owned) = spawned.map_err(|error| failed(&error.to_string()))?;
+        let (live, owned) = spawned
+            .map_err(|error| failed(&format!("{error} (in the directory {})", place.display())))?;
         let live = Arc::new(live);
         let mut running = Running { live, owned };
         match self.begin(&mut running, beginning, Instant::now() + limit) {
