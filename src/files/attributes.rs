@@ -36,7 +36,7 @@ impl Attributes {
         }
         names.truncate(length.unwrap_or(0));
         let names = names.split(|byte| *byte == 0);
-        let is_own = |name: &&[u8]| !name.is_empty() && !OF_THE_SYSTEM.contains(name);
+        let is_name = |name: &&[u8]| !name.is_empty();
         let read = |name: &[u8]| {
             let mut value = vec![0; limits::MAX_ATTRIBUTE_BYTES];
             let length = rustix::fs::fgetxattr(file, name, &mut value[..]).ok()?;
@@ -44,7 +44,14 @@ impl Attributes {
             let name = name.to_vec();
             Some(Attribute { name, value })
         };
-        Self(names.filter(is_own).filter_map(read).collect())
+        Self(names.filter(is_name).filter_map(read).collect())
+    }
+
+    /// Returns those that belong to the file, and not to the rules of the system.
+    pub(super) fn own(mut self) -> Self {
+        let is_own = |one: &Attribute| !OF_THE_SYSTEM.contains(&one.name.as_slice());
+        self.0.retain(is_own);
+        self
     }
 
     /// Whether there are none.
@@ -52,14 +59,14 @@ impl Attributes {
         self.0.is_empty()
     }
 
-    /// Gives them to a file; returns those that could not be given.
+    /// Gives them to a file; returns those of its own that could not be given.
     pub(super) fn give(&self, file: &File) -> Self {
         let flags = rustix::fs::XattrFlags::empty();
         let is_lost = |attribute: &&Attribute| {
             let (name, value) = (attribute.name.as_slice(), attribute.value.as_slice());
             rustix::fs::fsetxattr(file, name, value, flags).is_err()
         };
-        Self(self.0.iter().filter(is_lost).cloned().collect())
+        Self(self.0.iter().filter(is_lost).cloned().collect()).own()
     }
 
     /// Returns which permissions may be given without them: where the access list is missing, those of the

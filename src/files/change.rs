@@ -150,7 +150,7 @@ impl Found {
         let file = directory.read(name).map_err(io)?;
         let stamp = Stamp::of(&file).map_err(io)?;
         check_kind(shown, stamp)?;
-        let attributes = Attributes::read(&file);
+        let attributes = Attributes::read(&file).own();
         let mut bytes = Vec::with_capacity(usize::try_from(stamp.size + 1).unwrap_or(0));
         let most = limits::MAX_EDIT_FILE_BYTES + 1;
         file.take(most).read_to_end(&mut bytes).map_err(io)?;
