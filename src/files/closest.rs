@@ -30,6 +30,8 @@ pub struct Passage {
 
 /// Bytes of the file that are searched.
 const MAX_TEXT_BYTES: usize = 8 << 20;
+/// Lines of it, where they are compared one by one: each may take a vote of some 50 bytes.
+const MAX_TEXT_LINES: usize = 500_000;
 /// Lines of the text to find that are compared.
 const MAX_FIND_LINES: usize = 500;
 /// Bytes of one line that are compared.
@@ -79,7 +81,7 @@ fn closest_line(text: &str, find: &str) -> Option<Passage> {
         passage.differences.insert(0, numbers.into());
         return Some(passage);
     }
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = text.lines().take(MAX_TEXT_LINES).collect();
     let place = by_equal_lines(&lines, &wanted).or_else(|| by_trigrams(&lines, &wanted))?;
     let found = lines.get(place.clone())?;
     Some(Passage {
