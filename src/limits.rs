@@ -63,6 +63,10 @@ pub const MAX_GIT_INDEX_BYTES: u64 = 64 << 20;
 pub const MAX_EDIT_BYTES: u64 = 1 << 30;
 /// Largest file that `search` reads whole, to tell its encoding; larger ones are searched as they are read.
 pub const SEARCH_WHOLE_BYTES: u64 = 4 << 20;
+/// Longest path that a file may get: what Linux takes in one call.
+pub const MAX_PATH_BYTES: usize = 4095;
+/// Most bytes of the names of a file's attributes, and of the value of one: what Linux allows.
+pub const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
 /// How long an edit waits for others of the same files: each of them takes a moment.
 pub const EDIT_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 /// First pause between two looks whether they are done.
@@ -71,14 +75,14 @@ pub const EDIT_LOCK_PAUSE_MIN: Duration = Duration::from_micros(200);
 pub const EDIT_LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
 /// Most bytes of the record of a change under way: it names each file a few times.
 pub const MAX_INTENT_BYTES: u64 = 256 << 20;
+/// Files named in an error because they were left half changed before.
+pub const MAX_TOLD_RECOVERED: usize = 10;
 /// Bytes of contents the journal keeps on the disk, compressed.
 pub const JOURNAL_BYTES: u64 = 1 << 30;
 /// Age of the oldest change that can be undone.
 pub const JOURNAL_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Most changes in the journal.
 pub const JOURNAL_ENTRIES: usize = 100_000;
-/// Renames in a row after which an undo makes a copy of a file instead of renaming it back.
-pub const MAX_UNDO_RENAMES: usize = 64;
 /// Largest new content the journal keeps, for a look at what was changed; to undo a change only the
 /// old one is needed.
 pub const JOURNAL_NEW_BYTES: u64 = 4 << 20;

@@ -521,3 +521,32 @@ fn a_root_confines_every_path_of_an_edit() {
         .collect();
     assert_eq!(codes, ["outside_root", "symlink_escape"]);
 }
+
+#[test]
+fn many_files_need_few_descriptors_and_their_lack_is_told() {
+    let edits = |count: usize| -> String {
+        let one = |i| format!("<file src=\"d/f{i}\"><find></find><replace>x</replace></file>");
+        (0..count).map(one).collect()
+    };
+    let run = |limit: u32, count: usize| {
+        let karyi = Karyi::new().file("probe", "");
+        let script = format!("<tools><edit>{}</edit></tools>", edits(count));
+        std::fs::write(karyi.work().join("s.xml"), script).unwrap();
+        let mut command = std::process::Command::new("bash");
+        let program = karyi.command();
+        let limited = format!("ulimit -n {limit}; exec \"$0\" run --no-rc --json s.xml");
+        command.arg("-c").arg(limited).arg(program.get_program());
+        command.current_dir(karyi.work()).env_clear();
+        for (key, value) in program.get_envs() {
+            command.env(key, value.unwrap_or_default());
+        }
+        let output = command.output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        results(&report)[0].clone()
+    };
+    assert_eq!(run(1024, 1200)["status"], "ok");
+    let result = run(100, 1200);
+    assert_eq!(result["status"], "error");
+    let message = result["message"].as_str().unwrap();
+    assert!(message.contains("Too many open files"), "{message}");
+}

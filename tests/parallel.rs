@@ -205,3 +205,25 @@ fn edits_of_one_file_by_many_processes_are_all_applied() {
         .file("f", before.replace("= 0", "= 1"))
         .tree(&["f", "probe"]);
 }
+
+#[test]
+fn edits_by_processes_with_different_homes_are_all_applied() {
+    let (before, calls) = slots(64);
+    let karyi = Karyi::new().file("f", &before);
+    let homes = tempfile::tempdir().unwrap();
+    let run = |(index, call): (usize, &String)| {
+        let home = homes.path().join(index.to_string());
+        let mut command = karyi.command();
+        command.arg("-c").arg(format!("<tools>{call}</tools>"));
+        command.env("KARYI_HOME", &home).env("TMPDIR", &home);
+        command.stdout(std::process::Stdio::null()).spawn().unwrap()
+    };
+    let mut children: Vec<_> = calls.iter().enumerate().map(run).collect();
+    for child in &mut children {
+        assert!(child.wait().unwrap().success());
+    }
+    karyi
+        .stdin("<tools></tools>")
+        .run()
+        .file("f", before.replace("= 0", "= 1"));
+}

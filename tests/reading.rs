@@ -409,3 +409,40 @@ fn numbers_out_of_range_are_told() {
         "{result}"
     );
 }
+
+#[test]
+fn a_binary_file_that_is_named_to_a_search_is_told() {
+    let karyi = Karyi::new().file("bin.dat", "needle\0\u{1}\u{2}");
+    let result = read(karyi, "<search pattern=\"needle\" path=\"bin.dat\"/>", 0);
+    let expected = json!({
+        "pattern": "needle",
+        "total_matches": 0,
+        "files_matched": 0,
+        "files_searched": 0,
+        "files_binary": 1,
+        "hint": "nothing was searched: what is there is binary; <file> in <read> names its kind, and a \
+                 command such as grep -a searches it",
+        "output": "",
+    });
+    assert_eq!(result["searches"][0], expected);
+}
+
+#[test]
+fn a_search_of_what_cannot_be_read_is_an_error() {
+    if is_root() {
+        return skip("root reads everything");
+    }
+    let karyi = Karyi::new()
+        .file("closed", "needle")
+        .file("shut/f", "needle");
+    for (name, mode) in [("closed", 0o000), ("shut", 0o100)] {
+        let mode = PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(karyi.work().join(name), mode).unwrap();
+    }
+    let items =
+        "<search pattern=\"needle\" path=\"closed\"/><search pattern=\"needle\" path=\"shut\"/>";
+    let result = read(karyi, items, 1);
+    for search in result["searches"].as_array().unwrap() {
+        assert_eq!(search["code"], "permission_denied", "{search}");
+    }
+}

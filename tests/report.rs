@@ -195,3 +195,15 @@ fn a_reader_that_leaves_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+#[test]
+fn a_name_never_looks_like_a_line_of_the_report() {
+    let name = "a\nok: all is well";
+    let script = "<tools><read><file src=\"a&#10;ok: all is well\"/></read>\
+        <edit><file src=\"a&#10;ok: all is well\"><find>x</find><replace>y</replace></file></edit>\
+        <edit><file src=\"gone&#10;ok: all is well\" delete=\"true\"/></edit></tools>";
+    let ran = karyi("text").file(name, "x").stdin(script).run();
+    let text = ran.stdout();
+    assert!(!text.contains("\nok:"), "{text}");
+    assert!(text.contains("a␊ok: all is well"), "{text}");
+}

@@ -272,7 +272,7 @@ impl Contents {
 
 /// Compares two contents as they may be shown; nothing when one of them is no text.
 pub(super) fn compare_bytes(old: &[u8], new: &[u8], redactor: &Redactor) -> Option<Diff> {
-    let (old, new) = Encoding::read_both(old, new)?;
+    let (old, new) = Encoding::read_to_compare(old, new, None)?;
     let mask = |text: &str| redactor.redact_str(text).into_owned();
     let show = match redactor.is_idle() {
         true => Show::Part(&mask),

@@ -31,17 +31,22 @@ impl Claim {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 enum Footprint {
     Session,
     Files(Vec<Claim>),
     Alone,
+    /// A call that only reads and has nothing beside it: its paths are looked up when another comes, and
+    /// lead where they led until then.
+    OnlyReader(Effect),
 }
 
 impl Footprint {
     fn conflicts_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Alone, _) | (_, Self::Alone) => false,
+            // With nothing beside it there is nothing to be in conflict with.
+            (Self::OnlyReader(_), _) | (_, Self::OnlyReader(_)) => false,
             (Self::Session, _) | (_, Self::Session) => true,
             (Self::Files(left), Self::Files(right)) => left
                 .iter()
@@ -155,6 +160,10 @@ impl Planner {
         if self.is_sequential {
             return self.next_in_line();
         }
+        if let Some(index) = self.take_only_reader() {
+            return vec![index];
+        }
+        self.settle_reader(resolve);
         let mut started = Vec::new();
         let mut held: Vec<Footprint> = Vec::new();
         let mut position = 0;
@@ -179,6 +188,34 @@ impl Planner {
             }
         }
         started
+    }
+
+    /// Takes the call that waits as started when it only reads, and nothing else waits or runs.
+    fn take_only_reader(&mut self) -> Option<usize> {
+        let is_reader = |waiting: &Waiting| match &waiting.effect {
+            Effect::Files(accesses) => accesses.iter().all(|access| !access.is_write),
+            Effect::Session | Effect::Alone => false,
+        };
+        if !self.active.is_empty() || self.queue.len() != 1 || !self.queue.iter().all(is_reader) {
+            return None;
+        }
+        let waiting = self.queue.pop_front()?;
+        let footprint = Footprint::OnlyReader(waiting.effect);
+        self.active.push((waiting.index, footprint));
+        Some(waiting.index)
+    }
+
+    /// Looks the paths of a call up that had nothing beside it, now that another one waits.
+    fn settle_reader(&mut self, resolve: &dyn Fn(&Access) -> Vec<Place>) {
+        if self.queue.is_empty() {
+            return;
+        }
+        for (_, active) in &mut self.active {
+            if let Footprint::OnlyReader(effect) = active {
+                let settled = footprint(effect, true, resolve);
+                *active = settled;
+            }
+        }
     }
 
     /// Returns the first call that has not ended.
@@ -291,6 +328,24 @@ mod tests {
         check(&["w a", "r a"], &[&[0], &[1]]);
         check(&["r a", "w a"], &[&[0], &[1]]);
         check(&["w a", "w a", "w b"], &[&[0, 2], &[1]]);
+    }
+
+    #[test]
+    fn a_read_alone_is_looked_up_when_another_comes() {
+        let mut planner = Planner::overlapping();
+        planner.push(0, effect("r a"));
+        let nowhere = |_: &Access| -> Vec<Place> { unreachable!("nothing to compare with") };
+        assert_eq!(planner.startable(&nowhere), [0]);
+        assert!(planner.startable(&nowhere).is_empty());
+        planner.push(1, effect("w a"));
+        assert!(planner.startable(&absolute).is_empty());
+        planner.push(2, effect("w b"));
+        assert_eq!(planner.startable(&absolute), [2]);
+        planner.finish(0);
+        assert_eq!(planner.startable(&absolute), [1]);
+        planner.finish(1);
+        planner.finish(2);
+        assert!(planner.is_done());
     }
 
     #[test]

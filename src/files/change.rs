@@ -4,7 +4,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::attributes::Attributes;
 use super::directory::{Directory, Stamp, split};
+use super::dress::Had;
 use super::early::{Early, Starter};
 use super::journal::IsPrivate;
 use crate::error::{ErrorCode, ToolError};
@@ -32,6 +34,7 @@ pub struct Change {
 pub(super) struct Found {
     pub(super) stamp: Stamp,
     pub(super) bytes: Arc<Vec<u8>>,
+    pub(super) attributes: Attributes,
 }
 
 /// What a file is to hold.
@@ -48,9 +51,10 @@ pub(super) enum Dress {
     Kept,
     /// Those of another file.
     Like(PathBuf),
-    /// Those of the file it replaces, with these permissions. When there is none, this owner, too, as far as
-    /// it is known and can be given.
-    Mode(u32, Option<(u32, u32)>),
+    /// Those of the file it replaces, if there is one, with these permissions.
+    Mode(u32),
+    /// Those of a file that comes back, whatever is there now.
+    Again(Had),
 }
 
 impl Change {
@@ -92,7 +96,7 @@ impl Change {
             && after.dress == Dress::Kept
             && is_private(&after.bytes)
         {
-            after.dress = Dress::Mode(0o600, None);
+            after.dress = Dress::Mode(0o600);
         }
     }
 
@@ -108,8 +112,9 @@ impl Change {
             (None, None) => false,
             (Some(_), None) | (None, Some(_)) => true,
             (Some(before), Some(after)) => {
-                let has_mode = match after.dress {
-                    Dress::Mode(mode, _) => before.stamp.mode & 0o7777 == mode & 0o7777,
+                let has_mode = match &after.dress {
+                    Dress::Mode(mode) => before.stamp.mode & 0o7777 == mode & 0o7777,
+                    Dress::Again(_) => false,
                     Dress::Kept | Dress::Like(_) => true,
                 };
                 *before.bytes != after.bytes || !has_mode
@@ -145,6 +150,7 @@ impl Found {
         let file = directory.read(name).map_err(io)?;
         let stamp = Stamp::of(&file).map_err(io)?;
         check_kind(shown, stamp)?;
+        let attributes = Attributes::read(&file).own();
         let mut bytes = Vec::with_capacity(usize::try_from(stamp.size + 1).unwrap_or(0));
         let most = limits::MAX_EDIT_FILE_BYTES + 1;
         file.take(most).read_to_end(&mut bytes).map_err(io)?;
@@ -153,7 +159,11 @@ impl Found {
             return Err(ToolError::new(ErrorCode::FileTooLarge, message));
         }
         let bytes = Arc::new(bytes);
-        Ok(Some(Self { stamp, bytes }))
+        Ok(Some(Self {
+            stamp,
+            bytes,
+            attributes,
+        }))
     }
 }
 

@@ -10,7 +10,10 @@ use std::ops::Range;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::document::count_breaks;
-use super::skeleton::{self, is_blank, plain, skeleton};
+use super::skeleton::{self, is_blank, skeleton};
+use alike::Alike;
+
+mod alike;
 
 /// A passage of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub struct Passage {
 
 /// Bytes of the file that are searched.
 const MAX_TEXT_BYTES: usize = 8 << 20;
+/// Lines of it, where they are compared one by one: each may take a vote of some 50 bytes.
+const MAX_TEXT_LINES: usize = 500_000;
 /// Lines of the text to find that are compared.
 const MAX_FIND_LINES: usize = 500;
 /// Bytes of one line that are compared.
@@ -76,7 +81,7 @@ fn closest_line(text: &str, find: &str) -> Option<Passage> {
         passage.differences.insert(0, numbers.into());
         return Some(passage);
     }
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = text.lines().take(MAX_TEXT_LINES).collect();
     let place = by_equal_lines(&lines, &wanted).or_else(|| by_trigrams(&lines, &wanted))?;
     let found = lines.get(place.clone())?;
     Some(Passage {
@@ -237,18 +242,19 @@ fn differences(found: &[&str], wanted: &[&str], first_line: usize) -> Vec<String
         wanted.iter().map(|line| skeleton_of(line)).collect(),
         found.iter().map(|line| skeleton_of(line)).collect(),
     );
-    let mut words = Vec::new();
+    let (mut words, mut alike) = (Vec::new(), Alike::default());
     for op in capture_diff_slices(Algorithm::Myers, &old, &new) {
         let (old, new) = (op.old_range(), op.new_range());
         let both = old.len().min(new.len());
         for (wanted, number) in wanted.iter().skip(old.start).zip(new.clone()).take(both) {
             let there = found.get(number).copied().unwrap_or_default();
-            if there != *wanted {
-                words.push(format!(
-                    "line {}: {}",
-                    first_line + number,
-                    difference(there, wanted)
-                ));
+            if there == *wanted {
+                continue;
+            }
+            let told = alike.tell(there, wanted);
+            let told = told.unwrap_or_else(|| difference(there, wanted));
+            if !told.is_empty() {
+                words.push(format!("line {}: {told}", first_line + number));
             }
         }
         let more = |line: Option<&&str>| {
@@ -277,6 +283,7 @@ fn differences(found: &[&str], wanted: &[&str], first_line: usize) -> Vec<String
         }
     }
     words.truncate(MAX_DIFFERENCES);
+    words.extend(alike.more());
     words
 }
 
@@ -305,9 +312,6 @@ fn difference<'a>(there: &'a str, wanted: &'a str) -> String {
             "white space differs: the file has `{a}` where the text to find has `{b}` (· is a space, → a tab)"
         );
     }
-    if a.chars().map(plain).eq(b.chars().map(plain)) {
-        return look_alikes(&a, &b);
-    }
     if a.to_lowercase() == b.to_lowercase() {
         return "upper and lower case differ".into();
     }
@@ -331,18 +335,6 @@ fn codes(there: &str, wanted: &str) -> String {
             _ => return String::new(),
         }
     }
-}
-
-/// Names the first pair of characters that look alike and are not the same.
-fn look_alikes(there: &str, wanted: &str) -> String {
-    let mut pairs = there.chars().zip(wanted.chars());
-    let Some((a, b)) = pairs.find(|(a, b)| a != b) else {
-        return "characters that look alike differ".into();
-    };
-    let (code_a, code_b) = (u32::from(a), u32::from(b));
-    format!(
-        "the file has {a} (U+{code_a:04X}) where the text to find has {b} (U+{code_b:04X}), which only look alike"
-    )
 }
 
 /// Returns a text with its white space made visible.

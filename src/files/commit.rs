@@ -7,22 +7,21 @@
 //! one that is written over can be found half-written.
 
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use super::change::{Change, Dress, Found, NewContent};
+use super::change::Change;
 use super::directory::{Directory, Stamp, remove_made, split};
-use super::dress::{Dressed, dress_again, dress_like};
+use super::dress::Dressed;
 use super::intent::{Decided, Plan, Step};
-use super::journal::{Entry, StoredPath, Version};
-use super::pair::both;
+use super::journal::{Entry, Version};
 use crate::error::{ErrorCode, ToolError};
-use crate::limits;
+use one::{Prepared, Way, file_changed};
+pub(super) use planned::{has_leftovers, plan};
 
-/// Bytes compared at a time.
-const COMPARED_BYTES: usize = 1 << 18;
+mod one;
+mod planned;
 
 /// A change whose files are being prepared. What is not kept is removed when it is dropped.
 #[derive(Debug)]
@@ -30,6 +29,10 @@ pub(super) struct Staged<'a> {
     steps: Vec<Prepared<'a>>,
     made: Vec<PathBuf>,
     names: Names,
+    /// Every directory that a file is in.
+    directories: HashMap<PathBuf, Arc<Directory>>,
+    /// Files whose new ones lack attributes, which are named.
+    losses: Vec<(PathBuf, String)>,
     is_kept: bool,
 }
 
@@ -49,62 +52,6 @@ impl Names {
     }
 }
 
-/// One file of it.
-#[derive(Debug)]
-struct Prepared<'a> {
-    change: &'a Change,
-    directory: Directory,
-    name: OsString,
-    temporary: Option<OsString>,
-    backup: Option<OsString>,
-    way: Way,
-    /// The file of which its new content is another name.
-    linked: Option<Stamp>,
-    /// Whether the file was compared with what was read while its new content went to the disk.
-    is_compared: bool,
-}
-
-/// How a file takes on its new content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Create,
-    Replace,
-    Remove,
-}
-
-/// Plans the change with this id: which names it will use, and which directories are missing.
-pub(super) fn plan(changes: &[Change], id: &str) -> Plan {
-    let needed = changes.iter().filter(|change| change.is_needed());
-    let several = needed.clone().count() > 1;
-    let step = |(index, change): (usize, &Change)| Step {
-        path: StoredPath::from(change.real.as_path()),
-        temporary: change
-            .after
-            .as_ref()
-            .map(|_| format!(".karyi-{id}-{index}.tmp")),
-        backup: change
-            .before
-            .as_ref()
-            .filter(|_| several || change.after.is_none())
-            .map(|_| format!(".karyi-{id}-{index}.old")),
-    };
-    let steps = needed.clone().enumerate().map(step).collect();
-    let mut made: Vec<StoredPath> = needed
-        .filter(|change| change.after.is_some())
-        .flat_map(|change| missing_directories(&change.real))
-        .collect();
-    made.sort_unstable();
-    made.dedup();
-    Plan { steps, made }
-}
-
-fn missing_directories(path: &Path) -> impl Iterator<Item = StoredPath> {
-    let above = path.ancestors().skip(1);
-    above
-        .take_while(|path| std::fs::symlink_metadata(path).is_err())
-        .map(StoredPath::from)
-}
-
 /// Writes the new contents beside their targets.
 ///
 /// # Errors
@@ -114,20 +61,24 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &Plan) -> Result<Staged<'a>
         steps: Vec::new(),
         made: Vec::new(),
         names: Names::default(),
+        directories: HashMap::new(),
+        losses: Vec::new(),
         is_kept: false,
     };
     let needed = changes.iter().filter(|change| change.is_needed());
     for (change, step) in needed.zip(&plan.steps) {
         let io = |error: io::Error| ToolError::from_io(&change.shown, &error);
-        let mut prepared = prepare(change, step, &mut staged.made).map_err(io)?;
-        if change.before.is_some() && !prepared.is_as_read(&staged.names) {
+        let mut prepared = prepare(change, step, &mut staged).map_err(io)?;
+        if change.before.is_some() && !prepared.is_as_read(&staged.names).map_err(io)? {
             return Err(file_changed(change));
         }
         let written = prepared.write();
         staged.names.add(prepared.linked, 1);
         staged.steps.push(prepared);
-        if let Dressed::No(user, group) = written.map_err(io)? {
-            return Err(owner_not_kept(change, user, group));
+        match written.map_err(io)? {
+            Dressed::No(user, group) => return Err(owner_not_kept(change, user, group)),
+            Dressed::Yes(lost) if lost.is_empty() => {}
+            Dressed::Yes(lost) => staged.losses.push((change.shown.clone(), lost.names())),
         }
     }
     Ok(staged)
@@ -136,257 +87,18 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &Plan) -> Result<Staged<'a>
 fn prepare<'a>(
     change: &'a Change,
     step: &Step,
-    made: &mut Vec<PathBuf>,
+    staged: &mut Staged<'_>,
 ) -> io::Result<Prepared<'a>> {
     let (parent, name) = split(&change.real).ok_or(io::ErrorKind::IsADirectory)?;
-    let way = match (&change.before, &change.after) {
-        (_, None) => Way::Remove,
-        (None, Some(_)) => Way::Create,
-        (Some(_), Some(_)) => Way::Replace,
+    // Files of one directory share it: a process may have so many files open.
+    let directory = match (staged.directories.get(parent), Way::of(change)) {
+        (Some(known), _) => Arc::clone(known),
+        (None, Way::Create) => Arc::new(Directory::make(parent, &mut staged.made)?),
+        (None, Way::Replace | Way::Remove) => Arc::new(Directory::open(parent)?),
     };
-    let directory = match way {
-        Way::Create => Directory::make(parent, made)?,
-        Way::Replace | Way::Remove => Directory::open(parent)?,
-    };
-    Ok(Prepared {
-        change,
-        directory,
-        name: name.to_owned(),
-        temporary: step.temporary.as_ref().map(OsString::from),
-        backup: step.backup.as_ref().map(OsString::from),
-        way,
-        linked: None,
-        is_compared: false,
-    })
-}
-
-impl Prepared<'_> {
-    /// Writes the new content to its temporary file; returns whether that got the right owner.
-    fn write(&mut self) -> io::Result<Dressed> {
-        if self.way == Way::Replace {
-            // The only sure way to learn whether the file may be written.
-            self.directory.write(&self.name)?;
-        }
-        let (Some(temporary), Some(after)) = (&self.temporary, &self.change.after) else {
-            return Ok(Dressed::Yes);
-        };
-        if self.is_moved() && self.link_moved(temporary, after) {
-            self.linked = self.directory.stamp(temporary)?;
-            return Ok(Dressed::Yes);
-        }
-        // Private while it holds the content of a private file.
-        let mode = if after.dress == Dress::Kept && self.way == Way::Create {
-            0o666
-        } else {
-            0o600
-        };
-        let mut file = self.directory.create(temporary, mode)?;
-        file.write_all(&after.bytes)?;
-        let dressed = self.dress(&file, after)?;
-        if let Dressed::Yes = dressed {
-            self.is_compared = self.sync(&file)?;
-        }
-        Ok(dressed)
-    }
-
-    /// Makes the new content last. A large file is compared with what was read meanwhile; returns whether it
-    /// was, and is the same.
-    fn sync(&self, file: &File) -> io::Result<bool> {
-        let before = self.change.before.as_ref();
-        let is_large = |found: &&Found| found.stamp.size >= limits::EARLY_JOURNAL_BYTES;
-        let Some(before) = before.filter(is_large) else {
-            return file.sync_all().map(|()| false);
-        };
-        let (synced, is_same) = both(
-            || file.sync_all(),
-            || has_content(&self.directory, &self.name, &before.bytes).unwrap_or(false),
-        );
-        synced.map(|()| is_same)
-    }
-
-    /// Returns what the new content has, or is about to have, of owner and permissions.
-    fn new_stamp(&self) -> Option<Stamp> {
-        let name = match self.way {
-            Way::Create | Way::Replace => self.temporary.as_ref(),
-            Way::Remove => None,
-        };
-        self.directory.stamp(name?).ok().flatten()
-    }
-
-    /// Whether the content comes from another file as it is.
-    fn is_moved(&self) -> bool {
-        matches!(&self.change.after, Some(after) if matches!(after.dress, Dress::Like(_)))
-            && self.way == Way::Create
-    }
-
-    /// Takes the file itself instead of a copy, which keeps everything about it. Returns whether
-    /// that was possible.
-    fn link_moved(&self, temporary: &OsStr, after: &NewContent) -> bool {
-        let Dress::Like(from) = &after.dress else {
-            return false;
-        };
-        let Some((parent, name)) = split(from) else {
-            return false;
-        };
-        let Ok(parent) = Directory::open(parent) else {
-            return false;
-        };
-        let is_same = has_content(&parent, name, &after.bytes).unwrap_or(false);
-        is_same && self.directory.link(&parent, name, temporary).is_ok()
-    }
-
-    /// Gives a new file the owner, attributes and permissions it is to have.
-    fn dress(&self, file: &File, after: &NewContent) -> io::Result<Dressed> {
-        let model = match &after.dress {
-            Dress::Kept => self.change.before.as_ref().map(|found| {
-                let opened = self.directory.read(&self.name).ok();
-                (found.stamp, opened)
-            }),
-            Dress::Like(path) => {
-                let (parent, name) = split(path).ok_or(io::ErrorKind::NotFound)?;
-                let opened = Directory::open(parent)?.read(name)?;
-                Some((Stamp::of(&opened)?, Some(opened)))
-            }
-            Dress::Mode(mode, owner) => match &self.change.before {
-                Some(found) => {
-                    let opened = self.directory.read(&self.name).ok();
-                    let mode = (found.stamp.mode & !0o7777) | (mode & 0o7777);
-                    Some((
-                        Stamp {
-                            mode,
-                            ..found.stamp
-                        },
-                        opened,
-                    ))
-                }
-                None => {
-                    dress_again(file, *mode, *owner)?;
-                    None
-                }
-            },
-        };
-        match model {
-            None => Ok(Dressed::Yes),
-            Some((stamp, opened)) => dress_like(file, stamp, opened.as_ref()),
-        }
-    }
-
-    /// Keeps the original beside the file: a second name where the file system knows such, else a
-    /// copy. One that is removed gets that name later. Returns the file that has a name more.
-    fn back_up(&self) -> io::Result<Option<Stamp>> {
-        let (Some(backup), Some(before)) = (&self.backup, &self.change.before) else {
-            return Ok(None);
-        };
-        match self.way {
-            Way::Create | Way::Remove => Ok(None),
-            Way::Replace
-                if self
-                    .directory
-                    .link(&self.directory, &self.name, backup)
-                    .is_ok() =>
-            {
-                Ok(Some(before.stamp))
-            }
-            Way::Replace => {
-                let mut copy = self.directory.create(backup, 0o600)?;
-                copy.write_all(&before.bytes)?;
-                let opened = self.directory.read(&self.name).ok();
-                dress_like(&copy, before.stamp, opened.as_ref())?;
-                copy.sync_all().map(|()| None)
-            }
-        }
-    }
-
-    /// Refuses when the file is not what was read.
-    fn check(&self, names: &Names) -> Result<(), ToolError> {
-        let io = |error: io::Error| ToolError::from_io(&self.change.shown, &error);
-        let now = self.directory.stamp(&self.name).map_err(io)?;
-        let is_same = match (&self.change.before, now) {
-            (None, None) => true,
-            (Some(then), Some(now)) => {
-                let has_content =
-                    || has_content(&self.directory, &self.name, &then.bytes).unwrap_or(false);
-                now.is_unchanged(then.stamp, names.added(now))
-                    && (self.is_compared || has_content())
-            }
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        match is_same && self.directory.is_in_place() {
-            true => Ok(()),
-            false => Err(file_changed(self.change)),
-        }
-    }
-
-    /// Puts the new content in its place.
-    fn put(&self, names: &Names) -> Result<(), ToolError> {
-        let result = match (self.way, &self.temporary) {
-            (Way::Create, Some(temporary)) => self.directory.rename_new(temporary, &self.name),
-            (Way::Replace, Some(temporary)) => match self.is_as_read(names) {
-                true => self.directory.rename(temporary, &self.name),
-                false => return Err(file_changed(self.change)),
-            },
-            (Way::Remove, _) => match (&self.backup, self.is_as_read(names)) {
-                (Some(backup), true) => self.directory.rename(&self.name, backup),
-                _ => return Err(file_changed(self.change)),
-            },
-            (Way::Create | Way::Replace, None) => Err(io::ErrorKind::NotFound.into()),
-        };
-        result.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => file_changed(self.change),
-            _ => ToolError::from_io(&self.change.shown, &error),
-        })
-    }
-
-    /// Whether the file is still the one that was read, where its path still leads.
-    fn is_as_read(&self, names: &Names) -> bool {
-        let now = self.directory.stamp(&self.name).ok().flatten();
-        let then = self.change.before.as_ref().map(|found| found.stamp);
-        let is_same = now
-            .zip(then)
-            .is_some_and(|(a, b)| a.is_unchanged(b, names.added(a)));
-        is_same && self.directory.is_in_place()
-    }
-
-    /// Undoes `put`; returns what to tell when that fails.
-    fn take_back(&self) -> Result<(), String> {
-        let backup = self.backup.as_deref().ok_or(io::ErrorKind::NotFound);
-        let result = match self.way {
-            Way::Replace | Way::Remove => backup
-                .map_err(io::Error::from)
-                .and_then(|backup| self.directory.rename(backup, &self.name)),
-            Way::Create => self.directory.remove(&self.name),
-        };
-        let shown = self.change.shown.display();
-        result.map_err(|error| format!("; {shown} could not be restored: {error}"))
-    }
-}
-
-/// Whether a file holds these bytes.
-pub(super) fn has_content(directory: &Directory, name: &OsStr, bytes: &[u8]) -> io::Result<bool> {
-    let mut file = directory.read(name)?;
-    let mut buffer = vec![0; COMPARED_BYTES.min(bytes.len() + 1)];
-    let mut rest = bytes;
-    loop {
-        let length = match file.read(&mut buffer) {
-            Ok(length) => length,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        let read = buffer.get(..length).unwrap_or_default();
-        match rest.strip_prefix(read) {
-            Some(_) if length == 0 => return Ok(rest.is_empty()),
-            Some(after) => rest = after,
-            None => return Ok(false),
-        }
-    }
-}
-
-fn file_changed(change: &Change) -> ToolError {
-    let message = format!(
-        "{}: another program changed it between reading and writing",
-        change.shown.display()
-    );
-    ToolError::new(ErrorCode::FileChanged, message)
+    let known = staged.directories.entry(parent.to_owned());
+    known.or_insert_with(|| Arc::clone(&directory));
+    Ok(Prepared::new(change, step, directory, name))
 }
 
 fn owner_not_kept(change: &Change, user: u32, group: u32) -> ToolError {
@@ -440,6 +152,11 @@ impl Staged<'_> {
         self.steps.iter().map(Prepared::new_stamp)
     }
 
+    /// Returns the files whose new ones lack attributes, and which.
+    pub(super) fn take_losses(&mut self) -> Vec<(PathBuf, String)> {
+        std::mem::take(&mut self.losses)
+    }
+
     /// Returns the directories that were made.
     pub(super) fn made(&self) -> &[PathBuf] {
         &self.made
@@ -477,16 +194,13 @@ impl Staged<'_> {
 
     /// Makes the new names last.
     fn sync_directories(&self) {
-        let mut synced: Vec<&Path> = Vec::new();
-        for step in &self.steps {
-            if !synced.contains(&step.directory.path()) {
-                synced.push(step.directory.path());
-                step.directory.sync();
-            }
-        }
+        self.directories
+            .values()
+            .for_each(|directory| directory.sync());
     }
 
     fn remove_leftovers(&self) {
+        // What stays is found by `has_leftovers`.
         for step in &self.steps {
             for name in [&step.temporary, &step.backup].into_iter().flatten() {
                 let _ = step.directory.remove(name);

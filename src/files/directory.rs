@@ -175,13 +175,16 @@ impl Directory {
     }
 
     /// Whether its path still leads to it.
-    pub(super) fn is_in_place(&self) -> bool {
-        let identity = |directory: &Self| {
-            let stat = rustix::fs::fstat(&directory.opened).ok()?;
-            Some((stat.st_dev, stat.st_ino))
+    pub(super) fn is_in_place(&self) -> io::Result<bool> {
+        let identity = |directory: &Self| -> io::Result<_> {
+            let stat = rustix::fs::fstat(&directory.opened)?;
+            Ok((stat.st_dev, stat.st_ino))
         };
-        let now = Self::open(&self.path).ok();
-        now.is_some_and(|now| identity(&now).is_some() && identity(&now) == identity(self))
+        match Self::open(&self.path) {
+            Ok(now) => Ok(identity(&now)? == identity(self)?),
+            Err(error) if is_gone(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Reads the stamp of a file; nothing when it is not there. A link is not followed.
@@ -333,6 +336,14 @@ pub(super) fn split(path: &Path) -> Option<(&Path, &OsStr)> {
 fn is_missing(directory: &OwnedFd, name: &OsStr) -> bool {
     let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
     matches!(found, Err(rustix::io::Errno::NOENT))
+}
+
+/// Whether an error says that nothing is there, or something else than there was.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 /// A link where none may be is told as what it is to a path that was resolved: no directory.

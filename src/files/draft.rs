@@ -103,8 +103,11 @@ impl Draft {
                 replace: &written.replace,
             }),
         });
-        let pairs: Vec<Pair<'_>> = pairs.collect();
+        let mut pairs: Vec<Pair<'_>> = pairs.collect();
         let (encoding, before) = self.text(&edit.path)?;
+        if encoding.has_mark() {
+            pairs.iter_mut().for_each(drop_mark);
+        }
         let applied = matching::apply(&before, &pairs);
         let (after, results) = applied.map_err(|error| describe(edit, error, &before))?;
         let is_changed = after != *before || !self.exists;
@@ -150,6 +153,13 @@ impl Draft {
             Content::Text(_, text) => text.len(),
         };
         (self.found().len() + now) as u64
+    }
+}
+
+/// Takes the byte order mark away with which a text was copied from a diff: it is no part of the text.
+fn drop_mark(pair: &mut Pair<'_>) {
+    for text in [&mut pair.find, &mut pair.replace] {
+        *text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     }
 }
 
@@ -293,7 +303,6 @@ impl<'a> Drafts<'a> {
             let message = format!("{}: there is such a file already", shown.display());
             return Err(ToolError::new(ErrorCode::FileExists, message));
         }
-        let target = self.get(to).change.real.clone();
         let source = self.get(from);
         let content = match std::mem::replace(&mut source.content, Content::AsFound) {
             Content::AsFound => Content::Bytes(source.found().to_vec()),
@@ -304,13 +313,31 @@ impl<'a> Drafts<'a> {
         let like = source.like.take().or(real);
         let breaks_links = source.breaks_links;
         source.exists = false;
-        source.change.renamed_to = Some(target);
+        let (from, origin) = (source.change.real.clone(), like.clone());
         let target = self.get(to);
         target.exists = true;
         target.content = content;
         target.like = like;
         target.breaks_links |= breaks_links;
+        let target = target.change.real.clone();
+        self.note_rename(origin.as_deref(), &from, target);
         Ok(())
+    }
+
+    /// Notes where the file went that was at `origin` before the call and at `from` until now.
+    fn note_rename(&mut self, origin: Option<&Path>, from: &Path, target: PathBuf) {
+        let mut drafts = self.drafts.iter_mut().map(|draft| &mut draft.change);
+        let Some(change) = drafts.find(|change| Some(change.real.as_path()) == origin) else {
+            return;
+        };
+        // A second file of that name, made by the call, is not the one that was there.
+        let is_it = match &change.renamed_to {
+            Some(before) => before == from,
+            None => change.real == from,
+        };
+        if is_it {
+            change.renamed_to = (change.real != target).then_some(target);
+        }
     }
 
     /// Refuses an edit that would take too much memory.

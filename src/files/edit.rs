@@ -17,7 +17,7 @@ use super::journal::{Damage, IsPrivate};
 use super::links;
 use super::matching::{FoundAs, PairResult};
 use super::pair::both;
-use super::recover::Recovered;
+use super::recover::{Recovered, with_recovered};
 use super::risk::risk;
 use super::root::Root;
 use super::transaction::{Recorder, Transaction};
@@ -102,6 +102,8 @@ pub struct Done {
     pub recovered: Vec<Recovered>,
     /// What of the journal was found broken.
     pub damage: Option<Damage>,
+    /// Files whose attributes could not all be kept, and which.
+    pub losses: Vec<(PathBuf, String)>,
 }
 
 /// Makes the changes in all files, or in none.
@@ -117,7 +119,8 @@ pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<Done, ToolE
     let all: Vec<&Path> = paths.iter().flat_map(Paths::all).collect();
     let transaction = Transaction::begin(options.recorder, &all)?;
     let is_wanted = AtomicBool::new(true);
-    std::thread::scope(|scope| {
+    let recovered = transaction.recovered().to_vec();
+    let done = std::thread::scope(|scope| {
         let journal = options.recorder.journal.as_deref();
         let mut starter = Starter::new(scope, journal, options.is_private, &is_wanted);
         let done = plan(edits, paths, &mut |change| change.start_early(&mut starter))
@@ -125,7 +128,8 @@ pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<Done, ToolE
         // Nobody waits for what was started for a change that came to nothing.
         is_wanted.store(false, Ordering::Relaxed);
         done
-    })
+    });
+    done.map_err(|error| with_recovered(error, &recovered))
 }
 
 /// Makes the changes, and their diffs meanwhile.
@@ -157,6 +161,7 @@ fn carry_out(
         can_be_undone: receipt.can_be_undone,
         recovered: receipt.recovered,
         damage: receipt.damage,
+        losses: receipt.losses,
     })
 }
 
@@ -179,10 +184,12 @@ impl Paths {
             links::refuse_link(options.cwd, &edit.path)?;
         }
         let resolve = |path: &Path| links::resolve(options.root, options.cwd, path);
-        Ok(Self {
-            real: resolve(&edit.path)?,
-            to: edit.to.as_deref().map(resolve).transpose()?,
-        })
+        let real = resolve(&edit.path)?;
+        let to = edit.to.as_deref().map(resolve).transpose()?;
+        if let Some(to) = &edit.to {
+            links::refuse_taken(options.cwd, to)?;
+        }
+        Ok(Self { real, to })
     }
 
     fn all(&self) -> impl Iterator<Item = &Path> {
@@ -235,7 +242,8 @@ fn plan(
         }
         if !matches!(result.kind, Kind::Unchanged | Kind::AlreadyApplied) {
             // A file that is named twice shows all its changes with the last.
-            if let Some(earlier) = shown.iter().position(|earlier| earlier.new == index) {
+            let is_same = |earlier: &Shown| [index, place.new].contains(&earlier.new);
+            if let Some(earlier) = shown.iter().position(is_same) {
                 place.old = shown.remove(earlier).old;
             }
             place.encoding = drafts.get(place.new).encoding();
@@ -384,10 +392,7 @@ impl Shown {
         {
             return shown_diff(old, new, show, Caps::RESULT);
         }
-        let texts = match self.encoding.and_then(|written| written.read_as(new)) {
-            Some(new) => Encoding::read(old).ok().map(|(_, old)| (old, new)),
-            None => Encoding::read_both(old, new),
-        };
+        let texts = Encoding::read_to_compare(old, new, self.encoding);
         let Some((old, new)) = texts else {
             return Diff::default();
         };

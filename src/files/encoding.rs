@@ -79,6 +79,11 @@ impl Encoding {
         self.is_doubtful
     }
 
+    /// Whether the file starts with a byte order mark.
+    pub(super) fn has_mark(self) -> bool {
+        self.has_mark
+    }
+
     /// Returns the name shown to users; none for UTF-8, which goes without saying.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
@@ -126,6 +131,21 @@ impl Encoding {
         Some((before, Self::read(new).ok()?.1))
     }
 
+    /// Reads two versions of a text for a comparison that can be applied to the bytes of the file: a byte
+    /// order mark of UTF-8 is a part of its first line.
+    #[must_use]
+    pub fn read_to_compare<'a>(
+        old: &'a [u8],
+        new: &'a [u8],
+        written: Option<Self>,
+    ) -> Option<(Cow<'a, str>, Cow<'a, str>)> {
+        let (before, after) = match written.and_then(|written| written.read_as(new)) {
+            Some(after) => (Self::read(old).ok()?.1, after),
+            None => Self::read_both(old, new)?,
+        };
+        Some((with_mark(old, before), with_mark(new, after)))
+    }
+
     /// Reads text that was written in this encoding; nothing when it was not.
     #[must_use]
     pub fn read_as(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
@@ -157,6 +177,13 @@ impl Encoding {
             Form::Utf16Be => Ok(write_utf16(mark, &text, u16::to_be_bytes)),
             Form::Legacy(encoding) => write_legacy(encoding, &text),
         }
+    }
+}
+
+fn with_mark<'a>(bytes: &[u8], text: Cow<'a, str>) -> Cow<'a, str> {
+    match bytes.starts_with(MARK_UTF8) {
+        true => Cow::Owned(format!("\u{FEFF}{text}")),
+        false => text,
     }
 }
 

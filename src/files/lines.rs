@@ -75,15 +75,33 @@ pub(super) fn start_of_last(
     Ok(0)
 }
 
+/// What is known of the encoding of a whole text of which some lines are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Nothing: the shown lines have to tell it.
+    Nothing,
+    /// It is this one.
+    Encoding(Encoding),
+    /// It is none that gives the same bytes again.
+    NoText,
+}
+
 /// Returns the text of some bytes and the name of their encoding when it is not UTF-8; no text when
 /// the encoding is unknown.
-fn decode(bytes: &[u8]) -> (Option<Cow<'_, str>>, Option<&'static str>) {
+fn decode(bytes: &[u8], known: Known) -> (Option<Cow<'_, str>>, Option<&'static str>) {
+    let of_whole = match known {
+        Known::Encoding(encoding) => encoding.read_as(bytes).map(|text| (encoding, text)),
+        Known::Nothing | Known::NoText => None,
+    };
+    if let Some((encoding, text)) = of_whole {
+        return (Some(text), encoding.name());
+    }
     if let Ok(text) = std::str::from_utf8(bytes) {
         return (Some(Cow::Borrowed(text)), None);
     }
     match Encoding::read(bytes) {
-        Ok((encoding, text)) => (Some(text), encoding.name()),
-        Err(_) => (None, None),
+        Ok((encoding, text)) if known != Known::NoText => (Some(text), encoding.name()),
+        Ok(_) | Err(_) => (None, None),
     }
 }
 
@@ -180,13 +198,23 @@ impl Lines {
         }
     }
 
+    /// Whether what was kept says nothing of the encoding, or all there is to know.
+    pub(super) fn is_plain_or_whole(&self) -> bool {
+        self.kept.is_ascii() || self.kept.len() as u64 == self.total_bytes
+    }
+
     /// Returns what was kept and counted.
-    pub(super) fn finish(mut self) -> TextView {
+    pub(super) fn finish(self) -> TextView {
+        self.finish_as(Known::Nothing)
+    }
+
+    /// Does so with what is known of the encoding of the whole text.
+    pub(super) fn finish_as(mut self, known: Known) -> TextView {
         if self.wanted_bytes > self.kept.len() as u64 {
             self.drop_partial();
         }
         let omitted_bytes = self.wanted_bytes - self.kept.len() as u64;
-        let (text, encoding) = decode(&self.kept);
+        let (text, encoding) = decode(&self.kept, known);
         let is_lossy = text.is_none();
         let text = text.unwrap_or_else(|| String::from_utf8_lossy(&self.kept));
         let text = match text.strip_prefix('\u{FEFF}') {
@@ -218,6 +246,9 @@ impl Lines {
                 self.kept.truncate(self.kept.len() - partial);
                 let end = capped::before_marker(&self.kept, self.kept.len());
                 self.kept.truncate(end);
+                if self.kept.is_empty() {
+                    self.kept_line = self.first.saturating_sub(1);
+                }
             }
         }
     }
@@ -238,6 +269,15 @@ fn partial_character(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_which_nothing_is_shown_is_left_out() {
+        for (max, omitted) in [(0, 3), (1, 3), (2, 2)] {
+            let mut lines = Lines::new((1, u64::MAX), max);
+            lines.push("\u{E9}a\n".repeat(3).as_bytes());
+            assert_eq!(lines.finish().omitted_lines, omitted, "{max}");
+        }
+    }
 
     #[test]
     fn any_chunking_gives_the_same_view() {

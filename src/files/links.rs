@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::root::{Root, canonical_for_plan, follow};
 use crate::error::{ErrorCode, ToolError};
+use crate::limits;
 
 /// Returns the file a path leads to, every symlink followed; the file need not exist.
 ///
@@ -34,7 +35,8 @@ pub(super) fn resolve(root: &Root, cwd: &Path, path: &Path) -> Result<PathBuf, T
             return Err(ToolError::new(ErrorCode::SymlinkEscape, message));
         }
     }
-    root.resolve_to_change(cwd, path)
+    let resolved = root.resolve_to_change(cwd, path)?;
+    refuse_long(path, &resolved).map(|()| resolved)
 }
 
 /// Returns the directory that a link must not lead out of: the root, else the repository it is in.
@@ -65,6 +67,40 @@ pub(super) fn refuse_link(cwd: &Path, path: &Path) -> Result<(), ToolError> {
             Err(ToolError::new(ErrorCode::NotAFile, message).with_hint(hint))
         }
     }
+}
+
+/// Refuses a new name that a symlink has, wherever it leads.
+///
+/// # Errors
+/// `file_exists` for a symlink.
+pub(super) fn refuse_taken(cwd: &Path, to: &Path) -> Result<(), ToolError> {
+    if !cwd.join(to).is_symlink() {
+        return Ok(());
+    }
+    let message = format!("{}: there is a symlink of that name already", to.display());
+    Err(ToolError::new(ErrorCode::FileExists, message))
+}
+
+/// Refuses a path that no program could open by its name.
+///
+/// # Errors
+/// `name_too_long`.
+fn refuse_long(path: &Path, real: &Path) -> Result<(), ToolError> {
+    let (found, most) = (real.as_os_str().len(), limits::MAX_PATH_BYTES);
+    if found <= most {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: expected a path of at most {most} bytes, found {found}",
+        // The message is no place for all of it.
+        path.display()
+            .to_string()
+            .chars()
+            .take(80)
+            .collect::<String>()
+            + "[...]"
+    );
+    Err(ToolError::new(ErrorCode::NameTooLong, message))
 }
 
 #[cfg(test)]

@@ -244,7 +244,11 @@ pub(super) fn walk_builder(directory: &Path, wanted: &Wanted) -> WalkBuilder {
         .ignore(respects)
         .git_ignore(respects)
         .git_exclude(respects);
-    builder.require_git(false).follow_links(false);
+    // A repository in another one starts anew, which the walk sees only when it asks for repositories.
+    let is_in_repository = directory
+        .ancestors()
+        .any(|above| above.join(".git").exists());
+    builder.require_git(is_in_repository).follow_links(false);
     let own = Arc::clone(&wanted.own);
     builder.filter_entry(move |entry| {
         let is_git = respects && entry.file_name() == ".git";

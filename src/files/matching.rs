@@ -11,8 +11,7 @@
 //! written is none: to replace `&` in `&amp;` would leave half of an escape.
 //!
 //! A text to find that is gone while its replacement is there may have been replaced before. That is
-//! said only of a replacement that could hardly be there by chance: else a call would seem to be done
-//! that did nothing.
+//! said only where the surroundings agree: else a call would seem to be done that did nothing.
 
 use std::ops::Range;
 
@@ -22,6 +21,8 @@ use super::closest::{self, Passage};
 use super::document::{Document, count_breaks, with_lf};
 use super::trailing;
 use crate::limits;
+
+mod applied;
 
 /// One replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -359,56 +360,19 @@ fn already_applied(
         false => find_wanted(text, pair.all, replace).unwrap_or_default(),
     };
     let first = places.first().map(|first| line_at(text, first.start));
-    places.retain(|place| is_telling(text, place));
+    let closest = closest::closest(text, find);
+    // Each look takes time, and one place tells as much as all.
+    places.truncate(MOST_LINES);
+    places.retain(|place| applied::is_trace(text, place, find, closest.as_ref()));
     match places.first() {
         Some(place) => Ok(PairResult::AlreadyApplied {
             line: line_at(text, place.start),
         }),
         None => Err(MatchErrorKind::NotFound {
-            closest: closest::closest(text, find),
+            closest,
             replacement: first,
         }),
     }
-}
-
-/// Bytes without blanks from which a replacement tells that its pair was applied: a shorter text stands
-/// in many files anyway.
-const TELLING_BYTES: usize = 10;
-/// Such bytes of one that has its lines to itself.
-const TELLING_LINE_BYTES: usize = 3;
-/// Letters and digits that either needs: a closing brace says nothing.
-const TELLING_LETTERS: usize = 2;
-
-/// Whether a text at this place says enough to be taken for the trace of an earlier edit.
-fn is_telling(text: &str, place: &Range<usize>) -> bool {
-    let found = text.get(place.clone()).unwrap_or_default();
-    let (before, after) = (text.get(..place.start), text.get(place.end..));
-    let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-    let is_one_word =
-        |a: Option<char>, b: Option<char>| a.is_some_and(is_word) && b.is_some_and(is_word);
-    if is_one_word(before.chars().next_back(), found.chars().next())
-        || is_one_word(found.chars().next_back(), after.chars().next())
-    {
-        return false;
-    }
-    let is_blank = |c: &char| *c == ' ' || *c == '\t';
-    let left = before.chars().rev().find(|c| !is_blank(c));
-    let right = after.chars().find(|c| !is_blank(c));
-    let starts_line = left.is_none_or(|c| c == '\n') || found.starts_with('\n');
-    let ends_line = right.is_none_or(|c| c == '\n') || found.ends_with('\n');
-    let least = match starts_line && ends_line {
-        true => TELLING_LINE_BYTES,
-        false => TELLING_BYTES,
-    };
-    let letters = found.chars().filter(|c| c.is_alphanumeric());
-    let visible = found.chars().filter(|c| !c.is_whitespace());
-    letters.take(TELLING_LETTERS).count() == TELLING_LETTERS
-        && visible.take(least).map(char::len_utf8).sum::<usize>() >= least
-}
-
-/// Whether a character goes on with the word beside it. Scripts without blanks between words do not.
-fn is_word(character: char) -> bool {
-    character == '_' || character.is_alphanumeric() && character < '\u{2E80}'
 }
 
 fn check_size(

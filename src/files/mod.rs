@@ -26,6 +26,7 @@ pub mod transaction;
 pub mod undo;
 pub mod view;
 
+mod attributes;
 mod commit;
 mod directory;
 mod document;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use super::directory::remove_made;
 use super::intent::{self, Decision, Plan, Record, Said};
-use super::journal::Journal;
+use super::journal::{Entry, Journal};
 use super::locks;
 use crate::error::ToolError;
 use crate::limits;
@@ -124,7 +124,7 @@ pub(super) fn run(journal: &Journal) -> Result<Recovery, ToolError> {
 fn end(journal: &Journal, mut record: Record) -> Result<Vec<Recovered>, ToolError> {
     let lock = |plan: &Plan| {
         let paths: Vec<_> = plan.steps.iter().map(|step| step.path.as_path()).collect();
-        locks::lock_paths(&journal.locks(), &paths)
+        locks::lock_paths(Some(&journal.locks()), &paths)
     };
     let is_old = record
         .age()
@@ -224,10 +224,49 @@ fn end_decided(
     if is_new {
         let added = journal.append(decision.entry.clone());
         added.map_err(|error| error.message)?;
+        remove_undone(journal, &decision.entry);
     } else {
         remove_planned(plan);
     }
     Ok(recovered)
+}
+
+/// Removes the directories that the changes had made which an undo took back.
+fn remove_undone(journal: &Journal, undo: &Entry) {
+    if undo.undoes.is_empty() {
+        return;
+    }
+    for entry in journal.entries().unwrap_or_default() {
+        if undo.undoes.contains(&entry.number) {
+            remove_made(&entry.made_paths());
+        }
+    }
+}
+
+/// Adds to an error which files were left half changed and what became of them before it: nothing else
+/// would tell.
+pub(super) fn with_recovered(mut error: ToolError, recovered: &[Recovered]) -> ToolError {
+    if recovered.is_empty() {
+        return error;
+    }
+    let told = |file: &Recovered| {
+        let why = file.why.as_ref().map(|why| format!(" ({why})"));
+        let (path, became) = (file.path.display(), file.became.as_str());
+        format!("{path} {became}{}", why.unwrap_or_default())
+    };
+    // What is not whole comes first.
+    let (bad, good): (Vec<_>, Vec<_>) = recovered.iter().partition(|file| file.why.is_some());
+    let shown = bad.into_iter().chain(good).map(told);
+    let shown: Vec<String> = shown.take(limits::MAX_TOLD_RECOVERED).collect();
+    error.message.push_str(&format!(
+        "; before that, files which a killed karyi had left half changed were looked at: {}",
+        shown.join(", ")
+    ));
+    let more = recovered.len() - shown.len();
+    if more > 0 {
+        error.message.push_str(&format!(" and {more} more"));
+    }
+    error
 }
 
 fn remove_planned(plan: &Plan) {

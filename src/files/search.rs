@@ -25,7 +25,7 @@ use super::kind::Special;
 use super::listing::{Scope, Wanted, walk_builder};
 use super::missing;
 use super::root::{Root, identity, may_be_linked};
-use super::target::Way;
+use super::target::{Way, names};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use lines::Lines;
@@ -152,6 +152,14 @@ pub fn search(
     if let Some(special) = Special::of(found.file_type()) {
         return Err(special.refused(shown));
     }
+    // What was named itself is told when it cannot be read, not only counted.
+    let readable = match found.is_file() {
+        true => way.file(real).map(drop),
+        false => way
+            .directory(real)
+            .and_then(|opened| names(&opened).map(drop)),
+    };
+    readable.map_err(|error| ToolError::from_io(shown, &error))?;
     if found.is_file() {
         search.file(&mut search.worker(), real, shown.to_owned());
     } else {

@@ -6,7 +6,7 @@
 //! several do unless the recorder says that it needs one: a crash in between is then not healed. Nothing
 //! can be undone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -21,7 +21,7 @@ use super::journal::{
 };
 use super::locks::{self, Held};
 use super::pair::both;
-use super::recover::{self, Recovered};
+use super::recover::{self, Recovered, with_recovered};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
@@ -52,13 +52,15 @@ pub struct Receipt {
     pub recovered: Vec<Recovered>,
     /// What of the list of changes was found broken.
     pub damage: Option<Damage>,
+    /// Files whose attributes could not all be kept, and which.
+    pub losses: Vec<(PathBuf, String)>,
 }
 
 /// A change that is about to be made: nobody else changes its files.
 pub struct Transaction<'a> {
     recorder: &'a Recorder,
     recovered: Vec<Recovered>,
-    _held: Option<Held>,
+    _held: Held,
 }
 
 impl<'a> Transaction<'a> {
@@ -70,7 +72,7 @@ impl<'a> Transaction<'a> {
     pub fn begin(recorder: &'a Recorder, paths: &[&Path]) -> Result<Self, ToolError> {
         let mut recovered = Vec::new();
         let Some(journal) = &recorder.journal else {
-            let _held = None;
+            let _held = locks::lock_paths(None, paths)?;
             return Ok(Self {
                 recorder,
                 recovered,
@@ -78,13 +80,15 @@ impl<'a> Transaction<'a> {
             });
         };
         loop {
-            let recovery = recover::run(journal)?;
-            let held = locks::lock_paths(&journal.locks(), paths)?;
+            let recovery = recover::run(journal);
+            let recovery = recovery.map_err(|error| with_recovered(error, &recovered))?;
+            recover::add(&mut recovered, recovery.files.clone());
+            let held = locks::lock_paths(Some(&journal.locks()), paths);
+            let held = held.map_err(|error| with_recovered(error, &recovered))?;
             // Whoever held these locks before may have been killed a moment ago.
             let is_all = recovery.is_all(journal);
-            recover::add(&mut recovered, recovery.files);
             if is_all {
-                let _held = Some(held);
+                let _held = held;
                 return Ok(Self {
                     recorder,
                     recovered,
@@ -92,6 +96,11 @@ impl<'a> Transaction<'a> {
                 });
             }
         }
+    }
+
+    /// Returns what became of files that were left half changed, which its receipt says, too.
+    pub(super) fn recovered(&self) -> &[Recovered] {
+        &self.recovered
     }
 
     /// Makes the changes, all or none of them. Contents for which `is_private` are kept for undo only
@@ -109,20 +118,13 @@ impl<'a> Transaction<'a> {
             return Ok(Receipt {
                 can_be_undone: true,
                 recovered: self.recovered,
-                number: None,
-                damage: None,
+                ..Receipt::default()
             });
         }
         let id = intent::new_id();
         let plan = commit::plan(changes, &id);
         let journal = self.recorder.journal.as_deref();
-        if journal.is_none() && self.recorder.needs_journal && plan.steps.len() > 1 {
-            return Err(no_journal(plan.steps.len()));
-        }
-        let mut record = match journal {
-            Some(journal) => Some(write_down(journal, &id, &plan)?),
-            None => None,
-        };
+        let mut record = self.write_down(&id, &plan)?;
         let (staged, files) = prepare(journal, changes, &plan, is_private);
         let result = staged.and_then(|mut staged| {
             staged.check()?;
@@ -141,17 +143,37 @@ impl<'a> Transaction<'a> {
             if let Some(record) = &mut record {
                 decide(record, &staged, &entry, plan.steps.len() > 1)?;
             }
-            Ok((staged.place()?, entry))
+            let losses = staged.take_losses();
+            Ok((staged.place()?, entry, losses))
         });
         // A change that was decided and could not be made was taken back: nothing is left to do.
-        let receipt = result.map(|(placed, entry)| {
+        let receipt = result.map(|(placed, entry, losses)| {
             let (receipt, ()) = both(|| self.receipt(journal, entry), || placed.settle());
-            receipt
+            Receipt { losses, ..receipt }
         });
-        if let Some(record) = record {
+        // What could not be removed is the next run's to end.
+        let is_over = receipt.is_ok() || !commit::has_leftovers(&plan);
+        if let Some(record) = record.filter(|_| is_over) {
             record.close();
         }
         receipt
+    }
+
+    /// Writes the plan down. One file alone is old or new by itself, so it changes without, too.
+    fn write_down(&self, id: &str, plan: &intent::Plan) -> Result<Option<Record>, ToolError> {
+        let files = plan.steps.len();
+        let may_do_without = files == 1 || !self.recorder.needs_journal;
+        let Some(journal) = &self.recorder.journal else {
+            return match may_do_without {
+                true => Ok(None),
+                false => Err(no_journal(files, "")),
+            };
+        };
+        match Record::new(&journal.transactions(), id, plan) {
+            Ok(record) => Ok(Some(record)),
+            Err(_) if may_do_without => Ok(None),
+            Err(error) => Err(no_journal(files, &format!(": {error}"))),
+        }
     }
 
     fn entry(&self, id: String, files: Vec<FileRecord>, undoes: Vec<u64>) -> Entry {
@@ -184,24 +206,20 @@ impl<'a> Transaction<'a> {
             number,
             recovered: self.recovered.clone(),
             damage: journal.and_then(Journal::take_damage),
+            losses: Vec::new(),
         }
     }
 }
 
-fn no_journal(files: usize) -> ToolError {
+fn no_journal(files: usize, why: &str) -> ToolError {
     let message = format!(
-        "{files} files are to change together, and the state directory, where that would be recorded, cannot be written"
+        "{files} files are to change together, and the state directory, where that would be recorded, cannot be written{why}"
     );
     ToolError::new(ErrorCode::NoJournal, message)
 }
 
-fn write_down(journal: &Journal, id: &str, plan: &intent::Plan) -> Result<Record, ToolError> {
-    let directory = journal.transactions();
-    Record::new(&directory, id, plan).map_err(|error| ToolError::from_io(&directory, &error))
-}
-
 /// Writes down that the change is to happen. One file alone is old or new by itself, so nothing
-/// needs to reach the disk for it.
+/// needs to reach the disk for it, and no full disk is in its way.
 fn decide(
     record: &mut Record,
     staged: &commit::Staged<'_>,
@@ -212,10 +230,11 @@ fn decide(
         steps: staged.decided(entry),
         entry: entry.clone(),
     };
-    let written = record.decide(&decision).and_then(|()| match has_several {
-        true => record.sync(),
-        false => Ok(()),
-    });
+    if !has_several {
+        let _ = record.decide(&decision);
+        return Ok(());
+    }
+    let written = record.decide(&decision).and_then(|()| record.sync());
     written.map_err(|error| ToolError::from_io(Path::new("the record of the change"), &error))
 }
 
@@ -245,7 +264,9 @@ fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) ->
             lasts: Lasts::PowerLoss,
             stamp: Some(before.stamp),
         };
-        Some(version(journal, &before.bytes, known, is_private))
+        let mut version = version(journal, &before.bytes, known, is_private);
+        version.attributes = journal.keep_attributes(&before.attributes, is_private);
+        Some(version)
     };
     let new = |change: &Change| {
         let after = change.after.as_ref()?;
@@ -309,6 +330,7 @@ fn version(journal: &Journal, bytes: &[u8], known: Known, is_private: IsPrivate<
         size,
         mode: known.stamp.map_or(0, |stamp| stamp.mode & 0o7777),
         owner: known.stamp.map(|stamp| stamp.owner),
+        attributes: None,
     }
 }
 

@@ -5,16 +5,21 @@
 //! a change like any other: it is recorded and can be undone.
 
 use std::collections::{HashMap, HashSet};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, Dress};
 use super::directory::remove_made;
-use super::journal::{Entry, FileRecord, Journal, StoredPath, Version};
+use super::dress::Had;
+use super::journal::{Entry, FileRecord, Journal, Version};
 use super::recover::{self, Became, Recovered};
 use super::transaction::{Recorder, Transaction};
 use crate::error::{ErrorCode, ToolError};
-use crate::limits;
+use conflict::obstacle;
+pub use conflict::{Conflict, Content};
+
+mod conflict;
+mod lineage;
+mod notes;
 
 /// Which changes are taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,32 +58,6 @@ pub struct Restored {
     pub note: Option<String>,
 }
 
-/// A file that is not what karyi wrote.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
-    /// The file.
-    pub path: PathBuf,
-    /// What karyi wrote; none when it removed the file.
-    pub wrote: Content,
-    /// What is there now; none when there is no file.
-    pub now: Content,
-    /// What would be restored; none when the file would be removed.
-    pub restored: Content,
-}
-
-/// One of the contents of a conflict.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
-    /// There is no file.
-    Missing,
-    /// The content is not kept, or cannot be read.
-    Unknown,
-    /// The content.
-    Bytes(Vec<u8>),
-    /// Something else than a file, in words: `a link to X`, `a directory`.
-    Other(String),
-}
-
 /// Why nothing was taken back.
 #[derive(Debug, PartialEq, Eq)]
 pub enum UndoError {
@@ -113,8 +92,8 @@ struct Goal<'a> {
     wrote: Option<&'a Version>,
     /// What is to be there.
     goal: Option<&'a Version>,
-    /// Where its content went by a rename.
-    moved_to: Option<&'a Path>,
+    /// Where the file is now that was at the path; none when it was removed.
+    now_at: Option<&'a Path>,
 }
 
 /// Takes changes back.
@@ -161,13 +140,13 @@ fn run(
     }
     let paths: Vec<&Path> = goals.iter().map(|(path, _)| *path).collect();
     let transaction = Transaction::begin(recorder, &paths)?;
+    refuse_undone(&journal.entries()?, &numbers)?;
     let changes = changes(journal, &goals).map_err(|error| hint_at(error, &recovered))?;
     let mut files: Vec<Restored> = changes.iter().map(restored).collect();
     let receipt = transaction.commit(&changes, numbers.clone(), &|_| false)?;
-    note_owners(&mut files, &goals);
+    notes::note(&mut files, &changes);
     for entry in &chosen {
-        let made: Vec<PathBuf> = entry.made.iter().map(|path| path.0.clone()).collect();
-        remove_made(&made);
+        remove_made(&entry.made_paths());
     }
     recover::add(&mut recovered, receipt.recovered);
     Ok(Undone {
@@ -176,6 +155,21 @@ fn run(
         number: receipt.number,
         recovered,
     })
+}
+
+/// Refuses changes that another karyi took back while this one waited for their files.
+fn refuse_undone(entries: &[Entry], numbers: &[u64]) -> Result<(), ToolError> {
+    let undone = undone(entries);
+    match numbers.iter().find(|number| undone.contains(number)) {
+        Some(number) => Err(is_undone(*number)),
+        None => Ok(()),
+    }
+}
+
+fn is_undone(number: u64) -> ToolError {
+    let message = format!("change {number} is taken back already");
+    let hint = "see `karyi history`; to make it again, undo the undo";
+    ToolError::new(ErrorCode::UndoConflict, message).with_hint(hint)
 }
 
 /// Says of a file with several names that one of them is karyi's own, while a change of it is half done.
@@ -204,9 +198,7 @@ pub fn choose<'a>(entries: &'a [Entry], which: &Which) -> Result<Vec<&'a Entry>,
         Which::Number(number) => {
             let found = entries.iter().find(|entry| entry.number == *number);
             if undone.contains(number) {
-                let message = format!("change {number} is taken back already");
-                let hint = "see `karyi history`; to make it again, undo the undo";
-                return Err(ToolError::new(ErrorCode::UndoConflict, message).with_hint(hint));
+                return Err(is_undone(*number));
             }
             found.into_iter().collect()
         }
@@ -232,6 +224,7 @@ fn goals<'a>(
 ) -> Result<Vec<(&'a Path, Goal<'a>)>, ToolError> {
     let mut goals: Vec<(&Path, Goal<'_>)> = Vec::new();
     let mut known: HashMap<&Path, usize> = HashMap::new();
+    let whereabouts = lineage::whereabouts(chosen);
     for entry in chosen {
         journal.check_key(entry)?;
         for file in &entry.files {
@@ -239,19 +232,17 @@ fn goals<'a>(
             let path = file.path.as_path();
             let index = *known.entry(path).or_insert(goals.len());
             let (wrote, goal) = (file.new.as_ref(), file.old.as_ref());
-            let moved_to = file.renamed_to.as_ref().map(StoredPath::as_path);
             match goals.get_mut(index) {
                 None => {
                     let goal = Goal {
                         wrote,
                         goal,
-                        moved_to,
+                        now_at: whereabouts.get(path).copied(),
                     };
                     goals.push((path, goal));
                 }
                 Some((_, earlier)) if is_same(journal, earlier.goal, wrote) => {
                     earlier.goal = goal;
-                    earlier.moved_to = moved_to.or(earlier.moved_to);
                 }
                 Some(_) => return Err(broken_chain(entry, path)),
             }
@@ -334,7 +325,7 @@ fn changes(journal: &Journal, goals: &[(&Path, Goal<'_>)]) -> Result<Vec<Change>
             Ok(change) => change,
             Err(error) => {
                 let found = Content::Other(obstacle(path).ok_or(error)?);
-                conflicts.push(conflict(journal, path, goal.wrote, found, restored));
+                conflicts.push(Conflict::new(journal, path, goal.wrote, found, restored));
                 continue;
             }
         };
@@ -346,19 +337,22 @@ fn changes(journal: &Journal, goals: &[(&Path, Goal<'_>)]) -> Result<Vec<Change>
         if !is_as_written {
             let now = change.bytes().map(<[u8]>::to_vec);
             let found = now.map_or(Content::Missing, Content::Bytes);
-            conflicts.push(conflict(journal, path, goal.wrote, found, restored));
+            conflicts.push(Conflict::new(journal, path, goal.wrote, found, restored));
             continue;
         }
         changes.push(match restored {
             None => change,
-            Some((version, bytes)) => with_content(change, bytes, version, goal.wrote),
+            Some((version, bytes)) => {
+                let dress = dress(journal, &change, version, goal);
+                with_content(change, bytes, dress)
+            }
         });
         changes.last().map_or(Ok(()), refuse_split)?;
     }
     if !conflicts.is_empty() {
         return Err(UndoError::Conflicts(conflicts));
     }
-    rename_back(&mut changes, goals);
+    take_along(&mut changes, goals);
     Ok(changes)
 }
 
@@ -375,82 +369,58 @@ fn refuse_split(change: &Change) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorCode::HardLinked, message).with_hint(hint))
 }
 
-/// Lets a file that was renamed, and is as it was, take its earlier name again instead of a copy.
-fn rename_back(changes: &mut [Change], goals: &[(&Path, Goal<'_>)]) {
+/// Lets a file that went elsewhere take its owner, attributes and permissions back with it. One that was only
+/// renamed is renamed back then instead of copied.
+fn take_along(changes: &mut [Change], goals: &[(&Path, Goal<'_>)]) {
     let index: HashMap<&Path, usize> = goals.iter().map(|(path, _)| *path).zip(0..).collect();
-    let next = |goal: &Goal<'_>| index.get(goal.moved_to?).and_then(|at| goals.get(*at));
     for (at, (path, goal)) in goals.iter().enumerate() {
-        // A chain of renames ends at the latest name; one that leads in a circle at any.
-        let chain = std::iter::successors(next(goal), |(_, goal)| next(goal));
-        let Some((last, _)) = chain.take(limits::MAX_UNDO_RENAMES).last() else {
+        let Some(now_at) = goal.now_at.filter(|now_at| now_at != path) else {
             continue;
         };
-        let is_same = |change: &Change| is_renamed(change, changes.get(at), goal.goal);
-        let from = index.get(last).and_then(|from| changes.get(*from));
-        if *last != *path && from.is_some_and(is_same) {
-            let after = changes.get_mut(at).and_then(|change| change.after.as_mut());
-            after
-                .into_iter()
-                .for_each(|after| after.dress = Dress::Like((*last).to_owned()));
+        let from = index.get(now_at).copied();
+        let found = from.and_then(|from| changes.get(from)?.before.as_ref());
+        // Of permissions that were widened since nothing is taken over.
+        let has_mode = |mode: u32| {
+            goal.goal
+                .is_some_and(|goal| mode & !goal.mode & 0o7777 == 0)
+        };
+        if found.is_some_and(|found| has_mode(found.stamp.mode))
+            && let Some(after) = changes.get_mut(at).and_then(|change| change.after.as_mut())
+        {
+            after.dress = Dress::Like(now_at.to_owned());
+            let from = from.and_then(|from| changes.get_mut(from));
+            // Else an undo of the undo could not follow it.
+            from.into_iter()
+                .for_each(|from| from.renamed_to = Some((*path).to_owned()));
         }
     }
 }
 
-/// Whether a file that goes is the one that is to come back elsewhere.
-fn is_renamed(from: &Change, to: Option<&Change>, goal: Option<&Version>) -> bool {
-    let (Some(found), None) = (&from.before, &from.after) else {
-        return false;
-    };
-    // Of permissions that were widened since nothing is taken over.
-    let has_mode = goal.is_some_and(|goal| found.stamp.mode & !goal.mode & 0o7777 == 0);
-    let back = to
-        .filter(|to| to.before.is_none())
-        .and_then(|to| to.after.as_ref());
-    has_mode && back.is_some_and(|after| after.bytes == *found.bytes)
-}
-
-/// Says what a file becomes: the version with its permissions. Where somebody changed those since, it
-/// gets what both allow, so that nothing is opened that was closed.
-fn with_content(change: Change, bytes: Vec<u8>, goal: &Version, wrote: Option<&Version>) -> Change {
-    let now = change
+/// Says what a file gets back with its content. One that is where it was keeps what it has; where somebody
+/// changed its permissions since, it gets what both allow, so that nothing is opened that was closed.
+fn dress(journal: &Journal, change: &Change, goal: &Version, all: &Goal<'_>) -> Dress {
+    let found = change
         .before
         .as_ref()
         .map(|found| found.stamp.mode & 0o7777);
-    let mode = match now {
-        Some(now) if wrote.is_none_or(|wrote| wrote.mode != now) => now & goal.mode,
-        _ => goal.mode,
-    };
+    let now = found.filter(|_| all.now_at == Some(change.real.as_path()));
+    match (now, all.wrote) {
+        (None, _) => Dress::Again(Had {
+            mode: goal.mode,
+            owner: goal.owner,
+            attributes: journal.attributes(goal),
+        }),
+        (Some(now), Some(wrote)) if wrote.mode != now => Dress::Mode(now & goal.mode),
+        (Some(_), _) => Dress::Mode(goal.mode),
+    }
+}
+
+fn with_content(change: Change, bytes: Vec<u8>, dress: Dress) -> Change {
     let mut change = change.into_content(bytes);
     if let Some(after) = &mut change.after {
-        after.dress = Dress::Mode(mode, goal.owner);
+        after.dress = dress;
     }
     change
-}
-
-/// Says what is where a file or one of its directories was; nothing when each is what it should be.
-fn obstacle(path: &Path) -> Option<String> {
-    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
-    above.reverse();
-    let is_no_directory =
-        |path: &&&Path| !std::fs::symlink_metadata(path).is_ok_and(|m| m.is_dir());
-    if let Some(parent) = above.iter().find(is_no_directory) {
-        let found = what_is(parent)?;
-        return Some(format!(
-            "nothing: its directory {} is {found}",
-            parent.display()
-        ));
-    }
-    what_is(path).filter(|found| found != "a file")
-}
-
-fn what_is(path: &Path) -> Option<String> {
-    let kind = std::fs::symlink_metadata(path).ok()?.file_type();
-    Some(match std::fs::read_link(path) {
-        Ok(target) => format!("a link to {}", target.display()),
-        Err(_) if kind.is_dir() => "a directory".to_owned(),
-        Err(_) if kind.is_file() => "a file".to_owned(),
-        Err(_) => "a pipe, socket or device".to_owned(),
-    })
 }
 
 fn content(journal: &Journal, path: &Path, version: &Version) -> Result<Vec<u8>, ToolError> {
@@ -463,65 +433,12 @@ fn content(journal: &Journal, path: &Path, version: &Version) -> Result<Vec<u8>,
     })
 }
 
-fn conflict(
-    journal: &Journal,
-    path: &Path,
-    wrote: Option<&Version>,
-    now: Content,
-    restored: Option<(&Version, Vec<u8>)>,
-) -> Conflict {
-    let wrote = match wrote {
-        None => Content::Missing,
-        Some(version) => journal
-            .content(version)
-            .map_or(Content::Unknown, Content::Bytes),
-    };
-    Conflict {
-        path: path.to_owned(),
-        wrote,
-        now,
-        restored: restored.map_or(Content::Missing, |(_, bytes)| Content::Bytes(bytes)),
-    }
-}
-
 fn restored(change: &Change) -> Restored {
     Restored {
         path: change.real.clone(),
         now: change.bytes().map(<[u8]>::to_vec),
         restored: change.after.as_ref().map(|after| after.bytes.clone()),
         note: None,
-    }
-}
-
-/// Says of which files that came back the owner is another one now.
-fn note_owners(files: &mut [Restored], goals: &[(&Path, Goal<'_>)]) {
-    let came_back = |file: &&mut Restored| file.now.is_none() && file.restored.is_some();
-    for file in files.iter_mut().filter(came_back) {
-        let goal = goals.iter().find(|(path, _)| *path == file.path);
-        let Some(goal) = goal.and_then(|(_, goal)| goal.goal) else {
-            continue;
-        };
-        let found = std::fs::symlink_metadata(&file.path).ok();
-        file.note =
-            found.and_then(|found| owner_note(goal, (found.uid(), found.gid()), found.mode()));
-    }
-}
-
-fn owner_note(goal: &Version, (user, group): (u32, u32), mode: u32) -> Option<String> {
-    let lost = match goal.mode & !mode & 0o6000 {
-        0 => "",
-        _ => "; it does not run with the rights of its owner or group any more",
-    };
-    match goal.owner {
-        Some(owner) if owner == (user, group) => None,
-        Some((was, of)) => Some(format!(
-            "it belonged to user {was} and group {of}, which could not be given back: it belongs to user {user} and group {group} now{lost}"
-        )),
-        // Who it belonged to was not recorded; most belong to whom they did.
-        None if lost.is_empty() => None,
-        None => Some(format!(
-            "its owner was not recorded: it belongs to user {user} and group {group} now{lost}"
-        )),
     }
 }
 

@@ -38,10 +38,7 @@ pub(super) fn describe(edit: &FileEdit, error: MatchError, original: &str) -> To
             closest,
             replacement,
         } => {
-            let mut what = "expected the text to find once, found it nowhere".to_owned();
-            if let Some(line) = replacement.filter(|_| !has_secret) {
-                what += &format!("; its replacement is on line {line}, perhaps by chance");
-            }
+            let what = nowhere(replacement.filter(|_| !has_secret));
             let error = make(ErrorCode::FindNotFound, what);
             match not_found_hint(edit, pair, original, closest.filter(|_| !has_secret)) {
                 Some(hint) => error.with_hint(hint),
@@ -85,6 +82,18 @@ pub(super) fn describe(edit: &FileEdit, error: MatchError, original: &str) -> To
                 format!("the result would have more than {most} bytes, or too many places change"),
             )
         }
+    }
+}
+
+/// Says that a text is nowhere, and on which line its replacement is.
+fn nowhere(replacement: Option<usize>) -> String {
+    let what = "expected the text to find once, found it nowhere";
+    match replacement {
+        None => what.into(),
+        Some(line) => format!(
+            "{what}; its replacement is on line {line}, perhaps by chance: look there whether the change is \
+             made already"
+        ),
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use super::encoding::Encoding;
 use super::image;
 use super::kind::{Special, binary_kind};
-use super::lines::{self, Lines, TextView};
+use super::lines::{self, Known, Lines, TextView};
 use super::listing::{self, Listing, Scope, Wanted};
 use super::missing;
 use super::recode::Recoded;
@@ -241,13 +241,30 @@ fn view_text(
             let mut rest = before.keep_rest(shown_bytes(options));
             file.seek(SeekFrom::Start(start))?;
             rest.read(file, cancelled)?;
-            return Ok(rest.finish());
+            return finish(rest, file);
         }
     };
     file.rewind()?;
     let mut lines = Lines::new(range, shown_bytes(options));
     lines.read(file, cancelled)?;
-    Ok(lines.finish())
+    finish(lines, file)
+}
+
+/// Ends a text in the encoding that the whole file has, as an edit and a search take it. Of a large file only the
+/// shown lines tell it.
+fn finish(lines: Lines, file: &mut File) -> io::Result<TextView> {
+    let most = limits::SEARCH_WHOLE_BYTES;
+    if lines.is_plain_or_whole() || file.metadata()?.len() > most {
+        return Ok(lines.finish());
+    }
+    let mut whole = Vec::new();
+    file.rewind()?;
+    file.take(most).read_to_end(&mut whole)?;
+    let known = match Encoding::read(&whole) {
+        Ok((encoding, _)) => Known::Encoding(encoding),
+        Err(_) => Known::NoText,
+    };
+    Ok(lines.finish_as(known))
 }
 
 /// Whether the system tells the size of a file; of those in `/proc` it says 0.
@@ -358,6 +375,29 @@ mod tests {
         check("aa\nbb\ncc\n", "2-3", 1, ("b", 5, 1));
         check("ééé\n", "1-", 3, ("é", 5, 0));
         check("aa\nbb\n", "1-", 0, ("", 6, 2));
+    }
+
+    #[test]
+    fn some_lines_have_the_encoding_of_the_whole() {
+        let text = "\u{914D}\u{7F6E}\n".to_owned()
+            + &"\u{8FD9}\u{662F}\u{4E00}\u{4E2A}\u{7B80}\u{5355}\u{7684}\u{6D4B}\u{8BD5}\n"
+                .repeat(9);
+        let (bytes, ..) = encoding_rs::GB18030.encode(&text);
+        let (_, whole) = Encoding::read(&bytes).unwrap();
+        assert_eq!(whole, text);
+        for lines in ["1", "2", "-1", "1-"] {
+            let seen = read(&bytes, lines, 1000);
+            assert_eq!(seen.encoding, Some("gb18030"), "{lines}");
+            let at = seen.first_line as usize - 1;
+            let shown: Vec<&str> = seen.text.lines().collect();
+            let expected: Vec<&str> = text.lines().skip(at).take(shown.len()).collect();
+            assert_eq!(shown, expected, "{lines}");
+        }
+        // Latin letters alone could be anything; the rest of the file says that it is no text at all.
+        let broken = [&b"caf\xE9\n"[..], &b"\xC3\xA9\xC3\xA9\xC3\xA9 \xFF\n"[..]].concat();
+        assert!(Encoding::read(&broken).is_err());
+        let seen = read(&broken, "1", 1000);
+        assert_eq!((seen.is_lossy, seen.encoding), (true, None));
     }
 
     #[test]

@@ -73,9 +73,15 @@ impl<W: Write> Text<W> {
         Ok(())
     }
 
+    /// Writes a line. Whatever breaks it, such as the name of a file, is shown as a picture.
     fn line(&mut self, ink: Ink, text: &str) -> io::Result<()> {
+        self.lines(ink, &safe_line(text))
+    }
+
+    /// Writes a text that is safe and may have several lines.
+    fn lines(&mut self, ink: Ink, text: &str) -> io::Result<()> {
         self.end_line()?;
-        let painted = self.colour.paint(ink, &safe(text));
+        let painted = self.colour.paint(ink, text);
         self.write(&painted)?;
         self.write("\n")
     }
@@ -98,7 +104,12 @@ impl<W: Write> Text<W> {
     }
 
     fn heading(&mut self, heading: &str, title: &str) -> io::Result<()> {
-        self.line(Ink::Heading, format!("{heading} {title}").trim_end())
+        // The lines of a command are its own; other titles name files.
+        let title = match heading {
+            COMMAND_HEADING => safe(title),
+            _ => safe_line(title),
+        };
+        self.lines(Ink::Heading, format!("{heading} {title}").trim_end())
     }
 
     /// Shows the heading of the next call in order, once it runs.
@@ -158,7 +169,7 @@ impl<W: Write> Text<W> {
                 Ink::Bad,
                 &format!("{}[{}]", outcome.status.as_str(), error.code.as_str()),
             );
-            self.write(&format!("{code}: {}\n", safe(&error.message)))?;
+            self.write(&format!("{code}: {}\n", below(&error.message)))?;
             let hint = diagnostic::hint(&error.hint, self.colour);
             self.write(&hint)?;
         }
@@ -192,12 +203,15 @@ impl<W: Write> Text<W> {
                 Value::String(text) if key == "diff" => diff = Some(text),
                 Value::Null => {}
                 _ if HIDDEN.contains(&key.as_str()) => {}
-                Value::String(word) => words.push(format!("{key} {word}")),
+                Value::String(word) if PLAIN.contains(&key.as_str()) => {
+                    words.push(format!("{key} {}", below(word)));
+                }
+                Value::String(word) => words.push(format!("{key} {}", safe_line(word))),
                 Value::Bool(_) | Value::Number(_) => words.push(format!("{key} {value}")),
             }
         }
         if !words.is_empty() {
-            self.line(Ink::Faint, &words.join(" · "))?;
+            self.lines(Ink::Faint, &words.join(" · "))?;
         }
         match diff {
             Some(diff) => self.write(&diff_text::paint(diff, self.colour)),
@@ -224,6 +238,17 @@ impl<W: Write> Text<W> {
         }
         Ok(())
     }
+}
+
+/// How the heading of a command starts.
+const COMMAND_HEADING: &str = "$";
+
+/// Fields in words, which may take several lines.
+const PLAIN: &[&str] = &["message", "hint", "warning"];
+
+/// Makes a text safe; lines after its first are set in, so that none looks like a line of its own.
+fn below(text: &str) -> String {
+    safe(text).replace('\n', "\n  ")
 }
 
 /// Fields whose meaning the ending already tells.

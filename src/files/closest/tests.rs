@@ -53,7 +53,7 @@ fn other_differences_are_named() {
             2,
             2,
             &[
-                "line 2: the file has \" (U+0022) where the text to find has “ (U+201C), which only look alike",
+                "line 2: the file has \" (U+0022) where the text to find has “ (U+201C), \" (U+0022) where it has ” (U+201D), which only look alike",
             ],
         )),
     );
@@ -174,7 +174,9 @@ fn nothing_is_close() {
 }
 
 fn check_difference(there: &str, wanted: &str, expected: &str) {
-    assert_eq!(difference(there, wanted), expected, "{there:?} {wanted:?}");
+    let alike = Alike::default().tell(there, wanted);
+    let told = alike.unwrap_or_else(|| difference(there, wanted));
+    assert_eq!(told, expected, "{there:?} {wanted:?}");
 }
 
 #[test]
@@ -207,7 +209,8 @@ fn what_cannot_be_seen_is_made_visible() {
     check_difference(
         "it\u{2019}s \u{2014}",
         "it's -",
-        "the file has \u{2019} (U+2019) where the text to find has ' (U+0027), which only look alike",
+        "the file has \u{2019} (U+2019) where the text to find has ' (U+0027), \u{2014} (U+2014) where it has - \
+         (U+002D), which only look alike",
     );
 }
 
@@ -244,4 +247,24 @@ fn hostile_texts_stay_cheap() {
     assert_eq!((passage.first_line, passage.last_line), (1, 500));
     let long = "ab".repeat(1 << 20);
     assert!(closest(&long, "abababababx").is_some_and(|p| p.text.len() < 4100));
+}
+
+#[test]
+fn every_kind_of_look_alike_is_named_once() {
+    let text =
+        "say(\"it's\", a - b);\nsay(\"on\");\nsay(\"off\", -1);\nsay(\"up\");\nsay(\"a\");\n";
+    let find = "say(\u{201C}it\u{2019}s\u{201D}, a \u{2013} b);\nsay(\u{201C}on\u{201D});\n\
+                say(\"off\", \u{2212}1);\nsay(\u{201C}up\u{201D});\nsay( \u{201C}a\u{201D});\n";
+    let passage = closest(text, find).unwrap();
+    assert_eq!(
+        passage.differences,
+        [
+            "line 1: the file has \" (U+0022) where the text to find has \u{201C} (U+201C), ' (U+0027) where it \
+             has \u{2019} (U+2019), \" (U+0022) where it has \u{201D} (U+201D), - (U+002D) where it has \u{2013} \
+             (U+2013), which only look alike",
+            "line 3: the file has - (U+002D) where the text to find has \u{2212} (U+2212), which only look alike",
+            "line 5: the same characters differ; white space differs, too",
+            "2 more lines differ in these characters",
+        ]
+    );
 }

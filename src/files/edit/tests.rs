@@ -3,7 +3,7 @@
 use super::*;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use super::super::journal::Journal;
+use super::super::journal::{Entry, Journal};
 use super::super::transaction::Recorder;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -274,8 +274,10 @@ fn the_closest_passage_is_a_hint_unless_a_secret_is_involved() {
 
 #[test]
 fn changes_that_are_there_already() {
-    let place = Place::new(&[("a", b"new\n"), ("b", b"old\n")]);
-    let done = place.apply(&[edit("a", &[("old", "new")])]).unwrap();
+    let place = Place::new(&[("a", b"mode = new\n"), ("b", b"mode = old\n")]);
+    let done = place
+        .apply(&[edit("a", &[("mode = old", "mode = new")])])
+        .unwrap();
     let expected = FileEdited {
         path: "a".into(),
         kind: Kind::AlreadyApplied,
@@ -284,7 +286,10 @@ fn changes_that_are_there_already() {
     };
     assert_eq!(done, [expected]);
     let error = place
-        .apply(&[edit("b", &[("old", "new")]), edit("a", &[("old", "new")])])
+        .apply(&[
+            edit("b", &[("mode = old", "mode = new")]),
+            edit("a", &[("mode = old", "mode = new")]),
+        ])
         .unwrap_err();
     assert_eq!(
         (error.code, error.message.as_str()),
@@ -293,7 +298,7 @@ fn changes_that_are_there_already() {
             "a: the text to find is gone, and its replacement is on line 1 already"
         )
     );
-    assert_eq!(std::fs::read(place.path("b")).unwrap(), b"old\n");
+    assert_eq!(std::fs::read(place.path("b")).unwrap(), b"mode = old\n");
 }
 
 #[test]
@@ -795,4 +800,126 @@ fn a_root_confines_edits() {
         assert_eq!(place.done(&edits, &root).unwrap_err().code, code, "{path}");
     }
     assert_eq!(std::fs::read(place.path("in/a")).unwrap(), b"1");
+}
+
+#[test]
+fn an_edit_that_fails_tells_what_was_ended_before_it() {
+    let place = Place::new(&[("a", b"1"), ("b", b"1"), ("c", b"1")]);
+    let journal = place.1.journal.clone().unwrap();
+    let path = |name: &str| place.path(name).canonicalize().unwrap();
+    let change = |name: &str| {
+        let change = Change::read(&path(name), &path(name)).unwrap();
+        change.into_content(b"2".to_vec())
+    };
+    let changes = [change("a"), change("b")];
+    let planned = super::super::commit::plan(&changes, "t");
+    let transactions = journal.transactions();
+    let record = super::super::intent::Record::new(&transactions, "t", &planned);
+    let mut record = record.unwrap();
+    let mut staged = super::super::commit::stage(&changes, &planned).unwrap();
+    staged.check().unwrap();
+    let entry = Entry {
+        number: 0,
+        id: "t".into(),
+        time_ms: 1,
+        session: String::new(),
+        call: String::new(),
+        tool: "edit".into(),
+        key: None,
+        undoes: Vec::new(),
+        files: Vec::new(),
+        made: Vec::new(),
+    };
+    let steps = staged.decided(&entry);
+    let decision = super::super::intent::Decision { steps, entry };
+    record.decide(&decision).unwrap();
+    std::mem::forget(staged);
+    drop(record);
+    std::fs::write(place.path("b"), "theirs").unwrap();
+    let error = place
+        .apply(&[edit("c", &[("no such text", "x")])])
+        .unwrap_err();
+    assert_eq!(error.code, ErrorCode::FindNotFound);
+    let (a, b) = (path("a"), path("b"));
+    let expected = format!(
+        "; before that, files which a killed karyi had left half changed were looked at: {} left_alone \
+         (another program changed it since), {} completed",
+        b.display(),
+        a.display()
+    );
+    assert!(error.message.ends_with(&expected), "{}", error.message);
+}
+
+#[test]
+fn a_diff_of_a_file_with_a_byte_order_mark_can_be_applied() {
+    let old = "\u{FEFF}one\r\ntwo\r\nthree\r\n";
+    let place = Place::new(&[("a", old.as_bytes())]);
+    let done = place.apply(&[edit("a", &[("two", "2")])]).unwrap();
+    assert!(
+        done[0].diff.text.contains("\n \u{FEFF}one"),
+        "{:?}",
+        done[0].diff.text
+    );
+    std::fs::write(place.path("copy"), old).unwrap();
+    std::fs::write(place.path("diff"), &done[0].diff.text).unwrap();
+    let mut patch = std::process::Command::new("patch");
+    patch
+        .args(["--binary", "-s", "copy", "diff"])
+        .current_dir(place.0.path());
+    match patch.status() {
+        Err(_) => println!("skipped: no patch"),
+        Ok(status) => {
+            assert!(status.success());
+            let both = ["copy", "a"].map(|name| std::fs::read(place.path(name)).unwrap());
+            assert_eq!(both[0], both[1]);
+        }
+    }
+    // Who copies the first line out of it gets no mark into the text.
+    let copied = [("\u{FEFF}one\r\n2", "\u{FEFF}1\r\n2")];
+    place.apply(&[edit("a", &copied)]).unwrap();
+    let text = std::fs::read_to_string(place.path("a")).unwrap();
+    assert_eq!(text, "\u{FEFF}1\r\n2\r\nthree\r\n");
+}
+
+#[test]
+fn a_new_name_is_free_and_can_be_opened() {
+    let place = Place::new(&[("a", b"1")]);
+    symlink("nothing", place.path("link")).unwrap();
+    let rename = |to: &str| FileEdit {
+        path: "a".into(),
+        to: Some(to.into()),
+        ..FileEdit::default()
+    };
+    let error = place.apply(&[rename("link")]).unwrap_err();
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (
+            ErrorCode::FileExists,
+            "link: there is a symlink of that name already"
+        )
+    );
+    let long = "d/".repeat(3000) + "x";
+    for edits in [[rename(&long)], [edit(&long, &[("", "x")])]] {
+        let error = place.apply(&edits).unwrap_err();
+        assert_eq!(error.code, ErrorCode::NameTooLong, "{}", error.message);
+    }
+    assert_eq!(place.tree(), [("a".to_owned(), b"1".to_vec())]);
+}
+
+#[test]
+fn a_file_that_takes_the_place_of_another_shows_the_diff() {
+    let place = Place::new(&[("b", b"B\n"), ("c", b"C\n")]);
+    let delete = FileEdit {
+        path: "c".into(),
+        delete: true,
+        ..FileEdit::default()
+    };
+    let rename = FileEdit {
+        path: "b".into(),
+        to: Some("c".into()),
+        ..FileEdit::default()
+    };
+    let done = place.apply(&[delete, rename]).unwrap();
+    let diffs: Vec<&str> = done.iter().map(|file| file.diff.text.as_str()).collect();
+    assert_eq!(diffs, ["", "@@ -1 +1 @@\n-C\n+B\n"]);
 }

@@ -65,6 +65,9 @@ pub struct Version {
     /// Owner: user and group; none in entries from before they were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<(u32, u32)>,
+    /// Name of its attributes in the store; none when it had none, empty when they could not be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<String>,
     /// Whether its content is kept. One that held a secret is not, where it could not be encrypted.
     pub is_kept: bool,
 }
@@ -96,6 +99,11 @@ impl FileRecord {
 }
 
 impl Entry {
+    /// Returns the directories it made, outer ones first.
+    pub(in crate::files) fn made_paths(&self) -> Vec<PathBuf> {
+        self.made.iter().map(|path| path.0.clone()).collect()
+    }
+
     /// Whether it may be taken back, and the contents that this needs were kept.
     #[must_use]
     pub fn can_be_undone(&self) -> bool {

@@ -11,8 +11,8 @@ mod lines;
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Access;
 
+use super::attributes::Attributes;
 use super::locks;
 use super::pair::both;
 use crate::error::{ErrorCode, ToolError};
@@ -197,6 +198,32 @@ impl Journal {
         self.blobs.get(&version.content)
     }
 
+    /// Keeps the attributes of a file; returns their name, which is empty when they cannot be kept.
+    pub(super) fn keep_attributes(
+        &self,
+        attributes: &Attributes,
+        is_private: IsPrivate<'_>,
+    ) -> Option<String> {
+        if attributes.is_empty() {
+            return None;
+        }
+        let keep = |bytes: Vec<u8>| match self.is_encrypted() || !is_private(&bytes) {
+            true => self.keep(&bytes, Lasts::PowerLoss).ok(),
+            false => None,
+        };
+        let written = serde_json::to_vec(attributes).ok();
+        Some(written.and_then(keep).unwrap_or_default())
+    }
+
+    /// Returns the attributes a version had; none when they were not kept.
+    pub(super) fn attributes(&self, version: &Version) -> Option<Attributes> {
+        match version.attributes.as_deref() {
+            None => Some(Attributes::default()),
+            Some("") => None,
+            Some(name) => serde_json::from_slice(&self.blobs.get(name).ok()?).ok(),
+        }
+    }
+
     /// Adds an entry, unless the same transaction has one; returns its number. It outlives a loss of
     /// power then.
     ///
@@ -207,7 +234,11 @@ impl Journal {
         let lock = locks::lock_file(&self.entries_lock())?;
         let path = self.entries_path();
         let io = |error: io::Error| ToolError::from_io(&path, &error);
+        let is_new = !path.exists();
         let (number, file) = self.add_line(entry, had_entries).map_err(io)?;
+        // Should that fail, the list itself says it as long as it is whole.
+        let last = number.max(self.last_number());
+        let _ = lock.write_all_at(format!("{last:020}\n").as_bytes(), 0);
         if self.taken.load(Ordering::Relaxed) > limits::JOURNAL_PRUNE_BYTES {
             self.taken.store(0, Ordering::Relaxed);
             self.note_broken();
@@ -217,9 +248,9 @@ impl Journal {
         // Others need not wait for the disk.
         drop(lock);
         let sync_name = || sync_directory(&self.directory);
-        let synced = match number {
-            1 => both(|| file.sync_data(), sync_name).0,
-            _ => file.sync_data(),
+        let synced = match is_new {
+            true => both(|| file.sync_data(), sync_name).0,
+            false => file.sync_data(),
         };
         synced.map_err(io)?;
         Ok(number)
@@ -239,7 +270,7 @@ impl Journal {
         if let Some(number) = tail.number_of(&entry.id) {
             return Ok((number, file));
         }
-        entry.number = tail.last + 1;
+        entry.number = tail.last.max(self.last_number()).saturating_add(1);
         // A line that was cut by a crash ends here.
         let mut line = if tail.is_cut { "\n" } else { "" }.to_owned();
         line += &serde_json::to_string(&entry)?;
@@ -293,6 +324,15 @@ impl Journal {
         self.entries_lock().exists()
     }
 
+    /// Returns the last number that was given, which stands in that lock: a list that was emptied or cut does
+    /// not say it any more, and no two changes may have the same.
+    fn last_number(&self) -> u64 {
+        let written = std::fs::read_to_string(self.entries_lock()).ok();
+        let number = written.and_then(|text| text.trim().parse().ok());
+        // No list comes so far; then it is not what was written.
+        number.filter(|number| *number < u64::MAX / 2).unwrap_or(0)
+    }
+
     fn entries_path(&self) -> PathBuf {
         self.directory.join("entries")
     }
@@ -339,7 +379,10 @@ impl Journal {
             self.rewrite(stay)
                 .map_err(|error| ToolError::from_io(&self.entries_path(), &error))?;
         }
-        let named: HashSet<&str> = stay.iter().flat_map(contents).collect();
+        // A change that is not over yet needs what it keeps to be taken back.
+        let under_way = self.under_way();
+        let named = stay.iter().chain(&under_way).flat_map(contents);
+        let named: HashSet<&str> = named.collect();
         for content in kept {
             let age = now.duration_since(content.changed).unwrap_or_default();
             if !named.contains(content.name.as_str()) && age > UNCLAIMED_AGE {
@@ -347,6 +390,28 @@ impl Journal {
             }
         }
         Ok(())
+    }
+
+    /// Returns the entries of changes that were decided and have none in the list yet.
+    fn under_way(&self) -> Vec<Entry> {
+        #[derive(serde::Deserialize)]
+        struct Decided {
+            entry: Entry,
+        }
+        let records = std::fs::read_dir(self.transactions()).into_iter().flatten();
+        let read = |path: PathBuf| {
+            let mut bytes = Vec::new();
+            let file = File::open(path).ok()?;
+            let read = file.take(limits::MAX_INTENT_BYTES).read_to_end(&mut bytes);
+            // The first line is the plan.
+            let line = bytes.split(|byte| *byte == b'\n').nth(1)?;
+            let decided: Decided = serde_json::from_slice(line).ok()?;
+            read.is_ok().then_some(decided.entry)
+        };
+        records
+            .flatten()
+            .filter_map(|record| read(record.path()))
+            .collect()
     }
 
     /// Returns the index of the oldest entry that stays.
@@ -385,7 +450,15 @@ impl Journal {
 
 fn contents(entry: &Entry) -> impl Iterator<Item = &str> {
     let versions = entry.files.iter().flat_map(|file| [&file.old, &file.new]);
-    versions.flatten().map(|version| version.content.as_str())
+    versions
+        .flatten()
+        .flat_map(|version| {
+            [
+                Some(version.content.as_str()),
+                version.attributes.as_deref(),
+            ]
+        })
+        .flatten()
 }
 
 /// Returns a time in milliseconds since 1970.

@@ -8,6 +8,7 @@ fn entry(id: &str, time_ms: u64, content: &str) -> Entry {
         size: 1,
         mode: 0o644,
         owner: None,
+        attributes: None,
         is_kept: true,
     };
     Entry {
@@ -165,4 +166,45 @@ fn a_line_broken_in_the_middle_is_told_once() {
     let text = std::fs::read_to_string(&list).unwrap();
     std::fs::write(&list, text.replace("\"id\":\"b\"", "\"id\":b")).unwrap();
     assert_eq!(["d", "e"].map(add), [Some(Damage::Lines(1)), None]);
+}
+
+#[test]
+fn numbers_go_on_when_the_list_is_emptied_cut_or_gone() {
+    let temp = tempfile::tempdir().unwrap();
+    let now = milliseconds(SystemTime::now());
+    let add = |id: &str| {
+        let journal = Journal::open(temp.path(), None).unwrap();
+        journal.append(entry(id, now, "")).unwrap()
+    };
+    let list = temp.path().join("entries");
+    assert_eq!(["a", "b", "c", "a"].map(add), [1, 2, 3, 1]);
+    std::fs::write(&list, "").unwrap();
+    assert_eq!(["d", "e"].map(add), [4, 5]);
+    std::fs::remove_file(&list).unwrap();
+    assert_eq!(add("f"), 6);
+    // What somebody wrote into the lock file counts for nothing.
+    for text in ["x", "", "18446744073709551615"] {
+        std::fs::write(temp.path().join("locks/entries"), text).unwrap();
+        let before = add(&format!("before {text}"));
+        assert_eq!(add(&format!("after {text}")), before + 1);
+    }
+}
+
+#[test]
+fn what_a_half_done_change_needs_stays() {
+    let temp = tempfile::tempdir().unwrap();
+    let journal = Journal::open(temp.path(), None).unwrap();
+    let needed = journal.keep(b"needed", Lasts::Process).unwrap();
+    let other = journal.keep(b"of nobody", Lasts::Process).unwrap();
+    for kept in journal.blobs.list() {
+        let old = SystemTime::now() - UNCLAIMED_AGE * 2;
+        File::open(kept.path).unwrap().set_modified(old).unwrap();
+    }
+    let now = milliseconds(SystemTime::now());
+    let decision = serde_json::json!({"steps": [], "entry": entry("t", now, &needed)});
+    let record = format!("{{\"steps\":[],\"made\":[]}}\n{decision}\n");
+    std::fs::write(journal.transactions().join("t.json"), record).unwrap();
+    journal.prune(SystemTime::now()).unwrap();
+    let is_there = [needed, other].map(|name| journal.blobs.is_there(&name));
+    assert_eq!(is_there, [true, false]);
 }

@@ -107,10 +107,24 @@ fn line_ends_do_not_matter() {
 
 #[test]
 fn a_change_that_is_there_already_is_said_so() {
-    check("x\nnew\n", &[once("old", "new")], r#""x\nnew\n" already@2"#);
-    check("new new", &[once("old", "new")], "pair 0 not found");
-    check("new\nnew", &[all("old", "new")], r#""new\nnew" already@1"#);
+    let text = "x\nmode = new\n";
+    let pair = ("mode = old", "mode = new");
+    check(
+        text,
+        &[once(pair.0, pair.1)],
+        &format!("{text:?} already@2"),
+    );
+    let twice = "mode = new\nmode = new";
+    check(twice, &[once(pair.0, pair.1)], "pair 0 not found");
+    check(
+        twice,
+        &[all(pair.0, pair.1)],
+        &format!("{twice:?} already@1"),
+    );
     check("x", &[once("old", "")], "pair 0 not found");
+    let moved = "fn a() {\n    first();\n    second();\n}\n";
+    let gone = "fn a() {\n    first();\n    log();\n    second();\n}\n";
+    check(moved, &[once(gone, moved)], &format!("{moved:?} already@1"));
 }
 
 #[test]
@@ -148,6 +162,31 @@ fn a_replacement_that_may_be_there_by_chance_tells_nothing() {
 }
 
 #[test]
+fn a_replacement_in_another_place_tells_nothing() {
+    let none = "pair 0 not found";
+    // The text to find stands there but for a blank; its replacement belongs to something else.
+    let text = "[a]\ntimeout=30\n[b]\ntimeout = 60\n";
+    check(text, &[once("timeout = 30", "timeout = 60")], none);
+    let text = "fn a() -> R {\n    return Err(error);\n}\nfn b() -> R {\n    return Ok(None);\n}\n";
+    check(text, &[once("return Err(e);", "return Ok(None);")], none);
+    // What was to go is there in another form.
+    let text = "    first();\n    log(1);\n";
+    check(
+        text,
+        &[once("    first();\n    log();", "    first();")],
+        none,
+    );
+    // Nothing of the text to find is near.
+    check("x\nnew\n", &[once("old", "new")], none);
+    check(
+        "import something\n",
+        &[once("let x = 1;", "import something")],
+        none,
+    );
+    check("new\nnew", &[all("old", "new")], none);
+}
+
+#[test]
 fn an_empty_text_to_find_fills_an_empty_file() {
     check("", &[once("", "a\r\nb\n")], r#""a\r\nb\n" 1@1"#);
     check("", &[once("", "a"), once("a", "b")], r#""b" 1@1 1@1"#);
@@ -160,43 +199,43 @@ fn an_empty_text_to_find_fills_an_empty_file() {
 fn a_text_that_is_nowhere_may_be_there_as_written() {
     let escaped = |all| Pair {
         find: "a & b",
-        replace: "c & d",
+        replace: "a & d",
         all,
         written: Some(Written {
             find: "a &amp; b",
-            replace: "c &amp; d",
+            replace: "a &amp; d",
         }),
     };
     let one = [escaped(false)];
-    check("x\na &amp; b", &one, r#""x\nc &amp; d" 1@2 as written"#);
-    check("a & b", &one, r#""c & d" 1@1"#);
-    check("a & b a &amp; b", &one, r#""c & d a &amp; b" 1@1"#);
+    check("x\na &amp; b", &one, r#""x\na &amp; d" 1@2 as written"#);
+    check("a & b", &one, r#""a & d" 1@1"#);
+    check("a & b a &amp; b", &one, r#""a & d a &amp; b" 1@1"#);
     check("a & b a & b", &one, "pair 0 in [1, 1] of 2");
     check(
         "a &amp; b\na &amp; b",
         &one,
         "pair 0 as written in [1, 2] of 2",
     );
-    check("c &amp; d", &one, r#""c &amp; d" already@1"#);
-    check("c & d", &one, r#""c & d" already@1"#);
+    check("a &amp; d", &one, r#""a &amp; d" already@1"#);
+    check("a & d", &one, r#""a & d" already@1"#);
     check(
-        "c & d\na &amp; b",
+        "a & d\na &amp; b",
         &one,
-        r#""c & d\nc &amp; d" 1@2 as written"#,
+        r#""a & d\na &amp; d" 1@2 as written"#,
     );
     check("e", &one, "pair 0 not found");
     let all = [escaped(true)];
-    check("a &amp; b", &all, r#""c &amp; d" 1@1 as written"#);
+    check("a &amp; b", &all, r#""a &amp; d" 1@1 as written"#);
     check(
         "a &amp; b a &amp; b",
         &all,
         "pair 0 as written in [1, 1] of 2",
     );
-    check("a & b a & b", &all, r#""c & d c & d" 2@1"#);
+    check("a & b a & b", &all, r#""a & d a & d" 2@1"#);
     check(
         "1\r\na &amp; b\r\n",
         &[escaped(false), once("1", "2")],
-        r#""2\r\nc &amp; d\r\n" 1@2 as written 1@1"#,
+        r#""2\r\na &amp; d\r\n" 1@2 as written 1@1"#,
     );
 }
 

@@ -123,6 +123,7 @@ fn full_entry(place: &Place) -> Entry {
         mode: 0o644,
         is_kept,
         owner: None,
+        attributes: None,
     };
     let file = |name: &str, old: Option<&str>, new: Option<&str>| FileRecord {
         path: place.path(name).as_path().into(),
@@ -439,4 +440,32 @@ fn permissions_that_were_changed_since_stay() {
         assert_eq!(place.tree(), owned(if is_new { NEW } else { OLD }));
         assert_eq!(mode(&place.path(name)), 0o600);
     }
+}
+
+#[test]
+fn a_killed_undo_takes_the_directories_that_were_made_too() {
+    let place = Place::new();
+    let made = place.path("d");
+    std::fs::create_dir(&made).unwrap();
+    let first = Entry {
+        id: "first".into(),
+        made: vec![made.as_path().into()],
+        ..entry()
+    };
+    let number = place.journal.append(first).unwrap();
+    let undo = Entry {
+        undoes: vec![number],
+        ..entry()
+    };
+    let changes = [Change::read(Path::new("a"), &place.path("a")).unwrap()];
+    let planned = plan(&changes, "t");
+    let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
+    let mut staged = stage(&changes, &planned).unwrap();
+    staged.check().unwrap();
+    let steps = staged.decided(&undo);
+    record.decide(&Decision { steps, entry: undo }).unwrap();
+    std::mem::forget(staged);
+    drop(record);
+    assert_eq!(words(&recover(&place.journal).unwrap()), ["completed"]);
+    assert!(!made.exists());
 }

@@ -5,8 +5,9 @@ use std::fs::Permissions;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 
+use super::super::attributes::Attributes;
 use super::super::directory::{Directory, Stamp, split};
-use super::super::dress::{Dressed, dress_again, dress_like};
+use super::super::dress::{Dressed, Had, dress_again, dress_like};
 use super::super::intent::{Decided, Decision, Plan, Step};
 use super::super::journal::{Entry, FileRecord, Journal, Version};
 use super::{Became, Recovered};
@@ -223,7 +224,7 @@ impl<'a> Work<'a> {
             return Ok(None);
         };
         let spare = spare(backup);
-        let is_written = write(directory, &spare, name, &bytes, version)?;
+        let is_written = write((directory, name), &spare, &bytes, version, journal)?;
         Ok(is_written.then_some(spare))
     }
 
@@ -267,11 +268,11 @@ fn spare(backup: &str) -> String {
 
 /// Writes a content of the journal beside a file; returns whether it got the owner of that.
 fn write(
-    directory: &Directory,
+    (directory, name): (&Directory, &OsStr),
     spare: &str,
-    name: &OsStr,
     bytes: &[u8],
     version: &Version,
+    journal: &Journal,
 ) -> io::Result<bool> {
     let spare = OsStr::new(spare);
     directory.remove(spare)?;
@@ -285,12 +286,17 @@ fn write(
             dress_like(&file, Stamp { mode, ..now }, opened.as_ref())?
         }
         None => {
-            dress_again(&file, mode, version.owner)?;
-            Dressed::Yes
+            let had = Had {
+                mode,
+                owner: version.owner,
+                attributes: journal.attributes(version),
+            };
+            dress_again(&file, &had)?;
+            Dressed::Yes(Attributes::default())
         }
     };
     file.sync_all()?;
-    Ok(matches!(dressed, Dressed::Yes))
+    Ok(matches!(dressed, Dressed::Yes(_)))
 }
 
 /// Gives what takes the place of a file the permissions that somebody gave that file since; where both

@@ -387,3 +387,45 @@ fn errors_are_named() {
     .unwrap_err();
     assert_eq!(device.code, ErrorCode::NotAFile);
 }
+
+#[test]
+fn lines_end_with_lf_or_cr_lf() {
+    let temp = tree(&[("crlf", b"a\r\n\r\nb \r\n"), ("lf", b"a\n\nb \n")]);
+    let found = |pattern: &str| -> Vec<(String, u64)> {
+        let options = SearchOptions {
+            syntax: Syntax::Regex,
+            ..options(pattern)
+        };
+        let matches = run(&temp, &options).matches.into_iter();
+        matches
+            .map(|found| (found.path.display().to_string(), found.line))
+            .collect()
+    };
+    for (pattern, line) in [("^$", 2), ("a$", 1), ("^a$", 1), (r"\s$", 3), (r" $", 3)] {
+        let both = ["crlf", "lf"].map(|name| (name.to_owned(), line));
+        assert_eq!(found(pattern), both, "{pattern}");
+    }
+}
+
+#[test]
+fn a_repository_in_another_starts_anew() {
+    let temp = tree(&[
+        (".gitignore", b"*.log\n"),
+        ("a.log", b"needle"),
+        ("sub/a.log", b"needle"),
+        ("sub/b.txt", b"needle"),
+        ("plain/a.log", b"needle"),
+    ]);
+    let paths = || -> Vec<String> {
+        let found = run(&temp, &options("needle")).matches.into_iter();
+        found
+            .map(|found| found.path.display().to_string())
+            .collect()
+    };
+    // What is no repository follows the file all the same.
+    assert_eq!(paths(), ["sub/b.txt"]);
+    for repository in [".git", "sub/.git"] {
+        std::fs::create_dir(temp.path().join(repository)).unwrap();
+    }
+    assert_eq!(paths(), ["sub/a.log", "sub/b.txt"]);
+}

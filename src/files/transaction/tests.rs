@@ -251,3 +251,66 @@ fn what_must_not_be_kept_is_not() {
     assert!(!commit(&Recorder::default(), "last").can_be_undone);
     place.expect(&[("a", "last"), ("b", "2")]);
 }
+
+#[test]
+fn a_full_disk_of_the_journal_stops_sets_only() {
+    let place = Place::new();
+    let disk = tempfile::tempdir().unwrap();
+    let mut mount = std::process::Command::new("mount");
+    mount
+        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+        .arg(disk.path());
+    if !mount.output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: a small tmpfs cannot be mounted here");
+        return;
+    }
+    let journal = Journal::open(disk.path(), None).unwrap();
+    let recorder = Recorder {
+        journal: Some(Arc::new(journal)),
+        needs_journal: true,
+        ..Recorder::default()
+    };
+    let commit = |changes: &[Change]| {
+        let paths: Vec<&Path> = changes.iter().map(|change| change.real.as_path()).collect();
+        let transaction = Transaction::begin(&recorder, &paths).unwrap();
+        transaction.commit(changes, Vec::new(), &|_| false)
+    };
+    let first = commit(&[place.change("a", "one")]).unwrap();
+    // Until nothing fits any more.
+    let mut filler = std::fs::File::create(disk.path().join("filler")).unwrap();
+    while std::io::Write::write_all(&mut filler, &[0; 512]).is_ok() {}
+    let several = commit(&[place.change("a", "1"), place.change("b", "2 more")]);
+    let single = commit(&[place.change("a", "alone")]);
+    drop(filler);
+    let _ = std::process::Command::new("umount")
+        .arg(disk.path())
+        .status();
+    assert!(first.can_be_undone);
+    assert_eq!(several.unwrap_err().code, ErrorCode::NoJournal);
+    assert!(single.is_ok());
+    place.expect(&[("a", "alone"), ("b", "2")]);
+}
+
+#[test]
+fn what_cannot_be_removed_is_ended_later() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("d")).unwrap();
+    std::fs::write(place.path("d/x"), "3").unwrap();
+    let chattr = |sign: &str| {
+        let mut chattr = std::process::Command::new("chattr");
+        let done = chattr.arg(sign).arg(place.path("d")).output();
+        done.is_ok_and(|output| output.status.success())
+    };
+    if !chattr("+a") {
+        println!("skipped: no directory can be made append-only here");
+        return;
+    }
+    let failed = place.commit(&[place.change("a", "one"), place.change("d/x", "three")]);
+    assert!(chattr("-a"));
+    assert!(failed.is_err());
+    assert_eq!(std::fs::read_to_string(place.path("a")).unwrap(), "1");
+    let next = place.commit(&[place.change("b", "two")]);
+    assert!(next.is_ok());
+    let left = std::fs::read_dir(place.path("d")).unwrap().count();
+    assert_eq!(left, 1);
+}

@@ -80,6 +80,26 @@ fn changes_are_taken_back_one_after_another() {
 }
 
 #[test]
+fn undos_at_the_same_time_tell_no_conflict() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let undo = || place.undo(Which::Last(1));
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(undo)).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
+    for error in results.into_iter().filter_map(Result::err) {
+        let UndoError::Other(error) = error else {
+            panic!("{error:?}");
+        };
+        let is_told = error.message == "change 1 is taken back already"
+            || error.message == "there is nothing to undo";
+        assert!(is_told, "{}", error.message);
+    }
+}
+
+#[test]
 fn an_undo_can_be_undone() {
     let place = Place::new();
     place.write("a", Some("1"));
@@ -499,6 +519,7 @@ fn leave(place: &Place, files: &[(&str, &str, &str)]) {
             mode: 0o644,
             is_kept,
             owner: None,
+            attributes: None,
         };
         records.push(FileRecord {
             path: path.as_path().into(),
@@ -609,4 +630,8 @@ fn one_that_cannot_be_undone_names_itself_and_the_way_out() {
     );
     assert!(error.hint.contains("`karyi undo 1`"), "{}", error.hint);
     assert_eq!(place.undo(Which::Number(1)).unwrap(), [1]);
+}
+
+mod dress {
+    mod tests;
 }

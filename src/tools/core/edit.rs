@@ -3,6 +3,7 @@
 //! Every pair of every file is matched in memory first; only when all match are the files written,
 //! so a call that fails has changed nothing.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -13,6 +14,7 @@ use crate::error::ToolError;
 use crate::files::edit::{
     self, EditOptions, EditPair, FileEdit, FileEdited, Kind, Show, WrittenPair,
 };
+use crate::files::journal::Damage;
 use crate::files::matching::FoundAs;
 use crate::files::recover::Recovered;
 use crate::files::tracked;
@@ -105,7 +107,8 @@ pub struct Output {
     /// Files that an earlier run had left half changed when it was killed, and what became of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recovered: Vec<RecoveredFile>,
-    /// What of the journal of earlier changes cannot be read any more.
+    /// What of the journal of earlier changes cannot be read any more, and which attributes of files could not
+    /// be kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }
@@ -287,14 +290,23 @@ impl Tool for Edit {
                 .collect(),
             undo: (!done.can_be_undone).then_some("unavailable"),
             recovered: done.recovered.into_iter().map(recovered).collect(),
-            warning: done.damage.map(|damage| {
-                format!(
-                    "the journal of earlier changes is damaged: {damage}; what stood there cannot be undone. \
-                     This change is recorded; tell the user, to whom `karyi history` says more"
-                )
-            }),
+            warning: warning(done.damage, &done.losses),
         }))
     }
+}
+
+fn warning(damage: Option<Damage>, losses: &[(PathBuf, String)]) -> Option<String> {
+    let damage = damage.map(|damage| {
+        format!(
+            "the journal of earlier changes is damaged: {damage}; what stood there cannot be undone. \
+             This change is recorded; tell the user, to whom `karyi history` says more"
+        )
+    });
+    let lost = |(path, names): &(PathBuf, String)| {
+        format!("{}: could not be kept: {names}", path.display())
+    };
+    let all: Vec<String> = damage.into_iter().chain(losses.iter().map(lost)).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 fn children(element: &RawElement) -> &[RawElement] {

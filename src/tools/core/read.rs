@@ -167,7 +167,7 @@ pub struct SearchShown {
     /// Files and directories that could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_unreadable: Option<u64>,
-    /// What to do next when the glob left no file to search.
+    /// What to do next when no file was searched.
     #[serde(rename = "hint", skip_serializing_if = "Option::is_none")]
     pub advice: Option<&'static str>,
     /// Why it could not be done.
@@ -435,14 +435,26 @@ impl Place {
             cancelled: Some(&self.cancelled),
         };
         let found = search::search(&self.root, path, &real, &options)?;
-        let is_missed = found.files_searched + found.files_binary + found.files_unreadable == 0;
         Ok(SearchShown {
-            advice: (options.glob.is_some() && is_missed).then_some(
-                "the glob matches no file that is searched; write one like *.rs or src/**, and \
-                 all=\"true\" for hidden and ignored files",
-            ),
+            advice: nothing_searched(&found, options.glob.is_some()),
             ..search_shown(&found)
         })
+    }
+}
+
+/// Says why no file was searched, when that is known.
+fn nothing_searched(found: &SearchFound, has_glob: bool) -> Option<&'static str> {
+    match (found.files_binary, found.files_unreadable) {
+        _ if found.files_searched > 0 => None,
+        (0, 0) if has_glob => Some(
+            "the glob matches no file that is searched; write one like *.rs or src/**, and \
+             all=\"true\" for hidden and ignored files",
+        ),
+        (0, _) => None,
+        _ => Some(
+            "nothing was searched: what is there is binary; <file> in <read> names its kind, and a \
+             command such as grep -a searches it",
+        ),
     }
 }
 

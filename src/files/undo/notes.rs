@@ -1,0 +1,62 @@
+//! Says what of a file that came back is not as it was.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::super::attributes::Attributes;
+use super::super::change::{Change, Dress};
+use super::super::dress::Had;
+use super::Restored;
+
+/// Says of which files that came back the owner is another one now, or attributes are lost.
+pub(super) fn note(files: &mut [Restored], changes: &[Change]) {
+    for (file, change) in files.iter_mut().zip(changes) {
+        let after = change.after.as_ref();
+        let Some(Dress::Again(had)) = after.map(|after| &after.dress) else {
+            continue;
+        };
+        let Ok(found) = std::fs::symlink_metadata(&file.path) else {
+            continue;
+        };
+        let notes = [
+            owner_note(had, (found.uid(), found.gid()), found.mode()),
+            attributes_note(had, &file.path),
+        ];
+        let notes: Vec<String> = notes.into_iter().flatten().collect();
+        file.note = (!notes.is_empty()).then(|| notes.join("; "));
+    }
+}
+
+fn owner_note(had: &Had, (user, group): (u32, u32), mode: u32) -> Option<String> {
+    let lost = match had.mode & !mode & 0o6000 {
+        0 => "",
+        _ => "; it does not run with the rights of its owner or group any more",
+    };
+    match had.owner {
+        Some(owner) if owner == (user, group) => None,
+        Some((was, of)) => Some(format!(
+            "it belonged to user {was} and group {of}, which could not be given back: it belongs to user {user} and group {group} now{lost}"
+        )),
+        // Who it belonged to was not recorded; most belong to whom they did.
+        None if lost.is_empty() => None,
+        None => Some(format!(
+            "its owner was not recorded: it belongs to user {user} and group {group} now{lost}"
+        )),
+    }
+}
+
+fn attributes_note(had: &Had, path: &Path) -> Option<String> {
+    let Some(wanted) = &had.attributes else {
+        return Some(
+            "its access list and attributes were not kept: its group has no permissions now".into(),
+        );
+    };
+    if wanted.is_empty() {
+        return None;
+    }
+    let given = File::open(path).map(|file| Attributes::read(&file));
+    let lost = wanted.missing_in(&given.unwrap_or_default());
+    (!lost.is_empty())
+        .then(|| format!("these attributes could not be given back: {}", lost.names()))
+}
