@@ -6,8 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use karyi::exec::plan::Planner;
-use karyi::files::place::Place;
+use karyi::exec::plan::{Claim, Planner};
 use karyi::secret::Template;
 use karyi::tool::Effect;
 use karyi::tool::effect::Access;
@@ -166,7 +165,7 @@ fn run(
             pushed += 1;
         }
         let cwd = world.cwd.borrow().clone();
-        let resolve = |access: &Access| Place::touched(&cwd.join(access.path.source()));
+        let resolve = |access: &Access| Claim::of(access, &cwd);
         for number in planner.startable(&resolve) {
             world.start(number, &calls[number]);
             running.push(number);

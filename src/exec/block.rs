@@ -9,10 +9,9 @@ use crate::error::{ErrorCode, ToolError};
 use crate::exec::Event;
 use crate::exec::call;
 use crate::exec::intake::Job;
-use crate::exec::plan::Planner;
+use crate::exec::plan::{Claim, Planner};
 use crate::exec::resolve;
 use crate::exec::stage::Stage;
-use crate::files::place::Place;
 use crate::outcome::Outcome;
 use crate::secret::SecretName;
 use crate::tool::effect::Access;
@@ -159,7 +158,7 @@ impl BlockRun {
     async fn start(&mut self) {
         loop {
             let cwd = self.stage.context.sessions.cwd();
-            let resolve = |access: &Access| Place::touched(&cwd.join(access.path.source()));
+            let resolve = |access: &Access| Claim::of(access, &cwd);
             let startable = self.planner.startable(&resolve);
             if startable.is_empty() {
                 return;

@@ -7,6 +7,7 @@
 //! start at once.
 
 use std::collections::VecDeque;
+use std::path::Path;
 
 use crate::files::place::Place;
 use crate::limits;
@@ -26,6 +27,24 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// Looks up what a call may touch that names a path from a directory, and the names it may be
+    /// told when nothing is there.
+    #[must_use]
+    pub fn of(access: &Access, directory: &Path) -> Vec<Self> {
+        let touched = Place::touched(&directory.join(access.path.source()));
+        let searched = touched.iter().filter_map(Place::searched_for);
+        let searched = searched.map(|place| Self {
+            place,
+            is_write: false,
+        });
+        let mut claims: Vec<Self> = searched.collect();
+        claims.extend(touched.into_iter().map(|place| Self {
+            place,
+            is_write: access.is_write,
+        }));
+        claims
+    }
+
     fn conflicts_with(&self, other: &Self) -> bool {
         (self.is_write || other.is_write) && self.place.overlaps(&other.place)
     }
@@ -69,7 +88,7 @@ impl Waiting {
     fn footprint(
         &mut self,
         is_settled: bool,
-        resolve: &dyn Fn(&Access) -> Vec<Place>,
+        resolve: &dyn Fn(&Access) -> Vec<Claim>,
     ) -> Footprint {
         if !is_settled {
             return footprint(&self.effect, false, resolve);
@@ -156,7 +175,7 @@ impl Planner {
     /// Returns the calls that may start now and takes them as started. `resolve` turns a path as
     /// written into the one that is really meant; it is called only when the session's directory
     /// is settled.
-    pub fn startable(&mut self, resolve: &dyn Fn(&Access) -> Vec<Place>) -> Vec<usize> {
+    pub fn startable(&mut self, resolve: &dyn Fn(&Access) -> Vec<Claim>) -> Vec<usize> {
         if self.is_sequential {
             return self.next_in_line();
         }
@@ -206,7 +225,7 @@ impl Planner {
     }
 
     /// Looks the paths of a call up that had nothing beside it, now that another one waits.
-    fn settle_reader(&mut self, resolve: &dyn Fn(&Access) -> Vec<Place>) {
+    fn settle_reader(&mut self, resolve: &dyn Fn(&Access) -> Vec<Claim>) {
         if self.queue.is_empty() {
             return;
         }
@@ -248,18 +267,14 @@ impl Planner {
 fn footprint(
     effect: &Effect,
     is_settled: bool,
-    resolve: &dyn Fn(&Access) -> Vec<Place>,
+    resolve: &dyn Fn(&Access) -> Vec<Claim>,
 ) -> Footprint {
-    let claims = |access: &Access| {
-        let is_write = access.is_write;
-        let places = if is_settled && !access.path.has_placeholder() {
-            resolve(access)
-        } else {
-            vec![Place::everywhere()]
-        };
-        places
-            .into_iter()
-            .map(move |place| Claim { place, is_write })
+    let claims = |access: &Access| match is_settled && !access.path.has_placeholder() {
+        true => resolve(access),
+        false => vec![Claim {
+            place: Place::everywhere(),
+            is_write: access.is_write,
+        }],
     };
     match effect {
         Effect::Session => Footprint::Session,
@@ -296,8 +311,14 @@ mod tests {
         }
     }
 
-    fn absolute(access: &Access) -> Vec<Place> {
-        Place::touched(&std::path::Path::new("/base").join(access.path.source()))
+    /// As if everything were there.
+    fn absolute(access: &Access) -> Vec<Claim> {
+        let touched = Place::touched(&Path::new("/base").join(access.path.source()));
+        let claim = |place| Claim {
+            place,
+            is_write: access.is_write,
+        };
+        touched.into_iter().map(claim).collect()
     }
 
     /// Starts what may start, ends the oldest running call, again and again; returns the waves.
@@ -334,7 +355,7 @@ mod tests {
     fn a_read_alone_is_looked_up_when_another_comes() {
         let mut planner = Planner::overlapping();
         planner.push(0, effect("r a"));
-        let nowhere = |_: &Access| -> Vec<Place> { unreachable!("nothing to compare with") };
+        let nowhere = |_: &Access| -> Vec<Claim> { unreachable!("nothing to compare with") };
         assert_eq!(planner.startable(&nowhere), [0]);
         assert!(planner.startable(&nowhere).is_empty());
         planner.push(1, effect("w a"));
@@ -346,6 +367,27 @@ mod tests {
         planner.finish(1);
         planner.finish(2);
         assert!(planner.is_done());
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_waits_for_new_names() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("other")).unwrap();
+        for name in ["there", "other/there"] {
+            std::fs::write(home.path().join(name), "").unwrap();
+        }
+        let conflicts = |left: &str, right: &str| {
+            let claims = |word: &str| {
+                let resolve = |access: &Access| Claim::of(access, home.path());
+                footprint(&effect(word), true, &resolve)
+            };
+            claims(left).conflicts_with(&claims(right))
+        };
+        assert!(conflicts("w report", "r reprt"));
+        assert!(conflicts("w there", "r reprt"));
+        assert!(!conflicts("w other/report", "r there"));
+        assert!(!conflicts("r report", "r reprt"));
+        assert!(!conflicts("w other/there", "w there"));
     }
 
     #[test]
@@ -386,7 +428,7 @@ mod tests {
             };
             Effect::Files((0..=limits::MAX_CLAIMED_PATHS).map(access).collect())
         };
-        let no_look = |_: &Access| -> Vec<Place> { panic!("a path was looked up") };
+        let no_look = |_: &Access| -> Vec<Claim> { panic!("a path was looked up") };
         let everywhere = |is_write| {
             let place = Place::everywhere();
             Footprint::Files(vec![Claim { place, is_write }])

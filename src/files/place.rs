@@ -75,6 +75,19 @@ impl Place {
         }
     }
 
+    /// Returns the directory whose names are looked at for near ones: the one around what is not there.
+    #[must_use]
+    pub fn searched_for(&self) -> Option<Self> {
+        let missing = self.missing.checked_sub(1)?;
+        Some(Self {
+            path: self.path.parent()?.to_owned(),
+            known: self.known.clone(),
+            missing,
+            is_directory: missing == 0,
+            is_linked: false,
+        })
+    }
+
     /// Returns the place that holds every other one.
     #[must_use]
     pub fn everywhere() -> Self {

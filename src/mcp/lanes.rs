@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::exec::plan::Planner;
-use crate::files::place::Place;
+use crate::exec::plan::{Claim, Planner};
 use crate::tool::Effect;
 use crate::tool::effect::Access;
 use crate::tool::sessions::Sessions;
@@ -111,7 +110,7 @@ impl Lanes {
 }
 
 fn startable(planner: &mut Planner, cwd: &Path) -> Vec<usize> {
-    let resolve = |access: &Access| Place::touched(&cwd.join(access.path.source()));
+    let resolve = |access: &Access| Claim::of(access, cwd);
     planner.startable(&resolve)
 }
 

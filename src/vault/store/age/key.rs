@@ -57,7 +57,7 @@ impl AgeKey {
     pub fn identity(path: &Path, passphrase: Option<&SecretValue>) -> Result<Self, ToolError> {
         let bytes = disk::read(path, MAX_IDENTITY_BYTES)?.ok_or_else(|| {
             let message = format!("there is no identity file {}", path.display());
-            ToolError::new(ErrorCode::NotFound, message)
+            ToolError::new(ErrorCode::WrongKey, message)
                 .with_hint("name another one with --age-identity FILE")
         })?;
         let means = match age::ssh::Identity::from_buffer(bytes.as_slice(), None) {
