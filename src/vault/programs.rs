@@ -4,10 +4,15 @@
 //! expressions; a value is text, so there it must not be able to say anything. The tables are
 //! closed: a program that is not in them gets its arguments as they are.
 
+mod runs;
 mod table;
 
+use super::script;
 use super::words::{Demands, Word, is_name};
-use table::{BUILTINS, CODE_VARIABLES, INTEGER_VARIABLES, PROGRAMS, Reads, WRAPPERS};
+use runs::{Run, runs};
+use table::{
+    BUILTINS, CODE_VARIABLES, INTEGER_VARIABLES, PLAIN_MODULES, PYTHON_CODE, Reads, WRAPPERS,
+};
 
 /// Operators that calculate, in `[[`, `[` and `test`.
 pub(super) const ARITHMETIC_TESTS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
@@ -94,43 +99,29 @@ pub(super) fn without_prefixes(words: &[Word]) -> &[Word] {
 
 /// Returns what a program demands of a process substitution among its arguments, which may be its
 /// script.
-pub(super) fn script_demands(words: &[Word]) -> Demands {
-    let Some((Reads::CodeAfter(..), arguments)) = program(words) else {
-        return Demands::NONE;
+pub(super) fn script_demands(words: &[Word], current: Option<&Word>) -> Demands {
+    // `mysql --defaults-extra-file=<(...)` has settings.
+    let is_settings = current.is_some_and(|word| word.text.starts_with("--defaults"));
+    let reads_script = |(reads, arguments): Run<'_>| match reads {
+        Reads::CodeAfter(..) | Reads::Python => !has_script(arguments),
+        Reads::Client(..) | Reads::Editor(..) => !is_settings,
+        _ => false,
     };
-    // What follows an option may belong to it.
-    let mut is_option = false;
-    let has_script = arguments.iter().any(|word| {
-        let follows = std::mem::replace(&mut is_option, word.text.starts_with('-'));
-        !is_option && !follows
-    });
-    if has_script {
-        Demands::NONE
-    } else {
+    if runs(words).into_iter().any(reads_script) {
         Demands::PROGRAM
+    } else {
+        Demands::NONE
     }
 }
 
-/// Whether a value becomes code by an option of perl or a module of python.
-fn is_module_code(words: &[Word], current: &Word) -> bool {
-    let runs = |name: &str| {
-        words
-            .iter()
-            .any(|word| version_less(word.program()).trim_end_matches(['2', '3']) == name)
-    };
-    let has_module = |word: &Word| word.has_option('M') || word.has_option('m');
-    let is_perl = || {
-        has_module(current)
-            || words
-                .last()
-                .is_some_and(|word| matches!(word.text(), "-M" | "-m"))
-    };
-    let is_python = || {
-        words
-            .iter()
-            .any(|word| matches!(word.text.trim_start_matches("-m"), "timeit" | "pdb"))
-    };
-    runs("perl") && is_perl() || runs("python") && is_python()
+/// Returns what a command that takes the words of its program from a file demands of it.
+pub(super) fn argument_file_demands(words: &[Word]) -> Demands {
+    let is_file = |word: &Word| word.has_option('a') || word.text.starts_with("--arg-file");
+    if words.iter().any(is_file) {
+        xargs_demands(words)
+    } else {
+        Demands::NONE
+    }
 }
 
 /// Returns what the command's words so far demand of a value in the word `current`.
@@ -146,12 +137,7 @@ pub(super) fn argument_demands(words: &[Word], current: &Word) -> Demands {
         }
         _ => Demands::NONE,
     };
-    let module = if is_module_code(words, current) {
-        Demands::PROGRAM
-    } else {
-        Demands::NONE
-    };
-    own.and(module).and(own_argument_demands(words, current))
+    own.and(own_argument_demands(words, current))
 }
 
 fn own_argument_demands(words: &[Word], current: &Word) -> Demands {
@@ -161,9 +147,13 @@ fn own_argument_demands(words: &[Word], current: &Word) -> Demands {
     if let Some(demands) = builtin_demands(command.program(), arguments, current) {
         return demands;
     }
-    let Some((program, arguments)) = program(words) else {
-        return Demands::NONE;
-    };
+    let runs = runs(words).into_iter();
+    let demands = runs.map(|run| run_demands(run, current));
+    demands.fold(Demands::NONE, Demands::and)
+}
+
+/// Returns what a program demands of a value in the word `current` after its arguments so far.
+fn run_demands((program, arguments): Run<'_>, current: &Word) -> Demands {
     match program {
         Reads::Shell => shell_demands(arguments, current),
         Reads::ShellAfter(letter)
@@ -176,23 +166,29 @@ fn own_argument_demands(words: &[Word], current: &Word) -> Demands {
         }
         Reads::ShellAfter(_) | Reads::ShellAll => Demands::SHELL,
         Reads::ShellInOption(options) => {
-            let starts = |word: &Word| options.iter().any(|option| word.text.starts_with(option));
+            let starts = |word: &Word| {
+                word.may_split() || options.iter().any(|option| word.text.starts_with(option))
+            };
             if starts(current) || arguments.iter().rev().take(2).any(starts) {
                 Demands::SHELL
             } else {
                 Demands::NONE
             }
         }
-        Reads::CodeAfter(letters, names) => {
+        Reads::Python => python_demands(arguments, current),
+        Reads::CodeAfter(letters, names)
+        | Reads::Client(letters, names)
+        | Reads::Editor(letters, names) => {
             let is_code = |word: &Word| is_code_option(word, letters, names);
-            if arguments.last().is_some_and(is_code) || is_code(current) {
+            let may_be_code = |word: &Word| is_code(word) || word.may_be_flags();
+            if arguments.last().is_some_and(may_be_code) || is_code(current) {
                 Demands::PROGRAM
             } else {
                 Demands::NONE
             }
         }
-        Reads::CodeAll | Reads::CodeEverywhere if is_plain_argument(arguments) => Demands::NONE,
-        Reads::CodeAll | Reads::CodeEverywhere => Demands::PROGRAM,
+        Reads::Filter if is_plain_argument(arguments) => Demands::NONE,
+        Reads::Filter | Reads::CodeAll | Reads::CodeEverywhere => Demands::PROGRAM,
     }
 }
 
@@ -225,13 +221,18 @@ fn xargs_demands(words: &[Word]) -> Demands {
     };
     let arguments = words.get(at + 1..).unwrap_or_default();
     let runs_wrapper = |word: &Word| WRAPPERS.contains(&word.program()) || word.is_unknown();
-    let demands = match program(words.get(at..).unwrap_or_default()) {
-        Some((Reads::CodeAfter(..) | Reads::CodeAll | Reads::CodeEverywhere, _)) => {
-            Demands::SHELL.and(Demands::PROGRAM)
-        }
-        Some(_) => Demands::SHELL,
-        None => Demands::NONE,
+    let demands = |(reads, _): Run<'_>| match reads {
+        Reads::CodeAfter(..)
+        | Reads::Client(..)
+        | Reads::Editor(..)
+        | Reads::Python
+        | Reads::CodeAll
+        | Reads::Filter
+        | Reads::CodeEverywhere => Demands::SHELL.and(Demands::PROGRAM),
+        _ => Demands::SHELL,
     };
+    let runs = runs(words.get(at..).unwrap_or_default()).into_iter();
+    let demands = runs.map(demands).fold(Demands::NONE, Demands::and);
     if arguments.iter().any(runs_wrapper) {
         demands.and(Demands::SHELL)
     } else {
@@ -245,46 +246,151 @@ pub(super) fn input_demands(words: &[Word]) -> Demands {
 }
 
 fn own_input_demands(words: &[Word]) -> Demands {
-    let Some((program, arguments)) = program(words) else {
-        return Demands::NONE;
-    };
-    let has_file = || {
-        let is_file = |word: &Word| !word.text.starts_with('-') && !is_input(word);
-        arguments.iter().any(is_file)
-    };
+    let demands = runs(words).into_iter().map(|run| run_input(words, run));
+    demands.fold(Demands::NONE, Demands::and)
+}
+
+/// Returns what a program among the words of a command demands of its standard input.
+fn run_input(words: &[Word], (program, arguments): Run<'_>) -> Demands {
     match program {
-        Reads::Shell
-            if shell_demands(arguments, &Word::default()) == Demands::NONE
-                && !reads_input(arguments) =>
-        {
-            Demands::NONE
-        }
+        Reads::Shell if !reads_input(arguments) => match code_word(arguments) {
+            Some(code) => code_input(code),
+            None if shell_demands(arguments, &Word::default()) == Demands::NONE => Demands::NONE,
+            None => Demands::SHELL,
+        },
         Reads::Shell | Reads::ShellAll => Demands::SHELL,
         Reads::ShellInOption(_) => Demands::NONE,
-        Reads::ShellAfter(_) if !has_input_code(words) => Demands::NONE,
-        Reads::ShellAfter(letter)
-            if arguments
-                .iter()
-                .any(|word| has_command_option(word, letter)) =>
-        {
-            Demands::NONE
-        }
-        Reads::ShellAfter(_) => Demands::SHELL,
+        Reads::ShellAfter(letter) => match option_code(arguments, letter) {
+            Some(code) => code_input(&code),
+            None if has_input_code(words) => Demands::SHELL,
+            None => Demands::NONE,
+        },
+        Reads::Python => match module(arguments) {
+            Some(name) if is_plain_module(&name) => Demands::NONE,
+            Some(_) => Demands::PROGRAM,
+            None => run_input(words, (PYTHON_CODE, arguments)),
+        },
         Reads::CodeAfter(letters, names) => {
-            let has_code = arguments
-                .iter()
-                .any(|word| is_code_option(word, letters, names));
-            // Database clients read statements whatever else they are told.
-            let is_client = letters.contains(&'v') || names.contains(&"--execute");
-            if has_code || has_file() && !is_client {
+            if has_code(arguments, letters, names) || has_script(arguments) {
                 Demands::NONE
             } else {
                 Demands::PROGRAM
             }
         }
-        Reads::CodeAll => Demands::NONE,
+        // Whatever else they are told.
+        Reads::Client(letters, names) if has_code(arguments, letters, names) => Demands::NONE,
+        Reads::Client(..) | Reads::Editor(..) => Demands::PROGRAM,
+        Reads::CodeAll | Reads::Filter if names_input(arguments) => Demands::PROGRAM,
+        Reads::CodeAll | Reads::Filter => Demands::NONE,
         Reads::CodeEverywhere => Demands::PROGRAM,
     }
+}
+
+/// Whether arguments hold a whole script, so that standard input is data.
+fn has_code(arguments: &[Word], letters: &[char], names: &[&str]) -> bool {
+    // Letters of modules, settings and the like.
+    const PARTS: &[char] = &['M', 'm', 'F', 'd', 'v'];
+    let letters: Vec<char> = letters
+        .iter()
+        .copied()
+        .filter(|c| !PARTS.contains(c))
+        .collect();
+    let mut arguments = arguments.iter();
+    arguments.any(|word| is_code_option(word, &letters, names))
+}
+
+/// Whether arguments name a script, so that standard input is data.
+fn has_script(arguments: &[Word]) -> bool {
+    // What follows an option may belong to it, unless it looks like a script.
+    const ENDINGS: &[&str] = &[
+        ".py", ".pl", ".rb", ".js", ".mjs", ".cjs", ".ts", ".php", ".lua", ".R", ".r", ".jl",
+    ];
+    const LOADERS: &[&str] = &[
+        "-r",
+        "--require",
+        "-I",
+        "--import",
+        "--loader",
+        "-l",
+        "-S",
+        "-E",
+    ];
+    let mut option = None;
+    for word in arguments {
+        let before = std::mem::take(&mut option);
+        let is_named = ENDINGS.iter().any(|ending| word.text.ends_with(ending));
+        if is_input(word) {
+            return false;
+        } else if word.text.starts_with('-') {
+            option = Some(word.text());
+        } else if before.is_none_or(|option| is_named && !LOADERS.contains(&option)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether arguments say that the program of `awk` or `sed` comes from standard input.
+fn names_input(arguments: &[Word]) -> bool {
+    let mut follows_option = false;
+    arguments.iter().any(|word| {
+        let follows = std::mem::replace(&mut follows_option, word.text.starts_with('-'));
+        let is_glued =
+            word.text.starts_with('-') && word.text.len() > 2 && word.text.ends_with('-');
+        follows && is_input(word)
+            || is_glued
+            || word.text.starts_with('-')
+                && ["/dev/", "/proc/"]
+                    .iter()
+                    .any(|path| word.text.contains(path))
+    })
+}
+
+/// Returns the text after `-c` among the arguments of a shell.
+fn code_word(arguments: &[Word]) -> Option<&Word> {
+    let mut words = arguments.iter();
+    let mut has_option = false;
+    while let Some(word) = words.next() {
+        if word.text.starts_with(['-', '+']) && word.text.len() > 1 {
+            has_option |= word.has_option('c');
+            if takes_value(&word.text) {
+                words.next();
+            }
+        } else {
+            return Some(word).filter(|_| has_option);
+        }
+    }
+    None
+}
+
+/// Returns the code after, or in, the option of a program that has it run by a shell.
+fn option_code(arguments: &[Word], letter: char) -> Option<Word> {
+    let at = arguments
+        .iter()
+        .position(|word| has_command_option(word, letter))?;
+    let option = arguments.get(at)?;
+    let glued = match option.text.split_once('=') {
+        Some((_, code)) => code,
+        None if option.text.starts_with("--") => "",
+        None => option.text.split_once(letter).map_or("", |(_, code)| code),
+    };
+    if glued.is_empty() {
+        return arguments.get(at + 1).cloned();
+    }
+    let text = glued.to_owned();
+    Some(Word {
+        text,
+        ..option.clone()
+    })
+}
+
+/// Returns what code that a shell runs demands of the standard input.
+fn code_input(code: &Word) -> Demands {
+    let any = Demands::SHELL.and(Demands::PROGRAM);
+    if code.is_dynamic || code.is_cut {
+        return any;
+    }
+    script::reads(code.text()).unwrap_or(any)
 }
 
 /// Whether a program that takes shell code after an option also takes it from standard input.
@@ -300,19 +406,25 @@ fn builtin_demands(command: &str, arguments: &[Word], current: &Word) -> Option<
     let demands = match command {
         "trap" | "alias" | "bind" | "complete" | "compgen" | "zle" | "zstyle" | "fc"
         | "history" | "sched" => Demands::forbidden("in code that runs later"),
+        "r" => Demands::forbidden("in code that runs later"),
+        "print" if has('s') || has('z') => Demands::forbidden("in code that runs later"),
+        "print" if last.starts_with('-') && has('f') => Demands::FORMAT,
+        "print" if has('f') && arguments.iter().any(|word| calculates(word)) => Demands::NUMBER,
         "print" if has('P') => Demands::forbidden("in text that is expanded as a prompt"),
         "print" if has('p') => Demands::SHELL.and(Demands::PROGRAM),
         "wait" if last == "-p" || current.text.starts_with("-p") => name,
         "repeat" if arguments.is_empty() => Demands::NUMBER,
-        "let" | "shift" | "return" | "exit" | "break" | "continue" | "logout" => Demands::NUMBER,
+        "let" | "shift" | "return" | "exit" | "break" | "continue" | "logout" | "bye"
+        | "sysseek" | "sysread" | "syswrite" | "zselect" | "strftime" => Demands::NUMBER,
         "unset" | "read" | "mapfile" | "readarray" | "getopts" | "vared" | "function"
         | "nameref" => name,
         "for" | "select" | "foreach" if arguments.is_empty() => name,
         "printf" if last == "-v" || current.text.starts_with("-v") => name,
         "printf" if is_format(arguments) => Demands::FORMAT,
         "echo" if has('e') => Demands::FORMAT,
-        "printf" if calculates(arguments.first().map_or("", Word::text)) => Demands::NUMBER,
-        "test" | "[" | "[[" if last == "-v" => name,
+        "printf" if arguments.iter().any(calculates) => Demands::NUMBER,
+        "test" | "[" | "[[" if matches!(last, "-v" | "-R") => name,
+        "test" | "[" | "[[" if last == "-t" => Demands::NUMBER,
         _ if DECLARATIONS.contains(&command) => declaration_demands(command, arguments, current),
         _ => return None,
     };
@@ -328,13 +440,17 @@ fn is_format(arguments: &[Word]) -> bool {
     })
 }
 
-/// Whether a format of `printf` has a numeric field: some shells calculate its argument.
-fn calculates(format: &str) -> bool {
-    format.replace("%%", "").split('%').skip(1).any(|field| {
-        let letter =
-            field.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #0.*'".contains(c));
-        letter.starts_with(|c| "diouxXeEfFgGaA".contains(c))
-    })
+/// Whether a format of `printf` has a numeric field: some shells calculate its argument. One that
+/// is not known may have.
+fn calculates(format: &Word) -> bool {
+    let is_unknown = format.is_dynamic && format.text.is_empty();
+    let text = format.text.replace("%%", "");
+    is_unknown
+        || text.split('%').skip(1).any(|field| {
+            let is_flag = |c: char| c.is_ascii_digit() || "-+ #0.'".contains(c);
+            let letter = field.trim_start_matches(is_flag);
+            letter.starts_with(|c| "*diouxXeEfFgGaA".contains(c))
+        })
 }
 
 fn declaration_demands(command: &str, arguments: &[Word], current: &Word) -> Demands {
@@ -343,11 +459,10 @@ fn declaration_demands(command: &str, arguments: &[Word], current: &Word) -> Dem
             word.text.starts_with(['-', '+']) && word.text.contains(|c| letters.contains(c))
         })
     };
-    let value = current
-        .text
-        .split_once('=')
-        .map(|(name, _)| name.trim_end_matches('+'));
-    if is_option("n") || !value.is_some_and(is_name) {
+    let Some((name, before)) = current.text.split_once('=') else {
+        return Demands::forbidden("in the place of a variable's name");
+    };
+    if is_option("n") || !is_name(name.trim_end_matches('+')) {
         return Demands::forbidden("in the place of a variable's name");
     }
     if is_option("iEF")
@@ -356,44 +471,61 @@ fn declaration_demands(command: &str, arguments: &[Word], current: &Word) -> Dem
     {
         return Demands::NUMBER;
     }
-    Demands::NONE
+    if before.starts_with('(') {
+        // The elements of an array, read from text.
+        return Demands::SHELL.and(Demands::LIST);
+    }
+    let is_declared = matches!(command, "declare" | "typeset" | "local");
+    if before.is_empty() && (is_declared || is_option("aA")) {
+        Demands::LIST
+    } else {
+        Demands::NONE
+    }
 }
 
-/// Returns the program that a command runs, if it reads code, and the words after it.
-fn program(words: &[Word]) -> Option<(Reads, &[Word])> {
-    let (first, rest) = words.split_first()?;
-    let look_up = |word: &Word| {
-        PROGRAMS
-            .iter()
-            .find(|(name, _)| *name == version_less(word.program().trim_start_matches('=')))
-            .map(|(_, reads)| *reads)
-    };
-    let named = without_prefixes(words);
-    if let [named, after @ ..] = named
-        && named.is_unknown_program()
-    {
-        // `$SHELL -c ...`, `b?sh -c ...`, or whatever else it may become.
-        return Some((Reads::ShellAll, after));
+/// Returns what python demands of a value: code, or an argument of a module.
+fn python_demands(arguments: &[Word], current: &Word) -> Demands {
+    match module(arguments) {
+        Some(name) if is_plain_module(&name) => Demands::NONE,
+        Some(_) => Demands::PROGRAM,
+        None if current.has_option('m') => Demands::PROGRAM,
+        None => run_demands((PYTHON_CODE, arguments), current),
     }
-    // What starts with a dash is an option of `time` when that is a program.
-    let is_wrapper = WRAPPERS.contains(&first.program()) || first.text.starts_with('-');
-    if is_wrapper && let Some(at) = rest.iter().position(|word| look_up(word).is_some()) {
-        let (_, after) = rest.split_at(at + 1);
-        return rest.get(at).and_then(look_up).map(|reads| (reads, after));
-    }
-    look_up(first).map(|reads| (reads, rest))
 }
 
-/// Returns `python` for `python3.11`.
-fn version_less(program: &str) -> &str {
-    match program.split_once('.') {
-        Some((name, _)) if !name.is_empty() => name,
-        _ => program,
+/// Returns what stands where the arguments of python name a module; nothing yet is an empty word.
+fn module(arguments: &[Word]) -> Option<Word> {
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let letters = word.text.strip_prefix('-')?;
+        if letters.starts_with('-') || letters.is_empty() {
+            continue;
+        }
+        let at = letters.find(['c', 'm', 'W', 'X']).unwrap_or(letters.len());
+        match letters.get(at..).and_then(|rest| rest.split_at_checked(1)) {
+            Some(("m", "")) => return Some(words.next().cloned().unwrap_or_default()),
+            Some(("m", name)) => {
+                let text = name.to_owned();
+                return Some(Word {
+                    text,
+                    ..word.clone()
+                });
+            }
+            Some(("c", _)) => return None,
+            Some((_, "")) => _ = words.next(),
+            _ => {}
+        }
     }
+    None
+}
+
+fn is_plain_module(word: &Word) -> bool {
+    !word.is_dynamic && PLAIN_MODULES.contains(&word.text())
 }
 
 fn has_command_option(word: &Word, letter: char) -> bool {
     word.has_option(letter)
+        || word.may_be_flags()
         || word.text.starts_with("--command")
         || word.text.starts_with("--session-command")
 }
@@ -407,7 +539,18 @@ fn is_code_option(word: &Word, letters: &[char], names: &[&str]) -> bool {
 fn is_plain_argument(arguments: &[Word]) -> bool {
     let is_named =
         matches!(arguments, [.., option, name] if option.text == "--arg" && !name.is_dynamic);
-    is_named || arguments.iter().any(|word| word.text == "--args")
+    let follows = |pair: &[Word]| {
+        let [before, word] = pair else { return false };
+        let letters = before.text.strip_prefix('-');
+        let is_flag = |letters: &str| letters.chars().all(|c| "nrcesaSjC".contains(c));
+        !word.text.starts_with('-') && (before.text == "--args" || letters.is_none_or(is_flag))
+    };
+    // Before the filter has come a value would be the filter.
+    let has_filter = arguments
+        .first()
+        .is_some_and(|word| !word.text.starts_with('-'))
+        || arguments.windows(2).any(follows);
+    is_named || has_filter && arguments.iter().any(|word| word.text == "--args")
 }
 
 /// Follows the arguments of a shell up to the script it runs: what stands after that is data.
@@ -426,7 +569,10 @@ fn shell_demands(arguments: &[Word], current: &Word) -> Demands {
             is_value = takes_value(&word.text);
             is_startup = is_value && word.text.starts_with("--");
             has_code |= word.has_option('c');
-        } else if word.is_unknown() && !(has_code && word.is_quoted) {
+        } else if word.may_split()
+            || word.is_dynamic && word.text == "-"
+            || word.is_unknown() && !(has_code && word.is_quoted)
+        {
             // An expansion may be an option, a script or nothing.
             is_uncertain = true;
         } else if !is_uncertain {

@@ -239,6 +239,7 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
         shell,
         program,
         format,
+        list,
         forbidden,
     } = spot.place.demands;
     let refuse = |code, what: &str| {
@@ -258,6 +259,10 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
     }
     if number && !is_number(value) {
         let what = "where the shell takes a number, and its value is no whole number";
+        return refuse(ErrorCode::UnsafeContext, what);
+    }
+    if list && value.starts_with('(') {
+        let what = "where the shell reads a parenthesis as the start of an array, and its value starts with one";
         return refuse(ErrorCode::UnsafeContext, what);
     }
     if shell && !is_shell_safe(value) || program && !is_program_safe(value) {

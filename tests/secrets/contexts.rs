@@ -310,6 +310,85 @@ pub const COMMON: &[Place] = &[
     place("'ba'\"sh\" -c \"recv VALUE\"", "VALUE|", Rule::Some),
     place("b=bash; $b -c 'recv VALUE'", "VALUE|", Rule::Some),
     place("b=eval; $b recv VALUE", "VALUE|", Rule::Some),
+    place("x=sh; /bin/ba$x -c 'recv VALUE'", "VALUE|", Rule::Some),
+    place(
+        "env b?sh -c 'recv VALUE'; env /bin/b?sh -c 'recv VALUE'",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place(
+        "p=bash; env A=1 \"$p\" -c 'recv VALUE'",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place(
+        "p=bash; nice -n 5 timeout 5 $p -c 'recv VALUE'",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("d=$PWD; \"$d/recv\" VALUE", "VALUE|", Rule::All),
+    place("d=$PWD; timeout 5 \"$d/recv\" VALUE", "VALUE|", Rule::All),
+    place("\"ba`echo sh`\" -c 'recv VALUE'", "VALUE|", Rule::Some),
+    place("nice env bash -c 'recv VALUE'", "VALUE|", Rule::Some),
+    place("env X=/bin/node bash -c 'recv VALUE'", "VALUE|", Rule::Some),
+    place(
+        "find /dev/null -exec bash -c 'recv VALUE' \\;",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place(
+        "again() { \"$@\"; }; again bash -c 'recv VALUE'",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("again() { \"$@\"; }; again recv VALUE", "VALUE|", Rule::All),
+    place(
+        "again() { \"$@\"; }; printf 'recv %s' VALUE | again bash",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place(
+        "printf 'recv %s' VALUE | { cat | bash; }",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("bash -c 'bash' <<< 'recv VALUE'", "VALUE|", Rule::Some),
+    place("bash -c 'recv -' <<< VALUE", "VALUE\n|", Rule::Some),
+    place(
+        "xargs -a <(printf 'recv %s' VALUE) -I{} sh -c '{}'",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("$'\\x65val' 'recv VALUE'", "VALUE|", Rule::Some),
+    place(
+        "recv \"$(awk -f - /dev/null <<< 'BEGIN { printf \"VALUE\" }')\"",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place(
+        "recv \"$(python3 - x <<< 'print(\"VALUE.\")')\"",
+        "VALUE.|",
+        Rule::Some,
+    ),
+    place(
+        "recv \"$(python3 -m timeit -n 1 -r 1 -s 'print(\"VALUE\")' | head -n 1)\"",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place(
+        "a=(one 'e' VALUE); recv \"${a[@]}\"",
+        "one|e|VALUE|",
+        Rule::All,
+    ),
+    place(
+        "typeset v=VALUE; recv \"$v\"; unset v",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("e=(1); typeset e=VALUE; unset e; recv", "", Rule::Some),
+    place("readonly -a zz1=VALUE; recv", "", Rule::Some),
+    place("[ -t VALUE ]; [[ -t VALUE ]]; recv", "", Rule::Number),
+    place("printf '%*s' VALUE x >/dev/null; recv", "", Rule::Number),
     place("recv $((VALUE))", "VALUE|", Rule::Number),
     place("((x = VALUE)); recv $x", "VALUE|", Rule::Number),
     place("let x=VALUE; recv $x", "VALUE|", Rule::Number),
@@ -642,6 +721,7 @@ pub const BASH: &[Place] = &[
     place("bash /dev/fd/3 3<<< \"recv VALUE\"", "VALUE|", Rule::Some),
     place("BASH_ENV=<(echo recv VALUE) bash -c :", "", Rule::None),
     place("fc -s VALUE", "", Rule::None),
+    place("[[ x =~ (;|#) ]] || recv VALUE", "VALUE|", Rule::All),
 ];
 
 /// Places that only zsh has.
@@ -661,4 +741,17 @@ pub const ZSH: &[Place] = &[
         Rule::Number,
     ),
     place("repeat VALUE recv x", "", Rule::Number),
+    place(
+        "printf 'recv %s' VALUE | { : } always { sh }",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place(
+        "a=(1 2); echo $a[VALUE] \"$a[VALUE]\" $#a[VALUE]; recv",
+        "",
+        Rule::Number,
+    ),
+    place("echo *([VALUE]); recv", "", Rule::None),
+    place("print -f '%d' VALUE >/dev/null; recv", "", Rule::Number),
+    place("alias -s qq=eval\nfoo.qq recv VALUE", "", Rule::Some),
 ];

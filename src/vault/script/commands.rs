@@ -93,13 +93,16 @@ impl Reader<'_> {
         let Some(byte) = self.peek(0) else {
             return Ok(false);
         };
+        if self.frame.ends_compound && self.frame.word.is_none() && self.starts_with(b"always") {
+            return self.always();
+        }
         match byte {
             b' ' | b'\t' | b'\r' | b'\n' | b';' | b'&' | b'|' | b')' => {
                 return self.separator(byte);
             }
             b'(' => return self.parenthesis(),
             b'<' | b'>' => return self.redirection(byte),
-            b'#' if self.frame.word.is_none() => self.comment(),
+            b'#' if self.starts_comment() => self.comment()?,
             b'\\' => {
                 self.word().is_quoted = true;
                 self.escape()?;
@@ -117,7 +120,7 @@ impl Reader<'_> {
                 self.dollar(Quote::Bare)?;
             }
             b'`' => {
-                self.word().is_dynamic = true;
+                self.word();
                 self.backtick(Quote::Bare)?;
             }
             b'[' if self.starts_subscript() => {
@@ -133,6 +136,24 @@ impl Reader<'_> {
                 self.literal();
             }
         }
+        Ok(false)
+    }
+
+    /// Reads `always {`, with which zsh goes on with the compound command before it, or whatever
+    /// else starts like that.
+    fn always(&mut self) -> Step<bool> {
+        let rest = self.bytes.get(self.at..self.limit).unwrap_or_default();
+        let after = rest.get("always".len()..).unwrap_or_default();
+        let blanks = after.iter().take_while(|byte| byte.is_ascii_whitespace());
+        let length = "always".len() + blanks.count();
+        if rest.get(length) != Some(&b'{') {
+            self.word();
+            self.literal();
+            return Ok(false);
+        }
+        self.at += length + 1;
+        let body = self.body_demands();
+        self.nested(body, |reader| reader.commands(Closer::Brace))?;
         Ok(false)
     }
 
@@ -276,11 +297,13 @@ impl Reader<'_> {
         let script = if is_subshell || is_array {
             Demands::NONE
         } else {
-            programs::script_demands(&self.frame.words)
+            programs::script_demands(&self.frame.words, self.frame.word.as_ref())
         };
         let body = self.body_demands().and(script);
         self.at += 1;
         self.nested(body, |reader| {
+            // Here the shell itself reads the elements.
+            reader.inherited.list &= !is_array;
             reader.commands(if is_array {
                 Closer::Array
             } else {
@@ -291,9 +314,11 @@ impl Reader<'_> {
             self.compound_end();
         } else {
             let word = self.word();
-            word.is_dynamic = true;
+            word.expands();
             word.is_pattern |= !is_array;
-            self.glob_qualifiers(start..self.at, first_hole);
+            if !is_array {
+                self.glob_qualifiers(start..self.at, first_hole);
+            }
         }
         Ok(false)
     }
@@ -303,11 +328,21 @@ impl Reader<'_> {
         if first_hole == self.places.len() {
             return;
         }
-        let text = self.bytes.get(text).unwrap_or_default();
-        let is_code = text.windows(2).any(|pair| {
-            matches!(pair, [b'e' | b'+', after]
-                if !after.is_ascii_alphanumeric() && !matches!(after, b'|' | b')'))
-        });
+        // What the placeholders are called says nothing.
+        let mut bytes = self.bytes.get(text.clone()).unwrap_or_default().to_vec();
+        for hole in self
+            .holes
+            .get(first_hole..self.places.len())
+            .unwrap_or_default()
+        {
+            let hole = hole.start.saturating_sub(text.start)..hole.end.saturating_sub(text.start);
+            bytes.get_mut(hole).unwrap_or_default().fill(b'x');
+        }
+        let is_code = bytes.contains(&b'[')
+            || bytes.windows(2).any(|pair| {
+                matches!(pair, [b'e' | b'+', after]
+                    if !after.is_ascii_alphanumeric() && !matches!(after, b'|' | b')'))
+            });
         if is_code {
             let forbidden = Demands::forbidden("in the qualifiers of a file pattern");
             self.require(first_hole..self.places.len(), forbidden);
@@ -378,8 +413,8 @@ impl Reader<'_> {
         self.at += blanks + 2;
         let forbidden = Demands::forbidden("in the place of a function's name");
         self.require(self.frame.command_hole..self.places.len(), forbidden);
-        self.frame.word = None;
-        self.frame.words.clear();
+        let names = self.frame.words.drain(..).chain(self.frame.word.take());
+        self.functions.extend(names.map(|word| word.text));
         self.frame.expects_body = true;
         true
     }
@@ -426,6 +461,7 @@ impl Reader<'_> {
             return self.first_word(word);
         }
         if matches!(self.frame.words.as_slice(), [first] if first.is_plain("function")) {
+            self.functions.insert(word.text);
             self.frame.words.clear();
             self.frame.expects_body = true;
             return Ok(false);
@@ -437,7 +473,8 @@ impl Reader<'_> {
     }
 
     /// Takes a word in the position of a command.
-    fn first_word(&mut self, word: Word) -> Step<bool> {
+    fn first_word(&mut self, mut word: Word) -> Step<bool> {
+        word.is_function = self.functions.contains(word.text());
         let is_plain = !word.is_quoted && !word.is_dynamic;
         if word.is_assignment {
             if ALIAS_TABLES
@@ -502,7 +539,9 @@ impl Reader<'_> {
         }
         if !word.is_plain("]]") {
             // In `[[` an operator is always written out.
-            let is_operator = ARITHMETIC_TESTS.contains(&word.text()) && !word.is_dynamic;
+            let is_operator = (ARITHMETIC_TESTS.contains(&word.text())
+                || matches!(word.text(), "-t" | "-R"))
+                && !word.is_dynamic;
             // Long tests keep only what decides.
             if is_operator || word.is_plain("-v") || self.frame.words.len() < 3 && !word.is_dynamic
             {

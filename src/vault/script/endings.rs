@@ -11,11 +11,16 @@ impl Reader<'_> {
             .frame
             .words
             .iter()
-            .any(|word| ARITHMETIC_TESTS.contains(&word.text()));
+            .any(|word| ARITHMETIC_TESTS.contains(&word.text()) || word.text() == "-t");
         if calculates {
             self.require(self.frame.command_hole..self.places.len(), Demands::NUMBER);
         }
-        if self.frame.words.iter().any(|word| word.text() == "-v") {
+        if self
+            .frame
+            .words
+            .iter()
+            .any(|word| matches!(word.text(), "-v" | "-R"))
+        {
             let forbidden = Demands::forbidden("in the place of a variable's name");
             self.require(self.frame.command_hole..self.places.len(), forbidden);
         }
@@ -43,6 +48,8 @@ impl Reader<'_> {
         if declarer == "alias" {
             self.note_aliases(own);
         }
+        let file = programs::argument_file_demands(&words);
+        self.require(self.frame.command_hole..self.places.len(), file);
         let sets = self.demand_of_integers(own);
         self.demand_of_input(&words, sets);
         self.demand_of_output(first);
@@ -110,10 +117,11 @@ impl Reader<'_> {
         Demands::NUMBER
     }
 
-    /// Remembers what a command demands of an input that it has from around it.
+    /// Remembers what a command demands of an input that it has from around it, perhaps by others
+    /// before it in a pipe.
     fn note_reads(&mut self, demands: Demands) {
         let frame = &mut self.frame;
-        if demands == Demands::NONE || frame.has_input || frame.follows_pipe {
+        if demands == Demands::NONE || frame.has_input {
             return;
         }
         match frame.compounds.last() {
@@ -164,6 +172,10 @@ impl Reader<'_> {
     }
 
     fn note_aliases(&mut self, words: &[Word]) {
+        if words.iter().any(|word| word.has_option('s')) {
+            // In zsh the ending of any command's name may be one.
+            self.aliases.insert(String::new());
+        }
         for word in words.iter().skip(1) {
             match word.text().split_once('=') {
                 Some((name, _)) => _ = self.aliases.insert(name.to_owned()),
