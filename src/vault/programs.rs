@@ -422,6 +422,8 @@ fn builtin_demands(command: &str, arguments: &[Word], current: &Word) -> Option<
         "printf" if last == "-v" || current.text.starts_with("-v") => name,
         "printf" if is_format(arguments) => Demands::FORMAT,
         "echo" if has('e') => Demands::FORMAT,
+        "echo" if !has('E') => Demands::ECHO,
+        "print" if !has('r') && !has('R') => Demands::ECHO,
         "printf" if arguments.iter().any(calculates) => Demands::NUMBER,
         "test" | "[" | "[[" if matches!(last, "-v" | "-R") => name,
         "test" | "[" | "[[" if last == "-t" => Demands::NUMBER,

@@ -178,6 +178,7 @@ impl<'a> Variables<'a> {
             return Ok(format!("[KARYI:{name}]"));
         }
         let binding = self.binding(name, holds)?;
+        binding.is_echoed |= spot.place.demands.echo;
         let seen = match holds {
             Holds::Value => binding.value.expose(),
             Holds::Path => ANY_PATH,
@@ -194,18 +195,19 @@ impl<'a> Variables<'a> {
         })
     }
 
-    fn binding(&mut self, name: &SecretName, holds: Holds) -> Result<&Binding, ToolError> {
+    fn binding(&mut self, name: &SecretName, holds: Holds) -> Result<&mut Binding, ToolError> {
         let key = (name.clone(), holds);
         if !self.known.contains_key(&key) {
             let binding = Binding {
                 variable: random_variable(name),
                 value: self.value(name)?,
                 holds,
+                is_echoed: false,
             };
             self.known.insert(key.clone(), binding);
         }
         self.known
-            .get(&key)
+            .get_mut(&key)
             .ok_or_else(|| substitute::undefined(std::slice::from_ref(name)))
     }
 
@@ -240,6 +242,7 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
         program,
         format,
         list,
+        echo: _,
         forbidden,
     } = spot.place.demands;
     let refuse = |code, what: &str| {

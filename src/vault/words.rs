@@ -13,6 +13,8 @@ pub(super) struct Demands {
     pub(super) format: bool,
     /// No parenthesis at the start: some builtins read that as the elements of an array.
     pub(super) list: bool,
+    /// No backslash, where the shell is zsh: its `echo` and `print` read those.
+    pub(super) echo: bool,
     /// No value may stand here, and why.
     pub(super) forbidden: Option<&'static str>,
 }
@@ -24,6 +26,7 @@ impl Demands {
         program: false,
         format: false,
         list: false,
+        echo: false,
         forbidden: None,
     };
     pub(super) const FORMAT: Self = Self {
@@ -32,6 +35,10 @@ impl Demands {
     };
     pub(super) const LIST: Self = Self {
         list: true,
+        ..Self::NONE
+    };
+    pub(super) const ECHO: Self = Self {
+        echo: true,
         ..Self::NONE
     };
     pub(super) const NUMBER: Self = Self {
@@ -62,6 +69,7 @@ impl Demands {
             program: self.program || other.program,
             format: self.format || other.format,
             list: self.list || other.list,
+            echo: self.echo || other.echo,
             forbidden: self.forbidden.or(other.forbidden),
         }
     }

@@ -348,6 +348,23 @@ pub const COMMON: &[Place] = &[
         Rule::Some,
     ),
     place(
+        "{ cat <<EOF; } | recv -\nkey='VALUE'\nEOF",
+        "key='VALUE'\n|",
+        Rule::All,
+    ),
+    place(
+        "(cat <<EOF) | bash\nrecv 'VALUE'\nEOF",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place(
+        "f() { bash; }; printf 'recv %s' VALUE | f",
+        "VALUE|",
+        Rule::Some,
+    ),
+    place("echo VALUE | recv -", "VALUE\n|", Rule::Some),
+    place("echo -E VALUE | recv -", "VALUE\n|", Rule::All),
+    place(
         "printf 'recv %s' VALUE | { cat | bash; }",
         "VALUE|",
         Rule::Some,
@@ -752,6 +769,8 @@ pub const ZSH: &[Place] = &[
         Rule::Number,
     ),
     place("echo *([VALUE]); recv", "", Rule::None),
+    place("print -n -- VALUE | recv -", "VALUE|", Rule::Some),
+    place("print -rn -- VALUE | recv -", "VALUE|", Rule::All),
     place("print -f '%d' VALUE >/dev/null; recv", "", Rule::Number),
     place("alias -s qq=eval\nfoo.qq recv VALUE", "", Rule::Some),
 ];

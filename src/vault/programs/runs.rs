@@ -238,6 +238,8 @@ fn wrapped<'a>(mut walk: Walk, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
                 walk = Walk::new(word.program());
             }
             Meaning::Program => return program(word, after, found),
+            // The directory, no builtin.
+            Meaning::Candidate if word.text == "." => {}
             Meaning::Candidate => {
                 found.extend(look_up(word).map(|reads| match reads {
                     // Named by an option, with an image before its arguments.
@@ -354,10 +356,10 @@ impl Walk {
         if !self.has_started {
             let is_unknown = word.is_dynamic && !self.does_other;
             self.does_other |= !word.is_dynamic && !may_be_value;
-            return if is_unknown {
-                Meaning::Unknown
-            } else {
-                Meaning::Candidate
+            return match (is_unknown, self.does_other) {
+                (true, _) => Meaning::Unknown,
+                (_, true) => Meaning::Other,
+                (_, false) => Meaning::Candidate,
             };
         }
         self.is_sure &= !may_be_value;

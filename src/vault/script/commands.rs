@@ -5,7 +5,9 @@
 
 use std::ops::Range;
 
-use super::{Case, Closer, Compound, Frame, IN_FUNCTION, Quote, Reader, Role, Separator, Step};
+use super::{
+    Case, Closer, Compound, Frame, HereDocument, IN_FUNCTION, Quote, Reader, Role, Separator, Step,
+};
 use crate::vault::programs::{self, ARITHMETIC_TESTS};
 use crate::vault::words::{Demands, Word, is_name};
 
@@ -20,8 +22,20 @@ impl Reader<'_> {
         let result = self.list();
         self.parameters = parameters;
         let inner = std::mem::replace(&mut self.frame, outer);
+        self.take_documents(inner.documents);
         self.reads_inside(inner.all_reads);
         result
+    }
+
+    /// Takes here-documents that start inside of a list whose end stands on the same line: their
+    /// bodies come after the line, and what holds of the list holds of them.
+    fn take_documents(&mut self, documents: Vec<HereDocument>) {
+        for mut document in documents {
+            document.demands = document.demands.and(self.inherited);
+            document.command = self.frame.command;
+            document.pipeline = self.frame.pipeline;
+            self.frame.documents.push(document);
+        }
     }
 
     /// Takes what commands inside of the current one read: its standard input is theirs.

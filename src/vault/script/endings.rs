@@ -76,8 +76,20 @@ impl Reader<'_> {
 
     /// Applies what a command demands of its standard input to what feeds it.
     fn demand_of_input(&mut self, words: &[Word], sets: Demands) {
-        let own = programs::input_demands(words).and(sets);
+        if self.frame.follows_body {
+            self.function_reads = self.function_reads.and(self.frame.reads);
+        }
+        let mut own = programs::input_demands(words).and(sets);
+        if words
+            .iter()
+            .any(|word| self.functions.contains(word.text()))
+        {
+            own = own.and(self.function_reads);
+        }
         let mut demands = own.and(self.frame.reads);
+        if self.frame.is_body {
+            self.function_reads = self.function_reads.and(demands);
+        }
         self.note_reads(demands);
         if words.first().is_some_and(|word| word.text() == "exec") {
             // Whoever reads the descriptor later is not known.
@@ -148,6 +160,12 @@ impl Reader<'_> {
             return;
         }
         self.require(self.frame.pipeline_hole..self.places.len(), sinks);
+        let pipeline = self.frame.pipeline;
+        for document in &mut self.frame.documents {
+            if document.pipeline == pipeline {
+                document.demands = document.demands.and(sinks);
+            }
+        }
         if command == "exec" {
             self.later = self.later.and(sinks);
         }

@@ -326,6 +326,8 @@ struct Reader<'a> {
     aliases: HashSet<String>,
     /// Functions the script defines.
     functions: HashSet<String>,
+    /// What is demanded of their standard input, of all of them together.
+    function_reads: Demands,
     /// The last index without braces, `$name[...]`, in bytes.
     subscript: Range<usize>,
     /// What is demanded of everything that follows.
@@ -349,6 +351,7 @@ impl<'a> Reader<'a> {
             namerefs: HashSet::new(),
             aliases: HashSet::new(),
             functions: HashSet::new(),
+            function_reads: Demands::NONE,
             later: Demands::NONE,
             subscript: 0..0,
         }

@@ -115,13 +115,25 @@ impl Reader<'_> {
         }
         let start = self.at;
         self.note_subscript();
+        let documents = self.frame.documents.len();
         self.expansion(quote)?;
+        self.check_documents(documents)?;
         if let Some(word) = &mut self.frame.word {
             let text = self.bytes.get(start..self.at).unwrap_or_default();
             // `"$@"` and `"${a[@]}"` are several words, and so may be what flags of zsh make.
             let is_list = !text.starts_with(b"$(") && text.contains(&b'@')
                 || matches!(text, [b'$', b'{', b'(' | b'=' | b'^' | b'~', ..]);
             word.is_split |= is_list;
+        }
+        Ok(())
+    }
+
+    /// Refuses a here-document that starts in a substitution and whose body comes after it: shells
+    /// disagree about where.
+    pub(super) fn check_documents(&self, before: usize) -> Step {
+        if self.frame.documents.len() > before {
+            return self
+                .unreadable("a here-document starts in a substitution that ends on its line");
         }
         Ok(())
     }

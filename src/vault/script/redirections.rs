@@ -105,7 +105,9 @@ impl Reader<'_> {
         self.at += 2;
         // What runs there has an input of its own.
         let follows_pipe = std::mem::take(&mut self.frame.follows_pipe);
+        let documents = self.frame.documents.len();
         let result = self.nested(demands, |reader| reader.commands(Closer::Parenthesis));
+        self.check_documents(documents)?;
         self.frame.follows_pipe = follows_pipe;
         let inside = std::mem::replace(&mut self.frame.reads, reads);
         result?;

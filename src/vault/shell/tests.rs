@@ -243,6 +243,10 @@ fn here_documents() {
         "cat <<-EOF\n\ta 'VALUE' \"VALUE\"\n\tEOF",
         "a 'VALUE' \"VALUE\"\n",
     );
+    check(
+        "{ cat <<EOF; } | cat\nkey='VALUE'\nEOF\n(cat <<EOF); recv VALUE\n\"VALUE\"\nEOF",
+        "key='VALUE'\n\"VALUE\"\n[VALUE]",
+    );
     check("cat <<A; cat <<B\n1VALUE\nA\n2VALUE\nB", "1VALUE\n2VALUE\n");
     check(
         "cat <<EOF | cat\n$(printf %s 'VALUE.') `printf %s VALUE.`\nEOF",
@@ -360,6 +364,8 @@ const UNSAFE_CONTEXTS: &[&str] = &[
     "echo \"${x#'VALUE'}\"",
     "echo \"`echo '$(' VALUE`\"",
     "local -n r=VALUE",
+    "g() { cat <<EOF; }\nVALUE\nEOF",
+    "x=$(cat <<EOF)\nVALUE\nEOF",
     "select VALUE in a; do :; done",
     "echo ${x:$(echo VALUE)}",
     "[[ a == b # VALUE\n]]",
@@ -557,6 +563,19 @@ const SECOND_PARSES: &[&str] = &[
     "bash -c 'cat | bash' <<< VALUE",
     "bash -c \"cat; $x\" <<< VALUE",
     "echo VALUE | { cat | sh; }",
+    "echo VALUE | tee >(cat | sh)",
+    "{ echo x; cat <<EOF; } | bash\nVALUE\nEOF",
+    "(cat <<EOF) | bash\nVALUE\nEOF",
+    "cat <<EOF > >(bash)\nVALUE\nEOF",
+    "f() { bash; }; echo VALUE | f",
+    "f() { cat | sh; }; f <<< VALUE",
+    "su -s /bin/bash root -c 'echo VALUE'",
+    "su --shell=/bin/bash root -c 'echo VALUE'",
+    "su -s /bin/bash root <<< VALUE",
+    "timeout 5 env SHELL=/bin/bash sh -c 'echo VALUE'",
+    "strace -o /tmp/node -f bash -c 'echo VALUE'",
+    "flock -w 5 /tmp/node -c 'echo VALUE'",
+    "env -u node bash -c 'echo VALUE'",
     "(cat | sh) <<< VALUE",
     "echo VALUE | while read -r l; do echo \"$l\" | sh; done",
     "docker exec -i db sh -c 'psql -U x' <<< VALUE",
@@ -651,6 +670,10 @@ const FREE_PLACES: &[&str] = &[
     "export X=VALUE",
     "printf \"${red}%s\" VALUE",
     "echo $a [VALUE] \"$b: [VALUE]\"",
+    "find . -name VALUE",
+    "find . -type f -exec grep -l VALUE {} +",
+    "docker build . --build-arg T=VALUE",
+    "f() { echo x; }; echo VALUE | f",
 ];
 
 #[test]
