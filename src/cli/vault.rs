@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use zeroize::Zeroizing;
 
 use crate::cli::screen::Floor;
-use crate::cli::{prompt, say, state_dir};
+use crate::cli::{doubts, prompt, say, state_dir};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
 use crate::exec::resolve::unreadable;
@@ -449,6 +449,7 @@ fn insert_given(
                 .with_hint("give each name one value"));
         }
         secrets.check_given(&name, &value)?;
+        doubts::tell(&name, &value);
         secrets.insert_with(name, value, Policy::unrestricted(), Origin::Given)?;
     }
     Ok(())
