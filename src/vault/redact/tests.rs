@@ -572,6 +572,15 @@ fn decoded_passwords_of_urls_are_masked() {
     let url = "postgres://admin:p%40ss%2Fw0rd%21x@db.example.com:5432/prod";
     check(&[("K", url)], "pw p@ss/w0rd!x.", "pw [KARYI:K:part].");
     check(&[("K", url)], url, "$KARYI{K}");
+    // Parts of it as of any value: from 12 bytes on, from 6 once it was seen.
+    let long = "postgres://admin:p%40ss%2Fw0rd%21xyzzy@db.example.com:5432/prod";
+    check(&[("K", long)], "part ss/w0rd! end", "part ss/w0rd! end");
+    check(&[("K", long)], "p@ss/w0rd!xy", "[KARYI:K:part]");
+    check(
+        &[("K", long)],
+        "pw p@ss/w0rd!xyzzy then ss/w0rd! end",
+        "pw [KARYI:K:part] then [KARYI:K:part] end",
+    );
     let short = "postgres://admin:p%40s!x@db.example.com:5432/prod";
     check(&[("K", short)], "pw p@s!x end", "pw [KARYI:K:part] end");
 }
