@@ -7,6 +7,7 @@
 
 mod commands;
 mod endings;
+mod groups;
 mod quotes;
 mod redirections;
 
