@@ -71,6 +71,11 @@ impl Form {
         }
     }
 
+    /// Whether a text is the word of a marker.
+    pub(super) fn is_word(text: &str) -> bool {
+        Self::ALL.iter().any(|form| form.as_str() == text)
+    }
+
     /// Whether six of its characters say little: each byte of the value takes several.
     pub(super) fn is_wide(self) -> bool {
         matches!(self, Self::Hex | Self::Escaped)
