@@ -204,6 +204,8 @@ pub struct Binding {
     pub value: SecretValue,
     /// What the variable holds.
     pub holds: Holds,
+    /// Whether `echo` or `print` gets it without an option that makes backslashes plain.
+    pub is_echoed: bool,
 }
 
 /// What a shell variable holds of a secret.

@@ -5,6 +5,7 @@ mod args;
 mod bare_calls;
 mod call;
 mod doctor;
+mod doubts;
 mod history;
 mod interrupts;
 mod journal;

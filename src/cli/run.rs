@@ -413,7 +413,7 @@ pub(super) fn context(
     let mut own = own_dirs();
     own.extend(vault::identity_file(&args.vault));
     let secrets = Secrets::default();
-    let known = secrets.clone();
+    let known = Redactor::new(&secrets);
     let options = SessionOptions {
         shell: args.shell.clone(),
         preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
@@ -423,7 +423,7 @@ pub(super) fn context(
         env,
         rc: if args.no_rc { Rc::None } else { Rc::User },
         seed: None,
-        secrets: HoldsSecret::new(move |bytes| known.are_in(bytes)),
+        secrets: HoldsSecret::new(move |bytes| known.is_in(bytes)),
     };
     Ok(Context {
         sessions: Arc::new(Sessions::new(options)),

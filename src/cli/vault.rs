@@ -1,36 +1,40 @@
 //! Which store holds the secrets, and how it is opened: the only part that knows flags, variables,
 //! descriptors and the terminal.
 
+mod given;
+mod keeper;
+
+pub(super) use given::take_variables;
+
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, PoisonError};
 
 use clap::{Args, ValueEnum, ValueHint};
 use jiff::Timestamp;
-use zeroize::Zeroizing;
 
 use crate::cli::screen::Floor;
 use crate::cli::{prompt, say, state_dir};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
 use crate::exec::resolve::unreadable;
-use crate::limits;
 use crate::pty::{guard, inherited};
 use crate::secret::{SecretName, SecretValue};
-use crate::tool::context::{Boxed, Keeper, Reply, blocking};
+use crate::tool::context::{Keeper, Reply};
 use crate::vault::index::{Chosen, Index};
-use crate::vault::keep::{Terms, Vault};
+use crate::vault::keep::Vault;
 use crate::vault::load::Loader;
-use crate::vault::policy::Policy;
-use crate::vault::session::{Need, Origin, Secrets, Source};
-use crate::vault::store::age::{AgeKey, AgeStore, GetKey, passphrase_of};
+use crate::vault::session::{Need, Secrets, Source};
+use crate::vault::store::age::{AgeKey, AgeStore, GetKey};
 use crate::vault::store::env::{EnvStore, PREFIX};
 use crate::vault::store::journal::JournalKey;
 use crate::vault::store::memory::MemoryStore;
 use crate::vault::store::os::{Attended, OsStore};
-use crate::vault::store::{Kind, Store, pairs};
+use crate::vault::store::{Kind, Store};
+
+use given::{given, has_given, insert_given, named, pairs_of, passphrase};
+use keeper::StoreKeeper;
 
 /// Name of the encrypted file, in the directory of karyi's data.
 const AGE_FILE: &str = "vault.age";
@@ -361,67 +365,6 @@ fn attach(
     }))
 }
 
-/// Keeps values the user gives during a run in the store of the run.
-struct StoreKeeper {
-    loader: Arc<Loader>,
-    directory: PathBuf,
-    chosen: Chosen,
-    /// Whether values may be kept of which only whole words are masked.
-    allow_short: bool,
-}
-
-impl StoreKeeper {
-    /// Does something with the vault, off the thread that everything else runs on.
-    fn with(
-        &self,
-        work: impl FnOnce(&Vault) -> Result<(), ToolError> + Send + 'static,
-    ) -> Boxed<'_, Result<(), ToolError>> {
-        let loader = Arc::clone(&self.loader);
-        let (directory, chosen) = (self.directory.clone(), self.chosen.clone());
-        Box::pin(blocking(move || {
-            work(&Vault::new(directory, chosen, loader.store()?))
-        }))
-    }
-}
-
-impl Keeper for StoreKeeper {
-    fn store(&self) -> &'static str {
-        match self.chosen.kind {
-            Kind::Os => "the keyring",
-            Kind::Age | Kind::Memory | Kind::Env => "the encrypted file",
-        }
-    }
-
-    fn probe(&self) -> Boxed<'_, Result<(), ToolError>> {
-        self.with(Vault::probe)
-    }
-
-    fn keep<'a>(
-        &'a self,
-        name: &'a SecretName,
-        value: &'a SecretValue,
-        note: Option<&'a str>,
-    ) -> Boxed<'a, Result<(), ToolError>> {
-        let (name, value) = (name.clone(), value.duplicate());
-        let (note, allow_short) = (note.map(one_line), self.allow_short);
-        self.with(move |vault| {
-            // A secret that gets a new value keeps the policy its user gave it.
-            let mut policy = vault
-                .get(&name)
-                .map_or_else(|_| Policy::default(), |old| old.policy);
-            policy.allow_short |= allow_short;
-            vault.set(&name, &value, &Terms { note, policy })
-        })
-    }
-}
-
-/// Returns a note that a model wrote as one short line.
-fn one_line(note: &str) -> String {
-    let words: Vec<&str> = note.split_whitespace().collect();
-    let line = words.join(" ").replace(char::is_control, " ");
-    line.chars().take(limits::MAX_NOTE_CHARS).collect()
-}
-
 /// What a run needs of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Require {
@@ -437,64 +380,6 @@ pub(super) fn inside_session() -> ToolError {
     ToolError::new(ErrorCode::InsideSession, message)
 }
 
-fn insert_given(
-    secrets: &Secrets,
-    values: Vec<(SecretName, SecretValue)>,
-) -> Result<(), ToolError> {
-    let mut seen = BTreeSet::new();
-    for (name, value) in values {
-        if !seen.insert(name.clone()) {
-            let message = format!("{name} is given twice");
-            return Err(ToolError::new(ErrorCode::BadArguments, message)
-                .with_hint("give each name one value"));
-        }
-        secrets.check_given(&name, &value)?;
-        secrets.insert_with(name, value, Policy::unrestricted(), Origin::Given)?;
-    }
-    Ok(())
-}
-
-/// Variables `KARYI_VAR_NAME` this process was started with, without the prefix.
-static GIVEN: Mutex<Vec<(String, SecretValue)>> = Mutex::new(Vec::new());
-
-/// Takes the values out of the environment, so that no other process finds them there. Must be called
-/// before a second thread starts.
-pub(super) fn take_variables() {
-    let mut taken = Vec::new();
-    for (key, value) in std::env::vars_os() {
-        if let Some(name) = key.to_str().and_then(|key| key.strip_prefix(PREFIX)) {
-            // What is no text is refused as a value that is too short.
-            let value = SecretValue::new(value.into_string().unwrap_or_default());
-            taken.push((name.to_owned(), value));
-        }
-    }
-    if !taken.is_empty() {
-        inherited::forget_variables(PREFIX);
-        *GIVEN.lock().unwrap_or_else(PoisonError::into_inner) = taken;
-    }
-}
-
-fn has_given() -> bool {
-    let given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    !given.is_empty()
-}
-
-fn given() -> Result<Vec<(SecretName, SecretValue)>, ToolError> {
-    let given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let copies = given
-        .iter()
-        .map(|(name, value)| (name.clone(), value.duplicate()));
-    named(copies.collect())
-}
-
-fn named(pairs: Vec<(String, SecretValue)>) -> Result<Vec<(SecretName, SecretValue)>, ToolError> {
-    let parse = |(name, value): (String, SecretValue)| {
-        let parsed = self::name(&name)?;
-        Ok((parsed, value))
-    };
-    pairs.into_iter().map(parse).collect()
-}
-
 /// Reads the name of a secret.
 ///
 /// # Errors
@@ -508,60 +393,6 @@ pub(super) fn name(text: &str) -> Result<SecretName, ToolError> {
         );
         ToolError::new(ErrorCode::BadArguments, message).with_hint("choose a name such as NPM_TOKEN")
     })
-}
-
-fn pairs_of(descriptor: RawFd) -> Result<Vec<(String, SecretValue)>, ToolError> {
-    let most = limits::MAX_SECRETS_BYTES as u64 * 2;
-    let bytes = read_descriptor(descriptor, most, "--vars-fd")?;
-    pairs::read(&bytes).map_err(|problem| {
-        let message = format!(
-            "expected pairs of NAME, NUL, VALUE, NUL on descriptor {descriptor}: {problem}"
-        );
-        ToolError::new(ErrorCode::BadArguments, message)
-            .with_hint("write them with printf '%s\\0' NAME \"$VALUE\"")
-    })
-}
-
-/// The passphrase that came by descriptor: it can be read once, and may be needed again.
-static PASSPHRASE: OnceLock<SecretValue> = OnceLock::new();
-
-fn passphrase(descriptor: RawFd) -> Result<SecretValue, ToolError> {
-    if let Some(known) = PASSPHRASE.get() {
-        return Ok(known.duplicate());
-    }
-    let most = limits::MAX_PASSPHRASE_BYTES as u64 + 2;
-    let bytes = read_descriptor(descriptor, most, "--age-passphrase-fd")?;
-    let read = passphrase_of(&bytes)?;
-    Ok(PASSPHRASE.get_or_init(|| read).duplicate())
-}
-
-/// Reads everything from a descriptor, in a thread of its own: its writer may never end.
-fn read_descriptor(
-    descriptor: RawFd,
-    most: u64,
-    flag: &str,
-) -> Result<Zeroizing<Vec<u8>>, ToolError> {
-    let failed = |error: std::io::Error| {
-        let message = format!("{flag} {descriptor}: {error}");
-        ToolError::new(ErrorCode::Io, message).with_hint(format!(
-            "open the descriptor for karyi: {flag} {descriptor} {descriptor}< FILE"
-        ))
-    };
-    let file = inherited::take_descriptor(descriptor).map_err(failed)?;
-    let (sender, receiver) = mpsc::channel();
-    let read = move || {
-        let mut bytes = Zeroizing::new(Vec::with_capacity(usize::try_from(most).unwrap_or(0)));
-        let result = file.take(most).read_to_end(&mut bytes);
-        let _ = sender.send(result.map(|_| bytes));
-    };
-    std::thread::Builder::new()
-        .name("values".into())
-        .spawn(read)
-        .map_err(failed)?;
-    match receiver.recv_timeout(limits::VARS_TIMEOUT) {
-        Ok(result) => result.map_err(failed),
-        Err(_) => Err(failed(std::io::ErrorKind::TimedOut.into())),
-    }
 }
 
 fn ask_passphrase(asking: &Asking, is_new: bool) -> Result<SecretValue, ToolError> {

@@ -33,7 +33,7 @@ use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Context, FieldText, Fields};
 use crate::tools::Call;
 use crate::vault::policy::PolicyFile;
-use crate::vault::redact::Redacted;
+use crate::vault::redact::{Redacted, Redactor};
 use crate::vault::session::Secrets;
 
 /// Nobody can be asked: over a network there is no person at hand.
@@ -69,9 +69,9 @@ impl fmt::Debug for Offered {
 /// Makes what a call may use: a shell that is started when it is needed, and these secrets.
 #[must_use]
 pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> Context {
-    let known = secrets.clone();
+    let known = Redactor::new(&secrets);
     let mut session = session.clone();
-    session.secrets = HoldsSecret::new(move |bytes| known.are_in(bytes));
+    session.secrets = HoldsSecret::new(move |bytes| known.is_in(bytes));
     Context {
         sessions: Arc::new(Sessions::new(session)),
         terminal: None,

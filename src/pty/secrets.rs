@@ -234,6 +234,7 @@ mod tests {
             variable: "v".into(),
             value: SecretValue::new(value.into()),
             holds,
+            is_echoed: false,
         }
     }
 

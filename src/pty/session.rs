@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
-use crate::secret::Binding;
+use crate::secret::{Binding, Holds};
 
 use super::ending;
 use super::engine::{self, Engine};
@@ -296,11 +296,23 @@ impl Session {
         }
         for binding in &request.bindings {
             check_binding(binding)?;
+            self.check_echoed(binding)?;
         }
         match &request.cwd {
             Some(directory) => check_directory(directory),
             None => Ok(()),
         }
+    }
+
+    /// zsh reads backslashes in what `echo` and `print` get.
+    fn check_echoed(&self, binding: &Binding) -> Result<(), ToolError> {
+        let changes = binding.is_echoed && binding.value.expose().contains('\\');
+        if !changes || self.shared().kind != shell::Kind::Zsh || binding.holds != Holds::Value {
+            return Ok(());
+        }
+        let message = "echo and print of zsh read backslashes, and the value of a placeholder there holds some";
+        Err(ToolError::new(ErrorCode::UnsafeNestedParse, message)
+            .with_hint("print it with printf '%s\\n' \"$KARYI{NAME}\", echo -E or print -r"))
     }
 
     async fn start_again(&self) -> Result<(), ToolError> {

@@ -33,8 +33,8 @@ pub fn advice(text: &str, policy: &FindPolicy<'_>) -> Vec<String> {
 }
 
 fn unfit_program(name: &SecretName, policy: &Policy, program: &str) -> Option<String> {
-    let known = policy.commands.as_ref()?;
-    (!known.contains(program)).then(|| format!("{name} is meant for other programs than {program}"))
+    (!policy.is_meant_for(program))
+        .then(|| format!("{name} is meant for other programs than {program}"))
 }
 
 fn unfit_hosts(name: &SecretName, policy: &Policy, hosts: &BTreeSet<String>) -> Vec<String> {

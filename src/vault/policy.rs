@@ -285,6 +285,13 @@ impl Policy {
         Ok(())
     }
 
+    /// Whether the secret is meant for a program, by the last part of its path.
+    #[must_use]
+    pub fn is_meant_for(&self, program: &str) -> bool {
+        let known = self.commands.as_ref();
+        known.is_none_or(|known| known.contains(program))
+    }
+
     /// Checks that the secret may be written to a file.
     ///
     /// # Errors

@@ -104,6 +104,13 @@ impl Redactor {
         self.leaf(text, self.second_stream())
     }
 
+    /// Whether bytes hold a value, to the letter or in a form that is masked.
+    #[must_use]
+    pub fn is_in(&self, bytes: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(bytes);
+        self.source.secrets.are_in(bytes) || self.redact_again(&text) != text
+    }
+
     /// Masks a whole text.
     #[must_use]
     pub fn redact(&self, text: &str) -> Redacted {

@@ -178,6 +178,7 @@ impl<'a> Variables<'a> {
             return Ok(format!("[KARYI:{name}]"));
         }
         let binding = self.binding(name, holds)?;
+        binding.is_echoed |= spot.place.demands.echo;
         let seen = match holds {
             Holds::Value => binding.value.expose(),
             Holds::Path => ANY_PATH,
@@ -194,18 +195,19 @@ impl<'a> Variables<'a> {
         })
     }
 
-    fn binding(&mut self, name: &SecretName, holds: Holds) -> Result<&Binding, ToolError> {
+    fn binding(&mut self, name: &SecretName, holds: Holds) -> Result<&mut Binding, ToolError> {
         let key = (name.clone(), holds);
         if !self.known.contains_key(&key) {
             let binding = Binding {
                 variable: random_variable(name),
                 value: self.value(name)?,
                 holds,
+                is_echoed: false,
             };
             self.known.insert(key.clone(), binding);
         }
         self.known
-            .get(&key)
+            .get_mut(&key)
             .ok_or_else(|| substitute::undefined(std::slice::from_ref(name)))
     }
 
@@ -239,6 +241,8 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
         shell,
         program,
         format,
+        list,
+        echo: _,
         forbidden,
     } = spot.place.demands;
     let refuse = |code, what: &str| {
@@ -258,6 +262,10 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
     }
     if number && !is_number(value) {
         let what = "where the shell takes a number, and its value is no whole number";
+        return refuse(ErrorCode::UnsafeContext, what);
+    }
+    if list && value.starts_with('(') {
+        let what = "where the shell reads a parenthesis as the start of an array, and its value starts with one";
         return refuse(ErrorCode::UnsafeContext, what);
     }
     if shell && !is_shell_safe(value) || program && !is_program_safe(value) {

@@ -11,6 +11,10 @@ pub(super) struct Demands {
     pub(super) program: bool,
     /// Neither `%` nor a backslash, nor a dash at the start: it is the format of `printf`.
     pub(super) format: bool,
+    /// No parenthesis at the start: some builtins read that as the elements of an array.
+    pub(super) list: bool,
+    /// No backslash, where the shell is zsh: its `echo` and `print` read those.
+    pub(super) echo: bool,
     /// No value may stand here, and why.
     pub(super) forbidden: Option<&'static str>,
 }
@@ -21,10 +25,20 @@ impl Demands {
         shell: false,
         program: false,
         format: false,
+        list: false,
+        echo: false,
         forbidden: None,
     };
     pub(super) const FORMAT: Self = Self {
         format: true,
+        ..Self::NONE
+    };
+    pub(super) const LIST: Self = Self {
+        list: true,
+        ..Self::NONE
+    };
+    pub(super) const ECHO: Self = Self {
+        echo: true,
         ..Self::NONE
     };
     pub(super) const NUMBER: Self = Self {
@@ -54,6 +68,8 @@ impl Demands {
             shell: self.shell || other.shell,
             program: self.program || other.program,
             format: self.format || other.format,
+            list: self.list || other.list,
+            echo: self.echo || other.echo,
             forbidden: self.forbidden.or(other.forbidden),
         }
     }
@@ -72,11 +88,19 @@ pub(super) struct Word {
     pub(super) is_assignment: bool,
     /// Whether it holds a pattern of file names or braces, so that it may become other words.
     pub(super) is_pattern: bool,
+    /// Whether an expansion in it may become several words, or none.
+    pub(super) is_split: bool,
+    /// Whether characters at its end were cut.
+    pub(super) is_cut: bool,
+    /// Whether the script has a function of that name.
+    pub(super) is_function: bool,
+    /// How much of the text stands before its last expansion.
+    pub(super) expanded_at: usize,
 }
 
 impl Word {
-    /// No name or option that matters is longer.
-    const MAX_BYTES: usize = 128;
+    /// No name or option that matters is longer, and hardly a script after `-c` that reads its input.
+    const MAX_BYTES: usize = 1024;
 
     pub(super) fn push(&mut self, byte: u8) {
         if self.text.len() < Self::MAX_BYTES {
@@ -86,7 +110,15 @@ impl Word {
             } else {
                 '\u{FFFD}'
             });
+        } else {
+            self.is_cut = true;
         }
+    }
+
+    /// Notes an expansion, or whatever else becomes text that is not known, at the end.
+    pub(super) fn expands(&mut self) {
+        self.is_dynamic = true;
+        self.expanded_at = self.text.len();
     }
 
     /// Notes an unquoted character that is about to be added.
@@ -94,6 +126,8 @@ impl Word {
         let has = |open: char| self.text.contains(open);
         self.is_pattern |= match byte {
             b'*' | b'?' => true,
+            // With `extendedglob` of zsh.
+            b'^' | b'#' => true,
             b']' => !self.text.is_empty() && has('[') && self.text != "[",
             b',' => has('{'),
             b'.' => has('{') && self.text.ends_with('.'),
@@ -106,9 +140,21 @@ impl Word {
         self.is_dynamic && !self.text.contains('=')
     }
 
-    /// Whether nothing can be said about the program it names.
+    /// Whether it may become more than one word, or none.
+    pub(super) fn may_split(&self) -> bool {
+        self.is_pattern || self.is_split
+    }
+
+    /// Whether nothing can be said about the program it names: the last part of its path is not
+    /// all there.
     pub(super) fn is_unknown_program(&self) -> bool {
-        self.is_pattern || self.is_dynamic && !self.text.contains('/')
+        let known = self.text.get(self.expanded_at..).unwrap_or_default();
+        self.may_split() || self.is_cut || self.is_dynamic && !known.contains('/')
+    }
+
+    /// Whether it may become options: it is only an expansion, or its dash is all that is known.
+    pub(super) fn may_be_flags(&self) -> bool {
+        self.may_split() || self.is_dynamic && matches!(self.text(), "" | "-" | "--")
     }
 
     pub(super) fn text(&self) -> &str {
@@ -126,7 +172,9 @@ impl Word {
     }
 
     pub(super) fn program(&self) -> &str {
-        self.text.rsplit('/').next().unwrap_or_default()
+        let name = self.text.rsplit('/').next().unwrap_or_default();
+        // `=bash` is its path in zsh.
+        name.trim_start_matches('=')
     }
 
     pub(super) fn is_unknown(&self) -> bool {

@@ -22,7 +22,7 @@ use super::program;
 
 /// Makes sessions of a shell that start in `dir` and know which texts hold secrets.
 pub fn sessions(shell: &Path, dir: &Path, secrets: &Secrets) -> Arc<Sessions> {
-    let known = secrets.clone();
+    let known = Redactor::new(secrets);
     Arc::new(Sessions::new(SessionOptions {
         shell: Some(shell.to_owned()),
         preferred_shell: None,
@@ -32,7 +32,7 @@ pub fn sessions(shell: &Path, dir: &Path, secrets: &Secrets) -> Arc<Sessions> {
         env: std::env::vars_os().collect(),
         rc: Rc::None,
         seed: None,
-        secrets: HoldsSecret::new(move |bytes| known.are_in(bytes)),
+        secrets: HoldsSecret::new(move |bytes| known.is_in(bytes)),
     }))
 }
 

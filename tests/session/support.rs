@@ -113,6 +113,7 @@ impl Shell {
     ) -> Result<Seen, ToolError> {
         let binding = |(variable, value): &(&str, &str)| Binding {
             holds: karyi::secret::Holds::Value,
+            is_echoed: false,
             variable: (*variable).into(),
             value: SecretValue::new((*value).into()),
         };

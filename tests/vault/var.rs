@@ -333,8 +333,10 @@ fn settings_are_not_imported_as_secrets() {
             .collect::<Vec<_>>()
     };
     assert_eq!(names(), ["KEPT_TOKEN"]);
-    import(&["--yes"]).exit(0);
+    let kept = import(&["--yes"]).exit(0);
     assert_eq!(names(), ["API_TOKEN", "DB_URL", "KEPT_TOKEN"]);
+    // The password has 8 bytes and is fine.
+    assert!(!kept.stderr.contains("warning: the"), "{}", kept.stderr);
     import(&["--select", "NODE_ENV,PORT"]).exit(1);
     assert_eq!(names(), ["API_TOKEN", "DB_URL", "KEPT_TOKEN", "NODE_ENV"]);
     import(&["--select", "NOTHING"]).exit(1).error("not_found");
@@ -554,6 +556,64 @@ fn a_secret_is_rotated_renamed_and_given_to_a_program() {
     )
     .exit(0);
     assert_eq!(home.karyi(&exec, "").exit(7).stdout, "the-third-value");
+}
+
+#[test]
+fn doubts_about_a_value_are_told_however_it_comes() {
+    let home = Home::new();
+    home.set("KEPT_TOKEN", VALUE, &[]);
+    let url = "postgres://u:pw1@db.example.com/prod";
+    let expected = [
+        "warning: the password in the value of DB_DSN is too short to be masked where it stands alone",
+        "warning: the value of API_TOKEN ends in white space",
+    ];
+    let check = |stderr: &str| {
+        for warning in expected {
+            assert!(stderr.contains(warning), "{warning:?} not in {stderr}");
+        }
+    };
+    let text = format!("DB_DSN={url}\nAPI_TOKEN='a-long-token '\n");
+    fs::write(home.work().join(".env"), text).unwrap();
+    check(
+        &home
+            .karyi(&["var", "import", ".env", "--all"], "")
+            .exit(0)
+            .stderr,
+    );
+    let pairs = format!("DB_DSN\0{url}\0API_TOKEN\0a-long-token \0");
+    let script = "<tools><command>true</command></tools>";
+    let given = ["run", "--no-interactive", "--vars-fd", "0", "-c", script];
+    check(&home.karyi(&given, &pairs).exit(0).stderr);
+    let set = home
+        .karyi(&["var", "set", "DB_DSN", "--stdin"], url)
+        .exit(0);
+    assert!(set.stderr.contains(expected[0]), "{}", set.stderr);
+}
+
+#[test]
+fn a_program_of_the_user_is_held_to_the_policy() {
+    let home = Home::new();
+    let exec = |more: &[&str]| {
+        home.set("TOKEN", VALUE, more);
+        home.karyi(&["var", "exec", "TOKEN", "--", "sh", "-c", "echo ran"], "")
+    };
+    let ran = exec(&["--commands", "sh", "--use", "ask"]).exit(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("ran\n", ""));
+    let ran = exec(&["--commands", "curl"]).exit(0);
+    assert!(
+        ran.stderr
+            .contains("TOKEN is meant for other programs than sh"),
+        "{}",
+        ran.stderr
+    );
+    exec(&["--dirs", "/nowhere"]).exit(1).error("policy_denied");
+    exec(&["--dirs", home.work().to_str().unwrap(), "--tools", "edit"])
+        .exit(1)
+        .error("policy_denied");
+    home.karyi(&["var", "rm", "TOKEN"], "").exit(0);
+    exec(&["--hosts", "api.example.com", "--output", "sealed"])
+        .exit(2)
+        .error("sealed_in_shell");
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! `karyi var exec`: runs a program with secrets in its environment.
 //!
 //! The program takes the place of this process. What it prints is not masked: this is for a person who
-//! runs a program of their own.
+//! runs a program of their own. The policy counts as it does for a command of a script, but that
+//! starting the program is the agreement that `use = ask` wants.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use jiff::Timestamp;
 
+use crate::cli::say;
 use crate::cli::var::{Done, existing};
 use crate::cli::vault::{self, VaultFlags};
 use crate::error::{ErrorCode, ToolError};
@@ -22,22 +25,29 @@ pub(super) fn exec(flags: &VaultFlags, names: &[String], command: &[OsString]) -
         );
     };
     let vault = existing(flags)?;
+    let cwd = std::env::current_dir().map_err(|error| ToolError::from_io(".".as_ref(), &error))?;
     let mut command = Command::new(program);
     command.args(arguments);
     for name in names {
         let name = vault::name(name)?;
         let record = vault.get(&name)?;
-        if record
-            .policy
-            .expires
-            .is_some_and(|end| end <= Timestamp::now())
-        {
-            let message = format!("{name} has expired");
-            return Err(ToolError::new(ErrorCode::SecretExpired, message));
+        let policy = &record.policy;
+        policy.check_use(&name, "command", &cwd, Timestamp::now())?;
+        if !policy.is_meant_for(&file_name(program)) {
+            say(&format!(
+                "warning: {name} is meant for other programs than {}",
+                file_name(program)
+            ));
         }
         command.env(name.as_str(), record.value.expose());
     }
     // Nothing of this process is left when it works.
     let error = command.exec();
     Err(ToolError::from_io(program.as_ref(), &error))
+}
+
+/// Returns what a policy calls a program.
+fn file_name(program: &OsStr) -> String {
+    let name = Path::new(program).file_name().unwrap_or(program);
+    name.to_string_lossy().into_owned()
 }

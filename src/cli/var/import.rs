@@ -7,7 +7,7 @@ use crate::cli::var::args::ImportArgs;
 use crate::cli::var::dotenv::{self, Entry};
 use crate::cli::var::{Done, place, set, writable};
 use crate::cli::vault::VaultFlags;
-use crate::cli::{print, say};
+use crate::cli::{doubts, print, say};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
@@ -152,7 +152,10 @@ fn keep(
             policy: policy.clone(),
         };
         match vault.set(name, &entry.value, &terms) {
-            Ok(()) => kept += 1,
+            Ok(()) => {
+                doubts::tell(name, &entry.value);
+                kept += 1;
+            }
             Err(error)
                 if error.code == ErrorCode::BadValue || error.code == ErrorCode::BadArguments =>
             {

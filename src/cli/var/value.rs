@@ -4,16 +4,14 @@ use std::io::{self, Read};
 
 use zeroize::Zeroizing;
 
-use crate::cli::say;
 use crate::cli::var::args::InputArgs;
 use crate::cli::vault::{Asking, Wanted, ask};
+use crate::cli::{doubts, say};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::keep::Vault;
 use crate::vault::policy::Policy;
-use crate::vault::redact::shortest_password;
-use crate::vault::visible_bytes;
 
 /// Takes a value that can be kept and warns of what is probably a mistake.
 pub(super) fn take(
@@ -35,36 +33,13 @@ pub(super) fn take(
     };
     // What is refused is not warned of first.
     vault.check(name, &value, policy)?;
-    for doubt in doubts(value.expose()) {
-        say(&format!("warning: the value of {name} {doubt}"));
-    }
-    if visible_bytes(value.expose()) < limits::GOOD_SECRET_BYTES {
-        say(&format!(
-            "warning: the value of {name} is short: only whole words of it are masked"
-        ));
-    }
-    if let Some(told) = shortest_password(value.expose()).and_then(password_doubt) {
-        say(&format!(
-            "warning: the password in the value of {name} {told}"
-        ));
-    }
+    doubts::tell(name, &value);
     if let Some(other) = same_value(vault, name, &value)? {
         say(&format!(
             "warning: the value of {name} is the same as that of {other}"
         ));
     }
     Ok(value)
-}
-
-/// Returns what there is to say of a password of so many bytes.
-fn password_doubt(bytes: usize) -> Option<&'static str> {
-    if bytes < limits::MIN_SECRET_BYTES {
-        Some("is too short to be masked where it stands alone")
-    } else if bytes < limits::GOOD_SECRET_BYTES {
-        Some("is short: where it stands alone only whole words of it are masked")
-    } else {
-        None
-    }
 }
 
 /// Reads a value from standard input, and takes one line break from its end unless it is wanted raw.
@@ -88,50 +63,6 @@ fn piped(is_raw: bool) -> Result<SecretValue, ToolError> {
     Ok(SecretValue::new(text.to_owned()))
 }
 
-/// Returns what is probably a mistake about a value, without showing anything of it.
-fn doubts(value: &str) -> Vec<&'static str> {
-    let lower = Zeroizing::new(value.to_ascii_lowercase());
-    let stand_ins = [
-        "changeme",
-        "your-",
-        "your_",
-        "xxxx",
-        "placeholder",
-        "example",
-        "<",
-        "todo",
-    ];
-    let has_head = |head: &str| lower.starts_with(head);
-    let found = [
-        (value.ends_with(['\n', '\r']), "ends in a line break"),
-        (value.ends_with([' ', '\t']), "ends in white space"),
-        (
-            value.starts_with([' ', '\t', '\n']),
-            "starts with white space",
-        ),
-        (
-            has_head("bearer ") || has_head("basic "),
-            "starts with the scheme of a header",
-        ),
-        (
-            value.contains("$KARYI") || stand_ins.iter().any(|word| has_head(word)),
-            "looks like a stand-in for a value",
-        ),
-        (
-            value.len() > 1
-                && ['"', '\'']
-                    .iter()
-                    .any(|q| value.starts_with(*q) && value.ends_with(*q)),
-            "stands in quotation marks, which are part of it",
-        ),
-    ];
-    found
-        .iter()
-        .filter(|(is_so, _)| *is_so)
-        .map(|(_, text)| *text)
-        .collect()
-}
-
 /// Returns another secret with the same value.
 fn same_value(
     vault: &Vault,
@@ -149,28 +80,4 @@ fn same_value(
         }
     }
     Ok(None)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn likely_mistakes_are_told() {
-        let check =
-            |value: &str, expected: &[&str]| assert_eq!(doubts(value), expected, "{value:?}");
-        check("S3cr3t-T0ken", &[]);
-        check("a value", &[]);
-        check("token\n", &["ends in a line break"]);
-        check("token ", &["ends in white space"]);
-        check(" token", &["starts with white space"]);
-        check("Bearer abc", &["starts with the scheme of a header"]);
-        check("$KARYI{A}", &["looks like a stand-in for a value"]);
-        check("<your token>", &["looks like a stand-in for a value"]);
-        check(
-            "\"token\"",
-            &["stands in quotation marks, which are part of it"],
-        );
-        check("\"", &[]);
-    }
 }

@@ -34,7 +34,9 @@ const NAME: Demands = Demands::forbidden("in the place of a variable's name");
 fn plain_programs_demand_nothing() {
     check("", "", Demands::NONE);
     check("curl -H", "", Demands::NONE);
-    check("echo bash -c", "", Demands::NONE);
+    check("echo bash -c", "", Demands::ECHO);
+    check("echo -E bash -c", "", Demands::NONE);
+    check("print -r bash -c", "", Demands::NONE);
     check("python3 script.py -c", "", Demands::PROGRAM);
     check("python3 script.py --token", "", Demands::NONE);
 }
@@ -85,7 +87,7 @@ fn builtins_read_names_and_expressions() {
     check("printf --", "a", Demands::FORMAT);
     check("printf -v x", "", Demands::FORMAT);
     check("echo -ne", "", Demands::FORMAT);
-    check("echo -n", "", Demands::NONE);
+    check("echo -n", "", Demands::ECHO);
     check("printf %s%%d", "", Demands::NONE);
     check("printf %s", "", Demands::NONE);
     check("export", "TOKEN=", Demands::NONE);

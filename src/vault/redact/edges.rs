@@ -1,5 +1,9 @@
 //! Where a text may be divided and where not: placeholders, words, and what a shell says of a signal.
 
+use std::ops::Range;
+
+use super::encodings::Form;
+
 /// What stands before a name in a placeholder.
 pub(super) const PLACEHOLDER: &str = "$KARYI";
 
@@ -18,6 +22,37 @@ pub(super) fn signals(text: &str, from: usize) -> (Vec<usize>, Option<usize>) {
         open = open.max(begun(tail, word.as_bytes()));
     }
     (found, (open > 0).then(|| text.len() - open))
+}
+
+/// Bytes of the longest marker, and a few more.
+pub(super) const MARKER_BYTES: usize = 96;
+
+/// Returns where markers of secrets with known names stand that start before `until`.
+pub(super) fn markers(
+    text: &str,
+    until: usize,
+    is_name: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = Range<usize>> {
+    const WORD: &str = "KARYI";
+    let marker = move |start: usize| {
+        let before = *text.as_bytes().get(start.checked_sub(1)?)?;
+        let rest = text.get(start + WORD.len()..)?;
+        let inside = match before {
+            b'$' => rest.strip_prefix('{')?.split_once('}')?.0,
+            b'[' => rest.strip_prefix(':')?.split_once(']')?.0,
+            _ => return None,
+        };
+        let (name, form) = inside.split_once(':').unwrap_or((inside, ""));
+        let is_form = match before {
+            b'$' => form.is_empty() && name.len() == inside.len(),
+            _ => Form::is_word(form),
+        };
+        let end = start + WORD.len() + 1 + inside.len() + 1;
+        (is_form && is_name(name)).then_some(start - 1..end)
+    };
+    let head = text.get(..text.floor_char_boundary(until));
+    let words = head.unwrap_or_default().match_indices(WORD);
+    words.filter_map(move |(at, _)| marker(at))
 }
 
 /// Moves a place that is in the middle of what may look like a placeholder before it.

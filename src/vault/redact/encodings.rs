@@ -71,6 +71,11 @@ impl Form {
         }
     }
 
+    /// Whether a text is the word of a marker.
+    pub(super) fn is_word(text: &str) -> bool {
+        Self::ALL.iter().any(|form| form.as_str() == text)
+    }
+
     /// Whether six of its characters say little: each byte of the value takes several.
     pub(super) fn is_wide(self) -> bool {
         matches!(self, Self::Hex | Self::Escaped)
@@ -189,7 +194,9 @@ pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &Encoded)) {
     }
     make(Form::Reversed, &|out| reversed(value, out));
     for shift in 0..5 {
-        make(Form::Base32, &|out| base32(value, shift, out));
+        for first in [b'A', b'a'] {
+            make(Form::Base32, &|out| base32(value, shift, first, out));
+        }
     }
     for digits in [LOWER, UPPER] {
         make(Form::Hex, &|out| hex(value, digits, out));
@@ -199,7 +206,8 @@ pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &Encoded)) {
         make(Form::Escaped, &|out| every_percent(value, digits, out));
     }
     make(Form::Escaped, &|out| bytes_repr(value, out));
-    make(Form::Escaped, &|out| octal(value, out));
+    make(Form::Escaped, &|out| octal(value, "\\", out));
+    make(Form::Escaped, &|out| octal(value, "\\0", out));
     if !value.is_ascii() {
         for quote in ["\\'", "'"] {
             make(Form::Escaped, &|out| dollar_octal(value, quote, out));
@@ -319,9 +327,11 @@ enum Base {
     Decimal(u32),
     /// With these digits, at least so many of them.
     Hex(&'static [u8; 16], u32),
+    /// The same after a capital `X`.
+    CapitalHex(&'static [u8; 16], u32),
 }
 
-const BASES: [Base; 7] = [
+const BASES: [Base; 9] = [
     Base::Decimal(1),
     Base::Decimal(3),
     Base::Decimal(4),
@@ -329,6 +339,8 @@ const BASES: [Base; 7] = [
     Base::Hex(UPPER, 1),
     Base::Hex(LOWER, 4),
     Base::Hex(UPPER, 4),
+    Base::CapitalHex(LOWER, 1),
+    Base::CapitalHex(UPPER, 1),
 ];
 
 fn numeric_references(value: &str, base: Base, out: &mut Encoded) {
@@ -339,6 +351,10 @@ fn numeric_references(value: &str, base: Base, out: &mut Encoded) {
             Base::Decimal(width) => out.decimal(number, width, at),
             Base::Hex(digits, width) => {
                 out.text("x", at);
+                out.hex_number(number, digits, width, at);
+            }
+            Base::CapitalHex(digits, width) => {
+                out.text("X", at);
                 out.hex_number(number, digits, width, at);
             }
         }
@@ -482,18 +498,18 @@ fn bytes_repr(value: &str, out: &mut Encoded) {
     }
 }
 
-/// A byte as a backslash and three octal digits.
-fn octal_byte(byte: u8, at: usize, out: &mut Encoded) {
-    out.byte(b'\\', at);
+/// A byte as three octal digits after `before`.
+fn octal_byte(byte: u8, before: &str, at: usize, out: &mut Encoded) {
+    out.text(before, at);
     for shift in [6, 3, 0] {
         out.byte(b'0' + (byte >> shift & 7), at);
     }
 }
 
-/// Octal digits of every byte.
-fn octal(value: &str, out: &mut Encoded) {
+/// Octal digits of every byte, after a backslash, or after that and a zero as `echo -e` reads it.
+fn octal(value: &str, before: &str, out: &mut Encoded) {
     for (at, byte) in value.bytes().enumerate() {
-        octal_byte(byte, at, out);
+        octal_byte(byte, before, at, out);
     }
 }
 
@@ -508,7 +524,7 @@ fn dollar_octal(value: &str, quote: &str, out: &mut Encoded) {
             b'\\' => out.text("\\\\", at),
             b'\'' => out.text(quote, at),
             0x20..=0x7e => out.byte(byte, at),
-            _ => octal_byte(byte, at, out),
+            _ => octal_byte(byte, "\\", at, out),
         }
     }
 }
@@ -527,10 +543,10 @@ fn base64(value: &str, shift: usize, last_two: &[u8; 2], out: &mut Encoded) {
     digits(value, 6, skip, digit, out);
 }
 
-/// The same of base32, with groups of five.
-fn base32(value: &str, shift: usize, out: &mut Encoded) {
+/// The same of base32, with groups of five, in capital letters or small ones.
+fn base32(value: &str, shift: usize, first: u8, out: &mut Encoded) {
     let digit = |index: u8| match index {
-        0..=25 => b'A' + index,
+        0..=25 => first + index,
         _ => b'2' + (index - 26),
     };
     // Bits of the value in the digit that also holds bits of what stands before it.

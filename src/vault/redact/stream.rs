@@ -377,7 +377,7 @@ impl RedactStream {
                 self.held.ceil_char_boundary(end),
             );
             let start = start.max(self.index(at));
-            if start >= end {
+            if start >= end || self.keeps_placeholders && self.is_marker(start, end) {
                 continue;
             }
             self.give(at, self.base + start as u64, out);
@@ -391,6 +391,17 @@ impl RedactStream {
         self.give(at, open, out);
         self.given = open.max(at);
         self.forget();
+    }
+
+    /// Whether a region is a part of a marker that an earlier pass wrote: a value may hold its own name.
+    fn is_marker(&self, start: usize, end: usize) -> bool {
+        let from = self
+            .held
+            .floor_char_boundary(start.saturating_sub(edges::MARKER_BYTES));
+        let text = self.held.get(from..).unwrap_or_default();
+        let is_name = |name: &str| self.tables.names.iter().any(|known| known.as_str() == name);
+        edges::markers(text, end - from, is_name)
+            .any(|marker| from + marker.start <= start && end <= from + marker.end)
     }
 
     /// Writes the marker of a region; returns how many bytes after it belong to the value.

@@ -552,11 +552,21 @@ impl Hot {
     }
 
     fn add_value(&mut self, value: &str, secret: usize) {
-        let mask = secret_bytes(value);
+        self.add_forms(value, &secret_bytes(value), secret);
+        for password in passwords(value).into_iter().map(Zeroizing::new) {
+            if let Some(decoded) = percent_decoded(&password).map(Zeroizing::new)
+                && view::visible_bytes(&decoded) >= WINDOW
+            {
+                self.add_forms(&decoded, &vec![true; decoded.len()], secret);
+            }
+        }
+    }
+
+    fn add_forms(&mut self, value: &str, mask: &[bool], secret: usize) {
         let mut visible = Visible::default();
         let mut is_short = false;
         for_each_form(value, |form, encoded| {
-            visible.take(encoded, &mask);
+            visible.take(encoded, mask);
             // A short value is masked as a whole or not at all.
             is_short |= form == Form::Raw && visible.bytes.len() < limits::REDACTED_RUN_BYTES;
             if form.is_wide() || is_short {

@@ -568,10 +568,39 @@ fn short_passwords_of_urls_are_masked_as_words() {
 }
 
 #[test]
+fn markers_stay_whole_when_a_value_holds_its_own_name() {
+    let value = "my-db_password-2024!";
+    let redactor = Redactor::new(&secrets(&[("db_password", value)]));
+    let encoded = "bXktZGJfcGFzc3dvcmQtMjAyNCE=";
+    let once = redactor
+        .redact_str(&format!("{value} {encoded} my-db_password"))
+        .into_owned();
+    assert_eq!(
+        once,
+        "$KARYI{db_password} [KARYI:db_password:base64]E= [KARYI:db_password:part]"
+    );
+    assert_eq!(redactor.redact_again(&once), once);
+    let other = "[KARYI:db_password:other] $KARYI{db_passwort} my-db_password-20";
+    assert_eq!(
+        redactor.redact_again(&format!("{value} {other}")),
+        "$KARYI{db_password} [KARYI:[KARYI:db_password:part]:other] $KARYI{[KARYI:db_password:part]t} [KARYI:db_password:part]"
+    );
+}
+
+#[test]
 fn decoded_passwords_of_urls_are_masked() {
     let url = "postgres://admin:p%40ss%2Fw0rd%21x@db.example.com:5432/prod";
     check(&[("K", url)], "pw p@ss/w0rd!x.", "pw [KARYI:K:part].");
     check(&[("K", url)], url, "$KARYI{K}");
+    // Parts of it as of any value: from 12 bytes on, from 6 once it was seen.
+    let long = "postgres://admin:p%40ss%2Fw0rd%21xyzzy@db.example.com:5432/prod";
+    check(&[("K", long)], "part ss/w0rd! end", "part ss/w0rd! end");
+    check(&[("K", long)], "p@ss/w0rd!xy", "[KARYI:K:part]");
+    check(
+        &[("K", long)],
+        "pw p@ss/w0rd!xyzzy then ss/w0rd! end",
+        "pw [KARYI:K:part] then [KARYI:K:part] end",
+    );
     let short = "postgres://admin:p%40s!x@db.example.com:5432/prod";
     check(&[("K", short)], "pw p@s!x end", "pw [KARYI:K:part] end");
 }

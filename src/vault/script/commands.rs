@@ -3,10 +3,8 @@
 //! Only as much of the grammar is known as decides where a command starts, which words it has and
 //! where a construct ends.
 
-use std::ops::Range;
-
-use super::{Case, Closer, Compound, Frame, IN_FUNCTION, Quote, Reader, Role, Separator, Step};
-use crate::vault::programs::{self, ARITHMETIC_TESTS};
+use super::{Case, Closer, Compound, Frame, HereDocument, Quote, Reader, Role, Separator, Step};
+use crate::vault::programs::ARITHMETIC_TESTS;
 use crate::vault::words::{Demands, Word, is_name};
 
 /// Variables whose elements are aliases.
@@ -20,8 +18,20 @@ impl Reader<'_> {
         let result = self.list();
         self.parameters = parameters;
         let inner = std::mem::replace(&mut self.frame, outer);
+        self.take_documents(inner.documents);
         self.reads_inside(inner.all_reads);
         result
+    }
+
+    /// Takes here-documents that start inside of a list whose end stands on the same line: their
+    /// bodies come after the line, and what holds of the list holds of them.
+    fn take_documents(&mut self, documents: Vec<HereDocument>) {
+        for mut document in documents {
+            document.demands = document.demands.and(self.inherited);
+            document.command = self.frame.command;
+            document.pipeline = self.frame.pipeline;
+            self.frame.documents.push(document);
+        }
     }
 
     /// Takes what commands inside of the current one read: its standard input is theirs.
@@ -93,13 +103,16 @@ impl Reader<'_> {
         let Some(byte) = self.peek(0) else {
             return Ok(false);
         };
+        if self.frame.ends_compound && self.frame.word.is_none() && self.starts_with(b"always") {
+            return self.always();
+        }
         match byte {
             b' ' | b'\t' | b'\r' | b'\n' | b';' | b'&' | b'|' | b')' => {
                 return self.separator(byte);
             }
             b'(' => return self.parenthesis(),
             b'<' | b'>' => return self.redirection(byte),
-            b'#' if self.frame.word.is_none() => self.comment(),
+            b'#' if self.starts_comment() => self.comment()?,
             b'\\' => {
                 self.word().is_quoted = true;
                 self.escape()?;
@@ -117,7 +130,7 @@ impl Reader<'_> {
                 self.dollar(Quote::Bare)?;
             }
             b'`' => {
-                self.word().is_dynamic = true;
+                self.word();
                 self.backtick(Quote::Bare)?;
             }
             b'[' if self.starts_subscript() => {
@@ -242,96 +255,6 @@ impl Reader<'_> {
         matches!(self.frame.closer, Closer::Parenthesis | Closer::Array)
     }
 
-    /// Reads what starts with a parenthesis that stands alone or after a word.
-    fn parenthesis(&mut self) -> Step<bool> {
-        if self.frame.in_test {
-            self.at += 1;
-            return Ok(false);
-        }
-        if self.frame.word.is_none() && (self.frame.ends_compound || self.frame.is_coprocess()) {
-            self.end_command(Separator::Other);
-        }
-        let frame = &self.frame;
-        if frame.is_command_position() && frame.cases.last() == Some(&Case::Pattern) {
-            self.at += 1;
-            return Ok(false);
-        }
-        let is_loop = matches!(frame.words.as_slice(), [word] if word.is_plain("for"));
-        if (frame.is_command_position() || is_loop && frame.word.is_none())
-            && self.starts_with(b"((")
-        {
-            self.at += 2;
-            self.expression(b"))")?;
-            self.compound_end();
-            return Ok(false);
-        }
-        if self.is_function_head() {
-            return Ok(false);
-        }
-        let is_list = self.frame.is_loop_head() && self.frame.word.is_none();
-        let is_array = is_list || self.frame.is_array_head();
-        let (start, first_hole) = (self.at, self.places.len());
-        let is_subshell = self.frame.is_command_position();
-        // `=(...)` of zsh is a file, which may be a script.
-        let script = if is_subshell || is_array {
-            Demands::NONE
-        } else {
-            programs::script_demands(&self.frame.words)
-        };
-        let body = self.body_demands().and(script);
-        self.at += 1;
-        self.nested(body, |reader| {
-            reader.commands(if is_array {
-                Closer::Array
-            } else {
-                Closer::Parenthesis
-            })
-        })?;
-        if is_subshell || is_list {
-            self.compound_end();
-        } else {
-            let word = self.word();
-            word.is_dynamic = true;
-            word.is_pattern |= !is_array;
-            self.glob_qualifiers(start..self.at, first_hole);
-        }
-        Ok(false)
-    }
-
-    /// Refuses values in the code of a qualifier of zsh, such as `*(e:code:)`.
-    fn glob_qualifiers(&mut self, text: Range<usize>, first_hole: usize) {
-        if first_hole == self.places.len() {
-            return;
-        }
-        let text = self.bytes.get(text).unwrap_or_default();
-        let is_code = text.windows(2).any(|pair| {
-            matches!(pair, [b'e' | b'+', after]
-                if !after.is_ascii_alphanumeric() && !matches!(after, b'|' | b')'))
-        });
-        if is_code {
-            let forbidden = Demands::forbidden("in the qualifiers of a file pattern");
-            self.require(first_hole..self.places.len(), forbidden);
-        }
-    }
-
-    /// Notes that a compound command stands where the words of a simple one would.
-    fn compound_end(&mut self) {
-        let frame = &mut self.frame;
-        frame.words.push(Word::default());
-        frame.ends_compound = true;
-        frame.follows_body |= std::mem::take(&mut frame.expects_body);
-    }
-
-    /// What the body that starts here demands, which is that of a function after its name.
-    fn body_demands(&mut self) -> Demands {
-        if std::mem::take(&mut self.frame.expects_body) {
-            self.frame.follows_body = true;
-            IN_FUNCTION
-        } else {
-            Demands::NONE
-        }
-    }
-
     /// Starts a word. After a compound command only a keyword can follow, or the command of a
     /// loop in the short form of zsh, so that a new command starts.
     pub(super) fn start_word(&mut self) {
@@ -356,32 +279,6 @@ impl Reader<'_> {
             && (is_number || word.starts_with(b"{") && word.ends_with(b"}"))
             && !word.is_empty()
             && after.get(1) != Some(&b'(')
-    }
-
-    /// Passes `()` after a function's name.
-    fn is_function_head(&mut self) -> bool {
-        let frame = &self.frame;
-        // Without a name it is an anonymous one, with more than one each names it, in zsh.
-        let is_named =
-            !frame.is_array_head() && !frame.word.as_ref().is_some_and(|word| word.is_assignment);
-        let rest = self.bytes.get(self.at + 1..self.limit).unwrap_or_default();
-        let blanks = rest
-            .iter()
-            .take_while(|byte| matches!(byte, b' ' | b'\t'))
-            .count();
-        if frame.closer == Closer::Array
-            || !is_named && !frame.expects_body
-            || rest.get(blanks) != Some(&b')')
-        {
-            return false;
-        }
-        self.at += blanks + 2;
-        let forbidden = Demands::forbidden("in the place of a function's name");
-        self.require(self.frame.command_hole..self.places.len(), forbidden);
-        self.frame.word = None;
-        self.frame.words.clear();
-        self.frame.expects_body = true;
-        true
     }
 
     /// Ends the current word; returns whether it closed the list.
@@ -426,6 +323,7 @@ impl Reader<'_> {
             return self.first_word(word);
         }
         if matches!(self.frame.words.as_slice(), [first] if first.is_plain("function")) {
+            self.functions.insert(word.text);
             self.frame.words.clear();
             self.frame.expects_body = true;
             return Ok(false);
@@ -437,7 +335,8 @@ impl Reader<'_> {
     }
 
     /// Takes a word in the position of a command.
-    fn first_word(&mut self, word: Word) -> Step<bool> {
+    fn first_word(&mut self, mut word: Word) -> Step<bool> {
+        word.is_function = self.functions.contains(word.text());
         let is_plain = !word.is_quoted && !word.is_dynamic;
         if word.is_assignment {
             if ALIAS_TABLES
@@ -502,7 +401,9 @@ impl Reader<'_> {
         }
         if !word.is_plain("]]") {
             // In `[[` an operator is always written out.
-            let is_operator = ARITHMETIC_TESTS.contains(&word.text()) && !word.is_dynamic;
+            let is_operator = (ARITHMETIC_TESTS.contains(&word.text())
+                || matches!(word.text(), "-t" | "-R"))
+                && !word.is_dynamic;
             // Long tests keep only what decides.
             if is_operator || word.is_plain("-v") || self.frame.words.len() < 3 && !word.is_dynamic
             {

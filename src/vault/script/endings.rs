@@ -11,11 +11,16 @@ impl Reader<'_> {
             .frame
             .words
             .iter()
-            .any(|word| ARITHMETIC_TESTS.contains(&word.text()));
+            .any(|word| ARITHMETIC_TESTS.contains(&word.text()) || word.text() == "-t");
         if calculates {
             self.require(self.frame.command_hole..self.places.len(), Demands::NUMBER);
         }
-        if self.frame.words.iter().any(|word| word.text() == "-v") {
+        if self
+            .frame
+            .words
+            .iter()
+            .any(|word| matches!(word.text(), "-v" | "-R"))
+        {
             let forbidden = Demands::forbidden("in the place of a variable's name");
             self.require(self.frame.command_hole..self.places.len(), forbidden);
         }
@@ -43,6 +48,8 @@ impl Reader<'_> {
         if declarer == "alias" {
             self.note_aliases(own);
         }
+        let file = programs::argument_file_demands(&words);
+        self.require(self.frame.command_hole..self.places.len(), file);
         let sets = self.demand_of_integers(own);
         self.demand_of_input(&words, sets);
         self.demand_of_output(first);
@@ -69,8 +76,20 @@ impl Reader<'_> {
 
     /// Applies what a command demands of its standard input to what feeds it.
     fn demand_of_input(&mut self, words: &[Word], sets: Demands) {
-        let own = programs::input_demands(words).and(sets);
+        if self.frame.follows_body {
+            self.function_reads = self.function_reads.and(self.frame.reads);
+        }
+        let mut own = programs::input_demands(words).and(sets);
+        if words
+            .iter()
+            .any(|word| self.functions.contains(word.text()))
+        {
+            own = own.and(self.function_reads);
+        }
         let mut demands = own.and(self.frame.reads);
+        if self.frame.is_body {
+            self.function_reads = self.function_reads.and(demands);
+        }
         self.note_reads(demands);
         if words.first().is_some_and(|word| word.text() == "exec") {
             // Whoever reads the descriptor later is not known.
@@ -110,10 +129,11 @@ impl Reader<'_> {
         Demands::NUMBER
     }
 
-    /// Remembers what a command demands of an input that it has from around it.
+    /// Remembers what a command demands of an input that it has from around it, perhaps by others
+    /// before it in a pipe.
     fn note_reads(&mut self, demands: Demands) {
         let frame = &mut self.frame;
-        if demands == Demands::NONE || frame.has_input || frame.follows_pipe {
+        if demands == Demands::NONE || frame.has_input {
             return;
         }
         match frame.compounds.last() {
@@ -140,6 +160,12 @@ impl Reader<'_> {
             return;
         }
         self.require(self.frame.pipeline_hole..self.places.len(), sinks);
+        let pipeline = self.frame.pipeline;
+        for document in &mut self.frame.documents {
+            if document.pipeline == pipeline {
+                document.demands = document.demands.and(sinks);
+            }
+        }
         if command == "exec" {
             self.later = self.later.and(sinks);
         }
@@ -164,6 +190,10 @@ impl Reader<'_> {
     }
 
     fn note_aliases(&mut self, words: &[Word]) {
+        if words.iter().any(|word| word.has_option('s')) {
+            // In zsh the ending of any command's name may be one.
+            self.aliases.insert(String::new());
+        }
         for word in words.iter().skip(1) {
             match word.text().split_once('=') {
                 Some((name, _)) => _ = self.aliases.insert(name.to_owned()),

@@ -7,6 +7,7 @@
 
 mod commands;
 mod endings;
+mod groups;
 mod quotes;
 mod redirections;
 
@@ -65,22 +66,7 @@ type Step<T = ()> = Result<T, Unreadable>;
 
 /// Returns the place of every hole. The holes are in order and do not overlap.
 pub(in crate::vault) fn places(script: &str, holes: &[Hole]) -> Step<Vec<Place>> {
-    let mut reader = Reader {
-        bytes: script.as_bytes(),
-        at: 0,
-        limit: script.len(),
-        holes,
-        places: Vec::with_capacity(holes.len()),
-        inherited: Demands::NONE,
-        frame: Frame::new(Closer::End, 0),
-        depth: 0,
-        backticks: 0,
-        parameters: 0,
-        integers: HashSet::new(),
-        namerefs: HashSet::new(),
-        aliases: HashSet::new(),
-        later: Demands::NONE,
-    };
+    let mut reader = Reader::new(script, holes);
     reader.commands(Closer::End)?;
     match holes.get(reader.places.len()) {
         None => Ok(reader.places),
@@ -91,6 +77,12 @@ pub(in crate::vault) fn places(script: &str, holes: &[Hole]) -> Step<Vec<Place>>
     }
 }
 
+/// Returns what the commands of a script demand of its standard input, if it can be read.
+pub(in crate::vault) fn reads(script: &str) -> Option<Demands> {
+    let mut reader = Reader::new(script, &[]);
+    reader.commands(Closer::End).ok()?;
+    Some(reader.frame.reads)
+}
 /// What ends a list of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closer {
@@ -333,8 +325,38 @@ struct Reader<'a> {
     namerefs: HashSet<String>,
     /// Words the script defines as aliases; the empty one stands for names that are not known.
     aliases: HashSet<String>,
+    /// Functions the script defines.
+    functions: HashSet<String>,
+    /// What is demanded of their standard input, of all of them together.
+    function_reads: Demands,
+    /// The last index without braces, `$name[...]`, in bytes.
+    subscript: Range<usize>,
     /// What is demanded of everything that follows.
     later: Demands,
+}
+
+impl<'a> Reader<'a> {
+    fn new(script: &'a str, holes: &'a [Hole]) -> Self {
+        Self {
+            bytes: script.as_bytes(),
+            at: 0,
+            limit: script.len(),
+            holes,
+            places: Vec::with_capacity(holes.len()),
+            inherited: Demands::NONE,
+            frame: Frame::new(Closer::End, 0),
+            depth: 0,
+            backticks: 0,
+            parameters: 0,
+            integers: HashSet::new(),
+            namerefs: HashSet::new(),
+            aliases: HashSet::new(),
+            functions: HashSet::new(),
+            function_reads: Demands::NONE,
+            later: Demands::NONE,
+            subscript: 0..0,
+        }
+    }
 }
 
 impl Reader<'_> {
@@ -391,6 +413,9 @@ impl Reader<'_> {
             .and(self.range_demands(quote, hole))
             .and(self.assignment_demands())
             .and(demands);
+        if self.subscript.contains(&hole.start) && quote != Quote::Comment {
+            demands = demands.and(Demands::NUMBER);
+        }
         if self.parameters > 0 && matches!(quote, Quote::Single | Quote::Dollar) {
             // Shells disagree about such quotes, and some with themselves: bash finds another pattern
             // when an empty pair of them stands beside a reference.
@@ -407,7 +432,7 @@ impl Reader<'_> {
             in_parameter: self.parameters > 0,
         });
         if let Some(word) = &mut self.frame.word {
-            word.is_dynamic = true;
+            word.expands();
         }
         self.at = hole.end;
     }

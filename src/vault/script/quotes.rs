@@ -4,14 +4,28 @@ use super::{Closer, Quote, Reader, Role, Step};
 use crate::vault::words::Demands;
 
 impl Reader<'_> {
-    pub(super) fn comment(&mut self) {
+    /// Whether a `#` here starts a comment: in tests it is mostly a character of a pattern.
+    pub(super) fn starts_comment(&self) -> bool {
+        let before = self.at.checked_sub(1).and_then(|at| self.bytes.get(at));
+        let follows_blank = before.is_none_or(u8::is_ascii_whitespace);
+        self.frame.word.is_none() && (follows_blank || !self.frame.in_test)
+    }
+
+    pub(super) fn comment(&mut self) -> Step {
+        let before = self.at.checked_sub(1).and_then(|at| self.bytes.get(at));
+        // `(#i)` is no comment in zsh.
+        let is_doubtful = self.frame.in_test || before == Some(&b'(');
         while self.peek(0).is_some_and(|byte| byte != b'\n') {
             if self.hole_at(self.at) {
+                if is_doubtful {
+                    return self.unreadable("a placeholder stands after # in a pattern");
+                }
                 self.hole(Quote::Comment, Demands::NONE);
             } else {
                 self.at += 1;
             }
         }
+        Ok(())
     }
 
     /// Passes a backslash and what it quotes.
@@ -46,7 +60,13 @@ impl Reader<'_> {
                     self.at += 1;
                     return Ok(());
                 }
-                Some(b'\\') if quote == Quote::Dollar => self.escape()?,
+                Some(b'\\') if quote == Quote::Dollar => {
+                    self.escape()?;
+                    // It may be any character.
+                    if let Some(word) = &mut self.frame.word {
+                        word.expands();
+                    }
+                }
                 Some(_) => self.literal(),
             }
         }
@@ -90,8 +110,65 @@ impl Reader<'_> {
             return self.double();
         }
         if let Some(word) = &mut self.frame.word {
-            word.is_dynamic = true;
+            word.expands();
+            word.is_split |= is_bare;
         }
+        let start = self.at;
+        self.note_subscript();
+        let documents = self.frame.documents.len();
+        self.expansion(quote)?;
+        self.check_documents(documents)?;
+        if let Some(word) = &mut self.frame.word {
+            let text = self.bytes.get(start..self.at).unwrap_or_default();
+            // `"$@"` and `"${a[@]}"` are several words, and so may be what flags of zsh make.
+            let is_list = !text.starts_with(b"$(") && text.contains(&b'@')
+                || matches!(text, [b'$', b'{', b'(' | b'=' | b'^' | b'~', ..]);
+            word.is_split |= is_list;
+        }
+        Ok(())
+    }
+
+    /// Refuses a here-document that starts in a substitution and whose body comes after it: shells
+    /// disagree about where.
+    pub(super) fn check_documents(&self, before: usize) -> Step {
+        if self.frame.documents.len() > before {
+            return self
+                .unreadable("a here-document starts in a substitution that ends on its line");
+        }
+        Ok(())
+    }
+
+    /// Notes the index after `$name` here, with which zsh calculates; to bash it is text.
+    fn note_subscript(&mut self) {
+        let rest = self.bytes.get(self.at + 1..self.limit).unwrap_or_default();
+        let flags = rest.iter().take_while(|byte| b"#+^=~!".contains(byte));
+        let name = rest.get(flags.count()..).unwrap_or_default();
+        let is_word = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+        let length = match name.iter().take_while(is_word).count() {
+            0 => usize::from(name.first().is_some_and(|byte| b"@*".contains(byte))),
+            length => length,
+        };
+        let index = name.get(length..).unwrap_or_default();
+        let start = self.limit - index.len();
+        // Inside of another its end is known.
+        if length == 0 || !index.starts_with(b"[") || self.subscript.contains(&start) {
+            return;
+        }
+        let mut open = 0_usize;
+        let mut bytes = index.iter().enumerate();
+        let end = bytes.find(|(at, byte)| {
+            match byte {
+                b'[' => open += 1,
+                b']' => open = open.saturating_sub(1),
+                _ => {}
+            }
+            open == 0 && index.get(at + 1) != Some(&b'[')
+        });
+        self.subscript = start..end.map_or(self.limit, |(at, _)| start + at + 1);
+    }
+
+    /// Passes an expansion at its dollar sign.
+    fn expansion(&mut self, quote: Quote) -> Step {
         match self.peek(1) {
             Some(b'(') if self.peek(2) == Some(b'(') => {
                 self.at += 3;
@@ -325,6 +402,10 @@ impl Reader<'_> {
     /// quotes inside say.
     pub(super) fn backtick(&mut self, quote: Quote) -> Step {
         let start = self.at + 1;
+        if let Some(word) = &mut self.frame.word {
+            word.expands();
+            word.is_split |= quote == Quote::Bare;
+        }
         let Some(end) = self.backtick_end(start) else {
             return self.unreadable("a backtick is not closed");
         };

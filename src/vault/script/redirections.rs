@@ -17,6 +17,7 @@ impl Reader<'_> {
         if self.peek(1) == Some(b'(') && self.frame.word.is_some() {
             return self.process_substitution(byte);
         }
+        self.note_numbers();
         let has_descriptor = self.drop_descriptor();
         let start = self.at;
         if self.end_word()? {
@@ -54,6 +55,20 @@ impl Reader<'_> {
         Ok(false)
     }
 
+    /// `python<1-9>` is a pattern of file names in zsh, and two redirections elsewhere.
+    fn note_numbers(&mut self) {
+        let rest = self.bytes.get(self.at + 1..self.limit).unwrap_or_default();
+        let is_number = |byte: &&u8| byte.is_ascii_digit() || **byte == b'-';
+        let length = rest.iter().take_while(is_number).count();
+        let (range, after) = rest.split_at(length);
+        if range.contains(&b'-')
+            && after.starts_with(b">")
+            && let Some(word) = &mut self.frame.word
+        {
+            word.is_pattern = true;
+        }
+    }
+
     /// `2>` and `{fd}>` name a descriptor, no argument.
     fn drop_descriptor(&mut self) -> bool {
         let names_descriptor = self.frame.word.as_ref().is_some_and(|word| {
@@ -80,17 +95,19 @@ impl Reader<'_> {
     fn process_substitution(&mut self, byte: u8) -> Step<bool> {
         let is_input = byte == b'<' && self.frame.role == Role::RedirectTarget;
         let (first, reads) = (self.places.len(), self.frame.reads);
-        self.word().is_dynamic = true;
+        self.word().expands();
         let is_script = byte == b'<' && self.frame.role == Role::Argument;
         let demands = if is_script {
-            programs::script_demands(&self.frame.words)
+            programs::script_demands(&self.frame.words, self.frame.word.as_ref())
         } else {
             Demands::NONE
         };
         self.at += 2;
         // What runs there has an input of its own.
         let follows_pipe = std::mem::take(&mut self.frame.follows_pipe);
+        let documents = self.frame.documents.len();
         let result = self.nested(demands, |reader| reader.commands(Closer::Parenthesis));
+        self.check_documents(documents)?;
         self.frame.follows_pipe = follows_pipe;
         let inside = std::mem::replace(&mut self.frame.reads, reads);
         result?;

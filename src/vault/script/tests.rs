@@ -231,7 +231,7 @@ const ACCEPTED: &[&str] = &[
     "recv @(VALUE|x) *(VALUE)",
     "python3 script.py <(echo VALUE)",
     "python3 -u script.py < <(echo VALUE)",
-    "$dir/recv VALUE",
+    "\"$dir/recv\" VALUE",
     "{ recv VALUE; } 2>&1 | cat",
     "a=(VALUE); b=() c=VALUE",
     "command -v recv >/dev/null && recv VALUE",

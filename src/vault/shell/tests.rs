@@ -160,7 +160,7 @@ fn assignments_and_arrays() {
     );
     check("declare -A m; m[k]=VALUE; recv \"${m[k]}\"", "[VALUE]");
     check(
-        "export X=VALUE; export \"Y=VALUE\"; declare Z='VALUE'; recv \"$X\" \"$Y\" \"$Z\"",
+        "export X=VALUE; export \"Y=VALUE\"; export Z='VALUE'; recv \"$X\" \"$Y\" \"$Z\"",
         "[VALUE][VALUE][VALUE]",
     );
     check("X=VALUE bash -c 'printf %s. \"$X\"'", "VALUE.");
@@ -185,6 +185,7 @@ fn tests_and_compound_commands() {
     );
     check("[ VALUE = VALUE ] && recv yes", "[yes]");
     check("if true; then recv VALUE; else recv no; fi", "[VALUE]");
+    check_bash("[[ x =~ (;|#) ]] || recv VALUE", "[VALUE]");
     check("for x in VALUE b; do recv \"$x\"; done", "[VALUE][b]");
     check("for ((i=0; i<1; i++)); do recv VALUE; done", "[VALUE]");
     check(
@@ -241,6 +242,10 @@ fn here_documents() {
     check(
         "cat <<-EOF\n\ta 'VALUE' \"VALUE\"\n\tEOF",
         "a 'VALUE' \"VALUE\"\n",
+    );
+    check(
+        "{ cat <<EOF; } | cat\nkey='VALUE'\nEOF\n(cat <<EOF); recv VALUE\n\"VALUE\"\nEOF",
+        "key='VALUE'\n\"VALUE\"\n[VALUE]",
     );
     check("cat <<A; cat <<B\n1VALUE\nA\n2VALUE\nB", "1VALUE\n2VALUE\n");
     check(
@@ -359,9 +364,49 @@ const UNSAFE_CONTEXTS: &[&str] = &[
     "echo \"${x#'VALUE'}\"",
     "echo \"`echo '$(' VALUE`\"",
     "local -n r=VALUE",
+    "g() { cat <<EOF; }\nVALUE\nEOF",
+    "x=$(cat <<EOF)\nVALUE\nEOF",
     "select VALUE in a; do :; done",
     "echo ${x:$(echo VALUE)}",
+    "[[ a == b # VALUE\n]]",
+    "ls (#i)VALUE\n)",
+    "echo $a[VALUE]",
+    "echo \"$a[VALUE]\" x",
+    "echo $#a[1][VALUE]",
+    "echo \"$@[VALUE]\"",
+    "[[ -t VALUE ]]",
+    "[ -t VALUE ]",
+    "test -R VALUE",
+    "printf '%*s' VALUE x",
+    "printf '%.*s' VALUE x",
+    "printf \"$format\" VALUE",
+    "print -f '%d' VALUE",
+    "echo *([VALUE])",
+    "sysseek VALUE",
+    "print -z VALUE",
 ];
+
+#[test]
+fn no_value_becomes_the_elements_of_an_array() {
+    let scripts = [
+        "declare -a x=VALUE",
+        "declare x=VALUE",
+        "readonly -a x=VALUE",
+        "export -a x=VALUE",
+        "typeset -A x=\"VALUE\"",
+        "local x='VALUE'",
+        "declare -a 'x=(VALUE)'",
+    ];
+    for script in scripts {
+        check_refused("($(touch pwned) a)", script, "unsafe_context");
+    }
+    check_refused(
+        "$(touch pwned)",
+        "declare -a 'x=(VALUE)'",
+        "unsafe_nested_parse",
+    );
+    check_values(&["a(b)", "$(x)"], "declare x=VALUE; recv \"$x\"", "[VALUE]");
+}
 
 #[test]
 fn unsafe_contexts_are_refused() {
@@ -432,6 +477,125 @@ const SECOND_PARSES: &[&str] = &[
     "exec 3> >(sh); echo VALUE >&3",
     "rsync -e VALUE a b",
     "git -c core.pager=VALUE log",
+    // Programs whose names are not all written out.
+    "/bin/ba$x -c 'echo VALUE'",
+    "/bin/\"b$x\" -c 'echo VALUE'",
+    "$d/sh -c 'echo VALUE'",
+    "$d/tool VALUE",
+    "\"$@/tool\" VALUE",
+    "\"${a[@]}/tool\" VALUE",
+    "\"`echo bash`\" -c 'echo VALUE'",
+    "\"ba`echo sh`\" -c 'echo VALUE'",
+    "env b?sh -c 'echo VALUE'",
+    "sudo b?sh -c 'echo VALUE'",
+    "sudo -u u -n \"$p\" -c 'echo VALUE'",
+    "nice -n 5 \"$p\" -c 'echo VALUE'",
+    "env A=1 \"$p\" -c 'echo VALUE'",
+    "env A=$x curl 'VALUE'",
+    "timeout 5 ba$x -c 'echo VALUE'",
+    "timeout $t curl 'VALUE'",
+    "find . -exec \"$p\" -c 'echo VALUE' \\;",
+    "docker run image \"$p\" -c 'echo VALUE'",
+    "docker exec -it \"$c\" \"$p\" -c 'echo VALUE'",
+    "docker run --entrypoint=/bin/sh image -c 'echo VALUE'",
+    "echo VALUE | xargs \"$p\" -c",
+    "echo VALUE | env \"$p\"",
+    "echo VALUE | sudo b?sh",
+    "nice env bash -c 'echo VALUE'",
+    "sudo env python3 -c 'VALUE'",
+    "sudo entr bash -c 'echo VALUE'",
+    "echo VALUE | nice env bash",
+    "retry() { \"$@\"; }; retry bash -c 'echo VALUE'",
+    "retry() { \"$@\"; }; retry 3 ssh host 'echo VALUE'",
+    "function retry { \"$@\"; }; echo VALUE | retry sh",
+    "unknown-wrapper --option bash -lc 'echo VALUE'",
+    "unknown-wrapper python3 -c 'VALUE'",
+    "/////////////////////////////////////////////////////////////////////////////////////////////////////////////////////////////////bin/bash -c 'echo VALUE'",
+    "perl5.36 -e 'VALUE'",
+    "php8.2 -r 'VALUE'",
+    "lua5.4 -e 'VALUE'",
+    "BASH -c 'echo VALUE'",
+    "bash -$o 'echo VALUE'",
+    "python3 $o 'VALUE'",
+    "python3 -$o 'VALUE'",
+    "su $u 'echo VALUE'",
+    "git $o 'VALUE'",
+    // zsh
+    "/bin/python<2-3> -c 'VALUE'",
+    "echo VALUE | { cat; } always { sh; }",
+    "{ sh; } always { sh; } <<< VALUE",
+    "{ cat; } always { eval 'echo VALUE'; }",
+    // Modules of python and options of others that take code.
+    "python3 -m timeit 'VALUE'",
+    "python3 -Im code 'VALUE'",
+    "python3 -mcProfile -c 'VALUE'",
+    "python3 -W ignore -m \"$m\" 'VALUE'",
+    "echo 'VALUE' | python3 -m asyncio",
+    "perl -F'VALUE' -ane x",
+    "php -d 'VALUE' x.php",
+    "node --import 'data:text/javascript,VALUE' x",
+    "jq --args 'VALUE'",
+    "jq -n --args 'VALUE'",
+    "gawk --args 'VALUE'",
+    "git submodule foreach 'echo VALUE'",
+    "git bisect run sh -c 'echo VALUE'",
+    "socat - 'SYSTEM:echo VALUE'",
+    // Operands of wrappers that are called like a program.
+    "env NODE_BIN=/usr/bin/node bash -c 'echo VALUE'",
+    "timeout 5 env HOME=/home/node bash -c 'echo VALUE'",
+    "find /usr/bin/node -maxdepth 0 -exec bash -c 'echo VALUE' \\;",
+    "find . -exec grep -q x {} \\; -exec bash -c 'echo VALUE' \\;",
+    "docker run --rm node sh -c 'echo VALUE'",
+    "docker exec node bash -c 'echo VALUE'",
+    "docker run --rm -v \"$PWD:/node\" -w /node img sh -c 'echo VALUE'",
+    "docker run --unknown node sh -c 'echo VALUE'",
+    "docker run node -e 'VALUE'",
+    "kubectl exec mysql -- bash -c 'echo VALUE'",
+    "gosu node bash -c 'echo VALUE'",
+    "gosu nice bash -c 'echo VALUE'",
+    "sudo -u node bash -c 'echo VALUE'",
+    "docker exec -i node bash <<EOF\nVALUE\nEOF",
+    "env $SHELL -c 'echo VALUE'",
+    "timeout 5 \"$SHELL\" -c 'echo VALUE'",
+    "xargs -a <(echo VALUE) -I{} sh -c '{}'",
+    // What reads standard input.
+    "bash -c 'bash' <<EOF\nVALUE\nEOF",
+    "bash -c 'cat | bash' <<< VALUE",
+    "bash -c \"cat; $x\" <<< VALUE",
+    "echo VALUE | { cat | sh; }",
+    "echo VALUE | tee >(cat | sh)",
+    "{ echo x; cat <<EOF; } | bash\nVALUE\nEOF",
+    "(cat <<EOF) | bash\nVALUE\nEOF",
+    "cat <<EOF > >(bash)\nVALUE\nEOF",
+    "f() { bash; }; echo VALUE | f",
+    "f() { cat | sh; }; f <<< VALUE",
+    "su -s /bin/bash root -c 'echo VALUE'",
+    "su --shell=/bin/bash root -c 'echo VALUE'",
+    "su -s /bin/bash root <<< VALUE",
+    "timeout 5 env SHELL=/bin/bash sh -c 'echo VALUE'",
+    "strace -o /tmp/node -f bash -c 'echo VALUE'",
+    "flock -w 5 /tmp/node -c 'echo VALUE'",
+    "env -u node bash -c 'echo VALUE'",
+    "(cat | sh) <<< VALUE",
+    "echo VALUE | while read -r l; do echo \"$l\" | sh; done",
+    "docker exec -i db sh -c 'psql -U x' <<< VALUE",
+    "su postgres -c psql <<< VALUE",
+    "su postgres -cpsql <<< VALUE",
+    "su postgres --command=psql <<< VALUE",
+    "$'\\x65val' VALUE",
+    "python3 - arg <<EOF\nVALUE\nEOF",
+    "python3 -X utf8 <<< VALUE",
+    "node - arg <<< VALUE",
+    "perl -I lib <<< VALUE",
+    "echo VALUE | timeout 5 python3 - \"$x\"",
+    "ex -s f.txt <<< VALUE",
+    "vim -es f.txt <<< VALUE",
+    "mongosh db <<< VALUE",
+    "awk -f - f.txt <<< VALUE",
+    "sed -f /dev/stdin f.txt <<< VALUE",
+    "sed -f- f.txt <<< VALUE",
+    "psql -U u db -f <(echo VALUE)",
+    "alias -s qq=eval\nfoo.qq VALUE",
 ];
 
 #[test]
@@ -471,6 +635,45 @@ const FREE_PLACES: &[&str] = &[
     "while :; do curl VALUE; break; done",
     "cat > f <<EOF\neval VALUE\nEOF",
     "x=$(curl VALUE | bash -c 'cat')",
+    "\"$HOME/bin/tool\" VALUE",
+    "~/bin/tool VALUE",
+    "\"${DIR}/tool\" VALUE | cat",
+    "sudo -u \"$USER\" curl VALUE",
+    "echo VALUE | sudo tee \"$file\"",
+    "echo VALUE | docker login -u \"$USER\" --password-stdin",
+    "docker run --rm -e X=VALUE \"$image\" sh",
+    "docker exec -it \"$container\" tool VALUE",
+    "echo VALUE | kubectl exec -i -n \"$ns\" \"$pod\" -- tee f",
+    "kubectl create secret generic s --from-literal=\"a=VALUE\"",
+    "find \"$dir\" -name \"$name\" -exec curl VALUE \\;",
+    "timeout \"$limit\" curl VALUE",
+    "env A=\"$a\" curl VALUE \"$url\"",
+    "nice -n \"$level\" curl VALUE",
+    "xargs -n 1 curl -H VALUE",
+    "grep bash VALUE",
+    "python3 -m pip install --index-url https://u:VALUE@h/ x",
+    "python3 -W ignore script.py -m VALUE",
+    "echo VALUE | python3 -m json.tool",
+    "jq --args -n '$ARGS' VALUE",
+    "{ cat; } always { echo VALUE; }",
+    "f() { echo \"$1\"; }; f VALUE \"$x\"",
+    "docker run -d --rm --name mysql -e MYSQL_ROOT_PASSWORD=VALUE mysql",
+    "docker exec -i node tee f <<< VALUE",
+    "bash -c 'cat >f' <<< VALUE",
+    "bash -c 'read -r x; curl -d \"$x\" h' <<< VALUE",
+    "python3 -u script.py <<< VALUE",
+    "mysql --defaults-extra-file=<(echo VALUE) db",
+    "awk '{print}' <<< VALUE",
+    "a=(one two VALUE); m=(*.e VALUE)",
+    "declare -a x=(VALUE)",
+    "[[ a == (#i)VALUE ]]",
+    "export X=VALUE",
+    "printf \"${red}%s\" VALUE",
+    "echo $a [VALUE] \"$b: [VALUE]\"",
+    "find . -name VALUE",
+    "find . -type f -exec grep -l VALUE {} +",
+    "docker build . --build-arg T=VALUE",
+    "f() { echo x; }; echo VALUE | f",
 ];
 
 #[test]

@@ -1,0 +1,105 @@
+//! What is probably a mistake about a value, told without showing anything of it.
+
+use zeroize::Zeroizing;
+
+use crate::cli::say;
+use crate::limits;
+use crate::secret::{SecretName, SecretValue};
+use crate::vault::redact::shortest_password;
+use crate::vault::visible_bytes;
+
+/// Warns of what is probably a mistake about a value, and of what of it is masked less well.
+pub(super) fn tell(name: &SecretName, value: &SecretValue) {
+    for doubt in doubts(value.expose()) {
+        say(&format!("warning: the value of {name} {doubt}"));
+    }
+    if visible_bytes(value.expose()) < limits::GOOD_SECRET_BYTES {
+        say(&format!(
+            "warning: the value of {name} is short: only whole words of it are masked"
+        ));
+    }
+    if let Some(told) = shortest_password(value.expose()).and_then(password_doubt) {
+        say(&format!(
+            "warning: the password in the value of {name} {told}"
+        ));
+    }
+}
+
+/// Returns what there is to say of a password of so many bytes.
+fn password_doubt(bytes: usize) -> Option<&'static str> {
+    if bytes < limits::MIN_SECRET_BYTES {
+        Some("is too short to be masked where it stands alone")
+    } else if bytes < limits::GOOD_SECRET_BYTES {
+        Some("is short: where it stands alone only whole words of it are masked")
+    } else {
+        None
+    }
+}
+
+/// Returns what is probably a mistake about a value, without showing anything of it.
+fn doubts(value: &str) -> Vec<&'static str> {
+    let lower = Zeroizing::new(value.to_ascii_lowercase());
+    let stand_ins = [
+        "changeme",
+        "your-",
+        "your_",
+        "xxxx",
+        "placeholder",
+        "example",
+        "<",
+        "todo",
+    ];
+    let has_head = |head: &str| lower.starts_with(head);
+    let found = [
+        (value.ends_with(['\n', '\r']), "ends in a line break"),
+        (value.ends_with([' ', '\t']), "ends in white space"),
+        (
+            value.starts_with([' ', '\t', '\n']),
+            "starts with white space",
+        ),
+        (
+            has_head("bearer ") || has_head("basic "),
+            "starts with the scheme of a header",
+        ),
+        (
+            value.contains("$KARYI") || stand_ins.iter().any(|word| has_head(word)),
+            "looks like a stand-in for a value",
+        ),
+        (
+            value.len() > 1
+                && ['"', '\'']
+                    .iter()
+                    .any(|q| value.starts_with(*q) && value.ends_with(*q)),
+            "stands in quotation marks, which are part of it",
+        ),
+    ];
+    found
+        .iter()
+        .filter(|(is_so, _)| *is_so)
+        .map(|(_, text)| *text)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn likely_mistakes_are_told() {
+        let check =
+            |value: &str, expected: &[&str]| assert_eq!(doubts(value), expected, "{value:?}");
+        check("S3cr3t-T0ken", &[]);
+        check("a value", &[]);
+        check("token\n", &["ends in a line break"]);
+        check("token ", &["ends in white space"]);
+        check(" token", &["starts with white space"]);
+        check("Bearer abc", &["starts with the scheme of a header"]);
+        check("$KARYI{A}", &["looks like a stand-in for a value"]);
+        check("<your token>", &["looks like a stand-in for a value"]);
+        check(
+            "\"token\"",
+            &["stands in quotation marks, which are part of it"],
+        );
+        check("\"", &[]);
+    }
+}

@@ -1,0 +1,140 @@
+//! Values that come with a run: by descriptor and by the environment.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::os::fd::RawFd;
+use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
+
+use zeroize::Zeroizing;
+
+use crate::cli::doubts;
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::pty::inherited;
+use crate::secret::{SecretName, SecretValue};
+use crate::vault::policy::Policy;
+use crate::vault::session::{Origin, Secrets};
+use crate::vault::store::age::passphrase_of;
+use crate::vault::store::env::PREFIX;
+use crate::vault::store::pairs;
+
+/// Gives a session values that came with the run.
+pub(super) fn insert_given(
+    secrets: &Secrets,
+    values: Vec<(SecretName, SecretValue)>,
+) -> Result<(), ToolError> {
+    let mut seen = BTreeSet::new();
+    for (name, value) in values {
+        if !seen.insert(name.clone()) {
+            let message = format!("{name} is given twice");
+            return Err(ToolError::new(ErrorCode::BadArguments, message)
+                .with_hint("give each name one value"));
+        }
+        secrets.check_given(&name, &value)?;
+        doubts::tell(&name, &value);
+        secrets.insert_with(name, value, Policy::unrestricted(), Origin::Given)?;
+    }
+    Ok(())
+}
+
+/// Variables `KARYI_VAR_NAME` this process was started with, without the prefix.
+static GIVEN: Mutex<Vec<(String, SecretValue)>> = Mutex::new(Vec::new());
+
+/// Takes the values out of the environment, so that no other process finds them there. Must be called
+/// before a second thread starts.
+pub(in crate::cli) fn take_variables() {
+    let mut taken = Vec::new();
+    for (key, value) in std::env::vars_os() {
+        if let Some(name) = key.to_str().and_then(|key| key.strip_prefix(PREFIX)) {
+            // What is no text is refused as a value that is too short.
+            let value = SecretValue::new(value.into_string().unwrap_or_default());
+            taken.push((name.to_owned(), value));
+        }
+    }
+    if !taken.is_empty() {
+        inherited::forget_variables(PREFIX);
+        *GIVEN.lock().unwrap_or_else(PoisonError::into_inner) = taken;
+    }
+}
+
+/// Whether there are any such variables.
+pub(super) fn has_given() -> bool {
+    let given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    !given.is_empty()
+}
+
+/// Returns copies of their values.
+pub(super) fn given() -> Result<Vec<(SecretName, SecretValue)>, ToolError> {
+    let given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let copies = given
+        .iter()
+        .map(|(name, value)| (name.clone(), value.duplicate()));
+    named(copies.collect())
+}
+
+/// Reads the names of values.
+pub(super) fn named(
+    pairs: Vec<(String, SecretValue)>,
+) -> Result<Vec<(SecretName, SecretValue)>, ToolError> {
+    let parse = |(name, value): (String, SecretValue)| {
+        let parsed = super::name(&name)?;
+        Ok((parsed, value))
+    };
+    pairs.into_iter().map(parse).collect()
+}
+
+/// Reads names and values from a descriptor.
+pub(super) fn pairs_of(descriptor: RawFd) -> Result<Vec<(String, SecretValue)>, ToolError> {
+    let most = limits::MAX_SECRETS_BYTES as u64 * 2;
+    let bytes = read_descriptor(descriptor, most, "--vars-fd")?;
+    pairs::read(&bytes).map_err(|problem| {
+        let message = format!(
+            "expected pairs of NAME, NUL, VALUE, NUL on descriptor {descriptor}: {problem}"
+        );
+        ToolError::new(ErrorCode::BadArguments, message)
+            .with_hint("write them with printf '%s\\0' NAME \"$VALUE\"")
+    })
+}
+
+/// The passphrase that came by descriptor: it can be read once, and may be needed again.
+static PASSPHRASE: OnceLock<SecretValue> = OnceLock::new();
+
+/// Returns the passphrase that comes by a descriptor.
+pub(super) fn passphrase(descriptor: RawFd) -> Result<SecretValue, ToolError> {
+    if let Some(known) = PASSPHRASE.get() {
+        return Ok(known.duplicate());
+    }
+    let most = limits::MAX_PASSPHRASE_BYTES as u64 + 2;
+    let bytes = read_descriptor(descriptor, most, "--age-passphrase-fd")?;
+    let read = passphrase_of(&bytes)?;
+    Ok(PASSPHRASE.get_or_init(|| read).duplicate())
+}
+
+/// Reads everything from a descriptor, in a thread of its own: its writer may never end.
+fn read_descriptor(
+    descriptor: RawFd,
+    most: u64,
+    flag: &str,
+) -> Result<Zeroizing<Vec<u8>>, ToolError> {
+    let failed = |error: std::io::Error| {
+        let message = format!("{flag} {descriptor}: {error}");
+        ToolError::new(ErrorCode::Io, message).with_hint(format!(
+            "open the descriptor for karyi: {flag} {descriptor} {descriptor}< FILE"
+        ))
+    };
+    let file = inherited::take_descriptor(descriptor).map_err(failed)?;
+    let (sender, receiver) = mpsc::channel();
+    let read = move || {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(usize::try_from(most).unwrap_or(0)));
+        let result = file.take(most).read_to_end(&mut bytes);
+        let _ = sender.send(result.map(|_| bytes));
+    };
+    std::thread::Builder::new()
+        .name("values".into())
+        .spawn(read)
+        .map_err(failed)?;
+    match receiver.recv_timeout(limits::VARS_TIMEOUT) {
+        Ok(result) => result.map_err(failed),
+        Err(_) => Err(failed(std::io::ErrorKind::TimedOut.into())),
+    }
+}

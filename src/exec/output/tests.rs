@@ -1,0 +1,127 @@
+//! What a result and a watcher see of one job's output.
+
+use super::*;
+use crate::secret::{SecretName, SecretValue};
+use crate::vault::session::Secrets;
+
+fn output(secrets: &Secrets) -> Output {
+    let followers = Followers::default();
+    Output::new(&Redactor::new(secrets), Cap::default(), None, followers)
+}
+
+fn learn(secrets: &Secrets) {
+    let name = SecretName::parse("token").unwrap();
+    let value = SecretValue::new("hunter22".into());
+    secrets.insert(name, value).unwrap();
+}
+
+#[test]
+fn a_value_known_later_is_masked_before_it_is_overwritten() {
+    let secrets = Secrets::default();
+    let output = output(&secrets);
+    let mut sink = output.sink(None);
+    sink(b"before\n");
+    learn(&secrets);
+    sink(b"hunter22\rX\n");
+    let (view, _) = output.detach(Ending::Whole);
+    assert!(view.text.starts_with("before\nX"), "{:?}", view.text);
+    assert!(!view.text.contains("unter22"), "{:?}", view.text);
+}
+
+#[test]
+fn the_start_of_a_value_is_masked_in_an_unfinished_line() {
+    let secrets = Secrets::default();
+    learn(&secrets);
+    let output = output(&secrets);
+    output.sink(None)(b"is hun\x1b[0mter2");
+    let line = output.last_line().unwrap();
+    assert!(line.starts_with("is ") && !line.contains("hunt"), "{line}");
+}
+
+/// The longest part of `value` in a text.
+fn longest_part(text: &str, value: &str) -> usize {
+    let ends = (0..value.len()).map(|start| {
+        let lengths = (1..=value.len() - start).rev();
+        let found = |length: &usize| text.contains(&value[start..start + length]);
+        lengths.into_iter().find(found).unwrap_or(0)
+    });
+    ends.max().unwrap_or(0)
+}
+
+#[test]
+fn parts_that_overwrite_each_other_show_no_more_than_parts() {
+    let value = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
+    let secrets = Secrets::default();
+    let name = SecretName::parse("token").unwrap();
+    secrets
+        .insert(name, SecretValue::new(value.into()))
+        .unwrap();
+    for (first, second) in (1..=14).flat_map(|n| (1..=14).map(move |m| (n, m))) {
+        let (rest, shown) = (&value[first..], &value[..first]);
+        for text in [
+            format!("{shown}\r{}\n", &value[..second]),
+            format!("{shown}\r{}\n", &rest[..second]),
+            format!("{}{}\r{shown}\n", " ".repeat(first), &rest[..second]),
+            format!("{}{}\r{shown}", " ".repeat(first), &rest[..second]),
+        ] {
+            let output = output(&secrets);
+            output.sink(None)(text.as_bytes());
+            let (view, _) = output.detach(Ending::Whole);
+            let most = if view.text.contains("KARYI") { 5 } else { 11 };
+            let seen = longest_part(&view.text, value);
+            assert!(seen <= most, "{text:?} {:?}", view.text);
+        }
+    }
+}
+
+#[test]
+fn the_start_of_a_value_is_masked_when_a_signal_ended_it() {
+    let secrets = Secrets::default();
+    learn(&secrets);
+    for (ending, expected) in [
+        (Ending::Whole, "is hunter2"),
+        (Ending::Broken, "is [KARYI:token:part]"),
+    ] {
+        let output = output(&secrets);
+        output.sink(None)(b"is hunter2");
+        assert_eq!(output.detach(ending).0.text, expected);
+    }
+}
+
+#[test]
+fn a_watcher_sees_what_is_held_back_when_nothing_comes() {
+    let secrets = Secrets::default();
+    learn(&secrets);
+    let output = output(&secrets);
+    let (index, id) = (0, "1".to_owned());
+    let _ = output.attach(Owner { index, id }, Some(Watcher::Plain));
+    let text = |event: Option<Redacted<Event>>| match event.map(Redacted::into_inner) {
+        Some(Event::Output { text, .. }) => text.into_string(),
+        _ => String::new(),
+    };
+    output.sink(None)(b"the hunt\n");
+    assert_eq!(text(output.show_idle()), "");
+    assert_eq!(text(output.show_idle()), "the hunt\n");
+    assert_eq!(text(output.show_idle()), "");
+    output.sink(None)(b"er22 goes on\n");
+    let (view, rest) = output.detach(Ending::Whole);
+    assert_eq!(text(rest), "[KARYI:token:part] goes on\n");
+    assert_eq!(view.text, "the [KARYI:token:part] goes on\n");
+}
+
+#[test]
+fn a_watcher_sees_what_came_before_its_call_was_ready() {
+    let output = output(&Secrets::default());
+    let (index, id) = (0, "1".to_owned());
+    assert!(
+        output
+            .attach(Owner { index, id }, Some(Watcher::Plain))
+            .is_none()
+    );
+    output.sink(None)(b"early\n");
+    let (_, event) = output.detach(Ending::Whole);
+    assert!(
+        matches!(event.as_ref().map(Redacted::get), Some(Event::Output { text, .. }) if text.as_str() == "early\n"),
+        "{event:?}"
+    );
+}

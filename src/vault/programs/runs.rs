@@ -1,0 +1,440 @@
+//! Which programs that read code the words of a command run, themselves or by others.
+//!
+//! A name that is not all written out may become any program: then everything after it counts as
+//! code of a shell. Who runs another program is known by the tables; where their options leave
+//! open which word names it, every word that is not written out may.
+
+use super::table::{BUILTINS, PROGRAMS, Reads, WRAPPERS};
+use super::{Word, is_name, without_prefixes};
+
+/// A program that reads code, and its arguments so far.
+pub(super) type Run<'a> = (Reads, &'a [Word]);
+
+/// How a program that runs another is called.
+struct Form {
+    names: &'static [&'static str],
+    /// Letters of options that take nothing, and of those that take the next word.
+    flags: &'static str,
+    valued: &'static str,
+    /// The same for long options that take the next word.
+    long_valued: &'static [&'static str],
+    /// Words before the program that are no options.
+    positionals: usize,
+    /// Words of which one comes before the program; those behind none of them are data.
+    starters: &'static [&'static str],
+}
+
+const PLAIN: Form = Form {
+    names: &[],
+    flags: "",
+    valued: "",
+    long_valued: &[],
+    positionals: 0,
+    starters: &[],
+};
+
+/// Long options that take nothing, whichever wrapper they are of.
+const LONG_FLAGS: &[&str] = &[
+    "--rm",
+    "--init",
+    "--detach",
+    "--interactive",
+    "--tty",
+    "--stdin",
+    "--privileged",
+    "--preserve-env",
+    "--preserve-status",
+    "--foreground",
+    "--non-interactive",
+    "--ignore-environment",
+    "--null",
+    "--no-run-if-empty",
+];
+
+const CONTAINER_OPTIONS: &[&str] = &[
+    "--name",
+    "--user",
+    "--env",
+    "--env-file",
+    "--volume",
+    "--mount",
+    "--workdir",
+    "--network",
+    "--publish",
+    "--label",
+    "--platform",
+    "--file",
+    "--project-name",
+    "--context",
+    "--namespace",
+    "--container",
+    "--kubeconfig",
+];
+
+/// The forms that are known; the options of other wrappers may all take a word or none.
+const FORMS: &[Form] = &[
+    Form {
+        names: &["sudo"],
+        flags: "AbEHnPSKkilsB",
+        valued: "ughpCrtDRTU",
+        long_valued: &["--user", "--group", "--host", "--prompt", "--chdir"],
+        ..PLAIN
+    },
+    Form {
+        names: &["doas"],
+        flags: "nL",
+        valued: "uC",
+        ..PLAIN
+    },
+    Form {
+        names: &["env"],
+        flags: "i0v",
+        valued: "uCP",
+        long_valued: &["--unset", "--chdir"],
+        ..PLAIN
+    },
+    Form {
+        names: &["nohup", "setsid", "time", "command", "builtin", "exec"],
+        flags: "cfwpv",
+        ..PLAIN
+    },
+    Form {
+        names: &["nice"],
+        flags: "0123456789",
+        valued: "n",
+        long_valued: &["--adjustment"],
+        ..PLAIN
+    },
+    Form {
+        names: &["ionice"],
+        flags: "t",
+        valued: "cn",
+        ..PLAIN
+    },
+    Form {
+        names: &["timeout"],
+        flags: "v",
+        valued: "ks",
+        long_valued: &["--kill-after", "--signal"],
+        positionals: 1,
+        ..PLAIN
+    },
+    Form {
+        names: &["chrt", "chroot", "taskset"],
+        flags: "apcbfior",
+        positionals: 1,
+        ..PLAIN
+    },
+    Form {
+        names: &["flock"],
+        flags: "snxuoe",
+        valued: "wE",
+        positionals: 1,
+        ..PLAIN
+    },
+    Form {
+        names: &["strace"],
+        flags: "fFqrtTvxyiCcdw",
+        valued: "eopsaEuPIOSbX",
+        ..PLAIN
+    },
+    Form {
+        names: &["stdbuf"],
+        valued: "ioe",
+        ..PLAIN
+    },
+    Form {
+        names: &["sshpass"],
+        flags: "ev",
+        valued: "fdpP",
+        ..PLAIN
+    },
+    Form {
+        names: &["xargs"],
+        flags: "0rtxpo",
+        valued: "InPLdEsa",
+        long_valued: &["--max-args", "--max-procs", "--delimiter", "--arg-file"],
+        ..PLAIN
+    },
+    Form {
+        names: &["find"],
+        starters: &["-exec", "-execdir", "-ok", "-okdir"],
+        ..PLAIN
+    },
+    Form {
+        names: &["docker", "podman", "nerdctl"],
+        flags: "itdTP",
+        valued: "evwulpfmHc",
+        long_valued: CONTAINER_OPTIONS,
+        positionals: 1,
+        starters: &["exec", "run"],
+    },
+    Form {
+        names: &["kubectl", "oc"],
+        flags: "itq",
+        valued: "ncf",
+        long_valued: CONTAINER_OPTIONS,
+        positionals: 1,
+        starters: &["exec", "run", "debug"],
+    },
+];
+
+/// Returns the programs that read code among those a command runs.
+pub(super) fn runs(words: &[Word]) -> Vec<Run<'_>> {
+    let mut found = Vec::new();
+    if let Some((first, rest)) = without_prefixes(words).split_first() {
+        if first.is_unknown_program() {
+            // `$SHELL -c ...`, `b?sh -c ...`, or whatever else it may become.
+            found.push((Reads::ShellAll, rest));
+        } else if is_wrapper(first) {
+            found.extend(look_up(first).map(|reads| (reads, rest)));
+            wrapped(Walk::new(first.program()), rest, &mut found);
+        } else {
+            program(first, rest, &mut found);
+        }
+    }
+    if found.len() > MAX_RUNS {
+        found.truncate(MAX_RUNS);
+        found.push((Reads::ShellAll, &[]));
+        found.push((Reads::CodeEverywhere, &[]));
+    }
+    found
+}
+
+/// Programs of one command that are looked at one by one.
+const MAX_RUNS: usize = 16;
+
+/// Adds a program that a command runs, and those that it may run in turn.
+fn program<'a>(word: &Word, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
+    let reads = look_up(word);
+    found.extend(reads.map(|reads| (reads, rest)));
+    if word.is_function {
+        found.extend(named(rest));
+    } else if match reads {
+        None => !BUILTINS.contains(&word.text()),
+        Some(reads) => matches!(reads, Reads::ShellInOption(_) | Reads::ShellAfter(_)),
+    } {
+        found.extend(named(rest).filter(|run| has_code(*run)));
+    }
+}
+
+/// What starts with a dash is an option of `time` when that is a program.
+fn is_wrapper(word: &Word) -> bool {
+    WRAPPERS.contains(&word.program()) || word.text.starts_with('-')
+}
+
+/// Adds what a wrapper with these arguments runs, and what the wrappers do that it runs.
+fn wrapped<'a>(mut walk: Walk, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
+    for (at, word) in rest.iter().enumerate() {
+        let after = rest.get(at + 1..).unwrap_or_default();
+        let names_wrapper = WRAPPERS.contains(&word.program());
+        match walk.step(word) {
+            Meaning::Unknown => {
+                found.push((Reads::ShellAll, after));
+                walk = Walk::loose();
+            }
+            Meaning::Program if names_wrapper => {
+                found.extend(look_up(word).map(|reads| (reads, after)));
+                walk = Walk::new(word.program());
+            }
+            Meaning::Program => return program(word, after, found),
+            // The directory, no builtin.
+            Meaning::Candidate if word.text == "." => {}
+            Meaning::Candidate => {
+                found.extend(look_up(word).map(|reads| match reads {
+                    // Named by an option, with an image before its arguments.
+                    Reads::Shell if word.text.starts_with('-') => (Reads::ShellAfter('c'), after),
+                    reads => (reads, after),
+                }));
+                if names_wrapper {
+                    walk = Walk::loose();
+                }
+            }
+            Meaning::Other => {}
+        }
+    }
+}
+
+/// Returns the programs that these words name.
+fn named(words: &[Word]) -> impl Iterator<Item = Run<'_>> {
+    let run = |(at, word)| Some((look_up(word)?, words.get(at + 1..)?));
+    words.iter().enumerate().filter_map(run)
+}
+
+/// Whether a program that may be one, or just a word, has an option for code.
+fn has_code((reads, arguments): Run<'_>) -> bool {
+    let has = |letter| arguments.iter().any(|word| word.has_option(letter));
+    match reads {
+        Reads::Shell => has('c'),
+        Reads::ShellAfter(letter) => has(letter),
+        Reads::CodeAfter(..) | Reads::Python | Reads::Client(..) => true,
+        _ => false,
+    }
+}
+
+/// What a word among the arguments of a wrapper is.
+enum Meaning {
+    /// Perhaps the name of the program, or more than one word.
+    Unknown,
+    /// The name of the program, written out.
+    Program,
+    /// Perhaps the name of the program.
+    Candidate,
+    /// An option, its value, or something else before the program.
+    Other,
+}
+
+/// A walk over the arguments of a wrapper up to the program it runs.
+struct Walk {
+    form: &'static Form,
+    /// Whether the options so far were all known.
+    is_sure: bool,
+    has_started: bool,
+    /// A word was seen that says what the wrapper does, and it starts no program.
+    does_other: bool,
+    positionals: usize,
+    /// Whether the first of these is an image, which mostly runs the program it is called like.
+    names_image: bool,
+    /// Whether the last option takes the next word, and whether it may.
+    takes: bool,
+    may_take: bool,
+}
+
+impl Walk {
+    fn new(wrapper: &str) -> Self {
+        let known = FORMS.iter().find(|form| form.names.contains(&wrapper));
+        known.map_or_else(Self::loose, |form| Self {
+            is_sure: true,
+            ..Self::of(form)
+        })
+    }
+
+    /// A walk on which every word may be the name of a program.
+    fn loose() -> Self {
+        Self::of(&PLAIN)
+    }
+
+    fn of(form: &'static Form) -> Self {
+        Self {
+            form,
+            is_sure: false,
+            has_started: form.starters.is_empty(),
+            does_other: false,
+            positionals: form.positionals,
+            names_image: false,
+            takes: false,
+            may_take: false,
+        }
+    }
+
+    fn step(&mut self, word: &Word) -> Meaning {
+        if word.may_split() || word.is_cut {
+            return Meaning::Unknown;
+        }
+        if std::mem::take(&mut self.takes) {
+            return Meaning::Other;
+        }
+        if self.form.starters.contains(&word.text()) && !word.is_dynamic {
+            (self.has_started, self.may_take) = (true, false);
+            self.names_image = word.text == "run";
+            return Meaning::Other;
+        }
+        if word.text.starts_with('-') {
+            self.takes = self.form.takes(word);
+            self.may_take = !self.takes && !self.form.is_flag(word);
+            // `--entrypoint=sh`
+            return Meaning::Candidate;
+        }
+        if is_setting(word) || self.form.is_search() && !self.has_started {
+            return Meaning::Other;
+        }
+        self.operand(word)
+    }
+
+    fn operand(&mut self, word: &Word) -> Meaning {
+        let may_be_value = std::mem::take(&mut self.may_take);
+        if !self.has_started {
+            let is_unknown = word.is_dynamic && !self.does_other;
+            self.does_other |= !word.is_dynamic && !may_be_value;
+            return match (is_unknown, self.does_other) {
+                (true, _) => Meaning::Unknown,
+                (_, true) => Meaning::Other,
+                (_, false) => Meaning::Candidate,
+            };
+        }
+        self.is_sure &= !may_be_value;
+        if self.is_sure && self.positionals > 0 {
+            self.positionals -= 1;
+            if self.names_image {
+                Meaning::Candidate
+            } else {
+                Meaning::Other
+            }
+        } else if word.is_unknown_program() {
+            Meaning::Unknown
+        } else if self.is_sure && !self.form.is_search() {
+            Meaning::Program
+        } else {
+            // A search runs more than one program.
+            self.has_started = !self.form.is_search();
+            Meaning::Candidate
+        }
+    }
+}
+
+impl Form {
+    /// Whether it is `find`, whose programs stand after options.
+    fn is_search(&self) -> bool {
+        self.starters.iter().any(|word| word.starts_with('-'))
+    }
+
+    /// Whether an option takes the next word.
+    fn takes(&self, word: &Word) -> bool {
+        let text = word.text();
+        let is_short = text.len() > 1 && !text.starts_with("--");
+        !word.is_dynamic
+            && (self.long_valued.contains(&text)
+                || is_short && text.starts_with('-') && text.ends_with(|c| self.valued.contains(c)))
+    }
+
+    /// Whether an option surely takes nothing.
+    fn is_flag(&self, word: &Word) -> bool {
+        let letters = word.text().trim_start_matches('-');
+        let is_glued = word.text.contains('=') || letters.starts_with(|c| self.valued.contains(c));
+        !word.is_dynamic && letters.chars().all(|c| self.flags.contains(c))
+            || is_glued && !letters.is_empty()
+            || LONG_FLAGS.contains(&word.text())
+    }
+}
+
+/// Whether a word is `NAME=`, with any value.
+fn is_setting(word: &Word) -> bool {
+    let name = word.text.split_once('=').map(|(name, _)| name);
+    name.is_some_and(is_name)
+}
+
+/// Returns how a program reads code, if it does.
+fn look_up(word: &Word) -> Option<Reads> {
+    let find = |wanted: &str| {
+        let mut rows = PROGRAMS.iter();
+        rows.find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+            .map(|(_, reads)| *reads)
+    };
+    let name = word.program();
+    // `--entrypoint=sh`, and `bash:5` as an image.
+    let name = match name.rsplit_once('=') {
+        Some((_, value)) if word.text.starts_with('-') => value,
+        _ => name,
+    };
+    let name = name.split([':', '@']).next().unwrap_or(name);
+    find(name).or_else(|| find(version_less(name)))
+}
+
+/// Returns `python` for `python3.11`.
+pub(super) fn version_less(program: &str) -> &str {
+    let is_version = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-');
+    match program.trim_end_matches(is_version) {
+        "" => program,
+        name => name,
+    }
+}

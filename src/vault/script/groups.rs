@@ -1,0 +1,157 @@
+//! Reads what stands in parentheses and braces: groups, arrays, heads and bodies of functions.
+
+use std::ops::Range;
+
+use super::{Case, Closer, IN_FUNCTION, Reader, Separator, Step};
+use crate::vault::programs;
+use crate::vault::words::{Demands, Word};
+
+impl Reader<'_> {
+    /// Reads `always {`, with which zsh goes on with the compound command before it, or whatever
+    /// else starts like that.
+    pub(super) fn always(&mut self) -> Step<bool> {
+        let rest = self.bytes.get(self.at..self.limit).unwrap_or_default();
+        let after = rest.get("always".len()..).unwrap_or_default();
+        let blanks = after.iter().take_while(|byte| byte.is_ascii_whitespace());
+        let length = "always".len() + blanks.count();
+        if rest.get(length) != Some(&b'{') {
+            self.word();
+            self.literal();
+            return Ok(false);
+        }
+        self.at += length + 1;
+        let body = self.body_demands();
+        self.nested(body, |reader| reader.commands(Closer::Brace))?;
+        Ok(false)
+    }
+
+    /// Reads what starts with a parenthesis that stands alone or after a word.
+    pub(super) fn parenthesis(&mut self) -> Step<bool> {
+        if self.frame.in_test {
+            self.at += 1;
+            return Ok(false);
+        }
+        if self.frame.word.is_none() && (self.frame.ends_compound || self.frame.is_coprocess()) {
+            self.end_command(Separator::Other);
+        }
+        let frame = &self.frame;
+        if frame.is_command_position() && frame.cases.last() == Some(&Case::Pattern) {
+            self.at += 1;
+            return Ok(false);
+        }
+        let is_loop = matches!(frame.words.as_slice(), [word] if word.is_plain("for"));
+        if (frame.is_command_position() || is_loop && frame.word.is_none())
+            && self.starts_with(b"((")
+        {
+            self.at += 2;
+            self.expression(b"))")?;
+            self.compound_end();
+            return Ok(false);
+        }
+        if self.is_function_head() {
+            return Ok(false);
+        }
+        let is_list = self.frame.is_loop_head() && self.frame.word.is_none();
+        let is_array = is_list || self.frame.is_array_head();
+        let (start, first_hole) = (self.at, self.places.len());
+        let is_subshell = self.frame.is_command_position();
+        // `=(...)` of zsh is a file, which may be a script.
+        let script = if is_subshell || is_array {
+            Demands::NONE
+        } else {
+            programs::script_demands(&self.frame.words, self.frame.word.as_ref())
+        };
+        let body = self.body_demands().and(script);
+        self.at += 1;
+        self.nested(body, |reader| {
+            // Here the shell itself reads the elements.
+            reader.inherited.list &= !is_array;
+            reader.commands(if is_array {
+                Closer::Array
+            } else {
+                Closer::Parenthesis
+            })
+        })?;
+        if is_subshell || is_list {
+            self.compound_end();
+        } else {
+            let word = self.word();
+            word.expands();
+            word.is_pattern |= !is_array;
+            if !is_array {
+                self.glob_qualifiers(start..self.at, first_hole);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Refuses values in the code of a qualifier of zsh, such as `*(e:code:)`.
+    fn glob_qualifiers(&mut self, text: Range<usize>, first_hole: usize) {
+        if first_hole == self.places.len() {
+            return;
+        }
+        // What the placeholders are called says nothing.
+        let mut bytes = self.bytes.get(text.clone()).unwrap_or_default().to_vec();
+        for hole in self
+            .holes
+            .get(first_hole..self.places.len())
+            .unwrap_or_default()
+        {
+            let hole = hole.start.saturating_sub(text.start)..hole.end.saturating_sub(text.start);
+            bytes.get_mut(hole).unwrap_or_default().fill(b'x');
+        }
+        let is_code = bytes.contains(&b'[')
+            || bytes.windows(2).any(|pair| {
+                matches!(pair, [b'e' | b'+', after]
+                    if !after.is_ascii_alphanumeric() && !matches!(after, b'|' | b')'))
+            });
+        if is_code {
+            let forbidden = Demands::forbidden("in the qualifiers of a file pattern");
+            self.require(first_hole..self.places.len(), forbidden);
+        }
+    }
+
+    /// Notes that a compound command stands where the words of a simple one would.
+    pub(super) fn compound_end(&mut self) {
+        let frame = &mut self.frame;
+        frame.words.push(Word::default());
+        frame.ends_compound = true;
+        frame.follows_body |= std::mem::take(&mut frame.expects_body);
+    }
+
+    /// What the body that starts here demands, which is that of a function after its name.
+    pub(super) fn body_demands(&mut self) -> Demands {
+        if std::mem::take(&mut self.frame.expects_body) {
+            self.frame.follows_body = true;
+            IN_FUNCTION
+        } else {
+            Demands::NONE
+        }
+    }
+
+    /// Passes `()` after a function's name.
+    fn is_function_head(&mut self) -> bool {
+        let frame = &self.frame;
+        // Without a name it is an anonymous one, with more than one each names it, in zsh.
+        let is_named =
+            !frame.is_array_head() && !frame.word.as_ref().is_some_and(|word| word.is_assignment);
+        let rest = self.bytes.get(self.at + 1..self.limit).unwrap_or_default();
+        let blanks = rest
+            .iter()
+            .take_while(|byte| matches!(byte, b' ' | b'\t'))
+            .count();
+        if frame.closer == Closer::Array
+            || !is_named && !frame.expects_body
+            || rest.get(blanks) != Some(&b')')
+        {
+            return false;
+        }
+        self.at += blanks + 2;
+        let forbidden = Demands::forbidden("in the place of a function's name");
+        self.require(self.frame.command_hole..self.places.len(), forbidden);
+        let names = self.frame.words.drain(..).chain(self.frame.word.take());
+        self.functions.extend(names.map(|word| word.text));
+        self.frame.expects_body = true;
+        true
+    }
+}

@@ -1,0 +1,152 @@
+//! Names, lives and limits of a session's values.
+
+use super::*;
+
+fn name(text: &str) -> SecretName {
+    SecretName::parse(text).unwrap()
+}
+
+fn insert(secrets: &Secrets, key: &str, value: &str) -> Result<(), ErrorCode> {
+    let value = SecretValue::new(value.into());
+    secrets.insert(name(key), value).map_err(|error| error.code)
+}
+
+/// Returns the value of `A`.
+fn shown(secrets: &Secrets) -> Option<String> {
+    let value = secrets.get(&name("A"));
+    value.map(|value| value.expose().to_owned())
+}
+
+/// Gives `A` a value for once.
+fn once(secrets: &Secrets, value: &str) {
+    let value = SecretValue::new(value.into());
+    secrets.insert_once(name("A"), value).unwrap();
+}
+
+#[test]
+fn a_value_for_once_is_there_in_the_next_block_only() {
+    let secrets = Secrets::default();
+    let (shown, once) = (|| shown(&secrets), |value: &str| once(&secrets, value));
+    once("value-1");
+    secrets.begin_block();
+    assert_eq!(shown().as_deref(), Some("value-1"));
+    secrets.begin_block();
+    assert_eq!(shown(), None);
+    insert(&secrets, "A", "value-2").unwrap();
+    once("value-3");
+    once("value-4");
+    secrets.begin_block();
+    assert_eq!(shown().as_deref(), Some("value-4"));
+    secrets.begin_block();
+    assert_eq!(shown().as_deref(), Some("value-2"));
+    let mut known = Vec::new();
+    secrets.for_each(|_, value| known.push(value.expose().to_owned()));
+    known.sort();
+    known.dedup();
+    assert_eq!(known, ["value-1", "value-2", "value-3", "value-4"]);
+}
+
+#[test]
+fn a_value_for_once_waits_for_the_call_that_uses_it() {
+    let secrets = Secrets::default();
+    let (shown, once) = (|| shown(&secrets), |value: &str| once(&secrets, value));
+    insert(&secrets, "A", "lasting").unwrap();
+    once("value-1");
+    drop(secrets.claim_once(&[]));
+    drop(secrets.claim_once(&[name("B")]));
+    assert_eq!(shown().as_deref(), Some("value-1"));
+    let claim = secrets.claim_once(&[name("A"), name("A")]).unwrap();
+    assert_eq!(shown().as_deref(), Some("value-1"));
+    // Another call that runs beside it does not get it, and does not take it away.
+    let other = secrets.claim_once(&[name("A")]).map(drop);
+    assert_eq!(other, Err(vec![name("A")]));
+    assert_eq!(shown().as_deref(), Some("value-1"));
+    once("value-2");
+    drop(claim);
+    assert_eq!(shown().as_deref(), Some("value-2"));
+    drop(secrets.claim_once(&[name("A")]));
+    assert_eq!(shown().as_deref(), Some("lasting"));
+}
+
+#[test]
+fn unfit_values_are_refused() {
+    let check = |value: &str, expected: Result<(), ErrorCode>| {
+        assert_eq!(
+            insert(&Secrets::default(), "A", value),
+            expected,
+            "{} bytes",
+            value.len()
+        );
+    };
+    check("abcd", Ok(()));
+    check("密码", Ok(()));
+    check(&"x".repeat(limits::MAX_SECRET_BYTES), Ok(()));
+    check("", Err(ErrorCode::BadValue));
+    check("abc", Err(ErrorCode::BadValue));
+    check("a b c d", Ok(()));
+    check("       a  ", Err(ErrorCode::BadValue));
+    check(" \t\r\n \t\r\n \t\r\n", Err(ErrorCode::BadValue));
+    check("\x1b[31m\x1b[0mabc", Err(ErrorCode::BadValue));
+    check("abcd\0efgh", Err(ErrorCode::BadValue));
+    check(
+        &"x".repeat(limits::MAX_SECRET_BYTES + 1),
+        Err(ErrorCode::BadValue),
+    );
+}
+
+#[test]
+fn all_values_together_are_limited() {
+    let secrets = Secrets::default();
+    let large = "x".repeat(limits::MAX_SECRET_BYTES);
+    let fit = limits::MAX_SECRETS_BYTES / limits::MAX_SECRET_BYTES;
+    for index in 0..fit {
+        insert(&secrets, &format!("N{index}"), &large).unwrap();
+    }
+    assert_eq!(insert(&secrets, "N0", &large), Ok(()));
+    assert_eq!(insert(&secrets, "MORE", &large), Err(ErrorCode::BadValue));
+}
+
+#[test]
+fn names_that_differ_only_in_case_are_refused() {
+    let secrets = Secrets::default();
+    insert(&secrets, "Token", "value-1").unwrap();
+    assert_eq!(
+        insert(&secrets, "TOKEN", "value-2"),
+        Err(ErrorCode::BadArguments)
+    );
+    assert_eq!(insert(&secrets, "Token", "value-3"), Ok(()));
+    assert_eq!(secrets.names(), [name("Token")]);
+}
+
+#[test]
+fn every_change_raises_the_generation() {
+    let secrets = Secrets::default();
+    let other = secrets.clone();
+    assert_eq!((secrets.generation(), secrets.is_empty()), (0, true));
+    insert(&secrets, "A", "value-1").unwrap();
+    insert(&secrets, "A", "value-2").unwrap();
+    assert_eq!(other.get(&name("A")).unwrap().expose(), "value-2");
+    assert!(other.remove(&name("A")) && !other.remove(&name("A")));
+    assert_eq!(
+        (secrets.generation(), secrets.contains(&name("A"))),
+        (3, false)
+    );
+}
+
+#[test]
+fn former_values_stay_known() {
+    let secrets = Secrets::default();
+    insert(&secrets, "A", "value-1").unwrap();
+    insert(&secrets, "A", "value-2").unwrap();
+    insert(&secrets, "A", "value-2").unwrap();
+    let mut shown = Vec::new();
+    secrets.for_each(|name, value| shown.push(format!("{name}={}", value.expose())));
+    assert_eq!(shown, ["A=value-2", "A=value-1"]);
+}
+
+#[test]
+fn printing_shows_names_only() {
+    let secrets = Secrets::default();
+    insert(&secrets, "A", "value-1").unwrap();
+    assert_eq!(format!("{secrets:?}"), r#"Secrets([SecretName("A")])"#);
+}
