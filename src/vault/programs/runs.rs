@@ -427,7 +427,8 @@ fn look_up(word: &Word) -> Option<Reads> {
         _ => name,
     };
     let name = name.split([':', '@']).next().unwrap_or(name);
-    find(name).or_else(|| find(version_less(name)))
+    let plain = version_less(name);
+    find(name).or_else(|| (plain != name).then(|| find(plain)).flatten())
 }
 
 /// Returns `python` for `python3.11`.

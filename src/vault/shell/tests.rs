@@ -794,6 +794,11 @@ fn hostile_scripts_are_cheap() {
         "|",
         "[[ -eq ",
         "f() ",
+        "$a[",
+        "sudo ",
+        "sudo node $KARYI{V0} ",
+        "x | bash -c 'cat | sh' ",
+        "{ cat <<E; } ",
     ] {
         let script = format!("{}$KARYI{{V0}}", part.repeat(20_000));
         let _ = substitute_script(&script, &secrets);
