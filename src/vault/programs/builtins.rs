@@ -30,11 +30,11 @@ pub(super) fn builtin_demands(
         | "nameref" => name,
         "for" | "select" | "foreach" if arguments.is_empty() => name,
         "printf" if last == "-v" || current.text.starts_with("-v") => name,
-        "printf" if is_format(arguments) => Demands::FORMAT,
+        "printf" if format(arguments).is_none() => Demands::FORMAT,
         "echo" if has('e') => Demands::FORMAT,
         "echo" if !has('E') => Demands::ECHO,
         "print" if !has('r') && !has('R') => Demands::ECHO,
-        "printf" if arguments.iter().any(calculates) => Demands::NUMBER,
+        "printf" if format(arguments).is_some_and(calculates) => Demands::NUMBER,
         "test" | "[" | "[[" if matches!(last, "-v" | "-R") => name,
         "test" | "[" | "[[" if last == "-t" => Demands::NUMBER,
         _ if DECLARATIONS.contains(&command) => declaration_demands(command, arguments, current),
@@ -43,12 +43,12 @@ pub(super) fn builtin_demands(
     Some(demands)
 }
 
-/// Whether the word after these is the format of `printf`.
-fn is_format(arguments: &[Word]) -> bool {
+/// Returns the format among arguments of `printf`, when it is one of them.
+fn format(arguments: &[Word]) -> Option<&Word> {
     let mut is_value = false;
-    arguments.iter().all(|word| {
+    arguments.iter().find(|word| {
         let is_option = word.text == "--" || std::mem::replace(&mut is_value, word.text == "-v");
-        is_option || word.text == "-v"
+        !is_option && word.text != "-v"
     })
 }
 

@@ -230,6 +230,11 @@ fn substitutions_nest() {
         "[VALUE.][VALUE.]",
     );
     check("x=`printf %s. 'VALUE'`; recv \"$x\"", "[VALUE.]");
+    check("printf '%s,%s;' \"VALUE\" VALUE", "VALUE,VALUE;");
+    check(
+        "printf -v x '%s,%s;' VALUE \"VALUE\"; recv \"$x\"",
+        "[VALUE,VALUE;]",
+    );
     check("cat <(printf %s VALUE)", "VALUE");
     check("recv \"$(recv \"$(recv \"VALUE\")\")\"", "[[[VALUE]]]");
     check("recv \"$( (recv VALUE) )\"", "[[VALUE]]");
