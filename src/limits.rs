@@ -402,6 +402,8 @@ pub const CALL_OVERHEAD_BYTES: u64 = 512;
 
 /// How long a write waits for another program that holds a database.
 pub const DATABASE_BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+/// Random bytes that a thread asks of the system at once.
+pub const RANDOM_POOL_BYTES: usize = 1 << 10;
 /// Prepared statements a database connection keeps.
 pub const CACHED_STATEMENTS: usize = 64;
 /// Fewest threads of the server that read one database: a slow question holds one up to its deadline.
@@ -419,6 +421,13 @@ pub const LEDGER_CHECKPOINT_PAGES: u32 = 8192;
 pub const LEDGER_CACHE_KIB: i64 = 16 << 10;
 /// Writes that wait for the writing thread before the next caller has to wait.
 pub const MAX_WAITING_WRITES: usize = 8192;
+/// How long the writing thread waits for more when several callers write: a commit costs as much for
+/// one write as for a hundred.
+pub const GATHER_PAUSE: Duration = Duration::from_micros(500);
+/// Writes that are worth a commit: nobody waits for more.
+pub const GATHERED_WRITES: usize = 64;
+/// Most such pauses before a commit.
+pub const MAX_GATHER_PAUSES: u32 = 4;
 /// Most writes of one commit: more would only make each caller wait longer, and while these are
 /// committed others are made ready.
 pub const MAX_WRITES_OF_COMMIT: usize = 2048;
@@ -434,6 +443,12 @@ pub const MAX_IMPORT_DEPTH: usize = 8;
 pub const IMPORT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Characters of a content's text that a search result shows.
 pub const SEARCH_BODY_CHARS: usize = 500;
+/// Memory for results of searches that are given again while no content changes, in bytes.
+pub const RECENT_SEARCH_BYTES: usize = 16 << 20;
+/// How long nobody looks again whether another program has changed contents.
+pub const RECENT_SEARCH_TRUST: Duration = Duration::from_millis(1);
+/// What such a result takes beside its texts, in bytes.
+pub const RECENT_SEARCH_OVERHEAD_BYTES: usize = 512;
 /// How long an answer can be repeated by its idempotency key, in seconds.
 pub const IDEMPOTENCY_SECONDS: i64 = 24 * 3600;
 /// Contents `search_content` returns when the call names no limit.
@@ -466,6 +481,8 @@ pub const MIN_TOKEN_SECRET_BYTES: usize = 32;
 pub const MIN_INTERNAL_KEY_BYTES: usize = 16;
 /// Longest identifier a caller may send, in characters.
 pub const MAX_ID_CHARS: usize = 100;
+/// Room that is made for the fields of a result as text, in bytes; longer ones take more.
+pub const FIELDS_BYTES: usize = 2 << 10;
 /// Room that is made for an answer beside the output of its tool, in bytes.
 pub const ENVELOPE_BYTES: usize = 1 << 10;
 /// Longest error message the ledger keeps, in bytes.

@@ -2,14 +2,17 @@
 //!
 //! Every connection has a task; all of them are ended by [`Listening::end`].
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
-use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -26,10 +29,29 @@ pub struct Listening {
     permits: Arc<Semaphore>,
 }
 
+/// What answers the requests of connections.
+pub trait App:
+    Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<S> App for S where
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
+
 /// What every connection needs.
 #[derive(Clone)]
-struct Shared {
-    app: Router,
+struct Shared<A> {
+    app: A,
     tls: Option<TlsAcceptor>,
     stop: watch::Receiver<bool>,
     permits: Arc<Semaphore>,
@@ -72,7 +94,7 @@ fn is_missing(error: &std::io::Error) -> bool {
 impl Listening {
     /// Starts to serve.
     #[must_use]
-    pub fn start(listeners: Vec<TcpListener>, app: &Router, tls: Option<&TlsAcceptor>) -> Self {
+    pub fn start(listeners: Vec<TcpListener>, app: &impl App, tls: Option<&TlsAcceptor>) -> Self {
         let (stop, stopped) = watch::channel(false);
         let permits = Arc::new(Semaphore::new(limits::MAX_CONNECTIONS));
         let mut sockets = JoinSet::new();
@@ -103,7 +125,7 @@ impl Listening {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Shared) {
+async fn accept(listener: TcpListener, shared: Shared<impl App>) {
     let mut connections = JoinSet::new();
     let mut stop = shared.stop.clone();
     loop {
@@ -125,7 +147,7 @@ async fn accept(listener: TcpListener, shared: Shared) {
 
 async fn next(
     listener: &TcpListener,
-    shared: &Shared,
+    shared: &Shared<impl App>,
 ) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
     let permit = Arc::clone(&shared.permits).acquire_owned().await.ok()?;
     match listener.accept().await {
@@ -142,7 +164,7 @@ async fn next(
     }
 }
 
-async fn connection(stream: TcpStream, shared: Shared) {
+async fn connection(stream: TcpStream, shared: Shared<impl App>) {
     match &shared.tls {
         None => serve(stream, &shared).await,
         Some(tls) => {
@@ -154,13 +176,15 @@ async fn connection(stream: TcpStream, shared: Shared) {
     }
 }
 
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, shared: &Shared) {
-    let service = TowerToHyperService::new(shared.app.clone());
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    shared: &Shared<impl App>,
+) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits::HEAD_TIMEOUT)
         .max_buf_size(limits::MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(stream), shared.app.clone());
     let mut connection = pin!(connection);
     let mut stop = shared.stop.clone();
     // Errors of a connection concern nobody but its client.

@@ -1,17 +1,22 @@
 //! The paths of the server and what they do.
 
+use std::convert::Infallible;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::{get, post};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
+use tower::ServiceExt;
 
 use crate::http::front::{Front, Reach};
 use crate::http::{headers, openapi, problem};
@@ -22,7 +27,7 @@ use crate::service::fields::Problem;
 use crate::service::log::Line;
 use crate::service::principal::Principal;
 use crate::service::recording::About;
-use crate::service::{Rejection, Reply};
+use crate::service::{Rejection, Reply, running};
 use crate::tool::json_text;
 
 type Shared = Arc<Front>;
@@ -51,13 +56,56 @@ pub fn router_with(front: Shared, further: Router) -> Router {
         .layer(from_fn_with_state(front, at_the_door))
 }
 
+/// What answers the requests of connections: the routes, and before them the one for calls, which
+/// is asked for so much more often than all others that looking for it is a cost.
+#[derive(Clone)]
+pub struct Entrance {
+    front: Shared,
+    routes: Router,
+}
+
+impl Entrance {
+    /// Makes the way to all routes; `routes` are those of [`router_with`].
+    #[must_use]
+    pub fn new(front: Shared, routes: Router) -> Self {
+        Self { front, routes }
+    }
+}
+
+impl hyper::service::Service<axum::http::Request<Incoming>> for Entrance {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: axum::http::Request<Incoming>) -> Self::Future {
+        let request = request.map(Body::new);
+        let is_call = matches!(request.uri().path(), "/api/tools/call" | "/tools/call");
+        if !is_call || request.method() != Method::POST {
+            return Box::pin(self.routes.clone().oneshot(request));
+        }
+        let front = Arc::clone(&self.front);
+        Box::pin(async move {
+            let response = match front.check_origin(request.uri(), request.headers()) {
+                Ok(()) => call(State(Arc::clone(&front)), request).await,
+                Err(rejection) => refused(&front, request.headers(), rejection).await,
+            };
+            Ok(let_out(&front, response))
+        })
+    }
+}
+
 /// Refuses what is not meant for this server, and counts every answer.
 async fn at_the_door(State(front): State<Shared>, request: Request, next: Next) -> Response<Body> {
     let checked = front.check_origin(request.uri(), request.headers());
-    let mut response = match checked {
+    let response = match checked {
         Ok(()) => next.run(request).await,
         Err(rejection) => refused(&front, request.headers(), rejection).await,
     };
+    let_out(&front, response)
+}
+
+/// Says what every answer says, and counts it.
+fn let_out(front: &Front, mut response: Response<Body>) -> Response<Body> {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(
@@ -216,6 +264,7 @@ async fn call(State(front): State<Shared>, request: Request) -> Response<Body> {
         Ok(admitted) => admitted,
         Err(response) => return *response,
     };
+    let marks = Marks::of(&caller);
     let mut watch = Watch(Some(Arc::clone(&caller.is_gone)));
     let wish = read_body(&parts, body)
         .await
@@ -230,20 +279,17 @@ async fn call(State(front): State<Shared>, request: Request) -> Response<Body> {
                     .await,
             )
         }
-        Ok(wish) => front.call(caller.clone(), principal, wish).await,
+        Ok(wish) => front.call(caller, principal, wish).await,
     };
     watch.0 = None;
-    marked(reply_response(reply, &caller), &caller)
+    marks.put(reply_response(reply, marks.trace_id()))
 }
 
-fn reply_response(reply: Reply, caller: &Caller) -> Response<Body> {
+fn reply_response(reply: Reply, trace_id: Option<&str>) -> Response<Body> {
     match reply {
         Reply::Fresh(envelope) => match envelope.to_json() {
             Ok(body) => json_response(StatusCode::OK, body),
-            Err(error) => {
-                let rejection = Rejection::internal(error.to_string());
-                problem::response(&rejection, Some(&caller.trace_id))
-            }
+            Err(error) => problem::response(&Rejection::internal(error.to_string()), trace_id),
         },
         Reply::Replay(body) => {
             let mut response = json_response(StatusCode::OK, body);
@@ -252,7 +298,7 @@ fn reply_response(reply: Reply, caller: &Caller) -> Response<Body> {
                 .insert("idempotency-replayed", HeaderValue::from_static("true"));
             response
         }
-        Reply::Refused(rejection) => problem::response(&rejection, Some(&caller.trace_id)),
+        Reply::Refused(rejection) => problem::response(&rejection, trace_id),
     }
 }
 
@@ -284,7 +330,8 @@ pub async fn read_body(parts: &Parts, body: Body) -> Result<Bytes, Rejection> {
         ));
     }
     let limited = Limited::new(body, limits::MAX_BODY_BYTES);
-    let read = tokio::time::timeout(limits::BODY_TIMEOUT, limited.collect()).await;
+    let deadline = Instant::now() + limits::BODY_TIMEOUT;
+    let read = running::before(deadline, pin!(limited.collect())).await;
     match read {
         Err(_) => Err(Rejection::slow("the body did not come in time")),
         Ok(Ok(body)) => Ok(body.to_bytes()),
@@ -434,17 +481,38 @@ fn json_response(status: StatusCode, body: Vec<u8>) -> Response<Body> {
     response
 }
 
-/// Adds what names the call.
-fn marked(mut response: Response<Body>, caller: &Caller) -> Response<Body> {
-    let headers = response.headers_mut();
-    for (name, value) in [
-        ("x-trace-id", &caller.trace_id),
-        ("x-span-id", &caller.span_id),
-        ("x-call-id", &caller.call_id),
-    ] {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            headers.insert(name, value);
-        }
+/// What names a call in the headers of its answer: identifiers are always good values.
+struct Marks([(&'static str, Option<HeaderValue>); 3]);
+
+impl Marks {
+    fn of(caller: &Caller) -> Self {
+        let value = |text: &str| HeaderValue::from_str(text).ok();
+        Self([
+            ("x-trace-id", value(&caller.trace_id)),
+            ("x-span-id", value(&caller.span_id)),
+            ("x-call-id", value(&caller.call_id)),
+        ])
     }
-    response
+
+    fn trace_id(&self) -> Option<&str> {
+        let [(_, trace_id), ..] = &self.0;
+        trace_id.as_ref()?.to_str().ok()
+    }
+
+    fn put(&self, mut response: Response<Body>) -> Response<Body> {
+        let headers = response.headers_mut();
+        for (name, value) in &self.0 {
+            headers.extend(
+                value
+                    .clone()
+                    .map(|value| (HeaderName::from_static(name), value)),
+            );
+        }
+        response
+    }
+}
+
+/// Adds what names the call.
+fn marked(response: Response<Body>, caller: &Caller) -> Response<Body> {
+    Marks::of(caller).put(response)
 }

@@ -14,6 +14,7 @@ use crate::http::front::{Front, Reach};
 use crate::http::listen::{self, Listening};
 use crate::http::local::{self, Offered, Shells};
 use crate::http::otlp::Exporter;
+use crate::http::routes::Entrance;
 use crate::http::{logging, routes, tls};
 use crate::limits;
 use crate::pty::SessionOptions;
@@ -166,6 +167,7 @@ pub async fn serve(
     let front = Arc::new(Front::new(Arc::clone(&desk), reach, port, hosts, origins));
     announce(&listeners, &options, &desk)?;
     let app = routes::router_with(Arc::clone(&front), further(&front));
+    let app = Entrance::new(Arc::clone(&front), app);
     let listening = Listening::start(listeners, &app, tls.as_ref());
     let tending = tokio::spawn(tend(Arc::clone(&desk), options.jwks.clone(), guard));
     stopped.await;

@@ -12,7 +12,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Response, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, RequestMetaObject, Tool};
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler};
 
@@ -89,9 +88,7 @@ pub fn router_with<H: ServerHandler>(
             defaults: defaults.clone(),
         }))))
     };
-    let mut manager = LocalSessionManager::default();
-    manager.session_config.keep_alive = Some(limits::MCP_SESSION_IDLE);
-    let manager = Arc::new(manager);
+    let manager = Arc::new(sessions::manager(limits::MCP_SESSION_IDLE));
     let door = Door {
         front: Arc::clone(front),
         sessions: Arc::new(Sessions::new(Arc::clone(&manager))),

@@ -14,6 +14,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
+use hyper_util::service::TowerToHyperService;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -93,7 +94,7 @@ impl Page {
             state: Mutex::new(Stage::New(sender)),
         });
         let router = Router::new().fallback(answer_request).with_state(sheet);
-        let listening = Listening::start(listeners, &router, None);
+        let listening = Listening::start(listeners, &TowerToHyperService::new(router), None);
         let serving = tokio::spawn(async move {
             tokio::time::sleep(limits::PROMPT_TIMEOUT + limits::PAGE_GRACE).await;
             drop(listening);

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::http::header::HeaderName;
 use axum::http::{HeaderMap, HeaderValue};
@@ -19,6 +20,14 @@ use crate::service::Rejection;
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// What stands for the session of somebody else; no session is called that.
 const NONE: HeaderValue = HeaderValue::from_static("none");
+
+/// Returns what keeps sessions, and ends each that had no message for as long as `idle`.
+#[must_use]
+pub fn manager(idle: Duration) -> LocalSessionManager {
+    let mut manager = LocalSessionManager::default();
+    manager.session_config.keep_alive = Some(idle);
+    manager
+}
 
 /// The sessions of all callers.
 #[derive(Default)]
@@ -182,6 +191,58 @@ pub fn may_begin(message: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::body::Body;
+    use axum::http::{Request, StatusCode};
+    use rmcp::ServerHandler;
+    use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+
+    /// A server without anything.
+    struct Empty;
+
+    impl ServerHandler for Empty {}
+
+    fn post(message: &'static str, session: &HeaderValue) -> Request<Body> {
+        let request = Request::post("/mcp")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        let request = match session == NONE {
+            true => request,
+            false => request.header(SESSION, session),
+        };
+        request.body(Body::from(message)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_session_without_messages_ends_and_gives_its_place_back() {
+        const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{
+            "protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+        const PING: &str = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
+        let manager = Arc::new(manager(Duration::from_millis(1)));
+        let sessions = Arc::new(Sessions::new(Arc::clone(&manager)));
+        let config = StreamableHttpServerConfig::default();
+        let service = StreamableHttpService::new(|| Ok(Empty), Arc::clone(&manager), config);
+        let opening = sessions.open("ana").await.unwrap();
+        let answer = service.handle(post(INITIALIZE, &NONE)).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        let session = answer.headers()[SESSION].clone();
+        opening.end(answer.headers());
+        assert_eq!(sessions.book().of("ana"), 1);
+        let id = session.to_str().unwrap().into();
+        // Its end is told to nobody.
+        let ended = async {
+            while manager.has_session(&id).await.unwrap() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), ended)
+            .await
+            .unwrap();
+        let answer = service.handle(post(PING, &session)).await;
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+        sessions.forget_ended().await;
+        assert_eq!(sessions.book().of("ana"), 0);
+    }
 
     fn headers(id: &'static str) -> HeaderMap {
         HeaderMap::from_iter([(SESSION, HeaderValue::from_static(id))])

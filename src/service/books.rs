@@ -140,8 +140,13 @@ impl Books {
 
     /// Records that something was asked for.
     pub async fn keep(&self, caller: &Caller, principal: &Principal, about: &About, end: &End) {
-        self.write(&record(caller, Some(principal), about, end))
-            .await;
+        let make = || record(caller, Some(principal), about, end);
+        // The record is text by the time that is waited for.
+        let kept = self.ledger.keep(&make());
+        match kept.await {
+            Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
+            Err(error) => self.failed(&make(), &error),
+        }
     }
 
     /// Writes a record; one that cannot be written is told in the log.

@@ -81,7 +81,7 @@ fn write_value(out: &mut String, value: &Value) {
 
 fn write_string(out: &mut String, text: &str) {
     // serde_json escapes exactly what RFC 8785 does, in the same way.
-    out.push_str(&Value::from(text).to_string());
+    out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 
 /// Writes a number as ECMAScript does.

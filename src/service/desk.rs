@@ -1,5 +1,6 @@
 //! The place where every call of a server is served, whatever protocol brought it.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -17,7 +18,7 @@ use crate::service::principal::{self, Principal, Proof};
 use crate::service::rates::{self, Limiter};
 use crate::service::recording::{About, End};
 use crate::service::rejection::Rejection;
-use crate::service::running::{self, Broken};
+use crate::service::running::{self, Broken, Lasting};
 use crate::service::serving::{Ending, Serving};
 use crate::store::StoreError;
 use crate::tool::service::Audience;
@@ -163,7 +164,8 @@ impl Desk {
         mut rejection: Rejection,
     ) -> Rejection {
         rejection.mask(&self.parts.redactor);
-        self.books.refuse(caller, principal, about, rejection).await
+        // Seldom and large, so it has a place of its own in memory.
+        Box::pin(self.books.refuse(caller, principal, about, rejection)).await
     }
 
     /// Records the refusals that were held back of callers who have been silent at `until`.
@@ -233,8 +235,8 @@ impl Desk {
         Ok(listed)
     }
 
-    /// Serves one call on a task of its own: a caller who goes away does not end it, since what it
-    /// did must be recorded. `place` is given back when it has ended.
+    /// Serves one call to its end: a caller who goes away does not end it, since what it did must be
+    /// recorded. `place` is given back when it has ended.
     pub async fn serve(
         self: &Arc<Self>,
         caller: Caller,
@@ -242,14 +244,14 @@ impl Desk {
         request: Request,
         place: impl Send + 'static,
     ) -> Reply {
-        let desk = Arc::clone(self);
-        let served = tokio::spawn(async move {
-            let reply = desk.call(caller, &principal, request).await;
+        let (desk, is_gone) = (Arc::clone(self), Arc::clone(&caller.is_gone));
+        let work = async move {
+            let reply = running::caught(pin!(desk.call(caller, &principal, request))).await;
             drop(place);
             reply
-        });
+        };
         let broken = |_| Reply::Refused(Rejection::internal(BROKEN));
-        served.await.unwrap_or_else(broken)
+        Lasting::new(work, is_gone).await.unwrap_or_else(broken)
     }
 
     /// Serves one call; it is recorded whatever comes of it.
@@ -285,7 +287,7 @@ impl Desk {
             };
             self.finish(&caller, principal, &about, ending).await
         };
-        match running::caught(work).await {
+        match running::caught(pin!(work)).await {
             Ok(reply) => reply,
             Err(Broken) => {
                 let rejection = Rejection::internal(BROKEN);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::service::fields::InputCheck;
 use crate::service::principal::CALL;
+use crate::tool::fit;
 use crate::tool::registry::Entry;
 use crate::tool::service::{Audience, Service};
 use crate::tool::spec::Family;
@@ -18,6 +19,8 @@ pub struct Offered {
     pub check: InputCheck,
     /// The scopes a caller needs, all of them.
     pub scopes: Vec<String>,
+    /// Whether some of its inputs are files that may be given as paths alone.
+    pub takes_paths: bool,
 }
 
 /// One tool as it is listed.
@@ -110,6 +113,7 @@ pub fn offer(named: &[String]) -> Result<Vec<Offered>, Vec<String>> {
         .map(|entry| Offered {
             check: InputCheck::of(&entry.schema),
             scopes: scopes(&entry.service),
+            takes_paths: fit::takes_paths(entry.schema.annotated()),
             entry,
         })
         .collect();

@@ -1,10 +1,14 @@
 //! Runs one call of a tool until its deadline; a panic in it ends nothing else.
 
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{self, Poll};
 use std::time::Instant;
+
+use tokio::time::error::Elapsed;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
@@ -47,30 +51,92 @@ pub trait LocalTools: Send + Sync {
 /// The local tools, when there are any.
 pub type Local = Option<Arc<dyn LocalTools>>;
 
-/// Work whose panic is an answer.
-struct Caught<F>(Pin<Box<F>>);
-
-impl<F: Future> Future for Caught<F> {
-    type Output = Result<F::Output, Broken>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        // Work that broke is never polled again, and what it shares with others are stores and
-        // counters that lock for themselves.
-        let work = AssertUnwindSafe(|| self.0.as_mut().poll(context).map(Ok));
-        catch_unwind(work).unwrap_or(Poll::Ready(Err(Broken)))
-    }
-}
-
 /// Work stopped by a panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Broken;
 
-/// Does work whose panic ends nothing else.
+/// Does work whose panic ends nothing else. It stays where it is: it may be large, and to be taken
+/// over it would have to be here as well.
 ///
 /// # Errors
 /// It panicked.
-pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Broken> {
-    Caught(Box::pin(work)).await
+pub async fn caught<T>(
+    mut work: Pin<&mut (impl Future<Output = T> + ?Sized)>,
+) -> Result<T, Broken> {
+    poll_fn(|context| {
+        // Work that broke is never polled again, and what it shares with others are stores and
+        // counters that lock for themselves.
+        let poll = AssertUnwindSafe(|| work.as_mut().poll(context).map(Ok));
+        catch_unwind(poll).unwrap_or(Poll::Ready(Err(Broken)))
+    })
+    .await
+}
+
+/// Waits for work until a deadline. Work that is done at once needs no clock, which is large.
+///
+/// # Errors
+/// The time was up.
+pub async fn before<T>(
+    deadline: Instant,
+    mut work: Pin<&mut impl Future<Output = T>>,
+) -> Result<T, Elapsed> {
+    match poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
+        Poll::Ready(value) => Ok(value),
+        Poll::Pending => Box::pin(tokio::time::timeout_at(deadline.into(), work)).await,
+    }
+}
+
+/// Work that is done to its end on a task of its own when nobody waits for it any more.
+pub struct Lasting<F: Future + Send + 'static>
+where
+    F::Output: Send,
+{
+    work: Option<Pin<Box<F>>>,
+    is_left: Arc<AtomicBool>,
+}
+
+impl<F: Future + Send + 'static> Lasting<F>
+where
+    F::Output: Send,
+{
+    /// Makes it of work that is done by whoever waits for it, as long as somebody does; `is_left` is
+    /// set when nobody does.
+    pub fn new(work: F, is_left: Arc<AtomicBool>) -> Self {
+        let work = Some(Box::pin(work));
+        Self { work, is_left }
+    }
+}
+
+impl<F: Future + Send + 'static> Future for Lasting<F>
+where
+    F::Output: Send,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+        // Work that has ended is dropped and never waited for again.
+        let Some(work) = self.work.as_mut() else {
+            return Poll::Pending;
+        };
+        let polled = work.as_mut().poll(context);
+        if polled.is_ready() {
+            self.work = None;
+        }
+        polled
+    }
+}
+
+impl<F: Future + Send + 'static> Drop for Lasting<F>
+where
+    F::Output: Send,
+{
+    fn drop(&mut self) {
+        let Some(work) = self.work.take() else { return };
+        self.is_left.store(true, Ordering::Relaxed);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(work);
+        }
+    }
 }
 
 /// Gives a call up when it is cancelled.
@@ -94,16 +160,81 @@ pub fn unless(cancel: Cancel, work: Running) -> Running {
 ///
 /// # Errors
 /// What the tool failed with, `timeout`, or `internal_error` after a panic.
-pub async fn until(deadline: Instant, access: Access, work: Running) -> Result<FieldText, Failed> {
+pub async fn until(
+    deadline: Instant,
+    access: Access,
+    mut work: Running,
+) -> Result<FieldText, Failed> {
     let grace = match access {
         Access::Read => limits::READ_GRACE,
         Access::Write => limits::WRITE_GRACE,
     };
-    let ended = tokio::time::timeout_at((deadline + grace).into(), caught(work)).await;
+    let ended = before(deadline + grace, pin!(caught(work.as_mut()))).await;
     let failed = |code, message| Err(ToolError::new(code, message).into());
     match ended {
         Ok(Ok(result)) => result,
         Ok(Err(Broken)) => failed(ErrorCode::Internal, "the tool stopped unexpectedly"),
         Err(_) => failed(ErrorCode::Timeout, "the time for the call was up"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn work_that_nobody_waits_for_is_done_to_its_end() {
+        let is_left = Arc::new(AtomicBool::new(false));
+        let (go, gone) = tokio::sync::oneshot::channel::<()>();
+        let (done, end) = tokio::sync::oneshot::channel();
+        let flag = Arc::clone(&is_left);
+        let work = async move {
+            gone.await.unwrap();
+            done.send(flag.load(Ordering::Relaxed)).unwrap();
+        };
+        let mut work = Box::pin(Lasting::new(work, Arc::clone(&is_left)));
+        let begun = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+        assert!(begun.is_pending());
+        drop(work);
+        go.send(()).unwrap();
+        assert_eq!(end.await, Ok(true));
+    }
+
+    #[tokio::test]
+    async fn work_that_has_ended_is_not_left() {
+        let is_left = Arc::new(AtomicBool::new(false));
+        let mut work = Box::pin(Lasting::new(async { 7 }, Arc::clone(&is_left)));
+        assert_eq!(work.as_mut().await, 7);
+        drop(work);
+        assert!(!is_left.load(Ordering::Relaxed));
+    }
+
+    #[tokio::test]
+    async fn work_is_waited_for_until_its_deadline() {
+        let later = Instant::now() + Duration::from_secs(600);
+        assert_eq!(before(later, pin!(async { 7 })).await.ok(), Some(7));
+        // What is done at once needs no time.
+        assert_eq!(
+            before(Instant::now(), pin!(async { 7 })).await.ok(),
+            Some(7)
+        );
+        let yielding = async {
+            tokio::task::yield_now().await;
+            7
+        };
+        assert_eq!(before(later, pin!(yielding)).await.ok(), Some(7));
+        let endless = std::future::pending::<()>();
+        assert!(before(Instant::now(), pin!(endless)).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer() {
+        let broken = async {
+            tokio::task::yield_now().await;
+            panic!("a bug");
+        };
+        assert_eq!(caught::<()>(pin!(broken)).await, Err(Broken));
+        assert_eq!(caught(pin!(async { 7 })).await, Ok(7));
     }
 }

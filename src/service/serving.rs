@@ -78,7 +78,7 @@ impl Serving<'_> {
         let scope = self.scope();
         match self.repeat_key() {
             None => Ok(ending(self.run(call, &scope).await?)),
-            Some(key) => self.once(call, &scope, key).await,
+            Some(key) => Box::pin(self.once(call, &scope, key)).await,
         }
     }
 
@@ -116,7 +116,9 @@ impl Serving<'_> {
     }
 
     fn read(&self, mut input: Value) -> Result<Call, Ending> {
-        fit::spread_paths(&mut input, self.tool.entry.schema.annotated());
+        if self.tool.takes_paths {
+            fit::spread_paths(&mut input, self.tool.entry.schema.annotated());
+        }
         let problems = self.tool.check.problems(&input);
         if !problems.is_empty() {
             return Err(invalid(problems));
@@ -190,7 +192,7 @@ impl Serving<'_> {
         let access = self.tool.entry.service.access;
         if access == Access::Write {
             let (caller, principal) = (self.caller, self.principal);
-            self.books.intend(caller, principal, self.about).await?;
+            Box::pin(self.books.intend(caller, principal, self.about)).await?;
         }
         self.books
             .tell("tool_call_start", self.caller, self.about, &End::default());

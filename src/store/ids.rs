@@ -1,9 +1,25 @@
 //! Identifiers and points in time, as they are stored.
 
+use std::cell::{Cell, RefCell};
+
 use jiff::Timestamp;
 use ring::rand::{SecureRandom, SystemRandom};
+use zeroize::Zeroize;
 
+use crate::limits;
 use crate::store::StoreError;
+
+/// A second since 1970 and its text without what follows the seconds.
+type Second = (i64, [u8; SECOND_CHARS]);
+
+/// Length of `2026-11-22T08:00:00`.
+const SECOND_CHARS: usize = 19;
+
+thread_local! {
+    /// The second that was written last: most times of a busy server fall into the same one.
+    static SECOND: Cell<Option<Second>> = const { Cell::new(None) };
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool::EMPTY) };
+}
 
 /// Returns the time now, as text: `2026-11-22T08:00:00.123456Z`.
 #[must_use]
@@ -14,7 +30,66 @@ pub fn now() -> String {
 /// Returns a point in time as text of a fixed width, so that texts sort as times do.
 #[must_use]
 pub fn text_of(time: Timestamp) -> String {
-    format!("{time:.6}")
+    let second = time.as_second();
+    let known = SECOND
+        .get()
+        .filter(|(known, _)| *known == second)
+        .or_else(|| second_of(time));
+    // Before 1970 parts of a second count backwards.
+    let (Some(known), Ok(nanos)) = (known, u32::try_from(time.subsec_nanosecond())) else {
+        return format!("{time:.6}");
+    };
+    SECOND.set(Some(known));
+    let mut text = String::with_capacity(SECOND_CHARS + ".000000Z".len());
+    text.extend(known.1.iter().map(|byte| char::from(*byte)));
+    text.push('.');
+    for power in [100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000] {
+        let digit = nanos / power % 10;
+        text.push(char::from_digit(digit, 10).unwrap_or('0'));
+    }
+    text.push('Z');
+    text
+}
+
+fn second_of(time: Timestamp) -> Option<Second> {
+    let text = format!("{time:.0}");
+    let start = text.strip_suffix('Z')?.as_bytes().try_into().ok()?;
+    Some((time.as_second(), start))
+}
+
+/// Random bytes that were asked of the system for several identifiers at once.
+struct Pool {
+    bytes: [u8; limits::RANDOM_POOL_BYTES],
+    left: usize,
+}
+
+impl Pool {
+    const EMPTY: Self = Self {
+        bytes: [0; limits::RANDOM_POOL_BYTES],
+        left: 0,
+    };
+
+    /// Takes bytes out; none is given twice or stays behind.
+    fn take(&mut self, wanted: &mut [u8]) -> Result<(), StoreError> {
+        if wanted.len() > self.left {
+            fill(&mut self.bytes)?;
+            self.left = self.bytes.len();
+        }
+        let start = self.left.checked_sub(wanted.len());
+        let taken = start.and_then(|start| self.bytes.get_mut(start..self.left));
+        let Some(taken) = taken else {
+            return fill(wanted);
+        };
+        wanted.copy_from_slice(taken);
+        taken.zeroize();
+        self.left -= wanted.len();
+        Ok(())
+    }
+}
+
+fn fill(bytes: &mut [u8]) -> Result<(), StoreError> {
+    let filled = SystemRandom::new().fill(bytes);
+    filled.map_err(|_| StoreError::Broken("the system gives no random bytes".into()))
 }
 
 /// Returns so many random bytes.
@@ -23,9 +98,7 @@ pub fn text_of(time: Timestamp) -> String {
 /// The system has none.
 pub fn random<const N: usize>() -> Result<[u8; N], StoreError> {
     let mut bytes = [0; N];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| StoreError::Broken("the system gives no random bytes".into()))?;
+    POOL.with_borrow_mut(|pool| pool.take(&mut bytes))?;
     Ok(bytes)
 }
 
@@ -37,16 +110,11 @@ pub fn new_id() -> Result<String, StoreError> {
     let mut bytes = random::<16>()?;
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex = hex(&bytes);
-    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
-    Ok(format!(
-        "{}-{}-{}-{}-{}",
-        part(0, 8),
-        part(8, 12),
-        part(12, 16),
-        part(16, 20),
-        part(20, 32)
-    ))
+    let mut id = hex(&bytes);
+    for place in [8, 13, 18, 23] {
+        id.insert(place, '-');
+    }
+    Ok(id)
 }
 
 /// Writes bytes as lower-case hexadecimal digits.
@@ -99,6 +167,24 @@ mod tests {
     }
 
     #[test]
+    fn random_bytes_are_given_once() {
+        let mut pool = Pool::EMPTY;
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..2 * limits::RANDOM_POOL_BYTES / 16 {
+            let mut bytes = [0; 16];
+            pool.take(&mut bytes).unwrap();
+            assert!(seen.insert(bytes));
+            assert!(pool.bytes[pool.left..].iter().all(|byte| *byte == 0));
+        }
+        let mut many = vec![0; limits::RANDOM_POOL_BYTES + 1];
+        pool.take(&mut many).unwrap();
+        assert!(
+            many.chunks(64)
+                .all(|part| part.iter().any(|byte| *byte != 0))
+        );
+    }
+
+    #[test]
     fn hexadecimal_goes_both_ways() {
         assert_eq!(hex(&[0, 0xab, 0xff]), "00abff");
         assert_eq!(unhex("00abff"), Some(vec![0, 0xab, 0xff]));
@@ -110,5 +196,15 @@ mod tests {
     fn times_have_one_width() {
         let time = Timestamp::from_second(1_734_091_200).unwrap();
         assert_eq!(text_of(time), "2024-12-13T12:00:00.000000Z");
+        let check = |nanos: i128| {
+            let time = Timestamp::from_nanosecond(nanos).unwrap();
+            assert_eq!(text_of(time), format!("{time:.6}"));
+        };
+        for second in [0, 1, 1_734_091_199, 1_734_091_200, 253_402_207_200] {
+            for nanos in [999_999_999, 0, 999, 1_000, 120_000_789] {
+                check(second * 1_000_000_000 + nanos);
+                check(second * 1_000_000_000 - nanos);
+            }
+        }
     }
 }

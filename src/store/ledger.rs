@@ -149,7 +149,7 @@ pub trait Ledger: Send + Sync {
     fn intend<'a>(&'a self, record: &'a Record) -> Pending<'a, ()>;
 
     /// Keeps the final record of a call durably, and forgets its intent.
-    fn keep<'a>(&'a self, record: &'a Record) -> Pending<'a, ()>;
+    fn keep<'a>(&'a self, record: &Record) -> Pending<'a, ()>;
 
     /// Turns the intents that earlier processes left into records of calls that were interrupted;
     /// returns how many there were.

@@ -180,7 +180,7 @@ pub struct Bundle {
 }
 
 /// What to search for.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Query {
     /// The words.
     pub text: String,
@@ -287,7 +287,7 @@ pub trait SiteStore: Send + Sync {
     -> Pending<'_, Option<Prompt>>;
 
     /// Searches the contents.
-    fn search(&self, scope: &Scope, query: Query) -> Pending<'_, Found>;
+    fn search(&self, scope: &Scope, query: Query) -> Pending<'_, Arc<Found>>;
 
     /// Returns the published contents of one type, by their order in the import.
     fn of_type(&self, scope: &Scope, content_type: &str) -> Pending<'_, Vec<Content>>;

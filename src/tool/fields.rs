@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{ErrorCode, ToolError};
+use crate::limits;
 
 /// A form of the fields of a result.
 pub trait Fields: Sized {
@@ -44,7 +45,11 @@ impl FieldText {
 
 impl Fields for FieldText {
     fn of(output: &impl Serialize) -> Result<Self, ToolError> {
-        let text = serde_json::to_string(output).map_err(unwritten)?;
+        let mut text = Vec::with_capacity(limits::FIELDS_BYTES);
+        serde_json::to_writer(&mut text, output).map_err(unwritten)?;
+        let text = String::from_utf8(text).map_err(|error| {
+            ToolError::new(ErrorCode::Internal, format!("a result is no text: {error}"))
+        })?;
         Ok(match text.starts_with('{') {
             true => Self(text),
             false => Self(format!("{{\"value\":{text}}}")),

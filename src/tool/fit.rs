@@ -9,7 +9,7 @@
 use serde_json::{Map, Number, Value, json};
 
 use crate::tool::misfit::{Misfit, join};
-use crate::tool::schema;
+use crate::tool::schema::{self, Property};
 
 /// The largest whole number up to which every whole number is a floating point number.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
@@ -36,18 +36,27 @@ pub fn check(value: &mut Value, schema: &Value, path: &str) -> Result<(), Misfit
 /// alone is that path, as `karyi parse --json` prints it.
 pub fn spread_paths(value: &mut Value, schema: &Value) {
     let Value::Object(map) = value else { return };
-    for property in schema::properties(schema) {
-        let item = schema::items(property.schema);
-        let own = schema::properties(item);
-        let takes_path = own.iter().any(|own| own.name == "src")
-            && own.iter().all(|own| own.name == "src" || !own.is_required);
-        let Some(Value::Array(items)) = map.get_mut(property.name).filter(|_| takes_path) else {
+    let properties = schema::properties(schema);
+    for property in properties.iter().filter(|property| takes_path(property)) {
+        let Some(Value::Array(items)) = map.get_mut(property.name) else {
             continue;
         };
         for item in items.iter_mut().filter(|item| item.is_string()) {
             *item = json!({"src": item.take()});
         }
     }
+}
+
+/// Whether [`spread_paths`] has anything to do for a schema.
+#[must_use]
+pub fn takes_paths(schema: &Value) -> bool {
+    schema::properties(schema).iter().any(takes_path)
+}
+
+fn takes_path(property: &Property<'_>) -> bool {
+    let own = schema::properties(schema::items(property.schema));
+    own.iter().any(|own| own.name == "src")
+        && own.iter().all(|own| own.name == "src" || !own.is_required)
 }
 
 /// One of several schemas must fit. When only one of them is of the value's kind, what it says is

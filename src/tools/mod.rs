@@ -85,7 +85,8 @@ macro_rules! tools {
             pub async fn run<F: Fields>(self, context: &Context) -> Result<Answer<F>, ToolError> {
                 match self {
                     $(Self::$variant(args) => {
-                        let answer = <$tool as Tool>::run(args, context).await?;
+                        // Each in a place of its own: the smallest need not be as large as the largest.
+                        let answer = Box::pin(<$tool as Tool>::run(args, context)).await?;
                         Ok(Answer {
                             status: answer.status,
                             output: F::of(&answer.output)?,

@@ -242,7 +242,7 @@ impl SiteStore for Odd {
     fn prompt(&self, _: &Scope, _: &str, _: &str) -> Pending<'_, Option<Prompt>> {
         Box::pin(sleeps())
     }
-    fn search(&self, _: &Scope, _: Query) -> Pending<'_, Found> {
+    fn search(&self, _: &Scope, _: Query) -> Pending<'_, Arc<Found>> {
         Box::pin(sleeps())
     }
     fn of_type(&self, _: &Scope, _: &str) -> Pending<'_, Vec<Content>> {

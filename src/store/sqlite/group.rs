@@ -26,7 +26,13 @@ impl<T: Send + 'static> Group<T> {
         let (sender, mut receiver) = mpsc::channel(limits::MAX_WAITING_WRITES);
         let work = move || {
             let mut batch = Vec::new();
+            let mut last = 0;
             while receiver.blocking_recv_many(&mut batch, limits::MAX_WRITES_OF_COMMIT) > 0 {
+                // A caller who writes alone waits for nobody.
+                if last.max(batch.len()) > 1 {
+                    gather(&mut receiver, &mut batch);
+                }
+                last = batch.len();
                 commit(std::mem::take(&mut batch));
             }
         };
@@ -50,6 +56,26 @@ impl<T: Send + 'static> Group<T> {
     }
 }
 
+/// Waits a little for what others are about to write, as long as much comes.
+fn gather<T>(receiver: &mut mpsc::Receiver<T>, batch: &mut Vec<T>) {
+    for _ in 0..limits::MAX_GATHER_PAUSES {
+        if batch.len() >= limits::GATHERED_WRITES {
+            return;
+        }
+        std::thread::sleep(limits::GATHER_PAUSE);
+        let before = batch.len();
+        while batch.len() < limits::MAX_WRITES_OF_COMMIT
+            && let Ok(item) = receiver.try_recv()
+        {
+            batch.push(item);
+        }
+        let came = batch.len() - before;
+        if came <= before / 4 {
+            return;
+        }
+    }
+}
+
 impl<T> Drop for Group<T> {
     fn drop(&mut self) {
         drop(self.sender.take());
@@ -57,5 +83,38 @@ impl<T> Drop for Group<T> {
             // It ends once the items that wait are written; a panic in it was told already.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn everything_is_committed_in_order_and_together_when_many_write() {
+        let batches = Arc::new(Mutex::new(Vec::new()));
+        let taken = Arc::clone(&batches);
+        let group = Group::start("writer", move |batch: Vec<u32>| {
+            taken.lock().unwrap().push(batch);
+        });
+        let group = group.unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            for item in 0..10_000 {
+                group.send(item).await.unwrap();
+            }
+        });
+        drop(group);
+        let batches = batches.lock().unwrap();
+        assert!(
+            batches
+                .iter()
+                .all(|batch| batch.len() <= limits::MAX_WRITES_OF_COMMIT)
+        );
+        assert!(batches.len() < 1000, "{}", batches.len());
+        assert_eq!(batches.concat(), (0..10_000).collect::<Vec<u32>>());
     }
 }

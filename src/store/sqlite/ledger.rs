@@ -94,14 +94,10 @@ impl Ledger for SqliteLedger {
         })
     }
 
-    fn keep<'a>(&'a self, record: &'a Record) -> Pending<'a, ()> {
-        Box::pin(async move {
-            let wish = Wish::Keep {
-                call_id: record.call_id.clone(),
-                record: text(record)?,
-            };
-            self.wish(wish).await.map(drop)
-        })
+    fn keep<'a>(&'a self, record: &Record) -> Pending<'a, ()> {
+        let call_id = record.call_id.clone();
+        let wish = text(record).map(|record| Wish::Keep { call_id, record });
+        Box::pin(async move { self.wish(wish?).await.map(drop) })
     }
 
     fn settle(&self) -> Pending<'_, usize> {

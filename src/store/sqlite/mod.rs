@@ -12,6 +12,7 @@ mod ledger;
 mod lock;
 mod queue;
 mod readers;
+mod recent;
 mod search;
 mod site;
 mod writer;

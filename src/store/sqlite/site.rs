@@ -4,6 +4,7 @@
 //! looked up in the same transaction.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
@@ -16,8 +17,9 @@ use crate::store::site::{
 };
 use crate::store::sqlite::connection::open_to_write;
 use crate::store::sqlite::readers::Readers;
+use crate::store::sqlite::recent::{Asked, Recent};
 use crate::store::sqlite::writer::Writer;
-use crate::store::sqlite::{keys, search};
+use crate::store::sqlite::{keys, recent, search};
 use crate::store::{Pending, StoreError, ids, words};
 
 const STEPS: &[&str] = &["
@@ -89,12 +91,13 @@ CREATE TABLE repeat_keys (
   PRIMARY KEY (site, principal, tool, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX repeat_keys_age ON repeat_keys (created_second);
-"];
+", recent::STEP];
 
 /// The data of sites, open to be read and written.
 pub struct SqliteSites {
     writer: Writer,
     readers: Readers,
+    recent: Recent,
 }
 
 impl SqliteSites {
@@ -103,9 +106,11 @@ impl SqliteSites {
     /// # Errors
     /// The file cannot be opened, or is something else.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let commits = Arc::default();
         Ok(Self {
-            writer: Writer::start(open_to_write(path, STEPS)?)?,
+            writer: Writer::start(open_to_write(path, STEPS)?, Arc::clone(&commits))?,
             readers: Readers::start(path.to_owned())?,
+            recent: Recent::of(path.to_owned(), commits),
         })
     }
 
@@ -193,15 +198,23 @@ impl SiteStore for SqliteSites {
         })
     }
 
-    fn search(&self, scope: &Scope, query: Query) -> Pending<'_, Found> {
-        self.read(scope, move |connection, scope| {
-            match number(connection, scope)? {
-                None => Ok(Found {
-                    items: Vec::new(),
-                    total: 0,
-                }),
-                Some(site) => search::search(connection, site, &query),
+    fn search(&self, scope: &Scope, query: Query) -> Pending<'_, Arc<Found>> {
+        let scope = scope.clone();
+        let asked = Asked::of(&scope, query);
+        Box::pin(async move {
+            let revision = match self.recent.look(&asked) {
+                Ok(found) => return Ok(found),
+                Err(revision) => revision,
+            };
+            let query = asked.query.clone();
+            let search = self.read(&scope, move |connection, scope| {
+                searched(connection, scope, &query)
+            });
+            let found = Arc::new(search.await?);
+            if let Some(revision) = revision {
+                self.recent.keep(revision, asked, &found);
             }
+            Ok(found)
         })
     }
 
@@ -272,6 +285,16 @@ impl SiteStore for SqliteSites {
         self.write(scope, move |connection, site| {
             keys::release(connection, site, &key)
         })
+    }
+}
+
+fn searched(connection: &Connection, scope: &Scope, query: &Query) -> Result<Found, StoreError> {
+    match number(connection, scope)? {
+        None => Ok(Found {
+            items: Vec::new(),
+            total: 0,
+        }),
+        Some(site) => search::search(connection, site, query),
     }
 }
 

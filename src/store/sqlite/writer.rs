@@ -3,6 +3,8 @@
 //! A write whose time is up before its turn, or while it ran, leaves nothing behind; one that was
 //! in time is committed and its caller told.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use rusqlite::{Connection, TransactionBehavior};
@@ -53,12 +55,16 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Takes the only connection that writes.
+    /// Takes the only connection that writes; `commits` grows with every commit, before it is told.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(super) fn start(mut connection: Connection) -> Result<Self, StoreError> {
-        let group = Group::start("site writer", move |batch| commit(&mut connection, batch))?;
+    pub(super) fn start(
+        mut connection: Connection,
+        commits: Arc<AtomicU64>,
+    ) -> Result<Self, StoreError> {
+        let write = move |batch| commit(&mut connection, &commits, batch);
+        let group = Group::start("site writer", write)?;
         Ok(Self { group })
     }
 
@@ -83,8 +89,10 @@ impl Writer {
     }
 }
 
-fn commit(connection: &mut Connection, mut batch: Vec<Box<dyn Task>>) {
-    match together(connection, &mut batch) {
+fn commit(connection: &mut Connection, commits: &AtomicU64, mut batch: Vec<Box<dyn Task>>) {
+    let result = together(connection, &mut batch);
+    commits.fetch_add(1, Ordering::Release);
+    match result {
         Ok(results) => {
             for (task, result) in batch.into_iter().zip(results) {
                 task.tell(result);
@@ -133,7 +141,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         let first = connection::open_to_write(&path, &["CREATE TABLE t(x UNIQUE)"]).unwrap();
-        let writer = Writer::start(first).unwrap();
+        let writer = Writer::start(first, Arc::default()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();

@@ -1,13 +1,15 @@
 //! `search_content`: the texts of a site that match best.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::outcome::Status;
 use crate::secret::Template;
-use crate::store::site::{Content, Query};
+use crate::store::site::{Content, Found, Query};
 use crate::tool::site::Sight;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
@@ -64,31 +66,42 @@ impl ContentStatus {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Output {
     /// The contents.
-    pub items: Vec<Item>,
+    #[schemars(with = "Vec<Item<'static>>")]
+    pub items: Items,
     /// How many match in all.
     pub total: u64,
     /// The query as it was sent.
     pub query: String,
 }
 
+/// The contents that were found, as they are shown.
+#[derive(Debug)]
+pub struct Items(Arc<Found>);
+
+impl Serialize for Items {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.items.iter().map(Item::from))
+    }
+}
+
 /// One content.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Item {
+pub struct Item<'a> {
     /// Identifier of the content.
-    pub id: String,
+    pub id: &'a str,
     /// What kind of content it is.
-    pub content_type: String,
+    pub content_type: &'a str,
     /// Title.
-    pub title: String,
+    pub title: &'a str,
     /// What it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub summary: Option<String>,
+    pub summary: Option<&'a str>,
     /// The text, at most 500 characters of it.
-    pub body: String,
+    pub body: &'a str,
     /// Tags.
-    pub tags: Vec<String>,
+    pub tags: &'a [String],
     /// Fields of knowledge.
-    pub domains: Vec<String>,
+    pub domains: &'a [String],
     /// How far it can be trusted.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub credibility_score: f64,
@@ -96,20 +109,20 @@ pub struct Item {
     pub verified: bool,
 }
 
-impl From<Content> for Item {
-    fn from(mut content: Content) -> Self {
+impl<'a> From<&'a Content> for Item<'a> {
+    fn from(content: &'a Content) -> Self {
         let mut places = content.body.char_indices();
-        if let Some((end, _)) = places.nth(limits::SEARCH_BODY_CHARS) {
-            content.body.truncate(end);
-        }
+        let end = places.nth(limits::SEARCH_BODY_CHARS).map(|(end, _)| end);
         Self {
-            id: content.id,
-            content_type: content.content_type,
-            title: content.title,
-            summary: content.summary,
-            body: content.body,
-            tags: content.tags,
-            domains: content.domains,
+            id: &content.id,
+            content_type: &content.content_type,
+            title: &content.title,
+            summary: content.summary.as_deref(),
+            body: end
+                .and_then(|end| content.body.get(..end))
+                .unwrap_or(&content.body),
+            tags: &content.tags,
+            domains: &content.domains,
             credibility_score: content.credibility_score,
             verified: content.verified,
         }
@@ -187,8 +200,8 @@ impl Tool for SearchContent {
         };
         let found = site.store.search(&site.scope, query).await?;
         Ok(Answer::ok(Output {
-            items: found.items.into_iter().map(Item::from).collect(),
             total: found.total,
+            items: Items(found),
             query: args.query,
         }))
     }

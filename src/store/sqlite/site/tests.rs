@@ -65,9 +65,72 @@ fn import_of(sites: &SqliteSites, bundle: Bundle) -> Result<bool, StoreError> {
 fn ids_of(sites: &SqliteSites, scope: &Scope, query: Query) -> (Vec<String>, u64) {
     let found = run(sites.search(scope, query)).unwrap();
     (
-        found.items.into_iter().map(|item| item.id).collect(),
+        found.items.iter().map(|item| item.id.clone()).collect(),
         found.total,
     )
+}
+
+#[test]
+fn what_was_found_is_given_again_until_something_changes() {
+    let (dir, sites) = open();
+    let scope = scope("t", "a");
+    let well = content("well", "古井", "严氏古井");
+    import_of(&sites, bundle("t", "a", vec![well.clone()])).unwrap();
+    let again = |limit| {
+        run(sites.search(
+            &scope,
+            Query {
+                limit,
+                ..ask("古井")
+            },
+        ))
+        .unwrap()
+    };
+    let first = again(10);
+    assert_eq!((first.items.len(), first.total), (1, 1));
+    assert!(Arc::ptr_eq(&first, &again(10)));
+    assert!(!Arc::ptr_eq(&first, &again(9)));
+    // What changes no content leaves it.
+    let event = Event {
+        event_type: "npc.greeted".into(),
+        data: serde_json::Map::new(),
+        user_id: None,
+        session_id: None,
+        trace_id: "trace-1".into(),
+    };
+    run(sites.log_event(&scope, event)).unwrap();
+    assert!(Arc::ptr_eq(&first, &again(10)));
+    // Whoever was told of a change finds it.
+    let other = content("other", "古井", "另一口古井");
+    import_of(&sites, bundle("t", "a", vec![well, other])).unwrap();
+    assert_eq!(again(10).total, 2);
+    let draft = Draft {
+        content: content("", "古井", "第三口古井"),
+        author: "ana".into(),
+    };
+    let drafts = || {
+        let status = "draft".into();
+        run(sites.search(
+            &scope,
+            Query {
+                status,
+                ..ask("古井")
+            },
+        ))
+        .unwrap()
+    };
+    assert_eq!(drafts().total, 0);
+    run(sites.add_draft(&scope, draft)).unwrap();
+    assert_eq!(drafts().total, 1);
+    // Another program tells nobody.
+    let program = Connection::open(dir.path().join("site.db")).unwrap();
+    let sql = "UPDATE contents SET status = 'published' WHERE status = 'draft'";
+    assert_eq!(program.execute(sql, ()).unwrap(), 1);
+    let since = Instant::now();
+    while again(10).total != 3 {
+        assert!(since.elapsed() < Duration::from_secs(60));
+    }
+    assert_eq!(drafts().total, 0);
 }
 
 #[test]
