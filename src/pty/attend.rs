@@ -143,7 +143,12 @@ impl Engine {
         match finding {
             Finding::Unknown => {}
             Finding::Idle => self.rescue(live),
-            Finding::HungUp => live.signal_shell(Signal::SIGKILL),
+            Finding::HungUp => {
+                if let Some(job) = &mut self.shared.lock().job {
+                    job.verdict.get_or_insert(Verdict::Killed);
+                }
+                live.signal_shell(Signal::SIGKILL);
+            }
             Finding::Reading(certainty) => {
                 self.job_waits(live, Status::AwaitingInput, certainty);
             }
@@ -245,7 +250,8 @@ impl Engine {
         };
         self.next_look = Instant::now() + limits::WAIT_SCAN_MIN;
         if let Verdict::Exited(mark, until) = verdict {
-            if live.input_place() == InputPlace::Here && !live.is_starved() {
+            let is_whole = !live.is_starved() && !live.has_lost_terminal();
+            if live.input_place() == InputPlace::Here && is_whole {
                 self.complete(mark);
             } else if Instant::now() >= until {
                 live.signal_shell(Signal::SIGKILL);

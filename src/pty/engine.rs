@@ -381,7 +381,9 @@ impl Engine {
         let mut state = self.shared.lock();
         match (place, &mut state.job) {
             (_, None) => return,
-            (InputPlace::Here, Some(job)) if job.may_limit && running.live.is_starved() => {
+            (InputPlace::Here, Some(job))
+                if job.may_limit && live.is_starved() || live.has_lost_terminal() =>
+            {
                 job.verdict = Some(Verdict::Exited(mark, Instant::now()));
                 return;
             }

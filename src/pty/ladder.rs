@@ -33,8 +33,10 @@ impl Session {
     /// `no_job` when nothing runs, `session_failed` when the command outlives all signals.
     pub async fn end_job(&self) -> Result<&'static str, ToolError> {
         let job = self.job().ok_or_else(|| state::too_late(None))?;
+        let away = self.away().await;
         for (signal, name) in LADDER {
             if self.climb(job, signal).await {
+                let _ = tokio::task::spawn_blocking(move || end_those_away(&away)).await;
                 return Ok(name);
             }
         }
@@ -61,6 +63,27 @@ impl Session {
         progress
     }
 
+    /// Returns the processes of the job that have left its session, where no signal to its group
+    /// reaches them.
+    async fn away(&self) -> Vec<Process> {
+        let Some(live) = self.shared().lock().live.clone() else {
+            return Vec::new();
+        };
+        let found = tokio::task::spawn_blocking(move || {
+            let Ok(group) = live.foreground_group().map(Pid::as_raw) else {
+                return Vec::new();
+            };
+            let all = process::all();
+            // What stands below the shell itself may be in the background.
+            let is_member = |seen: &&Process| seen.group == group && seen.pid != live.pid;
+            let members: Vec<i32> = all.iter().filter(is_member).map(|seen| seen.pid).collect();
+            let below = process::belonging(&all, &[], &members);
+            let is_away = |seen: &Process| below.contains(&seen.pid) && seen.session != live.pid;
+            all.into_iter().filter(is_away).collect()
+        });
+        found.await.unwrap_or_default()
+    }
+
     /// Sends one signal and waits; returns whether the job has ended.
     async fn climb(&self, job: u64, signal: Signal) -> bool {
         let start = Instant::now();
@@ -82,6 +105,20 @@ impl Session {
             pause = (pause * 2).min(limits::WAIT_SCAN_MAX);
         }
         self.job() != Some(job)
+    }
+}
+
+/// Kills those that are still there, and what they have started.
+fn end_those_away(away: &[Process]) {
+    if away.is_empty() {
+        return;
+    }
+    let all = process::all();
+    let is_same = |seen: &&Process| away.iter().any(|known| known.is_same(seen));
+    let roots: Vec<i32> = all.iter().filter(is_same).map(|seen| seen.pid).collect();
+    let below = process::belonging(&all, &[], &roots);
+    for seen in all.iter().filter(|seen| below.contains(&seen.pid)) {
+        process::signal(seen, Signal::SIGKILL);
     }
 }
 
@@ -177,10 +214,15 @@ impl Step {
     }
 
     /// Whether the shell gets the signal, too. Between two programs of a script it is in the
-    /// foreground for a moment only.
+    /// foreground for a moment only, and so it is when it takes notice of the end of its program:
+    /// a signal then would make dash and ksh lose the line that tells the end.
     fn may_reach_shell(&mut self) -> bool {
         let since = *self.shell_since.get_or_insert_with(Instant::now);
-        self.signal != Signal::SIGKILL || since.elapsed() >= limits::SHELL_GRACE
+        let grace = match self.signal {
+            Signal::SIGKILL => limits::SHELL_GRACE,
+            _ => limits::SHELL_GRACE / 3,
+        };
+        since.elapsed() >= grace
     }
 }
 

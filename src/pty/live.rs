@@ -379,6 +379,12 @@ impl Live {
         soft.is_some_and(|soft| soft < limits::MIN_SHELL_DESCRIPTORS)
     }
 
+    /// Whether the terminal is nobody's: a program took it from the shell and has ended. No key is a
+    /// signal there any more.
+    pub(super) fn has_lost_terminal(&self) -> bool {
+        super::wait::is_nobodys(&self.master)
+    }
+
     /// Returns where the shell's own input is, between two commands or in the middle of one.
     pub(super) fn input_place(&self) -> InputPlace {
         if self.kept.has_input(self.process.as_ref()) {

@@ -16,7 +16,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::outcome::Status;
 
-use super::background;
+use super::background::{self, Doing};
 use super::ending;
 use super::engine::{Engine, Running};
 use super::live::read_some;
@@ -96,7 +96,7 @@ impl Engine {
         self.collector.forget_partial();
         let all = ending::processes(&self.shared.tag);
         let known = &mut self.known_children;
-        let (background, omitted) = background::left_without(running.live.pid, all, known);
+        let (mut background, omitted) = background::left_without(running.live.pid, all, known);
         let mut state = self.shared.lock();
         state.live = None;
         // It stays the session's job until there is a shell for another one.
@@ -108,6 +108,8 @@ impl Engine {
         let cwd = told.unwrap_or_else(|| state.cwd.clone());
         drop(state);
         let restart = self.restart_in(cwd, is_known);
+        // Those who ended with the shell are nothing it left.
+        background.retain(|left| left.doing() != Doing::Ended);
         let mut state = self.shared.lock();
         // Another one may have begun with the new shell.
         let job = state.job.take_if(|job| Some(job.number) == number);

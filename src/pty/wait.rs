@@ -71,7 +71,7 @@ impl Subject<'_> {
         // Input that nobody has taken yet makes a blocked reader go on in a moment. Asking first
         // makes the kernel pass on what is still on its way.
         let state = ask(self.slave);
-        if state.contains(PollFlags::POLLHUP) || self.has_lost_terminal() {
+        if state.contains(PollFlags::POLLHUP) || is_nobodys(self.master) {
             return Activity::HungUp;
         }
         let has_input = state.contains(PollFlags::POLLIN);
@@ -82,12 +82,6 @@ impl Subject<'_> {
             _ if has_input => Activity::Busy,
             activity => activity,
         }
-    }
-
-    /// Whether the terminal is nobody's: a program took it from the shell and has ended. No key is a
-    /// signal there any more.
-    fn has_lost_terminal(&self) -> bool {
-        tcgetpgrp(self.master).is_ok_and(|group| group.as_raw() == 0)
     }
 
     #[cfg(target_os = "linux")]
@@ -149,6 +143,11 @@ fn is_password_prompt(modes: &Termios) -> bool {
 /// Whether the terminal shows what is typed.
 pub(super) fn shows_input(master: impl AsFd) -> bool {
     tcgetattr(master).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ECHO))
+}
+
+/// Whether no session has the terminal.
+pub(super) fn is_nobodys(master: &OwnedFd) -> bool {
+    tcgetpgrp(master).is_ok_and(|group| group.as_raw() == 0)
 }
 
 /// Asks whether the terminal has input for its readers, and whether it was hung up.

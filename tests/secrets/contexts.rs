@@ -179,6 +179,11 @@ pub const COMMON: &[Place] = &[
         Rule::All,
     ),
     place("printf %s VALUE | cat | recv -", "VALUE|", Rule::All),
+    place(
+        "printf '%s;' VALUE \"$unset\" VALUE | recv -",
+        "VALUE;;VALUE;|",
+        Rule::All,
+    ),
     place("printf VALUE | recv -", "VALUE|", Rule::Some),
     place("printf -- \"a VALUE.\" | recv -", "a VALUE.|", Rule::Some),
     place("echo -ne \"VALUE\" | recv -", "VALUE|", Rule::Some),

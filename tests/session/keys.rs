@@ -196,6 +196,38 @@ fn a_call_that_waits_is_told_that_its_job_was_ended() {
 }
 
 #[test]
+fn a_job_that_is_ended_leaves_nobody_in_another_session() {
+    run(async {
+        let shell = Shell::bash().await;
+        let script = "setsid -w sh -c 'echo $$; trap \"\" INT TERM; sleep 1000; sleep 1000'";
+        let quick = Duration::from_millis(500);
+        let seen = shell.command_within(script, quick).await;
+        let pid = seen.output.trim();
+        assert_eq!(seen.status, Status::Running);
+        assert!(shell.session.end_job().await.is_ok());
+        let gone = format!("while kill -0 {pid} 2>/dev/null; do :; done; echo gone");
+        shell.check(&gone, 0, "gone\n").await;
+    });
+}
+
+#[test]
+fn what_a_command_left_when_it_ended_the_shell_is_known() {
+    run(async {
+        let shell = Shell::bash().await;
+        shell.check("sleep 1000 & exit 3", 3, "").await;
+        let left = shell.session.take_background();
+        let lines: Vec<_> = left.iter().map(|(_, left)| left.command_line()).collect();
+        assert_eq!(lines, [Some("sleep 1000".to_owned())]);
+        // What ends with the shell is nothing it left.
+        shell
+            .check("trap '' INT; sleep 1000 | kill -9 $$", 137, "")
+            .await;
+        let left = shell.session.take_background();
+        assert_eq!(left, []);
+    });
+}
+
+#[test]
 fn the_last_output_of_a_job_that_is_ended_is_told() {
     run(async {
         let shell = Shell::bash().await;
@@ -271,14 +303,15 @@ fn a_terminal_that_was_hung_up_is_replaced() {
     run(async {
         let shell = Shell::bash().await;
         let hang_up = "python3 -c 'import ctypes; ctypes.CDLL(None).vhangup()'";
-        for before in ["", "trap '' HUP; "] {
+        let ends = [("", Status::Failed), ("trap '' HUP; ", Status::Killed)];
+        for (before, expected) in ends {
             let request = CommandRequest {
                 script: format!("{before}{hang_up}; sleep 100"),
                 timeout: Some(Duration::from_secs(5)),
                 ..CommandRequest::default()
             };
             let seen = shell.request(request).await.unwrap();
-            assert_eq!(seen.status, Status::Failed, "{before}: {:?}", seen.progress);
+            assert_eq!(seen.status, expected, "{before}: {:?}", seen.progress);
             assert!(seen.progress.restarted.is_some(), "{before}");
             shell.check("trap - HUP; echo on", 0, "on\n").await;
             assert_eq!(

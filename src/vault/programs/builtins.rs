@@ -19,7 +19,7 @@ pub(super) fn builtin_demands(
         "r" => Demands::forbidden("in code that runs later"),
         "print" if has('s') || has('z') => Demands::forbidden("in code that runs later"),
         "print" if last.starts_with('-') && has('f') => Demands::FORMAT,
-        "print" if has('f') && arguments.iter().any(calculates) => Demands::NUMBER,
+        "print" if printed_format(arguments).is_some_and(calculates) => Demands::NUMBER,
         "print" if has('P') => Demands::forbidden("in text that is expanded as a prompt"),
         "print" if has('p') => Demands::SHELL.and(Demands::PROGRAM),
         "wait" if last == "-p" || current.text.starts_with("-p") => name,
@@ -43,13 +43,19 @@ pub(super) fn builtin_demands(
     Some(demands)
 }
 
-/// Returns the format among arguments of `printf`, when it is one of them.
+/// Returns the format of `printf`, if it is among its arguments so far.
 fn format(arguments: &[Word]) -> Option<&Word> {
     let mut is_value = false;
     arguments.iter().find(|word| {
         let is_option = word.text == "--" || std::mem::replace(&mut is_value, word.text == "-v");
         !is_option && word.text != "-v"
     })
+}
+
+/// Returns the format of `print -f`.
+fn printed_format(arguments: &[Word]) -> Option<&Word> {
+    let at = arguments.iter().position(|word| word.has_option('f'))?;
+    arguments.get(at + 1)
 }
 
 /// Whether a format of `printf` has a numeric field: some shells calculate its argument. One that

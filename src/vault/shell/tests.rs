@@ -674,6 +674,7 @@ const FREE_PLACES: &[&str] = &[
     "[[ a == (#i)VALUE ]]",
     "export X=VALUE",
     "printf \"${red}%s\" VALUE",
+    "printf 'a=%s;\\n' VALUE \"$x\" VALUE %d VALUE",
     "echo $a [VALUE] \"$b: [VALUE]\"",
     "find . -name VALUE",
     "find . -type f -exec grep -l VALUE {} +",
