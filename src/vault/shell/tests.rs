@@ -76,6 +76,9 @@ const RECEIVER: &str = "recv() { printf '[%s]' \"$@\"; }\n";
 /// Runs a script in bash and zsh with every hostile value in place of `VALUE` and compares what
 /// it prints.
 fn check(script: &str, expected: &str) {
+    if !script.contains(['\'', '"', '`', '#', '<', '\\', '\n']) && script.contains(' ') {
+        check_in("bash", HOSTILE, &continued(script), expected);
+    }
     check_in("bash", HOSTILE, script, expected);
     if has_zsh() {
         check_in("zsh", HOSTILE, script, expected);
@@ -411,6 +414,86 @@ fn no_value_becomes_the_elements_of_an_array() {
         "unsafe_nested_parse",
     );
     check_values(&["a(b)", "$(x)"], "declare x=VALUE; recv \"$x\"", "[VALUE]");
+}
+
+/// The script with line continuations in place of its blanks.
+fn continued(script: &str) -> String {
+    script.replace(' ', "\\\n  ")
+}
+
+#[test]
+fn line_continuations_are_nothing() {
+    let accepted = |script: &String| {
+        let script = script.replace("VALUE", "$KARYI{V0}");
+        substitute_script(&script, &secrets(&["a[$(touch pwned)]"])).is_ok()
+    };
+    let rows = SECOND_PARSES.iter().chain(UNSAFE_CONTEXTS);
+    let found: Vec<String> = rows
+        // There it ends a comment.
+        .filter(|script| !script.contains("# "))
+        .map(|script| continued(script))
+        .filter(accepted)
+        .collect();
+    assert_eq!(found, [""; 0]);
+    let refused: Vec<String> = FREE_PLACES
+        .iter()
+        .map(|script| continued(script))
+        .filter(|script| !accepted(script))
+        .collect();
+    assert_eq!(refused, [""; 0]);
+}
+
+#[test]
+fn line_continuations_hide_nothing_inside_of_words() {
+    let secrets = secrets(&["a[$(touch pwned)]"]);
+    let mut found = Vec::new();
+    for script in SECOND_PARSES.iter().chain(UNSAFE_CONTEXTS) {
+        for at in 0..script.len() {
+            let (before, after) = script.split_at(at);
+            let is_literal = before.matches('\'').count() % 2 == 1
+                || before.ends_with('\\')
+                || [" #", "(#"].iter().any(|comment| before.contains(comment))
+                || ["VALU", "VAL", "VA", "V"]
+                    .iter()
+                    .any(|part| before.ends_with(part));
+            if is_literal {
+                continue;
+            }
+            let whole = format!("{before}\\\n{after}");
+            let text = whole.replace("VALUE", "$KARYI{V0}");
+            if substitute_script(&text, &secrets).is_ok() {
+                found.push(whole);
+            }
+        }
+    }
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn line_continuations_end_no_here_document() {
+    for script in [
+        "cat <<EOF\na\nEO\\\nF\nbash -c 'VALUE'\nEOF",
+        "cat <<E\\\nOF\na\nEOF\nbash -c 'VALUE'\nEOF",
+        "cat <<\\\n-EOF\na\n\tEOF\nbash -c 'VALUE'\nEOF",
+        "f(\\\n) { echo VALUE; }",
+        "f ( \\\n ) { echo VALUE; }",
+        "a\\\n[VALUE]=1",
+        "[\\\n[ VALUE -eq 1 ]]",
+        "{ sh; } 0\\\n<<< VALUE",
+        "{ sh; } al\\\nways { :; } <<< VALUE",
+        "exec 3>\\\n&1 4> >(sh); echo VALUE >&4",
+    ] {
+        let text = script.replace("VALUE", "$KARYI{V0}");
+        let result = substitute_script(&text, &secrets(&["a[$(touch pwned)]"]));
+        assert!(result.is_err(), "{script}");
+    }
+    check("cat <<E\\\nOF\na VALUE\nEOF", "a VALUE\n");
+    check("cat <<- \\\n EOF \\\n | cat\n\ta VALUE\n\tEOF", "a VALUE\n");
+    check(
+        "recv \"a\\\n\"VALUE \\\n \\\n 'b'; x=\\\nVALUE; recv \"$x\"",
+        "[aVALUE][b][VALUE]",
+    );
+    check("cat \\\n  <<< \\\n  VALUE", "VALUE\n");
 }
 
 #[test]
