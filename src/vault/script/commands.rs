@@ -8,7 +8,14 @@ use crate::vault::programs::ARITHMETIC_TESTS;
 use crate::vault::words::{Demands, Word, is_name};
 
 /// Variables whose elements are aliases.
-const ALIAS_TABLES: &[&str] = &["BASH_ALIASES", "aliases", "galiases", "saliases"];
+const ALIAS_TABLES: &[&str] = &[
+    "BASH_ALIASES",
+    "BASH_CMDS",
+    "aliases",
+    "galiases",
+    "saliases",
+    "commands",
+];
 
 impl Reader<'_> {
     /// Reads a list of commands and what closes it.
@@ -297,6 +304,9 @@ impl Reader<'_> {
         }
         if self.frame.role == Role::Descriptor {
             self.descriptor(&word);
+        }
+        if self.frame.role == Role::RedirectTarget {
+            self.target(&word);
         }
         if self.frame.role != Role::Argument {
             self.frame.role = Role::Argument;

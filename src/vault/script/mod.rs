@@ -464,11 +464,7 @@ impl Reader<'_> {
         let is_assignment = word.is_assignment || self.frame.declares();
         match is_assignment {
             false => programs::setting_demands(&self.frame.words, word),
-            true if self.namerefs.contains(name) => {
-                Demands::forbidden("in a variable that is another one's name")
-            }
-            true if self.integers.contains(name) => Demands::NUMBER,
-            true => programs::assignment_demands(name),
+            true => self.variable_demands(name, true),
         }
     }
 

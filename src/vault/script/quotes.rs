@@ -223,10 +223,11 @@ impl Reader<'_> {
         result
     }
 
-    /// Whether the name that began somewhere and ends here is that of an integer variable.
-    fn is_integer(&self, start: usize) -> bool {
+    /// What assigning to the variable demands whose name began somewhere and ends here.
+    fn name_demands(&self, start: usize) -> Demands {
         let name = self.bytes.get(start..self.at).unwrap_or_default();
-        std::str::from_utf8(name).is_ok_and(|name| self.integers.contains(name))
+        let name = std::str::from_utf8(name).unwrap_or_default();
+        self.variable_demands(name, true)
     }
 
     fn parameter_body(&mut self, quote: Quote) -> Step {
@@ -259,7 +260,7 @@ impl Reader<'_> {
             return self.unreadable("a placeholder stands in the place of a variable's name");
         }
         self.no_continuation()?;
-        let is_integer = self.is_integer(start);
+        let assigned = self.name_demands(start);
         if self.peek(0) == Some(b'[') {
             self.at += 1;
             self.expression(b"]")?;
@@ -267,9 +268,7 @@ impl Reader<'_> {
         }
         match (self.peek(0), self.peek(1)) {
             (Some(b'='), _) | (Some(b':'), Some(b'=')) => {
-                if is_integer {
-                    self.inherited = self.inherited.and(Demands::NUMBER);
-                }
+                self.inherited = self.inherited.and(assigned);
                 let is_ignored = self
                     .frame
                     .words

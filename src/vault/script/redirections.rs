@@ -29,7 +29,8 @@ impl Reader<'_> {
         if self.peek(1) == Some(b'(') {
             return self.process_substitution(byte);
         }
-        if byte == b'<' && !has_descriptor {
+        // `<&3` is an input from around the command.
+        if byte == b'<' && !has_descriptor && self.joined(self.at + 1).next() != Some(b'&') {
             self.frame.has_input = true;
         }
         if self.starts_with(b"<<<") {
