@@ -1,6 +1,6 @@
 //! What a command demands of values in its standard input.
 
-use super::runs::{Run, asks_for_shell, runs};
+use super::runs::{Run, asks_for_shell, look_up, runs};
 use super::table::{PYTHON_CODE, Reads, WRAPPERS};
 use super::{has_command_option, is_plain_module, module, shell_demands, takes_value};
 use crate::vault::script;
@@ -51,7 +51,7 @@ fn xargs_demands(words: &[Word]) -> Demands {
 
 /// Returns what a command demands of values in its standard input.
 pub(in crate::vault) fn input_demands(words: &[Word]) -> Demands {
-    let is_shell = starts_shell(words) || has_unknown_program(words);
+    let is_shell = starts_shell(words) || has_entry_shell(words) || has_unknown_program(words);
     let demands = own_input_demands(words).and(xargs_demands(words));
     demands.and(if is_shell {
         Demands::SHELL
@@ -80,6 +80,15 @@ const SHELL_STARTERS: &[(&str, usize)] = &[
 
 /// Programs that run a shell whatever else they are told.
 const SHELLS_BY_NAME: &[&str] = &["newgrp", "nix-shell", "machinectl", "toolbox", "distrobox"];
+
+/// Whether a container is told to start with a shell.
+fn has_entry_shell(words: &[Word]) -> bool {
+    words.windows(2).any(|pair| {
+        let [option, next] = pair else { return false };
+        let named = [option, next].map(look_up);
+        option.text.starts_with("--entrypoint") && named.contains(&Some(Reads::Shell))
+    })
+}
 
 /// Whether a wrapper among the words runs a shell of its own.
 fn starts_shell(words: &[Word]) -> bool {

@@ -250,9 +250,12 @@ fn wrapped<'a>(mut walk: Walk, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
             // The directory, no builtin.
             Meaning::Candidate if word.text == "." => {}
             Meaning::Candidate => {
+                let before = at.checked_sub(1).and_then(|at| rest.get(at));
+                let is_named = word.text.starts_with('-')
+                    || before.is_some_and(|before| before.text == "--entrypoint");
                 found.extend(look_up(word).map(|reads| match reads {
-                    // Named by an option, with an image before its arguments.
-                    Reads::Shell if word.text.starts_with('-') => (Reads::ShellAfter('c'), after),
+                    // Named by an option, perhaps with an image before its arguments.
+                    Reads::Shell if is_named => (Reads::ShellAfter('c'), after),
                     reads => (reads, after),
                 }));
                 if names_wrapper {
@@ -481,7 +484,7 @@ fn is_setting(word: &Word) -> bool {
 }
 
 /// Returns how a program reads code, if it does.
-fn look_up(word: &Word) -> Option<Reads> {
+pub(super) fn look_up(word: &Word) -> Option<Reads> {
     let find = |wanted: &str| {
         let mut rows = PROGRAMS.iter();
         rows.find(|(name, _)| name.eq_ignore_ascii_case(wanted))

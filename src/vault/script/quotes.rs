@@ -217,6 +217,7 @@ impl Reader<'_> {
             // `${ command; }`
             return self.nested(Demands::NONE, |reader| reader.commands(Closer::Brace));
         }
+        self.no_continuation()?;
         self.parameters += 1;
         let result = self.nested(Demands::NONE, |reader| reader.parameter_body(quote));
         self.parameters -= 1;
@@ -231,7 +232,6 @@ impl Reader<'_> {
     }
 
     fn parameter_body(&mut self, quote: Quote) -> Step {
-        self.no_continuation()?;
         while self.peek(0).is_some_and(|byte| matches!(byte, b'!' | b'#'))
             && self.peek(1) != Some(b'}')
             && !self.hole_at(self.at)

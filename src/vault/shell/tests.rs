@@ -344,6 +344,7 @@ const UNSAFE_CONTEXTS: &[&str] = &[
     "unset VALUE",
     "read VALUE",
     "printf -v VALUE x",
+    "BASH_ALIASES[q]=VALUE",
     "printf -v PS4 %s VALUE",
     "read -r PS4 <<< VALUE",
     "echo VALUE | read -r PS4",
@@ -746,6 +747,10 @@ const SECOND_PARSES: &[&str] = &[
     "newgrp docker <<< VALUE",
     "machinectl shell box <<< VALUE",
     // Programs of functions, and descriptors.
+    "docker run --rm --entrypoint sh alpine -c 'echo VALUE'",
+    "docker run -i --rm --entrypoint /bin/sh img -c 'echo VALUE'",
+    "docker run -i --rm --entrypoint bash img <<EOF\nVALUE\nEOF",
+    "setarch x86_64 <<< VALUE",
     "retry() { \"$@\"; }; retry \"$SHELL\" -c 'echo VALUE'",
     "f() { command \"$@\"; }; f $SHELL -c 'echo VALUE'",
     "f() { \"$@\"; }; f \"$SHELL\" <<< VALUE",
