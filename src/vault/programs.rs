@@ -16,7 +16,8 @@ use builtins::builtin_demands;
 use input::has_script;
 use runs::{Run, runs};
 use table::{
-    BUILTINS, CODE_VARIABLES, INTEGER_VARIABLES, PLAIN_MODULES, PYTHON_CODE, Reads, WRAPPERS,
+    BUILTINS, CODE_VARIABLES, INTEGER_VARIABLES, PLAIN_MODULES, PYTHON_CODE, Reads, TAR_OPTIONS,
+    WRAPPERS,
 };
 
 /// Operators that calculate, in `[[`, `[` and `test`.
@@ -162,9 +163,12 @@ fn run_demands((program, arguments): Run<'_>, current: &Word) -> Demands {
         Reads::ShellAfter(_) | Reads::ShellAll => Demands::SHELL,
         Reads::ShellInOption(options) => {
             let starts = |word: &Word| {
-                word.may_split() || options.iter().any(|option| word.text.starts_with(option))
+                word.may_split() || options.iter().any(|option| names_option(word, option))
             };
-            if starts(current) || arguments.iter().rev().take(2).any(starts) {
+            // `tar cIf CODE`
+            let is_bundle = |word: &Word| options == TAR_OPTIONS && word.text.contains(['I', 'F']);
+            let is_old = arguments.first().is_some_and(is_bundle);
+            if starts(current) || is_old || arguments.iter().rev().take(2).any(starts) {
                 Demands::SHELL
             } else {
                 Demands::NONE
@@ -245,8 +249,23 @@ fn is_plain_module(word: &Word) -> bool {
 fn has_command_option(word: &Word, letter: char) -> bool {
     word.has_option(letter)
         || word.may_be_flags()
-        || word.text.starts_with("--command")
-        || word.text.starts_with("--session-command")
+        || ["--command", "--session-command", "--call"]
+            .iter()
+            .any(|option| names_option(word, option))
+}
+
+/// Whether a word is an option, perhaps with its value, cut short or among other letters.
+fn names_option(word: &Word, option: &str) -> bool {
+    let name = word.text.split('=').next().unwrap_or_default();
+    let mut letters = option.bytes().skip(1);
+    let is_bundle = match (letters.next(), letters.next()) {
+        // The options of `env` stand before those of a program.
+        (Some(letter), None) if letter != b'S' => word.has_option(char::from(letter)),
+        _ => false,
+    };
+    word.text.starts_with(option)
+        || is_bundle
+        || name.len() > 4 && name.starts_with("--") && option.starts_with(name)
 }
 
 fn is_code_option(word: &Word, letters: &[char], names: &[&str]) -> bool {
@@ -275,19 +294,19 @@ fn is_plain_argument(arguments: &[Word]) -> bool {
 /// Follows the arguments of a shell up to the script it runs: what stands after that is data.
 fn shell_demands(arguments: &[Word], current: &Word) -> Demands {
     let (mut is_value, mut is_uncertain, mut has_code) = (false, false, false);
-    let mut is_startup = false;
+    let (mut is_startup, mut reads_input) = (false, false);
     for word in arguments {
         if std::mem::take(&mut is_value) {
             is_startup = false;
             continue;
         }
         if word.text.starts_with(['-', '+']) && word.text.len() > 1 {
-            if word.has_option('s') && !word.text.contains('c') {
-                return Demands::NONE;
-            }
+            reads_input |= word.has_option('s');
             is_value = takes_value(&word.text);
             is_startup = is_value && word.text.starts_with("--");
             has_code |= word.has_option('c');
+            // What it takes is not known: the next word may be the script or not.
+            is_uncertain |= !is_value && !is_known(&word.text);
         } else if word.may_split()
             || word.is_dynamic && word.text == "-"
             || word.is_unknown() && !(has_code && word.is_quoted)
@@ -298,7 +317,9 @@ fn shell_demands(arguments: &[Word], current: &Word) -> Demands {
             return Demands::NONE;
         }
     }
-    if is_value && !is_startup && !current.text.starts_with('-') {
+    if reads_input && !has_code && !is_uncertain
+        || is_value && !is_startup && !current.text.starts_with('-')
+    {
         Demands::NONE
     } else {
         Demands::SHELL
@@ -306,8 +327,32 @@ fn shell_demands(arguments: &[Word], current: &Word) -> Demands {
 }
 
 fn takes_value(option: &str) -> bool {
-    matches!(option, "--rcfile" | "--init-file")
+    matches!(option, "--rcfile" | "--init-file" | "--emulate")
         || !option.starts_with("--") && option.contains(['o', 'O'])
+}
+
+/// Whether an option of a shell is known to take nothing.
+fn is_known(option: &str) -> bool {
+    const LONG: &[&str] = &[
+        "--",
+        "--norc",
+        "--noprofile",
+        "--posix",
+        "--login",
+        "--verbose",
+        "--restricted",
+        "--interactive",
+        "--no-rcs",
+        "--no-config",
+        "--noediting",
+        "--debugger",
+    ];
+    let letters = option.trim_start_matches(['-', '+']);
+    LONG.contains(&option)
+        || !option.starts_with("--")
+            && letters
+                .chars()
+                .all(|c| "abcefhiklmnprstuvxBEHPT".contains(c))
 }
 
 #[cfg(test)]

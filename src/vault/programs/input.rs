@@ -1,10 +1,8 @@
 //! What a command demands of values in its standard input.
 
-use super::runs::{Run, runs};
+use super::runs::{Run, asks_for_shell, look_up, runs};
 use super::table::{PYTHON_CODE, Reads, WRAPPERS};
-use super::{
-    has_command_option, is_code_option, is_plain_module, module, shell_demands, takes_value,
-};
+use super::{has_command_option, is_plain_module, module, shell_demands, takes_value};
 use crate::vault::script;
 use crate::vault::words::{Demands, Word};
 
@@ -53,7 +51,81 @@ fn xargs_demands(words: &[Word]) -> Demands {
 
 /// Returns what a command demands of values in its standard input.
 pub(in crate::vault) fn input_demands(words: &[Word]) -> Demands {
-    own_input_demands(words).and(xargs_demands(words))
+    let is_shell = starts_shell(words) || has_entry_shell(words) || has_unknown_program(words);
+    let demands = own_input_demands(words).and(xargs_demands(words));
+    demands.and(if is_shell {
+        Demands::SHELL
+    } else {
+        Demands::NONE
+    })
+}
+
+/// Wrappers that run a shell when no program is named, and how many operands come before that.
+const SHELL_STARTERS: &[(&str, usize)] = &[
+    ("chroot", 1),
+    ("unshare", 0),
+    ("nsenter", 0),
+    ("setpriv", 0),
+    ("setarch", 1),
+    ("linux64", 0),
+    ("linux32", 0),
+    ("i386", 0),
+    ("fakeroot", 0),
+    ("firejail", 0),
+    ("pkexec", 0),
+    ("run0", 0),
+    ("dbus-run-session", 0),
+    ("systemd-run", 0),
+];
+
+/// Programs that run a shell whatever else they are told.
+const SHELLS_BY_NAME: &[&str] = &["newgrp", "nix-shell", "machinectl", "toolbox", "distrobox"];
+
+/// Whether a container is told to start with a shell.
+fn has_entry_shell(words: &[Word]) -> bool {
+    words.windows(2).any(|pair| {
+        let [option, next] = pair else { return false };
+        let named = [option, next].map(look_up);
+        option.text.starts_with("--entrypoint") && named.contains(&Some(Reads::Shell))
+    })
+}
+
+/// Whether a wrapper among the words runs a shell of its own.
+fn starts_shell(words: &[Word]) -> bool {
+    let mut words = words
+        .iter()
+        .enumerate()
+        .map(|(at, word)| (word, words.get(at + 1..)));
+    words.any(|(word, after)| {
+        let (program, after) = (word.program(), after.unwrap_or_default());
+        let starter = SHELL_STARTERS.iter().find(|(name, _)| *name == program);
+        SHELLS_BY_NAME.contains(&program)
+            || matches!(program, "sudo" | "doas") && asks_for_shell(program, after)
+            || starter.is_some_and(|(_, operands)| !names_program(after, *operands))
+    })
+}
+
+/// Whether a program is named for certain after so many other operands: what follows an option may
+/// belong to that.
+fn names_program(arguments: &[Word], operands: usize) -> bool {
+    let mut before_is_option = false;
+    let is_operand = |word: &Word| {
+        let is_option = word.text.starts_with('-');
+        let takes = is_option && word.text != "--" && !word.text.contains('=');
+        !std::mem::replace(&mut before_is_option, takes) && !is_option && !word.may_split()
+    };
+    let found: Vec<bool> = arguments.iter().map(is_operand).collect();
+    found.into_iter().filter(|found| *found).count() > operands
+}
+
+/// Whether a function of the script gets a program that is not known, which may be a shell.
+fn has_unknown_program(words: &[Word]) -> bool {
+    let is_count = |word: &&Word| !word.is_dynamic && word.text.bytes().all(|b| b.is_ascii_digit());
+    let mut words = words.iter();
+    words.next().is_some_and(|word| word.is_function)
+        && words
+            .find(|word| !is_count(word))
+            .is_some_and(Word::is_unknown_program)
 }
 
 fn own_input_demands(words: &[Word]) -> Demands {
@@ -89,7 +161,6 @@ fn run_input(words: &[Word], (program, arguments): Run<'_>) -> Demands {
             }
         }
         // Whatever else they are told.
-        Reads::Client(letters, names) if has_code(arguments, letters, names) => Demands::NONE,
         Reads::Client(..) | Reads::Editor(..) => Demands::PROGRAM,
         Reads::CodeAll | Reads::Filter if names_input(arguments) => Demands::PROGRAM,
         Reads::CodeAll | Reads::Filter => Demands::NONE,
@@ -97,17 +168,77 @@ fn run_input(words: &[Word], (program, arguments): Run<'_>) -> Demands {
     }
 }
 
-/// Whether arguments hold a whole script, so that standard input is data.
-fn has_code(arguments: &[Word], letters: &[char], names: &[&str]) -> bool {
+/// Letters of options of an interpreter that take nothing, and of those that take a text.
+struct Letters {
+    flags: &'static str,
+    valued: &'static str,
+}
+
+fn letters_of(code: &[char], names: &[&str]) -> Letters {
+    match code {
+        ['c'] if names.is_empty() => Letters {
+            flags: "uBqsOIEbPvx",
+            valued: "WX",
+        },
+        // perl and ruby
+        _ if code.contains(&'F') => Letters {
+            flags: "nplaswiSTuU0123456789",
+            valued: "MmIrCxdDF",
+        },
+        _ => Letters {
+            flags: "",
+            valued: "",
+        },
+    }
+}
+
+/// Whether arguments clearly hold a whole script, so that standard input is data.
+fn has_code(arguments: &[Word], code: &[char], names: &[&str]) -> bool {
     // Letters of modules, settings and the like.
     const PARTS: &[char] = &['M', 'm', 'F', 'd', 'v'];
-    let letters: Vec<char> = letters
-        .iter()
-        .copied()
-        .filter(|c| !PARTS.contains(c))
-        .collect();
-    let mut arguments = arguments.iter();
-    arguments.any(|word| is_code_option(word, &letters, names))
+    let known = letters_of(code, names);
+    let mut is_sure = true;
+    for word in arguments {
+        let Some(letters) = word.text.strip_prefix('-') else {
+            is_sure = !word.may_split();
+            continue;
+        };
+        if is_sure && names.iter().any(|name| word.text.starts_with(name)) {
+            return true;
+        }
+        let rest = letters.trim_start_matches(|c| known.flags.contains(c));
+        match rest.chars().next() {
+            Some(first) if code.contains(&first) && !PARTS.contains(&first) => {
+                // Behind an option that may take it as a text it is none.
+                return is_sure;
+            }
+            None => {}
+            Some(first) => {
+                let is_glued = known.valued.contains(first) && rest.len() > 1;
+                is_sure = is_glued || is_long_flag(word);
+            }
+        }
+        if is_interactive(word) && !known.flags.contains('i') {
+            return false;
+        }
+    }
+    false
+}
+
+fn is_long_flag(word: &Word) -> bool {
+    let text = word.text();
+    text.starts_with("--")
+        && (text.contains('=')
+            || text.starts_with("--no-")
+            || matches!(
+                text,
+                "--batch" | "--quiet" | "--silent" | "--slave" | "--vanilla"
+            ))
+}
+
+/// Whether an option makes an interpreter read its input after the script.
+fn is_interactive(word: &Word) -> bool {
+    word.has_option('i') || word.text == "--interactive"
 }
 
 /// Whether arguments name a script, so that standard input is data.
@@ -125,12 +256,15 @@ pub(super) fn has_script(arguments: &[Word]) -> bool {
         "-l",
         "-S",
         "-E",
+        "-W",
+        "-X",
+        "-M",
     ];
     let mut option = None;
     for word in arguments {
         let before = std::mem::take(&mut option);
         let is_named = ENDINGS.iter().any(|ending| word.text.ends_with(ending));
-        if is_input(word) {
+        if is_input(word) || is_interactive(word) {
             return false;
         } else if word.text.starts_with('-') {
             option = Some(word.text());

@@ -82,7 +82,7 @@ const FORMS: &[Form] = &[
     },
     Form {
         names: &["doas"],
-        flags: "nL",
+        flags: "nLs",
         valued: "uC",
         ..PLAIN
     },
@@ -94,8 +94,15 @@ const FORMS: &[Form] = &[
         ..PLAIN
     },
     Form {
-        names: &["nohup", "setsid", "time", "command", "builtin", "exec"],
+        names: &["nohup", "setsid", "command", "builtin", "exec"],
         flags: "cfwpv",
+        ..PLAIN
+    },
+    Form {
+        names: &["time"],
+        flags: "vpaqV",
+        valued: "fo",
+        long_valued: &["--format", "--output"],
         ..PLAIN
     },
     Form {
@@ -189,6 +196,7 @@ pub(super) fn runs(words: &[Word]) -> Vec<Run<'_>> {
         } else if is_wrapper(first) {
             found.extend(look_up(first).map(|reads| (reads, rest)));
             wrapped(Walk::new(first.program()), rest, &mut found);
+            found.extend(named(rest).filter(|run| is_shell_with_code(*run)));
         } else {
             program(first, rest, &mut found);
         }
@@ -210,6 +218,7 @@ fn program<'a>(word: &Word, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
     found.extend(reads.map(|reads| (reads, rest)));
     if word.is_function {
         found.extend(named(rest));
+        found.extend(unknown_with_code(rest));
     } else if match reads {
         None => !BUILTINS.contains(&word.text()),
         Some(reads) => matches!(reads, Reads::ShellInOption(_) | Reads::ShellAfter(_)),
@@ -241,9 +250,12 @@ fn wrapped<'a>(mut walk: Walk, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
             // The directory, no builtin.
             Meaning::Candidate if word.text == "." => {}
             Meaning::Candidate => {
+                let before = at.checked_sub(1).and_then(|at| rest.get(at));
+                let is_named = word.text.starts_with('-')
+                    || before.is_some_and(|before| before.text == "--entrypoint");
                 found.extend(look_up(word).map(|reads| match reads {
-                    // Named by an option, with an image before its arguments.
-                    Reads::Shell if word.text.starts_with('-') => (Reads::ShellAfter('c'), after),
+                    // Named by an option, perhaps with an image before its arguments.
+                    Reads::Shell if is_named => (Reads::ShellAfter('c'), after),
                     reads => (reads, after),
                 }));
                 if names_wrapper {
@@ -259,6 +271,58 @@ fn wrapped<'a>(mut walk: Walk, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
 fn named(words: &[Word]) -> impl Iterator<Item = Run<'_>> {
     let run = |(at, word)| Some((look_up(word)?, words.get(at + 1..)?));
     words.iter().enumerate().filter_map(run)
+}
+
+/// Returns what a function may run that is given by an expansion and has an option for code.
+fn unknown_with_code(words: &[Word]) -> Option<Run<'_>> {
+    let at = words.iter().position(Word::is_unknown_program)?;
+    let after = words.get(at + 1..)?;
+    let is_code = |word: &Word| {
+        ['c', 'e', 'E', 'r']
+            .iter()
+            .any(|letter| word.has_option(*letter))
+    };
+    after
+        .iter()
+        .any(is_code)
+        .then_some((Reads::ShellAll, after))
+}
+
+/// Whether it is a shell with code of its own, or with nothing but options.
+fn is_shell_with_code((reads, arguments): Run<'_>) -> bool {
+    let is_option = |word: &Word| word.text.starts_with('-');
+    reads == Reads::Shell && (has_code((reads, arguments)) || arguments.iter().all(is_option))
+}
+
+/// Whether `sudo` or `doas` with these arguments runs a shell.
+pub(super) fn asks_for_shell(program: &str, arguments: &[Word]) -> bool {
+    let Some(form) = FORMS.iter().find(|form| form.names.contains(&program)) else {
+        return false;
+    };
+    let mut may_take = false;
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        if !word.text.starts_with('-') {
+            if is_setting(word) || std::mem::take(&mut may_take) {
+                continue;
+            }
+            return false;
+        }
+        let takes = form.takes(word);
+        may_take = !takes && !form.is_flag(word);
+        let flags = word.text.split(|c| form.valued.contains(c)).next();
+        let is_short = !word.text.starts_with("--");
+        if is_short && flags.is_some_and(|flags| flags.contains(['i', 's']))
+            || word.text.starts_with("--lo")
+            || word.text.starts_with("--sh")
+        {
+            return true;
+        }
+        if takes {
+            words.next();
+        }
+    }
+    false
 }
 
 /// Whether a program that may be one, or just a word, has an option for code.
@@ -390,20 +454,26 @@ impl Form {
 
     /// Whether an option takes the next word.
     fn takes(&self, word: &Word) -> bool {
-        let text = word.text();
-        let is_short = text.len() > 1 && !text.starts_with("--");
+        let is_last = |rest: &str| rest.len() == 1 && rest.starts_with(|c| self.valued.contains(c));
         !word.is_dynamic
-            && (self.long_valued.contains(&text)
-                || is_short && text.starts_with('-') && text.ends_with(|c| self.valued.contains(c)))
+            && (self.long_valued.contains(&word.text())
+                || self.after_flags(word).is_some_and(is_last))
     }
 
-    /// Whether an option surely takes nothing.
+    /// Whether an option surely takes nothing more.
     fn is_flag(&self, word: &Word) -> bool {
-        let letters = word.text().trim_start_matches('-');
-        let is_glued = word.text.contains('=') || letters.starts_with(|c| self.valued.contains(c));
-        !word.is_dynamic && letters.chars().all(|c| self.flags.contains(c))
-            || is_glued && !letters.is_empty()
-            || LONG_FLAGS.contains(&word.text())
+        let is_glued = |rest: &str| rest.starts_with(|c| self.valued.contains(c));
+        match self.after_flags(word) {
+            Some("") => !word.is_dynamic,
+            Some(rest) => is_glued(rest) && (rest.len() > 1 || word.is_dynamic),
+            None => word.text.contains('=') || LONG_FLAGS.contains(&word.text()),
+        }
+    }
+
+    /// Returns the letters of an option from the first on that is no flag: that may take the rest.
+    fn after_flags<'a>(&self, word: &'a Word) -> Option<&'a str> {
+        let letters = word.text().strip_prefix('-')?;
+        (!letters.starts_with('-')).then(|| letters.trim_start_matches(|c| self.flags.contains(c)))
     }
 }
 
@@ -414,7 +484,7 @@ fn is_setting(word: &Word) -> bool {
 }
 
 /// Returns how a program reads code, if it does.
-fn look_up(word: &Word) -> Option<Reads> {
+pub(super) fn look_up(word: &Word) -> Option<Reads> {
     let find = |wanted: &str| {
         let mut rows = PROGRAMS.iter();
         rows.find(|(name, _)| name.eq_ignore_ascii_case(wanted))

@@ -51,6 +51,9 @@ pub(super) const CODE_VARIABLES: &[&str] = &[
     "FCEDIT",
     "functions",
     "dis_functions",
+    "BASH_ALIASES",
+    "galiases",
+    "saliases",
     "VISUAL",
     "LESSOPEN",
     "LESSCLOSE",
@@ -96,7 +99,7 @@ pub(super) enum Reads {
 /// Options of git after which settings come, among them commands.
 pub(super) const GIT_OPTIONS: &[&str] = &[
     "-c",
-    "--config-env",
+    "--config",
     "config",
     "--upload-pack",
     "--receive-pack",
@@ -127,6 +130,9 @@ pub(super) const TAR_OPTIONS: &[&str] = &[
     "--rsh-command",
     "--rmt-command",
 ];
+
+/// Options of env that hold several words; one dash alone is an option, too.
+pub(super) const ENV_OPTIONS: &[&str] = &["-S", "-iS", "-vS", "-ivS", "-viS", "--split-string"];
 
 /// Python without a module.
 pub(super) const PYTHON_CODE: Reads = Reads::CodeAfter(&['c'], &[]);
@@ -246,7 +252,8 @@ pub(super) const PROGRAMS: &[(&str, Reads)] = &[
         "man",
         Reads::ShellInOption(&["-P", "--pager", "-H", "--html", "-E", "-p"]),
     ),
-    ("env", Reads::ShellInOption(&["-S", "--split-string"])),
+    ("env", Reads::ShellInOption(ENV_OPTIONS)),
+    ("nix-shell", Reads::ShellAll),
     ("pwsh", Reads::CodeAfter(&['c'], &["-command", "-Command"])),
     ("python", Reads::Python),
     ("pypy", Reads::Python),
@@ -345,6 +352,11 @@ pub(super) const PROGRAMS: &[(&str, Reads)] = &[
     ("expect", Reads::Client(&['c'], &[])),
     ("mongosh", Reads::Client(&[], &["--eval"])),
     ("mongo", Reads::Client(&[], &["--eval"])),
+    ("redis-cli", Reads::Client(&[], &["--eval"])),
+    ("valkey-cli", Reads::Client(&[], &["--eval"])),
+    ("sftp", Reads::Client(&[], &[])),
+    ("lftp", Reads::Client(&['c', 'e'], &[])),
+    ("ftp", Reads::Client(&[], &[])),
     ("sqlite3", Reads::CodeEverywhere),
     ("duckdb", Reads::CodeEverywhere),
     ("tclsh", Reads::CodeEverywhere),
@@ -405,6 +417,7 @@ pub(super) const WRAPPERS: &[&str] = &[
     "nocorrect",
     "coproc",
     "flock",
+    "newgrp",
     "runuser",
     "su",
     "script",

@@ -8,7 +8,14 @@ use crate::vault::programs::ARITHMETIC_TESTS;
 use crate::vault::words::{Demands, Word, is_name};
 
 /// Variables whose elements are aliases.
-const ALIAS_TABLES: &[&str] = &["BASH_ALIASES", "aliases", "galiases", "saliases"];
+const ALIAS_TABLES: &[&str] = &[
+    "BASH_ALIASES",
+    "BASH_CMDS",
+    "aliases",
+    "galiases",
+    "saliases",
+    "commands",
+];
 
 impl Reader<'_> {
     /// Reads a list of commands and what closes it.
@@ -113,6 +120,7 @@ impl Reader<'_> {
             b'(' => return self.parenthesis(),
             b'<' | b'>' => return self.redirection(byte),
             b'#' if self.starts_comment() => self.comment()?,
+            b'\\' if self.continues_at(self.at) => self.continuation()?,
             b'\\' => {
                 self.word().is_quoted = true;
                 self.escape()?;
@@ -137,6 +145,7 @@ impl Reader<'_> {
                 self.word();
                 self.at += 1;
                 self.expression(b"]")?;
+                self.no_continuation()?;
                 // The name and its subscript still make an assignment.
                 self.subscript_assignment();
             }
@@ -270,15 +279,19 @@ impl Reader<'_> {
 
     /// Whether the word here is the descriptor of a redirection.
     fn starts_descriptor(&self) -> bool {
-        let rest = self.bytes.get(self.at..self.limit).unwrap_or_default();
         let ends = |byte: &u8| b" \t\r\n;&|()<>".contains(byte);
-        let length = rest.iter().position(ends).unwrap_or(rest.len());
-        let (word, after) = rest.split_at(length);
-        let is_number = word.iter().all(u8::is_ascii_digit);
-        matches!(after, [b'<' | b'>', ..])
-            && (is_number || word.starts_with(b"{") && word.ends_with(b"}"))
-            && !word.is_empty()
-            && after.get(1) != Some(&b'(')
+        let mut rest = self.joined(self.at).peekable();
+        let first = rest.peek().copied();
+        let (mut is_number, mut is_empty, mut last) = (true, true, None);
+        while let Some(byte) = rest.next_if(|byte| !ends(byte)) {
+            is_number &= byte.is_ascii_digit();
+            (is_empty, last) = (false, Some(byte));
+        }
+        let is_name = first == Some(b'{') && last == Some(b'}');
+        matches!(rest.next(), Some(b'<' | b'>'))
+            && (is_number || is_name)
+            && !is_empty
+            && rest.next() != Some(b'(')
     }
 
     /// Ends the current word; returns whether it closed the list.
@@ -291,6 +304,9 @@ impl Reader<'_> {
         }
         if self.frame.role == Role::Descriptor {
             self.descriptor(&word);
+        }
+        if self.frame.role == Role::RedirectTarget {
+            self.target(&word);
         }
         if self.frame.role != Role::Argument {
             self.frame.role = Role::Argument;

@@ -45,12 +45,12 @@ impl Reader<'_> {
             self.note_namerefs(own);
         }
         self.demand_of_aliases(&words);
-        if declarer == "alias" {
+        if matches!(declarer, "alias" | "hash") {
             self.note_aliases(own);
         }
         let file = programs::argument_file_demands(&words);
         self.require(self.frame.command_hole..self.places.len(), file);
-        let sets = self.demand_of_integers(own);
+        let sets = self.demand_of_assigned(own);
         self.demand_of_input(&words, sets);
         self.demand_of_output(first);
         let frame = &mut self.frame;
@@ -113,20 +113,40 @@ impl Reader<'_> {
         }
     }
 
-    /// A command that assigns to a variable declared as an integer calculates what it assigns.
-    fn demand_of_integers(&mut self, words: &[Word]) -> Demands {
-        let assigns = words
-            .first()
-            .is_some_and(|word| programs::ASSIGNERS.contains(&word.text()));
-        let names = |word: &Word| {
-            let name = word.text().strip_prefix("-v").unwrap_or(word.text());
-            self.integers.contains(name)
-        };
-        if !assigns || !words.iter().any(names) {
+    /// What a command assigns must suit the variables that are named in its words.
+    fn demand_of_assigned(&mut self, words: &[Word]) -> Demands {
+        let command = words.first().map_or("", Word::text);
+        if !programs::ASSIGNERS.contains(&command) {
             return Demands::NONE;
         }
-        self.require(self.frame.command_hole..self.places.len(), Demands::NUMBER);
-        Demands::NUMBER
+        let mut demands = Demands::NONE;
+        let mut before = "";
+        for word in words.iter().skip(1) {
+            let name = word.text().strip_prefix("-v").unwrap_or(word.text());
+            // Other words of these are data.
+            let is_named = match command {
+                "printf" => before == "-v" || word.text().starts_with("-v"),
+                "for" | "select" | "foreach" => before.is_empty(),
+                _ => true,
+            };
+            demands = demands.and(self.variable_demands(name, is_named));
+            before = word.text();
+        }
+        self.require(self.frame.command_hole..self.places.len(), demands);
+        demands
+    }
+
+    /// What assigning to a variable demands, by what the script has declared it to be.
+    pub(super) fn variable_demands(&self, name: &str, is_named: bool) -> Demands {
+        if self.integers.contains(name) {
+            Demands::NUMBER
+        } else if !is_named {
+            Demands::NONE
+        } else if self.namerefs.contains(name) {
+            Demands::forbidden("in a variable that is another one's name")
+        } else {
+            programs::assignment_demands(name)
+        }
     }
 
     /// Remembers what a command demands of an input that it has from around it, perhaps by others
@@ -179,6 +199,17 @@ impl Reader<'_> {
         }
     }
 
+    /// The same in a path; a descriptor that is one's own standard input is no input of its own.
+    pub(super) fn target(&mut self, word: &Word) {
+        let is_descriptor = ["/dev/fd/", "/dev/stdin", "/proc/"]
+            .iter()
+            .any(|path| word.text().starts_with(path));
+        if is_descriptor {
+            self.frame.has_input = false;
+            self.descriptor(word);
+        }
+    }
+
     /// A command with a word that is an alias may be any command.
     fn demand_of_aliases(&mut self, words: &[Word]) {
         let is_any = self.aliases.contains("");
@@ -194,10 +225,14 @@ impl Reader<'_> {
             // In zsh the ending of any command's name may be one.
             self.aliases.insert(String::new());
         }
+        let names_files = words.first().is_some_and(|word| word.text() == "hash")
+            && words.iter().any(|word| word.has_option('p'));
         for word in words.iter().skip(1) {
             match word.text().split_once('=') {
                 Some((name, _)) => _ = self.aliases.insert(name.to_owned()),
                 None if word.is_dynamic => _ = self.aliases.insert(String::new()),
+                // `hash -p FILE NAME`
+                None if names_files => _ = self.aliases.insert(word.text().to_owned()),
                 None => {}
             }
         }

@@ -12,8 +12,12 @@ impl Reader<'_> {
     pub(super) fn always(&mut self) -> Step<bool> {
         let rest = self.bytes.get(self.at..self.limit).unwrap_or_default();
         let after = rest.get("always".len()..).unwrap_or_default();
-        let blanks = after.iter().take_while(|byte| byte.is_ascii_whitespace());
-        let length = "always".len() + blanks.count();
+        let lines = after
+            .iter()
+            .take_while(|byte| byte.is_ascii_whitespace())
+            .count();
+        let mut length = "always".len() + lines;
+        length += self.blanks_at(self.at + length);
         if rest.get(length) != Some(&b'{') {
             self.word();
             self.literal();
@@ -136,10 +140,7 @@ impl Reader<'_> {
         let is_named =
             !frame.is_array_head() && !frame.word.as_ref().is_some_and(|word| word.is_assignment);
         let rest = self.bytes.get(self.at + 1..self.limit).unwrap_or_default();
-        let blanks = rest
-            .iter()
-            .take_while(|byte| matches!(byte, b' ' | b'\t'))
-            .count();
+        let blanks = self.blanks_at(self.at + 1);
         if frame.closer == Closer::Array
             || !is_named && !frame.expects_body
             || rest.get(blanks) != Some(&b')')

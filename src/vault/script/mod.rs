@@ -6,6 +6,7 @@
 //! the reader errs on the side of demanding more of it.
 
 mod commands;
+mod continuations;
 mod endings;
 mod groups;
 mod quotes;
@@ -439,9 +440,9 @@ impl Reader<'_> {
 
     /// What a range of numbers in braces demands: some shells make as many words as a value says.
     fn range_demands(&self, quote: Quote, hole: &Hole) -> Demands {
-        let after = self.bytes.get(hole.end..).unwrap_or_default();
         let is_range = self.frame.word.as_ref().is_some_and(|word| {
-            word.text().contains('{') && (word.text().contains("..") || after.starts_with(b".."))
+            let is_followed = || self.joined(hole.end).take(2).eq(*b"..");
+            word.text().contains('{') && (word.text().contains("..") || is_followed())
         });
         if is_range && quote != Quote::Comment {
             Demands::forbidden("in a range in braces")
@@ -463,11 +464,7 @@ impl Reader<'_> {
         let is_assignment = word.is_assignment || self.frame.declares();
         match is_assignment {
             false => programs::setting_demands(&self.frame.words, word),
-            true if self.namerefs.contains(name) => {
-                Demands::forbidden("in a variable that is another one's name")
-            }
-            true if self.integers.contains(name) => Demands::NUMBER,
-            true => programs::assignment_demands(name),
+            true => self.variable_demands(name, true),
         }
     }
 

@@ -109,12 +109,15 @@ impl Reader<'_> {
             self.at += 1;
             return self.double();
         }
+        if self.continues_at(self.at + 1) {
+            return self.unreadable("a line continuation stands after a dollar sign");
+        }
         if let Some(word) = &mut self.frame.word {
             word.expands();
             word.is_split |= is_bare;
         }
         let start = self.at;
-        self.note_subscript();
+        self.note_subscript()?;
         let documents = self.frame.documents.len();
         self.expansion(quote)?;
         self.check_documents(documents)?;
@@ -139,7 +142,7 @@ impl Reader<'_> {
     }
 
     /// Notes the index after `$name` here, with which zsh calculates; to bash it is text.
-    fn note_subscript(&mut self) {
+    fn note_subscript(&mut self) -> Step {
         let rest = self.bytes.get(self.at + 1..self.limit).unwrap_or_default();
         let flags = rest.iter().take_while(|byte| b"#+^=~!".contains(byte));
         let name = rest.get(flags.count()..).unwrap_or_default();
@@ -150,9 +153,10 @@ impl Reader<'_> {
         };
         let index = name.get(length..).unwrap_or_default();
         let start = self.limit - index.len();
+        self.no_continued_name(start)?;
         // Inside of another its end is known.
         if length == 0 || !index.starts_with(b"[") || self.subscript.contains(&start) {
-            return;
+            return Ok(());
         }
         let mut open = 0_usize;
         let mut bytes = index.iter().enumerate();
@@ -162,9 +166,10 @@ impl Reader<'_> {
                 b']' => open = open.saturating_sub(1),
                 _ => {}
             }
-            open == 0 && index.get(at + 1) != Some(&b'[')
+            **byte == b']' && open == 0 && self.joined(start + at + 1).next() != Some(b'[')
         });
         self.subscript = start..end.map_or(self.limit, |(at, _)| start + at + 1);
+        Ok(())
     }
 
     /// Passes an expansion at its dollar sign.
@@ -185,7 +190,7 @@ impl Reader<'_> {
             Some(b'{') => self.parameter(quote),
             _ => {
                 self.variable();
-                Ok(())
+                self.no_continued_name(self.at)
             }
         }
     }
@@ -212,16 +217,18 @@ impl Reader<'_> {
             // `${ command; }`
             return self.nested(Demands::NONE, |reader| reader.commands(Closer::Brace));
         }
+        self.no_continuation()?;
         self.parameters += 1;
         let result = self.nested(Demands::NONE, |reader| reader.parameter_body(quote));
         self.parameters -= 1;
         result
     }
 
-    /// Whether the name that began somewhere and ends here is that of an integer variable.
-    fn is_integer(&self, start: usize) -> bool {
+    /// What assigning to the variable demands whose name began somewhere and ends here.
+    fn name_demands(&self, start: usize) -> Demands {
         let name = self.bytes.get(start..self.at).unwrap_or_default();
-        std::str::from_utf8(name).is_ok_and(|name| self.integers.contains(name))
+        let name = std::str::from_utf8(name).unwrap_or_default();
+        self.variable_demands(name, true)
     }
 
     fn parameter_body(&mut self, quote: Quote) -> Step {
@@ -237,6 +244,7 @@ impl Reader<'_> {
             self.inherited = self.inherited.and(forbidden);
         }
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        self.no_continuation()?;
         if self.hole_at(self.at) {
             return self.unreadable("a placeholder stands in the place of a variable's name");
         }
@@ -251,16 +259,16 @@ impl Reader<'_> {
         if self.hole_at(self.at) {
             return self.unreadable("a placeholder stands in the place of a variable's name");
         }
-        let is_integer = self.is_integer(start);
+        self.no_continuation()?;
+        let assigned = self.name_demands(start);
         if self.peek(0) == Some(b'[') {
             self.at += 1;
             self.expression(b"]")?;
+            self.no_continuation()?;
         }
         match (self.peek(0), self.peek(1)) {
             (Some(b'='), _) | (Some(b':'), Some(b'=')) => {
-                if is_integer {
-                    self.inherited = self.inherited.and(Demands::NUMBER);
-                }
+                self.inherited = self.inherited.and(assigned);
                 let is_ignored = self
                     .frame
                     .words
@@ -372,6 +380,10 @@ impl Reader<'_> {
                 None => return self.unreadable("an expression is not closed"),
                 Some(b'(' | b'[' | b'{') => open += 1,
                 Some(b')' | b']' | b'}') => open = open.saturating_sub(1),
+                Some(b'\\') if self.continues_at(self.at) => {
+                    self.continuation()?;
+                    continue;
+                }
                 Some(b'\\') => {
                     self.escape()?;
                     continue;

@@ -17,7 +17,7 @@ impl Reader<'_> {
         if self.peek(1) == Some(b'(') && self.frame.word.is_some() {
             return self.process_substitution(byte);
         }
-        self.note_numbers();
+        self.note_numbers()?;
         let has_descriptor = self.drop_descriptor();
         let start = self.at;
         if self.end_word()? {
@@ -29,7 +29,8 @@ impl Reader<'_> {
         if self.peek(1) == Some(b'(') {
             return self.process_substitution(byte);
         }
-        if byte == b'<' && !has_descriptor {
+        // `<&3` is an input from around the command.
+        if byte == b'<' && !has_descriptor && self.joined(self.at + 1).next() != Some(b'&') {
             self.frame.has_input = true;
         }
         if self.starts_with(b"<<<") {
@@ -56,7 +57,7 @@ impl Reader<'_> {
     }
 
     /// `python<1-9>` is a pattern of file names in zsh, and two redirections elsewhere.
-    fn note_numbers(&mut self) {
+    fn note_numbers(&mut self) -> Step {
         let rest = self.bytes.get(self.at + 1..self.limit).unwrap_or_default();
         let is_number = |byte: &&u8| byte.is_ascii_digit() || **byte == b'-';
         let length = rest.iter().take_while(is_number).count();
@@ -67,6 +68,10 @@ impl Reader<'_> {
         {
             word.is_pattern = true;
         }
+        if length > 0 && self.continues_at(self.at + 1 + length) {
+            return self.unreadable("a line continuation stands inside of a redirection");
+        }
+        Ok(())
     }
 
     /// `2>` and `{fd}>` name a descriptor, no argument.
@@ -121,9 +126,7 @@ impl Reader<'_> {
     }
 
     fn here_string(&mut self) -> Step<bool> {
-        while matches!(self.peek(0), Some(b' ' | b'\t')) {
-            self.at += 1;
-        }
+        self.at += self.blanks_at(self.at);
         self.frame.role = Role::HereString;
         let first = self.places.len();
         while let Some(byte) = self.peek(0) {
@@ -144,16 +147,25 @@ impl Reader<'_> {
 
     fn here_document_head(&mut self) -> Step<bool> {
         self.at += 2;
+        if self.continues_at(self.at) {
+            // `<<-` may come of it.
+            self.continuation()?;
+        }
         let strips_tabs = self.peek(0) == Some(b'-');
         self.at += usize::from(strips_tabs);
-        while matches!(self.peek(0), Some(b' ' | b'\t')) {
-            self.at += 1;
-        }
+        self.at += self.blanks_at(self.at);
         let (mut delimiter, mut is_quoted) = (Vec::new(), false);
         let mut quote = None;
         while let Some(byte) = self.peek(0) {
             if self.hole_at(self.at) {
                 return self.unreadable("a placeholder stands in the delimiter of a here-document");
+            }
+            if quote != Some(b'\'') && self.continues_at(self.at) {
+                if quote.is_some() {
+                    return self.unreadable("a line continuation stands in quotes of a delimiter");
+                }
+                self.at += 2;
+                continue;
             }
             match (quote, byte) {
                 (None, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')') => {
@@ -190,7 +202,7 @@ impl Reader<'_> {
     /// Reads the bodies of the here-documents that start on this line.
     pub(super) fn here_documents(&mut self) -> Step {
         for document in std::mem::take(&mut self.frame.documents) {
-            let (end, after) = self.body_end(&document);
+            let (end, after) = self.body_end(&document)?;
             let limit = std::mem::replace(&mut self.limit, end);
             let result = if document.is_quoted {
                 self.literal_body();
@@ -211,9 +223,10 @@ impl Reader<'_> {
     }
 
     /// Returns where a body ends and where the script goes on.
-    fn body_end(&self, document: &HereDocument) -> (usize, usize) {
+    fn body_end(&self, document: &HereDocument) -> Step<(usize, usize)> {
         let mut start = self.at;
         let mut continues = false;
+        let mut joined = Vec::new();
         while start < self.limit {
             let rest = self.bytes.get(start..self.limit).unwrap_or_default();
             let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
@@ -225,13 +238,20 @@ impl Reader<'_> {
             };
             let after = (start + length + 1).min(self.limit);
             if !continues && line.get(tabs..) == Some(document.delimiter.as_slice()) {
-                return (start, after);
+                return Ok((start, after));
             }
             let backslashes = line.iter().rev().take_while(|byte| **byte == b'\\').count();
-            continues = !document.is_quoted && backslashes % 2 == 1;
+            if !std::mem::replace(&mut continues, !document.is_quoted && backslashes % 2 == 1) {
+                joined.clear();
+            }
+            let text = line.get(..line.len() - usize::from(continues));
+            joined.extend(without_tabs(text.unwrap_or_default()));
+            if !continues && without_tabs(&joined).eq(without_tabs(&document.delimiter)) {
+                return self.unreadable("a delimiter of a here-document stands on two lines");
+            }
             start = after;
         }
-        (self.limit, self.limit)
+        Ok((self.limit, self.limit))
     }
 
     fn literal_body(&mut self) {
@@ -260,4 +280,8 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+fn without_tabs(text: &[u8]) -> impl Iterator<Item = &u8> {
+    text.iter().filter(|byte| **byte != b'\t')
 }

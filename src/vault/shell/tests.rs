@@ -76,6 +76,9 @@ const RECEIVER: &str = "recv() { printf '[%s]' \"$@\"; }\n";
 /// Runs a script in bash and zsh with every hostile value in place of `VALUE` and compares what
 /// it prints.
 fn check(script: &str, expected: &str) {
+    if !script.contains(['\'', '"', '`', '#', '<', '\\', '\n']) && script.contains(' ') {
+        check_in("bash", HOSTILE, &continued(script), expected);
+    }
     check_in("bash", HOSTILE, script, expected);
     if has_zsh() {
         check_in("zsh", HOSTILE, script, expected);
@@ -341,6 +344,16 @@ const UNSAFE_CONTEXTS: &[&str] = &[
     "unset VALUE",
     "read VALUE",
     "printf -v VALUE x",
+    "BASH_ALIASES[q]=VALUE",
+    "printf -v PS4 %s VALUE",
+    "read -r PS4 <<< VALUE",
+    "echo VALUE | read -r PS4",
+    "for PS4 in VALUE; do :; done",
+    ": ${PS4:=VALUE}",
+    "declare -n r; for r in VALUE; do :; done",
+    "declare -n r; read r <<< VALUE",
+    "declare -n r; printf -vr %s VALUE",
+    "declare -n r; : ${r:=VALUE}",
     "export VALUE",
     "declare \"VALUE=1\"",
     "[[ -v VALUE ]]",
@@ -411,6 +424,86 @@ fn no_value_becomes_the_elements_of_an_array() {
         "unsafe_nested_parse",
     );
     check_values(&["a(b)", "$(x)"], "declare x=VALUE; recv \"$x\"", "[VALUE]");
+}
+
+/// The script with line continuations in place of its blanks.
+fn continued(script: &str) -> String {
+    script.replace(' ', "\\\n  ")
+}
+
+#[test]
+fn line_continuations_are_nothing() {
+    let accepted = |script: &String| {
+        let script = script.replace("VALUE", "$KARYI{V0}");
+        substitute_script(&script, &secrets(&["a[$(touch pwned)]"])).is_ok()
+    };
+    let rows = SECOND_PARSES.iter().chain(UNSAFE_CONTEXTS);
+    let found: Vec<String> = rows
+        // There it ends a comment.
+        .filter(|script| !script.contains("# "))
+        .map(|script| continued(script))
+        .filter(accepted)
+        .collect();
+    assert_eq!(found, [""; 0]);
+    let refused: Vec<String> = FREE_PLACES
+        .iter()
+        .map(|script| continued(script))
+        .filter(|script| !accepted(script))
+        .collect();
+    assert_eq!(refused, [""; 0]);
+}
+
+#[test]
+fn line_continuations_hide_nothing_inside_of_words() {
+    let secrets = secrets(&["a[$(touch pwned)]"]);
+    let mut found = Vec::new();
+    for script in SECOND_PARSES.iter().chain(UNSAFE_CONTEXTS) {
+        for at in 0..script.len() {
+            let (before, after) = script.split_at(at);
+            let is_literal = before.matches('\'').count() % 2 == 1
+                || before.ends_with('\\')
+                || [" #", "(#"].iter().any(|comment| before.contains(comment))
+                || ["VALU", "VAL", "VA", "V"]
+                    .iter()
+                    .any(|part| before.ends_with(part));
+            if is_literal {
+                continue;
+            }
+            let whole = format!("{before}\\\n{after}");
+            let text = whole.replace("VALUE", "$KARYI{V0}");
+            if substitute_script(&text, &secrets).is_ok() {
+                found.push(whole);
+            }
+        }
+    }
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn line_continuations_end_no_here_document() {
+    for script in [
+        "cat <<EOF\na\nEO\\\nF\nbash -c 'VALUE'\nEOF",
+        "cat <<E\\\nOF\na\nEOF\nbash -c 'VALUE'\nEOF",
+        "cat <<\\\n-EOF\na\n\tEOF\nbash -c 'VALUE'\nEOF",
+        "f(\\\n) { echo VALUE; }",
+        "f ( \\\n ) { echo VALUE; }",
+        "a\\\n[VALUE]=1",
+        "[\\\n[ VALUE -eq 1 ]]",
+        "{ sh; } 0\\\n<<< VALUE",
+        "{ sh; } al\\\nways { :; } <<< VALUE",
+        "exec 3>\\\n&1 4> >(sh); echo VALUE >&4",
+    ] {
+        let text = script.replace("VALUE", "$KARYI{V0}");
+        let result = substitute_script(&text, &secrets(&["a[$(touch pwned)]"]));
+        assert!(result.is_err(), "{script}");
+    }
+    check("cat <<E\\\nOF\na VALUE\nEOF", "a VALUE\n");
+    check("cat <<- \\\n EOF \\\n | cat\n\ta VALUE\n\tEOF", "a VALUE\n");
+    check(
+        "recv \"a\\\n\"VALUE \\\n \\\n 'b'; x=\\\nVALUE; recv \"$x\"",
+        "[aVALUE][b][VALUE]",
+    );
+    check("cat \\\n  <<< \\\n  VALUE", "VALUE\n");
 }
 
 #[test]
@@ -601,6 +694,70 @@ const SECOND_PARSES: &[&str] = &[
     "sed -f- f.txt <<< VALUE",
     "psql -U u db -f <(echo VALUE)",
     "alias -s qq=eval\nfoo.qq VALUE",
+    // Letters that are glued together.
+    "sudo -uroot bash -c 'echo VALUE'",
+    "sudo -ugit bash -c 'echo VALUE'",
+    "kubectl -nproduction exec pod -- bash -c 'echo VALUE'",
+    "echo x | xargs -d'\\n' bash -c 'echo VALUE'",
+    "echo x | xargs -I{} -d'\\n' sh -c 'echo VALUE'",
+    "echo x | xargs -IFILE sh -c 'echo VALUE FILE'",
+    "docker exec -eMODE=live c bash -c 'echo VALUE'",
+    "strace -eexecve bash -c 'echo VALUE'",
+    "sshpass -f/root/.pwd ssh host 'echo VALUE'",
+    "psql -hlocalhost -Upostgres <<EOF\nVALUE\nEOF",
+    "mysql -uuser -ppw db <<EOF\nVALUE\nEOF",
+    "psql -vschema=x db <<EOF\nVALUE\nEOF",
+    "perl -MData::Dumper <<EOF\nVALUE\nEOF",
+    "perl -Ilib/core <<EOF\nVALUE\nEOF",
+    "python3 -Xtracemalloc <<EOF\nVALUE\nEOF",
+    "python3 -Wonce <<EOF\nVALUE\nEOF",
+    "python3 -i x.py <<EOF\nVALUE\nEOF",
+    "perl -I -e <<EOF\nVALUE\nEOF",
+    "echo VALUE | redis-cli -h host",
+    "/usr/bin/time -f %e bash <<EOF\nVALUE\nEOF",
+    // Options of shells.
+    "zsh --emulate sh -c 'echo VALUE'",
+    "zsh --emulate sh <<EOF\nVALUE\nEOF",
+    "bash -s -c 'echo VALUE'",
+    "bash -es -c 'echo VALUE'",
+    "fish -C 'set x' -c 'echo VALUE'",
+    "fish -d 3 -c 'echo VALUE'",
+    "nu --config f -c 'echo VALUE'",
+    // Options of others.
+    "tar cIf 'cat; echo VALUE' o.tar w",
+    "tar -cIf 'cat; echo VALUE' o.tar w",
+    "tar --to-com 'echo VALUE' -xf x",
+    "rsync -avze 'ssh VALUE' a h:b",
+    "npx --call 'echo VALUE'",
+    "npm exec --call 'echo VALUE'",
+    "git clone --config core.sshCommand='ssh VALUE' ssh://x/y",
+    // Shells that others start.
+    "sudo -i <<EOF\nVALUE\nEOF",
+    "sudo -s <<EOF\nVALUE\nEOF",
+    "sudo -iu postgres <<EOF\nVALUE\nEOF",
+    "sudo -u root -s <<< VALUE",
+    "sudo --login <<< VALUE",
+    "sudo -uroot --shell <<< VALUE",
+    "doas -s <<< VALUE",
+    "sudo su - <<< VALUE",
+    "chroot /mnt <<< VALUE",
+    "sudo chroot /mnt <<< VALUE",
+    "unshare -r <<< VALUE",
+    "nsenter -t 1 -m <<< VALUE",
+    "newgrp docker <<< VALUE",
+    "machinectl shell box <<< VALUE",
+    // Programs of functions, and descriptors.
+    "docker run --rm --entrypoint sh alpine -c 'echo VALUE'",
+    "docker run -i --rm --entrypoint /bin/sh img -c 'echo VALUE'",
+    "docker run -i --rm --entrypoint bash img <<EOF\nVALUE\nEOF",
+    "setarch x86_64 <<< VALUE",
+    "retry() { \"$@\"; }; retry \"$SHELL\" -c 'echo VALUE'",
+    "f() { command \"$@\"; }; f $SHELL -c 'echo VALUE'",
+    "f() { \"$@\"; }; f \"$SHELL\" <<< VALUE",
+    "{ bash <&3; } 3<<EOF\nVALUE\nEOF",
+    "{ bash </dev/fd/3; } 3<<EOF\nVALUE\nEOF",
+    "coproc bash; echo VALUE >/dev/fd/${COPROC[1]}",
+    "hash -p /bin/bash q; q -c 'echo VALUE'",
 ];
 
 #[test]
@@ -680,6 +837,24 @@ const FREE_PLACES: &[&str] = &[
     "find . -type f -exec grep -l VALUE {} +",
     "docker build . --build-arg T=VALUE",
     "f() { echo x; }; echo VALUE | f",
+    "curl -sS \\\n  -H 'Authorization: Bearer VALUE' \\\n  https://x.example",
+    "docker run -e TOKEN=VALUE image",
+    "docker run --rm \\\n  --name node \\\n  -e TOKEN=VALUE image",
+    "git push https://x:VALUE@host/r",
+    "mysql -pVALUE db",
+    "printf '%s' VALUE | docker login -u x --password-stdin",
+    "kubectl create secret generic s --from-literal=a=VALUE",
+    "env A=VALUE node app.js",
+    "env A=1 curl -sS -H VALUE",
+    "export A=VALUE; ./run.sh \"$A\"",
+    "redis-cli -a VALUE ping",
+    "echo VALUE | sudo -u root tee -a f",
+    "echo VALUE | sudo chroot /mnt tee f",
+    "echo VALUE | perl -MJSON -lne 'print'",
+    "echo VALUE | python3 -u -c 'import sys'",
+    "echo VALUE | node -e 'x'",
+    "echo VALUE | sudo grep -i x",
+    "sudo -iu app tool VALUE",
 ];
 
 #[test]
