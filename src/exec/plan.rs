@@ -385,6 +385,7 @@ mod tests {
         };
         assert!(conflicts("w report", "r reprt"));
         assert!(conflicts("w there", "r reprt"));
+        assert!(conflicts("w there", "r new/reprt"));
         assert!(!conflicts("w other/report", "r there"));
         assert!(!conflicts("r report", "r reprt"));
         assert!(!conflicts("w other/there", "w there"));

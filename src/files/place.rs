@@ -75,15 +75,16 @@ impl Place {
         }
     }
 
-    /// Returns the directory whose names are looked at for near ones: the one around what is not there.
+    /// Returns the directory whose names are looked at for near ones when this is not there: the
+    /// nearest one that exists.
     #[must_use]
     pub fn searched_for(&self) -> Option<Self> {
-        let missing = self.missing.checked_sub(1)?;
-        Some(Self {
-            path: self.path.parent()?.to_owned(),
+        let there = self.path.components().take(self.known.len());
+        (self.missing > 0).then(|| Self {
+            path: there.collect(),
             known: self.known.clone(),
-            missing,
-            is_directory: missing == 0,
+            missing: 0,
+            is_directory: true,
             is_linked: false,
         })
     }
