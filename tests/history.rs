@@ -489,9 +489,9 @@ fn without_the_key_nothing_is_shown_or_taken_back() {
         &["history", "show", "1"],
     ];
     for args in commands {
-        refused(&home, args, 1, "not_found");
+        refused(&home, args, 3, "wrong_key");
     }
-    let value = refused(&home, &["undo", "--json"], 1, "not_found").json();
+    let value = refused(&home, &["undo", "--json"], 3, "wrong_key").json();
     assert_eq!(value["status"], "error");
     // The list needs no key.
     let list = home.karyi(&["history", "--json"], "").exit(0).json();
