@@ -202,7 +202,7 @@ fn text_names(schema: &Value) -> Vec<String> {
 fn the_prompt_is_short_and_complete() {
     let registry = tools::registry();
     let text = prompt::prompt(&registry, Family::Core);
-    assert!(text.len() <= 6200, "{} bytes", text.len());
+    assert!(text.len() <= 6000, "{} bytes", text.len());
     for entry in registry.entries() {
         assert!(
             text.contains(&format!("<{}>", entry.spec.name)),

@@ -143,12 +143,7 @@ impl Engine {
         match finding {
             Finding::Unknown => {}
             Finding::Idle => self.rescue(live),
-            Finding::HungUp => {
-                if let Some(job) = &mut self.shared.lock().job {
-                    job.verdict.get_or_insert(Verdict::Killed);
-                }
-                live.signal_shell(Signal::SIGKILL);
-            }
+            Finding::HungUp => live.signal_shell(Signal::SIGKILL),
             Finding::Reading(certainty) => {
                 self.job_waits(live, Status::AwaitingInput, certainty);
             }

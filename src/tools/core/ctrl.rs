@@ -19,16 +19,15 @@ pub struct Ctrl;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// The key: `a` to `z` and `[ \ ] ^ _ ?` with Ctrl, or enter esc tab up down left right home end
+    /// `a` to `z` and `[ \ ] ^ _ ?` with Ctrl, or enter esc tab up down left right home end
     /// pgup pgdn backspace delete f1 to f12.
     #[schemars(extend("enum" = key::names()))]
     pub key: String,
-    /// Seconds to wait for the job to end or to read again; 10 when absent.
+    /// Seconds to wait for the job to end or read again; 10 when absent.
     pub timeout: Option<Seconds>,
-    /// With `true`, Ctrl+C (`c`) ends the job for certain: one that goes on for a second gets TERM,
-    /// and then KILL.
+    /// `c`, then TERM, then KILL.
     pub end: Option<bool>,
-    /// Id of the job it is for; the one spoken to last when absent.
+    /// Id of the job; the one spoken to last when absent.
     pub job: Option<Template>,
 }
 
@@ -39,8 +38,7 @@ impl Tool for Ctrl {
     const SPEC: Spec = Spec {
         name: "ctrl",
         summary: "Press a key on the terminal: `c` is Ctrl+C",
-        details: "The result has the output that followed and, when the command ended, its \
-            `exit_code`.",
+        details: "The result has the output that followed.",
         also_called: &["key", "press", "keypress", "signal"],
         heading: "> ctrl",
         starts_job: false,

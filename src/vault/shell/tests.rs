@@ -703,7 +703,7 @@ const SECOND_PARSES: &[&str] = &[
     "echo x | xargs -IFILE sh -c 'echo VALUE FILE'",
     "docker exec -eMODE=live c bash -c 'echo VALUE'",
     "strace -eexecve bash -c 'echo VALUE'",
-    "sshpass -f/root/.pwd ssh host 'echo VALUE'",
+    "sshpass -f/home/u/.pwd ssh host 'echo VALUE'",
     "psql -hlocalhost -Upostgres <<EOF\nVALUE\nEOF",
     "mysql -uuser -ppw db <<EOF\nVALUE\nEOF",
     "psql -vschema=x db <<EOF\nVALUE\nEOF",
