@@ -67,6 +67,15 @@ pub const SEARCH_WHOLE_BYTES: u64 = 4 << 20;
 pub const MAX_PATH_BYTES: usize = 4095;
 /// Most bytes of the names of a file's attributes, and of the value of one: what Linux allows.
 pub const MAX_ATTRIBUTE_BYTES: usize = 64 << 10;
+/// Bytes from the start of a file in which the passage closest to a text that is nowhere is looked for: each takes
+/// some tens of nanoseconds.
+pub const CLOSEST_TEXT_BYTES: usize = 8 << 20;
+/// Lines of them: each takes some hundreds of nanoseconds and some tens of bytes, however short it is.
+pub const CLOSEST_TEXT_LINES: usize = 500_000;
+/// Places that are looked at whether they begin and end like a text to find that may have been replaced before.
+pub const MAX_RIVAL_PLACES: usize = 1000;
+/// Bytes behind the beginning of such a place in which its end is looked for.
+pub const RIVAL_REACH_BYTES: usize = 64 << 10;
 /// How long an edit waits for others of the same files: each of them takes a moment.
 pub const EDIT_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 /// First pause between two looks whether they are done.
@@ -94,8 +103,12 @@ pub const JOURNAL_SYNCED_BYTES: u64 = 8 << 20;
 pub const EARLY_JOURNAL_BYTES: u64 = 8 << 20;
 /// Bytes of contents after which the journal looks for what is past its caps.
 pub const JOURNAL_PRUNE_BYTES: u64 = 64 << 20;
-/// Age below which a content that no change names may belong to one under way.
-pub const JOURNAL_UNCLAIMED_AGE: Duration = Duration::from_secs(60 * 60);
+/// How long the journal is not looked through when little was added: that takes some microseconds for each change
+/// in it.
+pub const JOURNAL_LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// Age below which a content that no change names may belong to one under way: from then on until its record is
+/// written it takes seconds, a large file on a slow disk a minute or two.
+pub const JOURNAL_UNCLAIMED_AGE: Duration = Duration::from_secs(10 * 60);
 /// Bytes from the end of the journal in which its last change is looked for first.
 pub const JOURNAL_TAIL_BYTES: u64 = 64 << 10;
 /// Most lines of a file's diff in a result.
@@ -292,6 +305,12 @@ pub const UNFINISHED_SESSION_AGE: Duration = Duration::from_secs(60);
 pub const UNENDED_CHANGE_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Most bytes of a session's record.
 pub const MAX_RECORD_BYTES: u64 = 64 << 10;
+/// How long a shell may take to end of HUP where processes are not shown, before all are asked for.
+pub const UNSEEN_SHELL_GRACE: Duration = Duration::from_millis(200);
+/// How exactly the kernel tells when a process was started, and a little more.
+pub const PROCESS_CLOCK_TICK: Duration = Duration::from_millis(20);
+/// How long `karyi doctor` goes on to the next shell: without `/proc` each takes about a second.
+pub const SHELL_CHECKS_TIME: Duration = Duration::from_secs(3);
 /// How long one check of `karyi doctor` may take.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long `karyi doctor` waits for a shell to be blocked, to look at it.
@@ -350,6 +369,8 @@ pub const MAX_NOTE_CHARS: usize = 300;
 pub const MAX_FORMER_SECRETS: usize = 100;
 /// Shortest part of a value, in any form, that is masked wherever it stands, in visible bytes.
 pub const REDACTED_RUN_BYTES: usize = 12;
+/// Longest escape that redaction reads, such as `&#x1F600;`, in bytes.
+pub const MAX_ESCAPE_BYTES: usize = 12;
 /// How long nothing is printed before a watcher sees what redaction holds back.
 pub const SHOW_HELD_AFTER: Duration = Duration::from_millis(50);
 /// Bytes of a text that redaction looks at in one go: few enough for the processor's nearest cache.
@@ -443,6 +464,23 @@ pub const MAX_IMPORT_DEPTH: usize = 8;
 pub const IMPORT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Characters of a content's text that a search result shows.
 pub const SEARCH_BODY_CHARS: usize = 500;
+/// Memory for the contents of all sites, read and parsed for searches, and for the index of their words,
+/// in bytes; with more contents than that every search asks the database.
+pub const LIBRARY_BYTES: usize = 64 << 20;
+/// What a content, a word or a place where it stands takes there beside its texts, in bytes: at most.
+pub const LIBRARY_CONTENT_BYTES: usize = 768;
+/// See [`LIBRARY_CONTENT_BYTES`].
+pub const LIBRARY_WORD_BYTES: usize = 64;
+/// See [`LIBRARY_CONTENT_BYTES`].
+pub const LIBRARY_PLACE_BYTES: usize = 16;
+/// How long reading all contents may take; it is given up then, and the database asked.
+pub const LIBRARY_READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many times as long as reading all contents searches in the database must have taken before they
+/// are read again.
+pub const LIBRARY_PATIENCE: u32 = 4;
+/// Longest search in these contents that the thread of a connection does itself, in steps of a few
+/// nanoseconds: others are done by a thread that reads.
+pub const LIBRARY_STEPS_AT_ONCE: usize = 100_000;
 /// Memory for results of searches that are given again while no content changes, in bytes.
 pub const RECENT_SEARCH_BYTES: usize = 16 << 20;
 /// How long nobody looks again whether another program has changed contents.
@@ -481,6 +519,8 @@ pub const MIN_TOKEN_SECRET_BYTES: usize = 32;
 pub const MIN_INTERNAL_KEY_BYTES: usize = 16;
 /// Longest identifier a caller may send, in characters.
 pub const MAX_ID_CHARS: usize = 100;
+/// What stands around the contents in the result of a search, in bytes, about.
+pub const FIELDS_AROUND_BYTES: usize = 64;
 /// Room that is made for the fields of a result as text, in bytes; longer ones take more.
 pub const FIELDS_BYTES: usize = 2 << 10;
 /// Room that is made for an answer beside the output of its tool, in bytes.
@@ -509,14 +549,10 @@ pub const MAX_CALLS_IN_FLIGHT: usize = 1024;
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
 /// Pause after a connection that could not be accepted.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Room that is made for a line of the log, in bytes; longer ones take more.
-pub const LOG_LINE_BYTES: usize = 512;
-/// Log lines that wait to be written; further ones are lost rather than waited for.
-pub const MAX_WAITING_LOG_LINES: usize = 16 << 10;
+/// Log lines that wait to be written, in bytes; further ones are lost rather than waited for.
+pub const MAX_WAITING_LOG_BYTES: usize = 4 << 20;
 /// How long the lines of the log gather before they are written.
 pub const LOG_PAUSE: Duration = Duration::from_millis(5);
-/// Log lines that are written at once, in bytes.
-pub const LOG_WRITE_BYTES: usize = 64 << 10;
 /// Spans that wait to be sent to a collector; further ones are lost rather than waited for.
 pub const MAX_WAITING_SPANS: usize = 8 << 10;
 /// Most spans of one request to a collector.

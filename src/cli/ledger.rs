@@ -96,7 +96,7 @@ fn lines(rows: &[Row]) -> String {
 }
 
 fn line(row: &Row) -> String {
-    let record: Record = serde_json::from_str(&row.record).unwrap_or_default();
+    let record: Record<'_> = serde_json::from_str(&row.record).unwrap_or_default();
     let tool = if record.tool_name.is_empty() {
         "-"
     } else {

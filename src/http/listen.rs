@@ -189,6 +189,7 @@ async fn serve(
     let mut stop = shared.stop.clone();
     // Errors of a connection concern nobody but its client.
     tokio::select! {
+        biased;
         _ = connection.as_mut() => return,
         _ = stop.wait_for(|is_stopped| *is_stopped) => {}
     }

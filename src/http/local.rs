@@ -30,7 +30,7 @@ use crate::service::running::{Failed, LocalTools, Running};
 use crate::store::ids;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use crate::tool::sessions::{JobFiles, Sessions};
-use crate::tool::{Context, FieldText, Fields};
+use crate::tool::{Context, FieldText};
 use crate::tools::Call;
 use crate::vault::policy::PolicyFile;
 use crate::vault::redact::{Redacted, Redactor};
@@ -75,6 +75,7 @@ pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> 
     Context {
         sessions: Arc::new(Sessions::new(session)),
         terminal: None,
+        background: None,
         root: Arc::clone(root),
         secrets,
         prompter: Arc::new(Nobody),
@@ -341,7 +342,7 @@ fn written(outcome: &Outcome, is_kept: bool) -> Result<FieldText, ToolError> {
             fields.shift_remove(gone);
         }
     }
-    FieldText::of(&fields)
+    FieldText::written(&fields)
 }
 
 #[cfg(test)]

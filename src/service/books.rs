@@ -21,7 +21,7 @@ pub struct Books {
     ledger: Arc<dyn Ledger>,
     log: Log,
     spans: Option<Spans>,
-    flood: Flood<Record>,
+    flood: Flood<Record<'static>>,
     metrics: Metrics,
     /// Whether the ledger could not be written the last time.
     is_failing: AtomicBool,
@@ -72,7 +72,7 @@ impl Books {
             ..End::default()
         };
         let name = principal.map_or("nobody", |principal| principal.id.as_str());
-        let row = record(caller, principal, &about, &end);
+        let row = record(caller, principal, &about, &end).into_owned();
         let due = self.flood.decide(name, Instant::now(), row);
         if let Some((last, count)) = due.held {
             self.write_held(last, count).await;
@@ -93,8 +93,8 @@ impl Books {
     }
 
     /// Writes the record that stands for many refusals of one caller, of which it was the last.
-    async fn write_held(&self, last: Record, count: u64) {
-        let call_id = ids::new_id().unwrap_or(last.call_id);
+    async fn write_held(&self, last: Record<'_>, count: u64) {
+        let call_id = ids::new_id().map_or(last.call_id, Into::into);
         let row = Record {
             call_id,
             count: Some(count),
@@ -150,14 +150,14 @@ impl Books {
     }
 
     /// Writes a record; one that cannot be written is told in the log.
-    async fn write(&self, record: &Record) {
+    async fn write(&self, record: &Record<'_>) {
         match self.ledger.keep(record).await {
             Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
             Err(error) => self.failed(record, &error),
         }
     }
 
-    fn failed(&self, record: &Record, error: &StoreError) {
+    fn failed(&self, record: &Record<'_>, error: &StoreError) {
         self.is_failing.store(true, Ordering::Relaxed);
         self.metrics.ledger_failed();
         self.log.write(&Line {

@@ -48,8 +48,9 @@ pub struct Caller {
     pub shell_session: Option<String>,
     /// How long the caller waits.
     pub patience: Option<Duration>,
-    /// Thrown when the caller does not want the call any more; only what works on this machine stops.
-    pub cancel: Cancel,
+    /// Thrown when the caller does not want the call any more, where that can be said; only what works
+    /// on this machine stops.
+    pub cancel: Option<Cancel>,
     /// Set when the caller has gone.
     pub is_gone: Arc<AtomicBool>,
 }
@@ -83,7 +84,7 @@ impl Caller {
             idempotency_key: None,
             shell_session: None,
             patience: None,
-            cancel: Cancel::default(),
+            cancel: None,
             is_gone: Arc::default(),
         })
     }

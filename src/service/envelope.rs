@@ -44,16 +44,16 @@ impl Envelope {
         let Some(output) = &self.output else {
             return serde_json::to_vec(self);
         };
-        let output = output.as_str().as_bytes();
-        let mut text = Vec::with_capacity(output.len() + limits::ENVELOPE_BYTES);
-        let start = format!("{{\"success\":{},\"output\":", self.success);
-        text.extend_from_slice(start.as_bytes());
-        text.extend_from_slice(output);
         // All else comes after the first member.
-        let others = serde_json::to_vec(self)?;
-        let comma = others.iter().position(|byte| *byte == b',');
-        text.extend_from_slice(comma.and_then(|at| others.get(at..)).unwrap_or(b"}"));
-        Ok(text)
+        let others = serde_json::to_string(self)?;
+        let (first, rest) = others.split_once(',').unwrap_or_default();
+        let mut text = String::with_capacity(output.bytes() + limits::ENVELOPE_BYTES);
+        text.push_str(first);
+        text.push_str(",\"output\":");
+        output.add_to(&mut text);
+        text.push(',');
+        text.push_str(rest);
+        Ok(text.into_bytes())
     }
 
     /// Makes the answer to a call.

@@ -1,5 +1,7 @@
 //! What the ledger and the log are told of a call.
 
+use std::borrow::Cow;
+
 use crate::limits;
 use crate::service::caller::Caller;
 use crate::service::principal::Principal;
@@ -38,7 +40,13 @@ pub struct End {
 
 /// Makes the record of a call.
 #[must_use]
-pub fn record(caller: &Caller, principal: Option<&Principal>, about: &About, end: &End) -> Record {
+pub fn record<'a>(
+    caller: &'a Caller,
+    principal: Option<&'a Principal>,
+    about: &'a About,
+    end: &'a End,
+) -> Record<'a> {
+    let known = |text: &'a Option<String>| text.as_deref().map(Cow::Borrowed);
     let status = if end.error_type.is_some() {
         "error"
     } else {
@@ -46,39 +54,39 @@ pub fn record(caller: &Caller, principal: Option<&Principal>, about: &About, end
     };
     let latency_ms = caller.latency_ms();
     let call = ToolCall {
-        name: about.tool_name.clone(),
+        name: about.tool_name.as_str().into(),
         status: status.into(),
         latency_ms,
-        payload_hash: about.payload_hash.clone(),
+        payload_hash: known(&about.payload_hash),
     };
     Record {
-        call_id: caller.call_id.clone(),
+        call_id: caller.call_id.as_str().into(),
         front_end: caller.front_end.into(),
-        ts_start: caller.ts_start.clone(),
-        ts_end: ids::now(),
+        ts_start: caller.ts_start.as_str().into(),
+        ts_end: ids::now().into(),
         latency_ms,
-        trace_id: caller.trace_id.clone(),
-        span_id: Some(caller.span_id.clone()),
-        parent_span_id: caller.parent_span_id.clone(),
-        w3c_trace_id: caller.w3c_trace_id.clone(),
-        context_trace_id: about.context_trace_id.clone(),
-        tenant_id: caller.tenant_id.clone(),
-        site_id: caller.site_id.clone(),
-        user_id: caller.user_id.clone(),
-        session_id: caller.session_id.clone(),
-        npc_id: caller.npc_id.clone(),
-        principal: principal.map(|principal| principal.id.clone()),
+        trace_id: caller.trace_id.as_str().into(),
+        span_id: Some(caller.span_id.as_str().into()),
+        parent_span_id: known(&caller.parent_span_id),
+        w3c_trace_id: known(&caller.w3c_trace_id),
+        context_trace_id: known(&about.context_trace_id),
+        tenant_id: caller.tenant_id.as_str().into(),
+        site_id: caller.site_id.as_str().into(),
+        user_id: known(&caller.user_id),
+        session_id: known(&caller.session_id),
+        npc_id: known(&caller.npc_id),
+        principal: principal.map(|principal| principal.id.as_str().into()),
         request_type: about.request_type.into(),
-        tool_name: about.tool_name.clone(),
-        tool_version: about.tool_version.map(str::to_owned),
-        request_payload_hash: about.payload_hash.clone(),
+        tool_name: about.tool_name.as_str().into(),
+        tool_version: about.tool_version.map(Cow::Borrowed),
+        request_payload_hash: known(&about.payload_hash),
         input: about.input.clone(),
         status: status.into(),
-        error_type: end.error_type.clone(),
-        error: end.error.as_deref().map(short),
+        error_type: known(&end.error_type),
+        error: end.error.as_deref().map(|error| short(error).into()),
         http_status: Some(end.http_status),
         attempt: caller.attempt,
-        idempotency_key: caller.idempotency_key.clone(),
+        idempotency_key: known(&caller.idempotency_key),
         replayed: end.is_replay,
         disconnected: caller.is_gone.load(std::sync::atomic::Ordering::Relaxed),
         count: None,
@@ -87,7 +95,7 @@ pub fn record(caller: &Caller, principal: Option<&Principal>, about: &About, end
 }
 
 /// Cuts a message to what the ledger keeps of it.
-fn short(message: &str) -> String {
+fn short(message: &str) -> &str {
     let end = message.floor_char_boundary(limits::MAX_RECORDED_ERROR_BYTES);
-    message.get(..end).unwrap_or_default().to_owned()
+    message.get(..end).unwrap_or_default()
 }

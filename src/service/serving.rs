@@ -22,7 +22,7 @@ use crate::store::StoreError;
 use crate::store::site::{Claim, RepeatKey, Scope};
 use crate::tool::service::{Access, Audience};
 use crate::tool::site::Sight;
-use crate::tool::{Context, FieldText, Fields, SiteAccess, fit};
+use crate::tool::{Context, FieldText, SiteAccess, fit};
 use crate::tools::Call;
 
 /// How serving a call ended.
@@ -216,7 +216,7 @@ impl Serving<'_> {
         }
         let mut value = fields.to_value();
         redactor.redact_json_again(&mut value);
-        Ok(FieldText::of(&value)?)
+        Ok(FieldText::written(&value)?)
     }
 
     fn running(&self, call: Call, scope: &Scope) -> Running {
@@ -230,7 +230,10 @@ impl Serving<'_> {
                 .filter(|_| self.principal.proof == Proof::Authenticated)
                 .map(|session| format!("{}\n{session}", self.principal.id));
             let running = local.run(call, scope.deadline, owner);
-            return running::unless(self.caller.cancel.clone(), running);
+            return match &self.caller.cancel {
+                Some(cancel) => running::unless(cancel.clone(), running),
+                None => running,
+            };
         }
         let may_see_drafts = self.principal.may(principal::DRAFT_READ);
         let site = SiteAccess {

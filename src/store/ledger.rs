@@ -4,6 +4,8 @@
 //! that was changed, taken out or put in shows. Cutting off the end shows only to someone who kept
 //! a hash from before: the anchor.
 
+use std::borrow::Cow;
+
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
@@ -17,68 +19,68 @@ pub const GENESIS: Hash = [0; 32];
 
 /// What the ledger keeps of a call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct Record<'a> {
     /// Identifier of the call.
-    pub call_id: String,
+    pub call_id: Cow<'a, str>,
     /// Where the call came in: `http`, `mcp` or `stdio`.
-    pub front_end: String,
+    pub front_end: Cow<'a, str>,
     /// When it was received.
-    pub ts_start: String,
+    pub ts_start: Cow<'a, str>,
     /// When its outcome was final.
-    pub ts_end: String,
+    pub ts_end: Cow<'a, str>,
     /// Time between the two, in milliseconds.
     pub latency_ms: u64,
     /// The caller's trace.
-    pub trace_id: String,
+    pub trace_id: Cow<'a, str>,
     /// The caller's span, or one made for the call.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub span_id: Option<String>,
+    pub span_id: Option<Cow<'a, str>>,
     /// Parent span of a W3C `traceparent`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub parent_span_id: Option<String>,
+    pub parent_span_id: Option<Cow<'a, str>>,
     /// Trace of a W3C `traceparent`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub w3c_trace_id: Option<String>,
+    pub w3c_trace_id: Option<Cow<'a, str>>,
     /// The trace named in the body, when it is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub context_trace_id: Option<String>,
+    pub context_trace_id: Option<Cow<'a, str>>,
     /// The tenant.
-    pub tenant_id: String,
+    pub tenant_id: Cow<'a, str>,
     /// The site.
-    pub site_id: String,
+    pub site_id: Cow<'a, str>,
     /// The user.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub user_id: Option<String>,
+    pub user_id: Option<Cow<'a, str>>,
     /// The user's session.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
+    pub session_id: Option<Cow<'a, str>>,
     /// The character spoken to.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub npc_id: Option<String>,
+    pub npc_id: Option<Cow<'a, str>>,
     /// Who was authenticated.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub principal: Option<String>,
+    pub principal: Option<Cow<'a, str>>,
     /// What was asked for: `tool_call` or `tool_list`.
-    pub request_type: String,
+    pub request_type: Cow<'a, str>,
     /// The tool; empty when the request named none.
-    pub tool_name: String,
+    pub tool_name: Cow<'a, str>,
     /// Version of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_version: Option<String>,
+    pub tool_version: Option<Cow<'a, str>>,
     /// Start of the hash of the input.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_payload_hash: Option<String>,
+    pub request_payload_hash: Option<Cow<'a, str>>,
     /// The input, where the server was told to keep it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<serde_json::Value>,
     /// `success` or `error`.
-    pub status: String,
+    pub status: Cow<'a, str>,
     /// Kind of the error.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_type: Option<String>,
+    pub error_type: Option<Cow<'a, str>>,
     /// The error in words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
+    pub error: Option<Cow<'a, str>>,
     /// Status of the HTTP answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_status: Option<u16>,
@@ -87,7 +89,7 @@ pub struct Record {
     pub attempt: Option<u32>,
     /// The key under which the call may be repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub idempotency_key: Option<String>,
+    pub idempotency_key: Option<Cow<'a, str>>,
     /// Whether the answer is that of an earlier call.
     #[serde(skip_serializing_if = "is_false", default)]
     pub replayed: bool,
@@ -98,26 +100,85 @@ pub struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// The call in the form of the table's column `tool_calls`.
-    pub tool_calls: Vec<ToolCall>,
+    pub tool_calls: Vec<ToolCall<'a>>,
 }
 
 /// One call, in the form of the column `tool_calls`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ToolCall {
+pub struct ToolCall<'a> {
     /// The tool.
-    pub name: String,
+    pub name: Cow<'a, str>,
     /// `success` or `error`.
-    pub status: String,
+    pub status: Cow<'a, str>,
     /// Its time, in milliseconds.
     pub latency_ms: u64,
     /// Start of the hash of its input.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub payload_hash: Option<String>,
+    pub payload_hash: Option<Cow<'a, str>>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+impl Record<'_> {
+    /// Returns the same with texts of its own.
+    #[must_use]
+    pub fn into_owned(self) -> Record<'static> {
+        Record {
+            call_id: own(self.call_id),
+            front_end: own(self.front_end),
+            ts_start: own(self.ts_start),
+            ts_end: own(self.ts_end),
+            trace_id: own(self.trace_id),
+            span_id: self.span_id.map(own),
+            parent_span_id: self.parent_span_id.map(own),
+            w3c_trace_id: self.w3c_trace_id.map(own),
+            context_trace_id: self.context_trace_id.map(own),
+            tenant_id: own(self.tenant_id),
+            site_id: own(self.site_id),
+            user_id: self.user_id.map(own),
+            session_id: self.session_id.map(own),
+            npc_id: self.npc_id.map(own),
+            principal: self.principal.map(own),
+            request_type: own(self.request_type),
+            tool_name: own(self.tool_name),
+            tool_version: self.tool_version.map(own),
+            request_payload_hash: self.request_payload_hash.map(own),
+            status: own(self.status),
+            error_type: self.error_type.map(own),
+            error: self.error.map(own),
+            idempotency_key: self.idempotency_key.map(own),
+            tool_calls: self
+                .tool_calls
+                .into_iter()
+                .map(ToolCall::into_owned)
+                .collect(),
+            latency_ms: self.latency_ms,
+            input: self.input,
+            http_status: self.http_status,
+            attempt: self.attempt,
+            replayed: self.replayed,
+            disconnected: self.disconnected,
+            count: self.count,
+        }
+    }
+}
+
+impl ToolCall<'_> {
+    fn into_owned(self) -> ToolCall<'static> {
+        ToolCall {
+            name: own(self.name),
+            status: own(self.status),
+            latency_ms: self.latency_ms,
+            payload_hash: self.payload_hash.map(own),
+        }
+    }
+}
+
+fn own(text: Cow<'_, str>) -> Cow<'static, str> {
+    Cow::Owned(text.into_owned())
 }
 
 /// One row as it is stored.
@@ -146,10 +207,10 @@ pub fn hash(previous: &Hash, seq: u64, record: &str) -> Hash {
 /// Keeps records.
 pub trait Ledger: Send + Sync {
     /// Notes durably that a writing call is about to run.
-    fn intend<'a>(&'a self, record: &'a Record) -> Pending<'a, ()>;
+    fn intend<'a>(&'a self, record: &'a Record<'_>) -> Pending<'a, ()>;
 
     /// Keeps the final record of a call durably, and forgets its intent.
-    fn keep<'a>(&'a self, record: &Record) -> Pending<'a, ()>;
+    fn keep<'a>(&'a self, record: &Record<'_>) -> Pending<'a, ()>;
 
     /// Turns the intents that earlier processes left into records of calls that were interrupted;
     /// returns how many there were.

@@ -2,7 +2,8 @@
 //!
 //! Every question names a [`Scope`]; nothing is ever found outside of it.
 
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -194,11 +195,47 @@ pub struct Query {
     pub limit: u32,
 }
 
+/// A content that was read, with what is made of it to be shown: once, for as long as it is kept.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    content: Content,
+    shown: OnceLock<Box<str>>,
+}
+
+impl Kept {
+    /// Returns how the content is shown, which `show` makes of it when nobody asked before: always
+    /// the same.
+    pub fn shown(&self, show: impl FnOnce(&Content) -> Box<str>) -> &str {
+        self.shown.get_or_init(|| show(&self.content))
+    }
+}
+
+impl From<Content> for Kept {
+    fn from(content: Content) -> Self {
+        let shown = OnceLock::new();
+        Self { content, shown }
+    }
+}
+
+impl Deref for Kept {
+    type Target = Content;
+
+    fn deref(&self) -> &Content {
+        &self.content
+    }
+}
+
+impl PartialEq for Kept {
+    fn eq(&self, other: &Self) -> bool {
+        self.content == other.content
+    }
+}
+
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
     /// The best contents.
-    pub items: Vec<Content>,
+    pub items: Vec<Arc<Kept>>,
     /// How many there are in all.
     pub total: u64,
 }

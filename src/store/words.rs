@@ -26,7 +26,7 @@ pub struct Word<'a> {
     /// Letters and digits only, in lower case.
     pub text: &'a str,
     /// Whether it is a pair of characters of a run.
-    is_pair: bool,
+    pub is_pair: bool,
     /// Whether it is the only character of its run: it may be the start of a pair in the index.
     pub is_alone: bool,
     /// Whether a run ends with it.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::error::{ErrorCode, ToolError};
 use crate::files::root::Root;
 use crate::files::transaction::Recorder;
+use crate::pty::background::Background;
 use crate::secret::{SecretName, SecretValue};
 use crate::tool::sessions::{JobFiles, Sessions, Terminal};
 use crate::tool::site::SiteAccess;
@@ -126,6 +127,8 @@ pub struct Context {
     pub sessions: Arc<Sessions>,
     /// The shell that the call speaks to, for a tool of the session.
     pub terminal: Option<Terminal>,
+    /// The job that the call is to end, when it is in the background of that shell.
+    pub background: Option<Background>,
     /// The confinement of paths.
     pub root: Arc<Root>,
     /// The values the user gave.

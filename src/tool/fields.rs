@@ -1,5 +1,8 @@
 //! The fields of a result in the form they are wanted in.
 
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -8,15 +11,21 @@ use crate::limits;
 
 /// A form of the fields of a result.
 pub trait Fields: Sized {
-    /// Makes it of a tool's output.
+    /// Makes it of a tool's output, which `later` may be able to write when its text is wanted.
     ///
     /// # Errors
     /// The output cannot be written as JSON.
-    fn of(output: &impl Serialize) -> Result<Self, ToolError>;
+    fn of(
+        output: &impl Serialize,
+        later: impl FnOnce() -> Option<Arc<dyn Later>>,
+    ) -> Result<Self, ToolError>;
 }
 
 impl Fields for Map<String, Value> {
-    fn of(output: &impl Serialize) -> Result<Self, ToolError> {
+    fn of(
+        output: &impl Serialize,
+        _: impl FnOnce() -> Option<Arc<dyn Later>>,
+    ) -> Result<Self, ToolError> {
         Ok(match serde_json::to_value(output).map_err(unwritten)? {
             Value::Object(map) => map,
             other => Self::from_iter([("value".to_owned(), other)]),
@@ -24,35 +33,110 @@ impl Fields for Map<String, Value> {
     }
 }
 
+/// A result that is written when its text is wanted: until then it need not take the room of a text.
+pub trait Later: Send + Sync {
+    /// Returns how long the text is, about, in bytes.
+    fn bytes(&self) -> usize;
+
+    /// Adds the text, just as the result serializes: a JSON object.
+    fn write(&self, text: &mut String);
+}
+
 /// The fields of a result as the text of a JSON object: for who only passes them on, this is much
 /// less work than a tree of values.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldText(String);
+#[derive(Clone)]
+pub struct FieldText {
+    text: OnceLock<String>,
+    /// What writes the text, when it is not there from the start.
+    later: Option<Arc<dyn Later>>,
+}
 
 impl FieldText {
     /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        self.text.get_or_init(|| {
+            let mut text = String::with_capacity(self.bytes());
+            self.add_to(&mut text);
+            text
+        })
+    }
+
+    /// Returns how long the text is, about, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let later = || self.later.as_ref().map_or(0, |later| later.bytes());
+        self.text.get().map_or_else(later, String::len)
+    }
+
+    /// Adds the text to another one.
+    pub fn add_to(&self, text: &mut String) {
+        match (self.text.get(), &self.later) {
+            (Some(own), _) => text.push_str(own),
+            (None, Some(later)) => later.write(text),
+            (None, None) => {}
+        }
     }
 
     /// Returns the fields as a value.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        serde_json::from_str(&self.0).unwrap_or_default()
+        serde_json::from_str(self.as_str()).unwrap_or_default()
     }
 }
 
 impl Fields for FieldText {
-    fn of(output: &impl Serialize) -> Result<Self, ToolError> {
+    fn of(
+        output: &impl Serialize,
+        later: impl FnOnce() -> Option<Arc<dyn Later>>,
+    ) -> Result<Self, ToolError> {
+        match later() {
+            Some(later) => Ok(Self {
+                text: OnceLock::new(),
+                later: Some(later),
+            }),
+            None => Self::written(output),
+        }
+    }
+}
+
+impl From<String> for FieldText {
+    fn from(text: String) -> Self {
+        Self {
+            text: text.into(),
+            later: None,
+        }
+    }
+}
+
+impl fmt::Debug for FieldText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FieldText").field(&self.as_str()).finish()
+    }
+}
+
+impl PartialEq for FieldText {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for FieldText {}
+
+impl FieldText {
+    /// Writes a tool's output.
+    ///
+    /// # Errors
+    /// The output cannot be written as JSON.
+    pub fn written(output: &impl Serialize) -> Result<Self, ToolError> {
         let mut text = Vec::with_capacity(limits::FIELDS_BYTES);
         serde_json::to_writer(&mut text, output).map_err(unwritten)?;
         let text = String::from_utf8(text).map_err(|error| {
             ToolError::new(ErrorCode::Internal, format!("a result is no text: {error}"))
         })?;
         Ok(match text.starts_with('{') {
-            true => Self(text),
-            false => Self(format!("{{\"value\":{text}}}")),
+            true => text.into(),
+            false => format!("{{\"value\":{text}}}").into(),
         })
     }
 }
@@ -60,7 +144,7 @@ impl Fields for FieldText {
 impl<'de> Deserialize<'de> for FieldText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let fields = Map::deserialize(deserializer)?;
-        Self::of(&fields).map_err(serde::de::Error::custom)
+        Self::written(&fields).map_err(serde::de::Error::custom)
     }
 }
 
@@ -77,8 +161,8 @@ mod tests {
     #[test]
     fn both_forms_say_the_same() {
         for output in [json!({"b": 1, "a": [null, "x\n"]}), json!(7), json!("{")] {
-            let map: Map<String, Value> = Fields::of(&output).unwrap();
-            let written = FieldText::of(&output).unwrap();
+            let map: Map<String, Value> = Fields::of(&output, || None).unwrap();
+            let written = FieldText::written(&output).unwrap();
             assert_eq!(written.to_value(), Value::Object(map.clone()));
             assert_eq!(written.as_str(), Value::Object(map).to_string());
         }
@@ -87,7 +171,10 @@ mod tests {
     #[test]
     fn only_an_object_is_read() {
         let read = |text: &str| serde_json::from_str::<FieldText>(text).ok();
-        assert_eq!(read("{ \"a\" : 1 }"), Some(FieldText("{\"a\":1}".into())));
+        assert_eq!(
+            read("{ \"a\" : 1 }"),
+            Some(FieldText::from("{\"a\":1}".to_owned()))
+        );
         assert_eq!(read("[1]"), None);
     }
 }

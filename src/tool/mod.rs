@@ -24,6 +24,7 @@ pub mod spec;
 
 use std::fmt::Debug;
 use std::future::Future;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,7 +37,7 @@ use crate::secret::{SecretName, Template};
 
 pub use context::Context;
 pub use effect::Effect;
-pub use fields::{FieldText, Fields};
+pub use fields::{FieldText, Fields, Later};
 pub use registry::Registry;
 pub use schema::ArgumentSchema;
 pub use seconds::Seconds;
@@ -115,8 +116,18 @@ pub trait Tool {
         None
     }
 
+    /// Whether the call ends its job, wherever that is.
+    fn ends_job(_: &Self::Args) -> bool {
+        false
+    }
+
     /// Returns the schema of its result, when that is promised to callers.
     fn output_schema() -> Option<ArgumentSchema> {
+        None
+    }
+
+    /// Returns what writes a result when its text is wanted, when the tool has something for that.
+    fn later(_: &Self::Output) -> Option<Arc<dyn Later>> {
         None
     }
 

@@ -73,6 +73,12 @@ macro_rules! tools {
                 match self { $(Self::$variant(args) => <$tool as Tool>::job(args),)* }
             }
 
+            /// Whether the call ends its job, wherever that is.
+            #[must_use]
+            pub fn ends_job(&self) -> bool {
+                match self { $(Self::$variant(args) => <$tool as Tool>::ends_job(args),)* }
+            }
+
             /// Visits every text that may hold a placeholder.
             pub fn templates(&mut self, visit: &mut dyn FnMut(Use, &mut Template)) {
                 match self { $(Self::$variant(args) => <$tool as Tool>::templates(args, visit),)* }
@@ -89,7 +95,7 @@ macro_rules! tools {
                         let answer = Box::pin(<$tool as Tool>::run(args, context)).await?;
                         Ok(Answer {
                             status: answer.status,
-                            output: F::of(&answer.output)?,
+                            output: F::of(&answer.output, || <$tool as Tool>::later(&answer.output))?,
                             problem: answer.problem,
                         })
                     })*

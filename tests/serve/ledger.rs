@@ -54,7 +54,7 @@ fn the_ledger_is_shown_checked_and_exported() {
     assert_eq!(run(&server, &["verify", "--anchor", "xyz"]).0, Some(2));
     let connection = rusqlite::Connection::open(server.dir.path().join("ledger.db")).unwrap();
     connection
-        .execute("DELETE FROM trace_ledger WHERE seq = 2", ())
+        .execute("DELETE FROM ledger_rows WHERE seq = 2", ())
         .unwrap();
     assert_eq!(run(&server, &["verify"]).0, Some(0));
     let cut = (
@@ -63,7 +63,7 @@ fn the_ledger_is_shown_checked_and_exported() {
     );
     assert_eq!(run(&server, &["verify", "--anchor", &anchor]), cut);
     connection
-        .execute("UPDATE trace_ledger SET record = '{}' WHERE seq = 1", ())
+        .execute("UPDATE ledger_rows SET record = '{}' WHERE seq = 1", ())
         .unwrap();
     assert_eq!(run(&server, &["verify"]).0, Some(1));
 }

@@ -1,7 +1,7 @@
 //! The ledger in a file of its own.
 //!
-//! The table holds each record as the text that was hashed; its other columns are computed from
-//! that text, so that what is asked by SQL is what is verified.
+//! The table holds each record as the text that was hashed. A view computes columns from that text, so
+//! that what is asked by SQL is what is verified; they cost nobody anything who does not ask.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use crate::store::sqlite::connection::{open_to_read, open_to_write};
 use crate::store::sqlite::group::Group;
 use crate::store::{Ledger, Pending, StoreError, ids};
 
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
 CREATE TABLE trace_ledger (
   seq INTEGER PRIMARY KEY,
   hash BLOB NOT NULL CHECK (length(hash) = 32),
@@ -34,10 +35,40 @@ CREATE TABLE trace_ledger (
 ) STRICT;
 CREATE INDEX trace_ledger_trace ON trace_ledger (trace_id);
 CREATE TABLE intents (call_id TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
-"];
+",
+    "
+DROP INDEX trace_ledger_trace;
+ALTER TABLE trace_ledger RENAME TO ledger_rows;
+ALTER TABLE ledger_rows DROP COLUMN call_id;
+ALTER TABLE ledger_rows DROP COLUMN trace_id;
+ALTER TABLE ledger_rows DROP COLUMN tenant_id;
+ALTER TABLE ledger_rows DROP COLUMN site_id;
+ALTER TABLE ledger_rows DROP COLUMN tool_name;
+ALTER TABLE ledger_rows DROP COLUMN tool_calls;
+ALTER TABLE ledger_rows DROP COLUMN latency_ms;
+ALTER TABLE ledger_rows DROP COLUMN status;
+ALTER TABLE ledger_rows DROP COLUMN error_type;
+ALTER TABLE ledger_rows DROP COLUMN error;
+ALTER TABLE ledger_rows DROP COLUMN ts_end;
+CREATE INDEX ledger_rows_trace ON ledger_rows (record ->> 'trace_id');
+CREATE VIEW trace_ledger AS SELECT seq, hash, record,
+  record ->> 'call_id' AS call_id,
+  record ->> 'trace_id' AS trace_id,
+  record ->> 'tenant_id' AS tenant_id,
+  record ->> 'site_id' AS site_id,
+  record ->> 'tool_name' AS tool_name,
+  record -> 'tool_calls' AS tool_calls,
+  record ->> 'latency_ms' AS latency_ms,
+  record ->> 'status' AS status,
+  record ->> 'error_type' AS error_type,
+  record ->> 'error' AS error,
+  record ->> 'ts_end' AS ts_end
+FROM ledger_rows;
+",
+];
 
-const INSERT: &str = "INSERT INTO trace_ledger (seq, hash, record) VALUES (?, ?, ?)";
-const LAST: &str = "SELECT seq, hash FROM trace_ledger ORDER BY seq DESC LIMIT 1";
+const INSERT: &str = "INSERT INTO ledger_rows (seq, hash, record) VALUES (?, ?, ?)";
+const LAST: &str = "SELECT seq, hash FROM ledger_rows ORDER BY seq DESC LIMIT 1";
 /// Stands for no call.
 const PROBE: &str = "probe";
 const FORGET: &str = "DELETE FROM intents WHERE call_id = ?";
@@ -84,18 +115,18 @@ impl SqliteLedger {
 }
 
 impl Ledger for SqliteLedger {
-    fn intend<'a>(&'a self, record: &'a Record) -> Pending<'a, ()> {
+    fn intend<'a>(&'a self, record: &'a Record<'_>) -> Pending<'a, ()> {
         Box::pin(async move {
             let wish = Wish::Intend {
-                call_id: record.call_id.clone(),
+                call_id: record.call_id.clone().into_owned(),
                 record: text(record)?,
             };
             self.wish(wish).await.map(drop)
         })
     }
 
-    fn keep<'a>(&'a self, record: &Record) -> Pending<'a, ()> {
-        let call_id = record.call_id.clone();
+    fn keep<'a>(&'a self, record: &Record<'_>) -> Pending<'a, ()> {
+        let call_id = record.call_id.clone().into_owned();
         let wish = text(record).map(|record| Wish::Keep { call_id, record });
         Box::pin(async move { self.wish(wish?).await.map(drop) })
     }
@@ -109,7 +140,7 @@ impl Ledger for SqliteLedger {
     }
 }
 
-fn text(record: &Record) -> Result<String, StoreError> {
+fn text(record: &Record<'_>) -> Result<String, StoreError> {
     let broken = |error: &dyn std::fmt::Display| StoreError::Broken(error.to_string());
     let mut text = Vec::with_capacity(limits::RECORD_BYTES);
     serde_json::to_writer(&mut text, record).map_err(|error| broken(&error))?;
@@ -232,8 +263,8 @@ fn settle(chain: &mut Chain<'_>) -> Result<usize, StoreError> {
 
 fn interrupted(text_of_intent: &str) -> Result<String, StoreError> {
     let broken = |error: serde_json::Error| StoreError::Broken(format!("an intent: {error}"));
-    let mut record: Record = serde_json::from_str(text_of_intent).map_err(broken)?;
-    record.ts_end = ids::now();
+    let mut record: Record<'_> = serde_json::from_str(text_of_intent).map_err(broken)?;
+    record.ts_end = ids::now().into();
     record.status = "error".into();
     record.error_type = Some("Interrupted".into());
     record.error = Some("the server ended while the call ran; it may have taken effect".into());

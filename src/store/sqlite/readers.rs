@@ -83,6 +83,26 @@ impl Readers {
             Err(panic) => resume_unwind(panic),
         }
     }
+
+    /// Gives `work` to a thread, which tells `end` what came of it; nobody waits.
+    pub(super) fn begin<T>(
+        &self,
+        deadline: Instant,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        end: impl FnOnce(Result<T, StoreError>) + Send + 'static,
+    ) {
+        let path = Arc::clone(&self.path);
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            return end(Err(StoreError::Busy));
+        };
+        let work: Work = Box::new(move |connection| {
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                until(deadline, connection, &path, work)
+            }));
+            end(result.unwrap_or(Err(StoreError::Closed)));
+        });
+        self.jobs.add((work, place));
+    }
 }
 
 impl Drop for Readers {

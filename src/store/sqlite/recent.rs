@@ -1,34 +1,13 @@
-//! What was searched for lately and what was found, given again while no content has changed.
+//! What was asked of the database lately and what was found, given again while no content has changed.
 //!
-//! The database itself counts changes of its contents, whichever program makes them. A result
-//! belongs to the count from before the search began, so that it can be too new for its count but
-//! never too old, and is given again only while the count is the same. What this process commits
-//! is seen at once, what another program commits a moment later.
+//! A result belongs to the count of changes from before the search began, so that it can be too new
+//! for its count but never too old, and is given again only while the count is the same.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-use rusqlite::Connection;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::limits;
-use crate::store::StoreError;
-use crate::store::site::{Content, Found, Query, Scope};
-use crate::store::sqlite::connection::open_to_read;
-
-/// The step of the database that makes the count and what counts.
-pub(super) const STEP: &str = "
-CREATE TABLE revision (number INTEGER NOT NULL) STRICT;
-INSERT INTO revision VALUES (1);
-CREATE TRIGGER contents_added AFTER INSERT ON contents BEGIN UPDATE revision SET number = number + 1; END;
-CREATE TRIGGER contents_changed AFTER UPDATE ON contents BEGIN UPDATE revision SET number = number + 1; END;
-CREATE TRIGGER contents_removed AFTER DELETE ON contents BEGIN UPDATE revision SET number = number + 1; END;
-CREATE TRIGGER sites_added AFTER INSERT ON sites BEGIN UPDATE revision SET number = number + 1; END;
-CREATE TRIGGER sites_changed AFTER UPDATE ON sites BEGIN UPDATE revision SET number = number + 1; END;
-CREATE TRIGGER sites_removed AFTER DELETE ON sites BEGIN UPDATE revision SET number = number + 1; END;
-";
+use crate::store::site::{Found, Kept, Query, Scope};
 
 /// What was asked, and of which site.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -56,91 +35,24 @@ impl Asked {
 }
 
 /// The results of late.
-pub(super) struct Recent {
-    path: PathBuf,
-    /// Commits of this process.
-    commits: Arc<AtomicU64>,
-    state: Mutex<State>,
-}
-
 #[derive(Default)]
-struct State {
-    /// Reads the count; opened when it is first asked for.
-    connection: Option<Connection>,
-    /// What it read last.
-    counted: Option<Counted>,
-    results: Results,
-}
-
-/// The count, how many commits of this process there had been, and when that was.
-#[derive(Clone, Copy)]
-struct Counted {
-    revision: u64,
-    commits: u64,
-    at: Instant,
+pub(super) struct Recent {
+    results: Mutex<Results>,
 }
 
 impl Recent {
-    /// Makes room for results of the database in `path`, of which `commits` counts the commits of
-    /// this process: each before it is told to whoever wrote.
-    pub(super) fn of(path: PathBuf, commits: Arc<AtomicU64>) -> Self {
-        Self {
-            path,
-            commits,
-            state: Mutex::default(),
-        }
-    }
-
     /// Returns what was found for this, when nothing has changed since.
-    ///
-    /// # Errors
-    /// It must be searched for: the count of changes to keep the result with, when it can be told.
-    pub(super) fn look(&self, asked: &Asked) -> Result<Arc<Found>, Option<u64>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Where the count cannot be read, the search itself says why.
-        let revision = self.revision(&mut state).map_err(|_| None)?;
-        let found = state.results.get(revision, asked);
-        found.ok_or(Some(revision))
+    pub(super) fn look(&self, revision: u64, asked: &Asked) -> Option<Arc<Found>> {
+        self.lock().get(revision, asked)
     }
 
     /// Keeps what was found.
     pub(super) fn keep(&self, revision: u64, asked: Asked, found: &Arc<Found>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.results.put(revision, asked, Arc::clone(found));
+        self.lock().put(revision, asked, Arc::clone(found));
     }
 
-    fn revision(&self, state: &mut State) -> Result<u64, StoreError> {
-        // Read first: a commit that comes in between makes the count one of yesterday.
-        let commits = self.commits.load(Ordering::Acquire);
-        let is_fresh = |counted: &Counted| {
-            counted.commits == commits && counted.at.elapsed() < limits::RECENT_SEARCH_TRUST
-        };
-        if let Some(counted) = state.counted.filter(is_fresh) {
-            return Ok(counted.revision);
-        }
-        let at = Instant::now();
-        // One that fails is not used again.
-        let connection = match state.connection.take() {
-            Some(connection) => connection,
-            None => self.open()?,
-        };
-        let revision = connection
-            .prepare_cached("SELECT number FROM revision")?
-            .query_row((), |row| row.get(0))?;
-        state.connection = Some(connection);
-        state.counted = Some(Counted {
-            revision,
-            commits,
-            at,
-        });
-        Ok(revision)
-    }
-
-    fn open(&self) -> Result<Connection, StoreError> {
-        let connection = open_to_read(&self.path)?;
-        // The caller is a thread that must not wait.
-        connection.busy_timeout(Duration::ZERO)?;
-        Ok(connection)
+    fn lock(&self) -> MutexGuard<'_, Results> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -197,15 +109,15 @@ impl Results {
 /// Returns about how much memory a result takes.
 fn bytes(found: &Found) -> usize {
     let texts = |list: &[String]| list.iter().map(String::len).sum::<usize>();
-    let one = |content: &Content| {
+    let one = |content: &Arc<Kept>| {
         let summary = content.summary.as_ref().map_or(0, String::len);
-        size_of::<Content>()
-            + content.title.len()
+        let all = content.title.len()
             + content.body.len()
             + summary
             + texts(&content.tags)
-            + texts(&content.domains)
-            + content.metadata.len() * limits::RECENT_SEARCH_OVERHEAD_BYTES
+            + texts(&content.domains);
+        // Once as a value, once as it is shown.
+        size_of::<Kept>() + 2 * all + content.metadata.len() * limits::RECENT_SEARCH_OVERHEAD_BYTES
     };
     found.items.iter().map(one).sum()
 }
@@ -213,6 +125,7 @@ fn bytes(found: &Found) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     fn asked(text: &str) -> Asked {
         let scope = Scope {

@@ -3,12 +3,14 @@
 //! The index holds pairs of characters and words; the best match by bm25 comes first, and a text
 //! that has the query to the letter counts for more. A query without words is looked for as it is.
 
+use std::cmp::Ordering;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use memchr::memmem::Finder;
 use rusqlite::{Connection, Row, ToSql};
 
-use crate::store::site::{Found, Query};
+use crate::store::site::{Content, Found, Query};
 use crate::store::sqlite::site::parsed;
 use crate::store::{StoreError, words};
 
@@ -16,6 +18,9 @@ use crate::store::{StoreError, words};
 pub(super) fn scope_word(site: u64) -> String {
     format!("s{site}")
 }
+
+/// What a word counts for in the columns of the index, in their order: the site, title, tags, body.
+pub(super) const WEIGHTS: [u32; 4] = [0, 6, 3, 1];
 
 /// Contents that may match: those with a word of the query, and how well. Neither sorted nor counted
 /// by the database, which would need a table of its own for that.
@@ -31,10 +36,33 @@ const CONTENT: &str = "SELECT content FROM contents WHERE number = ?";
 /// A content that matches.
 struct Match {
     number: i64,
+    rank: Rank<String>,
+}
+
+/// The place of a match among others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rank<I> {
     /// The less the better.
-    score: f64,
-    credibility: f64,
-    id: String,
+    pub(super) score: f64,
+    pub(super) credibility: f64,
+    pub(super) id: I,
+}
+
+impl<I: AsRef<str>> Rank<I> {
+    /// The best comes first.
+    pub(super) fn order(&self, other: &Self) -> Ordering {
+        let score = self.score.total_cmp(&other.score);
+        let credibility = other.credibility.total_cmp(&self.credibility);
+        score
+            .then(credibility)
+            .then_with(|| self.id.as_ref().cmp(other.id.as_ref()))
+    }
+}
+
+/// Returns the score of a content that has the query to the letter in its title or its text.
+pub(super) fn weighted(score: f64, is_in_title: bool, is_in_body: bool) -> f64 {
+    let weight = |is_there: bool, weight: f64| if is_there { weight } else { 0.0 };
+    score * (1.0 + weight(is_in_title, 1.0) + weight(is_in_body, 0.5))
 }
 
 /// Searches.
@@ -64,20 +92,18 @@ pub(super) fn search(
             matching(connection, &wanted, ALL, site)?
         }
     };
-    let order = |a: &Match, b: &Match| {
-        let score = a.score.total_cmp(&b.score);
-        let credibility = b.credibility.total_cmp(&a.credibility);
-        score.then(credibility).then_with(|| a.id.cmp(&b.id))
-    };
-    matches.sort_unstable_by(order);
+    matches.sort_unstable_by(|a, b| a.rank.order(&b.rank));
     let total = matches.len() as u64;
     let mut content = connection.prepare_cached(CONTENT)?;
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let best = matches.iter().take(limit);
     let items = best.map(|found| {
         content
-            .query_row([found.number], |row| Ok(parsed(row.get_ref(0)?.as_str()?)))
+            .query_row([found.number], |row| {
+                Ok(parsed::<Content>(row.get_ref(0)?.as_str()?))
+            })
             .map_err(StoreError::from)?
+            .map(|content| Arc::new(content.into()))
     });
     Ok(Found {
         items: items.collect::<Result<_, _>>()?,
@@ -132,13 +158,13 @@ impl Wanted<'_> {
         if self.is_exact && !is_in_title && !is_in_body {
             return Ok(None);
         }
-        let weight = |is_there: bool, weight: f64| if is_there { weight } else { 0.0 };
-        let score: f64 = row.get(1)?;
         Ok(Some(Match {
             number: row.get(0)?,
-            score: score * (1.0 + weight(is_in_title, 1.0) + weight(is_in_body, 0.5)),
-            credibility: row.get(6)?,
-            id: row.get(7)?,
+            rank: Rank {
+                score: weighted(row.get(1)?, is_in_title, is_in_body),
+                credibility: row.get(6)?,
+                id: row.get(7)?,
+            },
         }))
     }
 

@@ -5,21 +5,24 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::limits;
 use crate::store::site::{
     Bundle, Claim, Content, Draft, Event, Found, Profile, Prompt, Query, RepeatKey, Scope, Site,
     SiteStore, Written,
 };
 use crate::store::sqlite::connection::open_to_write;
+use crate::store::sqlite::library::{Library, Shelf, Unanswered};
 use crate::store::sqlite::readers::Readers;
 use crate::store::sqlite::recent::{Asked, Recent};
+use crate::store::sqlite::revision::{self, Revision};
 use crate::store::sqlite::writer::Writer;
-use crate::store::sqlite::{keys, recent, search};
+use crate::store::sqlite::{keys, search};
 use crate::store::{Pending, StoreError, ids, words};
 
 const STEPS: &[&str] = &["
@@ -91,12 +94,14 @@ CREATE TABLE repeat_keys (
   PRIMARY KEY (site, principal, tool, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX repeat_keys_age ON repeat_keys (created_second);
-", recent::STEP];
+", revision::STEP];
 
 /// The data of sites, open to be read and written.
 pub struct SqliteSites {
     writer: Writer,
     readers: Readers,
+    revision: Revision,
+    shelf: Arc<Shelf>,
     recent: Recent,
 }
 
@@ -110,7 +115,9 @@ impl SqliteSites {
         Ok(Self {
             writer: Writer::start(open_to_write(path, STEPS)?, Arc::clone(&commits))?,
             readers: Readers::start(path.to_owned())?,
-            recent: Recent::of(path.to_owned(), commits),
+            revision: Revision::of(path.to_owned(), commits),
+            shelf: Arc::default(),
+            recent: Recent::default(),
         })
     }
 
@@ -136,6 +143,59 @@ impl SqliteSites {
             let site = number(connection, &scope)?.ok_or_else(|| unknown(&scope))?;
             work(connection, site)
         }))
+    }
+
+    /// Searches the library on a thread that may take long.
+    async fn search_at_length(
+        &self,
+        library: Arc<Library>,
+        scope: Scope,
+        query: Query,
+    ) -> Result<Arc<Found>, StoreError> {
+        let search = self.read(&scope, move |connection, scope| {
+            match library.search(scope, &query, usize::MAX) {
+                Ok(found) => Ok(found),
+                Err(_) => searched(connection, scope, &query),
+            }
+        });
+        search.await.map(Arc::new)
+    }
+
+    /// Searches the database, unless that was done at this count of changes; returns also how long a
+    /// thread took for that.
+    async fn search_database(
+        &self,
+        revision: Option<u64>,
+        scope: Scope,
+        query: Query,
+    ) -> Result<(Arc<Found>, Duration), StoreError> {
+        let asked = Asked::of(&scope, query);
+        if let Some(found) = revision.and_then(|revision| self.recent.look(revision, &asked)) {
+            return Ok((found, Duration::ZERO));
+        }
+        let query = asked.query.clone();
+        let search = self.read(&scope, move |connection, scope| {
+            let since = Instant::now();
+            Ok((searched(connection, scope, &query)?, since.elapsed()))
+        });
+        let (found, took) = search.await?;
+        let found = Arc::new(found);
+        if let Some(revision) = revision {
+            self.recent.keep(revision, asked, &found);
+        }
+        Ok((found, took))
+    }
+
+    /// Has the library read when it pays, after a search that took so long without
+    /// it.
+    fn want_library(&self, revision: u64, took: Duration) {
+        if !self.shelf.is_wanted(revision, took) {
+            return;
+        }
+        let (shelf, since) = (Arc::clone(&self.shelf), Instant::now());
+        let end = move |read| shelf.put(revision, read, since.elapsed());
+        self.readers
+            .begin(since + limits::LIBRARY_READ_TIMEOUT, Library::read, end);
     }
 }
 
@@ -199,20 +259,24 @@ impl SiteStore for SqliteSites {
     }
 
     fn search(&self, scope: &Scope, query: Query) -> Pending<'_, Arc<Found>> {
-        let scope = scope.clone();
-        let asked = Asked::of(&scope, query);
-        Box::pin(async move {
-            let revision = match self.recent.look(&asked) {
-                Ok(found) => return Ok(found),
-                Err(revision) => revision,
+        let revision = self.revision.now();
+        if let Some(library) = revision.and_then(|revision| self.shelf.look(revision)) {
+            return match library.search(scope, &query, limits::LIBRARY_STEPS_AT_ONCE) {
+                Ok(found) => Box::pin(std::future::ready(Ok(Arc::new(found)))),
+                Err(Unanswered::Long) => {
+                    Box::pin(self.search_at_length(library, scope.clone(), query))
+                }
+                Err(Unanswered::Unknown) => {
+                    let search = self.search_database(revision, scope.clone(), query);
+                    Box::pin(async move { Ok(search.await?.0) })
+                }
             };
-            let query = asked.query.clone();
-            let search = self.read(&scope, move |connection, scope| {
-                searched(connection, scope, &query)
-            });
-            let found = Arc::new(search.await?);
+        }
+        let search = self.search_database(revision, scope.clone(), query);
+        Box::pin(async move {
+            let (found, took) = search.await?;
             if let Some(revision) = revision {
-                self.recent.keep(revision, asked, &found);
+                self.want_library(revision, took);
             }
             Ok(found)
         })
@@ -288,7 +352,15 @@ impl SiteStore for SqliteSites {
     }
 }
 
-fn searched(connection: &Connection, scope: &Scope, query: &Query) -> Result<Found, StoreError> {
+/// Searches the contents of one site in the database.
+///
+/// # Errors
+/// The database cannot be read, or the time was up.
+pub(super) fn searched(
+    connection: &Connection,
+    scope: &Scope,
+    query: &Query,
+) -> Result<Found, StoreError> {
     match number(connection, scope)? {
         None => Ok(Found {
             items: Vec::new(),

@@ -1,5 +1,6 @@
 //! `search_content`: the texts of a site that match best.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -9,10 +10,10 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::outcome::Status;
 use crate::secret::Template;
-use crate::store::site::{Content, Found, Query};
+use crate::store::site::{Content, Found, Kept, Query};
 use crate::tool::site::Sight;
 use crate::tool::spec::{Example, Family, Form, Spec};
-use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
+use crate::tool::{Answer, ArgumentSchema, Context, Effect, Later, Service, Tool, Use};
 
 /// The tool.
 pub struct SearchContent;
@@ -80,7 +81,58 @@ pub struct Items(Arc<Found>);
 
 impl Serialize for Items {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.items.iter().map(Item::from))
+        serializer.collect_seq(self.0.items.iter().map(|kept| Item::from(&***kept)))
+    }
+}
+
+impl Items {
+    /// Returns how a content is shown, made once as long as it is kept; empty when that cannot be
+    /// written.
+    fn shown(kept: &Kept) -> &str {
+        kept.shown(|content| {
+            let shown = serde_json::to_string(&Item::from(content));
+            shown.unwrap_or_default().into()
+        })
+    }
+}
+
+/// What was found, all of it written already but for what is around it.
+struct Prepared {
+    found: Arc<Found>,
+    /// The query as JSON.
+    query: String,
+}
+
+impl Prepared {
+    fn of(output: &Output) -> Option<Self> {
+        let found = Arc::clone(&output.items.0);
+        let is_written = found
+            .items
+            .iter()
+            .all(|kept| !Items::shown(kept).is_empty());
+        let query = serde_json::to_string(&output.query).ok()?;
+        is_written.then_some(Self { found, query })
+    }
+}
+
+impl Later for Prepared {
+    fn bytes(&self) -> usize {
+        let items = self.found.items.iter();
+        let items: usize = items.map(|kept| Items::shown(kept).len() + 1).sum();
+        items + self.query.len() + limits::FIELDS_AROUND_BYTES
+    }
+
+    fn write(&self, text: &mut String) {
+        let items = &self.found.items;
+        text.push_str("{\"items\":[");
+        for (place, kept) in items.iter().enumerate() {
+            if place > 0 {
+                text.push(',');
+            }
+            text.push_str(Items::shown(kept));
+        }
+        let (total, query) = (self.found.total, &self.query);
+        let _ = write!(text, "],\"total\":{total},\"query\":{query}}}");
     }
 }
 
@@ -165,6 +217,10 @@ impl Tool for SearchContent {
         Some(ArgumentSchema::of_result::<Output>())
     }
 
+    fn later(output: &Output) -> Option<Arc<dyn Later>> {
+        Some(Arc::new(Prepared::of(output)?))
+    }
+
     fn effect(_: &Args) -> Effect {
         Effect::Alone
     }
@@ -204,5 +260,41 @@ impl Tool for SearchContent {
             items: Items(found),
             query: args.query,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_result_is_its_serialization() {
+        let content = |id: &str, body: &str| -> Content {
+            serde_json::from_value(serde_json::json!({
+                "id": id, "content_type": "story", "title": "a \"b\"\n", "body": body, "credibility_score": 0.5
+            }))
+            .unwrap()
+        };
+        let long = "井".repeat(limits::SEARCH_BODY_CHARS + 1);
+        for contents in [
+            vec![],
+            vec![content("a", "x\u{1}")],
+            vec![content("b", ""), content("c", &long)],
+        ] {
+            let items = contents.into_iter().map(|content| Arc::new(content.into()));
+            let found = Found {
+                items: items.collect(),
+                total: 7,
+            };
+            let output = Output {
+                items: Items(Arc::new(found)),
+                total: 7,
+                query: "say \"no\"".into(),
+            };
+            let expected = serde_json::to_string(&output).unwrap();
+            let mut text = String::from("before");
+            SearchContent::later(&output).unwrap().write(&mut text);
+            assert_eq!(text, format!("before{expected}"));
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::ledger::ToolCall;
 
-fn record(call: &str) -> Record {
+fn record(call: &str) -> Record<'_> {
     Record {
         call_id: call.into(),
         trace_id: "trace-1".into(),
@@ -66,6 +66,48 @@ fn many_calls_of_one_trace_make_one_chain() {
 }
 
 #[test]
+fn an_old_ledger_goes_on_as_a_new_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ledger.db");
+    let old = open_to_write(&path, &STEPS[..1]).unwrap();
+    let (text, insert) = (
+        text(&record("old")).unwrap(),
+        INSERT.replace("ledger_rows", "trace_ledger"),
+    );
+    let first = ledger::hash(&GENESIS, 1, &text);
+    old.execute(&insert, (1, first, &text)).unwrap();
+    let intent = "INSERT INTO intents VALUES ('lost', ?)";
+    old.execute(intent, [text.replace("\"old\"", "\"lost\"")])
+        .unwrap();
+    drop(old);
+    // Whoever only reads finds the old one as it is.
+    let rows = LedgerFile::open(&path).unwrap().about("trace-1").unwrap();
+    assert_eq!((rows.len(), rows[0].hash), (1, first));
+    filled(&path);
+    let ledger = SqliteLedger::open(&path).unwrap();
+    assert_eq!(run(ledger.settle()), Ok(1));
+    let file = LedgerFile::open(&path).unwrap();
+    assert_eq!(file.about("trace-1").unwrap().len(), 5);
+    assert_eq!(file.about("old").unwrap(), rows);
+    let verdict = file.verify(Some(&first)).unwrap();
+    assert!(
+        matches!(verdict, Verdict::Whole { rows: 5, .. }),
+        "{verdict:?}"
+    );
+    let connection = Connection::open(&path).unwrap();
+    let sql = "SELECT group_concat(call_id), min(status), max(status) FROM trace_ledger WHERE trace_id = 'trace-1'";
+    let asked: (String, String, String) =
+        connection.query_row(sql, (), |row| row.try_into()).unwrap();
+    assert_eq!(
+        asked,
+        ("old,a,b,c,lost".into(), "error".into(), "success".into())
+    );
+    let plan = format!("EXPLAIN QUERY PLAN {sql}");
+    let plan: String = connection.query_row(&plan, (), |row| row.get(3)).unwrap();
+    assert!(plan.contains("USING INDEX ledger_rows_trace"), "{plan}");
+}
+
+#[test]
 fn whatever_is_done_to_a_record_shows() {
     let check = |sql: &str, expected: &dyn Fn(Hash) -> Verdict| {
         let dir = tempfile::tempdir().unwrap();
@@ -81,23 +123,23 @@ fn whatever_is_done_to_a_record_shows() {
     };
     check("", &|hash| Verdict::Whole { rows: 3, hash });
     check(
-        "UPDATE trace_ledger SET record = replace(record, 'success', 'error') WHERE seq = 2",
+        "UPDATE ledger_rows SET record = replace(record, 'success', 'error') WHERE seq = 2",
         &|_| Verdict::Broken { seq: 2 },
     );
-    check("DELETE FROM trace_ledger WHERE seq = 1", &|_| {
+    check("DELETE FROM ledger_rows WHERE seq = 1", &|_| {
         Verdict::Broken { seq: 2 }
     });
-    check("DELETE FROM trace_ledger WHERE seq = 2", &|_| {
+    check("DELETE FROM ledger_rows WHERE seq = 2", &|_| {
         Verdict::Broken { seq: 3 }
     });
     check(
-        "UPDATE trace_ledger SET hash = zeroblob(32) WHERE seq = 3",
+        "UPDATE ledger_rows SET hash = zeroblob(32) WHERE seq = 3",
         &|_| Verdict::Broken { seq: 3 },
     );
-    check("DELETE FROM trace_ledger WHERE seq = 3", &|_| {
+    check("DELETE FROM ledger_rows WHERE seq = 3", &|_| {
         Verdict::NoAnchor { rows: 2 }
     });
-    check("DELETE FROM trace_ledger", &|_| Verdict::NoAnchor {
+    check("DELETE FROM ledger_rows", &|_| Verdict::NoAnchor {
         rows: 0,
     });
 }
@@ -118,13 +160,9 @@ fn a_call_that_never_ended_becomes_an_error() {
     assert_eq!(run(ledger.settle()), Ok(0));
     let file = LedgerFile::open(&path).unwrap();
     let rows = file.tail(10).unwrap();
-    let last: Record = serde_json::from_str(&rows[1].record).unwrap();
+    let last: Record<'_> = serde_json::from_str(&rows[1].record).unwrap();
     assert_eq!(
-        (
-            rows.len(),
-            last.call_id.as_str(),
-            last.error_type.as_deref()
-        ),
+        (rows.len(), &*last.call_id, last.error_type.as_deref()),
         (2, "lost", Some("Interrupted"))
     );
     assert!(matches!(
