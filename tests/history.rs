@@ -2,6 +2,14 @@
 
 use std::process::Output;
 
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use karyi::files::edit::{self, EditOptions, EditPair, FileEdit, Show};
+use karyi::files::journal::{Caps, Journal};
+use karyi::files::root::Root;
+use karyi::files::transaction::Recorder;
+use karyi::files::undo::{self, UndoError, Which};
 use serde_json::{Value, json};
 
 use crate::harness::{Karyi, program, skip, wait};
@@ -79,15 +87,15 @@ fn a_change_is_listed_shown_and_taken_back() {
     assert_eq!(
         entry["files"],
         json!([
-            {"path": a, "change": "renamed", "old_bytes": 8, "to": b},
-            {"path": b, "change": "created", "new_bytes": 6},
+            {"path": a, "change": "renamed", "old_bytes": 8, "new_bytes": 6, "to": b},
             {"path": place(&karyi, "gone"), "change": "deleted", "old_bytes": 2},
             {"path": place(&karyi, "d/new"), "change": "created", "new_bytes": 3},
         ])
     );
     let shown = text(&again(&karyi, &["history", "show", "1"]), 0);
     assert!(
-        shown.contains("     1 + 1\n     2 + two\n") && shown.contains("     1 - x\n"),
+        shown.contains(&format!("renamed  {a} to {b}\n     1 - one\n     1 + 1\n"))
+            && shown.contains("     1 - x\n"),
         "{shown}"
     );
     assert!(!shown.contains('\u{1b}'), "{shown}");
@@ -97,6 +105,9 @@ fn a_change_is_listed_shown_and_taken_back() {
         (&dry["dry_run"], &dry["undone"]),
         (&json!(true), &json!([1]))
     );
+    let renamed = json!({"path": b, "to": a, "change": "rename", "diff": "@@ -1,2 +1,2 @@\n-1\n+one\n two\n"});
+    assert_eq!(dry["files"][0], renamed);
+    assert_eq!(dry["files"].as_array().unwrap().len(), 3);
     assert_eq!(read(&karyi, "a"), None);
     let told = text(&again(&karyi, &["undo"]), 0);
     assert!(
@@ -637,22 +648,27 @@ fn patch(karyi: &Karyi) -> String {
     let shown = parsed(&again(karyi, &["history", "show", "1", "--json"]), 0);
     let work = karyi.work().canonicalize().unwrap();
     let files = shown["files"].as_array().unwrap().iter().map(|file| {
-        let path = std::path::Path::new(file["path"].as_str().unwrap());
-        let name = path.strip_prefix(&work).unwrap().display();
+        let name = |key: &str| {
+            let path = std::path::Path::new(file[key].as_str()?);
+            Some(path.strip_prefix(&work).unwrap().display().to_string())
+        };
+        let name_old = name("path").unwrap();
+        let name_new = name("to").unwrap_or(name_old.clone());
         let (old, new) = (file.get("old_bytes"), file.get("new_bytes"));
-        let side = |size: Option<&Value>, side: &str| match size {
+        let side = |size: Option<&Value>, side: &str, name: &str| match size {
             Some(_) => format!("{side}/{name}"),
             None => "/dev/null".into(),
         };
         let mode = match (old, new) {
-            (None, _) => "new file mode 100644\n",
-            (_, None) => "deleted file mode 100644\n",
-            _ => "",
+            (None, _) => "new file mode 100644\n".to_owned(),
+            (_, None) => "deleted file mode 100644\n".to_owned(),
+            _ if name_old != name_new => format!("rename from {name_old}\nrename to {name_new}\n"),
+            _ => String::new(),
         };
         assert_eq!(file.get("diff_omitted_lines"), None);
-        let (old, new) = (side(old, "a"), side(new, "b"));
+        let (old, new) = (side(old, "a", &name_old), side(new, "b", &name_new));
         let diff = file["diff"].as_str().unwrap();
-        format!("diff --git a/{name} b/{name}\n{mode}--- {old}\n+++ {new}\n{diff}")
+        format!("diff --git a/{name_old} b/{name_new}\n{mode}--- {old}\n+++ {new}\n{diff}")
     });
     files.collect()
 }
@@ -758,8 +774,12 @@ fn undo_tells_what_a_killed_run_left_also_when_it_is_refused() {
     let recovered = |change: &str| json!([{"path": place(&karyi, "a"), "change": change}, {"path": place(&karyi, "b"), "change": change}]);
 
     leave_half_done(&karyi);
-    let dry = parsed(&again(&karyi, &["undo", "--dry-run", "--json"]), 0);
+    // It is foreseen that the half-done change is the last one then, of which nothing was kept.
+    let dry = parsed(&again(&karyi, &["undo", "--dry-run", "--json"]), 1);
     assert_eq!(dry["recovered"][1]["change"], "waiting");
+    assert_eq!(dry["code"], "undo_unavailable");
+    let told = dry["message"].as_str().unwrap();
+    assert!(told.starts_with("change 2 cannot be undone"), "{told}");
     assert_eq!(read(&karyi, "b").as_deref(), Some("old"));
 
     let refused = parsed(&again(&karyi, &["undo", "99", "--json"]), 2);
@@ -793,4 +813,128 @@ fn a_file_that_was_never_changed_is_told() {
     assert!(said.contains("no change was made to \"nope\""), "{said}");
     let list = again(&karyi, &["history", "--file", "a"]);
     assert!(list.stderr.is_empty() && !list.stdout.is_empty());
+}
+
+/// Edits the file `f` of a directory, whose text is `N` and noise, so that it says `N + 1`.
+fn count_up(directory: &std::path::Path, recorder: &Recorder, from: usize) -> edit::Done {
+    let pair = EditPair {
+        find: format!("number {from};"),
+        replace: format!("number {};", from + 1),
+        all: false,
+        written: None,
+        has_secret: false,
+    };
+    let file = FileEdit {
+        path: "f".into(),
+        pairs: vec![pair],
+        ..FileEdit::default()
+    };
+    let options = EditOptions {
+        cwd: directory,
+        root: &Root::unconfined(),
+        recorder,
+        is_private: &|_| false,
+        show: Show::Part(&|text| text.to_owned()),
+    };
+    edit::apply(&[file], options).unwrap()
+}
+
+/// Returns a text that hardly shrinks.
+fn noise() -> String {
+    let mut noise = 1_u64;
+    let words = std::iter::repeat_with(|| {
+        noise = noise
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        format!("{:08x}", noise >> 32)
+    });
+    words.take(5000).collect()
+}
+
+#[test]
+fn a_full_journal_drops_the_oldest_changes_and_says_so() {
+    let (work, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let caps = Caps {
+        bytes: 200_000,
+        ..Caps::default()
+    };
+    let journal = Arc::new(Journal::with_caps(state.path(), None, caps).unwrap());
+    let recorder = Recorder {
+        journal: Some(Arc::clone(&journal)),
+        ..Recorder::default()
+    };
+    let noise = noise();
+    let path = work.path().join("f");
+    std::fs::write(&path, format!("number 0;\n{noise}")).unwrap();
+    let contents = || {
+        let shards = std::fs::read_dir(state.path().join("contents")).unwrap();
+        let files = shards.flat_map(|shard| std::fs::read_dir(shard.unwrap().path()).unwrap());
+        files.map(|file| file.unwrap().path()).collect::<Vec<_>>()
+    };
+    let mut told = Vec::new();
+    for from in 0..20 {
+        // As if every change were an hour after the one before.
+        for content in contents() {
+            let file = std::fs::File::open(content).unwrap();
+            let hour = Duration::from_secs(60 * 60);
+            file.set_modified(SystemTime::now() - hour).unwrap();
+        }
+        let done = count_up(work.path(), &recorder, from);
+        assert!(done.can_be_undone, "{from}");
+        told.extend(done.pruned);
+    }
+    let entries = journal.entries().unwrap();
+    let gone: usize = told.iter().map(|pruned| pruned.changes).sum();
+    assert_eq!((gone + entries.len(), told.is_empty()), (20, false));
+    assert_eq!(told.last().unwrap().last, entries[0].number - 1);
+    let words = told[0].to_string();
+    assert!(
+        words.starts_with("the journal is full (it holds 1 GiB, 30 days and 100000 changes)"),
+        "{words}"
+    );
+    let sizes = contents()
+        .into_iter()
+        .map(|path| path.metadata().unwrap().len());
+    let size: u64 = sizes.sum();
+    assert!(size < 250_000, "{size}");
+    // What is left can be taken back, the newest first, and what is gone says so.
+    for left in (0..entries.len()).rev() {
+        undo::undo(&recorder, &journal, &Which::Last(1)).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let number = 20 - entries.len() + left;
+        assert!(text.starts_with(&format!("number {number};")), "{left}");
+    }
+    let Err(UndoError::Other(error)) = undo::undo(&recorder, &journal, &Which::Number(1)) else {
+        panic!("change 1 was taken back");
+    };
+    assert!(
+        error
+            .message
+            .starts_with("change 1 is not in the journal any more"),
+        "{}",
+        error.message
+    );
+}
+
+/// What is in the way of an undo is told by its numbers, and taking that back first works.
+#[test]
+fn an_undo_below_later_changes_names_them() {
+    let karyi = Karyi::new().file("a", "one\n");
+    for (find, replace) in [("one", "two"), ("two", "three"), ("three", "four")] {
+        let pair = format!("<find>{find}</find><replace>{replace}</replace>");
+        let script = format!("<tools><edit><file src=\"a\">{pair}</file></edit></tools>");
+        assert!(run(&karyi, &script).status.success());
+    }
+    let refused = again(&karyi, &["undo", "1", "--json"]);
+    let hint = "later changes are in the way: first `karyi undo 3`, then `karyi undo 2`; or restore the \
+                wanted lines by hand";
+    assert_eq!(parsed(&refused, 1)["hint"], hint);
+    for number in ["3", "2"] {
+        parsed(&again(&karyi, &["undo", number, "--json"]), 0);
+    }
+    let short = again(&karyi, &["undo", "--last", "3"]);
+    let said = String::from_utf8_lossy(&short.stderr).into_owned();
+    let expected = "2 changes fewer than asked for: there are no more to take back";
+    assert!(short.status.success() && said.contains(expected), "{said}");
+    assert_eq!(read(&karyi, "a").as_deref(), Some("one\n"));
 }

@@ -15,7 +15,7 @@ use crate::cli::{fail, fail_with, print, say, screen};
 use crate::files::diff::{Caps, Diff};
 use crate::files::edit::{Show, shown_diff};
 use crate::files::encoding::Encoding;
-use crate::files::journal::{Entry, FileRecord, Journal, Version};
+use crate::files::journal::{Entry, Journal, StoredPath, Told, Version, holds};
 use crate::files::root::canonical_for_plan;
 use crate::files::undo::undone;
 use crate::render::diff_text;
@@ -58,6 +58,13 @@ fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
             path.display().to_string()
         ));
     }
+    let gone = first_number(&entries).saturating_sub(1);
+    if gone > 0 {
+        let holds = holds();
+        say(&format!(
+            "changes up to number {gone} are not in the journal any more: {holds}"
+        ));
+    }
     let wanted = entries.iter().filter(is_wanted);
     let state = |entry: &Entry| State {
         is_undone: undone.contains(&entry.number),
@@ -72,6 +79,11 @@ fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {
         .map(|entry| line(entry, &state(entry), colour))
         .collect();
     Ok(print(&lines))
+}
+
+/// Returns the number of the first change that is kept still.
+fn first_number(entries: &[Entry]) -> u64 {
+    entries.first().map_or(1, |entry| entry.number)
 }
 
 fn has_file(entry: &Entry, wanted: &Path) -> bool {
@@ -101,19 +113,15 @@ fn as_json(entry: &Entry, state: &State) -> Value {
         is_undone,
         has_contents,
     } = *state;
-    let files = entry.files.iter().map(|file| {
-        let mut value = json!({"path": file.path, "change": file.kind()});
-        let size = |version: &Option<Version>| version.as_ref().map(|version| version.size);
-        for (key, size) in [
-            ("old_bytes", size(&file.old)),
-            ("new_bytes", size(&file.new)),
-        ] {
-            if let Some(size) = size {
-                value[key] = json!(size);
+    let files = entry.told().into_iter().map(|file| {
+        let mut value = json!({"path": StoredPath::from(file.path), "change": file.kind.as_str()});
+        for (key, version) in [("old_bytes", file.old), ("new_bytes", file.new)] {
+            if let Some(version) = version {
+                value[key] = json!(version.size);
             }
         }
-        if let Some(to) = &file.renamed_to {
-            value["to"] = json!(to);
+        if let Some(to) = file.to {
+            value["to"] = json!(StoredPath::from(to));
         }
         value
     });
@@ -159,35 +167,35 @@ fn line(entry: &Entry, state: &State, colour: Colour) -> String {
         safe_line(&entry.session),
         safe_line(what.trim_end()),
     );
-    for file in &entry.files {
-        let _ = writeln!(text, "       {}", file_line(file));
+    for file in entry.told() {
+        let _ = writeln!(text, "       {}", file_line(&file));
     }
     text
 }
 
-fn file_line(file: &FileRecord) -> String {
-    let path = file.path.as_path().display().to_string();
-    let to = file.renamed_to.as_ref();
-    let to = to.map_or(String::new(), |to| {
-        format!(" to {}", to.as_path().display())
-    });
-    format!("{:<8} {}", file.kind(), safe_line(&format!("{path}{to}")))
+fn file_line(file: &Told<'_, &Version>) -> String {
+    let to = file.to.map(|to| format!(" to {}", to.display()));
+    let path = format!("{}{}", file.path.display(), to.unwrap_or_default());
+    format!("{:<8} {}", file.kind.as_str(), safe_line(&path))
 }
 
 fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCode> {
     let entries = journal::entries(&journal::open(None)?)?;
     let Some(entry) = entries.iter().find(|entry| entry.number == number) else {
+        if (1..first_number(&entries)).contains(&number) {
+            anyhow::bail!(
+                "change {number} is not in the journal any more: {}",
+                holds()
+            );
+        }
         anyhow::bail!("there is no change {number} in the journal (see `karyi history`)");
     };
     let shown = match shown::open(vault, &[entry]) {
         Ok(shown) => shown,
         Err(error) => return Ok(fail_with(&error)),
     };
-    let contents: Vec<Contents> = entry
-        .files
-        .iter()
-        .map(|f| Contents::of(&shown, f))
-        .collect();
+    let files = entry.told();
+    let contents: Vec<Contents> = files.iter().map(|f| Contents::of(&shown, f)).collect();
     let state = State {
         is_undone: undone(&entries).contains(&number),
         has_contents: !contents.iter().any(|found| found.is_damaged),
@@ -202,7 +210,7 @@ fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCo
 fn show_text(shown: &Shown, entry: &Entry, state: &State, contents: &[Contents]) -> String {
     let colour = screen::colour(&io::stdout());
     let mut text = line(entry, state, colour);
-    for (file, contents) in entry.files.iter().zip(contents) {
+    for (file, contents) in entry.told().iter().zip(contents) {
         let _ = writeln!(text, "\n{}", colour.paint(Ink::Heading, &file_line(file)));
         text.push_str(&match contents.is_damaged {
             true => format!("{}\n", colour.paint(Ink::Warning, DAMAGED)),
@@ -253,16 +261,23 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(shown: &Shown, file: &FileRecord) -> Self {
-        let is_kept = |version: &Option<Version>| version.as_ref().is_none_or(|v| v.is_kept);
-        let read = |version: &Option<Version>| match version {
+    fn of(shown: &Shown, file: &Told<'_, &Version>) -> Self {
+        let name = |version: Option<&'_ Version>| version.map(|version| version.content.clone());
+        let was = name(file.old).filter(|name| !name.is_empty());
+        if was.is_some() && was == name(file.new) {
+            // It was only renamed.
+            let (diff, is_damaged) = (Some(Diff::default()), false);
+            return Self { diff, is_damaged };
+        }
+        let read = |version: Option<&Version>| match version {
             None => Some(Vec::new()),
             Some(version) => shown.journal.content(version).ok(),
         };
-        let (old, new) = (read(&file.old), read(&file.new));
+        let (old, new) = (read(file.old), read(file.new));
+        let is_kept = |version: Option<&Version>| version.is_none_or(|version| version.is_kept);
         let is_damaged = |version, found: &Option<_>| is_kept(version) && found.is_none();
         Self {
-            is_damaged: is_damaged(&file.old, &old) || is_damaged(&file.new, &new),
+            is_damaged: is_damaged(file.old, &old) || is_damaged(file.new, &new),
             diff: old
                 .zip(new)
                 .and_then(|(old, new)| compare_bytes(&old, &new, &shown.redactor)),

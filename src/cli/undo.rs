@@ -40,9 +40,15 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
     if let Ok(undone) = &mut result {
         recover::add(&mut recovered, std::mem::take(&mut undone.recovered));
     }
+    let later = match &result {
+        Err(UndoError::Conflicts(conflicts)) => undo::later(&entries, &chosen, conflicts),
+        _ => Vec::new(),
+    };
     let view = View {
         redactor: shown.redactor,
         is_dry: args.dry_run,
+        conflict_hint: conflict_hint(&later),
+        missing: result.as_ref().map_or(0, |undone| missing(args, undone)),
         colour: screen::colour(&io::stdout()),
     };
     match args.json {
@@ -59,10 +65,13 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
 /// Ends what a killed karyi left, which is a change like the others then, and returns all changes.
 fn entries(args: &UndoArgs, recovered: &mut Vec<Recovered>) -> anyhow::Result<Vec<Entry>> {
     let journal = journal::open(None)?;
-    *recovered = match args.dry_run {
-        true => recover::unended(&journal),
-        false => recover::recover(&journal)?,
-    };
+    if args.dry_run {
+        *recovered = recover::unended(&journal);
+        // Tells of damage.
+        journal::entries(&journal)?;
+        return Ok(undo::entries_then(&journal)?);
+    }
+    *recovered = recover::recover(&journal)?;
     journal::entries(&journal)
 }
 
@@ -148,11 +157,31 @@ fn numbers(undone: &Undone) -> String {
     format!("{noun} {}", numbers.join(", "))
 }
 
+/// Says how to get over a conflict; `later` are the changes to take back before, the newest first.
+fn conflict_hint(later: &[u64]) -> String {
+    if later.is_empty() {
+        return "something else changed them: restore the wanted lines by hand".to_owned();
+    }
+    let steps = later.iter().map(|number| format!("`karyi undo {number}`"));
+    let steps: Vec<String> = steps.collect();
+    format!(
+        "later changes are in the way: first {}; or restore the wanted lines by hand",
+        steps.join(", then ")
+    )
+}
+
+/// Returns how many changes fewer were taken back than `--last` asks for.
+fn missing(args: &UndoArgs, undone: &Undone) -> u64 {
+    let found = undone.numbers.len() as u64;
+    args.last.map_or(0, |last| last.saturating_sub(found))
+}
+
 fn verb(file: &Restored) -> &'static str {
-    match (&file.now, &file.restored) {
-        (_, None) => "remove",
-        (None, Some(_)) => "recreate",
-        (Some(_), Some(_)) => "restore",
+    match (&file.to, &file.now, &file.restored) {
+        (Some(_), ..) => "rename",
+        (None, _, None) => "remove",
+        (None, None, Some(_)) => "recreate",
+        (None, Some(_), Some(_)) => "restore",
     }
 }
 
@@ -161,12 +190,24 @@ struct View {
     redactor: Redactor,
     is_dry: bool,
     colour: Colour,
+    conflict_hint: String,
+    /// How many changes that were asked for there are not.
+    missing: u64,
 }
 
 impl View {
     fn print_text(&self, result: Result<Undone, UndoError>) -> ExitCode {
         match result {
-            Ok(undone) => self.print(&self.done_text(&undone)),
+            Ok(undone) => {
+                let code = self.print(&self.done_text(&undone));
+                if self.missing > 0 {
+                    say(&format!(
+                        "{} changes fewer than asked for: there are no more to take back",
+                        self.missing
+                    ));
+                }
+                code
+            }
             Err(UndoError::Other(error)) => {
                 let message = self.redactor.redact_again(&error.message);
                 say(&format!("{}: {message}", error.code.as_str()));
@@ -177,7 +218,7 @@ impl View {
                 let text: String = conflicts.iter().map(|c| self.conflict_text(c)).collect();
                 let _ = self.print(&text);
                 say("undo_conflict: files changed since karyi wrote them; nothing was undone");
-                say(&format!("hint: {}", ErrorCode::UndoConflict.hint()));
+                say(&format!("hint: {}", self.conflict_hint));
                 ExitCode::from(FAILED)
             }
         }
@@ -192,11 +233,10 @@ impl View {
         let colour = self.colour;
         let mut text = String::new();
         for file in &undone.files {
-            let line = format!(
-                "{} {}",
-                verb(file),
-                safe_line(&file.path.display().to_string())
-            );
+            let to = file.to.as_ref();
+            let to = to.map_or(String::new(), |to| format!(" to {}", to.display()));
+            let path = format!("{}{to}", file.path.display());
+            let line = format!("{} {}", verb(file), safe_line(&path));
             let _ = writeln!(text, "{}", colour.paint(Ink::Heading, &line));
             text.push_str(&describe(&self.restored_diff(file), colour));
             if let Some(note) = &file.note {
@@ -217,6 +257,10 @@ impl View {
     }
 
     fn restored_diff(&self, file: &Restored) -> Option<Diff> {
+        if file.now == file.restored {
+            // It is only renamed.
+            return Some(Diff::default());
+        }
         let bytes = |content: &Option<Vec<u8>>| content.clone().unwrap_or_default();
         compare_bytes(&bytes(&file.now), &bytes(&file.restored), &self.redactor)
     }
@@ -271,7 +315,7 @@ impl View {
                 let files: Vec<Value> = conflicts.iter().map(|c| self.conflict_json(c)).collect();
                 let message = "files changed since karyi wrote them; nothing was undone";
                 (
-                    json!({"status": "error", "code": code.as_str(), "message": message, "hint": code.hint(), "files": files}),
+                    json!({"status": "error", "code": code.as_str(), "message": message, "hint": self.conflict_hint, "files": files}),
                     FAILED,
                 )
             }
@@ -287,6 +331,9 @@ impl View {
     fn done_json(&self, undone: &Undone) -> Value {
         let files = undone.files.iter().map(|file| {
             let mut value = json!({"path": file.path.to_string_lossy(), "change": verb(file)});
+            if let Some(to) = &file.to {
+                value["to"] = json!(to.to_string_lossy());
+            }
             if let Some(found) = self.restored_diff(file) {
                 value["diff"] = json!(found.text);
             }

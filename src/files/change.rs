@@ -9,6 +9,7 @@ use super::directory::{Directory, Stamp, split};
 use super::dress::Had;
 use super::early::{Early, Starter};
 use super::journal::IsPrivate;
+use super::recover::Foreseen;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
@@ -51,6 +52,8 @@ pub(super) enum Dress {
     Kept,
     /// Those of another file.
     Like(PathBuf),
+    /// Those of another file, with these permissions.
+    Within(PathBuf, u32),
     /// Those of the file it replaces, if there is one, with these permissions.
     Mode(u32),
     /// Those of a file that comes back, whatever is there now.
@@ -66,13 +69,38 @@ impl Change {
     pub fn read(shown: &Path, real: &Path) -> Result<Self, ToolError> {
         let before = Found::read(shown, real)?;
         Ok(Self {
+            before,
+            ..Self::absent(shown, real)
+        })
+    }
+
+    /// Reads a file as it will be once a change that was left half done is ended.
+    pub(super) fn read_then(path: &Path, foreseen: &Foreseen) -> Result<Self, ToolError> {
+        let Some(place) = foreseen.place(path) else {
+            return Self::read(path, path);
+        };
+        let mut before = None;
+        if let Some(at) = &place.at {
+            before = Found::read(path, at)?;
+        }
+        if let Some(found) = &mut before {
+            found.stamp.links = found.stamp.links.saturating_sub(place.names_less);
+        }
+        Ok(Self {
+            before,
+            ..Self::absent(path, path)
+        })
+    }
+
+    fn absent(shown: &Path, real: &Path) -> Self {
+        Self {
             shown: shown.to_owned(),
             real: real.to_owned(),
-            before,
+            before: None,
             after: None,
             renamed_to: None,
             early: None,
-        })
+        }
     }
 
     /// Returns what the file holds; none when it does not exist.
@@ -106,6 +134,20 @@ impl Change {
         self.early = found.and_then(|found| starter.start(&found.bytes));
     }
 
+    /// Returns the file that its content comes from as it is.
+    pub(super) fn source(&self) -> Option<&Path> {
+        match &self.after.as_ref()?.dress {
+            Dress::Like(path) => Some(path),
+            Dress::Kept | Dress::Within(..) | Dress::Mode(_) | Dress::Again(_) => None,
+        }
+    }
+
+    /// Whether the content that was read goes from its path.
+    pub(super) fn leaves(&self) -> bool {
+        let after = self.after.as_ref().map(|after| after.bytes.as_slice());
+        self.before.is_some() && after != self.bytes()
+    }
+
     /// Whether there is something to do.
     pub(super) fn is_needed(&self) -> bool {
         match (&self.before, &self.after) {
@@ -115,7 +157,7 @@ impl Change {
                 let has_mode = match &after.dress {
                     Dress::Mode(mode) => before.stamp.mode & 0o7777 == mode & 0o7777,
                     Dress::Again(_) => false,
-                    Dress::Kept | Dress::Like(_) => true,
+                    Dress::Kept | Dress::Like(_) | Dress::Within(..) => true,
                 };
                 *before.bytes != after.bytes || !has_mode
             }

@@ -2,15 +2,17 @@
 //!
 //! A model that copied a passage with small errors mends it at once when it sees the real one. The
 //! search looks for a place with the same skeleton, then for one where most lines have the same, then for
-//! a single line by shared trigrams. It looks at a bounded part of both texts and visits each line once.
+//! a single line by shared trigrams. It looks at a bounded part of both texts, the start of each, and visits
+//! each line once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::document::count_breaks;
 use super::skeleton::{self, is_blank, skeleton};
+use crate::limits;
 use alike::Alike;
 
 mod alike;
@@ -28,10 +30,6 @@ pub struct Passage {
     pub differences: Vec<String>,
 }
 
-/// Bytes of the file that are searched.
-const MAX_TEXT_BYTES: usize = 8 << 20;
-/// Lines of it, where they are compared one by one: each may take a vote of some 50 bytes.
-const MAX_TEXT_LINES: usize = 500_000;
 /// Lines of the text to find that are compared.
 const MAX_FIND_LINES: usize = 500;
 /// Bytes of one line that are compared.
@@ -52,14 +50,64 @@ const MAX_DIFFERENCES: usize = 3;
 /// Returns the passage of `text` closest to `find`, when one is near enough to be meant.
 #[must_use]
 pub fn closest(text: &str, find: &str) -> Option<Passage> {
-    let text = cut(text, MAX_TEXT_BYTES);
+    let text = searched(text);
     if text.contains('\r') {
         return with_carriage_returns(text, find);
     }
     closest_line(text, find)
 }
 
-/// Does so in a text whose lines, or some of them, end with CR alone.
+/// Returns how many lines of a text [`closest`] looks at; nothing when that is all of it.
+#[must_use]
+pub fn searched_lines(text: &str) -> Option<usize> {
+    let part = searched(text);
+    (part.len() < text.len()).then(|| part.lines().count())
+}
+
+/// Returns the part of a text that is looked at.
+fn searched(text: &str) -> &str {
+    let part = cut(text, limits::CLOSEST_TEXT_BYTES);
+    let mut breaks = memchr::memchr_iter(b'\n', part.as_bytes());
+    let last = breaks.nth(limits::CLOSEST_TEXT_LINES - 1);
+    last.and_then(|at| part.get(..=at)).unwrap_or(part)
+}
+
+/// How near a text comes to another one, the nearest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Nearness {
+    /// Nothing is near enough to be meant.
+    Far,
+    /// One line shares so many trigrams of 1000.
+    Trigrams(usize),
+    /// Equal lines have this weight.
+    Lines(usize),
+    /// It has the same skeleton.
+    Skeleton,
+}
+
+/// Whether what comes closest to `find` goes when every `replacement` does: no other place comes as close
+/// then. So it is when nothing comes close at all.
+pub(super) fn is_nearest(text: &str, find: &str, replacement: &str) -> bool {
+    let (text, find) = (searched(text), find.trim_matches('\n'));
+    match nearness(text, find) {
+        Nearness::Far => true,
+        nearest => nearness(&text.replace(replacement, "\n"), find) < nearest,
+    }
+}
+
+fn nearness(text: &str, find: &str) -> Nearness {
+    if skeleton::find(text, find).is_some() {
+        return Nearness::Skeleton;
+    }
+    let wanted: Vec<&str> = find.lines().take(MAX_FIND_LINES).collect();
+    let lines: Vec<&str> = text.lines().collect();
+    let by_lines = by_equal_lines(&lines, &wanted).map(|(score, _)| Nearness::Lines(score));
+    by_lines
+        .or_else(|| by_trigrams(&lines, &wanted).map(|(score, _)| Nearness::Trigrams(score)))
+        .unwrap_or(Nearness::Far)
+}
+
+/// Looks for a passage in a text whose lines, or some of them, end with CR alone.
 fn with_carriage_returns(text: &str, find: &str) -> Option<Passage> {
     let mut passage = closest_line(&text.replace("\r\n", "\n").replace('\r', "\n"), find)?;
     let ending = "lines of the file end with CR alone, which is no line end to find: name one line at a time";
@@ -81,8 +129,8 @@ fn closest_line(text: &str, find: &str) -> Option<Passage> {
         passage.differences.insert(0, numbers.into());
         return Some(passage);
     }
-    let lines: Vec<&str> = text.lines().take(MAX_TEXT_LINES).collect();
-    let place = by_equal_lines(&lines, &wanted).or_else(|| by_trigrams(&lines, &wanted))?;
+    let lines: Vec<&str> = text.lines().collect();
+    let (_, place) = by_equal_lines(&lines, &wanted).or_else(|| by_trigrams(&lines, &wanted))?;
     let found = lines.get(place.clone())?;
     Some(Passage {
         first_line: place.start + 1,
@@ -139,97 +187,104 @@ fn without_numbers(wanted: &[&str]) -> Option<String> {
 }
 
 /// Lines that say where a passage starts, if they are those of the text to find.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Vote {
-    score: usize,
+    score: u32,
     /// The first and the last wanted line among them that hardly stands elsewhere.
-    telling: Option<(usize, usize)>,
+    telling: Option<(u16, u16)>,
 }
 
 /// Lets every line that equals a wanted one, but for its skeleton, vote for where the passage starts.
-/// Where a line is missing or was added, its two parts vote for places next to each other.
-fn by_equal_lines(lines: &[&str], wanted: &[&str]) -> Option<Range<usize>> {
+/// Where a line is missing or was added, its two parts vote for places next to each other. Returns the
+/// weight of the lines with the place.
+fn by_equal_lines(lines: &[&str], wanted: &[&str]) -> Option<(usize, Range<usize>)> {
     let mut places: HashMap<String, usize> = HashMap::new();
     for (index, line) in wanted.iter().enumerate() {
         places.entry(skeleton_of(line)).or_insert(index);
     }
     places.remove("");
-    let mut votes: HashMap<usize, Vote> = HashMap::new();
+    let votes = votes(lines, &places);
+    let total: usize = places.keys().map(|bones| weight(bones)).sum();
+    let (best, vote) = votes
+        .iter()
+        .enumerate()
+        .max_by_key(|(start, vote)| (vote.score, std::cmp::Reverse(*start)))?;
+    let near = best.saturating_sub(MAX_SHIFT)..(best + MAX_SHIFT + 1).min(votes.len());
+    let parts = || {
+        let near = near
+            .clone()
+            .zip(votes.get(near.clone()).unwrap_or_default());
+        near.filter_map(|(start, vote)| vote.telling.map(|telling| (start, vote.score, telling)))
+    };
+    let sum: u32 = parts().map(|(_, score, _)| score).sum();
+    let score = sum.max(vote.score) as usize;
+    if score == 0 || score * 5 < total * 2 {
+        return None;
+    }
+    let head = parts().min_by_key(|(start, _, (first, _))| (*first, start.abs_diff(best)));
+    let tail =
+        parts().max_by_key(|(start, _, (_, last))| (*last, usize::MAX - start.abs_diff(best)));
+    let start = head.map_or(best, |part| part.0).min(lines.len() - 1);
+    let end = tail.map_or(best, |part| part.0) + wanted.len();
+    Some((score, start..end.clamp(start + 1, lines.len())))
+}
+
+/// Returns the votes for each line.
+fn votes(lines: &[&str], places: &HashMap<String, usize>) -> Vec<Vote> {
+    let mut votes = vec![Vote::default(); lines.len()];
     for (index, line) in lines.iter().enumerate() {
         let bones = skeleton_of(line);
-        if let Some(place) = places.get(&bones)
-            && let Some(start) = index.checked_sub(*place)
-        {
-            let vote = votes.entry(start).or_default();
-            // A long line says more than a closing brace.
-            vote.score += bones.len().min(40);
+        let place = places.get(&bones).copied();
+        let start = place.and_then(|place| index.checked_sub(place));
+        if let Some((place, vote)) = place.zip(start.and_then(|start| votes.get_mut(start))) {
+            vote.score += u32::try_from(weight(&bones)).unwrap_or(0);
             if bones.len() >= TELLING_BYTES {
-                let (first, last) = vote.telling.unwrap_or((*place, *place));
-                vote.telling = Some((first.min(*place), last.max(*place)));
+                let place = u16::try_from(place).unwrap_or(u16::MAX);
+                let (first, last) = vote.telling.unwrap_or((place, place));
+                vote.telling = Some((first.min(place), last.max(place)));
             }
         }
     }
-    let total: usize = places.keys().map(|bones| bones.len().min(40)).sum();
-    let best = votes
-        .iter()
-        .max_by_key(|(start, vote)| (vote.score, std::cmp::Reverse(**start)))?;
-    let near = best.0.saturating_sub(MAX_SHIFT)..=best.0 + MAX_SHIFT;
-    let parts = votes
-        .iter()
-        .filter(|(start, vote)| near.contains(start) && vote.telling.is_some());
-    let score = parts
-        .clone()
-        .map(|(_, vote)| vote.score)
-        .sum::<usize>()
-        .max(best.1.score);
-    if score * 5 < total * 2 {
-        return None;
-    }
-    let parts: Vec<(usize, usize, usize)> = parts
-        .filter_map(|(start, vote)| vote.telling.map(|(first, last)| (*start, first, last)))
-        .collect();
-    let head = parts
-        .iter()
-        .min_by_key(|(start, first, _)| (*first, start.abs_diff(*best.0)));
-    let tail = parts
-        .iter()
-        .max_by_key(|(start, _, last)| (*last, usize::MAX - start.abs_diff(*best.0)));
-    let start = head.map_or(*best.0, |part| part.0).min(lines.len() - 1);
-    let end = tail.map_or(*best.0, |part| part.0) + wanted.len();
-    Some(start..end.clamp(start + 1, lines.len()))
+    votes
 }
 
-/// Compares each line with the longest wanted one by the trigrams they share.
-fn by_trigrams(lines: &[&str], wanted: &[&str]) -> Option<Range<usize>> {
+/// Returns how much a line says: a long one more than a closing brace.
+fn weight(bones: &str) -> usize {
+    bones.len().min(40)
+}
+
+/// Compares each line with the longest wanted one by the trigrams they share, and returns how many of 1000
+/// the best one has, with its place.
+fn by_trigrams(lines: &[&str], wanted: &[&str]) -> Option<(usize, Range<usize>)> {
     let (place, longest) = wanted
         .iter()
         .enumerate()
         .max_by_key(|(_, line)| line.trim().len())?;
-    let goal = trigrams(longest);
+    let goal = trigrams(&skeleton_of(longest));
     if goal.is_empty() {
         return None;
     }
     let mut best = (0, 0, 0);
     for (index, line) in lines.iter().enumerate() {
-        let found = trigrams(line);
-        let shared = found.iter().filter(|gram| goal.contains(*gram)).count();
-        let score = shared * 1000 / goal.len();
+        let found = trigrams(&skeleton_of(line));
+        let shared = found.iter().filter(|gram| goal.binary_search(gram).is_ok());
+        let score = shared.count() * 1000 / goal.len();
         let nearness = usize::MAX - found.len().abs_diff(goal.len());
         if (score, nearness) > (best.0, best.1) {
             best = (score, nearness, index);
         }
     }
     let start = best.2.saturating_sub(place);
-    (best.0 >= 500).then(|| start..lines.len().min(start + wanted.len()))
+    (best.0 >= 500).then(|| (best.0, start..lines.len().min(start + wanted.len())))
 }
 
-fn trigrams(line: &str) -> HashSet<[u8; 3]> {
-    let bones = skeleton_of(line);
-    bones
-        .as_bytes()
-        .windows(3)
-        .filter_map(|gram| gram.try_into().ok())
-        .collect()
+/// Returns the trigrams of a skeleton, each once, in order.
+fn trigrams(bones: &str) -> Vec<[u8; 3]> {
+    let grams = bones.as_bytes().windows(3);
+    let mut grams: Vec<[u8; 3]> = grams.filter_map(|gram| gram.try_into().ok()).collect();
+    grams.sort_unstable();
+    grams.dedup();
+    grams
 }
 
 /// Returns what is left of a line, which is cut when it is long.

@@ -6,9 +6,9 @@
 //! given back. A file whose owner cannot be kept is refused: a new file would be somebody else's, and
 //! one that is written over can be found half-written.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::change::Change;
@@ -18,7 +18,7 @@ use super::intent::{Decided, Plan, Step};
 use super::journal::{Entry, Version};
 use crate::error::{ErrorCode, ToolError};
 use one::{Prepared, Way, file_changed};
-pub(super) use planned::{has_leftovers, plan};
+pub(super) use planned::{leftovers, leftovers_told, plan};
 
 mod one;
 mod planned;
@@ -34,6 +34,15 @@ pub(super) struct Staged<'a> {
     /// Files whose new ones lack attributes, which are named.
     losses: Vec<(PathBuf, String)>,
     is_kept: bool,
+}
+
+/// Why contents are not in their places.
+#[derive(Debug)]
+pub(super) struct Failed {
+    /// What went wrong.
+    pub(super) error: ToolError,
+    /// Whether some of them are all the same.
+    pub(super) is_half: bool,
 }
 
 /// How many names files got by the change itself, or lost.
@@ -65,10 +74,17 @@ pub(super) fn stage<'a>(changes: &'a [Change], plan: &Plan) -> Result<Staged<'a>
         losses: Vec::new(),
         is_kept: false,
     };
+    // Of a file that stays, a second name would be no file of its own.
+    let leaving = changes.iter().filter(|change| change.leaves());
+    let leaving: HashSet<&Path> = leaving.map(|change| change.real.as_path()).collect();
     let needed = changes.iter().filter(|change| change.is_needed());
     for (change, step) in needed.zip(&plan.steps) {
         let io = |error: io::Error| ToolError::from_io(&change.shown, &error);
         let mut prepared = prepare(change, step, &mut staged).map_err(io)?;
+        prepared.may_link = change.source().is_some_and(|from| leaving.contains(from));
+        if prepared.is_others().map_err(io)? {
+            return Err(not_ours(change));
+        }
         if change.before.is_some() && !prepared.is_as_read(&staged.names).map_err(io)? {
             return Err(file_changed(change));
         }
@@ -107,6 +123,17 @@ fn owner_not_kept(change: &Change, user: u32, group: u32) -> ToolError {
         change.shown.display()
     );
     ToolError::new(ErrorCode::OwnerNotKept, message)
+}
+
+fn not_ours(change: &Change) -> ToolError {
+    let message = format!(
+        "{}: it belongs to somebody else, and in its directory only the owner of a file may replace, rename or \
+         delete it",
+        change.shown.display()
+    );
+    let hint =
+        "run karyi as the owner of the file, or change it with <command>, which may ask for sudo";
+    ToolError::new(ErrorCode::PermissionDenied, message).with_hint(hint)
 }
 
 impl Staged<'_> {
@@ -166,7 +193,7 @@ impl Staged<'_> {
     ///
     /// # Errors
     /// What went wrong, and what could not be taken back.
-    pub(super) fn place(mut self) -> Result<Self, ToolError> {
+    pub(super) fn place(mut self) -> Result<Self, Failed> {
         for (index, step) in self.steps.iter().enumerate() {
             if let Err(error) = step.put(&self.names) {
                 let done = self.steps.iter().take(index).rev();
@@ -175,7 +202,9 @@ impl Staged<'_> {
                     // What is left of the originals may be needed.
                     self.is_kept = true;
                 }
-                return Err(with_losses(error, &losses));
+                let is_half = !losses.is_empty();
+                let error = with_losses(error, &losses);
+                return Err(Failed { error, is_half });
             }
             // Another file has the name now.
             let replaced = step.change.before.as_ref();
@@ -200,7 +229,7 @@ impl Staged<'_> {
     }
 
     fn remove_leftovers(&self) {
-        // What stays is found by `has_leftovers`.
+        // What stays is found by `leftovers`.
         for step in &self.steps {
             for name in [&step.temporary, &step.backup].into_iter().flatten() {
                 let _ = step.directory.remove(name);

@@ -82,6 +82,12 @@ impl Stamp {
         Ok(Self::new(&rustix::fs::fstat(file)?))
     }
 
+    /// Returns it with other permissions.
+    pub(super) fn with_mode(self, mode: u32) -> Self {
+        let mode = (self.mode & !0o7777) | (mode & 0o7777);
+        Self { mode, ..self }
+    }
+
     fn kind(self) -> u32 {
         self.mode & 0o170_000
     }
@@ -185,6 +191,15 @@ impl Directory {
             Err(error) if is_gone(&error) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether the system lets nobody but the owner take away or rename a file that has a name here, and that is
+    /// somebody else: so it is in a directory for all, such as `/tmp`.
+    pub(super) fn is_kept_by_owner(&self, file: Stamp) -> io::Result<bool> {
+        let own = Stamp::new(&rustix::fs::fstat(&self.opened)?);
+        let user = nix::unistd::Uid::effective();
+        let owners = [own.owner.0, file.owner.0];
+        Ok(own.mode & 0o1000 != 0 && !user.is_root() && !owners.contains(&user.as_raw()))
     }
 
     /// Reads the stamp of a file; nothing when it is not there. A link is not followed.

@@ -19,9 +19,10 @@ pub(super) struct Document<'a> {
 impl<'a> Document<'a> {
     /// Takes a file's text apart.
     pub(super) fn new(text: &'a str) -> Self {
-        if memmem::find(text.as_bytes(), b"\r\n").is_none() {
+        let with_lf = with_lf(text);
+        if let Cow::Borrowed(_) = with_lf {
             return Self {
-                text: Cow::Borrowed(text),
+                text: with_lf,
                 endings: Vec::new(),
             };
         }
@@ -30,7 +31,7 @@ impl<'a> Document<'a> {
         let is_crlf = |at: usize| at > 0 && bytes.get(at - 1) == Some(&b'\r');
         Self {
             endings: breaks.map(is_crlf).collect(),
-            text: Cow::Owned(with_lf(text)),
+            text: with_lf,
         }
     }
 
@@ -104,8 +105,11 @@ impl<'a> Document<'a> {
 }
 
 /// Returns the text with every CRLF as LF.
-pub(super) fn with_lf(text: &str) -> String {
-    text.replace("\r\n", "\n")
+pub(super) fn with_lf(text: &str) -> Cow<'_, str> {
+    match memmem::find(text.as_bytes(), b"\r\n") {
+        None => Cow::Borrowed(text),
+        Some(_) => Cow::Owned(text.replace("\r\n", "\n")),
+    }
 }
 
 /// Returns how many line breaks the text holds.

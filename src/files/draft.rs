@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use super::change::{Change, Dress, NewContent};
 use super::encoding::{Encoding, NoText};
 use super::matching::{self, Pair, PairResult, Written};
+use super::missing;
+use super::root::Root;
+use super::target::Way;
 use super::unmatched::describe;
 use super::wanted::FileEdit;
 use crate::error::{ErrorCode, ToolError};
@@ -69,6 +72,11 @@ impl Draft {
         self.exists
     }
 
+    /// Names files that could have been meant, when there is none.
+    pub(super) fn near(&self, root: &Root) -> Option<String> {
+        missing::hint(&Way::new(root).ok()?, &self.change.real)
+    }
+
     fn found(&self) -> &[u8] {
         self.change.bytes().unwrap_or_default()
     }
@@ -118,13 +126,16 @@ impl Draft {
             self.content = Content::Text(encoding, after);
         }
         self.exists = true;
-        self.breaks_links |= edit.breaks_links;
         Ok((results, is_changed))
     }
 
+    /// Notes whether it may be parted from its other names.
+    pub(super) fn may_break_links(&mut self, may: bool) {
+        self.breaks_links |= may;
+    }
+
     /// Takes the file away.
-    pub(super) fn delete(&mut self, edit: &FileEdit) {
-        self.breaks_links |= edit.breaks_links;
+    pub(super) fn delete(&mut self) {
         self.exists = false;
         self.content = Content::AsFound;
         self.like = None;
@@ -228,6 +239,17 @@ fn is_moved(change: &Change, changes: &[Change]) -> bool {
     change.after.is_none() && changes.iter().any(is_same)
 }
 
+const ONE_BY_ONE: &str = "to keep all names of the file, send each rename and delete as an <edit> of its own, in this \
+                          order: a file that only gets another name, which is free, stays the file it is";
+
+/// Whether a file goes as it is to a name that another file had.
+fn takes_place(change: &Change, changes: &[Change]) -> bool {
+    let target = change.renamed_to.as_ref();
+    let target = target.and_then(|to| changes.iter().find(|other| other.real == *to));
+    let after = target.and_then(|target| target.after.as_ref());
+    after.is_some_and(|after| change.bytes() == Some(&after.bytes))
+}
+
 /// Refuses a file that would lie in another file of the same edit.
 fn refuse_nested(changes: &[Change]) -> Result<(), ToolError> {
     let files = changes.iter().filter(|change| change.after.is_some());
@@ -297,7 +319,8 @@ impl<'a> Drafts<'a> {
     pub(super) fn rename(&mut self, from: usize, to: usize, shown: &Path) -> Result<(), ToolError> {
         if from == to {
             let message = format!("{}: is the name the file has", shown.display());
-            return Err(ToolError::new(ErrorCode::BadArguments, message));
+            let error = ToolError::new(ErrorCode::BadArguments, message);
+            return Err(error.with_hint("choose another name, or leave to=\"...\" out"));
         }
         if self.get(to).exists {
             let message = format!("{}: there is such a file already", shown.display());
@@ -368,7 +391,11 @@ impl<'a> Drafts<'a> {
             let is_broken = links > 1 && change.is_needed() && !is_moved(change, &changes);
             if is_broken && !may_break {
                 let message = format!("{}: the file has {links} names", change.shown.display());
-                return Err(ToolError::new(ErrorCode::HardLinked, message));
+                let error = ToolError::new(ErrorCode::HardLinked, message);
+                return Err(match takes_place(change, &changes) {
+                    true => error.with_hint(ONE_BY_ONE),
+                    false => error,
+                });
             }
         }
         Ok(changes)

@@ -13,7 +13,7 @@ use super::diff::{Caps, Diff, diff};
 use super::draft::Drafts;
 use super::early::Starter;
 use super::encoding::Encoding;
-use super::journal::{Damage, IsPrivate};
+use super::journal::{Damage, IsPrivate, Pruned};
 use super::links;
 use super::matching::{FoundAs, PairResult};
 use super::pair::both;
@@ -104,6 +104,10 @@ pub struct Done {
     pub damage: Option<Damage>,
     /// Files whose attributes could not all be kept, and which.
     pub losses: Vec<(PathBuf, String)>,
+    /// What lies beside the files and could not be removed.
+    pub leftovers: Option<String>,
+    /// Earlier changes that were removed from the journal as it was full.
+    pub pruned: Option<Pruned>,
 }
 
 /// Makes the changes in all files, or in none.
@@ -123,7 +127,8 @@ pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<Done, ToolE
     let done = std::thread::scope(|scope| {
         let journal = options.recorder.journal.as_deref();
         let mut starter = Starter::new(scope, journal, options.is_private, &is_wanted);
-        let done = plan(edits, paths, &mut |change| change.start_early(&mut starter))
+        let on_read = &mut |change: &mut Change| change.start_early(&mut starter);
+        let done = plan(edits, paths, options.root, on_read)
             .and_then(|plan| carry_out(transaction, plan, options));
         // Nobody waits for what was started for a change that came to nothing.
         is_wanted.store(false, Ordering::Relaxed);
@@ -162,6 +167,8 @@ fn carry_out(
         recovered: receipt.recovered,
         damage: receipt.damage,
         losses: receipt.losses,
+        leftovers: receipt.leftovers,
+        pruned: receipt.pruned,
     })
 }
 
@@ -219,6 +226,7 @@ struct Shown {
 fn plan(
     edits: &[FileEdit],
     paths: Vec<Paths>,
+    root: &Root,
     on_read: &mut dyn FnMut(&mut Change),
 ) -> Result<Plan, ToolError> {
     let mut drafts = Drafts::new(on_read);
@@ -227,8 +235,9 @@ fn plan(
     let mut shown: Vec<Shown> = Vec::new();
     for (edit, paths) in edits.iter().zip(paths) {
         let risk = paths.all().find_map(risk);
-        let index = drafts.open(&edit.path, paths.real)?;
-        let (applied, mut result) = change(&mut drafts, index, edit)?;
+        let opened = drafts.open(&edit.path, paths.real);
+        let index = opened.map_err(|error| whole_file_hint(edit, error))?;
+        let (applied, mut result) = change(&mut drafts, index, edit, root)?;
         let mut place = Shown {
             old: index,
             new: index,
@@ -263,19 +272,39 @@ fn plan(
     })
 }
 
+/// Says how to rename or remove what an edit cannot.
+fn whole_file_hint(edit: &FileEdit, error: ToolError) -> ToolError {
+    let what = match error.code {
+        ErrorCode::IsDirectory => "an edit renames and deletes files only",
+        ErrorCode::FileTooLarge => "an edit keeps what it renames and deletes for undo",
+        _ => return error,
+    };
+    let (path, to) = (edit.path.display(), edit.to.as_deref());
+    let how = match (edit.delete, to) {
+        (true, _) => format!("rm -r {path}"),
+        (false, Some(to)) => format!("mv {path} {}", to.display()),
+        (false, None) => return error,
+    };
+    error.with_hint(format!(
+        "{what}; <command>{how}</command> does it, without undo"
+    ))
+}
+
 /// Does to one draft what an edit says, but for its new name.
 fn change(
     drafts: &mut Drafts<'_>,
     index: usize,
     edit: &FileEdit,
+    root: &Root,
 ) -> Result<(Vec<PairResult>, FileEdited), ToolError> {
     let draft = drafts.get(index);
+    draft.may_break_links(edit.breaks_links);
     let existed = draft.exists();
     if !existed && (edit.delete || edit.pairs.first().is_none_or(|pair| !pair.find.is_empty())) {
-        return Err(missing(edit));
+        return Err(missing(edit, draft.near(root)));
     }
     if edit.delete {
-        draft.delete(edit);
+        draft.delete();
         let (path, kind) = (edit.path.clone(), Kind::Deleted);
         return Ok((
             Vec::new(),
@@ -308,14 +337,15 @@ fn change(
     Ok((pairs, result))
 }
 
-fn missing(edit: &FileEdit) -> ToolError {
+fn missing(edit: &FileEdit, near: Option<String>) -> ToolError {
     let message = format!("{}: there is no such file", edit.path.display());
     let error = ToolError::new(ErrorCode::NotFound, message);
-    match edit.delete || edit.to.is_some() {
-        true => error,
-        false => {
-            error.with_hint("check the path; to create the file, leave the first <find> empty")
-        }
+    let create = "to create the file, leave the first <find> empty";
+    match (edit.delete || edit.to.is_some(), near) {
+        (true, None) => error,
+        (true, Some(near)) => error.with_hint(near),
+        (false, None) => error.with_hint(format!("check the path; {create}")),
+        (false, Some(near)) => error.with_hint(format!("{near}; {create}")),
     }
 }
 

@@ -2,11 +2,13 @@
 //!
 //! A record is a file of its own with two lines. The first names everything that may lie around from
 //! now on. The second, written when all new contents are on the disk, says that the change is to
-//! happen. Its maker holds a lock on it, which ends with the process: a record whose lock is free
+//! happen. A third one is written only when the change is made or refused and something is left to be done.
+//! Its maker holds a lock on it, which ends with the process: a record whose lock is free
 //! was left behind.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,6 +62,18 @@ pub(super) struct Decided {
     pub(super) new: Option<String>,
 }
 
+/// What is left to be done of a change that was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Rest {
+    /// It is to be made, or taken back when that cannot be.
+    All,
+    /// It was refused, and the files that have their new content get the old one again.
+    TakeBack,
+    /// Its files are as they are to be; something lies beside them still.
+    Clear,
+}
+
 /// A record, locked.
 #[derive(Debug)]
 pub(super) struct Record {
@@ -109,6 +123,11 @@ impl Record {
         write_line(&mut self.file, decision)
     }
 
+    /// Writes down what is left to be done of a change that was decided.
+    pub(super) fn leave(&mut self, rest: Rest) -> io::Result<()> {
+        write_line(&mut self.file, &rest)
+    }
+
     /// Ends the record: nothing is left to be done.
     pub(super) fn close(self) {
         let _ = std::fs::remove_file(&self.path);
@@ -149,13 +168,15 @@ impl Record {
             return Said::Broken(None);
         };
         // A line that was cut decides nothing: it is written before the first step.
-        match lines.next().filter(|line| line.ends_with(b"\n")) {
-            None => Said::Planned(plan),
-            Some(line) => match serde_json::from_slice(line) {
-                Ok(decision) => Said::Decided(plan, Box::new(decision)),
-                Err(_) => Said::Broken(Some(plan)),
-            },
-        }
+        let mut whole = || lines.next().filter(|line| line.ends_with(b"\n"));
+        let Some(line) = whole() else {
+            return Said::Planned(plan);
+        };
+        let Ok(decision) = serde_json::from_slice(line).map(Box::new) else {
+            return Said::Broken(Some(plan));
+        };
+        let rest = whole().and_then(|line| serde_json::from_slice(line).ok());
+        Said::Decided(plan, decision, rest.unwrap_or(Rest::All))
     }
 }
 
@@ -165,8 +186,8 @@ pub(super) enum Said {
     Nothing,
     /// What may lie around; it was not decided.
     Planned(Plan),
-    /// That the change is to happen.
-    Decided(Plan, Box<Decision>),
+    /// That the change is to happen, and what of it is left to be done.
+    Decided(Plan, Box<Decision>, Rest),
     /// It was damaged: nobody knows how far the change is.
     Broken(Option<Plan>),
 }
@@ -182,6 +203,30 @@ pub(super) fn abandoned(directory: &Path) -> Vec<Record> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     paths.filter_map(abandoned_record).collect()
+}
+
+/// Returns the records that name one of these paths. Who holds the locks of the paths knows then that nobody is
+/// making such a change: its maker was killed, or is being killed, which frees one lock after another. Their own
+/// locks say nothing, as others look at them, too.
+pub(super) fn naming(directory: &Path, paths: &[&Path]) -> Vec<PathBuf> {
+    let wanted: HashSet<&Path> = paths.iter().copied().collect();
+    let names = |path: &PathBuf| {
+        let plan = plan_of(path);
+        let mut steps = plan.iter().flat_map(|plan| &plan.steps);
+        steps.any(|step| wanted.contains(step.path.as_path()))
+    };
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(names).collect()
+}
+
+fn plan_of(path: &Path) -> Option<Plan> {
+    let name = path.file_name()?.to_string_lossy();
+    let file = File::open(path).ok().filter(|_| name.ends_with(SUFFIX))?;
+    let mut line = Vec::new();
+    let most = limits::MAX_INTENT_BYTES;
+    let mut reader = BufReader::new(file.take(most));
+    reader.read_until(b'\n', &mut line).ok()?;
+    serde_json::from_slice(&line).ok()
 }
 
 fn abandoned_record(path: PathBuf) -> Option<Record> {

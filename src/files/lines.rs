@@ -11,6 +11,9 @@ use crate::capped;
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
+/// The byte order mark of UTF-8.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// Some lines of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TextView {
@@ -119,6 +122,8 @@ pub(super) struct Lines {
     /// Line of the last wanted byte.
     wanted_line: u64,
     total_bytes: u64,
+    /// Those of them that are a byte order mark, which is no text.
+    mark_bytes: u64,
     ends_in_break: bool,
 }
 
@@ -135,8 +140,25 @@ impl Lines {
             wanted_bytes: 0,
             wanted_line: first.saturating_sub(1),
             total_bytes: 0,
+            mark_bytes: 0,
             ends_in_break: true,
         }
+    }
+
+    /// Starts with the text of a file, behind its byte order mark.
+    pub(super) fn of(file: &mut File, range: (u64, u64), max_bytes: u64) -> io::Result<Self> {
+        let mut lines = Self::new(range, max_bytes);
+        let mut head = Vec::new();
+        file.rewind()?;
+        file.by_ref()
+            .take(MARK.len() as u64)
+            .read_to_end(&mut head)?;
+        match head == MARK {
+            true => lines.mark_bytes = MARK.len() as u64,
+            false => file.rewind()?,
+        }
+        lines.total_bytes = lines.mark_bytes;
+        Ok(lines)
     }
 
     /// Goes on with what stands after the bytes so far, all of which is wanted.
@@ -144,6 +166,7 @@ impl Lines {
         Self {
             line: self.line,
             total_bytes: self.total_bytes,
+            mark_bytes: self.mark_bytes,
             ends_in_break: self.ends_in_break,
             ..Self::new((self.line, u64::MAX), max_bytes)
         }
@@ -200,7 +223,7 @@ impl Lines {
 
     /// Whether what was kept says nothing of the encoding, or all there is to know.
     pub(super) fn is_plain_or_whole(&self) -> bool {
-        self.kept.is_ascii() || self.kept.len() as u64 == self.total_bytes
+        self.kept.is_ascii() || self.kept.len() as u64 + self.mark_bytes == self.total_bytes
     }
 
     /// Returns what was kept and counted.
@@ -217,12 +240,8 @@ impl Lines {
         let (text, encoding) = decode(&self.kept, known);
         let is_lossy = text.is_none();
         let text = text.unwrap_or_else(|| String::from_utf8_lossy(&self.kept));
-        let text = match text.strip_prefix('\u{FEFF}') {
-            Some(rest) if self.first == 1 => rest.to_owned(),
-            _ => text.into_owned(),
-        };
         TextView {
-            text,
+            text: text.into_owned(),
             first_line: self.first,
             total_lines: self.line - u64::from(self.ends_in_break),
             total_bytes: self.total_bytes,

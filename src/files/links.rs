@@ -78,7 +78,8 @@ pub(super) fn refuse_taken(cwd: &Path, to: &Path) -> Result<(), ToolError> {
         return Ok(());
     }
     let message = format!("{}: there is a symlink of that name already", to.display());
-    Err(ToolError::new(ErrorCode::FileExists, message))
+    let hint = "choose another name, or take the symlink away with <command>rm</command> first";
+    Err(ToolError::new(ErrorCode::FileExists, message).with_hint(hint))
 }
 
 /// Refuses a path that no program could open by its name.

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ignore::WalkBuilder;
+use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::{AtFlags, FileType};
 
 use super::kind::Special;
@@ -91,6 +91,14 @@ pub(super) struct Wanted {
     pub(super) scope: Scope,
     /// What is never shown.
     pub(super) own: Arc<Own>,
+}
+
+impl Wanted {
+    /// Whether a walk goes on with an entry that no file excludes.
+    pub(super) fn is_shown(&self, entry: &DirEntry) -> bool {
+        let is_git = self.scope == Scope::NotIgnored && entry.file_name() == ".git";
+        !(is_git || self.own.hides(entry.path()))
+    }
 }
 
 /// Lists the directory `real`, which messages call `shown`, and so many levels in all.
@@ -245,16 +253,22 @@ pub(super) fn walk_builder(directory: &Path, wanted: &Wanted) -> WalkBuilder {
         .git_ignore(respects)
         .git_exclude(respects);
     // A repository in another one starts anew, which the walk sees only when it asks for repositories.
-    let is_in_repository = directory
-        .ancestors()
-        .any(|above| above.join(".git").exists());
-    builder.require_git(is_in_repository).follow_links(false);
-    let own = Arc::clone(&wanted.own);
-    builder.filter_entry(move |entry| {
-        let is_git = respects && entry.file_name() == ".git";
-        entry.depth() == 0 || !(is_git || own.hides(entry.path()))
-    });
     builder
+        .require_git(is_in_repository(directory))
+        .follow_links(false);
+    let wanted = wanted.clone();
+    builder.filter_entry(move |entry| entry.depth() == 0 || wanted.is_shown(entry));
+    builder
+}
+
+/// Whether a directory is the top of a repository.
+pub(super) fn is_repository(directory: &Path) -> bool {
+    directory.join(".git").exists()
+}
+
+/// Whether a directory is in a repository, or the top of one.
+pub(super) fn is_in_repository(directory: &Path) -> bool {
+    directory.ancestors().any(is_repository)
 }
 
 fn walk(directory: &Path, wanted: &Wanted) -> impl Iterator<Item = PathBuf> {

@@ -131,8 +131,7 @@ fn wait_for(file: File, path: &Path) -> Result<File, ToolError> {
             Ok(()) => return Ok(file),
             Err(TryLockError::Error(error)) => return Err(io(error)),
             Err(TryLockError::WouldBlock) if since.elapsed() > limits::EDIT_LOCK_TIMEOUT => {
-                let message = "another karyi has been changing the same files for too long";
-                return Err(ToolError::new(ErrorCode::EditBusy, message));
+                return Err(busy());
             }
             Err(TryLockError::WouldBlock) => {
                 std::thread::sleep(pause);
@@ -140,6 +139,12 @@ fn wait_for(file: File, path: &Path) -> Result<File, ToolError> {
             }
         }
     }
+}
+
+/// Makes the error of a wait that was too long.
+pub(super) fn busy() -> ToolError {
+    let message = "another karyi has been changing the same files for too long";
+    ToolError::new(ErrorCode::EditBusy, message)
 }
 
 fn open(path: &Path) -> io::Result<File> {

@@ -92,6 +92,8 @@ pub enum MatchErrorKind {
     NotFound {
         /// What comes closest to it.
         closest: Option<Passage>,
+        /// Lines of the text among which that was looked for, when it has more.
+        searched_lines: Option<usize>,
         /// Line of the replacement, when that is there and says too little to tell that the pair was
         /// applied before.
         replacement: Option<usize>,
@@ -355,23 +357,30 @@ fn already_applied(
     find: &str,
     replace: &str,
 ) -> Result<PairResult, MatchErrorKind> {
-    let mut places = match replace.is_empty() {
+    let places = match replace.is_empty() {
         true => Vec::new(),
-        false => find_wanted(text, pair.all, replace).unwrap_or_default(),
+        false => first_places(text, pair.all, replace),
     };
-    let first = places.first().map(|first| line_at(text, first.start));
-    let closest = closest::closest(text, find);
-    // Each look takes time, and one place tells as much as all.
-    places.truncate(MOST_LINES);
-    places.retain(|place| applied::is_trace(text, place, find, closest.as_ref()));
-    match places.first() {
-        Some(place) => Ok(PairResult::AlreadyApplied {
-            line: line_at(text, place.start),
-        }),
-        None => Err(MatchErrorKind::NotFound {
-            closest,
-            replacement: first,
-        }),
+    let line = |place: &Range<usize>| line_at(text, place.start);
+    if let Some(place) = applied::trace(text, &places, find, replace) {
+        return Ok(PairResult::AlreadyApplied { line: line(&place) });
+    }
+    Err(MatchErrorKind::NotFound {
+        closest: closest::closest(text, find),
+        searched_lines: closest::searched_lines(text),
+        replacement: places.first().map(line),
+    })
+}
+
+/// Returns the only place of a replacement, or the first ones where all are wanted: each look takes time, and
+/// one place tells as much as all.
+fn first_places(text: &str, all: bool, replace: &str) -> Vec<Range<usize>> {
+    match all {
+        true => memmem::find_iter(text.as_bytes(), replace.as_bytes())
+            .take(MOST_LINES)
+            .map(|at| at..at + replace.len())
+            .collect(),
+        false => find_once(text, replace).unwrap_or_default(),
     }
 }
 

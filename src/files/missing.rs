@@ -21,7 +21,7 @@ pub(super) fn explain(way: &Way, shown: &Path, real: &Path, error: &io::Error) -
 }
 
 /// Names the first part of a path that is missing, and entries beside it of a similar name.
-fn hint(way: &Way, real: &Path) -> Option<String> {
+pub(super) fn hint(way: &Way, real: &Path) -> Option<String> {
     let missing = real.ancestors().take_while(|path| !path.exists()).last()?;
     let name = missing.file_name()?.to_string_lossy();
     let parent = way.directory(missing.parent()?).ok()?;

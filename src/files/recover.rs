@@ -1,23 +1,26 @@
 //! Ends what a killed karyi left half done.
 //!
 //! A change that was not decided leaves nothing. One that was decided is completed when every file
-//! of it either has its new content or still has the temporary file with it; else it is taken back,
-//! from the originals beside the files or from the journal. What another program wrote since is left
+//! of it either has its new content or still has the temporary file with it; else, and when it was refused
+//! as its maker could neither make it nor take all of it back, it is taken back, from the originals beside
+//! the files or from the journal. What another program wrote since is left
 //! alone and reported, be it a file or what was kept beside it, and so are the files of a change whose
 //! record was damaged. Where the system is in the way (a directory that is not there, a file system that
 //! is read-only now) the record stays, and the next run tries again. Changes of a karyi that still
 //! runs are never touched: it holds a lock.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::directory::remove_made;
-use super::intent::{self, Decision, Plan, Record, Said};
+use super::intent::{self, Decision, Plan, Record, Rest, Said};
 use super::journal::{Entry, Journal};
 use super::locks;
 use crate::error::ToolError;
 use crate::limits;
+pub(super) use foresee::{Foreseen, foresee};
 use work::{State, Work};
 
+mod foresee;
 mod work;
 
 /// Why a file is half changed in what a dry run shows.
@@ -70,11 +73,16 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// Whether nothing is left but what waits for the next try.
-    pub(super) fn is_all(&self, journal: &Journal) -> bool {
-        let left = intent::abandoned(&journal.transactions());
-        let is_known = |record: &Record| self.waiting.iter().any(|path| path == record.path());
-        left.iter().all(is_known)
+    /// Whether nothing is left but what waits for the next try, of all changes whose makers are gone and of those
+    /// of some paths, whose locks are held.
+    pub(super) fn is_all(&self, journal: &Journal, paths: &[&Path]) -> bool {
+        let transactions = journal.transactions();
+        let is_known = |path: &Path| self.waiting.iter().any(|known| known == path);
+        let left = intent::abandoned(&transactions);
+        left.iter().all(|record| is_known(record.path()))
+            && intent::naming(&transactions, paths)
+                .iter()
+                .all(|path| is_known(path))
     }
 }
 
@@ -96,7 +104,8 @@ pub fn recover(journal: &Journal) -> Result<Vec<Recovered>, ToolError> {
 #[must_use]
 pub fn unended(journal: &Journal) -> Vec<Recovered> {
     let files = |mut record: Record| match record.read() {
-        Said::Decided(plan, _) => told(&plan, Became::Waiting, UNENDED),
+        Said::Decided(_, _, Rest::Clear) => Vec::new(),
+        Said::Decided(plan, ..) => told(&plan, Became::Waiting, UNENDED),
         Said::Nothing | Said::Planned(_) | Said::Broken(_) => Vec::new(),
     };
     let records = intent::abandoned(&journal.transactions()).into_iter();
@@ -139,10 +148,13 @@ fn end(journal: &Journal, mut record: Record) -> Result<Vec<Recovered>, ToolErro
                 return Ok(recovered);
             }
         }
-        Said::Decided(plan, decision) => {
+        Said::Decided(plan, decision, rest) => {
             let _held = lock(&plan)?;
-            match end_decided(journal, &plan, &decision) {
+            match end_decided(journal, &plan, &decision, rest) {
                 Ok(files) => recovered = files,
+                // There is nothing to tell: the files are whole.
+                Err(_) if rest == Rest::Clear && !is_old => return Ok(recovered),
+                Err(_) if rest == Rest::Clear => {}
                 Err(why) if is_old => {
                     record.set_aside();
                     return Ok(told(&plan, Became::LeftAlone, &why));
@@ -204,11 +216,15 @@ fn end_decided(
     journal: &Journal,
     plan: &Plan,
     decision: &Decision,
+    rest: Rest,
 ) -> Result<Vec<Recovered>, String> {
+    if rest == Rest::Clear {
+        return clear(plan, decision);
+    }
     let works = Work::all(plan, decision);
     let states = works.iter().map(|work| work.in_words(work.state(plan)));
     let states: Vec<State> = states.collect::<Result<_, _>>()?;
-    let is_new = !states.contains(&State::Lost);
+    let is_new = is_made(&states, rest);
     let mut recovered = Vec::new();
     for (work, state) in works.iter().zip(&states) {
         let (became, why) = work.in_words(work.end(*state, is_new, journal))?;
@@ -218,9 +234,7 @@ fn end_decided(
             why: why.map(str::to_owned),
         });
     }
-    for work in &works {
-        recovered.extend(work.in_words(work.clear(plan))?);
-    }
+    recovered.extend(clear(plan, decision)?);
     if is_new {
         let added = journal.append(decision.entry.clone());
         added.map_err(|error| error.message)?;
@@ -229,6 +243,20 @@ fn end_decided(
         remove_planned(plan);
     }
     Ok(recovered)
+}
+
+/// Whether a change is completed, and not taken back.
+fn is_made(states: &[State], rest: Rest) -> bool {
+    rest == Rest::All && !states.contains(&State::Lost)
+}
+
+/// Removes what lies beside the files of a change that is over; names what another program wrote to.
+fn clear(plan: &Plan, decision: &Decision) -> Result<Vec<Recovered>, String> {
+    let mut left = Vec::new();
+    for work in Work::all(plan, decision) {
+        left.extend(work.in_words(work.clear(plan))?);
+    }
+    Ok(left)
 }
 
 /// Removes the directories that the changes had made which an undo took back.

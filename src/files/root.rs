@@ -133,12 +133,14 @@ impl Root {
     /// `bad_arguments` for an empty path, `policy_denied` for karyi's own files, `outside_root` for one that leads out of the root.
     pub fn resolve(&self, cwd: &Path, path: &Path) -> Result<PathBuf, ToolError> {
         if path.as_os_str().is_empty() {
-            return Err(ToolError::new(ErrorCode::BadArguments, "the path is empty"));
+            let error = ToolError::new(ErrorCode::BadArguments, "the path is empty");
+            return Err(error.with_hint("name a file or directory, such as README.md"));
         }
         if path.as_os_str().as_encoded_bytes().contains(&0) {
             let message = format!("{}: no path holds a NUL character", path.display());
             return Err(ToolError::new(ErrorCode::BadArguments, message));
         }
+        refuse_home(cwd, path)?;
         let real = canonical_for_plan(&cwd.join(path));
         if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             check_is_directory(path, &real)?;
@@ -178,10 +180,31 @@ fn own_file(path: &Path) -> ToolError {
         .with_hint("karyi's settings, state and vault are for its user alone; choose another path")
 }
 
+/// Refuses `~`, which only shells take for the home directory: a file made there would be in a directory of
+/// that name.
+fn refuse_home(cwd: &Path, path: &Path) -> Result<(), ToolError> {
+    let is_home = path.starts_with("~");
+    if !is_home || std::fs::symlink_metadata(cwd.join("~")).is_ok() {
+        return Ok(());
+    }
+    let shown = path.display();
+    let message =
+        format!("{shown}: ~ is no home directory here, and there is no file of that name");
+    let hint = "write the whole path; <command>echo ~</command> prints where ~ is";
+    Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint))
+}
+
 /// A path that ends with a slash names a directory; taking it for a file would be a guess.
 fn check_is_directory(shown: &Path, real: &Path) -> Result<(), ToolError> {
     let io = |error| ToolError::from_io(shown, &error);
-    if std::fs::metadata(real).map_err(io)?.is_dir() {
+    let found = std::fs::metadata(real).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => io(error).with_hint(
+            "a path that ends with a slash names a directory, and there is none; to name a file, or a new one, \
+             leave out the slash",
+        ),
+        _ => io(error),
+    });
+    if found?.is_dir() {
         return Ok(());
     }
     let message = format!("{}: expected a directory, found a file", shown.display());

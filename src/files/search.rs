@@ -13,16 +13,16 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use grep_matcher::LineTerminator;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
-use ignore::{DirEntry, WalkState};
+use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use super::encoding::Encoding;
 use super::kind::Special;
-use super::listing::{Scope, Wanted, walk_builder};
+use super::listing::{Scope, Wanted, is_in_repository, is_repository, walk_builder};
 use super::missing;
 use super::root::{Root, identity, may_be_linked};
 use super::target::{Way, names};
@@ -218,9 +218,36 @@ impl Search<'_> {
         }
     }
 
-    /// Searches every wanted file below the path, on as many threads as there are processors.
+    /// Searches every wanted file below the path. Outside of repositories every `.gitignore` counts, and a walk
+    /// that does so goes into no repository, where those around it must not: each of them has a walk of its own.
     fn tree(&self) {
         let mut walk = walk_builder(self.real, &self.wanted);
+        let repositories: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
+        if self.options.scope == Scope::NotIgnored && !is_in_repository(self.real) {
+            let (wanted, found) = (self.wanted.clone(), Arc::clone(&repositories));
+            walk.filter_entry(move |entry| {
+                let is_other = entry.depth() > 0 && wanted.is_shown(entry) && is_top(entry);
+                if is_other {
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    found.push(entry.path().to_owned());
+                }
+                entry.depth() == 0 || wanted.is_shown(entry) && !is_other
+            });
+        }
+        self.walk(walk);
+        let found =
+            std::mem::take(&mut *repositories.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some((first, others)) = found.split_first() {
+            let mut walk = walk_builder(first, &self.wanted);
+            others.iter().for_each(|path| {
+                walk.add(path);
+            });
+            self.walk(walk);
+        }
+    }
+
+    /// Walks on as many threads as there are processors.
+    fn walk(&self, mut walk: WalkBuilder) {
         walk.hidden(self.options.scope == Scope::NotIgnored)
             .threads(threads());
         walk.build_parallel().run(|| {
@@ -310,6 +337,11 @@ impl Worker {
             Err(_) => self.searcher.search_slice(matcher, bytes, lines),
         }
     }
+}
+
+/// Whether an entry is the top of a repository.
+fn is_top(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| kind.is_dir()) && is_repository(entry.path())
 }
 
 fn threads() -> usize {

@@ -27,24 +27,12 @@ pub(super) fn find(text: &str, find: &str) -> Option<Range<usize>> {
     if wanted.len() < LEAST_BYTES {
         return None;
     }
-    let mut whole = String::with_capacity(text.len());
-    // Where each line starts: in the skeleton, and in the text.
-    let mut starts = Vec::new();
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        starts.push((whole.len(), at));
-        whole.extend(bones(line));
-        at += line.len();
-    }
+    let whole = skeleton(text);
     let place = memmem::find(whole.as_bytes(), wanted.as_bytes())?;
-    let offset = |bone: usize| {
-        let line = starts
-            .partition_point(|(start, _)| *start <= bone)
-            .checked_sub(1)?;
-        let (start, at) = starts.get(line)?;
-        Some(at + offset_of(text.get(*at..)?, bone - start))
-    };
-    let (start, last) = (offset(place)?, offset(place + wanted.len() - 1)?);
+    // The text is walked again: to note where each line starts would take more memory than the text when they
+    // are short.
+    let start = offset_of(text, place);
+    let last = offset_of(text, place + wanted.len() - 1);
     let end = last + text.get(last..)?.chars().next()?.len_utf8();
     Some(with_blanks(text, start..end))
 }

@@ -1,60 +1,66 @@
 //! Finds a text that differs from its place only in blanks at the ends of lines.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
 
-/// A text without the blanks at the ends of its lines, which knows where its lines were.
-struct Trimmed {
-    text: String,
-    /// For each line: its start in the trimmed text, and in the whole one.
-    starts: Vec<(usize, usize)>,
+const BLANKS: [char; 2] = [' ', '\t'];
+
+/// Returns a text without the blanks at the ends of its lines.
+fn trimmed(text: &str) -> Cow<'_, str> {
+    if !text.split('\n').any(|line| line.ends_with(BLANKS)) {
+        return Cow::Borrowed(text);
+    }
+    let mut trimmed = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let body = line.strip_suffix('\n');
+        trimmed.push_str(without_blanks(body.unwrap_or(line)));
+        if body.is_some() {
+            trimmed.push('\n');
+        }
+    }
+    Cow::Owned(trimmed)
 }
 
-impl Trimmed {
-    fn new(text: &str) -> Self {
-        let mut trimmed = Self {
-            text: String::with_capacity(text.len()),
-            starts: Vec::new(),
-        };
-        let mut at = 0;
-        for line in text.split_inclusive('\n') {
-            trimmed.starts.push((trimmed.text.len(), at));
-            at += line.len();
-            let body = line.strip_suffix('\n');
-            trimmed.text.push_str(without_blanks(body.unwrap_or(line)));
-            if body.is_some() {
-                trimmed.text.push('\n');
-            }
+/// Returns the offset in the whole text of one in the trimmed text. The lines are walked once more: to note where
+/// each starts would take more memory than the text when they are short.
+fn whole(text: &str, offset: usize) -> usize {
+    let (mut start, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let body = line.strip_suffix('\n');
+        let kept = without_blanks(body.unwrap_or(line)).len() + usize::from(body.is_some());
+        let is_last = at + line.len() == text.len();
+        if offset < start + kept || is_last {
+            return at + offset - start;
         }
-        trimmed
+        start += kept;
+        at += line.len();
     }
-
-    /// Returns the offset in the whole text.
-    fn whole(&self, offset: usize) -> usize {
-        let line = self.starts.partition_point(|(start, _)| *start <= offset);
-        let place = line.checked_sub(1).and_then(|line| self.starts.get(line));
-        place.map_or(offset, |(start, at)| at + offset - start)
-    }
+    offset
 }
 
 fn without_blanks(line: &str) -> &str {
-    line.trim_end_matches([' ', '\t'])
+    line.trim_end_matches(BLANKS)
 }
 
 /// Returns the only place of `text` that holds `find` but for blanks at the ends of lines.
 pub(super) fn find_once(text: &str, find: &str) -> Option<Range<usize>> {
-    let wanted = Trimmed::new(find).text;
+    let wanted = trimmed(find);
     // Cheap enough to leave out the work for most texts that are nowhere.
     let longest = wanted.lines().max_by_key(|line| line.len())?;
     if longest.trim().is_empty() || memmem::find(text.as_bytes(), longest.as_bytes()).is_none() {
         return None;
     }
     let ends_line = wanted.len() < find.len() && !find.ends_with('\n');
-    let trimmed = Trimmed::new(text);
-    let bytes = trimmed.text.as_bytes();
+    let trimmed = trimmed(text);
+    if let (Cow::Borrowed(_), Cow::Borrowed(_)) = (&wanted, &trimmed) {
+        // Neither has such blanks, and the text as it is was looked for already.
+        return None;
+    }
+    let bytes = trimmed.as_bytes();
     let is_end = |end: usize| bytes.get(end).is_none_or(|byte| *byte == b'\n');
-    let last_is_cut = find.ends_with([' ', '\t']);
+    let last_is_cut = find.ends_with(BLANKS);
     let mut places = memmem::find_iter(bytes, wanted.as_bytes())
         .filter(|at| !last_is_cut || is_end(at + wanted.len()));
     let place = places.next()?;
@@ -64,16 +70,16 @@ pub(super) fn find_once(text: &str, find: &str) -> Option<Range<usize>> {
     let end = place + wanted.len();
     let whole_end = match wanted.ends_with('\n') {
         // The line break itself, with the blanks before it.
-        true => trimmed.whole(end - 1),
-        false => trimmed.whole(end),
+        true => whole(text, end - 1),
+        false => whole(text, end),
     };
     let rest = text.get(whole_end..)?;
     let blanks = match wanted.ends_with('\n') || ends_line && is_end(end) {
-        true => rest.len() - rest.trim_start_matches([' ', '\t']).len(),
+        true => rest.len() - rest.trim_start_matches(BLANKS).len(),
         false => 0,
     };
     let breaks = usize::from(wanted.ends_with('\n'));
-    Some(trimmed.whole(place)..whole_end + blanks + breaks)
+    Some(whole(text, place)..whole_end + blanks + breaks)
 }
 
 #[cfg(test)]
@@ -100,7 +106,9 @@ mod tests {
 
     #[test]
     fn other_differences_do_and_so_does_a_second_place() {
-        check("  a\nb\n", " a\nb", Some(" a\nb"));
+        check("  a\nb \n", " a\nb", Some(" a\nb"));
+        // To the letter it was looked for before.
+        check("  a\nb\n", " a\nb", None);
         check("a b\n", "a  b", None);
         check("foobar\n", "foo ", None);
         check("a \nb\na  \nb\n", "a\nb", None);

@@ -8,15 +8,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use super::change::Change;
 use super::commit;
 use super::directory::Stamp;
 use super::early::Early;
-use super::intent::{self, Decision, Record};
+use super::intent::{self, Decision, Record, Rest};
 use super::journal::{
-    Damage, Entry, FileRecord, IsPrivate, Journal, Lasts, Prepared, StoredPath, Version,
+    Damage, Entry, FileRecord, IsPrivate, Journal, Lasts, Prepared, Pruned, StoredPath, Version,
     milliseconds,
 };
 use super::locks::{self, Held};
@@ -54,6 +54,10 @@ pub struct Receipt {
     pub damage: Option<Damage>,
     /// Files whose attributes could not all be kept, and which.
     pub losses: Vec<(PathBuf, String)>,
+    /// What lies beside the files and could not be removed.
+    pub leftovers: Option<String>,
+    /// Earlier changes that were removed from the journal as it was full.
+    pub pruned: Option<Pruned>,
 }
 
 /// A change that is about to be made: nobody else changes its files.
@@ -79,15 +83,15 @@ impl<'a> Transaction<'a> {
                 _held,
             });
         };
+        let (since, mut pause) = (Instant::now(), limits::EDIT_LOCK_PAUSE_MIN);
         loop {
             let recovery = recover::run(journal);
             let recovery = recovery.map_err(|error| with_recovered(error, &recovered))?;
             recover::add(&mut recovered, recovery.files.clone());
             let held = locks::lock_paths(Some(&journal.locks()), paths);
             let held = held.map_err(|error| with_recovered(error, &recovered))?;
-            // Whoever held these locks before may have been killed a moment ago.
-            let is_all = recovery.is_all(journal);
-            if is_all {
+            // Whoever held these locks before may have been killed a moment ago, or dies this very moment.
+            if recovery.is_all(journal, paths) {
                 let _held = held;
                 return Ok(Self {
                     recorder,
@@ -95,6 +99,12 @@ impl<'a> Transaction<'a> {
                     _held,
                 });
             }
+            drop(held);
+            if since.elapsed() > limits::EDIT_LOCK_TIMEOUT {
+                return Err(with_recovered(locks::busy(), &recovered));
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(limits::EDIT_LOCK_PAUSE_MAX);
         }
     }
 
@@ -125,6 +135,7 @@ impl<'a> Transaction<'a> {
         let plan = commit::plan(changes, &id);
         let journal = self.recorder.journal.as_deref();
         let mut record = self.write_down(&id, &plan)?;
+        let mut reached = Reached::Planned;
         let (staged, files) = prepare(journal, changes, &plan, is_private);
         let result = staged.and_then(|mut staged| {
             staged.check()?;
@@ -141,22 +152,32 @@ impl<'a> Transaction<'a> {
                 .map(|path| path.as_path().into())
                 .collect();
             if let Some(record) = &mut record {
-                decide(record, &staged, &entry, plan.steps.len() > 1)?;
+                reached = decide(record, &staged, &entry, plan.steps.len() > 1)?;
             }
             let losses = staged.take_losses();
-            Ok((staged.place()?, entry, losses))
+            let placed = staged.place().map_err(|failed| {
+                if failed.is_half {
+                    reached = Reached::Half;
+                }
+                failed.error
+            });
+            Ok((placed?, entry, losses))
         });
-        // A change that was decided and could not be made was taken back: nothing is left to do.
         let receipt = result.map(|(placed, entry, losses)| {
             let (receipt, ()) = both(|| self.receipt(journal, entry), || placed.settle());
             Receipt { losses, ..receipt }
         });
-        // What could not be removed is the next run's to end.
-        let is_over = receipt.is_ok() || !commit::has_leftovers(&plan);
-        if let Some(record) = record.filter(|_| is_over) {
-            record.close();
+        match (receipt, end(record, &plan, reached)) {
+            (Ok(receipt), leftovers) => Ok(Receipt {
+                leftovers,
+                ..receipt
+            }),
+            (Err(error), None) => Err(error),
+            (Err(mut error), Some(told)) => {
+                error.message = format!("{}; {told}", error.message);
+                Err(error)
+            }
         }
-        receipt
     }
 
     /// Writes the plan down. One file alone is old or new by itself, so it changes without, too.
@@ -207,6 +228,8 @@ impl<'a> Transaction<'a> {
             recovered: self.recovered.clone(),
             damage: journal.and_then(Journal::take_damage),
             losses: Vec::new(),
+            leftovers: None,
+            pruned: journal.and_then(Journal::take_pruned),
         }
     }
 }
@@ -218,6 +241,46 @@ fn no_journal(files: usize, why: &str) -> ToolError {
     ToolError::new(ErrorCode::NoJournal, message)
 }
 
+/// How far a change came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reached {
+    /// Nothing says that it is to happen.
+    Planned,
+    /// Its record says so. It was made, or taken back.
+    Decided,
+    /// So it does, and some of its files could not be taken back.
+    Half,
+}
+
+/// Ends the record of a change; returns what is left to be done. The next run does it.
+fn end(record: Option<Record>, plan: &intent::Plan, reached: Reached) -> Option<String> {
+    let left = commit::leftovers(plan);
+    let Some(mut record) = record else {
+        return commit::leftovers_told(&left, false);
+    };
+    let stays = match reached {
+        // Should it not take that, the next run finds out how far it can go.
+        Reached::Half => {
+            let _ = record.leave(Rest::TakeBack);
+            true
+        }
+        Reached::Planned => !left.is_empty(),
+        // Else it would say that the change is to be made.
+        Reached::Decided => !left.is_empty() && record.leave(Rest::Clear).is_ok(),
+    };
+    if !stays {
+        record.close();
+    }
+    match reached {
+        Reached::Half => Some(
+            "the change is half done: the next edit or undo takes the rest of it back, with what lies beside the \
+             files as `.karyi-*`; leave that to it"
+                .to_owned(),
+        ),
+        Reached::Planned | Reached::Decided => commit::leftovers_told(&left, stays),
+    }
+}
+
 /// Writes down that the change is to happen. One file alone is old or new by itself, so nothing
 /// needs to reach the disk for it, and no full disk is in its way.
 fn decide(
@@ -225,17 +288,21 @@ fn decide(
     staged: &commit::Staged<'_>,
     entry: &Entry,
     has_several: bool,
-) -> Result<(), ToolError> {
+) -> Result<Reached, ToolError> {
     let decision = Decision {
         steps: staged.decided(entry),
         entry: entry.clone(),
     };
+    let written = record.decide(&decision);
     if !has_several {
-        let _ = record.decide(&decision);
-        return Ok(());
+        return Ok(match written {
+            Ok(()) => Reached::Decided,
+            Err(_) => Reached::Planned,
+        });
     }
-    let written = record.decide(&decision).and_then(|()| record.sync());
-    written.map_err(|error| ToolError::from_io(Path::new("the record of the change"), &error))
+    let written = written.and_then(|()| record.sync());
+    written.map_err(|error| ToolError::from_io(Path::new("the record of the change"), &error))?;
+    Ok(Reached::Decided)
 }
 
 /// Prepares the new contents on the disk and keeps the old ones in the journal, at the same time: either

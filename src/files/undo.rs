@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use super::change::{Change, Dress};
 use super::directory::remove_made;
 use super::dress::Had;
-use super::journal::{Entry, FileRecord, Journal, Version};
-use super::recover::{self, Became, Recovered};
+use super::journal::told::{AtPath, told};
+use super::journal::{Entry, FileRecord, Journal, Version, holds};
+use super::recover::{self, Became, Foreseen, Recovered};
 use super::transaction::{Recorder, Transaction};
 use crate::error::{ErrorCode, ToolError};
 use conflict::obstacle;
@@ -50,6 +51,8 @@ pub struct Undone {
 pub struct Restored {
     /// The file.
     pub path: PathBuf,
+    /// Where it goes; none when it stays where it is.
+    pub to: Option<PathBuf>,
     /// What it holds before; none when it is not there.
     pub now: Option<Vec<u8>>,
     /// What it holds after; none when it is removed.
@@ -86,6 +89,21 @@ pub fn undone(entries: &[Entry]) -> HashSet<u64> {
     undone
 }
 
+/// Returns the numbers of the changes that came after some chosen ones, stand, and are of one of these files,
+/// the newest first: to take the chosen ones back, these are taken back before, in this order.
+#[must_use]
+pub fn later(entries: &[Entry], chosen: &[&Entry], conflicts: &[Conflict]) -> Vec<u64> {
+    let undone = undone(entries);
+    let last = chosen.iter().map(|entry| entry.number).max();
+    let is_later = |entry: &&Entry| Some(entry.number) > last && !undone.contains(&entry.number);
+    let touches = |entry: &&Entry| {
+        let mut files = entry.files.iter();
+        files.any(|file| conflicts.iter().any(|c| c.path == file.path.as_path()))
+    };
+    let later = entries.iter().rev().filter(is_later).filter(touches);
+    later.map(|entry| entry.number).collect()
+}
+
 /// What one path is to be, worked out from the latest entry to the earliest.
 struct Goal<'a> {
     /// What karyi wrote last: what must be there now.
@@ -119,18 +137,18 @@ fn run(
     is_real: bool,
 ) -> Result<Undone, UndoError> {
     // What was left half done is among the changes only when it is ended.
-    let mut recovered = match is_real {
-        true => recover::recover(journal)?,
-        false => recover::unended(journal),
+    let (mut recovered, foreseen) = match is_real {
+        true => (recover::recover(journal)?, Foreseen::default()),
+        false => (recover::unended(journal), recover::foresee(journal)),
     };
-    let entries = journal.entries()?;
+    let entries = with_foreseen(journal, &foreseen)?;
     let chosen = choose(&entries, which)?;
     let goals = goals(journal, &chosen).map_err(|e| with_way_out(e, &entries, which))?;
     let numbers: Vec<u64> = chosen.iter().map(|entry| entry.number).collect();
     if !is_real {
-        let changes = changes(journal, &goals);
+        let changes = changes(journal, &goals, &foreseen);
         let changes = changes.map_err(|error| hint_at(error, &recovered))?;
-        let (files, number) = (changes.iter().map(restored).collect(), None);
+        let (files, number) = (restored(&changes), None);
         return Ok(Undone {
             numbers,
             files,
@@ -141,10 +159,11 @@ fn run(
     let paths: Vec<&Path> = goals.iter().map(|(path, _)| *path).collect();
     let transaction = Transaction::begin(recorder, &paths)?;
     refuse_undone(&journal.entries()?, &numbers)?;
-    let changes = changes(journal, &goals).map_err(|error| hint_at(error, &recovered))?;
-    let mut files: Vec<Restored> = changes.iter().map(restored).collect();
+    let changes = changes(journal, &goals, &foreseen);
+    let changes = changes.map_err(|error| hint_at(error, &recovered))?;
+    let mut files = restored(&changes);
     let receipt = transaction.commit(&changes, numbers.clone(), &|_| false)?;
-    notes::note(&mut files, &changes);
+    notes::note(&mut files, &changes, &receipt.losses);
     for entry in &chosen {
         remove_made(&entry.made_paths());
     }
@@ -155,6 +174,31 @@ fn run(
         number: receipt.number,
         recovered,
     })
+}
+
+/// Returns the changes as they will be when those that were left half done are ended, for an undo that is only
+/// tried out.
+///
+/// # Errors
+/// The list of changes cannot be read.
+pub fn entries_then(journal: &Journal) -> Result<Vec<Entry>, ToolError> {
+    with_foreseen(journal, &recover::foresee(journal))
+}
+
+fn with_foreseen(journal: &Journal, foreseen: &Foreseen) -> Result<Vec<Entry>, ToolError> {
+    let mut entries = journal.entries()?;
+    for entry in &foreseen.entries {
+        if entries.iter().any(|known| known.id == entry.id) {
+            continue;
+        }
+        let last = entries.iter().map(|entry| entry.number).max();
+        let number = last.unwrap_or(0).max(journal.last_number()) + 1;
+        entries.push(Entry {
+            number,
+            ..entry.clone()
+        });
+    }
+    Ok(entries)
 }
 
 /// Refuses changes that another karyi took back while this one waited for their files.
@@ -208,7 +252,15 @@ pub fn choose<'a>(entries: &'a [Entry], which: &Which) -> Result<Vec<&'a Entry>,
     if !chosen.is_empty() {
         return Ok(chosen);
     }
+    let is_past =
+        |number: &u64| *number > 0 && entries.first().is_some_and(|first| *number < first.number);
     let message = match which {
+        Which::Number(number) if is_past(number) => {
+            format!(
+                "change {number} is not in the journal any more: {}",
+                holds()
+            )
+        }
         Which::Number(number) => format!("there is no change {number} in the journal"),
         Which::Last(_) => "there is nothing to undo".to_owned(),
         Which::Session(session) => format!("there is nothing to undo of session {session}"),
@@ -283,7 +335,13 @@ fn check(entry: &Entry, file: &FileRecord) -> Result<(), ToolError> {
     };
     let (number, path) = (entry.number, file.path.as_path().display());
     let message = format!("change {number} cannot be undone: {path}: {why}");
-    let hint = format!("`karyi history show {number}` shows what it changed; restore that by hand");
+    let has_old = file.old.as_ref().is_none_or(|old| old.is_kept);
+    let hint = match has_old {
+        true => {
+            format!("`karyi history show {number}` shows what it changed; restore that by hand")
+        }
+        false => "restore the file from a backup or with git".to_owned(),
+    };
     Err(ToolError::new(ErrorCode::UndoUnavailable, message).with_hint(hint))
 }
 
@@ -313,10 +371,14 @@ fn with_way_out(error: ToolError, entries: &[Entry], which: &Which) -> ToolError
 }
 
 /// Compares every file with what karyi wrote, and says what each becomes.
-fn changes(journal: &Journal, goals: &[(&Path, Goal<'_>)]) -> Result<Vec<Change>, UndoError> {
+fn changes(
+    journal: &Journal,
+    goals: &[(&Path, Goal<'_>)],
+    foreseen: &Foreseen,
+) -> Result<Vec<Change>, UndoError> {
     let (mut changes, mut conflicts) = (Vec::new(), Vec::new());
     for (path, goal) in goals {
-        let read = Change::read(path, path);
+        let read = Change::read_then(path, foreseen);
         let restored = match goal.goal {
             None => None,
             Some(version) => Some((version, content(journal, path, version)?)),
@@ -369,49 +431,68 @@ fn refuse_split(change: &Change) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorCode::HardLinked, message).with_hint(hint))
 }
 
-/// Lets a file that went elsewhere take its owner, attributes and permissions back with it. One that was only
-/// renamed is renamed back then instead of copied.
+/// Lets a file that went elsewhere take its owner, attributes and permissions back with it, whatever they are
+/// by now. One that was only renamed is renamed back then instead of copied.
 fn take_along(changes: &mut [Change], goals: &[(&Path, Goal<'_>)]) {
     let index: HashMap<&Path, usize> = goals.iter().map(|(path, _)| *path).zip(0..).collect();
     for (at, (path, goal)) in goals.iter().enumerate() {
         let Some(now_at) = goal.now_at.filter(|now_at| now_at != path) else {
             continue;
         };
-        let from = index.get(now_at).copied();
-        let found = from.and_then(|from| changes.get(from)?.before.as_ref());
-        // Of permissions that were widened since nothing is taken over.
-        let has_mode = |mode: u32| {
-            goal.goal
-                .is_some_and(|goal| mode & !goal.mode & 0o7777 == 0)
+        let Some(from) = index.get(now_at).copied() else {
+            continue;
         };
-        if found.is_some_and(|found| has_mode(found.stamp.mode))
-            && let Some(after) = changes.get_mut(at).and_then(|change| change.after.as_mut())
-        {
-            after.dress = Dress::Like(now_at.to_owned());
-            let from = from.and_then(|from| changes.get_mut(from));
+        let wrote = goals.get(from).and_then(|(_, goal)| goal.wrote);
+        let Some(dress) = moved_dress(changes, (from, now_at, wrote), (at, goal.goal)) else {
+            continue;
+        };
+        if let Some(after) = changes.get_mut(at).and_then(|change| change.after.as_mut()) {
+            after.dress = dress;
             // Else an undo of the undo could not follow it.
-            from.into_iter()
-                .for_each(|from| from.renamed_to = Some((*path).to_owned()));
+            if let Some(from) = changes.get_mut(from) {
+                from.renamed_to = Some((*path).to_owned());
+            }
         }
     }
 }
 
-/// Says what a file gets back with its content. One that is where it was keeps what it has; where somebody
-/// changed its permissions since, it gets what both allow, so that nothing is opened that was closed.
+/// Says what a file takes along from where it is now. Its own content has the permissions that somebody gave
+/// it; another one that comes back gets no wider ones than it had.
+fn moved_dress(
+    changes: &[Change],
+    (from, now_at, wrote): (usize, &Path, Option<&Version>),
+    (at, goal): (usize, Option<&Version>),
+) -> Option<Dress> {
+    let found = changes.get(from)?.before.as_ref()?;
+    let after = changes.get(at)?.after.as_ref()?;
+    let now_at = now_at.to_owned();
+    Some(match *found.bytes == after.bytes {
+        true => Dress::Like(now_at),
+        false => Dress::Within(now_at, mode(found.stamp.mode & 0o7777, wrote, goal?)),
+    })
+}
+
+/// Returns the permissions of a content that comes back to a file: those it had; where somebody changed those
+/// of the file since, what both allow, so that nothing is opened that was closed.
+fn mode(now: u32, wrote: Option<&Version>, goal: &Version) -> u32 {
+    match wrote {
+        Some(wrote) if wrote.mode != now => now & goal.mode,
+        Some(_) | None => goal.mode,
+    }
+}
+
+/// Says what a file gets back with its content. One that is where it was keeps what it has, and one that went
+/// elsewhere gets what it has there, later; only one that is gone gets what it had.
 fn dress(journal: &Journal, change: &Change, goal: &Version, all: &Goal<'_>) -> Dress {
-    let found = change
-        .before
-        .as_ref()
-        .map(|found| found.stamp.mode & 0o7777);
-    let now = found.filter(|_| all.now_at == Some(change.real.as_path()));
-    match (now, all.wrote) {
-        (None, _) => Dress::Again(Had {
+    let found = change.before.as_ref();
+    let here = found.filter(|_| all.now_at == Some(change.real.as_path()));
+    match here {
+        Some(found) => Dress::Mode(mode(found.stamp.mode & 0o7777, all.wrote, goal)),
+        None => Dress::Again(Had {
             mode: goal.mode,
             owner: goal.owner,
             attributes: journal.attributes(goal),
         }),
-        (Some(now), Some(wrote)) if wrote.mode != now => Dress::Mode(now & goal.mode),
-        (Some(_), _) => Dress::Mode(goal.mode),
     }
 }
 
@@ -433,13 +514,25 @@ fn content(journal: &Journal, path: &Path, version: &Version) -> Result<Vec<u8>,
     })
 }
 
-fn restored(change: &Change) -> Restored {
-    Restored {
-        path: change.real.clone(),
-        now: change.bytes().map(<[u8]>::to_vec),
-        restored: change.after.as_ref().map(|after| after.bytes.clone()),
+/// Says what becomes of each file.
+fn restored(changes: &[Change]) -> Vec<Restored> {
+    let paths: Vec<AtPath<'_, &[u8]>> = changes
+        .iter()
+        .map(|change| AtPath {
+            path: &change.real,
+            old: change.bytes(),
+            new: change.after.as_ref().map(|after| after.bytes.as_slice()),
+            renamed_to: change.renamed_to.as_deref(),
+        })
+        .collect();
+    let files = told(&paths).into_iter().map(|file| Restored {
+        path: file.path.to_owned(),
+        to: file.to.map(Path::to_owned),
+        now: file.old.map(<[u8]>::to_vec),
+        restored: file.new.map(<[u8]>::to_vec),
         note: None,
-    }
+    });
+    files.collect()
 }
 
 #[cfg(test)]

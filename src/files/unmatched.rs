@@ -36,14 +36,16 @@ pub(super) fn describe(edit: &FileEdit, error: MatchError, original: &str) -> To
     match error.kind {
         MatchErrorKind::NotFound {
             closest,
+            searched_lines,
             replacement,
         } => {
             let what = nowhere(replacement.filter(|_| !has_secret));
             let error = make(ErrorCode::FindNotFound, what);
-            match not_found_hint(edit, pair, original, closest.filter(|_| !has_secret)) {
-                Some(hint) => error.with_hint(hint),
-                None => error,
-            }
+            let closest = closest.filter(|_| !has_secret);
+            let closest = closest.map_or_else(|| error.hint.clone(), |found| closest_hint(&found));
+            let closest = with_cut(closest, searched_lines);
+            let hint = more_likely(edit, pair, original).map_or(closest, str::to_owned);
+            error.with_hint(hint)
         }
         MatchErrorKind::AmbiguousAsWritten { lines, total } => {
             let what = format!(
@@ -97,26 +99,27 @@ fn nowhere(replacement: Option<usize>) -> String {
     }
 }
 
-/// Says what to do about a text that is nowhere; nothing when nothing comes near it.
-fn not_found_hint(
-    edit: &FileEdit,
-    pair: usize,
-    original: &str,
-    closest: Option<Passage>,
-) -> Option<String> {
+/// Adds to a hint that only a part of the file was looked at.
+fn with_cut(hint: String, searched_lines: Option<usize>) -> String {
+    let Some(lines) = searched_lines else {
+        return hint;
+    };
+    let joint = if hint.ends_with('\n') { "" } else { "; " };
+    format!("{hint}{joint}only the first {lines} lines of the file were compared")
+}
+
+/// Returns what to do about a text that is nowhere when more is known of it than what comes closest.
+fn more_likely(edit: &FileEdit, pair: usize, original: &str) -> Option<&'static str> {
     if was_there(edit, pair, original) {
-        return Some(OVERLAPS.into());
+        return Some(OVERLAPS);
     }
-    if lacks_last_break(edit, pair, original) {
-        return Some(NO_LAST_BREAK.into());
-    }
-    closest.map(|passage| closest_hint(&passage))
+    lacks_last_break(edit, pair, original).then_some(NO_LAST_BREAK)
 }
 
 /// Whether a text that is not there any more was there before the call.
 fn was_there(edit: &FileEdit, pair: usize, original: &str) -> bool {
     let wanted = edit.pairs.get(pair).map(|pair| with_lf(&pair.find));
-    wanted.is_some_and(|find| !find.is_empty() && with_lf(original).contains(&find))
+    wanted.is_some_and(|find| !find.is_empty() && with_lf(original).contains(&*find))
 }
 
 /// Whether a text would end the file if it had no line break at its end.

@@ -234,18 +234,16 @@ fn view_text(
                 return view_last_forward(file, count, options, cancelled);
             }
             let start = lines::start_of_last(file, count, cancelled)?;
-            file.rewind()?;
             // What stands before is only counted, so that nothing is read twice.
-            let mut before = Lines::new((1, 0), 0);
-            before.read(&mut file.by_ref().take(start), cancelled)?;
+            let mut before = Lines::of(file, (1, 0), 0)?;
+            let left = start.saturating_sub(file.stream_position()?);
+            before.read(&mut file.by_ref().take(left), cancelled)?;
             let mut rest = before.keep_rest(shown_bytes(options));
-            file.seek(SeekFrom::Start(start))?;
             rest.read(file, cancelled)?;
             return finish(rest, file);
         }
     };
-    file.rewind()?;
-    let mut lines = Lines::new(range, shown_bytes(options));
+    let mut lines = Lines::of(file, range, shown_bytes(options))?;
     lines.read(file, cancelled)?;
     finish(lines, file)
 }
@@ -281,8 +279,7 @@ fn view_last_forward(
     cancelled: &AtomicBool,
 ) -> io::Result<TextView> {
     let mut pass = |range, max_bytes| {
-        file.rewind()?;
-        let mut lines = Lines::new(range, max_bytes);
+        let mut lines = Lines::of(file, range, max_bytes)?;
         lines.read(file, cancelled)?;
         io::Result::Ok(lines.finish())
     };
@@ -375,6 +372,10 @@ mod tests {
         check("aa\nbb\ncc\n", "2-3", 1, ("b", 5, 1));
         check("ééé\n", "1-", 3, ("é", 5, 0));
         check("aa\nbb\n", "1-", 0, ("", 6, 2));
+        // A byte order mark is no text.
+        check("\u{FEFF}aa\nbb\n", "1-", 1, ("a", 5, 1));
+        check("\u{FEFF}aa\nbb\n", "1-", 0, ("", 6, 2));
+        check("\u{FEFF}aa\nbb\n", "-2", 3, ("aa\n", 3, 1));
     }
 
     #[test]
@@ -409,6 +410,10 @@ mod tests {
             assert_eq!(seen.total_bytes, bytes.len() as u64);
         };
         check(b"\xEF\xBB\xBFa\n", "1-", "a\n", 1, None);
+        check(b"\xEF\xBB\xBF", "1-", "", 0, None);
+        check(b"\xEF\xBB\xBF", "-1", "", 0, None);
+        check(b"\xEF\xBB\xBFa\nb", "-1", "b", 2, None);
+        check(b"\xEF\xBB\xBF\xEF\xBB\xBFa", "-1", "\u{FEFF}a", 1, None);
         check(b"a\r\nb\r\n", "2", "b\r\n", 2, None);
         check(
             b"tr\xE8s bien, caf\xE9\n",

@@ -250,6 +250,21 @@ fn hostile_texts_stay_cheap() {
 }
 
 #[test]
+fn of_a_long_text_the_first_part_is_looked_at() {
+    let lines = |count: usize| "a\n".repeat(count);
+    let most = limits::CLOSEST_TEXT_LINES;
+    assert_eq!(searched_lines(&lines(most)), None);
+    let text = format!("{}a telling line\n", lines(most));
+    assert_eq!(searched_lines(&text), Some(most));
+    assert_eq!(closest(&text, "a telling lime"), None);
+    let text = format!("{}a telling line\nb", lines(most - 1));
+    let line = closest(&text, "a telling lime").map(|passage| passage.first_line);
+    assert_eq!((line, searched_lines(&text)), (Some(most), Some(most)));
+    let long = format!("{}\nb", "x".repeat(limits::CLOSEST_TEXT_BYTES));
+    assert_eq!(searched_lines(&long), Some(1));
+}
+
+#[test]
 fn every_kind_of_look_alike_is_named_once() {
     let text =
         "say(\"it's\", a - b);\nsay(\"on\");\nsay(\"off\", -1);\nsay(\"up\");\nsay(\"a\");\n";

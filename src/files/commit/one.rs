@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::Names;
@@ -27,6 +28,8 @@ pub(super) struct Prepared<'a> {
     pub(super) temporary: Option<OsString>,
     pub(super) backup: Option<OsString>,
     pub(super) way: Way,
+    /// Whether its new content may be another name of the file it comes from.
+    pub(super) may_link: bool,
     /// The file of which its new content is another name.
     pub(super) linked: Option<Stamp>,
     /// Whether the file was compared with what was read while its new content went to the disk.
@@ -56,6 +59,7 @@ impl<'a> Prepared<'a> {
             temporary: step.temporary.as_ref().map(OsString::from),
             backup: step.backup.as_ref().map(OsString::from),
             way: Way::of(change),
+            may_link: false,
             linked: None,
             is_compared: false,
         }
@@ -126,10 +130,17 @@ impl Prepared<'_> {
         self.directory.stamp(name?).ok().flatten()
     }
 
-    /// Whether the content comes from another file as it is.
+    /// Whether the content comes from another file as it is, which goes.
     fn is_moved(&self) -> bool {
-        matches!(&self.change.after, Some(after) if matches!(after.dress, Dress::Like(_)))
-            && self.way == Way::Create
+        self.may_link && self.way == Way::Create && self.change.source().is_some()
+    }
+
+    /// Whether the system lets nobody but its owner give the file another name or take it away.
+    pub(super) fn is_others(&self) -> io::Result<bool> {
+        match &self.change.before {
+            Some(found) => self.directory.is_kept_by_owner(found.stamp),
+            None => Ok(false),
+        }
     }
 
     /// Takes the file itself instead of a copy, which keeps everything about it. Returns whether
@@ -145,7 +156,11 @@ impl Prepared<'_> {
             return false;
         };
         let is_same = has_content(&parent, name, &after.bytes).unwrap_or(false);
-        is_same && self.directory.link(&parent, name, temporary).is_ok()
+        let stamp = parent.stamp(name).ok().flatten();
+        // A second name there could never be taken away again.
+        let is_stuck =
+            stamp.is_none_or(|found| self.directory.is_kept_by_owner(found).unwrap_or(true));
+        is_same && !is_stuck && self.directory.link(&parent, name, temporary).is_ok()
     }
 
     /// Gives a new file the owner, attributes and permissions it is to have.
@@ -155,11 +170,8 @@ impl Prepared<'_> {
                 let opened = self.directory.read(&self.name).ok();
                 (found.stamp, opened)
             }),
-            Dress::Like(path) => {
-                let (parent, name) = split(path).ok_or(io::ErrorKind::NotFound)?;
-                let opened = Directory::open(parent)?.read(name)?;
-                Some((Stamp::of(&opened)?, Some(opened)))
-            }
+            Dress::Like(path) => Some(model(path, None)?),
+            Dress::Within(path, mode) => Some(model(path, Some(*mode))?),
             Dress::Again(had) => {
                 dress_again(file, had)?;
                 None
@@ -167,14 +179,7 @@ impl Prepared<'_> {
             Dress::Mode(mode) => match &self.change.before {
                 Some(found) => {
                     let opened = self.directory.read(&self.name).ok();
-                    let mode = (found.stamp.mode & !0o7777) | (mode & 0o7777);
-                    Some((
-                        Stamp {
-                            mode,
-                            ..found.stamp
-                        },
-                        opened,
-                    ))
+                    Some((found.stamp.with_mode(*mode), opened))
                 }
                 None => {
                     let (mode, owner) = (*mode, None);
@@ -291,6 +296,15 @@ impl Prepared<'_> {
         let shown = self.change.shown.display();
         result.map_err(|error| format!("; {shown} could not be restored: {error}"))
     }
+}
+
+/// Opens a file that another one is to look like, but for the permissions where those are given.
+fn model(path: &Path, mode: Option<u32>) -> io::Result<(Stamp, Option<File>)> {
+    let (parent, name) = split(path).ok_or(io::ErrorKind::NotFound)?;
+    let opened = Directory::open(parent)?.read(name)?;
+    let stamp = Stamp::of(&opened)?;
+    let stamp = mode.map_or(stamp, |mode| stamp.with_mode(mode));
+    Ok((stamp, Some(opened)))
 }
 
 /// Whether a file holds these bytes.

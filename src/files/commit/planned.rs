@@ -1,6 +1,6 @@
 //! What a change will do on the disk, before it does anything.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::files::change::Change;
 use crate::files::directory::split;
@@ -40,13 +40,30 @@ fn missing_directories(path: &Path) -> impl Iterator<Item = StoredPath> {
         .map(StoredPath::from)
 }
 
-/// Whether something of a change lies beside its files still.
-pub(in crate::files) fn has_leftovers(plan: &Plan) -> bool {
-    plan.steps.iter().any(|step| {
-        let Some((parent, _)) = split(step.path.as_path()) else {
-            return false;
-        };
-        let mut names = [&step.temporary, &step.backup].into_iter().flatten();
-        names.any(|name| std::fs::symlink_metadata(parent.join(name)).is_ok())
-    })
+/// Returns what of a change lies beside its files still.
+pub(in crate::files) fn leftovers(plan: &Plan) -> Vec<PathBuf> {
+    let beside = |step: &Step| {
+        let parent = split(step.path.as_path()).map(|(parent, _)| parent.to_owned());
+        let names = [step.temporary.clone(), step.backup.clone()];
+        let paths = names.map(|name| Some(parent.as_ref()?.join(name?)));
+        paths.into_iter().flatten()
+    };
+    let all = plan.steps.iter().flat_map(beside);
+    all.filter(|path| std::fs::symlink_metadata(path).is_ok())
+        .collect()
+}
+
+/// Says what of a change could not be removed, and who does it; a record says so to the next run.
+pub(in crate::files) fn leftovers_told(left: &[PathBuf], has_record: bool) -> Option<String> {
+    let first = left.first()?.display();
+    let more = match left.len() {
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    let next = match has_record {
+        true => "the next edit or undo tries again, so leave `.karyi-*` to it",
+        false => "remove them by hand",
+    };
+    let what = "the system does not let karyi remove what it made beside the files";
+    Some(format!("{what}: {first}{more}; {next}"))
 }

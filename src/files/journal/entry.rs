@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::told::{AtPath, Told, told};
 use crate::files::risk::is_in_git;
 
 /// One change of one or more files, as it was made.
@@ -73,17 +74,6 @@ pub struct Version {
 }
 
 impl FileRecord {
-    /// Returns what was done to the file, in one word.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match (&self.old, &self.new) {
-            _ if self.renamed_to.is_some() => "renamed",
-            (None, _) => "created",
-            (_, None) => "deleted",
-            _ => "edited",
-        }
-    }
-
     /// Says why this can never be taken back; nothing when it can.
     #[must_use]
     pub fn obstacle(&self) -> Option<&'static str> {
@@ -99,6 +89,18 @@ impl FileRecord {
 }
 
 impl Entry {
+    /// Says what became of each file; one that was renamed is told once.
+    #[must_use]
+    pub fn told(&self) -> Vec<Told<'_, &Version>> {
+        let paths = self.files.iter().map(|file| AtPath {
+            path: file.path.as_path(),
+            old: file.old.as_ref(),
+            new: file.new.as_ref(),
+            renamed_to: file.renamed_to.as_ref().map(StoredPath::as_path),
+        });
+        told(&paths.collect::<Vec<_>>())
+    }
+
     /// Returns the directories it made, outer ones first.
     pub(in crate::files) fn made_paths(&self) -> Vec<PathBuf> {
         self.made.iter().map(|path| path.0.clone()).collect()

@@ -8,10 +8,11 @@
 mod blobs;
 mod entry;
 mod lines;
+mod prune;
+pub(super) mod told;
 
-use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,9 +31,8 @@ pub(super) use blobs::{Lasts, Prepared};
 pub use entry::{Entry, FileRecord, StoredPath, Version};
 pub use lines::Damage;
 use lines::{Lines, Tail};
-
-/// Age below which a content that no entry names may belong to a change under way.
-const UNCLAIMED_AGE: Duration = limits::JOURNAL_UNCLAIMED_AGE;
+pub use prune::{Pruned, holds};
+pub use told::{Kind, Told};
 
 /// Tells whether a content must not be kept unless it is encrypted.
 pub type IsPrivate<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
@@ -63,10 +63,12 @@ pub struct Journal {
     directory: PathBuf,
     blobs: Blobs,
     caps: Caps,
-    /// Bytes of contents taken since old ones were removed last.
+    /// Bytes of contents taken since the last entry was added.
     taken: AtomicU64,
     /// What was found broken while entries were added.
     damage: Mutex<Option<Damage>>,
+    /// What was removed meanwhile as there was too much.
+    pruned: Mutex<Option<Pruned>>,
 }
 
 impl Journal {
@@ -96,9 +98,9 @@ impl Journal {
             directory: directory.to_owned(),
             blobs: Blobs::new(directory.join("contents"), key),
             caps,
-            // The first change of a run looks for what is too old.
-            taken: AtomicU64::new(u64::MAX),
+            taken: AtomicU64::new(0),
             damage: Mutex::default(),
+            pruned: Mutex::default(),
         })
     }
 
@@ -230,21 +232,17 @@ impl Journal {
     /// # Errors
     /// The file cannot be written.
     pub(super) fn append(&self, entry: Entry) -> Result<u64, ToolError> {
-        let had_entries = self.had_entries();
         let lock = locks::lock_file(&self.entries_lock())?;
+        let had_entries = self.had_entries();
         let path = self.entries_path();
         let io = |error: io::Error| ToolError::from_io(&path, &error);
         let is_new = !path.exists();
+        let before = self.list_mark();
         let (number, file) = self.add_line(entry, had_entries).map_err(io)?;
         // Should that fail, the list itself says it as long as it is whole.
         let last = number.max(self.last_number());
         let _ = lock.write_all_at(format!("{last:020}\n").as_bytes(), 0);
-        if self.taken.load(Ordering::Relaxed) > limits::JOURNAL_PRUNE_BYTES {
-            self.taken.store(0, Ordering::Relaxed);
-            self.note_broken();
-            // What could not be removed now is next time.
-            let _ = self.prune(SystemTime::now());
-        }
+        self.look_over(before, SystemTime::now());
         // Others need not wait for the disk.
         drop(lock);
         let sync_name = || sync_directory(&self.directory);
@@ -309,6 +307,21 @@ impl Journal {
         damage.take()
     }
 
+    fn note_pruned(&self, pruned: Pruned) {
+        let mut known = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known.map_or(0, |known| known.changes);
+        *known = Some(Pruned {
+            changes: before + pruned.changes,
+            ..pruned
+        });
+    }
+
+    /// Returns which changes were removed while entries were added as there was too much, once.
+    pub(super) fn take_pruned(&self) -> Option<Pruned> {
+        let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
+        pruned.take()
+    }
+
     /// Returns the directory it is in.
     #[must_use]
     pub fn directory(&self) -> &Path {
@@ -319,14 +332,14 @@ impl Journal {
         self.locks().join("entries")
     }
 
-    /// Whether an entry was added before: its lock was made then.
+    /// Whether an entry was added before: after its line its number was written, and what was looked through.
     fn had_entries(&self) -> bool {
-        self.entries_lock().exists()
+        self.last_number() > 0 || self.looked_path().exists()
     }
 
     /// Returns the last number that was given, which stands in that lock: a list that was emptied or cut does
     /// not say it any more, and no two changes may have the same.
-    fn last_number(&self) -> u64 {
+    pub(super) fn last_number(&self) -> u64 {
         let written = std::fs::read_to_string(self.entries_lock()).ok();
         let number = written.and_then(|text| text.trim().parse().ok());
         // No list comes so far; then it is not what was written.
@@ -367,98 +380,6 @@ impl Journal {
     pub fn has_content(&self, version: &Version) -> bool {
         self.blobs.is_there(&version.content)
     }
-
-    /// Removes what is past the caps: entries first, then contents nobody names. The lock of the
-    /// entries is held.
-    fn prune(&self, now: SystemTime) -> Result<(), ToolError> {
-        let entries = self.entries()?;
-        let kept = self.blobs.list();
-        let first = self.first_to_keep(&entries, &kept, now);
-        let stay = entries.get(first..).unwrap_or_default();
-        if first > 0 {
-            self.rewrite(stay)
-                .map_err(|error| ToolError::from_io(&self.entries_path(), &error))?;
-        }
-        // A change that is not over yet needs what it keeps to be taken back.
-        let under_way = self.under_way();
-        let named = stay.iter().chain(&under_way).flat_map(contents);
-        let named: HashSet<&str> = named.collect();
-        for content in kept {
-            let age = now.duration_since(content.changed).unwrap_or_default();
-            if !named.contains(content.name.as_str()) && age > UNCLAIMED_AGE {
-                let _ = std::fs::remove_file(content.path);
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the entries of changes that were decided and have none in the list yet.
-    fn under_way(&self) -> Vec<Entry> {
-        #[derive(serde::Deserialize)]
-        struct Decided {
-            entry: Entry,
-        }
-        let records = std::fs::read_dir(self.transactions()).into_iter().flatten();
-        let read = |path: PathBuf| {
-            let mut bytes = Vec::new();
-            let file = File::open(path).ok()?;
-            let read = file.take(limits::MAX_INTENT_BYTES).read_to_end(&mut bytes);
-            // The first line is the plan.
-            let line = bytes.split(|byte| *byte == b'\n').nth(1)?;
-            let decided: Decided = serde_json::from_slice(line).ok()?;
-            read.is_ok().then_some(decided.entry)
-        };
-        records
-            .flatten()
-            .filter_map(|record| read(record.path()))
-            .collect()
-    }
-
-    /// Returns the index of the oldest entry that stays.
-    fn first_to_keep(&self, entries: &[Entry], kept: &[blobs::Kept], now: SystemTime) -> usize {
-        let sizes: std::collections::HashMap<&str, u64> = kept
-            .iter()
-            .map(|content| (content.name.as_str(), content.bytes))
-            .collect();
-        let oldest = milliseconds(now).saturating_sub(self.caps.age.as_millis() as u64);
-        let mut seen = HashSet::new();
-        let (mut bytes, mut count) = (0_u64, 0);
-        for (index, entry) in entries.iter().enumerate().rev() {
-            count += 1;
-            let new = contents(entry).filter(|name| seen.insert(*name));
-            bytes += new.filter_map(|name| sizes.get(name)).sum::<u64>();
-            // The latest change can always be undone.
-            let is_past = bytes > self.caps.bytes || count > self.caps.entries;
-            if count > 1 && (is_past || entry.time_ms < oldest) {
-                return index + 1;
-            }
-        }
-        0
-    }
-
-    fn rewrite(&self, entries: &[Entry]) -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
-        for entry in entries {
-            writeln!(file, "{}", serde_json::to_string(entry)?)?;
-        }
-        file.as_file().sync_data()?;
-        file.persist(self.entries_path())?;
-        sync_directory(&self.directory);
-        Ok(())
-    }
-}
-
-fn contents(entry: &Entry) -> impl Iterator<Item = &str> {
-    let versions = entry.files.iter().flat_map(|file| [&file.old, &file.new]);
-    versions
-        .flatten()
-        .flat_map(|version| {
-            [
-                Some(version.content.as_str()),
-                version.attributes.as_deref(),
-            ]
-        })
-        .flatten()
 }
 
 /// Returns a time in milliseconds since 1970.

@@ -55,6 +55,19 @@ fn entries_are_numbered_once_and_survive_a_cut_line() {
 }
 
 #[test]
+fn a_first_change_that_was_not_written_is_no_damage() {
+    let temp = tempfile::tempdir().unwrap();
+    let open = || Journal::open(temp.path(), None).unwrap();
+    // Whoever was about to write it was killed, or is at it.
+    std::fs::write(open().entries_lock(), "").unwrap();
+    std::fs::write(open().entries_path(), "").unwrap();
+    assert_eq!(open().entries_and_damage().unwrap(), (Vec::new(), None));
+    let journal = open();
+    assert_eq!(journal.append(entry("a", 1, "")).unwrap(), 1);
+    assert_eq!(journal.take_damage(), None);
+}
+
+#[test]
 fn parallel_entries_are_all_there() {
     let temp = tempfile::tempdir().unwrap();
     let now = milliseconds(SystemTime::now());
@@ -97,7 +110,7 @@ fn stays(caps: Caps, now_ms: u64) -> Vec<u64> {
             .unwrap();
     }
     for kept in journal.blobs.list() {
-        let old = SystemTime::now() - UNCLAIMED_AGE * 2;
+        let old = SystemTime::now() - limits::JOURNAL_UNCLAIMED_AGE * 2;
         File::open(kept.path).unwrap().set_modified(old).unwrap();
     }
     journal
@@ -191,13 +204,53 @@ fn numbers_go_on_when_the_list_is_emptied_cut_or_gone() {
 }
 
 #[test]
+fn a_long_list_is_read_only_when_it_is_time() {
+    let temp = tempfile::tempdir().unwrap();
+    let caps = Caps {
+        entries: 3,
+        ..Caps::default()
+    };
+    let now = milliseconds(SystemTime::now());
+    let add = |id: &str| {
+        let journal = Journal::with_caps(temp.path(), None, caps).unwrap();
+        journal.append(entry(id, now, "")).unwrap();
+        let pruned = journal.take_pruned().map(|pruned| pruned.changes);
+        (journal.entries().unwrap().len(), pruned)
+    };
+    let counts = ["a", "b", "c", "d", "e"].map(add);
+    assert_eq!(counts, [1, 2, 3, 4, 5].map(|count| (count, None)));
+    // Somebody else wrote to it.
+    let list = temp.path().join("entries");
+    let text = std::fs::read_to_string(&list).unwrap();
+    std::fs::write(&list, text + "\n").unwrap();
+    assert_eq!(add("f"), (3, Some(3)));
+    assert_eq!(add("g"), (4, None));
+    // An hour went by.
+    let looked = temp.path().join("looked");
+    let text = std::fs::read_to_string(&looked).unwrap();
+    let mut known: serde_json::Value = serde_json::from_str(&text).unwrap();
+    known["time_ms"] = (now - 4_000_000).into();
+    std::fs::write(&looked, known.to_string()).unwrap();
+    assert_eq!(add("h"), (3, Some(2)));
+    // Much was taken.
+    known["time_ms"] = now.into();
+    known["taken"] = limits::JOURNAL_PRUNE_BYTES.into();
+    let journal = Journal::with_caps(temp.path(), None, caps).unwrap();
+    known["list"] = serde_json::to_value(journal.list_mark()).unwrap();
+    std::fs::write(&looked, known.to_string()).unwrap();
+    journal.keep(&[1; 100], Lasts::Process).unwrap();
+    journal.append(entry("i", now, "")).unwrap();
+    assert_eq!(journal.entries().unwrap().len(), 3);
+}
+
+#[test]
 fn what_a_half_done_change_needs_stays() {
     let temp = tempfile::tempdir().unwrap();
     let journal = Journal::open(temp.path(), None).unwrap();
     let needed = journal.keep(b"needed", Lasts::Process).unwrap();
     let other = journal.keep(b"of nobody", Lasts::Process).unwrap();
     for kept in journal.blobs.list() {
-        let old = SystemTime::now() - UNCLAIMED_AGE * 2;
+        let old = SystemTime::now() - limits::JOURNAL_UNCLAIMED_AGE * 2;
         File::open(kept.path).unwrap().set_modified(old).unwrap();
     }
     let now = milliseconds(SystemTime::now());

@@ -1,13 +1,16 @@
 //! Tells whether a text to find is gone because its replacement was put there before.
 //!
 //! A replacement that merely stands in the file says nothing: the call would seem to be done, and nothing
-//! was done. So what the pair leaves as it is must agree with the place, and no other place may come
-//! closer to the text to find.
+//! was done. So what the pair leaves as it is must agree with the place, and no other place may be as good a
+//! guess: none that comes as close to the text to find, and none that begins and ends like it.
 
 use std::ops::Range;
 
-use super::super::closest::Passage;
-use super::line_at;
+use memchr::memmem;
+
+use super::super::closest;
+use super::super::document::count_breaks;
+use crate::limits;
 
 /// Bytes without blanks from which a replacement tells that its pair was applied: a shorter text stands
 /// in many files anyway.
@@ -17,16 +20,19 @@ const TELLING_LINE_BYTES: usize = 3;
 /// Letters and digits that either needs: a closing brace says nothing.
 const TELLING_LETTERS: usize = 2;
 
-/// Whether the replacement at this place is the trace of an earlier edit; `closest` is what comes closest to
-/// the text to find.
-pub(super) fn is_trace(
+/// Returns the first place of the replacement that is the trace of an earlier edit.
+pub(super) fn trace(
     text: &str,
-    place: &Range<usize>,
+    places: &[Range<usize>],
     find: &str,
-    closest: Option<&Passage>,
-) -> bool {
-    let replacement = text.get(place.clone()).unwrap_or_default();
-    is_telling(text, place) && agrees(find, replacement) && is_closest(text, place, closest)
+    replace: &str,
+) -> Option<Range<usize>> {
+    let place = places.iter().find(|place| is_telling(text, place))?;
+    let is_only_guess = || {
+        !has_rival(text, &Kept::of(find, replace), replace)
+            && closest::is_nearest(text, find, replace)
+    };
+    (agrees(find, replace) && is_only_guess()).then(|| place.clone())
 }
 
 /// Whether most of the text to find stays, and the replacement shows that the rest of it was changed.
@@ -62,14 +68,65 @@ fn visible(text: &str) -> usize {
     text.chars().filter(|c| !c.is_whitespace()).count()
 }
 
-/// Whether no other place comes closer.
-fn is_closest(text: &str, place: &Range<usize>, closest: Option<&Passage>) -> bool {
-    let Some(passage) = closest else {
-        return true;
+/// What a pair leaves as it is.
+struct Kept<'a> {
+    /// The beginning of both texts; when that is nothing to see, their end.
+    first: &'a str,
+    /// What both end with behind it; empty when that is nothing to see.
+    then: &'a str,
+    /// Lines that both are on, at most.
+    lines: usize,
+}
+
+impl<'a> Kept<'a> {
+    fn of(find: &'a str, replace: &'a str) -> Self {
+        let (start, rest_find, rest) = without_start(find, replace);
+        let (end, old, new) = without_end(rest_find, rest);
+        let goes_on = |next: Option<char>| next.is_some_and(is_word);
+        let is_cut = [old, new].map(|text| goes_on(text.chars().next()));
+        let whole_start = match is_cut.contains(&true) {
+            true => start.trim_end_matches(is_word),
+            false => start,
+        };
+        let is_cut = [old, new].map(|text| goes_on(text.chars().next_back()));
+        let whole_end = match is_cut.contains(&true) {
+            true => end.trim_start_matches(is_word),
+            false => end,
+        };
+        // A part of a word says something only where there is nothing else.
+        let (start, end) = match (whole_start.trim(), whole_end.trim()) {
+            ("", "") => (start.trim_start(), end.trim()),
+            (_, end) => (whole_start.trim_start(), end),
+        };
+        let (first, then) = match start.is_empty() {
+            true => (end, ""),
+            false => (start, end),
+        };
+        let lines = 1 + count_breaks(find).max(count_breaks(replace));
+        Self { first, then, lines }
+    }
+}
+
+/// Whether another place begins and ends like the text to find: it may have stood there as well.
+fn has_rival(text: &str, kept: &Kept<'_>, replace: &str) -> bool {
+    let mut own = memmem::find_iter(text.as_bytes(), replace.as_bytes()).peekable();
+    let mut is_own = |at: usize| {
+        while own.next_if(|own| own + replace.len() <= at).is_some() {}
+        own.peek().is_some_and(|own| *own <= at)
     };
-    let first = line_at(text, place.start);
-    let last = line_at(text, place.end.saturating_sub(1).max(place.start));
-    passage.first_line <= last && first <= passage.last_line
+    let places = memmem::find_iter(text.as_bytes(), kept.first.as_bytes());
+    let others = places.filter(|at| !is_own(*at)).enumerate();
+    let ends_alike = |at: usize| {
+        let rest = text.get(at + kept.first.len()..).unwrap_or_default();
+        let rest = rest.get(..rest.floor_char_boundary(limits::RIVAL_REACH_BYTES));
+        let mut lines = rest.unwrap_or_default().split_inclusive('\n');
+        let length = lines.by_ref().take(kept.lines).map(str::len).sum();
+        rest.and_then(|rest| rest.get(..length))
+            .is_some_and(|rest| rest.contains(kept.then))
+    };
+    others
+        .into_iter()
+        .any(|(count, at)| count >= limits::MAX_RIVAL_PLACES || ends_alike(at))
 }
 
 /// Whether a text at this place says enough to be taken for the trace of an earlier edit.

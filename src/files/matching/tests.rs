@@ -187,6 +187,38 @@ fn a_replacement_in_another_place_tells_nothing() {
 }
 
 #[test]
+fn a_replacement_tells_nothing_when_another_place_may_have_been_meant() {
+    let none = "pair 0 not found";
+    let null = [once("return null;", "return true;")];
+    check("return true;\n}\nfn g() {\nreturn false;\n", &null, none);
+    check("return true; // a\nreturn nil; // b\n", &null, none);
+    check("return true;\n\treturn  nil;\n", &null, none);
+    let lines = [once("    return null;\n}", "    return true;\n}")];
+    let text = "if a {\n    return true;\n}\nif b {\n    return false;\n}\n";
+    check(text, &lines, none);
+    check("f(a, 1); f(a, 2);\n", &[once("f(a, 9);", "f(a, 1);")], none);
+    let mode = [all("mode = old", "mode = new")];
+    check("mode = new\nmode = other\n", &mode, none);
+    // As much of another place is the same, although it begins otherwise.
+    let colour = [once("colour: red", "colour: blue")];
+    check("colour: blue\ncolours: rex\n", &colour, none);
+    // What is around it says which place was meant.
+    let text = "fn f() {\n    return true;\n}\nfn g() {\n    return false;\n}\n";
+    let whole = [once(
+        "fn f() {\n    return null;",
+        "fn f() {\n    return true;",
+    )];
+    check(text, &whole, &format!("{text:?} already@1"));
+    // One that begins alike and does not end so is another text.
+    let text = "call(a, true);\ncall(a, b);\n";
+    let call = [once("call(a, false);", "call(a, true);")];
+    check(text, &call, none);
+    let text = "call(a, true, c);\ncall(a, b)?;\n";
+    let call = [once("call(a, false, c);", "call(a, true, c);")];
+    check(text, &call, &format!("{text:?} already@1"));
+}
+
+#[test]
 fn an_empty_text_to_find_fills_an_empty_file() {
     check("", &[once("", "a\r\nb\n")], r#""a\r\nb\n" 1@1"#);
     check("", &[once("", "a"), once("a", "b")], r#""b" 1@1 1@1"#);

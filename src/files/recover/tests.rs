@@ -196,6 +196,21 @@ fn what_lost_a_new_content_is_taken_back() {
     }
 }
 
+fn write_rest(place: &Place, rest: Rest) {
+    use std::io::Write;
+    let path = place.journal.transactions().join("t.json");
+    let mut file = std::fs::File::options().append(true).open(path).unwrap();
+    writeln!(file, "{}", serde_json::to_string(&rest).unwrap()).unwrap();
+}
+
+#[test]
+fn what_was_refused_half_way_is_taken_back() {
+    let refuse = |place: &Place, _: &Plan| write_rest(place, Rest::TakeBack);
+    for steps in 0..=4 {
+        assert_eq!(crash(true, steps, refuse, OLD), ["taken_back"; 4]);
+    }
+}
+
 #[test]
 fn a_file_changed_since_is_left_alone() {
     let write = |place: &Place, _: &Plan| std::fs::write(place.path("b"), "theirs").unwrap();

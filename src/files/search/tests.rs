@@ -410,22 +410,33 @@ fn lines_end_with_lf_or_cr_lf() {
 #[test]
 fn a_repository_in_another_starts_anew() {
     let temp = tree(&[
-        (".gitignore", b"*.log\n"),
+        (".gitignore", b"*.log\nbuilt/\n"),
         ("a.log", b"needle"),
         ("sub/a.log", b"needle"),
         ("sub/b.txt", b"needle"),
+        ("sub/c.tmp", b"needle"),
+        ("sub/.gitignore", b"*.tmp\n"),
+        ("sub/inner/c.tmp", b"needle"),
+        ("sub/plain/c.tmp", b"needle"),
         ("plain/a.log", b"needle"),
+        ("built/a.txt", b"needle"),
     ]);
-    let paths = || -> Vec<String> {
+    let check = |expected: &[&str]| {
         let found = run(&temp, &options("needle")).matches.into_iter();
-        found
-            .map(|found| found.path.display().to_string())
-            .collect()
+        let paths = found.map(|found| found.path.display().to_string());
+        assert_eq!(paths.collect::<Vec<_>>(), expected);
     };
     // What is no repository follows the file all the same.
-    assert_eq!(paths(), ["sub/b.txt"]);
-    for repository in [".git", "sub/.git"] {
-        std::fs::create_dir(temp.path().join(repository)).unwrap();
-    }
-    assert_eq!(paths(), ["sub/a.log", "sub/b.txt"]);
+    check(&["sub/b.txt"]);
+    // So it is where the search starts above all repositories.
+    let init = |path: &str| std::fs::create_dir(temp.path().join(path)).unwrap();
+    init("sub/.git");
+    check(&["sub/a.log", "sub/b.txt"]);
+    init("sub/inner/.git");
+    check(&["sub/a.log", "sub/b.txt", "sub/inner/c.tmp"]);
+    // One that is left out stays so.
+    init("built/.git");
+    check(&["sub/a.log", "sub/b.txt", "sub/inner/c.tmp"]);
+    init(".git");
+    check(&["sub/a.log", "sub/b.txt", "sub/inner/c.tmp"]);
 }

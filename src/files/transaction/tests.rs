@@ -169,7 +169,10 @@ fn a_directory_swapped_after_staging_refuses_the_change() {
     std::fs::create_dir(place.path("d")).unwrap();
     std::fs::write(place.path("d/x"), "old").unwrap();
     assert_eq!(staged.check().unwrap_err().code, ErrorCode::FileChanged);
-    assert_eq!(staged.place().unwrap_err().code, ErrorCode::FileChanged);
+    assert_eq!(
+        staged.place().unwrap_err().error.code,
+        ErrorCode::FileChanged
+    );
     assert_eq!(std::fs::read_to_string(place.path("d/x")).unwrap(), "old");
     assert_eq!(std::fs::read_dir(place.path("d2")).unwrap().count(), 1);
 }
@@ -189,7 +192,7 @@ fn a_failed_step_takes_the_others_back() {
     staged.check().unwrap();
     let temporary = planned.steps[2].temporary.as_ref().unwrap();
     std::fs::remove_file(place.path(temporary)).unwrap();
-    assert_eq!(staged.place().unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(staged.place().unwrap_err().error.code, ErrorCode::NotFound);
     place.expect(&[("a", "1"), ("b", "2")]);
 }
 
@@ -307,10 +310,93 @@ fn what_cannot_be_removed_is_ended_later() {
     }
     let failed = place.commit(&[place.change("a", "one"), place.change("d/x", "three")]);
     assert!(chattr("-a"));
-    assert!(failed.is_err());
+    let message = failed.unwrap_err().message;
+    let told = format!(
+        "made beside the files: {}/.karyi-",
+        place.path("d").display()
+    );
+    assert!(message.contains(&told), "{message}");
+    assert!(
+        message.contains(" and 1 more; the next edit or undo tries again"),
+        "{message}"
+    );
     assert_eq!(std::fs::read_to_string(place.path("a")).unwrap(), "1");
-    let next = place.commit(&[place.change("b", "two")]);
-    assert!(next.is_ok());
+    let next = place.commit(&[place.change("b", "two")]).unwrap();
+    assert_eq!(next.recovered, []);
     let left = std::fs::read_dir(place.path("d")).unwrap().count();
     assert_eq!(left, 1);
+    // What was refused is not made later, also where all of it lies there still.
+    assert!(chattr("+a"));
+    let failed = place.commit(&[place.change("d/x", "three")]);
+    assert!(chattr("-a"));
+    assert!(failed.is_err());
+    place.commit(&[place.change("b", "three")]).unwrap();
+    assert_eq!(std::fs::read_to_string(place.path("d/x")).unwrap(), "3");
+    let left = std::fs::read_dir(place.path("d")).unwrap().count();
+    assert_eq!(left, 1);
+}
+
+#[test]
+fn what_stays_of_a_change_that_was_made_is_removed_later() {
+    let place = Place::new();
+    let journal = place.recorder.journal.clone().unwrap();
+    let changes = [place.change("a", "one"), place.change("b", "two")];
+    let planned = plan(&changes, "t");
+    let mut record = Record::new(&journal.transactions(), "t", &planned).unwrap();
+    let mut staged = stage(&changes, &planned).unwrap();
+    staged.check().unwrap();
+    let recorder = Recorder::default();
+    let transaction = Transaction::begin(&recorder, &[]).unwrap();
+    let entry = transaction.entry("t".into(), Vec::new(), Vec::new());
+    decide(&mut record, &staged, &entry, true).unwrap();
+    let placed = staged.place().unwrap();
+    journal.append(entry).unwrap();
+    record.leave(Rest::Clear).unwrap();
+    drop((placed, record));
+    assert_eq!(commit::leftovers(&planned).len(), 2);
+    // The files go on, which is nothing to tell of.
+    std::fs::write(place.path("a"), "theirs").unwrap();
+    assert_eq!(recover::unended(&journal), []);
+    let receipt = place.commit(&[place.change("b", "three")]).unwrap();
+    assert_eq!((receipt.recovered, receipt.leftovers), (Vec::new(), None));
+    place.expect(&[("a", "theirs"), ("b", "three")]);
+    let numbers = journal.entries().unwrap().len();
+    let left = std::fs::read_dir(journal.transactions()).unwrap().count();
+    assert_eq!((numbers, left), (2, 0));
+}
+
+#[test]
+fn a_change_that_is_being_killed_is_waited_for() {
+    let place = Place::new();
+    let journal = place.recorder.journal.clone().unwrap();
+    let changes = [place.change("a", "one"), place.change("b", "two")];
+    let planned = plan(&changes, "t");
+    let mut record = Record::new(&journal.transactions(), "t", &planned).unwrap();
+    let mut staged = stage(&changes, &planned).unwrap();
+    staged.check().unwrap();
+    let recorder = Recorder::default();
+    let transaction = Transaction::begin(&recorder, &[]).unwrap();
+    let entry = transaction.entry("t".into(), Vec::new(), Vec::new());
+    decide(&mut record, &staged, &entry, true).unwrap();
+    std::mem::forget(staged);
+    // The locks of its paths are free, that of its record is not yet.
+    let (path, other) = (place.path("a"), place.path("c"));
+    let naming = |path: &Path| intent::naming(&journal.transactions(), &[path]).len();
+    assert_eq!((naming(&path), naming(&other)), (1, 0));
+    let begun = std::thread::scope(|scope| {
+        let next = scope.spawn(|| {
+            let transaction = Transaction::begin(&place.recorder, &[&path]);
+            transaction.map(|transaction| transaction.recovered().len())
+        });
+        // Without waiting it would have begun by then.
+        let since = std::time::Instant::now();
+        while since.elapsed() < std::time::Duration::from_millis(200) {
+            assert!(!next.is_finished());
+            std::thread::yield_now();
+        }
+        drop(record);
+        next.join().unwrap()
+    });
+    assert_eq!(begun.unwrap(), 2);
+    place.expect(&[("a", "one"), ("b", "two")]);
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::attributes::Attributes;
 use super::super::change::{Change, Dress};
@@ -10,22 +10,38 @@ use super::super::dress::Had;
 use super::Restored;
 
 /// Says of which files that came back the owner is another one now, or attributes are lost.
-pub(super) fn note(files: &mut [Restored], changes: &[Change]) {
-    for (file, change) in files.iter_mut().zip(changes) {
-        let after = change.after.as_ref();
-        let Some(Dress::Again(had)) = after.map(|after| &after.dress) else {
-            continue;
-        };
-        let Ok(found) = std::fs::symlink_metadata(&file.path) else {
-            continue;
-        };
-        let notes = [
-            owner_note(had, (found.uid(), found.gid()), found.mode()),
-            attributes_note(had, &file.path),
-        ];
-        let notes: Vec<String> = notes.into_iter().flatten().collect();
-        file.note = (!notes.is_empty()).then(|| notes.join("; "));
+pub(super) fn note(files: &mut [Restored], changes: &[Change], losses: &[(PathBuf, String)]) {
+    let again = changes.iter().filter_map(|change| {
+        let after = change.after.as_ref()?;
+        let note = note_again(&change.real, &after.dress)?;
+        Some((&change.real, note))
+    });
+    let lost = losses.iter().map(|(path, names)| (path, lost(names)));
+    for (path, note) in again.chain(lost) {
+        let file = files
+            .iter_mut()
+            .find(|file| file.to.as_ref().unwrap_or(&file.path) == path);
+        if let Some(file) = file {
+            file.note = Some(note);
+        }
     }
+}
+
+fn note_again(path: &Path, dress: &Dress) -> Option<String> {
+    let Dress::Again(had) = dress else {
+        return None;
+    };
+    let found = std::fs::symlink_metadata(path).ok()?;
+    let notes = [
+        owner_note(had, (found.uid(), found.gid()), found.mode()),
+        attributes_note(had, path),
+    ];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
+}
+
+fn lost(names: &str) -> String {
+    format!("these attributes could not be given back: {names}")
 }
 
 fn owner_note(had: &Had, (user, group): (u32, u32), mode: u32) -> Option<String> {
@@ -57,6 +73,5 @@ fn attributes_note(had: &Had, path: &Path) -> Option<String> {
     }
     let given = File::open(path).map(|file| Attributes::read(&file));
     let lost = wanted.missing_in(&given.unwrap_or_default());
-    (!lost.is_empty())
-        .then(|| format!("these attributes could not be given back: {}", lost.names()))
+    (!lost.is_empty()).then(|| self::lost(&lost.names()))
 }

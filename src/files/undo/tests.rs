@@ -233,6 +233,7 @@ fn a_dry_run_changes_nothing() {
         files: vec![Restored {
             note: None,
             path: place.path("a"),
+            to: None,
             now: Some(b"1".to_vec()),
             restored: None,
         }],
@@ -447,11 +448,13 @@ fn a_renamed_file_is_renamed_back() {
     place.undo(Which::Last(2)).unwrap();
     assert_eq!(inode(&place.path("a")), before);
     assert_eq!(place.tree(&["a", "b", "d/c"]), ["a 640 x"]);
-    for (since, expected) in [(0o660, "a 640 x"), (0o600, "a 600 x")] {
+    // Its text was opened by whoever changed the permissions, and all names are of one file.
+    for (since, expected) in [(0o660, "a 660 x"), (0o600, "a 600 x")] {
         place.edit(&[rename("a", "b")]).unwrap();
         place.put("b", "x", since);
         place.undo(Which::Last(1)).unwrap();
         assert_eq!(place.tree(&["a", "b"]), [expected]);
+        assert_eq!(inode(&place.path("a")), before);
     }
 }
 
@@ -567,6 +570,33 @@ fn what_was_left_half_done_is_ended_before_the_choice() {
     let undone = undo(&place.recorder, &place.journal, &Which::Number(4)).unwrap();
     assert_eq!(words(&undone), Vec::<&str>::new());
     assert_eq!(now(), ["2", "2"]);
+}
+
+#[test]
+fn a_dry_run_foresees_what_the_real_one_ends_first() {
+    let lose = |place: &Place| {
+        let temporary = place.path(".karyi-t-1.tmp");
+        std::fs::remove_file(temporary).unwrap();
+    };
+    let put = |place: &Place| {
+        std::fs::rename(place.path(".karyi-t-0.tmp"), place.path("a")).unwrap();
+    };
+    type Meddle<'a> = &'a dyn Fn(&Place);
+    let cases: [(&[Meddle<'_>], u64); 4] =
+        [(&[], 3), (&[&put], 3), (&[&lose], 2), (&[&put, &lose], 2)];
+    for (meddle, number) in cases {
+        let place = Place::new();
+        place.write("b", Some("1"));
+        place.write("a", Some("1"));
+        leave(&place, &[("a", "1", "2"), ("b", "1", "2")]);
+        meddle.iter().for_each(|meddle| meddle(&place));
+        let before = place.tree(&["a", "b"]);
+        let shown = dry_run(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+        assert_eq!(place.tree(&["a", "b"]), before);
+        let undone = undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+        assert_eq!(undone.numbers, [number]);
+        assert_eq!((shown.numbers, shown.files), (undone.numbers, undone.files));
+    }
 }
 
 #[test]

@@ -107,8 +107,8 @@ pub struct Output {
     /// Files that an earlier run had left half changed when it was killed, and what became of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recovered: Vec<RecoveredFile>,
-    /// What of the journal of earlier changes cannot be read any more, and which attributes of files could not
-    /// be kept.
+    /// What of the journal of earlier changes cannot be read any more or had to go, which attributes of files
+    /// could not be kept, and what lies beside them and could not be removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }
@@ -290,12 +290,22 @@ impl Tool for Edit {
                 .collect(),
             undo: (!done.can_be_undone).then_some("unavailable"),
             recovered: done.recovered.into_iter().map(recovered).collect(),
-            warning: warning(done.damage, &done.losses),
+            warning: warning(
+                done.damage,
+                &done.losses,
+                done.leftovers
+                    .into_iter()
+                    .chain(done.pruned.map(|pruned| pruned.to_string())),
+            ),
         }))
     }
 }
 
-fn warning(damage: Option<Damage>, losses: &[(PathBuf, String)]) -> Option<String> {
+fn warning(
+    damage: Option<Damage>,
+    losses: &[(PathBuf, String)],
+    others: impl Iterator<Item = String>,
+) -> Option<String> {
     let damage = damage.map(|damage| {
         format!(
             "the journal of earlier changes is damaged: {damage}; what stood there cannot be undone. \
@@ -305,7 +315,8 @@ fn warning(damage: Option<Damage>, losses: &[(PathBuf, String)]) -> Option<Strin
     let lost = |(path, names): &(PathBuf, String)| {
         format!("{}: could not be kept: {names}", path.display())
     };
-    let all: Vec<String> = damage.into_iter().chain(losses.iter().map(lost)).collect();
+    let all = damage.into_iter().chain(losses.iter().map(lost));
+    let all: Vec<String> = all.chain(others).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 

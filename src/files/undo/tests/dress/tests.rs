@@ -52,6 +52,61 @@ fn files_that_changed_places_take_all_they_had_back() {
     }
 }
 
+/// Gives a file another owner, other permissions and another attribute, as the bits say.
+fn change_since(place: &Place, name: &str, bits: u32) {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let path = place.path(name);
+    if bits & 1 != 0 && nix::unistd::geteuid().is_root() {
+        chown(&path, Some(4713), Some(4713)).unwrap();
+    }
+    if bits & 2 != 0 {
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o664)).unwrap();
+    }
+    if bits & 4 != 0 {
+        let flags = rustix::fs::XattrFlags::empty();
+        let _ = rustix::fs::setxattr(&path, "user.karyi-test", b"since", flags);
+    }
+}
+
+#[test]
+fn what_was_changed_since_stays_each_on_its_own() {
+    let swap = [rename("a", "t"), rename("b", "a"), rename("t", "b")];
+    for bits in 0..8 {
+        let place = Place::new();
+        dressed(&place, "a", 4711, 0o600);
+        dressed(&place, "b", 4712, 0o644);
+        place.edit(&swap).unwrap();
+        change_since(&place, "b", bits);
+        let [a, b] = ["a", "b"].map(|name| place.state(name));
+        place.undo(Which::Last(1)).unwrap();
+        assert_eq!([place.state("b"), place.state("a")], [a, b], "{bits}");
+    }
+    // A text that comes back gets no wider permissions than it had.
+    let text = |to: Option<&str>| FileEdit {
+        to: to.map(Into::into),
+        pairs: vec![EditPair {
+            find: "text".into(),
+            replace: "words".into(),
+            all: false,
+            written: None,
+            has_secret: false,
+        }],
+        ..file("a")
+    };
+    for (edit, name) in [(text(None), "a"), (text(Some("b")), "b")] {
+        for bits in 0..8 {
+            let place = Place::new();
+            dressed(&place, "a", 4711, 0o640);
+            place.edit(std::slice::from_ref(&edit)).unwrap();
+            change_since(&place, name, bits);
+            let (_, owner, mode, attributes) = place.state(name);
+            place.undo(Which::Last(1)).unwrap();
+            let expected = ("text of a\n".to_owned(), owner, mode & 0o640, attributes);
+            assert_eq!(place.state("a"), expected, "{name} {bits}");
+        }
+    }
+}
+
 #[test]
 fn a_chain_of_renames_in_one_call_is_one_rename() {
     let place = Place::new();

@@ -1,0 +1,200 @@
+//! What an edit says when a text is not where it should be.
+
+use super::super::*;
+
+#[test]
+fn errors_say_what_was_found() {
+    check_error(
+        &[("a", b"1\n1\n")],
+        &[edit("a", &[("1", "x")])],
+        ErrorCode::FindAmbiguous,
+        "a: expected the text to find once, found it 2 times, on lines 1, 2",
+    );
+    check_error(
+        &[("a", b"1")],
+        &[edit("a", &[("", "x")])],
+        ErrorCode::BadArguments,
+        "a: an empty text to find creates a file, and this one has text already",
+    );
+    check_error(
+        &[],
+        &[edit("a", &[("1", "x")])],
+        ErrorCode::NotFound,
+        "a: there is no such file",
+    );
+    check_error(
+        &[],
+        &[edit("a", &[])],
+        ErrorCode::NotFound,
+        "a: there is no such file",
+    );
+    check_error(
+        &[("d/a", b"1")],
+        &[edit("d", &[("1", "x")])],
+        ErrorCode::IsDirectory,
+        "d: expected a file, found a directory",
+    );
+    check_error(
+        &[("a", b"1")],
+        &[edit("a/b", &[("", "x")])],
+        ErrorCode::NotADirectory,
+        "a/b: Not a directory (os error 20)",
+    );
+    check_error(
+        &[
+            ("a", "\u{e9}\u{e9}".as_bytes()),
+            ("b", b"\xC3\xA9\xC3\xA9\xFF"),
+        ],
+        &[
+            edit("a", &[("\u{e9}\u{e9}", "x")]),
+            edit("b", &[("1", "x")]),
+        ],
+        ErrorCode::BinaryFile,
+        "b: expected UTF-8 text, found a broken character at offset 4",
+    );
+    check_error(
+        &[("a", b"1\0")],
+        &[edit("a", &[("1", "x")])],
+        ErrorCode::BinaryFile,
+        "a: expected text, found a NUL byte or control character at offset 1",
+    );
+}
+
+#[test]
+fn the_closest_passage_is_a_hint_unless_a_secret_is_involved() {
+    let place = Place::new(&[("a", b"fn main() {\n\tcall(1);\n}\n")]);
+    let mut edits = [edit("a", &[("    call(1);", "x")])];
+    let hint = place.apply(&edits).unwrap_err().hint;
+    assert_eq!(
+        hint,
+        "closest is line 2, to copy as it stands:\n\tcall(1);\nline 2: the file indents with 1 tab, the text to find with 4 spaces"
+    );
+    edits[0].pairs[0].has_secret = true;
+    assert_eq!(
+        place.apply(&edits).unwrap_err().hint,
+        ErrorCode::FindNotFound.hint()
+    );
+}
+
+#[test]
+fn changes_that_are_there_already() {
+    let place = Place::new(&[("a", b"mode = new\n"), ("b", b"mode = old\n")]);
+    let done = place
+        .apply(&[edit("a", &[("mode = old", "mode = new")])])
+        .unwrap();
+    let expected = FileEdited {
+        path: "a".into(),
+        kind: Kind::AlreadyApplied,
+        first_line: Some(1),
+        ..FileEdited::default()
+    };
+    assert_eq!(done, [expected]);
+    let error = place
+        .apply(&[
+            edit("b", &[("mode = old", "mode = new")]),
+            edit("a", &[("mode = old", "mode = new")]),
+        ])
+        .unwrap_err();
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (
+            ErrorCode::AlreadyApplied,
+            "a: the text to find is gone, and its replacement is on line 1 already"
+        )
+    );
+    assert_eq!(std::fs::read(place.path("b")).unwrap(), b"mode = old\n");
+}
+
+#[test]
+fn a_line_break_that_the_file_has_not_is_told() {
+    let place = Place::new(&[("a", b"one\ntwo")]);
+    let error = place.apply(&[edit("a", &[("two\n", "2\n")])]).unwrap_err();
+    assert_eq!(error.code, ErrorCode::FindNotFound);
+    let hint = error.hint.as_str();
+    assert!(hint.contains("last line has no line break"), "{hint}");
+    let error = place
+        .apply(&[edit("a", &[("one\n\n", "2\n")])])
+        .unwrap_err();
+    let hint = error.hint.as_str();
+    assert!(!hint.contains("last line has no"), "{hint}");
+}
+
+#[test]
+fn overlapping_pairs_are_named_as_such() {
+    let place = Place::new(&[("a", b"one two three\n")]);
+    let error = place
+        .apply(&[edit("a", &[("one two", "1"), ("two three", "2")])])
+        .unwrap_err();
+    assert_eq!(error.code, ErrorCode::FindNotFound);
+    assert!(
+        error.hint.contains("earlier find of this call"),
+        "{}",
+        error.hint
+    );
+    assert_eq!(std::fs::read(place.path("a")).unwrap(), b"one two three\n");
+}
+
+#[test]
+fn a_search_that_was_cut_short_is_told() {
+    let most = limits::CLOSEST_TEXT_LINES;
+    let place = Place::new(&[("a", "a\n".repeat(most + 1).as_bytes())]);
+    let told = format!("only the first {most} lines of the file were compared");
+    for (find, hint) in [
+        (
+            "nothing like it",
+            format!("{}; {told}", ErrorCode::FindNotFound.hint()),
+        ),
+        (
+            "a\na\nb",
+            format!(
+                "closest is lines 1-3, to copy as it stands:\na\na\na\nline 3: the file has `a` where the text to find has `b`; {told}"
+            ),
+        ),
+    ] {
+        let error = place.apply(&[edit("a", &[(find, "x")])]).unwrap_err();
+        assert_eq!(error.hint, hint, "{find:?}");
+    }
+}
+
+#[test]
+fn what_an_edit_cannot_do_has_a_way() {
+    let place = Place::new(&[("dir/main.rs", b"1"), ("a", b"1")]);
+    std::os::unix::fs::symlink("nowhere", place.path("link")).unwrap();
+    let to = |path: &str, to: &str| FileEdit {
+        to: Some(to.into()),
+        ..edit(path, &[])
+    };
+    let delete = FileEdit {
+        delete: true,
+        ..edit("dir", &[])
+    };
+    for (edit, hint) in [
+        (to("dir", "other"), "<command>mv dir other</command>"),
+        (delete, "<command>rm -r dir</command>"),
+        (to("a", "link"), "<command>rm</command> first"),
+        (to("a", "a"), "leave to=\"...\" out"),
+        (to("a", "new/"), "leave out the slash"),
+        (edit("new/", &[("", "x")]), "leave out the slash"),
+        (edit("", &[("", "x")]), "such as README.md"),
+        (edit("~/new", &[("", "x")]), "echo ~"),
+        (
+            edit("dir/mian.rs", &[("1", "x")]),
+            "did you mean main.rs?; to create",
+        ),
+        (
+            edit("dri/main.rs", &[("1", "x")]),
+            "there is no directory dri; did you mean dir?",
+        ),
+        (
+            edit("nothing-near", &[("1", "x")]),
+            "check the path; to create",
+        ),
+    ] {
+        let error = place.apply(std::slice::from_ref(&edit)).unwrap_err();
+        assert!(error.hint.contains(hint), "{edit:?}: {}", error.hint);
+    }
+    assert_eq!(place.tree().len(), 3);
+    // A file of that name is one.
+    std::fs::create_dir(place.path("~")).unwrap();
+    place.apply(&[edit("~/new", &[("", "x")])]).unwrap();
+}

@@ -1,0 +1,237 @@
+//! Files that are deleted, renamed, and files with several names.
+
+use super::super::*;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+#[test]
+fn files_are_deleted_and_renamed() {
+    check(
+        &[("a", b"1"), ("b", b"2")],
+        &[deleted("a"), renamed("b", "d/c", &[("2", "3")])],
+        &[("d/", b""), ("d/c", b"3")],
+    );
+    check(
+        &[("a", b"\0bin")],
+        &[renamed("a", "b", &[])],
+        &[("b", b"\0bin")],
+    );
+    check(&[("a", b"\0bin")], &[deleted("a")], &[]);
+    // In order, on what the parts before left.
+    check(
+        &[("a", b"1"), ("b", b"2")],
+        &[
+            renamed("a", "t", &[]),
+            renamed("b", "a", &[]),
+            renamed("t", "b", &[("1", "one")]),
+        ],
+        &[("a", b"2"), ("b", b"one")],
+    );
+    check(
+        &[("a", b"old")],
+        &[deleted("a"), edit("a", &[("", "new")])],
+        &[("a", b"new")],
+    );
+    check(
+        &[],
+        &[edit("a", &[("", "x")]), renamed("a", "b", &[("x", "y")])],
+        &[("b", b"y")],
+    );
+    check(
+        &[("a", b"1")],
+        &[edit("n", &[("", "x")]), deleted("n")],
+        &[("a", b"1")],
+    );
+}
+
+#[test]
+fn a_renamed_file_stays_the_file_it_was() {
+    let place = Place::new(&[("a", b"1"), ("b", b"2")]);
+    std::fs::set_permissions(place.path("a"), PermissionsExt::from_mode(0o741)).unwrap();
+    std::fs::set_permissions(place.path("b"), PermissionsExt::from_mode(0o714)).unwrap();
+    let inode = |name: &str| std::fs::metadata(place.path(name)).unwrap().ino();
+    let mode = |name: &str| std::fs::metadata(place.path(name)).unwrap().mode() & 0o777;
+    let before = inode("a");
+    place
+        .apply(&[renamed("a", "x", &[]), renamed("b", "y", &[("2", "3")])])
+        .unwrap();
+    assert_eq!((inode("x"), mode("x"), mode("y")), (before, 0o741, 0o714));
+}
+
+#[test]
+fn deletes_and_renames_that_cannot_be() {
+    let both = [("a", &b"1"[..]), ("b", b"2")];
+    check_error(
+        &both,
+        &[renamed("a", "b", &[])],
+        ErrorCode::FileExists,
+        "b: there is such a file already",
+    );
+    check_error(
+        &both,
+        &[renamed("a", "./a", &[])],
+        ErrorCode::BadArguments,
+        "./a: is the name the file has",
+    );
+    check_error(
+        &both,
+        &[edit("b", &[("2", "3")]), deleted("none")],
+        ErrorCode::NotFound,
+        "none: there is no such file",
+    );
+    let mut two_ways = deleted("a");
+    two_ways.to = Some("c".into());
+    check_error(
+        &both,
+        &[two_ways],
+        ErrorCode::BadArguments,
+        "a: delete goes without find, replace and to",
+    );
+    let place = Place::new(&both);
+    symlink("a", place.path("link")).unwrap();
+    for edit in [deleted("link"), renamed("link", "c", &[])] {
+        assert_eq!(place.apply(&[edit]).unwrap_err().code, ErrorCode::NotAFile);
+    }
+}
+
+#[test]
+fn hard_links_are_broken_only_on_demand() {
+    let place = Place::new(&[("a", b"1"), ("c", b"1")]);
+    std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
+    let error = place
+        .apply(&[edit("c", &[("1", "2")]), edit("a", &[("1", "2")])])
+        .unwrap_err();
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (ErrorCode::HardLinked, "a: the file has 2 names")
+    );
+    // One that does not change has nothing to break.
+    place.apply(&[edit("a", &[("1", "1")])]).unwrap();
+    let mut breaking = edit("a", &[("1", "2")]);
+    breaking.breaks_links = true;
+    place.apply(&[breaking]).unwrap();
+    let read = |name: &str| std::fs::read(place.path(name)).unwrap();
+    assert_eq!((read("a"), read("b")), (b"2".to_vec(), b"1".to_vec()));
+}
+
+#[test]
+fn a_name_of_several_goes_only_on_demand() {
+    let place = Place::new(&[("a", b"1")]);
+    std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
+    let tree = place.tree();
+    // Undone, each would leave two files where there was one with two names.
+    for edit in [deleted("a"), renamed("a", "c", &[("1", "2")])] {
+        let error = place.apply(std::slice::from_ref(&edit)).unwrap_err();
+        assert_eq!(error.code, ErrorCode::HardLinked, "{edit:?}");
+    }
+    assert_eq!(place.tree(), tree);
+    place.apply(&[renamed("a", "c", &[])]).unwrap();
+    let found = |name: &str| std::fs::metadata(place.path(name)).unwrap();
+    assert_eq!(found("c").ino(), found("b").ino());
+    let mut breaking = deleted("c");
+    breaking.breaks_links = true;
+    place.apply(&[breaking]).unwrap();
+    assert_eq!((found("b").nlink(), place.path("c").exists()), (1, false));
+}
+
+#[test]
+fn a_new_name_is_free_and_can_be_opened() {
+    let place = Place::new(&[("a", b"1")]);
+    symlink("nothing", place.path("link")).unwrap();
+    let rename = |to: &str| FileEdit {
+        path: "a".into(),
+        to: Some(to.into()),
+        ..FileEdit::default()
+    };
+    let error = place.apply(&[rename("link")]).unwrap_err();
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (
+            ErrorCode::FileExists,
+            "link: there is a symlink of that name already"
+        )
+    );
+    let long = "d/".repeat(3000) + "x";
+    for edits in [[rename(&long)], [edit(&long, &[("", "x")])]] {
+        let error = place.apply(&edits).unwrap_err();
+        assert_eq!(error.code, ErrorCode::NameTooLong, "{}", error.message);
+    }
+    assert_eq!(place.tree(), [("a".to_owned(), b"1".to_vec())]);
+}
+
+#[test]
+fn a_file_that_takes_the_place_of_another_shows_the_diff() {
+    let place = Place::new(&[("b", b"B\n"), ("c", b"C\n")]);
+    let delete = FileEdit {
+        path: "c".into(),
+        delete: true,
+        ..FileEdit::default()
+    };
+    let rename = FileEdit {
+        path: "b".into(),
+        to: Some("c".into()),
+        ..FileEdit::default()
+    };
+    let done = place.apply(&[delete, rename]).unwrap();
+    let diffs: Vec<&str> = done.iter().map(|file| file.diff.text.as_str()).collect();
+    assert_eq!(diffs, ["", "@@ -1 +1 @@\n-C\n+B\n"]);
+}
+
+#[test]
+fn files_with_several_names_change_places_one_by_one() {
+    let place = Place::new(&[("a", b"1"), ("b", b"2")]);
+    for name in ["a", "b"] {
+        std::fs::hard_link(place.path(name), place.path(&format!("{name}-too"))).unwrap();
+    }
+    let inode = |name: &str| std::fs::metadata(place.path(name)).unwrap().ino();
+    let (a, b) = (inode("a"), inode("b"));
+    let swap = [
+        renamed("a", "t", &[]),
+        renamed("b", "a", &[]),
+        renamed("t", "b", &[]),
+    ];
+    let error = place.apply(&swap).unwrap_err();
+    assert_eq!(error.code, ErrorCode::HardLinked);
+    assert!(
+        error.hint.contains("as an <edit> of its own"),
+        "{}",
+        error.hint
+    );
+    for rename in swap {
+        place.apply(&[rename]).unwrap();
+    }
+    assert_eq!([inode("a"), inode("b")], [b, a]);
+    assert_eq!([inode("a-too"), inode("b-too")], [a, b]);
+    // Who says so leaves the other names behind.
+    let mut breaking = [deleted("a-too"), renamed("a", "a-too", &[])];
+    let code = |edits: &[FileEdit]| place.apply(edits).map_err(|error| error.code);
+    assert_eq!(code(&breaking), Err(ErrorCode::HardLinked));
+    breaking
+        .iter_mut()
+        .for_each(|edit| edit.breaks_links = true);
+    assert!(code(&breaking).is_ok());
+    assert_eq!(inode("b"), a);
+    place.apply(&[renamed("a-too", "a", &[])]).unwrap();
+    std::fs::hard_link(place.path("a"), place.path("a-too")).unwrap();
+    // Where its text changes, too, its other names must be left behind.
+    let over = [deleted("b-too"), renamed("a", "b-too", &[("2", "3")])];
+    let error = place.apply(&over).unwrap_err();
+    assert!(error.hint.contains("break_links"), "{}", error.hint);
+}
+
+#[test]
+fn a_file_made_anew_under_its_old_name_is_another_one() {
+    let place = Place::new(&[("a", b"1"), ("e", b"2")]);
+    place
+        .apply(&[renamed("a", "b", &[]), edit("a", &[("", "1")])])
+        .unwrap();
+    let chain = [
+        renamed("e", "f", &[]),
+        renamed("f", "g", &[]),
+        edit("e", &[("", "2")]),
+    ];
+    place.apply(&chain).unwrap();
+    for (old, new) in [("a", "b"), ("e", "g")] {
+        std::fs::write(place.path(old), "changed").unwrap();
+        assert_ne!(std::fs::read(place.path(new)).unwrap(), b"changed");
+    }
+}
