@@ -266,9 +266,11 @@ tool_codes! {
     /// A placeholder is not well formed.
     BadPlaceholder = "bad_placeholder", Refused, "write $KARYI{NAME}, or $$KARYI{ for the characters themselves";
     /// A placeholder stands where a value cannot be passed safely.
-    UnsafeContext = "unsafe_context", Refused, "assign it to a shell variable first: x=$KARYI{NAME}, then use \"$x\"";
+    UnsafeContext = "unsafe_context", Refused, "put the placeholder where a program takes it as an argument, in its environment or on its input, and keep it out of code, names and numbers";
     /// A placeholder stands in text that a second program parses again.
-    UnsafeNestedParse = "unsafe_nested_parse", Refused, "pass it through the environment: X=$KARYI{NAME} bash -c '... \"$X\" ...'";
+    UnsafeNestedParse = "unsafe_nested_parse", Refused, "pass it through the environment: X=$KARYI{NAME} bash -c '... \"$X\" ...', where \"$X\" is an argument of a program that reads no code";
+    /// A value did not come whole to the shell, which was changed.
+    SecretNotDelivered = "secret_not_delivered", Refused, "undo what was done to IFS, read or builtin in this session, or start another one; with --shell /bin/bash more of that does no harm";
     /// A sealed secret stands in text that a shell would keep.
     SealedInShell = "sealed_in_shell", Refused, "a sealed secret is for <url_fetch>, which this version does not have; ask the user for another one";
     /// The policy of a secret does not allow its use here.
@@ -382,9 +384,16 @@ impl ToolError {
             ErrorKind::InvalidFilename => ErrorCode::NameTooLong,
             _ => ErrorCode::Io,
         };
-        Self::new(code, format!("{}: {error}", path.display()))
+        let found = Self::new(code, format!("{}: {error}", path.display()));
+        match error.kind() {
+            ErrorKind::ResourceBusy => found.with_hint(BUSY),
+            _ => found,
+        }
     }
 }
+
+const BUSY: &str = "the system uses it; a file that is mounted by itself, as in containers, can be written to with \
+                    <command>, such as cat NEW > FILE, and never be replaced";
 
 /// Whether the links of a path lead in a circle.
 #[cfg(unix)]

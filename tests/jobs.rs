@@ -83,7 +83,7 @@ fn the_later_output_of_a_job_can_be_read() {
 
 #[test]
 fn what_a_script_puts_in_the_background_is_a_job() {
-    let start = "<command>(until [ -e go ]; do sleep 0.02; done; echo LATE; sleep 60) &amp; echo now</command>";
+    let start = "<command>(for i in $(seq 3000); do [ -e go ] &amp;&amp; break; sleep 0.02; done; echo LATE; sleep 60) &amp; echo now</command>";
     let look = "<command>touch go; sleep 0.5</command><read><file src=\"job:1\"/></read><input job=\"1\">x</input>";
     let reports = reports(&[start, look]);
     assert_eq!(results(&reports[0])[0]["output"], "now\n");
@@ -96,7 +96,71 @@ fn what_a_script_puts_in_the_background_is_a_job() {
     assert_eq!(results(&reports[1])[2]["code"], "no_job");
     let message = "job 1 runs in the background of its terminal; nothing was sent";
     assert_eq!(results(&reports[1])[2]["message"], message);
+    let hint = results(&reports[1])[2]["hint"].as_str().unwrap();
+    assert!(
+        hint.ends_with("<ctrl end=\"true\" job=\"1\">c</ctrl>"),
+        "{hint}"
+    );
     assert_eq!(jobs(&reports[1])[0]["state"], "killed");
+}
+
+#[test]
+fn a_job_that_is_not_in_the_foreground_can_be_ended() {
+    let reports = reports(&[
+        "<command id=\"s\" timeout=\"0.5\">V=1; sleep 100</command><ctrl>z</ctrl>",
+        // The one that is stopped, where nothing runs.
+        "<ctrl end=\"true\">c</ctrl>",
+        "<command id=\"b\">sleep 101 &amp; sleep 102 &amp;</command>",
+        "<ctrl end=\"true\" job=\"b\">c</ctrl><ctrl end=\"true\">c</ctrl><command>echo V=$V</command>",
+    ]);
+    let states = |report: &Value| -> Vec<(String, String)> {
+        let word = |job: &Value, key: &str| job[key].as_str().unwrap().to_owned();
+        let jobs = jobs(report);
+        let jobs = jobs.as_array().cloned().unwrap_or_default();
+        let pair = |job: &Value| (word(job, "id"), word(job, "state"));
+        jobs.iter().map(pair).collect()
+    };
+    let pair = |id: &str, state: &str| (id.to_owned(), state.to_owned());
+    assert!(states(&reports[0]).contains(&pair("s-2", "stopped")));
+    assert_eq!(field(&reports[1], "status"), ["killed"]);
+    assert_eq!(field(&reports[1], "job"), ["s-2"]);
+    assert_eq!(states(&reports[1]), [pair("s-2", "ended")]);
+    let running = [pair("b", "running"), pair("b-2", "running")];
+    assert_eq!(states(&reports[2]), running);
+    // A job that only runs in the background must be named.
+    let statuses = ["killed", "error", "ok"];
+    assert_eq!(field(&reports[3], "status"), statuses);
+    let output = results(&reports[3])[2]["output"].as_str().unwrap();
+    assert!(output.ends_with("V=1\n"), "{output}");
+    let left = [pair("b", "ended"), pair("b-2", "killed")];
+    assert_eq!(states(&reports[3]), left);
+}
+
+#[test]
+fn what_outlives_its_shell_is_listed_and_has_no_later_output() {
+    let reports = reports(&[
+        "<command>(setsid sleep 100 &amp;); sleep 0.2</command>",
+        "<command id=\"x\">(for i in $(seq 500); do [ -e go ] &amp;&amp; break; sleep 0.02; done; echo late) &amp; echo $! >pid; exit 3</command>",
+        "<command>echo other; touch go; for i in $(seq 500); do kill -0 $(cat pid) 2>/dev/null || break; sleep 0.02; done</command><read><file src=\"job:x\"/></read>",
+        "<command>true</command>",
+    ]);
+    let short = |report: &Value| {
+        let job = &jobs(report)[0];
+        (
+            job["id"].clone(),
+            job["state"].clone(),
+            job["last_line"].clone(),
+        )
+    };
+    assert_eq!(jobs(&reports[0]), Value::Null);
+    let running = (json!("x"), json!("running"), Value::Null);
+    assert_eq!(short(&reports[1]), running);
+    // The daemon of the first command is none of this one's.
+    assert_eq!(jobs(&reports[1]).as_array().unwrap().len(), 1);
+    assert_eq!(results(&reports[2])[1]["code"], "not_found");
+    let ended = (json!("x"), json!("ended"), Value::Null);
+    assert_eq!(short(&reports[2]), ended);
+    assert_eq!(jobs(&reports[3]), Value::Null);
 }
 
 #[test]
@@ -116,7 +180,7 @@ fn a_job_in_the_background_does_not_spoil_the_run() {
 
 #[test]
 fn the_end_of_a_background_job_is_told_once() {
-    let start = "<command>until [ -e go ]; do sleep 0.02; done &amp; echo $!</command>";
+    let start = "<command>for i in $(seq 3000); do [ -e go ] &amp;&amp; break; sleep 0.02; done &amp; echo $!</command>";
     let end = "<command>touch go; wait; rm go</command>";
     let reports = reports(&[start, end, "<command>true</command>"]);
     assert_eq!(jobs(&reports[0])[0]["state"], "running");

@@ -174,7 +174,7 @@ fn a_cancelled_command_is_killed_and_keeps_its_output() {
 fn escapes(mark: &Mark) -> String {
     let command = |script: &str| format!("<command><![CDATA[{}]]></command>", mark.script(script));
     let starts: String = ESCAPES.iter().map(|escape| command(escape)).collect();
-    let ignoring = command("trap '' HUP; sleep 99000.MARK");
+    let ignoring = command("trap '' HUP; sleep 500.MARK");
     format!("<tools>{starts}{ignoring}</tools>")
 }
 
@@ -240,7 +240,7 @@ fn a_user_without_privileges_leaves_nothing_either() {
 #[test]
 fn a_killed_run_takes_its_shell_and_its_job_with_it() {
     let (karyi, mark) = (Karyi::new(), Mark::new());
-    let script = "<tools><command>echo $$ >pid; trap : HUP; sleep 99002.MARK</command></tools>";
+    let script = "<tools><command>echo $$ >pid; trap : HUP; sleep 502.MARK</command></tools>";
     let child = start(&karyi, &mark.script(script));
     mark.expect(1);
     let pid = std::fs::read_to_string(karyi.work().join("pid")).unwrap();

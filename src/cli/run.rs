@@ -428,6 +428,7 @@ pub(super) fn context(
     Ok(Context {
         sessions: Arc::new(Sessions::new(options)),
         terminal: None,
+        background: None,
         root: Arc::new(root.keeping(&own, &output_parent())),
         secrets,
         prompter,

@@ -137,6 +137,8 @@ fn watcher(stage: &Stage) -> Option<Watcher> {
 async fn target(stage: &Stage, about: &About, call: &Call) -> Result<Target, ToolError> {
     if about.spec.starts_job {
         stage.jobs.for_command(&about.id, stage.cap).await
+    } else if call.ends_job() {
+        stage.jobs.for_end(call.job())
     } else {
         stage.jobs.for_input(call.job())
     }
@@ -150,6 +152,7 @@ fn context(stage: &Stage, target: &Target) -> Context {
     let (output, rest) = (target.output.clone(), target.output.clone());
     Context {
         terminal: Some(target.terminal.clone()),
+        background: target.background.clone(),
         sink: Arc::new(move || output.sink(live.clone())),
         rest: Arc::new(move || rest.sink(None)),
         ..stage.context.clone()
@@ -158,6 +161,10 @@ fn context(stage: &Stage, target: &Target) -> Context {
 
 /// Adds what the call printed to its outcome, and notes whether its job goes on.
 async fn settle(stage: &Stage, about: &About, outcome: &mut Outcome, target: &Target) {
+    if target.background.is_some() {
+        settle_background(stage, outcome, target).await;
+        return;
+    }
     let is_killed = outcome.status == Status::Killed;
     let goes_on = is_killed || target.terminal.session.job().is_some();
     let ending = if goes_on {
@@ -195,6 +202,15 @@ async fn settle(stage: &Stage, about: &About, outcome: &mut Outcome, target: &Ta
         let waits = outcome.status == Status::AwaitingInput;
         outcome.job_waits = Some(waits || stage.jobs.has_question(&target.job).await);
     }
+}
+
+/// Names the job in the background that the call was for; what it printed is in its file.
+async fn settle_background(stage: &Stage, outcome: &mut Outcome, target: &Target) {
+    let _ = target.output.detach(Ending::Whole);
+    outcome
+        .fields
+        .insert("job".into(), target.job.clone().into());
+    outcome.job_waits = Some(stage.jobs.has_question(&target.job).await);
 }
 
 /// Exit statuses that tell of a signal: 128 and its number.

@@ -77,6 +77,8 @@ pub struct Target {
     pub output: Output,
     /// The id of the job.
     pub job: String,
+    /// The job, when it is to be ended where it is: in the background.
+    pub background: Option<Background>,
 }
 
 impl Jobs {
@@ -104,7 +106,34 @@ impl Jobs {
             output: Output::new(&self.redactor, cap, Some(log), followers),
             terminal,
             job,
+            background: None,
         })
+    }
+
+    /// Returns the job that is to be ended: as [`Jobs::for_input`] does, but also one in the
+    /// background when it is named, and a stopped one when nothing is in the foreground.
+    ///
+    /// # Errors
+    /// Those of [`Jobs::for_input`].
+    pub fn for_end(&self, id: Option<&str>) -> Result<Target, ToolError> {
+        let records = self.lock().records.clone();
+        let found = match id {
+            Some(id) => records.iter().find(|record| record.id == id),
+            None if self.nearest(&records).is_none() => newest_stopped(&records),
+            None => None,
+        };
+        match found.map(|record| (record, &record.place)) {
+            Some((record, Place::Background(job))) if !self.is_in_front(record, job) => {
+                let nothing = Followers::default();
+                Ok(Target {
+                    terminal: record.terminal.clone(),
+                    output: Output::new(&self.redactor, Cap::default(), None, nothing),
+                    job: record.id.clone(),
+                    background: Some(job.clone()),
+                })
+            }
+            _ => self.for_input(id),
+        }
     }
 
     /// Returns the job that input is for: the one named, else the one spoken to last, else the
@@ -123,6 +152,7 @@ impl Jobs {
                 terminal: record.terminal.clone(),
                 output: output.clone(),
                 job: record.id.clone(),
+                background: None,
             });
         }
         // Nothing runs; the session tells how its last command ended.
@@ -133,6 +163,7 @@ impl Jobs {
             terminal,
             output,
             job: String::new(),
+            background: None,
         })
     }
 
@@ -144,18 +175,21 @@ impl Jobs {
             Place::Foreground(number, _) if record.holds(*number) => Ok(Some(record)),
             Place::Foreground(number, _) => Err(ended(record, *number)),
             Place::Background(job) => {
-                let session = &record.terminal.session;
                 let holder = records.iter().find(|other| {
                     other.terminal.number == record.terminal.number
                         && in_foreground(other).is_some()
                 });
-                let is_in_front = session.foreground_group() == Some(job.group);
-                match holder.filter(|_| is_in_front) {
+                match holder.filter(|_| self.is_in_front(record, job)) {
                     Some(holder) => Ok(Some(holder)),
                     None => Err(in_background(id)),
                 }
             }
         }
+    }
+
+    /// Whether a job in the background has come to the foreground of its terminal.
+    fn is_in_front(&self, record: &Record, job: &Background) -> bool {
+        record.terminal.session.foreground_group() == Some(job.group)
     }
 
     fn nearest<'a>(&self, records: &'a [Record]) -> Option<&'a Record> {
@@ -260,12 +294,15 @@ impl Jobs {
     fn note_background(&self, job: Background, origin: &Record) -> Record {
         let id = self.free_id(&origin.id);
         let terminal = origin.terminal.clone();
-        let listeners = self.listeners(terminal.number);
-        let is_first = listeners.followers.is_empty();
-        listeners.followers.add(&id, self.logs.log(&id));
-        if is_first {
-            let sink = listeners.stray.sink(None);
-            terminal.session.set_stray(Some(sink));
+        // What is printed on a terminal that was taken from it is not its own.
+        if job.has_terminal() {
+            let listeners = self.listeners(terminal.number);
+            let is_first = listeners.followers.is_empty();
+            listeners.followers.add(&id, self.logs.log(&id));
+            if is_first {
+                let sink = listeners.stray.sink(None);
+                terminal.session.set_stray(Some(sink));
+            }
         }
         let record = Record {
             id,
@@ -399,6 +436,7 @@ impl Jobs {
     fn last_line(&self, record: &Record) -> Option<String> {
         let line = match &record.place {
             Place::Foreground(_, output) => output.last_line(),
+            Place::Background(job) if !job.has_terminal() => None,
             Place::Background(_) => {
                 let listeners = self.listeners(record.terminal.number);
                 let tail = listeners.followers.tail(&record.id);
@@ -496,6 +534,15 @@ fn in_foreground(record: &Record) -> Option<(&Record, &Output)> {
     }
 }
 
+/// Returns the job that was stopped last and left its terminal to the shell.
+fn newest_stopped(records: &[Record]) -> Option<&Record> {
+    let is_stopped = |record: &&Record| match &record.place {
+        Place::Background(job) => job.doing() == Doing::Stopped,
+        Place::Foreground(..) => false,
+    };
+    records.iter().rev().find(is_stopped)
+}
+
 fn state_of(doing: Doing) -> JobState {
     match doing {
         Doing::Running => JobState::Running,
@@ -527,6 +574,8 @@ fn ended(record: &Record, number: u64) -> ToolError {
 
 fn in_background(id: &str) -> ToolError {
     let message = format!("job {id} runs in the background of its terminal; nothing was sent");
-    ToolError::new(ErrorCode::NoJob, message)
-        .with_hint("bring it to the foreground with <command>fg</command>, or end it with kill")
+    ToolError::new(ErrorCode::NoJob, message).with_hint(format!(
+        "bring it to the foreground with <command>fg</command>, or end it with \
+         <ctrl end=\"true\" job=\"{id}\">c</ctrl>"
+    ))
 }

@@ -8,9 +8,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::Signal;
 
 use crate::limits;
 
+use super::group::{self, Group};
 use super::process::{self, Process};
 
 /// A process group that a command left behind.
@@ -20,6 +22,7 @@ pub struct Background {
     pub group: i32,
     shell: i32,
     members: Arc<Vec<Member>>,
+    has_terminal: bool,
 }
 
 /// A child of the shell.
@@ -57,6 +60,13 @@ impl Background {
         self.members.len()
     }
 
+    /// Whether it still has the terminal it was started on: the kernel takes that away with the
+    /// shell.
+    #[must_use]
+    pub fn has_terminal(&self) -> bool {
+        self.has_terminal
+    }
+
     /// Returns what it does now.
     #[must_use]
     pub fn doing(&self) -> Doing {
@@ -70,6 +80,34 @@ impl Background {
         } else {
             Doing::Running
         }
+    }
+
+    /// Returns its group, when it is its own: without job control it is that of the shell.
+    pub(super) fn own_group(&self) -> Option<Group> {
+        let group = Group::new(self.group, self.shell)?;
+        (!group.is_of_shell() && process::are_shown()).then_some(group)
+    }
+
+    /// Signals those of the processes it began with that are not among `reached` yet; one that is
+    /// stopped goes on with it.
+    pub(super) fn signal_members(&self, signal: Signal, reached: &mut HashSet<i32>) {
+        for member in self.members.iter().filter(|member| !member.has_ended()) {
+            if reached.insert(member.pid) {
+                let _ = process::send(&member.end, signal);
+                let _ = process::send(&member.end, Signal::SIGCONT);
+            }
+        }
+    }
+
+    /// Returns what it started that has left the session of its shell.
+    pub(super) fn away(&self) -> Vec<Process> {
+        let all = process::all();
+        let mut roots = self.own_group().map_or_else(Vec::new, |group| {
+            group.members(&all).iter().map(|seen| seen.pid).collect()
+        });
+        let alive = self.members.iter().filter(|member| !member.has_ended());
+        roots.extend(alive.map(|member| member.pid));
+        group::away(&all, &roots, self.shell)
     }
 
     /// Returns the words of its first process that runs as they were given to it; nothing while that
@@ -129,6 +167,31 @@ pub(super) fn left_by(
     (by_group(shell, fresh), omitted)
 }
 
+/// Returns what a command left where the kernel does not list the children of a shell, as
+/// [`left_by`] does. To ask for each process takes long, so it is done only for a script that may
+/// have left something.
+pub(super) fn left_unseen(
+    shell: i32,
+    may_leave: bool,
+    known: &mut HashSet<i32>,
+) -> (Vec<Background>, u64) {
+    if !may_leave {
+        return (Vec::new(), 0);
+    }
+    let mut found = process::all();
+    found.retain(|seen| seen.session == shell && seen.pid != shell && !seen.is_zombie());
+    let all = found.iter().map(|seen| seen.pid).collect();
+    found.retain(|seen| !known.contains(&seen.pid));
+    *known = all;
+    let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
+    let omitted = found.len().saturating_sub(most) as u64;
+    found.truncate(most);
+    let mut jobs = by_group(shell, found);
+    // Nothing else tells that a process has ended which is none of our children.
+    jobs.retain(|job| job.doing() != Doing::Ended);
+    (jobs, omitted)
+}
+
 /// Returns the jobs among the processes that are there after their shell has ended and that are not
 /// known yet, and makes them known. The second value is that of [`left_by`].
 pub(super) fn left_without(
@@ -143,7 +206,11 @@ pub(super) fn left_without(
     let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
     let omitted = processes.len().saturating_sub(most) as u64;
     processes.truncate(most);
-    (by_group(shell, processes), omitted)
+    let mut jobs = by_group(shell, processes);
+    for job in &mut jobs {
+        job.has_terminal = false;
+    }
+    (jobs, omitted)
 }
 
 fn by_group(shell: i32, processes: Vec<Process>) -> Vec<Background> {
@@ -163,6 +230,7 @@ fn by_group(shell: i32, processes: Vec<Process>) -> Vec<Background> {
             group,
             shell,
             members: Arc::new(members),
+            has_terminal: true,
         })
         .collect()
 }

@@ -202,7 +202,7 @@ fn kill_now(tag: &str, running: &[Process]) {
             continue;
         };
         // A group is never shared by two sessions of the system, and never by two of ours.
-        if !now.is_zombie() && now.group > 1 && groups.insert(now.group) {
+        if !now.is_zombie() && process::may_be_signalled(now.group) && groups.insert(now.group) {
             let _ = killpg(Pid::from_raw(now.group), Signal::SIGKILL);
         }
         process::signal(seen, Signal::SIGKILL);
@@ -252,6 +252,14 @@ pub(super) fn processes(tag: &str) -> Vec<Process> {
 /// Looks at everything once, and collects what has ended.
 fn look(tag: &str) -> Look {
     let mut known = sessions();
+    let mut own = known.sessions.iter().filter(|session| session.tag == tag);
+    if own.all(|session| session.shells.is_empty()) {
+        // Nothing was ever started in it.
+        return Look::default();
+    }
+    if !process::are_shown() && has_no_children() {
+        return Look::default();
+    }
     let all = process::all();
     let below = process::belonging(&all, &[], &[getpid().as_raw()]);
     let stamped = stamped(&all, &below, &mut known);
@@ -283,6 +291,23 @@ fn look(tag: &str) -> Look {
         }
     }
     look
+}
+
+/// Whether this program has no children: what it adopts is one, so nothing stands below it either.
+/// Known at once, where to ask for each process takes long.
+#[cfg(target_os = "linux")]
+fn has_no_children() -> bool {
+    use nix::errno::Errno;
+    use nix::sys::wait::{Id, waitid};
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let adopts = nix::sys::prctl::get_child_subreaper().unwrap_or(false);
+    adopts && waitid(Id::All, flags) == Err(Errno::ECHILD)
+}
+
+/// Elsewhere nobody adopts orphans.
+#[cfg(not(target_os = "linux"))]
+fn has_no_children() -> bool {
+    false
 }
 
 /// Returns the processes that carry a stamp of ours, each with its session's place in the list.

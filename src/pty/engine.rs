@@ -19,9 +19,10 @@ use crate::limits;
 
 use super::background::{self, Background, Doing};
 use super::hints::HintReader;
-use super::live::{InputPlace, Live, Owned, Plan, read_some};
+use super::live::{InputPlace, Live, Owned, read_some};
 use super::marks::{Mark, MarkCutter};
 use super::options::Seed;
+use super::plan::Plan;
 use super::snapshot::Collector;
 use super::state::{Call, Order, Shared, Sink, Verdict};
 use super::tracker::Tracker;
@@ -367,7 +368,8 @@ impl Engine {
     }
 
     /// The mark of the running command has come.
-    pub(super) fn command_ended(&mut self, mark: Mark) {
+    pub(super) fn command_ended(&mut self, mut mark: Mark) {
+        mark.status = self.shared.kind.exit_status(mark.status);
         let Some(running) = &self.running else {
             return;
         };
@@ -419,11 +421,11 @@ impl Engine {
             running.live.flush_input();
         }
         self.tracker.follow(None);
-        let (background, omitted) = background::left_by(
-            running.live.pid,
-            running.live.kept.files.children(),
-            &mut self.known_children,
-        );
+        let (shell, known) = (running.live.pid, &mut self.known_children);
+        let (background, omitted) = match running.live.kept.files.children() {
+            Some(children) => background::left_by(shell, children, known),
+            None => background::left_unseen(shell, self.shared.may_leave(), known),
+        };
         running.live.hints.reset();
         let mut has_stopped = running.live.has_stopped_child(mark.status);
         let kind = self.shared.kind;
@@ -452,7 +454,10 @@ impl Engine {
         state.shows_screen = false;
         state.has_children = !self.known_children.is_empty();
         state.note_background(job.number, background, omitted);
-        let answer = state.end_job(job.number, mark.status, has_stopped);
+        let answer = match mark.lacks_values {
+            true => state.end_unrun_job(job.number),
+            false => state.end_job(job.number, mark.status, has_stopped),
+        };
         drop(state);
         self.ended_at = Instant::now();
         self.unsaved_since = Some(self.ended_at);

@@ -38,11 +38,9 @@ impl KeptFiles {
         self.children.is_some()
     }
 
-    /// Returns the processes that the first thread of the process started.
-    pub(super) fn children(&self) -> Vec<i32> {
-        let Some(list) = &self.children else {
-            return Vec::new();
-        };
+    /// Returns the processes that the first thread of the process started, where that is told.
+    pub(super) fn children(&self) -> Option<Vec<i32>> {
+        let list = self.children.as_ref()?;
         let mut chunk = [0; LIST_BYTES];
         let mut text = Vec::new();
         while let Ok(count) = list.read_at(&mut chunk, text.len() as u64)
@@ -51,8 +49,8 @@ impl KeptFiles {
             text.extend_from_slice(chunk.get(..count).unwrap_or_default());
         }
         let ids = text.split(u8::is_ascii_whitespace);
-        ids.filter_map(|id| std::str::from_utf8(id).ok()?.parse().ok())
-            .collect()
+        let ids = ids.filter_map(|id| std::str::from_utf8(id).ok()?.parse().ok());
+        Some(ids.collect())
     }
 }
 
@@ -78,7 +76,7 @@ mod tests {
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
         let null = std::fs::metadata("/dev/null").unwrap();
         assert_eq!(input(), Some((null.dev(), null.ino())));
-        let children = kept.children();
+        let children = kept.children().unwrap();
         assert_eq!(children.len(), 250);
         for pid in children {
             let pid = nix::unistd::Pid::from_raw(pid);
@@ -86,12 +84,12 @@ mod tests {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!((input(), kept.children()), (None, Vec::new()));
+        assert_eq!((input(), kept.children()), (None, Some(Vec::new())));
     }
 
     #[test]
     fn of_a_process_that_is_gone_there_are_none() {
         let kept = KeptFiles::of(-1);
-        assert!(kept.input().is_none() && kept.children().is_empty());
+        assert!(kept.input().is_none() && kept.children().is_none());
     }
 }

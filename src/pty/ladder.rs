@@ -1,18 +1,19 @@
 //! Ends a job with ever stronger signals: INT, TERM, KILL.
 //!
 //! The signals go to the group in the foreground, and to every group that takes its place while the
-//! script goes on. The shell itself is killed only when it is the job: when it is that group for
+//! script goes on; or to that of a job in the background. A stopped one is continued with each. The shell itself is killed only when it is the job: when it is that group for
 //! some time, or starts one program after the other although each is killed.
 
 use std::collections::HashSet;
 use std::time::Instant;
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
+use super::background::{Background, Doing};
+use super::group::{self, Group};
 use super::live::Live;
 use super::process::{self, Process};
 use super::session::Session;
@@ -36,12 +37,11 @@ impl Session {
         let away = self.away().await;
         for (signal, name) in LADDER {
             if self.climb(job, signal).await {
-                let _ = tokio::task::spawn_blocking(move || end_those_away(&away)).await;
+                let _ = tokio::task::spawn_blocking(move || group::kill_those(&away)).await;
                 return Ok(name);
             }
         }
-        let message = "the command runs on after INT, TERM and KILL";
-        Err(ToolError::new(ErrorCode::SessionFailed, message))
+        Err(outlived())
     }
 
     /// Ends the running command as [`Session::end_job`] does, and hands its last output to `sink`.
@@ -63,6 +63,27 @@ impl Session {
         progress
     }
 
+    /// Ends a job in the background with INT, TERM and KILL, one second apart, also one that is
+    /// stopped; returns the signal that ended it.
+    ///
+    /// # Errors
+    /// `no_job` when it has ended, `session_failed` when it outlives all signals.
+    pub async fn end_background(&self, job: &Background) -> Result<&'static str, ToolError> {
+        if job.doing() == Doing::Ended {
+            let message = "the job has ended; nothing was sent";
+            return Err(ToolError::new(ErrorCode::NoJob, message));
+        }
+        let job = job.clone();
+        let ending = move || {
+            let away = job.away();
+            let ended = LADDER.into_iter().find(|(signal, _)| job.climb(*signal));
+            group::kill_those(&away);
+            ended.map(|(_, name)| name)
+        };
+        let ended = tokio::task::spawn_blocking(ending).await;
+        ended.ok().flatten().ok_or_else(outlived)
+    }
+
     /// Returns the processes of the job that have left its session, where no signal to its group
     /// reaches them.
     async fn away(&self) -> Vec<Process> {
@@ -70,16 +91,15 @@ impl Session {
             return Vec::new();
         };
         let found = tokio::task::spawn_blocking(move || {
-            let Ok(group) = live.foreground_group().map(Pid::as_raw) else {
+            let Some(group) = live.group_in_front() else {
                 return Vec::new();
             };
             let all = process::all();
             // What stands below the shell itself may be in the background.
-            let is_member = |seen: &&Process| seen.group == group && seen.pid != live.pid;
-            let members: Vec<i32> = all.iter().filter(is_member).map(|seen| seen.pid).collect();
-            let below = process::belonging(&all, &[], &members);
-            let is_away = |seen: &Process| below.contains(&seen.pid) && seen.session != live.pid;
-            all.into_iter().filter(is_away).collect()
+            let mut members = group.members(&all);
+            members.retain(|seen| seen.pid != live.pid);
+            let members: Vec<i32> = members.iter().map(|seen| seen.pid).collect();
+            group::away(&all, &members, live.pid)
         });
         found.await.unwrap_or_default()
     }
@@ -94,11 +114,9 @@ impl Session {
                 return true;
             }
             let live = self.shared().lock().live.clone();
-            if let Some((live, group)) =
-                live.and_then(|live| Some((live.clone(), step.next_group(&live)?)))
-            {
+            if let Some(group) = live.and_then(|live| step.next_group(&live)) {
                 // Off the runtime's thread: its processes are looked for.
-                let work = move || signal_group(&live, group, signal);
+                let work = move || group.signal_all(signal);
                 let _ = tokio::task::spawn_blocking(work).await;
             }
             tokio::time::sleep(pause).await;
@@ -108,51 +126,33 @@ impl Session {
     }
 }
 
-/// Kills those that are still there, and what they have started.
-fn end_those_away(away: &[Process]) {
-    if away.is_empty() {
-        return;
-    }
-    let all = process::all();
-    let is_same = |seen: &&Process| away.iter().any(|known| known.is_same(seen));
-    let roots: Vec<i32> = all.iter().filter(is_same).map(|seen| seen.pid).collect();
-    let below = process::belonging(&all, &[], &roots);
-    for seen in all.iter().filter(|seen| below.contains(&seen.pid)) {
-        process::signal(seen, Signal::SIGKILL);
+impl Background {
+    /// Signals all of it, also what it starts meanwhile, for the time of one step; returns whether
+    /// it has ended.
+    fn climb(&self, signal: Signal) -> bool {
+        let start = Instant::now();
+        let mut reached = HashSet::new();
+        let mut pause = limits::WAIT_SCAN_MIN;
+        loop {
+            self.signal_members(signal, &mut reached);
+            let group = self.own_group();
+            let fresh = group.map_or(0, |group| group.signal_fresh(signal, &mut reached));
+            if fresh == 0 && self.doing() == Doing::Ended {
+                return true;
+            }
+            if start.elapsed() >= limits::JOB_LADDER_STEP {
+                return false;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(limits::WAIT_SCAN_MAX);
+        }
     }
 }
 
-/// Signals every process of a group of the shell's session, also what is started meanwhile. Each is
-/// opened first, so that none is hit that only has the number of one that has ended.
-fn signal_group(live: &Live, group: Pid, signal: Signal) {
-    if process::find(live.pid).is_none() {
-        let _ = killpg(group, signal);
-        let _ = killpg(group, Signal::SIGCONT);
-        return;
-    }
-    let mut reached = HashSet::new();
-    for _ in 0..limits::MAX_SIGNALLING_LOOKS {
-        let is_fresh = |seen: &Process| {
-            (seen.group, seen.session) == (group.as_raw(), live.pid)
-                && !seen.is_zombie()
-                && !reached.contains(&seen.pid)
-        };
-        let mut fresh = process::all();
-        fresh.retain(is_fresh);
-        if fresh.is_empty() {
-            return;
-        }
-        if signal == Signal::SIGKILL {
-            // No fork in it succeeds meanwhile; and nobody else has its number while it is in use.
-            let _ = killpg(group, signal);
-        }
-        for seen in fresh {
-            process::signal(&seen, signal);
-            // A stopped process acts on a signal only when it goes on.
-            process::signal(&seen, Signal::SIGCONT);
-            reached.insert(seen.pid);
-        }
-    }
+/// The error of a job that no signal ends.
+fn outlived() -> ToolError {
+    let message = "the command runs on after INT, TERM and KILL";
+    ToolError::new(ErrorCode::SessionFailed, message)
 }
 
 /// One signal on its way to whoever is in the foreground.
@@ -160,7 +160,7 @@ fn signal_group(live: &Live, group: Pid, signal: Signal) {
 struct Step {
     signal: Signal,
     /// The groups that have it.
-    reached: Vec<Pid>,
+    reached: Vec<Group>,
     /// Since when the shell itself has been in the foreground.
     shell_since: Option<Instant>,
     start: Instant,
@@ -179,9 +179,9 @@ impl Step {
     }
 
     /// Returns the group that is to get the signal now.
-    fn next_group(&mut self, live: &Live) -> Option<Pid> {
-        let group = live.foreground_group().ok()?;
-        let is_shell = group.as_raw() == live.pid;
+    fn next_group(&mut self, live: &Live) -> Option<Group> {
+        let group = live.group_in_front()?;
+        let is_shell = group.is_of_shell();
         if !is_shell {
             self.shell_since = None;
         }
@@ -223,23 +223,5 @@ impl Step {
             _ => limits::SHELL_GRACE / 3,
         };
         since.elapsed() >= grace
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use nix::errno::Errno;
-
-    use super::super::live::foreground_group;
-
-    #[test]
-    fn a_terminal_whose_shell_is_gone_has_no_group_to_signal() {
-        let pair = nix::pty::openpty(None, None).unwrap();
-        let raw = nix::unistd::tcgetpgrp(&pair.master).map(nix::unistd::Pid::as_raw);
-        if cfg!(target_os = "linux") {
-            assert_eq!(raw, Ok(0));
-        }
-        let error = foreground_group(&pair.master).unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(Errno::ESRCH as i32));
     }
 }

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use super::delivery;
 use crate::limits;
 
 const ESCAPE: u8 = 0x1b;
@@ -24,6 +25,8 @@ pub(super) struct Mark {
     pub(super) is_errexit: bool,
     /// Whether the shell refuses to redirect anything to a file (`set -r`).
     pub(super) is_restricted: bool,
+    /// Whether a value did not come, so that the command was not run.
+    pub(super) lacks_values: bool,
     /// The shell's working directory, as the shell spells it.
     pub(super) cwd: PathBuf,
 }
@@ -188,6 +191,7 @@ fn parse(fields: &[u8]) -> Option<Mark> {
         status,
         is_errexit: flags.contains(&b'e'),
         is_restricted: flags.contains(&b'r'),
+        lacks_values: delivery::lacks_values(flags),
         cwd,
     })
 }

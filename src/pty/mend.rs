@@ -42,6 +42,16 @@ impl Kind {
         holds(script, "limit")
     }
 
+    /// Returns the exit status that one of the shell's own stands for: with an ERR trap ksh gives 256
+    /// when Ctrl+C has ended a script, which is no exit status.
+    pub(super) fn exit_status(self, status: i32) -> i32 {
+        const INTERRUPTED: i32 = 128 + nix::libc::SIGINT;
+        match status {
+            256 if self == Self::Ksh => INTERRUPTED,
+            status => status,
+        }
+    }
+
     /// Whether the status of a script is 0 when a signal has stopped its last program. A script that
     /// puts others in the background cannot be told from it: those may have been stopped, too.
     pub(super) fn hides_stop(self, script: &str) -> bool {

@@ -8,9 +8,10 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, getpgrp, getsid};
 
 use crate::limits;
 
@@ -43,6 +44,23 @@ impl Process {
         self.state == b'T'
     }
 
+    /// Returns how long ago it was started, where that is known.
+    #[cfg(target_os = "linux")]
+    pub(super) fn age(&self) -> Option<Duration> {
+        use nix::time::{ClockId, clock_gettime};
+        use nix::unistd::{SysconfVar, sysconf};
+        let ticks = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok()?;
+        let started_ms = self.started.checked_mul(1000)?.checked_div(ticks)?;
+        let now = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?);
+        let is_known = self.started > 0;
+        is_known.then(|| now.saturating_sub(Duration::from_millis(started_ms)))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn age(&self) -> Option<Duration> {
+        None
+    }
+
     /// Whether another look saw the same process.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let is_one = (self.pid, self.started) == (other.pid, other.started);
@@ -72,6 +90,27 @@ pub(super) fn signal(seen: &Process, signal: Signal) -> bool {
         Some(descriptor) => send(&descriptor, signal).is_ok(),
         None => kill(Pid::from_raw(seen.pid), signal).is_ok(),
     }
+}
+
+/// Whether the kernel shows processes: it does so in `/proc`, while files can be opened.
+pub(super) fn are_shown() -> bool {
+    find(std::process::id().cast_signed()).is_some()
+}
+
+/// Whether a number may stand for a group of others: 0 is this very program's, as its own number is,
+/// and 1 and what is below stand for more than a group.
+pub(super) fn may_be_signalled(group: i32) -> bool {
+    group > 1 && group != getpgrp().as_raw()
+}
+
+/// Whether a group belongs to a session, as far as its processes tell.
+pub(super) fn is_in_session(group: i32, session: i32) -> bool {
+    if let Ok(found) = getsid(Some(Pid::from_raw(group))) {
+        return found.as_raw() == session;
+    }
+    // The one it is named after has ended.
+    let mut all = all().into_iter();
+    all.any(|seen| (seen.group, seen.session) == (group, session))
 }
 
 /// Opens a process; the descriptor is readable once it has ended. None where the system has no such
@@ -144,7 +183,7 @@ fn asked() -> Vec<Process> {
 
 /// Asks the kernel for one process. Of its parent it tells only whether that is this program.
 fn ask(number: i32) -> Option<Process> {
-    use nix::unistd::{getpgid, getpid, getsid};
+    use nix::unistd::{getpgid, getpid};
     let pid = Pid::from_raw(number);
     let session = getsid(Some(pid)).ok()?.as_raw();
     let group = getpgid(Some(pid)).ok()?.as_raw();

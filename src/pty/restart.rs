@@ -1,6 +1,5 @@
-//! Starts the shell of a session, again when it is gone, and ends it.
+//! Starts the shell of a session, and again when it is gone.
 
-use std::collections::HashSet;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
@@ -14,26 +13,18 @@ use nix::unistd::Pid;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
-use crate::outcome::Status;
 
-use super::background::{self, Doing};
+use super::background::{self, Background, Doing};
 use super::ending;
 use super::engine::{Engine, Running};
 use super::live::read_some;
 use super::marks::Mark;
-use super::process;
+use super::process::{self, Process};
 use super::snapshot::{Feeder, Snapshot};
-use super::state::{Job, Order, Progress, Restart, Verdict};
+use super::state::{Job, Order, Restart, Verdict};
 
 /// What is gone with every shell.
 const ALWAYS_LOST: [&str; 3] = ["variables", "traps", "jobs"];
-/// The signals that end a session, in this order.
-const LADDER: [(Signal, &str); 3] = [
-    (Signal::SIGHUP, "HUP"),
-    (Signal::SIGTERM, "TERM"),
-    (Signal::SIGKILL, "KILL"),
-];
-
 /// How a shell is to begin.
 #[derive(Clone, Copy)]
 struct Beginning<'a> {
@@ -94,9 +85,7 @@ impl Engine {
         ending::collected(running.live.pid);
         self.collector.read(&running.owned.state);
         self.collector.forget_partial();
-        let all = ending::processes(&self.shared.tag);
-        let known = &mut self.known_children;
-        let (mut background, omitted) = background::left_without(running.live.pid, all, known);
+        let (mut background, omitted) = self.left_without(running.live.pid);
         let mut state = self.shared.lock();
         state.live = None;
         // It stays the session's job until there is a shell for another one.
@@ -130,6 +119,24 @@ impl Engine {
         drop(state);
         if let Some(answer) = answer {
             answer.send();
+        }
+    }
+
+    /// Returns what the last command of a shell that has ended left in the background.
+    fn left_without(&mut self, shell: i32) -> (Vec<Background>, u64) {
+        let mut all = ending::processes(&self.shared.tag);
+        // What is older belongs to those before, and was told of or made itself a daemon.
+        let longest = self.ended_at.elapsed() + limits::PROCESS_CLOCK_TICK;
+        let is_of_last = |seen: &Process| seen.age().is_none_or(|age| age <= longest);
+        all.retain(is_of_last);
+        let state = self.shared.lock();
+        let is_told = process::are_shown() || state.job.as_ref().is_some_and(|job| job.may_leave);
+        drop(state);
+        let (left, omitted) = background::left_without(shell, all, &mut self.known_children);
+        match is_told {
+            true => (left, omitted),
+            // It is not known of which command they are.
+            false => (Vec::new(), omitted + left.len() as u64),
         }
     }
 
@@ -185,7 +192,7 @@ impl Engine {
     }
 
     /// Reads what the shell printed before it ended; others may go on printing.
-    fn read_last_output(&mut self) {
+    pub(super) fn read_last_output(&mut self) {
         let until = Instant::now() + limits::LAST_OUTPUT_TIMEOUT;
         while Instant::now() < until && self.read_terminal() {}
     }
@@ -324,10 +331,9 @@ impl Engine {
             if let Some(feeder) = &mut feeder {
                 feeder.step();
             }
-            let pause = if feeder.as_ref().is_some_and(Feeder::is_open) {
-                1
-            } else {
-                20
+            let pause = match feeder.as_ref().is_some_and(Feeder::is_open) {
+                true => limits::WAIT_SCAN_MIN,
+                false => limits::WAIT_SCAN_MAX,
             };
             sleep_for_output(running, pause);
             self.collector.read(&running.owned.state);
@@ -386,90 +392,10 @@ impl Engine {
         self.ended_at = Instant::now();
         self.unsaved_since = Some(self.ended_at);
     }
-
-    /// Ends every process of the session, one signal a second; returns the one that ended the job.
-    pub(super) fn close(&mut self) -> Option<&'static str> {
-        let state = self.shared.lock();
-        let had_job = state.job.is_some();
-        drop(state);
-        if let Some(running) = &self.running
-            && self.shared.kind.ignores_hangup()
-            && !had_job
-            && process::own_children(running.live.pid).is_empty()
-        {
-            let _ = kill(Pid::from_raw(running.live.pid), Signal::SIGKILL);
-        }
-        let mut last = None;
-        for (signal, name) in LADDER {
-            let mut signalled = HashSet::new();
-            if ending::signal_all(&self.plan.tag, signal, &mut signalled) == 0 {
-                break;
-            }
-            last = Some(name);
-            self.shared.lock().last_signal = Some(name);
-            if self.wait_until_gone(signal, signalled) {
-                break;
-            }
-        }
-        self.forget();
-        last.filter(|_| had_job)
-    }
-
-    /// Ends every process of the session at once.
-    pub(super) fn abandon(&mut self) {
-        self.wait_until_gone(Signal::SIGKILL, HashSet::new());
-        self.forget();
-    }
-
-    fn wait_until_gone(&mut self, signal: Signal, mut signalled: HashSet<i32>) -> bool {
-        let until = Instant::now()
-            + match signal {
-                Signal::SIGKILL => limits::KILL_TIMEOUT,
-                _ => limits::SIGNAL_LADDER_STEP,
-            };
-        let mut pause = 1;
-        // Twice, because a look takes time, and what changes its parent meanwhile is not seen.
-        let mut has_seen_none = false;
-        while Instant::now() < until {
-            let is_none = ending::signal_all(&self.plan.tag, signal, &mut signalled) == 0;
-            if is_none && has_seen_none {
-                return true;
-            }
-            has_seen_none = is_none;
-            if let Some(running) = &self.running {
-                sleep_for_output(running, pause);
-                self.collector.read(&running.owned.state);
-            }
-            self.read_terminal();
-            pause = (pause * 2).min(20);
-        }
-        false
-    }
-
-    /// Leaves the session without a shell.
-    fn forget(&mut self) {
-        if let Some(mut running) = self.running.take() {
-            let _ = running.owned.child.try_wait();
-        }
-        ending::unregister(&self.plan.tag);
-        let mut state = self.shared.lock();
-        state.live = None;
-        state.job = None;
-        state.is_closed = true;
-        state.reply(Ok(Progress {
-            status: Status::Killed,
-            exit_code: None,
-            cwd: None,
-            echo: None,
-            restarted: None,
-            is_probable: false,
-            unsent_bytes: 0,
-        }));
-    }
 }
 
 /// Sleeps until the shell prints or ends, a few milliseconds at most.
-fn sleep_for_output(running: &Running, pause_ms: u8) {
+pub(super) fn sleep_for_output(running: &Running, pause: Duration) {
     let mut asked = vec![
         PollFd::new(running.live.master.as_fd(), PollFlags::POLLIN),
         PollFd::new(running.owned.state.as_fd(), PollFlags::POLLIN),
@@ -477,7 +403,8 @@ fn sleep_for_output(running: &Running, pause_ms: u8) {
     if let Some(process) = &running.live.process {
         asked.push(PollFd::new(process.as_fd(), PollFlags::POLLIN));
     }
-    let _ = nix::poll::poll(&mut asked, PollTimeout::from(pause_ms));
+    let pause = PollTimeout::try_from(pause.as_micros().div_ceil(1000));
+    let _ = nix::poll::poll(&mut asked, pause.unwrap_or(PollTimeout::MAX));
 }
 
 /// Returns a directory that exists: the one given, or one of its parents.

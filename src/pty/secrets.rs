@@ -208,14 +208,34 @@ fn in_memory(place: &Path) -> Option<PathBuf> {
         return None;
     }
     // A name that nobody can have taken: the session's own is random.
-    let own: Vec<&str> = place
-        .iter()
-        .rev()
-        .take(2)
-        .filter_map(|part| part.to_str())
-        .collect();
-    let path = shared.join(format!("karyi-{}", own.join("-")));
+    let name = place.file_name()?.to_str()?;
+    let session = place.parent()?.file_name()?.to_str()?;
+    let path = shared.join(format!("{IN_MEMORY}{name}-{session}"));
     (!path.exists()).then_some(path)
+}
+
+/// How names of files in memory begin.
+const IN_MEMORY: &str = "karyi-";
+
+/// Removes the files in memory of a session whose program was killed, by its directory.
+pub(super) fn remove_files_of(directory: &Path) {
+    let Some(session) = directory.file_name().and_then(|name| name.to_str()) else {
+        return;
+    };
+    let end = format!("-{session}");
+    let entries = std::fs::read_dir("/dev/shm")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let own = entries.filter(|entry| {
+        let name = entry.file_name();
+        let name = name.to_str();
+        name.is_some_and(|name| name.starts_with(IN_MEMORY) && name.ends_with(&end))
+    });
+    for entry in own {
+        // One of another user stays: the directory allows nobody else to remove it.
+        let _ = std::fs::remove_file(entry.path());
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -234,7 +254,8 @@ mod tests {
             variable: "v".into(),
             value: SecretValue::new(value.into()),
             holds,
-            is_echoed: false,
+            not_in_zsh: None,
+            needs_zsh: false,
         }
     }
 
@@ -288,6 +309,22 @@ mod tests {
         let carriers = made(dir.path(), &values);
         drop(File::open(dir.path().join("place0")).unwrap());
         drop(carriers);
+    }
+
+    #[test]
+    fn a_file_of_a_killed_program_can_be_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut carriers = made(dir.path(), &[binding(Holds::Path, "value-1")]);
+        let Some(Carrier::File(file, _)) = carriers.pop() else {
+            panic!("no file");
+        };
+        let path = file.path.clone();
+        std::mem::forget(file);
+        remove_files_of(&dir.path().join("other"));
+        assert!(path.exists());
+        remove_files_of(dir.path());
+        // On a system without memory for files it lies in the directory itself.
+        assert_eq!(path.exists(), path.starts_with(dir.path()));
     }
 
     #[test]

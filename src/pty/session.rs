@@ -15,15 +15,16 @@ use zeroize::Zeroizing;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
-use crate::secret::{Binding, Holds};
+use crate::secret::{Binding, NotInZsh};
 
 use super::ending;
 use super::engine::{self, Engine};
 use super::hints::HintReader;
 use super::key::Key;
-use super::live::{Plan, Size};
+use super::live::Size;
 use super::marks::MarkCutter;
 use super::options::{CommandRequest, InputRequest, Rc, SessionOptions};
+use super::plan::Plan;
 use super::runtime;
 use super::shell::{self, Choice, variable};
 use super::snapshot::Collector;
@@ -296,7 +297,7 @@ impl Session {
         }
         for binding in &request.bindings {
             check_binding(binding)?;
-            self.check_echoed(binding)?;
+            self.check_zsh(binding)?;
         }
         match &request.cwd {
             Some(directory) => check_directory(directory),
@@ -304,15 +305,28 @@ impl Session {
         }
     }
 
-    /// zsh reads backslashes in what `echo` and `print` get.
-    fn check_echoed(&self, binding: &Binding) -> Result<(), ToolError> {
-        let changes = binding.is_echoed && binding.value.expose().contains('\\');
-        if !changes || self.shared().kind != shell::Kind::Zsh || binding.holds != Holds::Value {
-            return Ok(());
+    /// zsh makes more of some values than other shells.
+    fn check_zsh(&self, binding: &Binding) -> Result<(), ToolError> {
+        if binding.needs_zsh && self.shared().kind != shell::Kind::Zsh {
+            let message = "a brace or parenthesis is not closed";
+            return Err(ToolError::new(ErrorCode::UnsafeContext, message)
+                .with_hint("end the command before } with a semicolon or a new line"));
         }
-        let message = "echo and print of zsh read backslashes, and the value of a placeholder there holds some";
-        Err(ToolError::new(ErrorCode::UnsafeNestedParse, message)
-            .with_hint("print it with printf '%s\\n' \"$KARYI{NAME}\", echo -E or print -r"))
+        let reason = binding.not_in_zsh;
+        let Some(reason) = reason.filter(|_| self.shared().kind == shell::Kind::Zsh) else {
+            return Ok(());
+        };
+        let (message, hint) = match reason {
+            NotInZsh::Backslash => (
+                "echo and print of zsh read backslashes, and the value of a placeholder there holds some",
+                "print it with printf '%s\\n' \"$KARYI{NAME}\", echo -E or print -r",
+            ),
+            NotInZsh::Code => (
+                "zsh may calculate with a value where a placeholder stands, or read it as code, and the value holds characters that could be code",
+                "put the value into a variable first: x=$KARYI{NAME}, or run with --shell /bin/bash",
+            ),
+        };
+        Err(ToolError::new(ErrorCode::UnsafeNestedParse, message).with_hint(hint))
     }
 
     async fn start_again(&self) -> Result<(), ToolError> {

@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::delivery::Delivery;
 use crate::error::{ErrorCode, ToolError};
 
 /// What kind of shell it is.
@@ -254,6 +255,22 @@ impl Kind {
             Self::Ksh => format!("{{ {run}; {mark}; }} 2>/dev/null\n"),
             _ => format!("{run}\n{mark}\n"),
         }
+    }
+
+    /// Returns the lines that do so when the values of the command came whole.
+    pub(super) fn lines_after(
+        self,
+        delivery: &Delivery,
+        places: &Places,
+        sequence: u64,
+        uncovers: bool,
+    ) -> String {
+        let run = delivery.guarded(&self.run(places, "script"));
+        let mark = match uncovers {
+            true => self.uncovered_mark(places, sequence),
+            false => self.mark(places, sequence),
+        };
+        format!("{run}\n{}\n", delivery.telling(&mark))
     }
 
     /// Returns the lines that do so in bash on the descriptor of the terminal that the shell keeps:

@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use crate::limits;
 
-use super::live::{make_fifo, read_some};
+use super::live::read_some;
+use super::plan::make_fifo;
 use super::shell::Kind;
 use super::sys;
 

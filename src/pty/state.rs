@@ -22,6 +22,7 @@ use crate::outcome::Status;
 use crate::secret::Binding;
 
 use super::background::Background;
+use super::delivery::{self, Delivery};
 use super::live::{Live, ScriptFile, Size};
 use super::marks::Mark;
 use super::mend::starts_background;
@@ -53,6 +54,22 @@ pub struct Progress {
     pub unsent_bytes: usize,
 }
 
+impl Progress {
+    /// Makes that of a job that was ended and whose exit status is not known.
+    #[must_use]
+    pub fn killed() -> Self {
+        Self {
+            status: Status::Killed,
+            exit_code: None,
+            cwd: None,
+            echo: None,
+            restarted: None,
+            is_probable: false,
+            unsent_bytes: 0,
+        }
+    }
+}
+
 /// A shell that took the place of another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restart {
@@ -78,6 +95,8 @@ pub(super) struct Job {
     pub(super) _secrets: Vec<Carrier>,
     /// Lines before those that run the script.
     before: Vec<u8>,
+    /// The look whether its values came.
+    delivery: Option<Delivery>,
     /// Length of all lines the shell got.
     length: usize,
     /// Whether it was given to a second shell.
@@ -98,6 +117,8 @@ pub(super) struct Job {
     is_alone: bool,
     /// Whether its exit status is 0 also when a signal has stopped its last program.
     pub(super) may_hide_stop: bool,
+    /// Whether it may leave something in the background.
+    pub(super) may_leave: bool,
     /// Whether it may have changed the directory.
     pub(super) may_move: bool,
     /// Whether it may have limited the shell's descriptors.
@@ -123,12 +144,16 @@ impl Job {
     fn give(&mut self, live: &Live, kind: Kind) -> io::Result<()> {
         let mut lines = self.before.clone();
         // What is mended after the mark may be that descriptor.
-        let kept = match self.is_alone && !self.is_mended && !self.may_cover {
+        let is_simple = self.is_alone && !self.is_mended && !self.may_cover;
+        let kept = match is_simple && self.delivery.is_none() {
             true => live.kept.lines(kind, &live.places, self.number),
             false => None,
         };
-        let run =
-            kept.unwrap_or_else(|| kind.command_lines(&live.places, self.number, self.may_cover));
+        let (places, number, may_cover) = (&live.places, self.number, self.may_cover);
+        let run = match &self.delivery {
+            Some(delivery) => kind.lines_after(delivery, places, number, may_cover),
+            None => kept.unwrap_or_else(|| kind.command_lines(places, number, may_cover)),
+        };
         lines.extend(run.into_bytes());
         if self.is_mended {
             lines.extend(kind.descriptor_lines(&live.places).into_bytes());
@@ -325,6 +350,11 @@ impl Shared {
         self.is_claimed.load(Ordering::Relaxed)
     }
 
+    /// Whether the running command may leave something in the background.
+    pub(super) fn may_leave(&self) -> bool {
+        self.lock().job.as_ref().is_some_and(|job| job.may_leave)
+    }
+
     /// Has the session's thread look at the state.
     pub(super) fn wake(&self) {
         // A full pipe wakes as well.
@@ -439,20 +469,17 @@ impl State {
         let (kind, places) = (start.kind, &live.places);
         let mut before = Vec::new();
         let mut after = Vec::new();
-        let mut secrets = Vec::new();
         if self.has_unsaved {
             self.asked_snapshots += 1;
             before.extend(kind.snapshot_line(places).into_bytes());
         }
-        for binding in start.bindings {
-            after.extend(kind.forget_line(&binding.variable).into_bytes());
-        }
         // Names of their own: what carried the last command's may be removed only later.
         let place = |index| places.file(&format!("secret{number}-{index}"));
-        for carrier in carriers(start.bindings, place)? {
-            before.extend(carrier.line(kind).into_bytes());
-            secrets.push(carrier);
-        }
+        let secrets = carriers(start.bindings, place)?;
+        let delivery = Delivery::of(start.bindings);
+        let (taking, forgetting) = secret_lines(kind, start.bindings, &secrets, delivery.as_ref());
+        before.extend(taking.into_bytes());
+        after.extend(forgetting.into_bytes());
         if let Some(directory) = start.cwd {
             before.extend(kind.directory_line(directory));
             after.extend(kind.directory_line(&self.cwd));
@@ -469,6 +496,7 @@ impl State {
         if kind == Kind::Bash && kind.may_cover(start.script) {
             after.extend(kind.forget_line("KARYI_LAST").into_bytes());
         }
+        let may_leave = starts_background(start.script);
         let enabling = kind.enable_line_after(start.script);
         after.extend(enabling.unwrap_or_default().bytes());
         Ok(Job {
@@ -477,6 +505,7 @@ impl State {
             after,
             _secrets: secrets,
             before,
+            delivery,
             length: 0,
             is_second: false,
             rescues: 0,
@@ -484,7 +513,8 @@ impl State {
             was_typed_to: false,
             open_line_bytes: 0,
             is_mended: kind.needs_mending(start.script),
-            is_alone: !self.has_children && !starts_background(start.script),
+            is_alone: !self.has_children && !may_leave,
+            may_leave,
             may_cover: kind.may_cover(start.script),
             may_move: Kind::may_move(start.script),
             may_limit: Kind::may_limit(start.script),
@@ -561,6 +591,16 @@ impl State {
             _ => Status::Failed,
         };
         self.end_call(status, Some(exit_code))
+    }
+
+    /// Ends the call that waits for a job that was not run, since a value did not come.
+    pub(super) fn end_unrun_job(&mut self, job: u64) -> Option<Answer> {
+        self.note_end(job, 1);
+        let call = self.call.take()?;
+        Some(Answer {
+            reply: call.reply,
+            result: Err(delivery::lacking()),
+        })
     }
 
     /// Ends the call that waits for a job that had to be ended without its status being known.
@@ -654,6 +694,24 @@ impl Answer {
         // A receiver that is gone wants no result.
         let _ = self.reply.send(self.result);
     }
+}
+
+/// Returns the lines that take the secrets of a command, and those that forget them.
+fn secret_lines(
+    kind: Kind,
+    bindings: &[Binding],
+    carriers: &[Carrier],
+    delivery: Option<&Delivery>,
+) -> (String, String) {
+    let names = bindings.iter().map(|binding| &binding.variable);
+    let mut forgetting: String = names.map(|name| kind.forget_line(name)).collect();
+    let mut taking = delivery.map(Delivery::first_line).unwrap_or_default();
+    taking.extend(carriers.iter().map(|carrier| carrier.line(kind)));
+    if let Some(delivery) = delivery {
+        taking.push_str(&delivery.check_line());
+        forgetting.push_str(&kind.forget_line(delivery.variable()));
+    }
+    (taking, forgetting)
 }
 
 /// The error of input for a command that has ended, or for none.

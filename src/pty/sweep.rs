@@ -20,6 +20,7 @@ use crate::limits;
 use super::ending::find_tag;
 use super::process::{self, Process};
 use super::record::{self, Birth, Record};
+use super::secrets;
 use super::stamp;
 
 /// How the names of directories of sessions begin.
@@ -53,6 +54,7 @@ pub(super) fn sweep(runtime_dir: &Path) {
         .collect();
     end(&records);
     for found in &abandoned {
+        secrets::remove_files_of(&found.directory);
         // What cannot be removed is tried again by the next start.
         let _ = fs::remove_dir_all(&found.directory);
     }

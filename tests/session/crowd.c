@@ -1,4 +1,5 @@
-/* Starts N processes that sleep in one group; then the first one reads the terminal, or sleeps. */
+/* Starts N processes that sleep in one group; then the first one reads the terminal, or sleeps. All
+   end of themselves after a while, for a test that is killed leaves them behind. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +11,12 @@ int main(int count, char **words) {
     char buffer[16];
 
     signal(SIGTERM, SIG_IGN);
+    alarm(120);
     while (started < size && !is_full) {
         pid_t child = fork();
         if (child == 0) {
             signal(SIGTERM, SIG_DFL);
+            alarm(120);
             for (;;) pause();
         }
         if (child < 0) is_full = 1; else started++;

@@ -10,10 +10,11 @@ use nix::unistd::Pid;
 use super::support::{Shell, run};
 use crate::harness::escape::{ESCAPES, Mark};
 
-/// Processes that are never two looks at the same place: a new one takes over all the time.
+/// Processes that are never two looks at the same place: a new one takes over all the time. They
+/// end of themselves, for a test that is killed leaves them behind.
 const FLEEING: &[&str] = &[
-    "python3 -c 'import os, signal, time\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\nwhile True:\n if os.fork(): os._exit(0)\n time.sleep(0.002)' MARK &",
-    "python3 -c 'import os, signal, time\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\nwhile True:\n if os.fork(): os._exit(0)\n os.setsid()\n time.sleep(0.001)' MARK &",
+    "python3 -c 'import os, signal, time\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\nend = time.time() + 60\nwhile time.time() < end:\n if os.fork(): os._exit(0)\n time.sleep(0.002)' MARK &",
+    "python3 -c 'import os, signal, time\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\nend = time.time() + 60\nwhile time.time() < end:\n if os.fork(): os._exit(0)\n os.setsid()\n time.sleep(0.001)' MARK &",
 ];
 
 #[test]
@@ -49,7 +50,7 @@ fn what_flees_is_caught() {
 fn a_thousand_are_ended_together() {
     run(async {
         let (shell, mark) = (Shell::bash().await, Mark::new());
-        let script = "trap '' HUP; for i in {1..500}; do setsid sleep 99010.MARK & sleep 99011.MARK & done 2>/dev/null";
+        let script = "trap '' HUP; for i in {1..500}; do setsid sleep 510.MARK & sleep 511.MARK & done 2>/dev/null";
         let seen = shell
             .command_within(&mark.script(script), Duration::from_secs(25))
             .await;
@@ -63,7 +64,7 @@ fn a_thousand_are_ended_together() {
 #[test]
 fn only_the_processes_of_the_closed_session_end() {
     run(async {
-        let escape = "setsid env -i setsid -f sleep 99010.MARK; sleep 99011.MARK & sleep 0";
+        let escape = "setsid env -i setsid -f sleep 510.MARK; sleep 511.MARK & sleep 0";
         let (one, mark) = (Shell::bash().await, Mark::new());
         let (two, other) = (Shell::bash().await, Mark::new());
         one.command(&mark.script(escape)).await;
@@ -82,14 +83,14 @@ fn only_the_processes_of_the_closed_session_end() {
 fn children_that_are_not_of_the_session_go_on() {
     run(async {
         let mark = Mark::new();
-        let sleep = mark.script("99010.MARK");
+        let sleep = mark.script("510.MARK");
         let mut command = std::process::Command::new("setsid");
         let mut child = command.arg("sleep").arg(sleep).spawn().unwrap();
         let shell = Shell::bash().await;
-        shell.command(&mark.script("sleep 99011.MARK &")).await;
+        shell.command(&mark.script("sleep 511.MARK &")).await;
         mark.expect(2);
         shell.session.close().await;
-        assert_eq!(mark.found(), [mark.script("sleep 99010.MARK ")]);
+        assert_eq!(mark.found(), [mark.script("sleep 510.MARK ")]);
         child.kill().unwrap();
         child.wait().unwrap();
     });
@@ -100,7 +101,7 @@ fn a_session_inside_a_session_ends_with_it() {
     run(async {
         let (shell, mark) = (Shell::bash().await, Mark::new());
         let inner = mark.script(
-            "<tools><command>setsid -f env -i sleep 99010.MARK; sleep 99011.MARK</command></tools>",
+            "<tools><command>setsid -f env -i sleep 510.MARK; sleep 511.MARK</command></tools>",
         );
         let script = format!(
             "TMPDIR=$HOME {} run -c '{inner}' >/dev/null &",
@@ -126,8 +127,12 @@ fn a_running_job_is_ended_in_steps() {
             assert_eq!(shell.session.close().await, Some(expected), "{script}");
         };
         check("sleep 100", "HUP").await;
-        check("(trap '' HUP; while :; do sleep 1; done)", "TERM").await;
-        check("(trap '' HUP TERM; while :; do sleep 1; done)", "KILL").await;
+        check("(trap '' HUP; for i in {1..60}; do sleep 1; done)", "TERM").await;
+        check(
+            "(trap '' HUP TERM; for i in {1..60}; do sleep 1; done)",
+            "KILL",
+        )
+        .await;
     });
 }
 
@@ -142,7 +147,7 @@ fn dropping_the_last_handle_ends_everything_at_once() {
         run(async {
             let (shell, mark) = (Shell::bash().await, Mark::new());
             let script =
-                "setsid sleep 99010.MARK & sleep 99011.MARK & (setsid env -i sleep 99012.MARK &)";
+                "setsid sleep 510.MARK & sleep 511.MARK & (setsid env -i sleep 512.MARK &)";
             shell.command(&mark.script(script)).await;
             let copy = shell.session.clone();
             drop(shell);
@@ -164,7 +169,7 @@ fn a_shell_that_is_stopped_or_gone_can_be_closed() {
         run(async {
             let (shell, mark) = (Shell::bash().await, Mark::new());
             let seen = shell
-                .command(&mark.script("sleep 99010.MARK & echo $$"))
+                .command(&mark.script("sleep 510.MARK & echo $$"))
                 .await;
             let pid = seen.output.trim().parse().unwrap();
             mark.expect(1);
@@ -181,7 +186,7 @@ fn a_shell_killed_while_it_is_closed_stays_closed() {
     run(async {
         let (shell, mark) = (Shell::bash().await, Mark::new());
         let seen = shell
-            .command(&mark.script("(trap '' HUP; exec sleep 99010.MARK) & echo $$"))
+            .command(&mark.script("(trap '' HUP; exec sleep 510.MARK) & echo $$"))
             .await;
         let pid = Pid::from_raw(seen.output.trim().parse().unwrap());
         mark.expect(1);
@@ -200,7 +205,7 @@ fn a_shell_killed_while_it_is_closed_stays_closed() {
 fn a_call_that_waits_is_told_that_the_session_was_closed() {
     run(async {
         let (shell, mark) = (Shell::bash().await, Mark::new());
-        let script = mark.script("sleep 99010.MARK");
+        let script = mark.script("sleep 510.MARK");
         let call = shell.command(&script);
         let close = async {
             mark.expect(1);
@@ -219,7 +224,7 @@ fn a_call_that_waits_is_told_that_the_session_was_closed() {
 fn a_session_is_closed_while_input_is_typed() {
     run(async {
         let shell = Shell::bash().await;
-        let seen = shell.command("stty -icanon; read -n 1 x; sleep 1000").await;
+        let seen = shell.command("stty -icanon; read -n 1 x; sleep 500").await;
         assert_eq!(seen.status, Status::AwaitingInput);
         let text = "x".repeat(200 << 10);
         let (_, ended_by) = tokio::join!(

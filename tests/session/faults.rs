@@ -35,6 +35,32 @@ fn a_directory_that_cannot_be_made_is_an_error() {
     });
 }
 
+/// Where no more files can be opened the refusal comes at once, and the session goes on.
+#[test]
+fn too_few_descriptors_are_told_at_once() {
+    let home = tempfile::tempdir().unwrap();
+    let message =
+        "<tools><command timeout=\"0.3\">sleep 9</command><command>echo b</command></tools>";
+    let output = Command::new("prlimit")
+        .arg("--nofile=30")
+        .arg(env!("CARGO_BIN_EXE_karyi"))
+        .args(["run", "--no-rc", "--json", "-c", message])
+        .env("KARYI_HOME", home.path())
+        .output();
+    let Ok(output) = output else {
+        eprintln!("skipped: no prlimit");
+        return;
+    };
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let refused = &report["results"][1];
+    assert_eq!(refused["code"], "session_failed", "{report:#}");
+    // To ask for every number a process can have takes several seconds.
+    assert!(
+        refused["duration_ms"].as_u64().unwrap() < 2000,
+        "{report:#}"
+    );
+}
+
 #[test]
 fn a_full_directory_is_an_error_until_there_is_room() {
     let place = tempfile::tempdir().unwrap();

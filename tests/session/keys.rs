@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use karyi::error::ErrorCode;
 use karyi::outcome::Status;
+use karyi::pty::background::Doing;
 use karyi::pty::key::{Key, names};
 use karyi::pty::{CommandRequest, InputRequest, Sink};
 
-use super::support::{Shell, run};
+use super::support::{Shell, has, run};
 
 /// Prints the next bytes it receives in hexadecimal digits; the terminal makes no signals.
 const RAW: &str = "stty raw -echo; printf READY >&2; head -c %N | od -An -tx1 | tr -d ' \\n'";
@@ -182,6 +183,83 @@ fn a_job_is_ended_by_the_first_signal_it_obeys() {
 }
 
 #[test]
+fn a_stopped_job_is_ended() {
+    for name in ["bash", "zsh", "dash", "ksh", "mksh", "busybox"] {
+        if !has(name) {
+            continue;
+        }
+        run(async {
+            let shell = Shell::with(|options| options.shell = Some(name.into())).await;
+            shell.check("V=1", 0, "").await;
+            for (ignored, expected) in [("INT", "TERM"), ("INT TERM", "KILL"), ("USR1", "INT")] {
+                start(&shell, "", &format!("trap \"\" {ignored}; exec sleep 100")).await;
+                let seen = shell.key("z").await;
+                assert_eq!(seen.status, Status::Stopped, "{name}: {seen:?}");
+                let left = shell.session.take_background();
+                let [(_, job)] = &left[..] else {
+                    panic!("{name}: {left:?}");
+                };
+                assert_eq!(job.doing(), Doing::Stopped, "{name}");
+                let ended = shell.session.end_background(job).await;
+                assert_eq!(ended.ok(), Some(expected), "{name}");
+                assert_eq!(job.doing(), Doing::Ended, "{name}");
+                let error = shell.session.end_background(job).await.unwrap_err();
+                assert_eq!(error.code, ErrorCode::NoJob);
+            }
+            let seen = shell.command("echo V=$V").await;
+            // busybox now and then ends by itself when such a job ends while it waits for another
+            // child; nobody sends it a signal.
+            let has_left = name == "busybox" && seen.progress.restarted.is_some();
+            let is_kept = seen.output.contains("V=1\n");
+            assert!(is_kept || has_left, "{name}: {seen:?}");
+        });
+    }
+}
+
+/// Without job control a job in the background is in the group of the shell, which must live on.
+#[test]
+fn a_job_in_the_group_of_the_shell_is_ended_without_the_shell() {
+    run(async {
+        let shell = Shell::bash().await;
+        shell
+            .check("V=1; set +m; sleep 100 & sleep 101 &", 0, "")
+            .await;
+        let left = shell.session.take_background();
+        let [(_, job)] = &left[..] else {
+            panic!("{left:?}");
+        };
+        // What is started in the background without job control takes no notice of INT.
+        let ended = shell.session.end_background(job).await;
+        assert_eq!((ended.ok(), job.doing()), (Some("TERM"), Doing::Ended));
+        shell.check("set -m; echo V=$V", 0, "V=1\n").await;
+    });
+}
+
+/// A program that takes the terminal into a session of its own is ended all the same.
+#[test]
+fn a_job_with_the_terminal_in_another_session_is_ended() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root takes terminals");
+        return;
+    }
+    run(async {
+        let shell = Shell::bash().await;
+        let quick = Duration::from_millis(500);
+        for ignored in ["USR1", "INT TERM"] {
+            let script =
+                format!("setsid -w -c sh -c 'trap \"\" {ignored}; echo $$; exec sleep 100'");
+            let seen = shell.command_within(&script, quick).await;
+            assert_eq!(seen.status, Status::Running, "{seen:?}");
+            let pid = seen.output.trim().to_owned();
+            assert!(shell.session.end_job().await.is_ok(), "{ignored}");
+            let gone = format!("while kill -0 {pid} 2>/dev/null; do :; done; echo gone");
+            let seen = shell.command(&gone).await;
+            assert!(seen.output.ends_with("gone\n"), "{ignored}: {seen:?}");
+        }
+    });
+}
+
+#[test]
 fn a_call_that_waits_is_told_that_its_job_was_ended() {
     run(async {
         let shell = Shell::bash().await;
@@ -200,7 +278,7 @@ fn a_call_that_waits_is_told_that_its_job_was_ended() {
 fn a_job_that_is_ended_leaves_nobody_in_another_session() {
     run(async {
         let shell = Shell::bash().await;
-        let script = "setsid -w sh -c 'echo $$; trap \"\" INT TERM; sleep 1000; sleep 1000'";
+        let script = "setsid -w sh -c 'echo $$; trap \"\" INT TERM; sleep 100; sleep 100'";
         let quick = Duration::from_millis(500);
         let seen = shell.command_within(script, quick).await;
         let pid = seen.output.trim();
@@ -215,13 +293,13 @@ fn a_job_that_is_ended_leaves_nobody_in_another_session() {
 fn what_a_command_left_when_it_ended_the_shell_is_known() {
     run(async {
         let shell = Shell::bash().await;
-        shell.check("sleep 1000 & exit 3", 3, "").await;
+        shell.check("sleep 500 & exit 3", 3, "").await;
         let left = shell.session.take_background();
         let lines: Vec<_> = left.iter().map(|(_, left)| left.command_line()).collect();
-        assert_eq!(lines, [Some("sleep 1000".to_owned())]);
+        assert_eq!(lines, [Some("sleep 500".to_owned())]);
         // What ends with the shell is nothing it left.
         shell
-            .check("trap '' INT; sleep 1000 | kill -9 $$", 137, "")
+            .check("trap '' INT; sleep 500 | kill -9 $$", 137, "")
             .await;
         let left = shell.session.take_background();
         assert_eq!(left, []);

@@ -137,6 +137,62 @@ fn check_questions() {
 }
 
 #[test]
+fn jobs_are_those_of_their_commands_without_proc() {
+    without_proc(
+        "session::no_proc::jobs_are_those_of_their_commands_without_proc",
+        check_jobs,
+    );
+}
+
+fn check_jobs() {
+    run(async {
+        let shell = Shell::bash().await;
+        shell
+            .check("sleep 100 & sleep 101 | sleep 102 &", 0, "")
+            .await;
+        let first = shell.session.newest_job();
+        shell.check("echo on", 0, "on\n").await;
+        shell.check("sleep 103 & exit 4", 4, "").await;
+        let last = shell.session.newest_job();
+        let left = shell.session.take_background();
+        let brief: Vec<_> = left.iter().map(|(job, left)| (*job, left.size())).collect();
+        assert_eq!(brief, [(first, 1), (first, 2), (last, 1)]);
+        let (_, pipeline) = &left[1];
+        assert!(shell.session.end_background(pipeline).await.is_ok());
+        // What nobody knows the command of is counted.
+        let put = "echo 'sleep 104 &' >f";
+        shell.check(put, 0, "").await;
+        shell.check(". ./f", 0, "").await;
+        shell.check("exit 5", 5, "").await;
+        assert_eq!(shell.session.take_background(), []);
+        assert!(shell.session.take_omitted_background() > 0);
+    });
+}
+
+#[test]
+fn doctor_takes_seconds_without_proc() {
+    without_proc(
+        "session::no_proc::doctor_takes_seconds_without_proc",
+        check_doctor,
+    );
+}
+
+fn check_doctor() {
+    let home = tempfile::tempdir().unwrap();
+    let mut karyi = Command::new(env!("CARGO_BIN_EXE_karyi"));
+    karyi.env("KARYI_HOME", home.path());
+    let start = Instant::now();
+    let output = karyi.args(["doctor", "--shell", "bash"]).output().unwrap();
+    let took = start.elapsed();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("Sessions work, with the limits above."),
+        "{text}"
+    );
+    assert!(took < Duration::from_secs(30), "{took:?}: {text}");
+}
+
+#[test]
 fn nothing_survives_without_proc() {
     without_proc(
         "session::no_proc::nothing_survives_without_proc",

@@ -122,7 +122,8 @@ fn signals_of_the_shell_have_their_usual_meaning() {
 fn a_command_does_not_take_the_background_its_listener() {
     run(async {
         let shell = Shell::bash().await;
-        let script = "(until [ -e stop ]; do echo tick; sleep 0.01; done) & disown";
+        let script =
+            "(for i in {1..6000}; do [ -e stop ] && break; echo tick; sleep 0.01; done) & disown";
         shell.command(script).await;
         let gate = Arc::new(Mutex::new(()));
         let (seen, sees) = std::sync::mpsc::channel();

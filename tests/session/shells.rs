@@ -182,3 +182,22 @@ fn functions_that_zsh_loads_when_called_come_back() {
         shell.check(loaded, 0, "1\n").await;
     });
 }
+
+/// ksh has a status of its own for Ctrl+C when an ERR trap ran.
+#[test]
+fn ctrl_c_has_the_same_status_with_an_err_trap() {
+    if !has("ksh") {
+        return;
+    }
+    run(async {
+        let shell = Shell::with(|options| options.shell = Some("ksh".into())).await;
+        shell.check("trap 'echo ERR' ERR; true", 0, "").await;
+        let quick = Duration::from_millis(300);
+        let seen = shell.command_within("/bin/sleep 100", quick).await;
+        assert_eq!(seen.status, Status::Running);
+        let seen = shell.key("c").await;
+        assert_eq!(seen.exit_code, Some(130), "{seen:?}");
+        let seen = shell.command("(exit 255)").await;
+        assert_eq!(seen.exit_code, Some(255), "{seen:?}");
+    });
+}

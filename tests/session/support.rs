@@ -113,7 +113,8 @@ impl Shell {
     ) -> Result<Seen, ToolError> {
         let binding = |(variable, value): &(&str, &str)| Binding {
             holds: karyi::secret::Holds::Value,
-            is_echoed: false,
+            not_in_zsh: None,
+            needs_zsh: false,
             variable: (*variable).into(),
             value: SecretValue::new((*value).into()),
         };

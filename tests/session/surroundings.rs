@@ -171,9 +171,9 @@ fn what_runs_killed_under_load_leave_is_ended() {
         |script: &str| format!("<command timeout=\"0.05\"><![CDATA[{script}]]></command>");
     let script = mark.script(&format!(
         "<tools>{}{}{}</tools>",
-        command("trap '' HUP TERM; (while :; do echo flood; done)"),
-        command("(setsid nohup sleep 99020.MARK >/dev/null 2>&1 &); while :; do sleep 0.001; done"),
-        command("while :; do (setsid sleep 99021.MARK &); sleep 0.01; done")
+        command("trap '' HUP TERM; (while [ $SECONDS -lt 60 ]; do echo flood; done)"),
+        command("(setsid nohup sleep 520.MARK >/dev/null 2>&1 &); while :; do sleep 0.001; done"),
+        command("while :; do (setsid sleep 521.MARK &); sleep 0.01; done")
     ));
     std::fs::write(karyi.work().join("script.xml"), script).unwrap();
     let start = || {

@@ -33,8 +33,10 @@ const ROUNDS: usize = 9;
 /// Checks every shell that is found, and then the one a session would use.
 pub(super) async fn checks(args: &DoctorArgs) -> Vec<Check> {
     let mut checks = Vec::new();
+    let start = Instant::now();
     for (name, arguments) in SHELLS {
-        checks.push(shell(name, arguments).await);
+        let is_in_time = start.elapsed() < limits::SHELL_CHECKS_TIME;
+        checks.push(shell(name, arguments, is_in_time).await);
     }
     checks.extend(session(args).await);
     checks
@@ -54,7 +56,8 @@ fn options(shell: Option<PathBuf>, rc: Rc) -> anyhow::Result<SessionOptions> {
     })
 }
 
-async fn shell(name: &str, arguments: &[&str]) -> Check {
+/// Checks a shell: starts it when there is time for that.
+async fn shell(name: &str, arguments: &[&str], is_in_time: bool) -> Check {
     let label = format!("shell {name}");
     let search_path = std::env::var_os("PATH").unwrap_or_default();
     let Some(path) = find_shell(Path::new(name), &search_path) else {
@@ -66,6 +69,14 @@ async fn shell(name: &str, arguments: &[&str]) -> Check {
             "install it if you want to use it",
         );
     };
+    if !is_in_time {
+        return Check::limited(
+            &label,
+            format!("{}: not tried, as those before took long", path.display()),
+            "not known",
+            "find out what is slow, or try it with --shell",
+        );
+    }
     let version = version(&path, arguments).await;
     let found = format!("{}{version}", path.display());
     match try_shell(path).await {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::outcome::Status;
+use crate::pty::Progress;
 use crate::pty::key::{self, Key};
 use crate::secret::Template;
 use crate::syntax::grammar::LeafKind;
@@ -84,6 +85,10 @@ impl Tool for Ctrl {
         args.job.as_ref().map(Template::text)
     }
 
+    fn ends_job(args: &Args) -> bool {
+        args.end == Some(true)
+    }
+
     fn output_schema() -> Option<ArgumentSchema> {
         Some(ArgumentSchema::of_result::<Output>())
     }
@@ -106,6 +111,10 @@ impl Tool for Ctrl {
                 .with_hint("leave out end to press another key"));
         }
         let terminal = context.terminal()?;
+        if let Some(job) = context.background.as_ref().filter(|_| is_end) {
+            terminal.session.end_background(job).await?;
+            return Ok(Output::answer(Progress::killed(), terminal, None));
+        }
         if is_end {
             let call = terminal.session.end_job_telling((context.sink)());
             return Ok(Output::answer(call.await?, terminal, None));

@@ -1,0 +1,122 @@
+//! Sees to it that a command with secrets runs only when all of them came whole.
+//!
+//! A shell whose `read` was disabled or covered, or in which zsh cannot set `IFS`, leaves the
+//! variables empty; the command would run with nothing in place of its values. So the shell looks
+//! at how long they are before it runs the script, and its mark says when one was not. The lengths
+//! stand in lines that the shell reads from its own FIFO, and in no argument.
+
+use crate::error::{ErrorCode, ToolError};
+use crate::secret::{Binding, Holds};
+
+/// What the flags of a mark end with when the values did not come.
+const LACK: u8 = b'~';
+
+/// The look at the values of one command.
+#[derive(Debug, Clone)]
+pub(super) struct Delivery {
+    /// A variable nobody else knows: empty when all came, and `~` until then.
+    variable: String,
+    check: String,
+    /// The variables of the values.
+    values: Vec<String>,
+}
+
+impl Delivery {
+    /// Makes the look for the values among the bindings, if there are any.
+    pub(super) fn of(bindings: &[Binding]) -> Option<Self> {
+        let values: Vec<&Binding> = bindings
+            .iter()
+            .filter(|binding| binding.holds == Holds::Value)
+            .collect();
+        let variable = format!("{}_", values.first()?.variable);
+        let checks: Vec<String> = values.iter().copied().map(length_check).collect();
+        let names = values.iter().map(|binding| binding.variable.clone());
+        Some(Self {
+            variable,
+            check: checks.join(" && "),
+            values: names.collect(),
+        })
+    }
+
+    /// Returns the line before the values are read.
+    pub(super) fn first_line(&self) -> String {
+        // Under `set -u` a variable that is not there would end the shell.
+        format!("{}='~' {}=\n", self.variable, self.values.join("= "))
+    }
+
+    /// Returns the line behind it that looks whether they came.
+    pub(super) fn check_line(&self) -> String {
+        format!("[[ {} ]] && {}=\n", self.check, self.variable)
+    }
+
+    /// Returns the variable that holds what it found.
+    pub(super) fn variable(&self) -> &str {
+        &self.variable
+    }
+
+    /// Returns the command `run` for when they came.
+    pub(super) fn guarded(&self, run: &str) -> String {
+        format!("case ${{{}-x}} in '') {run};; esac", self.variable)
+    }
+
+    /// Returns the mark `mark` with what the look found behind its flags.
+    pub(super) fn telling(&self, mark: &str) -> String {
+        mark.replacen("\"$-\"", &format!("\"$-${{{}-}}\"", self.variable), 1)
+    }
+}
+
+/// Returns the condition that a variable is as long as its value. Where the shell counts bytes instead
+/// of characters it finds more.
+fn length_check(binding: &Binding) -> String {
+    let (value, name) = (binding.value.expose(), &binding.variable);
+    let (least, most) = (value.chars().count(), value.len());
+    format!("${{#{name}}} -ge {least} && ${{#{name}}} -le {most}")
+}
+
+/// Whether the flags of a mark say that values did not come.
+pub(super) fn lacks_values(flags: &[u8]) -> bool {
+    flags.last() == Some(&LACK)
+}
+
+/// Returns the error of a command that was not run since a value did not come.
+pub(super) fn lacking() -> ToolError {
+    let message = "a value did not arrive in the shell as it is, so the command was not run";
+    ToolError::new(ErrorCode::SecretNotDelivered, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::SecretValue;
+
+    #[test]
+    fn the_look_names_lengths_and_no_values() {
+        let binding = |variable: &str, value: &str, holds| Binding {
+            variable: variable.into(),
+            value: SecretValue::new(value.into()),
+            holds,
+            not_in_zsh: None,
+            needs_zsh: false,
+        };
+        let bindings = [
+            binding("v1", "é-secret", Holds::Value),
+            binding("v2", "other", Holds::Path),
+        ];
+        let delivery = Delivery::of(&bindings).unwrap();
+        let lines = [
+            delivery.first_line(),
+            delivery.check_line(),
+            delivery.guarded("run"),
+            delivery.telling("\"$-\" \"$PWD\""),
+        ];
+        let expected = [
+            "v1_='~' v1=\n",
+            "[[ ${#v1} -ge 8 && ${#v1} -le 9 ]] && v1_=\n",
+            "case ${v1_-x} in '') run;; esac",
+            "\"$-${v1_-}\" \"$PWD\"",
+        ];
+        assert_eq!(lines, expected);
+        assert!(Delivery::of(&bindings[1..]).is_none());
+        assert!(lacks_values(b"himBH~") && !lacks_values(b"himBH") && !lacks_values(b""));
+    }
+}
