@@ -204,8 +204,19 @@ pub struct Binding {
     pub value: SecretValue,
     /// What the variable holds.
     pub holds: Holds,
-    /// Whether `echo` or `print` gets it without an option that makes backslashes plain.
-    pub is_echoed: bool,
+    /// Why zsh cannot take it where the script has it, if it cannot.
+    pub not_in_zsh: Option<NotInZsh>,
+    /// Whether only zsh can read the script that has it.
+    pub needs_zsh: bool,
+}
+
+/// What zsh would make of a value that other shells take as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotInZsh {
+    /// Its `echo` and `print` read the backslashes.
+    Backslash,
+    /// It may calculate with the value, or read it as code.
+    Code,
 }
 
 /// What a shell variable holds of a secret.

@@ -1,7 +1,9 @@
 //! A value the user gave is used by commands and files and seen nowhere else.
 
 mod contexts;
+mod delivery;
 mod matrix;
+mod moves;
 mod permits;
 mod question;
 mod random;

@@ -16,6 +16,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler};
 
 use crate::error::{ErrorCode, ToolError};
+use crate::exec::cancel::Cancel;
 use crate::http::front::Front;
 use crate::http::{headers, routes};
 use crate::limits;
@@ -286,7 +287,7 @@ impl Backend for Remote {
         asked: Asked,
     ) -> Result<CallToolResponse, ErrorData> {
         let Asking { principal, caller } = self.asking(&asked)?;
-        let Some(caller) = caller else {
+        let Some(mut caller) = caller else {
             let rejection = Rejection::invalid("the call names no tenant and site");
             routes::note_unrecorded(&self.front, &rejection);
             return match self
@@ -303,7 +304,8 @@ impl Backend for Remote {
         if let Err(rejection) = self.desk().enter(&caller, &principal).await {
             return Ok(answer::of_rejection(&rejection, &trace).into());
         }
-        let (is_gone, cancel) = (Arc::clone(&caller.is_gone), caller.cancel.clone());
+        let (is_gone, cancel) = (Arc::clone(&caller.is_gone), Cancel::default());
+        caller.cancel = Some(cancel.clone());
         let request = site::request(request);
         let mut called = std::pin::pin!(self.front.call(caller, principal, request));
         let mut progress = Progress::new(&asked);

@@ -9,6 +9,7 @@ use rmcp::service::Peer;
 use tokio::task::JoinHandle;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
+use crate::capped;
 use crate::limits;
 use crate::mcp::server::Asked;
 use crate::vault::redact::Redacted;
@@ -18,8 +19,36 @@ pub struct Progress {
     to: Option<(Peer<RoleServer>, ProgressToken)>,
     since: Instant,
     ticks: Interval,
-    line: String,
+    lines: Lines,
     sending: Option<JoinHandle<()>>,
+}
+
+/// The last line of what is printed piece by piece.
+#[derive(Default)]
+struct Lines {
+    /// The last one that is not blank, as far as it is told.
+    last: String,
+    /// The start of the one that is being printed.
+    open: String,
+}
+
+impl Lines {
+    /// The longest line that is told, and a whole marker after it.
+    const MAX_OPEN_BYTES: usize = limits::MAX_PROGRESS_CHARS * 4 + 100;
+
+    fn push(&mut self, text: &str) {
+        for piece in text.split_inclusive(['\n', '\r']) {
+            let room = Self::MAX_OPEN_BYTES.saturating_sub(self.open.len());
+            let fitting = piece.get(..piece.floor_char_boundary(room));
+            self.open.push_str(fitting.unwrap_or_default());
+            if !self.open.trim().is_empty() {
+                self.last = shortened(self.open.trim());
+            }
+            if piece.ends_with(['\n', '\r']) {
+                self.open.clear();
+            }
+        }
+    }
 }
 
 impl Progress {
@@ -34,7 +63,7 @@ impl Progress {
             to: token.map(|token| (asked.peer.clone(), token)),
             since: Instant::now(),
             ticks,
-            line: String::new(),
+            lines: Lines::default(),
             sending: None,
         }
     }
@@ -45,16 +74,9 @@ impl Progress {
         self.to.is_some()
     }
 
-    /// Takes what was printed; its last line will be told.
+    /// Takes what was printed, which may end in the middle of a line; its last line will be told.
     pub fn note(&mut self, text: &Redacted) {
-        let last = text.as_str().lines().rfind(|line| !line.trim().is_empty());
-        if let Some(last) = last {
-            self.line = last
-                .trim()
-                .chars()
-                .take(limits::MAX_PROGRESS_CHARS)
-                .collect();
-        }
+        self.lines.push(text.as_str());
     }
 
     /// Waits until it is time to tell.
@@ -75,9 +97,9 @@ impl Progress {
             return;
         }
         let seconds = self.since.elapsed().as_secs_f64();
-        let message = match self.line.is_empty() {
+        let message = match self.lines.last.is_empty() {
             true => format!("{seconds:.0} s"),
-            false => format!("{seconds:.0} s: {}", self.line),
+            false => format!("{seconds:.0} s: {}", self.lines.last),
         };
         let told = ProgressNotificationParam::new(token, seconds).with_message(message);
         self.sending = Some(tokio::spawn(async move {
@@ -91,5 +113,50 @@ impl Progress {
         if let Some(sending) = self.sending {
             let _ = tokio::time::timeout(limits::CANCEL_GRACE, sending).await;
         }
+    }
+}
+
+/// Returns the start of a line that is long; what stands for a secret is not cut in two.
+fn shortened(line: &str) -> String {
+    let end = line.char_indices().nth(limits::MAX_PROGRESS_CHARS);
+    let end = end.map_or(line.len(), |(end, _)| {
+        capped::before_marker(line.as_bytes(), end)
+    });
+    line.get(..end).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last_line(pieces: &[&str]) -> String {
+        let mut lines = Lines::default();
+        pieces.iter().for_each(|piece| lines.push(piece));
+        lines.last
+    }
+
+    #[test]
+    fn the_last_line_is_whole_however_it_came() {
+        let text = "a line\nand $KARYI{X}";
+        for (cut, _) in text.char_indices() {
+            assert_eq!(
+                last_line(&[&text[..cut], &text[cut..]]),
+                "and $KARYI{X}",
+                "{cut}"
+            );
+        }
+        assert_eq!(last_line(&["one\ntwo", "\n", "\n  \n"]), "two");
+        assert_eq!(last_line(&["10%\r", "20%\r"]), "20%");
+        assert_eq!(last_line(&[""]), "");
+    }
+
+    #[test]
+    fn a_long_line_is_told_in_part_and_no_placeholder_is_cut() {
+        let long = "x".repeat(195);
+        assert_eq!(last_line(&[&long, "$KARYI{NAME}", &long]), long);
+        assert_eq!(last_line(&[&long, &long, &long]), "x".repeat(200));
+        let mut lines = Lines::default();
+        (0..10_000).for_each(|_| lines.push(&long));
+        assert!(lines.open.len() < 1000);
     }
 }

@@ -137,7 +137,7 @@ impl Vault {
         if terms
             .note
             .as_ref()
-            .is_some_and(|note| note.contains(value.expose()))
+            .is_some_and(|note| note.contains(value.expose().trim()))
         {
             let message = format!("the note of {name} holds its value");
             return Err(ToolError::new(ErrorCode::BadArguments, message)

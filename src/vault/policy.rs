@@ -114,7 +114,7 @@ pub struct Terms {
     pub shown: Option<Shown>,
     /// Whether the secret may be written to files.
     pub write: Option<bool>,
-    /// A date, a moment, or a time from now such as `30d`.
+    /// A date, a moment, a time from now such as `30d`, or `never`.
     pub expires: Option<String>,
     /// Whether a short value is accepted.
     #[serde(alias = "allow_short")]
@@ -157,7 +157,10 @@ impl Terms {
         new.shown = self.shown.unwrap_or(new.shown);
         new.write = write;
         if let Some(text) = &self.expires {
-            new.expires = Some(expiry(text, Some(now))?);
+            new.expires = match text.as_str() {
+                NEVER => None,
+                text => Some(expiry(text, Some(now))?),
+            };
         }
         new.allow_short = self.allow_short.unwrap_or(new.allow_short);
         new.check()?;
@@ -240,7 +243,7 @@ impl Policy {
             .approval
             .min(terms.approval.unwrap_or(Approval::Always));
         new.write = self.write && terms.write.unwrap_or(true);
-        if let Some(text) = &terms.expires {
+        if let Some(text) = terms.expires.as_ref().filter(|text| *text != NEVER) {
             let wanted = expiry(text, None)?;
             new.expires = Some(self.expires.map_or(wanted, |own| own.min(wanted)));
         }
@@ -419,6 +422,9 @@ fn narrower<T: Clone + PartialEq>(own: &[T], wanted: &[T], covers: fn(&T, &T) ->
     both
 }
 
+/// Says that a secret has no end.
+const NEVER: &str = "never";
+
 /// Reads when a secret ends: a moment, the last second of a day (in UTC), so that lists show that day,
 /// or a time after `now`.
 fn expiry(text: &str, now: Option<Timestamp>) -> Result<Timestamp, ToolError> {
@@ -449,7 +455,8 @@ fn expiry(text: &str, now: Option<Timestamp>) -> Result<Timestamp, ToolError> {
 }
 
 fn bad_expiry() -> ToolError {
-    let message = "expected a time such as 30d or a date such as 2030-12-31, found something else";
+    let message =
+        "expected a time such as 30d, a date such as 2030-12-31 or never, found something else";
     bad(message.to_owned())
 }
 

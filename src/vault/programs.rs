@@ -5,19 +5,24 @@
 //! closed: a program that is not in them gets its arguments as they are.
 
 mod builtins;
+mod files;
 mod input;
+mod names;
+mod output;
 mod runs;
 mod table;
 
+pub(super) use files::code_files;
 pub(super) use input::{argument_file_demands, input_demands};
+pub(super) use output::prints;
 
 use super::words::{Demands, Word, is_name};
-use builtins::builtin_demands;
+use builtins::{builtin_demands, unknown_builtin_demands};
 use input::has_script;
 use runs::{Run, runs};
 use table::{
-    BUILTINS, CODE_VARIABLES, INTEGER_VARIABLES, PLAIN_MODULES, PYTHON_CODE, Reads, TAR_OPTIONS,
-    WRAPPERS,
+    BUILTINS, CODE_VARIABLES, ENV_OPTIONS, GIT_COMMANDS, GIT_OPTIONS, INTEGER_VARIABLES,
+    PLAIN_MODULES, PYTHON_CODE, Reads, TAR_OPTIONS, WRAPPERS, ZSH_TABLES,
 };
 
 /// Operators that calculate, in `[[`, `[` and `test`.
@@ -27,8 +32,10 @@ pub(super) const ARITHMETIC_TESTS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt"
 pub(super) fn assignment_demands(name: &str) -> Demands {
     if INTEGER_VARIABLES.contains(&name) {
         Demands::NUMBER
-    } else if CODE_VARIABLES.contains(&name) {
+    } else if CODE_VARIABLES.contains(&name) || name.starts_with("GIT_CONFIG_") {
         Demands::forbidden("in code that runs later")
+    } else if ZSH_TABLES.contains(&name) {
+        Demands::ZSH
     } else {
         Demands::NONE
     }
@@ -56,7 +63,7 @@ pub(super) fn setting_demands(words: &[Word], current: &Word) -> Demands {
 
 /// Builtins that declare variables.
 pub(super) const DECLARATIONS: &[&str] = &[
-    "declare", "typeset", "local", "readonly", "export", "integer", "float",
+    "declare", "typeset", "local", "readonly", "export", "integer", "float", "private",
 ];
 
 /// Commands that assign what they read or get to variables named in their words.
@@ -133,7 +140,11 @@ pub(super) fn argument_demands(words: &[Word], current: &Word) -> Demands {
         }
         _ => Demands::NONE,
     };
-    own.and(own_argument_demands(words, current))
+    let unknown = inner
+        .first()
+        .map(|word| unknown_builtin_demands(word.text()));
+    let demands = own.and(own_argument_demands(words, current));
+    demands.and(unknown.unwrap_or_default())
 }
 
 fn own_argument_demands(words: &[Word], current: &Word) -> Demands {
@@ -161,9 +172,13 @@ fn run_demands((program, arguments): Run<'_>, current: &Word) -> Demands {
             Demands::NONE
         }
         Reads::ShellAfter(_) | Reads::ShellAll => Demands::SHELL,
+        Reads::Unknown => Demands::UNQUOTED,
+        Reads::Git => git_demands(arguments, current),
+        Reads::ShellInOption(ENV_OPTIONS) if splits_words(arguments) => Demands::ANY_CODE,
         Reads::ShellInOption(options) => {
             let starts = |word: &Word| {
-                word.may_split() || options.iter().any(|option| names_option(word, option))
+                word.may_split() && !word.text.contains('=')
+                    || options.iter().any(|option| names_option(word, option))
             };
             // `tar cIf CODE`
             let is_bundle = |word: &Word| options == TAR_OPTIONS && word.text.contains(['I', 'F']);
@@ -174,12 +189,15 @@ fn run_demands((program, arguments): Run<'_>, current: &Word) -> Demands {
                 Demands::NONE
             }
         }
+        Reads::Python | Reads::CodeAfter(..) if opens_console(arguments) => Demands::PROGRAM,
         Reads::Python => python_demands(arguments, current),
         Reads::CodeAfter(letters, names)
         | Reads::Client(letters, names)
         | Reads::Editor(letters, names) => {
             let is_code = |word: &Word| is_code_option(word, letters, names);
-            let may_be_code = |word: &Word| is_code(word) || word.may_be_flags();
+            let is_value = matches!(arguments, [.., option, _] if takes_plain(option));
+            let may_be_code =
+                |word: &Word| is_code(word) || word.may_be_flags() && (!is_value || word.is_any());
             if arguments.last().is_some_and(may_be_code) || is_code(current) {
                 Demands::PROGRAM
             } else {
@@ -188,6 +206,48 @@ fn run_demands((program, arguments): Run<'_>, current: &Word) -> Demands {
         }
         Reads::Filter if is_plain_argument(arguments) => Demands::NONE,
         Reads::Filter | Reads::CodeAll | Reads::CodeEverywhere => Demands::PROGRAM,
+    }
+}
+
+/// Whether an option of a client or an interpreter surely takes the next word, as data.
+fn takes_plain(option: &Word) -> bool {
+    const LONG: &[&str] = &[
+        "--host",
+        "--user",
+        "--username",
+        "--port",
+        "--dbname",
+        "--database",
+    ];
+    let text = option.text();
+    !option.is_dynamic
+        && (LONG.contains(&text) || matches!(text, "-h" | "-u" | "-U" | "-H" | "-P" | "-a"))
+}
+
+/// Returns what git demands of a value: settings may be commands, and so are some arguments.
+fn git_demands(arguments: &[Word], current: &Word) -> Demands {
+    let is =
+        |word: &Word, options: &[&str]| options.iter().any(|option| names_option(word, option));
+    let mut before: Option<&Word> = None;
+    for word in arguments {
+        let is_setting = before.is_some_and(|option| is(option, &["-c", "--config"]));
+        let is_command = is_setting && (word.is_dynamic || word.text.contains('!'));
+        if is_command
+            || word.may_split() && before.is_none_or(|word| !word.text.starts_with('-'))
+            || is(word, GIT_COMMANDS)
+        {
+            return Demands::SHELL;
+        }
+        before = Some(word);
+    }
+    // `-u` of other commands takes nothing.
+    let clones = arguments.iter().any(|word| word.text == "clone");
+    let is_option = |word: &Word| is(word, GIT_OPTIONS) || clones && is(word, &["-u"]);
+    let takes_code = |word: &Word| is_option(word) || word.may_be_flags();
+    if is_option(current) || before.is_some_and(takes_code) {
+        Demands::SHELL
+    } else {
+        Demands::NONE
     }
 }
 
@@ -265,30 +325,79 @@ fn names_option(word: &Word, option: &str) -> bool {
     };
     word.text.starts_with(option)
         || is_bundle
-        || name.len() > 4 && name.starts_with("--") && option.starts_with(name)
+        || name.len() > 2 && name.starts_with("--") && option.starts_with(name)
 }
 
 fn is_code_option(word: &Word, letters: &[char], names: &[&str]) -> bool {
-    letters.iter().any(|letter| word.has_option(*letter))
-        || names.iter().any(|name| word.text.starts_with(name))
+    has_code_letter(word, letters, names) || names.iter().any(|name| word.text.starts_with(name))
 }
 
 /// Whether the words before a value make it data: `jq --arg NAME VALUE`, `jq --args`.
 fn is_plain_argument(arguments: &[Word]) -> bool {
     let is_named =
         matches!(arguments, [.., option, name] if option.text == "--arg" && !name.is_dynamic);
-    let follows = |pair: &[Word]| {
-        let [before, word] = pair else { return false };
-        let letters = before.text.strip_prefix('-');
-        let is_flag = |letters: &str| letters.chars().all(|c| "nrcesaSjC".contains(c));
-        !word.text.starts_with('-') && (before.text == "--args" || letters.is_none_or(is_flag))
+    is_named || has_filter(arguments) && arguments.iter().any(|word| word.text == "--args")
+}
+
+/// Whether the filter of jq is among its arguments: until it has come a value would be the filter.
+fn has_filter(arguments: &[Word]) -> bool {
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let Some(letters) = word.text.strip_prefix('-') else {
+            return !word.may_split();
+        };
+        let taken = match word.text() {
+            "--arg" | "--argjson" | "--slurpfile" | "--rawfile" => 2,
+            "--args" | "--jsonargs" => 0,
+            _ if letters.chars().all(|c| "nrcesaSjCM".contains(c)) => 0,
+            _ => 1,
+        };
+        for _ in 0..taken {
+            words.next();
+        }
+    }
+    false
+}
+
+/// Whether `env` splits text into words of its own: which program they name is not known.
+fn splits_words(arguments: &[Word]) -> bool {
+    let splits = |word: &Word| {
+        ENV_OPTIONS
+            .iter()
+            .any(|option| word.text.starts_with(option))
     };
-    // Before the filter has come a value would be the filter.
-    let has_filter = arguments
-        .first()
-        .is_some_and(|word| !word.text.starts_with('-'))
-        || arguments.windows(2).any(follows);
-    is_named || has_filter && arguments.iter().any(|word| word.text == "--args")
+    arguments.iter().any(splits)
+}
+
+/// Whether a script among the arguments of an interpreter is told to read code.
+fn opens_console(arguments: &[Word]) -> bool {
+    const CONSOLES: &[&str] = &[
+        "shell",
+        "shell_plus",
+        "console",
+        "runner",
+        "tinker",
+        "dbshell",
+        "dbconsole",
+        "repl",
+    ];
+    let words = arguments.iter().filter(|word| !word.is_dynamic);
+    words
+        .take(MAX_CONSOLE)
+        .any(|word| CONSOLES.contains(&word.text()))
+}
+
+/// Words behind an interpreter among which the command of a framework is looked for.
+const MAX_CONSOLE: usize = 8;
+
+/// Whether a bundle of letters holds one for code; a client of a database takes what follows some letters.
+fn has_code_letter(word: &Word, letters: &[char], names: &[&str]) -> bool {
+    let is_glued = !names.is_empty()
+        && word.text.len() > 2
+        && ["-h", "-u", "-U", "-p", "-P", "-H"]
+            .iter()
+            .any(|option| word.text.starts_with(option));
+    !is_glued && letters.iter().any(|letter| word.has_option(*letter))
 }
 
 /// Follows the arguments of a shell up to the script it runs: what stands after that is data.
@@ -299,6 +408,11 @@ fn shell_demands(arguments: &[Word], current: &Word) -> Demands {
         if std::mem::take(&mut is_value) {
             is_startup = false;
             continue;
+        }
+        let ends_options = matches!(word.text(), "--" | "-") && !word.is_dynamic;
+        if ends_options && reads_input && !has_code && !is_uncertain {
+            // What follows are the arguments of a script that comes otherwise.
+            return Demands::NONE;
         }
         if word.text.starts_with(['-', '+']) && word.text.len() > 1 {
             reads_input |= word.has_option('s');

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! value ─ encodings ─ parts ─ tables ┐
-//! text ─ view (escapes) ─ lanes (visible bytes) ─ runs of known stretches ─ stream ─ Redacted
+//! text ─ view (escapes) ─ lanes (visible bytes, also unescaped) ─ runs of known stretches ─ stream ─ Redacted
 //! ```
 //!
 //! Texts are compared without white space, control characters and escape sequences, so a value
@@ -31,6 +31,7 @@ mod parts;
 mod stream;
 mod tables;
 mod text;
+mod unescaped;
 mod written;
 
 /// Masks the session's secrets; clones share their tables.

@@ -18,7 +18,7 @@ use super::session::Secrets;
 use super::substitute;
 use super::words::Demands;
 use crate::error::{ErrorCode, ToolError};
-use crate::secret::{Binding, Holds, Piece, Resolved, SecretName, SecretValue};
+use crate::secret::{Binding, Holds, NotInZsh, Piece, Resolved, SecretName, SecretValue};
 
 /// Replaces the placeholders of a script by references to variables.
 ///
@@ -38,11 +38,19 @@ pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, Tool
         return Err(substitute::undefined(&missing));
     }
     let holes: Vec<Hole> = marks.iter().map(|mark| mark.hole.clone()).collect();
-    let places = script::places(text, &holes).map_err(|found| unreadable(text, found))?;
     let mut variables = Variables::new(secrets);
+    let places = match script::places(text, &holes) {
+        Ok(places) => places,
+        Err(found) => {
+            variables.needs_zsh = true;
+            script::places_in_zsh(text, &holes).map_err(|_| unreadable(text, found))?
+        }
+    };
+    // Where both can read it, they need not agree.
+    let in_zsh = script::places_in_zsh(text, &holes).ok();
     let mut resolved = Zeroizing::new(String::with_capacity(text.len() + marks.len() * 32));
     let mut at = 0;
-    for (mark, place) in marks.iter().zip(&places) {
+    for (at_mark, (mark, place)) in marks.iter().zip(&places).enumerate() {
         let range = &mark.hole;
         resolved.push_str(text.get(at..range.start).unwrap_or_default());
         match &mark.name {
@@ -52,7 +60,8 @@ pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, Tool
                     offset: range.start,
                     place,
                 };
-                resolved.push_str(&variables.reference(name, *holds, spot)?);
+                let other = in_zsh.as_ref().and_then(|places| places.get(at_mark));
+                resolved.push_str(&variables.reference(name, *holds, spot, other)?);
             }
             None => {
                 let literal = text.get(range.start + 1..range.end).unwrap_or_default();
@@ -153,9 +162,19 @@ struct Spot<'a> {
 /// A path like the ones of files with values, to see whether a path can stand at a place.
 const ANY_PATH: &str = "/run/karyi/file";
 
+/// What a place is for a value or a path: the path is karyi's own, and its characters are no code in any language.
+fn for_kind(place: &Place, holds: Holds) -> Place {
+    let mut place = place.clone();
+    place.demands.program &= holds == Holds::Value;
+    place.demands.shell &= holds == Holds::Value;
+    place
+}
+
 /// The variables a script refers to, one for each name.
 struct Variables<'a> {
     secrets: &'a Secrets,
+    /// Whether only zsh can read the script.
+    needs_zsh: bool,
     known: BTreeMap<(SecretName, Holds), Binding>,
 }
 
@@ -163,6 +182,7 @@ impl<'a> Variables<'a> {
     fn new(secrets: &'a Secrets) -> Self {
         Self {
             secrets,
+            needs_zsh: false,
             known: BTreeMap::new(),
         }
     }
@@ -173,17 +193,34 @@ impl<'a> Variables<'a> {
         name: &SecretName,
         holds: Holds,
         spot: Spot<'_>,
+        in_zsh: Option<&Place>,
     ) -> Result<String, ToolError> {
         if spot.place.quote == Quote::Comment {
             return Ok(format!("[KARYI:{name}]"));
         }
         let binding = self.binding(name, holds)?;
-        binding.is_echoed |= spot.place.demands.echo;
         let seen = match holds {
             Holds::Value => binding.value.expose(),
             Holds::Path => ANY_PATH,
         };
-        check(name, seen, spot)?;
+        let own = for_kind(spot.place, holds);
+        check(
+            name,
+            seen,
+            Spot {
+                place: &own,
+                ..spot
+            },
+        )?;
+        let suits_zsh = in_zsh.is_some_and(|place| {
+            let place = &for_kind(place, holds);
+            place.quote == spot.place.quote && check(name, seen, Spot { place, ..spot }).is_ok()
+        });
+        let not_in_zsh = match suits_zsh {
+            true => not_in_zsh(seen, spot.place.demands),
+            false => Some(NotInZsh::Code),
+        };
+        binding.not_in_zsh = binding.not_in_zsh.or(not_in_zsh);
         let variable = &binding.variable;
         Ok(match spot.place.quote {
             Quote::Bare => format!("\"${{{variable}}}\""),
@@ -202,7 +239,8 @@ impl<'a> Variables<'a> {
                 variable: random_variable(name),
                 value: self.value(name)?,
                 holds,
-                is_echoed: false,
+                not_in_zsh: None,
+                needs_zsh: self.needs_zsh,
             };
             self.known.insert(key.clone(), binding);
         }
@@ -242,7 +280,9 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
         program,
         format,
         list,
-        echo: _,
+        echo,
+        zsh: _,
+        unquoted,
         forbidden,
     } = spot.place.demands;
     let refuse = |code, what: &str| {
@@ -262,7 +302,8 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
     }
     if number && !is_number(value) {
         let what = "where the shell takes a number, and its value is no whole number";
-        return refuse(ErrorCode::UnsafeContext, what);
+        let refused = refuse(ErrorCode::UnsafeContext, what);
+        return refused.map_err(|error| error.with_hint(NUMBER_HINT));
     }
     if list && value.starts_with('(') {
         let what = "where the shell reads a parenthesis as the start of an array, and its value starts with one";
@@ -270,9 +311,15 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
     }
     if shell && !is_shell_safe(value) || program && !is_program_safe(value) {
         let what = "in text that another program reads as code, and its value holds characters that could be code";
-        return refuse(ErrorCode::UnsafeNestedParse, what);
+        let refused = refuse(ErrorCode::UnsafeNestedParse, what);
+        return refused.map_err(|error| match (unquoted, program) {
+            (true, _) => error.with_hint(UNQUOTED_HINT),
+            (false, true) => error.with_hint(PROGRAM_HINT),
+            (false, false) => error,
+        });
     }
-    if format && !is_format_safe(value) {
+    let is_option = echo && is_echo_option(value);
+    if format && !is_format_safe(value) || is_option {
         let what = "in text whose % and backslashes mean something, and its value holds such";
         let refused = refuse(ErrorCode::UnsafeNestedParse, what);
         return refused.map_err(|error| {
@@ -282,8 +329,24 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
     Ok(())
 }
 
-const LITERAL_HINT: &str =
-    "take the quotes off the delimiter of the here-document, or write the file with <edit>";
+const LITERAL_HINT: &str = "have the text read the value where it is used: write $TOKEN there, and run what reads it with TOKEN=$KARYI{NAME} before the command";
+
+const NUMBER_HINT: &str = "only a whole number can be calculated with; compare text with = or != instead, in double quotes";
+
+const PROGRAM_HINT: &str = "give it through the environment, X=$KARYI{NAME} before the command, and have the code itself read it there: os.environ['X'] in python, ENV['X'] in ruby, $ENV{X} in perl, process.env.X in node, ENVIRON[\"X\"] in awk, env.X in jq; never by \"$X\" inside of the code";
+
+const UNQUOTED_HINT: &str = "a variable before it may be several words, or the name of a shell: put double quotes around it, or write the program's name out";
+
+/// Returns why zsh cannot take a value where another shell can.
+fn not_in_zsh(value: &str, demands: Demands) -> Option<NotInZsh> {
+    if demands.echo && value.contains('\\') {
+        Some(NotInZsh::Backslash)
+    } else if demands.zsh && !is_shell_safe(value) {
+        Some(NotInZsh::Code)
+    } else {
+        None
+    }
+}
 
 fn is_number(value: &str) -> bool {
     let is_long = value.len() > 18 || value.len() > 1 && value.starts_with('0');
@@ -299,6 +362,13 @@ fn is_shell_safe(value: &str) -> bool {
 
 fn is_format_safe(value: &str) -> bool {
     !value.starts_with('-') && !value.contains(['%', '\\'])
+}
+
+/// Whether a value alone is an option of `echo`.
+fn is_echo_option(value: &str) -> bool {
+    let letters = value.strip_prefix('-');
+    letters
+        .is_some_and(|letters| !letters.is_empty() && letters.bytes().all(|b| b"neE".contains(&b)))
 }
 
 fn is_program_safe(value: &str) -> bool {

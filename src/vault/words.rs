@@ -15,6 +15,10 @@ pub(super) struct Demands {
     pub(super) list: bool,
     /// No backslash, where the shell is zsh: its `echo` and `print` read those.
     pub(super) echo: bool,
+    /// Characters that mean nothing to a shell, where the shell is zsh.
+    pub(super) zsh: bool,
+    /// What is demanded for the shell comes of an expansion that may become several words.
+    pub(super) unquoted: bool,
     /// No value may stand here, and why.
     pub(super) forbidden: Option<&'static str>,
 }
@@ -27,6 +31,8 @@ impl Demands {
         format: false,
         list: false,
         echo: false,
+        zsh: false,
+        unquoted: false,
         forbidden: None,
     };
     pub(super) const FORMAT: Self = Self {
@@ -41,6 +47,10 @@ impl Demands {
         echo: true,
         ..Self::NONE
     };
+    pub(super) const ZSH: Self = Self {
+        zsh: true,
+        ..Self::NONE
+    };
     pub(super) const NUMBER: Self = Self {
         number: true,
         ..Self::NONE
@@ -49,7 +59,19 @@ impl Demands {
         shell: true,
         ..Self::NONE
     };
+    /// An expansion before the value may name a shell.
+    pub(super) const UNQUOTED: Self = Self {
+        shell: true,
+        unquoted: true,
+        ..Self::NONE
+    };
     pub(super) const PROGRAM: Self = Self {
+        program: true,
+        ..Self::NONE
+    };
+    /// Whatever reads the value is not known.
+    pub(super) const ANY_CODE: Self = Self {
+        shell: true,
         program: true,
         ..Self::NONE
     };
@@ -70,6 +92,8 @@ impl Demands {
             format: self.format || other.format,
             list: self.list || other.list,
             echo: self.echo || other.echo,
+            zsh: self.zsh || other.zsh,
+            unquoted: self.unquoted || other.unquoted,
             forbidden: self.forbidden.or(other.forbidden),
         }
     }
@@ -90,12 +114,21 @@ pub(super) struct Word {
     pub(super) is_pattern: bool,
     /// Whether an expansion in it may become several words, or none.
     pub(super) is_split: bool,
+    /// Whether an expansion in it is a list: `$@`, all elements of an array.
+    pub(super) is_list: bool,
+    /// Whether it is the variable that names the user's shell.
+    pub(super) names_shell: bool,
     /// Whether characters at its end were cut.
     pub(super) is_cut: bool,
     /// Whether the script has a function of that name.
     pub(super) is_function: bool,
     /// How much of the text stands before its last expansion.
     pub(super) expanded_at: usize,
+    /// Where it begins and ends in the script.
+    pub(super) span: (usize, usize),
+    /// How many places stand before it, and before its end.
+    pub(super) first_place: usize,
+    pub(super) places: usize,
 }
 
 impl Word {
@@ -142,14 +175,19 @@ impl Word {
 
     /// Whether it may become more than one word, or none.
     pub(super) fn may_split(&self) -> bool {
-        self.is_pattern || self.is_split
+        self.is_pattern || self.is_split || self.is_list
     }
 
     /// Whether nothing can be said about the program it names: the last part of its path is not
     /// all there.
     pub(super) fn is_unknown_program(&self) -> bool {
         let known = self.text.get(self.expanded_at..).unwrap_or_default();
-        self.may_split() || self.is_cut || self.is_dynamic && !known.contains('/')
+        self.is_any() || self.is_dynamic && !known.contains('/')
+    }
+
+    /// Whether it may be whichever words: a pattern, a list, or more than is looked at.
+    pub(super) fn is_any(&self) -> bool {
+        self.is_pattern || self.is_list || self.is_cut
     }
 
     /// Whether it may become options: it is only an expansion, or its dash is all that is known.
@@ -175,6 +213,11 @@ impl Word {
         let name = self.text.rsplit('/').next().unwrap_or_default();
         // `=bash` is its path in zsh.
         name.trim_start_matches('=')
+    }
+
+    /// Whether it stands for a compound command.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.text.is_empty() && !self.is_dynamic && !self.is_quoted
     }
 
     pub(super) fn is_unknown(&self) -> bool {

@@ -477,7 +477,7 @@ fn tools_of_this_machine_are_for_who_is_known_and_named() {
         run("echo $v", json!({"karyi/session": "other"}))["output"],
         "\n"
     );
-    let result = run("echo begun; sleep 1000 & echo $!", mine.clone());
+    let result = run("echo begun; sleep 500 & echo $!", mine.clone());
     let pid = result["output"]
         .as_str()
         .unwrap()
@@ -508,7 +508,7 @@ fn a_call_over_http_tells_progress_and_can_be_cancelled() {
     let key = ("X-Internal-API-Key", KEY);
     let session = hello(&server, &[key]);
     let pipe = Pipe::at(server.dir.path().join("pipe"));
-    let text = format!("{{ echo $$; sleep 1000; }} > {}", pipe.path.display());
+    let text = format!("{{ echo $$; sleep 500; }} > {}", pipe.path.display());
     let params =
         json!({"name": "command", "arguments": {"text": text}, "_meta": {"progressToken": 7}});
     let mut stream = server.connect();

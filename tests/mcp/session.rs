@@ -58,7 +58,7 @@ fn a_cancelled_call_is_interrupted_and_has_no_answer() {
     let pipe = pipe(&client, "pipe");
     let id = client.begin_call(
         "command",
-        json!({"text": "echo here; { echo $BASHPID; exec sleep 1000; } > pipe & fg"}),
+        json!({"text": "echo here; { echo $BASHPID; exec sleep 500; } > pipe & fg"}),
     );
     let pid = pipe.pid();
     let params = json!({"requestId": id, "reason": "the user changed their mind"});
@@ -143,7 +143,7 @@ fn a_command_whose_time_is_up_goes_on_as_a_job() {
     let mut client = Client::connected();
     let result = client.good(
         "command",
-        json!({"text": "echo begun; sleep 1000", "timeout": 0.5}),
+        json!({"text": "echo begun; sleep 500", "timeout": 0.5}),
     );
     assert_eq!(
         (&result["status"], &result["id"]),
@@ -162,7 +162,7 @@ fn the_end_of_input_ends_everything() {
     let (left, pipe) = (pipe(&client, "left"), pipe(&client, "pipe"));
     client.good(
         "command",
-        json!({"text": "{ echo $BASHPID; exec nohup setsid sleep 1000; } > left 2> /dev/null &"}),
+        json!({"text": "{ echo $BASHPID; exec nohup setsid sleep 500; } > left 2> /dev/null &"}),
     );
     let left = left.pid();
     client.begin_call(
@@ -191,10 +191,7 @@ fn signals_end_everything() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let mut client = Client::connected();
         let pipe = pipe(&client, "pipe");
-        client.begin_call(
-            "command",
-            json!({"text": "{ echo $$; sleep 1000; } > pipe"}),
-        );
+        client.begin_call("command", json!({"text": "{ echo $$; sleep 500; } > pipe"}));
         let pid = pipe.pid();
         kill(client.pid(), signal).unwrap();
         assert!(client.wait().success());
@@ -206,10 +203,7 @@ fn signals_end_everything() {
 fn a_client_that_is_gone_ends_everything() {
     let mut client = Client::connected();
     let pipe = pipe(&client, "pipe");
-    client.begin_call(
-        "command",
-        json!({"text": "{ echo $$; sleep 1000; } > pipe"}),
-    );
+    client.begin_call("command", json!({"text": "{ echo $$; sleep 500; } > pipe"}));
     let shell = pipe.pid();
     // The test holds standard input open: only nobody reads any more, from the next answer on.
     client.lines = std::sync::mpsc::channel().1;

@@ -37,6 +37,16 @@ pub fn encodings(value: &str, before: &str) -> Vec<String> {
         xml(value),
         backslashed(value),
         utf16(value),
+        // Encoders that escape more than they must, or less.
+        escaped(value, "_-.~%!#$&'()*+,/:;=?@ ", |c| {
+            format!("%{:02X}", u32::from(c))
+        }),
+        escaped(value, "%\"<>^`{|} ", |c| format!("%{:02x}", u32::from(c))),
+        escaped(value, "&<>\"'", |c| format!("&#{};", u32::from(c))),
+        escaped(value, "&<>\"'/=`", |c| format!("&#x{:X};", u32::from(c))),
+        escaped(value, "\\!*()", |c| format!("\\{c}")),
+        escaped(value, "\\\"'-+ ", |c| format!("\\x{:02x}", u32::from(c))),
+        escaped(value, "\\!@#$%^&*()", |c| format!("\\{:03o}", u32::from(c))),
     ];
     let json = serde_json::to_string(value).unwrap();
     let nested = serde_json::to_string(&json).unwrap();
@@ -48,6 +58,14 @@ pub fn encodings(value: &str, before: &str) -> Vec<String> {
 const STANDARD: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const BASE32: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+fn escaped(value: &str, characters: &str, form: impl Fn(char) -> String) -> String {
+    let each = value.chars().map(|c| match characters.contains(c) {
+        true => form(c),
+        false => c.to_string(),
+    });
+    each.collect()
+}
 
 fn each_byte(value: &str, form: impl Fn(u8) -> String) -> String {
     value.bytes().map(form).collect()

@@ -20,7 +20,7 @@ pub struct Place {
     pub rule: Rule,
 }
 
-const fn place(script: &'static str, received: &'static str, rule: Rule) -> Place {
+pub const fn place(script: &'static str, received: &'static str, rule: Rule) -> Place {
     Place {
         script,
         received,
@@ -410,7 +410,7 @@ pub const COMMON: &[Place] = &[
     place("e=(1); typeset e=VALUE; unset e; recv", "", Rule::Some),
     place("readonly -a zz1=VALUE; recv", "", Rule::Some),
     place("[ -t VALUE ]; [[ -t VALUE ]]; recv", "", Rule::Number),
-    place("printf '%*s' VALUE x >/dev/null; recv", "", Rule::Number),
+    place("printf '%*s' VALUE x >/dev/null; recv", "", Rule::Some),
     place("recv $((VALUE))", "VALUE|", Rule::Number),
     place("((x = VALUE)); recv $x", "VALUE|", Rule::Number),
     place("let x=VALUE; recv $x", "VALUE|", Rule::Number),
@@ -776,6 +776,6 @@ pub const ZSH: &[Place] = &[
     place("echo *([VALUE]); recv", "", Rule::None),
     place("print -n -- VALUE | recv -", "VALUE|", Rule::Some),
     place("print -rn -- VALUE | recv -", "VALUE|", Rule::All),
-    place("print -f '%d' VALUE >/dev/null; recv", "", Rule::Number),
+    place("print -f '%d' VALUE >/dev/null; recv", "", Rule::Some),
     place("alias -s qq=eval\nfoo.qq recv VALUE", "", Rule::Some),
 ];

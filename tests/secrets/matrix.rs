@@ -2,6 +2,7 @@
 //! program receives exactly the value, or the call is refused.
 
 use super::contexts::{BASH, COMMON, Place, Rule, ZSH};
+use super::moves;
 use super::support::{Bench, code};
 use super::values::HOSTILE;
 use std::fs;
@@ -137,7 +138,9 @@ fn run(shell: &str, places: &[&Place]) {
 
 #[test]
 fn no_value_is_code_in_bash() {
-    run("/bin/bash", &COMMON.iter().chain(BASH).collect::<Vec<_>>());
+    let places = COMMON.iter().chain(BASH);
+    let more = moves::COMMON.iter().chain(moves::BASH);
+    run("/bin/bash", &places.chain(more).collect::<Vec<_>>());
 }
 
 #[test]
@@ -149,5 +152,7 @@ fn no_value_is_code_in_zsh() {
         println!("skipped: no zsh");
         return;
     };
-    run(zsh, &COMMON.iter().chain(ZSH).collect::<Vec<_>>());
+    let places = COMMON.iter().chain(ZSH);
+    let more = moves::COMMON.iter().chain(moves::ZSH);
+    run(zsh, &places.chain(more).collect::<Vec<_>>());
 }

@@ -152,7 +152,7 @@ pub(super) struct PolicyArgs {
     /// It may be written to files
     #[arg(long)]
     pub(super) write: bool,
-    /// When it ends: a date, a moment, or a time from now such as 30d
+    /// When it ends: a date, a moment, a time from now such as 30d, or never
     #[arg(long, value_name = "WHEN")]
     pub(super) expires: Option<String>,
     /// Accept a value of 4 to 7 bytes, which is masked as a whole word only

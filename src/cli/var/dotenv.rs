@@ -23,7 +23,10 @@ pub(super) fn read(text: &str) -> (Vec<Entry>, Vec<usize>) {
         if plain.is_empty() || plain.starts_with('#') {
             continue;
         }
-        let plain = plain.strip_prefix("export ").unwrap_or(plain);
+        let plain = match plain.strip_prefix("export") {
+            Some(rest) if rest.starts_with([' ', '\t']) => rest.trim_start(),
+            _ => plain,
+        };
         let Some((key, value)) = plain.split_once('=') else {
             odd.push(number + 1);
             continue;
@@ -82,7 +85,14 @@ fn value_of(text: &str) -> Option<SecretValue> {
         let text = text.get(..end).unwrap_or_default();
         return Some(SecretValue::new(text.trim_end().to_owned()));
     };
-    let inside = text.get(1..closing(text, quote)?)?;
+    let end = closing(text, quote)?;
+    // What stands behind it would be a part of the value for a shell, and is lost to others.
+    let after = text.get(end + 1..)?;
+    let is_comment = after.starts_with([' ', '\t']) && after.trim_start().starts_with('#');
+    if !after.trim().is_empty() && !is_comment {
+        return None;
+    }
+    let inside = text.get(1..end)?;
     if quote == '\'' {
         return Some(SecretValue::new(inside.to_owned()));
     }
@@ -165,6 +175,12 @@ mod tests {
         );
         check("nothing\nA='open\nB=2", &[], &[1, 2]);
         check("A=密码'🔑'", &[(1, "A", "密码'🔑'")], &[]);
+        check("export \t A='1' # c", &[(1, "A", "1")], &[]);
+        check(
+            "A='a'\\''b'\nB=\"a\"'b'\nC=\"a\" b\nD='a'#b",
+            &[],
+            &[1, 2, 3, 4],
+        );
     }
 
     #[test]

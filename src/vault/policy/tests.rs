@@ -117,6 +117,8 @@ fn a_policy_survives_the_store() {
 #[test]
 fn a_secret_ends_at_its_date() {
     let made = policy("expires = '2026-11-22'").unwrap();
+    let endless = terms("expires = 'never'").applied(&made, now()).unwrap();
+    assert_eq!(endless.expires, None);
     let check = |moment: &str, expected: Result<(), ErrorCode>| {
         let found = made.check_use(&name(), "command", Path::new("/"), moment.parse().unwrap());
         assert_eq!(found.map_err(|error| error.code), expected, "{moment}");
@@ -150,6 +152,8 @@ fn a_file_narrows_and_never_widens() {
         ..own.clone()
     };
     assert_eq!(own.narrowed(&terms(file)), Ok(expected));
+    let endless = own.narrowed(&terms("expires = 'never'")).unwrap();
+    assert_eq!(endless.expires, own.expires);
     let nothing = own.narrowed(&terms("tools = ['edit']")).unwrap();
     assert_eq!(nothing.tools, Some(BTreeSet::new()));
     assert!(

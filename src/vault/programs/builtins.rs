@@ -1,7 +1,24 @@
 //! What the shell's own commands demand of a value among their words.
 
 use super::DECLARATIONS;
+use super::names::{BASH_BUILTINS, ZSH_BUILTINS, ZSH_FUNCTIONS, ZSH_PREFIXES};
 use crate::vault::words::{Demands, Word, is_name};
+
+/// Returns what a builtin demands of a value that is not known to take any text as it is.
+pub(super) fn unknown_builtin_demands(command: &str) -> Demands {
+    let is_loaded = || {
+        ZSH_BUILTINS.contains(&command)
+            || ZSH_FUNCTIONS.contains(&command)
+            || ZSH_PREFIXES.iter().any(|start| command.starts_with(start))
+    };
+    if BASH_BUILTINS.contains(&command) {
+        Demands::ANY_CODE
+    } else if is_loaded() {
+        Demands::ZSH
+    } else {
+        Demands::NONE
+    }
+}
 
 /// Returns what a builtin demands of a value in the word `current` after its arguments so far; nothing when
 /// it is none that matters.
@@ -19,7 +36,11 @@ pub(super) fn builtin_demands(
         "r" => Demands::forbidden("in code that runs later"),
         "print" if has('s') || has('z') => Demands::forbidden("in code that runs later"),
         "print" if last.starts_with('-') && has('f') => Demands::FORMAT,
-        "print" if printed_format(arguments).is_some_and(calculates) => Demands::NUMBER,
+        "print" if calculates(printed_format(arguments)) => Demands::ZSH,
+        "print" if last.starts_with('-') && last.contains(['C', 'u', 'v', 'x', 'X']) => {
+            Demands::ZSH
+        }
+        "set" if has('A') => Demands::ZSH,
         "print" if has('P') => Demands::forbidden("in text that is expanded as a prompt"),
         "print" if has('p') => Demands::SHELL.and(Demands::PROGRAM),
         "wait" if last == "-p" || current.text.starts_with("-p") => name,
@@ -34,7 +55,8 @@ pub(super) fn builtin_demands(
         "echo" if has('e') => Demands::FORMAT,
         "echo" if !has('E') => Demands::ECHO,
         "print" if !has('r') && !has('R') => Demands::ECHO,
-        "printf" if format(arguments).is_some_and(calculates) => Demands::NUMBER,
+        "printf" if takes_field(format(arguments), "b") => Demands::FORMAT,
+        "printf" if calculates(format(arguments)) => Demands::ZSH,
         "test" | "[" | "[[" if matches!(last, "-v" | "-R") => name,
         "test" | "[" | "[[" if last == "-t" => Demands::NUMBER,
         _ if DECLARATIONS.contains(&command) => declaration_demands(command, arguments, current),
@@ -44,31 +66,56 @@ pub(super) fn builtin_demands(
 }
 
 /// Returns the format of `printf`, if it is among its arguments so far.
-fn format(arguments: &[Word]) -> Option<&Word> {
+fn format(arguments: &[Word]) -> Option<&[Word]> {
     let mut is_value = false;
-    arguments.iter().find(|word| {
+    let at = arguments.iter().position(|word| {
         let is_option = word.text == "--" || std::mem::replace(&mut is_value, word.text == "-v");
         !is_option && word.text != "-v"
-    })
+    });
+    arguments.get(at?..)
 }
 
 /// Returns the format of `print -f`.
-fn printed_format(arguments: &[Word]) -> Option<&Word> {
+fn printed_format(arguments: &[Word]) -> Option<&[Word]> {
     let at = arguments.iter().position(|word| word.has_option('f'))?;
-    arguments.get(at + 1)
+    arguments.get(at + 1..)
 }
 
-/// Whether a format of `printf` has a numeric field: some shells calculate its argument. One that
-/// is not known may have.
-fn calculates(format: &Word) -> bool {
-    let is_unknown = format.is_dynamic && format.text.is_empty();
+/// Whether zsh calculates the next argument after a format and those behind it: its field is a number. One
+/// that is not known may be.
+fn calculates(words: Option<&[Word]>) -> bool {
+    let format = words.and_then(<[Word]>::first);
+    let is_unknown = format.is_some_and(|format| format.is_dynamic && !is_whole(format));
+    is_unknown || takes_field(words, "*diouxXeEfFgGaAn")
+}
+
+/// Whether each field of a format is written out, and there are some.
+fn is_whole(format: &Word) -> bool {
     let text = format.text.replace("%%", "");
-    is_unknown
-        || text.split('%').skip(1).any(|field| {
-            let is_flag = |c: char| c.is_ascii_digit() || "-+ #0.'".contains(c);
-            let letter = field.trim_start_matches(is_flag);
-            letter.starts_with(|c| "*diouxXeEfFgGaA".contains(c))
-        })
+    let fields = || text.split('%').skip(1).map(field_letter);
+    fields().next().is_some()
+        && fields().all(|letter| letter.is_some_and(|c| "sbcqdiouxXeEfFgGaAn*(".contains(c)))
+}
+
+/// Returns the letter of a field, behind its flags, width and length.
+fn field_letter(field: &str) -> Option<char> {
+    let is_flag = |c: char| c.is_ascii_digit() || "-+ #0.'$hlLjzt".contains(c);
+    field.trim_start_matches(is_flag).chars().next()
+}
+
+/// Whether the next argument after a format and those behind it is, or may be, for a field of these letters.
+fn takes_field(words: Option<&[Word]>, letters: &str) -> bool {
+    let Some((format, before)) = words.and_then(<[Word]>::split_first) else {
+        return false;
+    };
+    let text = format.text.replace("%%", "");
+    let is_number = |field: &str| field_letter(field).is_some_and(|c| letters.contains(c));
+    let fields: Vec<bool> = text.split('%').skip(1).map(is_number).collect();
+    let is_plain = !text.contains(['*', '$']) && !before.iter().any(Word::may_split);
+    match before.len().checked_rem(fields.len()) {
+        Some(at) if is_plain && !format.is_dynamic => fields.get(at) == Some(&true),
+        _ => fields.contains(&true),
+    }
 }
 
 fn declaration_demands(command: &str, arguments: &[Word], current: &Word) -> Demands {

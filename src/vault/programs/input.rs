@@ -1,8 +1,11 @@
 //! What a command demands of values in its standard input.
 
 use super::runs::{Run, asks_for_shell, look_up, runs};
-use super::table::{PYTHON_CODE, Reads, WRAPPERS};
-use super::{has_command_option, is_plain_module, module, shell_demands, takes_value};
+use super::table::{ENV_OPTIONS, PYTHON_CODE, Reads, WRAPPERS};
+use super::{
+    has_command_option, is_plain_module, module, opens_console, shell_demands, splits_words,
+    takes_value,
+};
 use crate::vault::script;
 use crate::vault::words::{Demands, Word};
 
@@ -63,6 +66,7 @@ pub(in crate::vault) fn input_demands(words: &[Word]) -> Demands {
 /// Wrappers that run a shell when no program is named, and how many operands come before that.
 const SHELL_STARTERS: &[(&str, usize)] = &[
     ("chroot", 1),
+    ("arch-chroot", 1),
     ("unshare", 0),
     ("nsenter", 0),
     ("setpriv", 0),
@@ -101,6 +105,7 @@ fn starts_shell(words: &[Word]) -> bool {
         let starter = SHELL_STARTERS.iter().find(|(name, _)| *name == program);
         SHELLS_BY_NAME.contains(&program)
             || matches!(program, "sudo" | "doas") && asks_for_shell(program, after)
+            || matches!(program, "oc" | "kubectl") && after.iter().any(|word| word.text == "rsh")
             || starter.is_some_and(|(_, operands)| !names_program(after, *operands))
     })
 }
@@ -142,12 +147,15 @@ fn run_input(words: &[Word], (program, arguments): Run<'_>) -> Demands {
             None => Demands::SHELL,
         },
         Reads::Shell | Reads::ShellAll => Demands::SHELL,
-        Reads::ShellInOption(_) => Demands::NONE,
+        Reads::Unknown => Demands::UNQUOTED,
+        Reads::ShellInOption(ENV_OPTIONS) if splits_words(arguments) => Demands::ANY_CODE,
+        Reads::ShellInOption(_) | Reads::Git => Demands::NONE,
         Reads::ShellAfter(letter) => match option_code(arguments, letter) {
             Some(code) => code_input(&code),
             None if has_input_code(words) => Demands::SHELL,
             None => Demands::NONE,
         },
+        Reads::Python | Reads::CodeAfter(..) if opens_console(arguments) => Demands::PROGRAM,
         Reads::Python => match module(arguments) {
             Some(name) if is_plain_module(&name) => Demands::NONE,
             Some(_) => Demands::PROGRAM,
@@ -261,7 +269,9 @@ pub(super) fn has_script(arguments: &[Word]) -> bool {
         "-M",
     ];
     let mut option = None;
-    for word in arguments {
+    // `uv run -`
+    let is_run = arguments.first().is_some_and(|word| word.text == "run");
+    for word in arguments.get(usize::from(is_run)..).unwrap_or_default() {
         let before = std::mem::take(&mut option);
         let is_named = ENDINGS.iter().any(|ending| word.text.ends_with(ending));
         if is_input(word) || is_interactive(word) {

@@ -71,6 +71,24 @@ const CONTAINER_OPTIONS: &[&str] = &[
     "--kubeconfig",
 ];
 
+/// What is looked for and how, with one word after it.
+const FIND_OPTIONS: &[&str] = &[
+    "-name",
+    "-iname",
+    "-path",
+    "-ipath",
+    "-type",
+    "-maxdepth",
+    "-mindepth",
+    "-newer",
+    "-user",
+    "-group",
+    "-perm",
+    "-size",
+    "-mtime",
+    "-mmin",
+];
+
 /// The forms that are known; the options of other wrappers may all take a word or none.
 const FORMS: &[Form] = &[
     Form {
@@ -165,11 +183,12 @@ const FORMS: &[Form] = &[
     },
     Form {
         names: &["find"],
+        long_valued: FIND_OPTIONS,
         starters: &["-exec", "-execdir", "-ok", "-okdir"],
         ..PLAIN
     },
     Form {
-        names: &["docker", "podman", "nerdctl"],
+        names: &["docker", "podman", "nerdctl", "docker-compose"],
         flags: "itdTP",
         valued: "evwulpfmHc",
         long_valued: CONTAINER_OPTIONS,
@@ -192,7 +211,7 @@ pub(super) fn runs(words: &[Word]) -> Vec<Run<'_>> {
     if let Some((first, rest)) = without_prefixes(words).split_first() {
         if first.is_unknown_program() {
             // `$SHELL -c ...`, `b?sh -c ...`, or whatever else it may become.
-            found.push((Reads::ShellAll, rest));
+            found.push((Reads::Unknown, rest));
         } else if is_wrapper(first) {
             found.extend(look_up(first).map(|reads| (reads, rest)));
             wrapped(Walk::new(first.program()), rest, &mut found);
@@ -221,7 +240,10 @@ fn program<'a>(word: &Word, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
         found.extend(unknown_with_code(rest));
     } else if match reads {
         None => !BUILTINS.contains(&word.text()),
-        Some(reads) => matches!(reads, Reads::ShellInOption(_) | Reads::ShellAfter(_)),
+        Some(reads) => matches!(
+            reads,
+            Reads::ShellInOption(_) | Reads::ShellAfter(_) | Reads::Git
+        ),
     } {
         found.extend(named(rest).filter(|run| has_code(*run)));
     }
@@ -235,11 +257,11 @@ fn is_wrapper(word: &Word) -> bool {
 /// Adds what a wrapper with these arguments runs, and what the wrappers do that it runs.
 fn wrapped<'a>(mut walk: Walk, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
     for (at, word) in rest.iter().enumerate() {
-        let after = rest.get(at + 1..).unwrap_or_default();
+        let after = without_end(rest.get(at + 1..).unwrap_or_default());
         let names_wrapper = WRAPPERS.contains(&word.program());
         match walk.step(word) {
             Meaning::Unknown => {
-                found.push((Reads::ShellAll, after));
+                found.push((Reads::Unknown, after));
                 walk = Walk::loose();
             }
             Meaning::Program if names_wrapper => {
@@ -267,6 +289,12 @@ fn wrapped<'a>(mut walk: Walk, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
     }
 }
 
+/// Returns the words before the one that ends what `find` runs.
+fn without_end(words: &[Word]) -> &[Word] {
+    let end = words.iter().position(|word| word.text == ";");
+    words.get(..end.unwrap_or(words.len())).unwrap_or_default()
+}
+
 /// Returns the programs that these words name.
 fn named(words: &[Word]) -> impl Iterator<Item = Run<'_>> {
     let run = |(at, word)| Some((look_up(word)?, words.get(at + 1..)?));
@@ -276,16 +304,16 @@ fn named(words: &[Word]) -> impl Iterator<Item = Run<'_>> {
 /// Returns what a function may run that is given by an expansion and has an option for code.
 fn unknown_with_code(words: &[Word]) -> Option<Run<'_>> {
     let at = words.iter().position(Word::is_unknown_program)?;
+    let program = words.get(at)?;
     let after = words.get(at + 1..)?;
     let is_code = |word: &Word| {
         ['c', 'e', 'E', 'r']
             .iter()
             .any(|letter| word.has_option(*letter))
+            // `f $program $options`
+            || program.may_split() && word.may_split() && word.text.is_empty()
     };
-    after
-        .iter()
-        .any(is_code)
-        .then_some((Reads::ShellAll, after))
+    after.iter().any(is_code).then_some((Reads::Unknown, after))
 }
 
 /// Whether it is a shell with code of its own, or with nothing but options.
@@ -329,7 +357,8 @@ pub(super) fn asks_for_shell(program: &str, arguments: &[Word]) -> bool {
 fn has_code((reads, arguments): Run<'_>) -> bool {
     let has = |letter| arguments.iter().any(|word| word.has_option(letter));
     match reads {
-        Reads::Shell => has('c'),
+        // `$options` may be one.
+        Reads::Shell => has('c') || arguments.iter().any(Word::may_be_flags),
         Reads::ShellAfter(letter) => has(letter),
         Reads::CodeAfter(..) | Reads::Python | Reads::Client(..) => true,
         _ => false,
@@ -392,16 +421,34 @@ impl Walk {
     }
 
     fn step(&mut self, word: &Word) -> Meaning {
-        if word.may_split() || word.is_cut {
+        if word.is_any() {
             return Meaning::Unknown;
         }
+        // An expansion here is one word, or the script means something else than it says.
         if std::mem::take(&mut self.takes) {
             return Meaning::Other;
+        }
+        if word.text == "--" && !word.is_dynamic {
+            self.may_take = false;
+            return Meaning::Other;
+        }
+        if word.text.is_empty() && self.form.is_search() && word.may_split() {
+            // `find $dir`, and not `find . $more`.
+            let is_first = !std::mem::replace(&mut self.does_other, true);
+            return if is_first {
+                Meaning::Other
+            } else {
+                Meaning::Unknown
+            };
         }
         if self.form.starters.contains(&word.text()) && !word.is_dynamic {
             (self.has_started, self.may_take) = (true, false);
             self.names_image = word.text == "run";
             return Meaning::Other;
+        }
+        self.does_other |= self.form.is_search();
+        if matches!(word.text(), "-") && word.may_split() {
+            return Meaning::Unknown;
         }
         if word.text.starts_with('-') {
             self.takes = self.form.takes(word);
@@ -490,6 +537,9 @@ pub(super) fn look_up(word: &Word) -> Option<Reads> {
         rows.find(|(name, _)| name.eq_ignore_ascii_case(wanted))
             .map(|(_, reads)| *reads)
     };
+    if word.names_shell && word.text.is_empty() {
+        return Some(Reads::Shell);
+    }
     let name = word.program();
     // `--entrypoint=sh`, and `bash:5` as an image.
     let name = match name.rsplit_once('=') {

@@ -27,6 +27,10 @@ pub(super) const INTEGER_VARIABLES: &[&str] = &[
     "DIRSTACKSIZE",
     "ERRNO",
     "TTYIDLE",
+    "PERIOD",
+    "BAUD",
+    "TRY_BLOCK_ERROR",
+    "TRY_BLOCK_INTERRUPT",
 ];
 
 /// Variables whose text is run later.
@@ -49,11 +53,8 @@ pub(super) const CODE_VARIABLES: &[&str] = &[
     "MANPAGER",
     "EDITOR",
     "FCEDIT",
-    "functions",
-    "dis_functions",
     "BASH_ALIASES",
-    "galiases",
-    "saliases",
+    "BASH_CMDS",
     "VISUAL",
     "LESSOPEN",
     "LESSCLOSE",
@@ -66,6 +67,49 @@ pub(super) const CODE_VARIABLES: &[&str] = &[
     "CVS_RSH",
     "MAKEFLAGS",
     "PERL5OPT",
+    "PERL5DB",
+    "RUBYOPT",
+    "NODE_OPTIONS",
+    "PYTHONSTARTUP",
+    "SUDO_EDITOR",
+    "KUBE_EDITOR",
+    "SYSTEMD_EDITOR",
+    "SYSTEMD_PAGER",
+    "SVN_EDITOR",
+    "SVN_SSH",
+    "HGEDITOR",
+    "GIT_PROXY_COMMAND",
+    "PSQL_EDITOR",
+    "PSQL_PAGER",
+];
+
+/// Tables of zsh, whose elements are code, commands or names; elsewhere these are names as any.
+pub(super) const ZSH_TABLES: &[&str] = &[
+    "aliases",
+    "builtins",
+    "commands",
+    "dis_aliases",
+    "dis_builtins",
+    "dis_functions",
+    "dis_galiases",
+    "dis_patchars",
+    "dis_reswords",
+    "dis_saliases",
+    "functions",
+    "functions_source",
+    "galiases",
+    "keymaps",
+    "mapfile",
+    "modules",
+    "nameddirs",
+    "options",
+    "parameters",
+    "saliases",
+    "termcap",
+    "terminfo",
+    "userdirs",
+    "usergroups",
+    "widgets",
 ];
 
 /// Where a program reads code.
@@ -77,6 +121,10 @@ pub(super) enum Reads {
     ShellAfter(char),
     /// Shell code in all its arguments.
     ShellAll,
+    /// The same, since an expansion stands where the program is named.
+    Unknown,
+    /// git: shell code in settings and in what some options and commands take.
+    Git,
     /// Shell code in, or after, an argument that starts like one of these.
     ShellInOption(&'static [&'static str]),
     /// Code of its own after an option with one of these letters or names, else a file's name, else
@@ -96,18 +144,19 @@ pub(super) enum Reads {
     CodeEverywhere,
 }
 
-/// Options of git after which settings come, among them commands.
+/// Words of git after which all others may be commands.
+pub(super) const GIT_COMMANDS: &[&str] = &["config", "foreach", "run"];
+
+/// Options of git that take a setting, or a command.
 pub(super) const GIT_OPTIONS: &[&str] = &[
     "-c",
     "--config",
-    "config",
+    "--config-env",
     "--upload-pack",
     "--receive-pack",
     "--exec",
     "-x",
     "--extcmd",
-    "foreach",
-    "run",
     "--env-filter",
     "--tree-filter",
     "--index-filter",
@@ -174,6 +223,9 @@ pub(super) const PLAIN_MODULES: &[&str] = &[
     "zipfile",
 ];
 
+/// Commands of frameworks, some of which read code; others are scripts.
+pub(super) const CONSOLE: Reads = Reads::CodeAfter(&['c'], &["--command", "--execute"]);
+
 /// Editors that take commands of their own, among them those of a shell.
 pub(super) const EDITOR: Reads = Reads::Editor(&['c', 'S'], &["--cmd", "+"]);
 
@@ -237,7 +289,7 @@ pub(super) const PROGRAMS: &[(&str, Reads)] = &[
     ("just", Reads::ShellAll),
     ("nodemon", Reads::ShellAll),
     ("concurrently", Reads::ShellAll),
-    ("git", Reads::ShellInOption(GIT_OPTIONS)),
+    ("git", Reads::Git),
     ("tar", Reads::ShellInOption(TAR_OPTIONS)),
     ("gtar", Reads::ShellInOption(TAR_OPTIONS)),
     ("bsdtar", Reads::ShellInOption(TAR_OPTIONS)),
@@ -252,6 +304,15 @@ pub(super) const PROGRAMS: &[(&str, Reads)] = &[
         "man",
         Reads::ShellInOption(&["-P", "--pager", "-H", "--html", "-E", "-p"]),
     ),
+    ("sort", Reads::ShellInOption(&["--compress-program"])),
+    ("ansible", Reads::ShellInOption(&["-a", "--args"])),
+    ("gcloud", Reads::ShellInOption(&["--command"])),
+    ("heroku", Reads::ShellInOption(&["run"])),
+    ("manage.py", CONSOLE),
+    ("django-admin", CONSOLE),
+    ("rails", CONSOLE),
+    ("artisan", CONSOLE),
+    ("flask", CONSOLE),
     ("env", Reads::ShellInOption(ENV_OPTIONS)),
     ("nix-shell", Reads::ShellAll),
     ("pwsh", Reads::CodeAfter(&['c'], &["-command", "-Command"])),
@@ -311,15 +372,18 @@ pub(super) const PROGRAMS: &[(&str, Reads)] = &[
     ("wish", Reads::CodeEverywhere),
     (
         "psql",
-        Reads::Client(&['c', 'v'], &["--command", "--set", "--variable"]),
+        Reads::Client(
+            &['c', 'v', 'o'],
+            &["--command", "--set", "--variable", "--output"],
+        ),
     ),
     (
         "mysql",
-        Reads::Client(&['e'], &["--execute", "--init-command"]),
+        Reads::Client(&['e'], &["--execute", "--init-command", "--pager"]),
     ),
     (
         "mariadb",
-        Reads::Client(&['e'], &["--execute", "--init-command"]),
+        Reads::Client(&['e'], &["--execute", "--init-command", "--pager"]),
     ),
     ("sqlcmd", Reads::Client(&['Q', 'q', 'v'], &["--query"])),
     ("cqlsh", Reads::Client(&['e'], &["--execute"])),
@@ -327,6 +391,13 @@ pub(super) const PROGRAMS: &[(&str, Reads)] = &[
     ("mycli", Reads::Client(&['e'], &["--execute"])),
     ("usql", Reads::Client(&['c', 'v'], &["--command", "--set"])),
     ("trino", Reads::Client(&[], &["--execute"])),
+    ("sqlplus", Reads::Client(&[], &[])),
+    ("cockroach", Reads::Client(&['e'], &["--execute"])),
+    ("mysqlsh", Reads::Client(&['e'], &["--execute"])),
+    (
+        "clickhouse",
+        Reads::Client(&['q'], &["--query", "--multiquery"]),
+    ),
     ("snowsql", Reads::Client(&['q'], &["--query"])),
     ("clickhouse-client", Reads::Client(&['q'], &["--query"])),
     ("awk", Reads::CodeAll),
@@ -498,6 +569,9 @@ pub(super) const WRAPPERS: &[&str] = &[
     "chamber",
     "dotenv",
     "foreman",
+    "docker-compose",
+    "arch-chroot",
+    "lima",
     "gdbserver",
     "rr",
     "heaptrack",

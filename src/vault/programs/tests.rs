@@ -50,7 +50,7 @@ fn shells_read_one_script() {
     check("bash script.sh", "", Demands::NONE);
     check("bash -s --", "", Demands::NONE);
     check("bash ? x", "", Demands::SHELL);
-    check("? -c", "", Demands::SHELL);
+    check("? -c", "", Demands::UNQUOTED);
     check("sudo -u x sh -c", "", Demands::SHELL);
     check("docker exec -it box sh -lc", "", Demands::SHELL);
     check("find . -exec sh -c", "", Demands::SHELL);
@@ -82,7 +82,12 @@ fn interpreters_read_code_after_an_option() {
 fn builtins_read_names_and_expressions() {
     check("unset", "", NAME);
     check("printf -v", "", NAME);
-    check("printf %d", "", Demands::NUMBER);
+    check("printf %d", "", Demands::ZSH);
+    check("printf %s%d", "", Demands::NONE);
+    check("printf %s%d x", "", Demands::ZSH);
+    check("printf %b", "", Demands::FORMAT);
+    check("umask", "", Demands::ANY_CODE);
+    check("zpty", "", Demands::ZSH);
     check("printf", "", Demands::FORMAT);
     check("printf --", "a", Demands::FORMAT);
     check("printf -v x", "", Demands::FORMAT);

@@ -192,6 +192,9 @@ pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &Encoded)) {
             });
         }
     }
+    if value.contains(' ') {
+        make(Form::Percent, &|out| plus(value, out));
+    }
     make(Form::Reversed, &|out| reversed(value, out));
     for shift in 0..5 {
         for first in [b'A', b'a'] {
@@ -205,16 +208,22 @@ pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &Encoded)) {
         make(Form::Escaped, &|out| units(value, "\\u", digits, out));
         make(Form::Escaped, &|out| every_percent(value, digits, out));
     }
+    for_each_escaped(value, &mut make);
+    for first in 0..2 {
+        make(Form::Hex, &|out| swapped_hex(value, first, out));
+    }
+}
+
+/// Makes the forms in which what is not ASCII, or every byte, is a number.
+fn for_each_escaped(value: &str, mut make: impl FnMut(Form, &dyn Fn(&mut Encoded))) {
     make(Form::Escaped, &|out| bytes_repr(value, out));
     make(Form::Escaped, &|out| octal(value, "\\", out));
     make(Form::Escaped, &|out| octal(value, "\\0", out));
     if !value.is_ascii() {
+        make(Form::Escaped, &|out| latin(value, out));
         for quote in ["\\'", "'"] {
             make(Form::Escaped, &|out| dollar_octal(value, quote, out));
         }
-    }
-    for first in 0..2 {
-        make(Form::Hex, &|out| swapped_hex(value, first, out));
     }
 }
 
@@ -428,6 +437,24 @@ fn percent(value: &str, kept: &str, space: &str, digits: &[u8; 16], out: &mut En
             }
         }
     }
+}
+
+/// What is left of a form's percent-encoding without its escapes.
+fn plus(value: &str, out: &mut Encoded) {
+    for (at, byte) in value.bytes().enumerate() {
+        out.byte(if byte == b' ' { b'+' } else { byte }, at);
+    }
+}
+
+/// What is left of escapes with the numbers of characters, as `\xe9`; a program that writes them
+/// escapes none that is larger than a byte that way.
+fn latin(value: &str, out: &mut Encoded) {
+    each(value, out, |character, at, out| {
+        match u8::try_from(u32::from(character)) {
+            Ok(byte) => out.byte(byte, at),
+            Err(_) => plain(character, at, out),
+        }
+    });
 }
 
 fn reversed(value: &str, out: &mut Encoded) {

@@ -11,6 +11,10 @@ use super::tables::{Gram, Hot, Tables, WINDOW, number};
 use crate::limits;
 use crate::vault::view::{SAMPLE, Sink, is_visible};
 
+/// How many visible bytes before an escape and after it are looked at without it: a match with an
+/// escape in it has fewer on either side.
+pub(super) const AROUND: usize = limits::REDACTED_RUN_BYTES + 4;
+
 /// A stretch of the text that belongs to a secret, in bytes of the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
@@ -298,11 +302,23 @@ impl Lane {
             self.narrow.done = self.wide.done;
         }
         let settled = self.wide.done.min(self.narrow.done).min(self.length);
+        // An escape may come that these stand before.
+        let settled = settled.saturating_sub(AROUND);
         self.bytes.copy_within(settled..self.length, 0);
         self.places.copy_within(settled..self.length, 0);
         self.length -= settled;
         self.wide.done -= settled;
         self.narrow.done -= settled;
+    }
+
+    /// Returns the last bytes before a place, each with its own.
+    pub(super) fn before(&self, place: u64, count: usize) -> impl Iterator<Item = (u8, u64)> {
+        let places = self.places.get(..self.length).unwrap_or_default();
+        let end = places.partition_point(|known| *known < place);
+        let range = end.saturating_sub(count)..end;
+        let bytes = self.used().get(range.clone()).unwrap_or_default().iter();
+        let places = places.get(range).unwrap_or_default().iter();
+        bytes.copied().zip(places.copied())
     }
 
     /// Looks up what the samples left open at the end.

@@ -13,10 +13,11 @@ use super::encodings::Form;
 use super::lane::{Found, Lane};
 use super::tables::{Hot, Tables};
 use super::text::Redacted;
+use super::unescaped::{SIGNS, Unescaped};
 use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::session::Secrets;
-use crate::vault::view::View;
+use crate::vault::view::{Sink, View};
 
 /// The secrets and the tables of their newest generation.
 #[derive(Clone)]
@@ -44,6 +45,66 @@ impl Source {
     }
 }
 
+/// Hands what is visible of a block to all that look at it.
+struct Ground<'a> {
+    main: &'a mut Lane,
+    unescaped: &'a mut [Unescaped],
+    /// Whether one of them is in the middle of something.
+    is_active: bool,
+    block: &'a [u8],
+    /// Where the block starts.
+    at: u64,
+    /// Where the next sign of an escape stands, if not before that.
+    next: u64,
+}
+
+impl<'a> Ground<'a> {
+    fn new(main: &'a mut Lane, unescaped: &'a mut [Unescaped], block: &'a [u8], at: u64) -> Self {
+        let is_active = !unescaped.iter().all(Unescaped::is_idle);
+        let mut ground = Self {
+            main,
+            unescaped,
+            is_active,
+            block,
+            at,
+            next: 0,
+        };
+        ground.find_sign(at);
+        ground
+    }
+
+    /// Finds the first sign of an escape from a place on.
+    fn find_sign(&mut self, from: u64) {
+        let [a, b, c] = SIGNS;
+        let start = usize::try_from(from - self.at).unwrap_or(usize::MAX);
+        let rest = self.block.get(start..).unwrap_or_default();
+        let found = memchr::memchr3(a, b, c, rest);
+        self.next = found.map_or(u64::MAX, |found| from + found as u64);
+    }
+}
+
+impl Sink for Ground<'_> {
+    #[inline]
+    fn take(&mut self, bytes: &[u8], at: u64) {
+        self.main.take(bytes, at);
+        let end = at + bytes.len() as u64;
+        if !self.is_active && end <= self.next {
+            return;
+        }
+        for lane in self.unescaped.iter_mut() {
+            lane.take(bytes, at, self.main);
+        }
+        self.is_active = !self.unescaped.iter().all(Unescaped::is_idle);
+        if self.next < end {
+            self.find_sign(end);
+        }
+    }
+
+    fn divide(&mut self, place: u64) {
+        self.main.divide(place);
+    }
+}
+
 /// Masks a text that comes in pieces.
 #[derive(Clone)]
 pub struct RedactStream {
@@ -52,6 +113,8 @@ pub struct RedactStream {
     view: View,
     /// What is visible.
     main: Lane,
+    /// What is visible around escapes of shells and languages, without those of one kind.
+    unescaped: [Unescaped; SIGNS.len()],
     /// What stands inside of escape sequences.
     inside: Lane,
     /// The secrets seen so far: shorter parts of them are masked from then on.
@@ -78,6 +141,7 @@ impl RedactStream {
             tables: source.tables(),
             view: View::Ground,
             main: Lane::default(),
+            unescaped: SIGNS.map(Unescaped::new),
             inside: Lane::default(),
             hot: None,
             held: Zeroizing::new(String::new()),
@@ -137,11 +201,22 @@ impl RedactStream {
 
     /// Does so, and masks what may be the start of a value.
     pub fn cut(&mut self, out: &mut Redacted) {
+        let half = self.unescaped.each_ref().map(Unescaped::half_escape);
         self.flush_lanes();
         self.find_shorts(true);
         let cut = [&self.main, &self.inside].map(|lane| lane.cut(&self.tables));
-        for found in cut.into_iter().flatten() {
+        let unescaped = self.unescaped.each_ref().map(|lane| lane.cut(&self.tables));
+        for found in cut.into_iter().chain(unescaped).flatten() {
             self.add_region(found);
+        }
+        let end = self.end();
+        // An escape that was cut in two is of what stands before it.
+        if let Some(last) = self
+            .regions
+            .back_mut()
+            .filter(|last| half.contains(&Some(last.end)))
+        {
+            last.end = end;
         }
         self.settle(self.end(), out);
     }
@@ -160,7 +235,16 @@ impl RedactStream {
         for lane in [&self.main, &self.inside] {
             lane.flush(&mut found);
         }
-        found.into_iter().for_each(|found| self.add(found));
+        found.drain(..).for_each(|found| self.add(found));
+        for lane in &mut self.unescaped {
+            lane.close();
+            lane.scan(&self.tables, &mut found);
+            lane.scan_end(&self.tables, &mut found);
+            lane.flush(&mut found);
+        }
+        found
+            .into_iter()
+            .for_each(|found| self.add_unescaped(found));
     }
 
     /// Gives up on what is held: it would become too much. A value that was begun is masked.
@@ -187,6 +271,7 @@ impl RedactStream {
     fn change_tables(&mut self) {
         let old = std::mem::replace(&mut self.tables, self.source.tables());
         self.main = Lane::default();
+        self.unescaped = SIGNS.map(Unescaped::new);
         self.inside = Lane::default();
         self.view = View::Ground;
         self.hot = None;
@@ -209,7 +294,8 @@ impl RedactStream {
         let start = usize::try_from(from - self.base).unwrap_or(usize::MAX);
         let blocks = bytes.get(start..).unwrap_or_default();
         for block in blocks.chunks(limits::REDACT_BLOCK_BYTES) {
-            self.view.split(block, at, &mut self.main, &mut self.inside);
+            let mut ground = Ground::new(&mut self.main, &mut self.unescaped, block, at);
+            self.view.split(block, at, &mut ground, &mut self.inside);
             at += block.len() as u64;
             self.scan_lanes();
         }
@@ -223,6 +309,10 @@ impl RedactStream {
         self.main.scan(&self.tables, &mut found);
         self.inside.scan(&self.tables, &mut found);
         found.drain(..).for_each(|found| self.add(found));
+        for lane in &mut self.unescaped {
+            lane.scan(&self.tables, &mut found);
+        }
+        found.drain(..).for_each(|found| self.add_unescaped(found));
         if let Some(hot) = self.hot.clone() {
             self.main.scan_hot(&self.tables, &hot, &mut found);
             self.inside.scan_hot(&self.tables, &hot, &mut found);
@@ -236,13 +326,30 @@ impl RedactStream {
         let mut found = Vec::new();
         self.main.scan_end(&self.tables, &mut found);
         self.inside.scan_end(&self.tables, &mut found);
-        found.into_iter().for_each(|found| self.add(found));
+        found.drain(..).for_each(|found| self.add(found));
+        for lane in &mut self.unescaped {
+            lane.scan_end(&self.tables, &mut found);
+        }
+        found
+            .into_iter()
+            .for_each(|found| self.add_unescaped(found));
     }
 
     /// Adds a match; from here on shorter parts of its secret are matches.
     fn add(&mut self, found: Found) {
         self.note_seen(found.secret, found.end);
         self.add_region(found);
+    }
+
+    /// Adds a match in what escapes stand for, unless it is one as it stands.
+    fn add_unescaped(&mut self, mut found: Found) {
+        let first = self.regions.partition_point(|old| old.end < found.end);
+        let old = self.regions.get(first);
+        if old.is_some_and(|old| old.start <= found.start && old.length >= found.length) {
+            return;
+        }
+        found.form = found.form.max(Form::Escaped);
+        self.add(found);
     }
 
     fn note_seen(&mut self, secret: usize, since: u64) {
@@ -350,6 +457,8 @@ impl RedactStream {
         let open = lanes
             .into_iter()
             .filter_map(|lane| lane.open_from(&self.tables));
+        let unescaped = self.unescaped.iter();
+        let open = open.chain(unescaped.filter_map(|lane| lane.open_from(&self.tables)));
         let end = self.end();
         let shorts = if self.tables.shorts.is_empty() {
             end

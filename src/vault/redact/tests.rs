@@ -604,3 +604,76 @@ fn decoded_passwords_of_urls_are_masked() {
     let short = "postgres://admin:p%40s!x@db.example.com:5432/prod";
     check(&[("K", short)], "pw p@s!x end", "pw [KARYI:K:part] end");
 }
+
+/// Encoders differ in what they escape; none of their lists is known here.
+#[test]
+fn values_are_known_whichever_of_their_characters_are_escaped() {
+    let cases = [
+        // bash's %q puts no backslash before # and ~ inside of a word.
+        ("2o2Ks*)cD#fCjgpY", "2o2Ks\\*\\)cD#fCjgpY"),
+        ("p#Ss~w0rd!~x#2(a)~k", "p#Ss~w0rd\\!~x#2\\(a\\)~k"),
+        ("J9XO#qn_!6)n7s~U", "J9XO%23qn%5F%216%29n7s%7EU"),
+        ("AF8zX=u`Z:QdV41o", "AF8zX=u%60Z:QdV41o"),
+        ("a b/c d&e f=g h~i j~", "a+b/c+d%26e+f=g+h~i+j%7e"),
+        (
+            "x\"y'z\"1'2\"3'4\"5'6",
+            "x&#34;y&#39;z&#34;1&#39;2&#34;3&#39;4&#34;5&#39;6",
+        ),
+        (
+            "a/b=c/d=e/f=g/h=",
+            "a&#x2F;b&#x3D;c&#x2F;d&#x3D;e&#x2F;f&#x3D;g&#x2F;h&#x3D;",
+        ),
+        ("db-pass:word+12345", "db\\x2dpass:word\\x2b12345"),
+        ("LhSéJbé!LKMIgoJR", "LhS\\xe9Jb\\xe9!LKMIgoJR"),
+        ("LhSéJbé!LKMIgoJR", "LhS\\u{e9}Jb\\u{e9}!LKMIgoJR"),
+        ("a!b@c#d$e%f^g&h*i", "a\\041b\\0100c#d\\44e%f^g&h*i"),
+        (
+            "q\\w\\e\\r\\t\\y\\u\\i\\o",
+            "q\\x5Cw\\x5Ce\\x5Cr\\x5Ct\\x5Cy\\x5Cu\\x5Ci\\x5Co",
+        ),
+    ];
+    for (value, shown) in cases {
+        named(value, shown, "escaped");
+    }
+    // Coloured, wrapped, and with an escaped blank.
+    named(
+        "p#Ss w0rd!~x#2(a)~k",
+        "p#Ss\\ w0rd\\\r\n!~x\u{1b}[1m#2\\\u{1b}[0m(a\\)~k",
+        "escaped",
+    );
+    named(
+        "J9XO#qn_!6)n7s~U",
+        "J9XO%\n23qn%5\u{1b}[KF%216%29n7s%7E\u{1b}[KU",
+        "escaped",
+    );
+    named("a nb c\\d*e*f*g*h", "a\\ nb\\ c\\\\d\\*e\\*f*g*h", "shell");
+    named(
+        "2,iq{@/6bwy-;\"ef",
+        "2 , i q { @ / 6 b w y \\ x 2 d ; \\ x 2 2 e f",
+        "escaped",
+    );
+    // Far from any escape and near many others.
+    let text = format!("\\n%41 {T} \\t &amp; {}", "C:\\dir\\%d 100% a&b;");
+    check(&[("K", T)], &text, &text.replace(T, "$KARYI{K}"));
+    let wide = "x".repeat(100);
+    let text = format!("\\({wide} 2o2Ks\\*\\){wide}");
+    check(&[("K", "2o2Ks*)cD#fCjgpY")], &text, &text);
+}
+
+/// An escape that is not whole hides nothing of what stands before it, and keeps nothing back.
+#[test]
+fn half_an_escape_is_no_escape() {
+    let value = "p#Ss~w0rd!~x#2(a)~k";
+    for end in ["\\", "%", "%4", "&", "&am", "\\x", "\\u{12", "&#x1F60"] {
+        let text = format!("{value}{end}");
+        check(&[("K", value)], &text, &format!("$KARYI{{K}}{end}"));
+        check(&[("K", value)], &format!("a{end}"), &format!("a{end}"));
+        check(
+            &[("K", value)],
+            &format!("a{end}\u{1b}[1m b"),
+            &format!("a{end}\u{1b}[1m b"),
+        );
+    }
+    let redactor = Redactor::new(&secrets(&[("K", value)]));
+    assert_eq!(cut(&redactor, "a p#Ss~w0rd\\!~x\\"), "a [KARYI:K:escaped]");
+}

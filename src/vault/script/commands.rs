@@ -79,6 +79,8 @@ impl Reader<'_> {
         frame.reads = frame.reads.and(compound.reads);
         frame.command_hole = compound.first_hole;
         frame.pipeline_hole = frame.pipeline_hole.min(compound.first_hole);
+        frame.fed_demands.clear();
+        frame.hidden = frame.hidden.min(compound.first_hole);
         frame.has_input |= compound.has_own_input;
     }
 
@@ -150,12 +152,38 @@ impl Reader<'_> {
                 self.subscript_assignment();
             }
             b'=' => self.equals()?,
+            b'}' if self.closes_group() => return self.close_group(),
             _ => {
                 self.word().note_pattern(byte);
                 self.literal();
             }
         }
         Ok(false)
+    }
+
+    /// Ends the word before the brace, and the group.
+    fn close_group(&mut self) -> Step<bool> {
+        let start = self.at;
+        if self.end_word()? {
+            return Ok(true);
+        }
+        let is_next = self.at == start;
+        if is_next {
+            self.at += 1;
+            self.end_command(Separator::Other);
+        }
+        Ok(is_next)
+    }
+
+    /// Whether a brace here closes a group of zsh.
+    fn closes_group(&self) -> bool {
+        let frame = &self.frame;
+        let is_free = frame
+            .word
+            .as_ref()
+            .is_none_or(|word| !word.text().contains('{'));
+        let is_place = frame.role == Role::Argument && !frame.in_test;
+        self.is_zsh && frame.closer == Closer::Brace && is_free && is_place
     }
 
     /// Whether a `[` here starts the index of an array.
@@ -189,7 +217,7 @@ impl Reader<'_> {
         let has_value_name =
             is_first && word.is_dynamic && !word.is_assignment && word.text().is_empty();
         self.literal();
-        if has_value_name && self.places.len() > self.frame.command_hole {
+        if has_value_name && self.has_hole(self.frame.command_hole) {
             return self.unreadable("a placeholder stands in the place of a variable's name");
         }
         Ok(())
@@ -213,6 +241,12 @@ impl Reader<'_> {
             return Ok(false);
         }
         self.at += 1;
+        if self.frame.in_test
+            && matches!(byte, b'&' | b'|')
+            && self.joined(self.at).next() == Some(byte)
+        {
+            self.end_clause();
+        }
         if matches!(byte, b' ' | b'\t' | b'\r')
             || self.frame.closer == Closer::Array
             || self.frame.in_test
@@ -232,6 +266,10 @@ impl Reader<'_> {
         {
             self.at += 1;
             self.next_pattern(byte);
+        }
+        if byte == b'&' && self.peek(0) == Some(b'!') && !self.hole_at(self.at) {
+            // `&!` of zsh; elsewhere a blank must follow.
+            self.at += 1;
         }
         self.end_command(separator);
         if byte == b'\n' {
@@ -296,9 +334,10 @@ impl Reader<'_> {
 
     /// Ends the current word; returns whether it closed the list.
     pub(super) fn end_word(&mut self) -> Step<bool> {
-        let Some(word) = self.frame.word.take() else {
+        let Some(mut word) = self.frame.word.take() else {
             return Ok(false);
         };
+        (word.span.1, word.places) = (self.at, self.places.len());
         if self.frame.closer == Closer::Array {
             return Ok(false);
         }
@@ -321,6 +360,9 @@ impl Reader<'_> {
                 *case = Case::Pattern;
                 self.frame.words.clear();
                 return Ok(false);
+            }
+            Some(Case::Subject) if word.is_plain("{") && self.frame.words.len() > 1 => {
+                return self.unreadable("a case with braces is not understood");
             }
             Some(Case::Pattern) => {
                 if word.is_plain("esac") && self.frame.words.is_empty() {
@@ -350,18 +392,26 @@ impl Reader<'_> {
         Ok(false)
     }
 
+    fn note_assignment(&mut self, word: &Word) {
+        self.assigns_word(word);
+        let is_table = |table: &&str| word.text().starts_with(*table);
+        if ALIAS_TABLES.iter().any(is_table) {
+            self.aliases.insert(String::new());
+        }
+    }
+
     /// Takes a word in the position of a command.
     fn first_word(&mut self, mut word: Word) -> Step<bool> {
         word.is_function = self.functions.contains(word.text());
         let is_plain = !word.is_quoted && !word.is_dynamic;
         if word.is_assignment {
-            if ALIAS_TABLES
-                .iter()
-                .any(|table| word.text().starts_with(table))
-            {
-                self.aliases.insert(String::new());
-            }
+            self.note_assignment(&word);
             return Ok(false);
+        }
+        let starts_brace = self.bytes.get(word.span.0) == Some(&b'{');
+        if starts_brace && !(is_plain && word.text() == "{") && !word.is_pattern {
+            // A group to zsh.
+            return self.unreadable("a brace stands before a command without a blank between them");
         }
         match word.text() {
             "{" if is_plain => {
@@ -404,7 +454,10 @@ impl Reader<'_> {
                 self.close_compound();
                 self.frame.ends_compound = true;
             }
-            "[[" if is_plain => self.frame.in_test = true,
+            "[[" if is_plain => {
+                self.frame.in_test = true;
+                self.frame.clause_hole = self.places.len();
+            }
             _ => {}
         }
         self.frame.words.push(word);
@@ -433,6 +486,6 @@ impl Reader<'_> {
             // Not every shell takes the quoted part of a regular expression literally.
             self.require(first..self.places.len(), Demands::PROGRAM);
         }
-        self.end_test();
+        self.end_clause();
     }
 }

@@ -5,24 +5,28 @@ use crate::vault::programs::{self, ARITHMETIC_TESTS, DECLARATIONS};
 use crate::vault::words::{Demands, Word, is_name};
 
 impl Reader<'_> {
-    /// A test that calculates does so with every value in it.
-    pub(super) fn end_test(&mut self) {
-        let calculates = self
-            .frame
-            .words
-            .iter()
-            .any(|word| ARITHMETIC_TESTS.contains(&word.text()) || word.text() == "-t");
-        if calculates {
-            self.require(self.frame.command_hole..self.places.len(), Demands::NUMBER);
-        }
-        if self
-            .frame
-            .words
-            .iter()
-            .any(|word| matches!(word.text(), "-v" | "-R"))
-        {
-            let forbidden = Demands::forbidden("in the place of a variable's name");
-            self.require(self.frame.command_hole..self.places.len(), forbidden);
+    /// Ends a part of a test, which `&&` and `||` divide: one that calculates does so with every
+    /// value in it.
+    pub(super) fn end_clause(&mut self) {
+        let demands = clause_demands(&self.frame.words);
+        self.require(self.frame.clause_hole..self.places.len(), demands);
+        self.frame.words.truncate(1);
+        self.frame.clause_hole = self.places.len();
+    }
+
+    /// The same for the parts of `[` and `test`, which `-a` and `-o` divide.
+    fn end_test(&mut self, words: &[Word]) {
+        let mut first = self.frame.command_hole;
+        let is_divider = |word: &Word| matches!(word.text(), "-a" | "-o") && !word.is_dynamic;
+        let mut clauses = words.split_inclusive(is_divider).peekable();
+        while let Some(clause) = clauses.next() {
+            let is_last = clauses.peek().is_none();
+            let end = match clause.last() {
+                Some(word) if !is_last => word.places,
+                _ => self.places.len(),
+            };
+            self.require(first..end, clause_demands(clause));
+            first = end;
         }
     }
 
@@ -33,12 +37,10 @@ impl Reader<'_> {
         if separator == Separator::Newline && words.is_empty() && self.frame.follows_pipe {
             return;
         }
-        if matches!(first, "[" | "test") {
-            self.frame.words = words.clone();
-            self.end_test();
-            self.frame.words.clear();
-        }
         let own = programs::without_prefixes(&words);
+        if matches!(own.first().map_or("", Word::text), "[" | "test") {
+            self.end_test(own);
+        }
         let declarer = own.first().map_or("", Word::text);
         if DECLARATIONS.contains(&declarer) || declarer == "nameref" {
             self.note_integers(own);
@@ -51,8 +53,12 @@ impl Reader<'_> {
         let file = programs::argument_file_demands(&words);
         self.require(self.frame.command_hole..self.places.len(), file);
         let sets = self.demand_of_assigned(own);
-        self.demand_of_input(&words, sets);
+        self.note_assigned(own);
+        self.reads_escapes |= own.iter().any(|word| word.text() == "xpg_echo");
+        let input = self.demand_of_input(&words, sets);
+        self.note_files(&words, input);
         self.demand_of_output(first);
+        self.note_output(&words);
         let frame = &mut self.frame;
         frame.in_test = false;
         frame.ends_compound = false;
@@ -67,15 +73,18 @@ impl Reader<'_> {
             // What a loop prints came from all its commands.
             if matches!(first, "done" | "fi" | "esac" | "}") {
                 frame.pipeline_hole = frame.first_hole;
+                frame.fed_demands.clear();
+                frame.hidden = 0;
             }
         } else {
             frame.pipeline += 1;
+            frame.fed_demands.clear();
             frame.pipeline_hole = self.places.len();
         }
     }
 
     /// Applies what a command demands of its standard input to what feeds it.
-    fn demand_of_input(&mut self, words: &[Word], sets: Demands) {
+    fn demand_of_input(&mut self, words: &[Word], sets: Demands) -> Demands {
         if self.frame.follows_body {
             self.function_reads = self.function_reads.and(self.frame.reads);
         }
@@ -109,8 +118,25 @@ impl Reader<'_> {
             }
         }
         if follows {
-            self.require(self.frame.pipeline_hole..self.frame.command_hole, demands);
+            self.require_fed(demands);
         }
+        demands
+    }
+
+    /// Demands something of all that stands before the pipe, and of nothing twice: a pipeline may be long.
+    fn require_fed(&mut self, demands: Demands) {
+        let end = self.frame.command_hole;
+        let start = self.frame.pipeline_hole;
+        let known = &mut self.frame.fed_demands;
+        let done = known.iter_mut().find(|(known, _)| *known == demands);
+        let from = match done {
+            Some((_, done)) => std::mem::replace(done, end).max(start),
+            None => {
+                known.push((demands, end));
+                start
+            }
+        };
+        self.require(from..end, demands);
     }
 
     /// What a command assigns must suit the variables that are named in its words.
@@ -193,6 +219,7 @@ impl Reader<'_> {
 
     /// A descriptor that is given by an expansion may be that of a coprocess, which reads code.
     pub(super) fn descriptor(&mut self, word: &Word) {
+        self.note_file(word);
         if word.is_dynamic || word.is_plain("p") {
             let unknown = Demands::SHELL.and(Demands::PROGRAM);
             self.frame.sinks = self.frame.sinks.and(unknown);
@@ -201,12 +228,22 @@ impl Reader<'_> {
 
     /// The same in a path; a descriptor that is one's own standard input is no input of its own.
     pub(super) fn target(&mut self, word: &Word) {
+        self.note_file(word);
         let is_descriptor = ["/dev/fd/", "/dev/stdin", "/proc/"]
             .iter()
             .any(|path| word.text().starts_with(path));
         if is_descriptor {
             self.frame.has_input = false;
             self.descriptor(word);
+        }
+    }
+
+    fn note_file(&mut self, word: &Word) {
+        if let Some(name) = self.file_name(word) {
+            match self.frame.writes {
+                true => self.frame.written.push(name),
+                false => self.frame.read.push(name),
+            }
         }
     }
 
@@ -265,5 +302,18 @@ impl Reader<'_> {
                 .filter(|name| is_name(name));
             self.integers.extend(names.map(str::to_owned));
         }
+    }
+}
+
+/// What a part of a test demands of the values in it.
+fn clause_demands(words: &[Word]) -> Demands {
+    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.text()));
+    let number = match has(ARITHMETIC_TESTS) || has(&["-t"]) {
+        true => Demands::NUMBER,
+        false => Demands::NONE,
+    };
+    match has(&["-v", "-R"]) {
+        true => number.and(Demands::forbidden("in the place of a variable's name")),
+        false => number,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Case, Closer, IN_FUNCTION, Reader, Separator, Step};
+use super::{Case, Closer, IN_FUNCTION, Reader, Role, Separator, Step};
 use crate::vault::programs;
 use crate::vault::words::{Demands, Word};
 
@@ -32,8 +32,15 @@ impl Reader<'_> {
     /// Reads what starts with a parenthesis that stands alone or after a word.
     pub(super) fn parenthesis(&mut self) -> Step<bool> {
         if self.frame.in_test {
+            let word = self.frame.word.as_ref();
+            // `=(...)` of zsh is a file.
+            let is_file = word.is_some_and(|word| word.is_plain("="));
             self.at += 1;
-            return Ok(false);
+            return match is_file {
+                true => self.nested(Demands::NONE, Self::parenthesized),
+                false => Ok(()),
+            }
+            .map(|()| false);
         }
         if self.frame.word.is_none() && (self.frame.ends_compound || self.frame.is_coprocess()) {
             self.end_command(Separator::Other);
@@ -46,6 +53,7 @@ impl Reader<'_> {
         let is_loop = matches!(frame.words.as_slice(), [word] if word.is_plain("for"));
         if (frame.is_command_position() || is_loop && frame.word.is_none())
             && self.starts_with(b"((")
+            && (is_loop || !self.starts_groups())
         {
             self.at += 2;
             self.expression(b"))")?;
@@ -54,6 +62,20 @@ impl Reader<'_> {
         }
         if self.is_function_head() {
             return Ok(false);
+        }
+        self.group()
+    }
+
+    fn parenthesized(&mut self) -> Step {
+        self.commands(Closer::Parenthesis)
+    }
+
+    /// Reads a subshell, an array, or a pattern of file names.
+    fn group(&mut self) -> Step<bool> {
+        let word = self.frame.word.as_ref();
+        if self.frame.role == Role::RedirectTarget && word.is_none_or(|word| word.is_plain("=")) {
+            // `< =(...)` and `>>(...)` of zsh.
+            return self.unreadable("a substitution of zsh stands where a file is");
         }
         let is_list = self.frame.is_loop_head() && self.frame.word.is_none();
         let is_array = is_list || self.frame.is_array_head();
@@ -84,9 +106,32 @@ impl Reader<'_> {
             word.is_pattern |= !is_array;
             if !is_array {
                 self.glob_qualifiers(start..self.at, first_hole);
+                // Whatever else zsh makes of it.
+                self.require(first_hole..self.places.len(), Demands::ZSH);
             }
         }
         Ok(false)
+    }
+
+    /// Whether `((` here is surely the start of two groups: what the second closes is not all, and
+    /// nothing before that is anything but plain words.
+    fn starts_groups(&self) -> bool {
+        let inner = self.bytes.get(self.at + 2..self.limit).unwrap_or_default();
+        let is_doubtful = |byte: &u8| b"'\"\\`$#(<>{[".contains(byte);
+        let Some(end) = inner
+            .iter()
+            .position(|byte| *byte == b')' || is_doubtful(byte))
+        else {
+            return false;
+        };
+        let start = self.at + 2;
+        let has_hole = self
+            .holes
+            .get(self.passed)
+            .is_some_and(|hole| hole.start < start + end);
+        inner.get(end) == Some(&b')')
+            && !has_hole
+            && self.joined(start + end + 1).next() != Some(b')')
     }
 
     /// Refuses values in the code of a qualifier of zsh, such as `*(e:code:)`.
@@ -96,11 +141,8 @@ impl Reader<'_> {
         }
         // What the placeholders are called says nothing.
         let mut bytes = self.bytes.get(text.clone()).unwrap_or_default().to_vec();
-        for hole in self
-            .holes
-            .get(first_hole..self.places.len())
-            .unwrap_or_default()
-        {
+        let first = self.holes.partition_point(|hole| hole.start < text.start);
+        for hole in self.holes.get(first..self.passed).unwrap_or_default() {
             let hole = hole.start.saturating_sub(text.start)..hole.end.saturating_sub(text.start);
             bytes.get_mut(hole).unwrap_or_default().fill(b'x');
         }

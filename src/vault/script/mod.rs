@@ -8,12 +8,18 @@
 mod commands;
 mod continuations;
 mod endings;
+mod files;
 mod groups;
+mod output;
 mod quotes;
 mod redirections;
+mod variables;
 
 use std::collections::HashSet;
 use std::ops::Range;
+
+use files::Files;
+use variables::Variables;
 
 use super::programs::{self, DECLARATIONS};
 use super::words::{Demands, Word};
@@ -52,6 +58,12 @@ pub(in crate::vault) struct Place {
     pub(in crate::vault) in_parameter: bool,
     /// The program of whose arguments it is a part.
     pub(in crate::vault) program: Option<String>,
+    /// How many substitutions around it pass it on: what their commands print may hold it.
+    level: usize,
+    /// Whether the command it stands in may print it.
+    is_printed: bool,
+    /// The variable that stands here, which is no placeholder.
+    variable: Option<String>,
 }
 
 /// A script that cannot be read.
@@ -67,10 +79,21 @@ type Step<T = ()> = Result<T, Unreadable>;
 
 /// Returns the place of every hole. The holes are in order and do not overlap.
 pub(in crate::vault) fn places(script: &str, holes: &[Hole]) -> Step<Vec<Place>> {
-    let mut reader = Reader::new(script, holes);
+    read(Reader::new(script, holes))
+}
+
+/// The same for a script that only zsh can read: there a brace closes a group wherever it stands.
+pub(in crate::vault) fn places_in_zsh(script: &str, holes: &[Hole]) -> Step<Vec<Place>> {
+    read(Reader {
+        is_zsh: true,
+        ..Reader::new(script, holes)
+    })
+}
+
+fn read(mut reader: Reader<'_>) -> Step<Vec<Place>> {
     reader.commands(Closer::End)?;
-    match holes.get(reader.places.len()) {
-        None => Ok(reader.places),
+    match reader.holes.get(reader.passed) {
+        None => Ok(reader.resolved()),
         Some(missed) => Err(Unreadable {
             offset: missed.start,
             why: "a placeholder stands in a construct that is not understood",
@@ -128,6 +151,11 @@ struct HereDocument {
     is_quoted: bool,
     strips_tabs: bool,
     demands: Demands,
+    /// Whether the commands it feeds may print it.
+    is_printed: bool,
+    /// Files that its pipeline writes, and variables it is read into.
+    files: Vec<String>,
+    variables: Vec<String>,
     /// Number of its command and of its pipeline.
     command: usize,
     pipeline: usize,
@@ -164,6 +192,19 @@ struct Frame {
     input_holes: Vec<Range<usize>>,
     /// The first hole after the operator of a regular expression.
     pattern_hole: Option<usize>,
+    /// The first hole after the last `&&` or `||` of a test.
+    clause_hole: usize,
+    /// What was demanded of the pipeline so far, and up to where.
+    fed_demands: Vec<(Demands, usize)>,
+    /// Up to where nothing prints it.
+    hidden: usize,
+    /// Files that the command writes, those it has as standard input, and those that the words
+    /// before the pipe name.
+    written: Vec<String>,
+    read: Vec<String>,
+    fed: Vec<String>,
+    /// Whether the redirection that is being read writes.
+    writes: bool,
     /// Whether the command's standard input is redirected.
     has_input: bool,
     /// The compound commands of the frame that are open, by their keywords.
@@ -210,6 +251,13 @@ impl Frame {
             command_hole: hole,
             input_holes: Vec::new(),
             pattern_hole: None,
+            clause_hole: hole,
+            fed_demands: Vec::new(),
+            hidden: 0,
+            written: Vec::new(),
+            read: Vec::new(),
+            fed: Vec::new(),
+            writes: false,
             has_input: false,
             compounds: Vec::new(),
             reads: Demands::NONE,
@@ -283,12 +331,13 @@ impl Frame {
     fn demands(&self) -> Demands {
         let body = if self.is_body || self.expects_body || self.follows_body {
             IN_FUNCTION
-        } else if self.is_overlong {
-            // A program that reads code may be among the words that were dropped.
-            Demands::SHELL.and(Demands::PROGRAM)
         } else {
             Demands::NONE
         };
+        if self.is_overlong {
+            // A program that reads code may be among the words that were dropped.
+            return body.and(Demands::ANY_CODE);
+        }
         let empty = Word::default();
         let words = match self.role {
             Role::Argument => {
@@ -312,26 +361,38 @@ struct Reader<'a> {
     /// Where the text that is being read ends.
     limit: usize,
     holes: &'a [Hole],
-    /// One for each hole passed.
+    /// One for each hole passed, and for each variable.
     places: Vec<Place>,
+    /// How many holes were passed.
+    passed: usize,
+    /// What the script assigns to its variables.
+    variables: Variables,
     /// What the constructs around the current list of commands demand.
     inherited: Demands,
     frame: Frame,
     depth: usize,
     backticks: usize,
     parameters: usize,
+    /// How many substitutions stand around.
+    level: usize,
+    /// Whether braces are those of zsh.
+    is_zsh: bool,
     /// Variables the script declares as integers.
     integers: HashSet<String>,
     /// Variables the script declares as names of others.
     namerefs: HashSet<String>,
     /// Words the script defines as aliases; the empty one stands for names that are not known.
     aliases: HashSet<String>,
+    /// Files that the script writes and has read as code.
+    files: Files,
     /// Functions the script defines.
     functions: HashSet<String>,
     /// What is demanded of their standard input, of all of them together.
     function_reads: Demands,
     /// The last index without braces, `$name[...]`, in bytes.
     subscript: Range<usize>,
+    /// Whether `echo` was told to read backslashes.
+    reads_escapes: bool,
     /// What is demanded of everything that follows.
     later: Demands,
 }
@@ -344,17 +405,23 @@ impl<'a> Reader<'a> {
             limit: script.len(),
             holes,
             places: Vec::with_capacity(holes.len()),
+            passed: 0,
+            variables: Variables::default(),
             inherited: Demands::NONE,
             frame: Frame::new(Closer::End, 0),
             depth: 0,
             backticks: 0,
             parameters: 0,
+            level: 0,
+            is_zsh: false,
+            files: Files::default(),
             integers: HashSet::new(),
             namerefs: HashSet::new(),
             aliases: HashSet::new(),
             functions: HashSet::new(),
             function_reads: Demands::NONE,
             later: Demands::NONE,
+            reads_escapes: false,
             subscript: 0..0,
         }
     }
@@ -378,8 +445,14 @@ impl Reader<'_> {
 
     fn hole_at(&self, offset: usize) -> bool {
         self.holes
-            .get(self.places.len())
+            .get(self.passed)
             .is_some_and(|hole| hole.start == offset)
+    }
+
+    /// Whether a placeholder is among the places from the first one on.
+    fn has_hole(&self, first: usize) -> bool {
+        let places = self.places.get(first..).unwrap_or_default();
+        places.iter().any(|place| place.variable.is_none())
     }
 
     fn unreadable<T>(&self, why: &'static str) -> Step<T> {
@@ -393,7 +466,12 @@ impl Reader<'_> {
         if self.frame.word.is_none() {
             self.start_word();
         }
-        self.frame.word.get_or_insert_default()
+        let (start, first_place) = (self.at, self.places.len());
+        self.frame.word.get_or_insert_with(|| Word {
+            span: (start, start),
+            first_place,
+            ..Word::default()
+        })
     }
 
     /// Passes one byte that means nothing here but itself.
@@ -406,7 +484,7 @@ impl Reader<'_> {
 
     /// Passes a hole.
     fn hole(&mut self, quote: Quote, demands: Demands) {
-        let Some(hole) = self.holes.get(self.places.len()) else {
+        let Some(hole) = self.holes.get(self.passed) else {
             return;
         };
         let around = self.inherited.and(self.frame.demands()).and(self.later);
@@ -414,6 +492,9 @@ impl Reader<'_> {
             .and(self.range_demands(quote, hole))
             .and(self.assignment_demands())
             .and(demands);
+        if demands.echo && self.reads_escapes {
+            demands = demands.and(Demands::FORMAT);
+        }
         if self.subscript.contains(&hole.start) && quote != Quote::Comment {
             demands = demands.and(Demands::NUMBER);
         }
@@ -431,7 +512,11 @@ impl Reader<'_> {
             program,
             in_backticks: self.backticks > 0,
             in_parameter: self.parameters > 0,
+            level: self.level,
+            is_printed: true,
+            variable: None,
         });
+        self.passed += 1;
         if let Some(word) = &mut self.frame.word {
             word.expands();
         }
@@ -468,11 +553,46 @@ impl Reader<'_> {
         }
     }
 
-    /// Demands more of holes that were passed already.
+    /// Demands more of holes that were passed already. What is calculated with is what they stand
+    /// for here, or what a substitution prints of them.
     fn require(&mut self, holes: Range<usize>, demands: Demands) {
-        for place in self.places.get_mut(holes).unwrap_or_default() {
-            place.demands = place.demands.and(demands);
+        if demands == Demands::NONE {
+            return;
         }
+        let level = self.level;
+        let printed = Demands {
+            number: false,
+            ..demands
+        };
+        for place in self.places.get_mut(holes).unwrap_or_default() {
+            let is_here = place.level <= level;
+            place.demands = place.demands.and(if is_here { demands } else { printed });
+        }
+    }
+
+    /// Reads the commands of a substitution: the shell may calculate with what they print, and
+    /// not with what they are told.
+    fn substitution(&mut self, demands: Demands, read: impl FnOnce(&mut Self) -> Step) -> Step {
+        let first = self.places.len();
+        let around = self.inherited.and(self.frame.demands());
+        let is_number = around.and(self.assignment_demands()).number;
+        self.level += 1;
+        let result = self.nested(demands, |reader| {
+            reader.inherited.number = false;
+            read(reader)
+        });
+        self.level -= 1;
+        let level = self.level;
+        for place in self.places.get_mut(first..).unwrap_or_default() {
+            if place.level == level + 1 {
+                place.level -= usize::from(place.is_printed);
+                place.is_printed = true;
+            }
+        }
+        if is_number {
+            self.require(first..self.places.len(), Demands::NUMBER);
+        }
+        result
     }
 
     /// Reads what is nested inside of the current word, which passes on what it demands.

@@ -1,5 +1,7 @@
 //! Reads what stands inside of words: quotes, expansions, expressions, and comments.
 
+use std::ops::Range;
+
 use super::{Closer, Quote, Reader, Role, Step};
 use crate::vault::words::Demands;
 
@@ -8,6 +10,13 @@ impl Reader<'_> {
     pub(super) fn starts_comment(&self) -> bool {
         let before = self.at.checked_sub(1).and_then(|at| self.bytes.get(at));
         let follows_blank = before.is_none_or(u8::is_ascii_whitespace);
+        let opener = self.at.checked_sub(2).and_then(|at| self.bytes.get(at));
+        let is_glob =
+            opener.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"*?]".contains(byte));
+        // `*(#qN)`
+        if before == Some(&b'(') && is_glob {
+            return false;
+        }
         self.frame.word.is_none() && (follows_blank || !self.frame.in_test)
     }
 
@@ -117,6 +126,11 @@ impl Reader<'_> {
             word.is_split |= is_bare;
         }
         let start = self.at;
+        let is_first = self
+            .frame
+            .word
+            .as_ref()
+            .is_some_and(|word| word.text().is_empty());
         self.note_subscript()?;
         let documents = self.frame.documents.len();
         self.expansion(quote)?;
@@ -124,9 +138,11 @@ impl Reader<'_> {
         if let Some(word) = &mut self.frame.word {
             let text = self.bytes.get(start..self.at).unwrap_or_default();
             // `"$@"` and `"${a[@]}"` are several words, and so may be what flags of zsh make.
-            let is_list = !text.starts_with(b"$(") && text.contains(&b'@')
+            let is_list = !text.starts_with(b"$(")
+                && (text.contains(&b'@') || is_bare && text == b"$*")
                 || matches!(text, [b'$', b'{', b'(' | b'=' | b'^' | b'~', ..]);
-            word.is_split |= is_list;
+            word.is_list |= is_list;
+            word.names_shell = is_first && SHELL_VARIABLES.contains(&text);
         }
         Ok(())
     }
@@ -144,18 +160,22 @@ impl Reader<'_> {
     /// Notes the index after `$name` here, with which zsh calculates; to bash it is text.
     fn note_subscript(&mut self) -> Step {
         let rest = self.bytes.get(self.at + 1..self.limit).unwrap_or_default();
-        let flags = rest.iter().take_while(|byte| b"#+^=~!".contains(byte));
-        let name = rest.get(flags.count()..).unwrap_or_default();
+        let flags = rest
+            .iter()
+            .take_while(|byte| b"#+^=~!".contains(byte))
+            .count();
+        let name = rest.get(flags..).unwrap_or_default();
         let is_word = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
         let length = match name.iter().take_while(is_word).count() {
-            0 => usize::from(name.first().is_some_and(|byte| b"@*".contains(byte))),
+            0 => usize::from(name.first().is_some_and(|byte| b"@*?-$".contains(byte))),
             length => length,
         };
         let index = name.get(length..).unwrap_or_default();
         let start = self.limit - index.len();
         self.no_continued_name(start)?;
-        // Inside of another its end is known.
-        if length == 0 || !index.starts_with(b"[") || self.subscript.contains(&start) {
+        // Inside of another its end is known. The last flag may be the name, as in `$#`.
+        if length == 0 && flags == 0 || !index.starts_with(b"[") || self.subscript.contains(&start)
+        {
             return Ok(());
         }
         let mut open = 0_usize;
@@ -181,7 +201,7 @@ impl Reader<'_> {
             }
             Some(b'(') => {
                 self.at += 2;
-                self.nested(Demands::NONE, |reader| reader.commands(Closer::Parenthesis))
+                self.substitution(Demands::NONE, |reader| reader.commands(Closer::Parenthesis))
             }
             Some(b'[') => {
                 self.at += 2;
@@ -189,15 +209,16 @@ impl Reader<'_> {
             }
             Some(b'{') => self.parameter(quote),
             _ => {
-                self.variable();
+                self.variable(quote)?;
                 self.no_continued_name(self.at)
             }
         }
     }
 
     /// Passes `$name` or `$` and one special character.
-    fn variable(&mut self) {
+    fn variable(&mut self, quote: Quote) -> Step {
         self.at += 1;
+        let start = self.at;
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         match self.peek(0) {
             Some(byte) if is_word(byte) => {
@@ -208,6 +229,30 @@ impl Reader<'_> {
             Some(b'#' | b'?' | b'!' | b'@' | b'*' | b'-') => self.at += 1,
             _ => {}
         }
+        self.uses(start..self.at, quote, Demands::NONE);
+        self.no_modifier()
+    }
+
+    /// Refuses a placeholder in `$name:s/text/text/`, where zsh takes the text as it is written.
+    fn no_modifier(&self) -> Step {
+        let rest = self.bytes.get(self.at..self.limit).unwrap_or_default();
+        let (length, delimiter) = match rest {
+            [b':', b's' | b'S', delimiter, ..] => (3, delimiter),
+            [b':', b'g', b's' | b'S', delimiter, ..] => (4, delimiter),
+            _ => return Ok(()),
+        };
+        let is_delimiter = delimiter.is_ascii_punctuation() && !b"$\"'\\`".contains(delimiter);
+        let text = rest.get(length..).unwrap_or_default();
+        let ends = text
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| *byte == delimiter);
+        let end = self.at + length + ends.map(|(at, _)| at).nth(1).unwrap_or(0);
+        let hole = self.holes.get(self.passed);
+        if is_delimiter && hole.is_some_and(|hole| hole.start < end) {
+            return self.unreadable("a placeholder stands in a modifier of a variable");
+        }
+        Ok(())
     }
 
     /// Reads `${...}`.
@@ -215,7 +260,7 @@ impl Reader<'_> {
         self.at += 2;
         if matches!(self.peek(0), Some(b' ' | b'\t' | b'\n' | b'|')) {
             // `${ command; }`
-            return self.nested(Demands::NONE, |reader| reader.commands(Closer::Brace));
+            return self.substitution(Demands::NONE, |reader| reader.commands(Closer::Brace));
         }
         self.no_continuation()?;
         self.parameters += 1;
@@ -232,17 +277,46 @@ impl Reader<'_> {
     }
 
     fn parameter_body(&mut self, quote: Quote) -> Step {
+        let opening = self.at;
         while self.peek(0).is_some_and(|byte| matches!(byte, b'!' | b'#'))
             && self.peek(1) != Some(b'}')
             && !self.hole_at(self.at)
         {
             self.at += 1;
         }
+        let signs = self.bytes.get(opening..self.at).unwrap_or_default();
+        let (is_length, is_indirect) = (signs.contains(&b'#'), signs.contains(&b'!'));
         if self.peek(0) == Some(b'(') {
             self.flags()?;
             let forbidden = Demands::forbidden("in an expansion with flags");
             self.inherited = self.inherited.and(forbidden);
         }
+        let name = self.parameter_name()?;
+        let assigned = self.name_demands(name.start);
+        if name.is_empty() && self.peek(0).is_some_and(|byte| b"=^~+?-/%".contains(&byte)) {
+            // `${+name[...]}` and the like of zsh.
+            return self.expression(b"}");
+        }
+        let is_prompt = self.starts_with(b"@P");
+        let is_used = !is_length && !self.starts_with(b"+") && !self.starts_with(b":+");
+        if is_used {
+            // The value names a variable, or is expanded once more.
+            let demands = match is_indirect || is_prompt {
+                true => Demands::ANY_CODE,
+                false => Demands::NONE,
+            };
+            self.uses(name.clone(), quote, demands);
+        }
+        if self.peek(0) == Some(b'[') {
+            self.at += 1;
+            self.expression(b"]")?;
+            self.no_continuation()?;
+        }
+        self.operator(quote, name, assigned)
+    }
+
+    /// Passes the name of `${name...}`.
+    fn parameter_name(&mut self) -> Step<Range<usize>> {
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         self.no_continuation()?;
         if self.hole_at(self.at) {
@@ -253,20 +327,24 @@ impl Reader<'_> {
             while self.peek(0).is_some_and(is_word) {
                 self.at += 1;
             }
-        } else if self.peek(0).is_some_and(|byte| b"@*?-$!#".contains(&byte)) {
+        } else if self.peek(0).is_some_and(|byte| b"@*?-$!#".contains(&byte))
+            && !(self.starts_with(b"$") && self.is_expansion(self.at + 1))
+        {
             self.at += 1;
         }
         if self.hole_at(self.at) {
             return self.unreadable("a placeholder stands in the place of a variable's name");
         }
         self.no_continuation()?;
-        let assigned = self.name_demands(start);
-        if self.peek(0) == Some(b'[') {
-            self.at += 1;
-            self.expression(b"]")?;
-            self.no_continuation()?;
-        }
+        Ok(start..self.at)
+    }
+
+    /// Reads what follows the name of `${name...}`, and the brace.
+    fn operator(&mut self, quote: Quote, name: Range<usize>, assigned: Demands) -> Step {
+        let first = self.places.len();
         match (self.peek(0), self.peek(1)) {
+            // What only zsh has, or nobody: `${${...}[...]}`, `${+name[...]}`.
+            (Some(byte), _) if !b"=:-?+/#%^,}".contains(&byte) => self.expression(b"}"),
             (Some(b'='), _) | (Some(b':'), Some(b'=')) => {
                 self.inherited = self.inherited.and(assigned);
                 let is_ignored = self
@@ -277,7 +355,11 @@ impl Reader<'_> {
                 if !is_ignored {
                     self.refuse_split(quote);
                 }
-                self.parameter_word(quote, false)
+                self.parameter_word(quote, false)?;
+                let name = self.bytes.get(name).unwrap_or_default();
+                let name = String::from_utf8_lossy(name).into_owned();
+                self.assigns(&name, first..self.places.len());
+                Ok(())
             }
             (Some(b':'), Some(b'-' | b'?' | b'+')) | (Some(b'-' | b'?' | b'+'), _) => {
                 self.parameter_word(quote, false)
@@ -292,6 +374,12 @@ impl Reader<'_> {
             }
             _ => self.parameter_word(quote, true),
         }
+    }
+
+    /// Whether a dollar sign before the offset starts an expansion, and is no parameter itself.
+    fn is_expansion(&self, offset: usize) -> bool {
+        let starts = |byte: u8| byte.is_ascii_alphanumeric() || b"_({['\"#@*?$".contains(&byte);
+        self.joined(offset).next().is_some_and(starts)
     }
 
     /// Passes the pattern of `${name/pattern/text}` and what ends it; the text comes next.
@@ -404,10 +492,24 @@ impl Reader<'_> {
                     self.backtick(Quote::Text)?;
                     continue;
                 }
+                Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => {
+                    self.bare_name();
+                    continue;
+                }
                 Some(_) => {}
             }
             self.at += 1;
         }
+    }
+
+    /// Passes a name in an expression, where it stands for its value without a dollar sign.
+    fn bare_name(&mut self) {
+        let start = self.at;
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        while self.peek(0).is_some_and(is_word) && !self.hole_at(self.at) {
+            self.at += 1;
+        }
+        self.uses(start..self.at, Quote::Text, Demands::NUMBER);
     }
 
     /// Reads a command in backticks. They end at the first one without a backslash, whatever the
@@ -432,7 +534,7 @@ impl Reader<'_> {
         let limit = std::mem::replace(&mut self.limit, end);
         self.at = start;
         self.backticks += 1;
-        let result = self.nested(demands, |reader| reader.commands(Closer::End));
+        let result = self.substitution(demands, |reader| reader.commands(Closer::End));
         self.backticks -= 1;
         self.limit = limit;
         self.at = end + 1;
@@ -451,3 +553,6 @@ impl Reader<'_> {
         None
     }
 }
+
+/// Expansions that are the name of a shell.
+const SHELL_VARIABLES: &[&[u8]] = &[b"$SHELL", b"${SHELL}", b"$BASH", b"${BASH}"];

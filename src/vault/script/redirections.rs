@@ -7,6 +7,10 @@ use crate::vault::words::Demands;
 impl Reader<'_> {
     /// Reads a redirection operator; its target is the next word.
     pub(super) fn redirection(&mut self, byte: u8) -> Step<bool> {
+        if self.frame.in_test && self.peek(1) == Some(b'(') {
+            self.word();
+            return self.process_substitution(byte);
+        }
         if self.frame.in_test {
             if self.end_word()? {
                 return Ok(true);
@@ -29,6 +33,7 @@ impl Reader<'_> {
         if self.peek(1) == Some(b'(') {
             return self.process_substitution(byte);
         }
+        self.frame.writes = byte == b'>';
         // `<&3` is an input from around the command.
         if byte == b'<' && !has_descriptor && self.joined(self.at + 1).next() != Some(b'&') {
             self.frame.has_input = true;
@@ -193,6 +198,9 @@ impl Reader<'_> {
             is_quoted,
             strips_tabs,
             demands,
+            is_printed: true,
+            files: Vec::new(),
+            variables: Vec::new(),
             command,
             pipeline,
         });
@@ -203,6 +211,7 @@ impl Reader<'_> {
     pub(super) fn here_documents(&mut self) -> Step {
         for document in std::mem::take(&mut self.frame.documents) {
             let (end, after) = self.body_end(&document)?;
+            let first = self.places.len();
             let limit = std::mem::replace(&mut self.limit, end);
             let result = if document.is_quoted {
                 self.literal_body();
@@ -213,6 +222,15 @@ impl Reader<'_> {
             self.limit = limit;
             result?;
             self.at = after;
+            for name in &document.files {
+                self.writes_file(name, first..self.places.len());
+            }
+            for name in &document.variables {
+                self.assigns(name, first..self.places.len());
+            }
+            if !document.is_printed {
+                self.hide(first);
+            }
         }
         // The bodies belong to the commands before them.
         self.frame.command_hole = self.places.len();
@@ -258,7 +276,7 @@ impl Reader<'_> {
         let forbidden = Demands::forbidden("in a here-document with a quoted delimiter");
         while self
             .holes
-            .get(self.places.len())
+            .get(self.passed)
             .is_some_and(|hole| hole.start < self.limit)
         {
             self.hole(Quote::Literal, forbidden);

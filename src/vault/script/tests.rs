@@ -152,8 +152,6 @@ const REFUSED_CONTEXTS: &[&str] = &[
     "FCEDIT=VALUE fc",
     "history -s VALUE",
     "sched 1 VALUE",
-    "functions[f]=VALUE",
-    "functions=(f VALUE)",
     "echo *(e:VALUE:)",
     "echo *(.e:\"VALUE\":)",
     "echo x(#qe:VALUE:)",

@@ -1,5 +1,10 @@
 //! Real shells receive exactly the values.
 
+mod numbers;
+mod second;
+mod variables;
+mod zsh;
+
 use super::*;
 use std::process::{Command, Output};
 
@@ -305,13 +310,31 @@ fn second_parses_take_only_plain_values() {
     );
 }
 
-fn check_refused(value: &str, script: &str, expected: &str) {
+/// Returns what comes of a script, by its code.
+fn outcome(value: &str, script: &str) -> &'static str {
     let script = script.replace("VALUE", "$KARYI{V0}");
-    let found = match substitute_script(&script, &secrets(&[value])) {
-        Ok(resolved) => format!("accepted: {}", *resolved.text),
-        Err(error) => error.code.as_str().to_owned(),
-    };
-    assert_eq!(found, expected, "{script}");
+    match substitute_script(&script, &secrets(&[value])) {
+        Ok(resolved) => match resolved.bindings.first().and_then(|first| first.not_in_zsh) {
+            Some(_) => "not in zsh",
+            None if resolved.bindings.iter().any(|binding| binding.needs_zsh) => "in zsh",
+            None => "accepted",
+        },
+        Err(error) => error.code.as_str(),
+    }
+}
+
+fn check_refused(value: &str, script: &str, expected: &str) {
+    assert_eq!(outcome(value, script), expected, "{script}");
+}
+
+/// Compares what comes of many scripts.
+#[track_caller]
+fn check_outcomes(value: &str, scripts: &[&str], expected: &str) {
+    let outcomes = scripts
+        .iter()
+        .map(|script| (outcome(value, script), *script));
+    let others: Vec<_> = outcomes.filter(|(found, _)| *found != expected).collect();
+    assert_eq!(others, [], "not {expected}");
 }
 
 const UNSAFE_CONTEXTS: &[&str] = &[
@@ -376,7 +399,6 @@ const UNSAFE_CONTEXTS: &[&str] = &[
     "echo `VALUE",
     "echo `echo \\`echo VALUE\\``",
     "echo \"`echo \\\"VALUE\\\"`\"",
-    "printf %d VALUE",
     "echo ${x:-VALUE",
     "echo ${x:-'VALUE'}",
     "echo \"${x#'VALUE'}\"",
@@ -395,10 +417,6 @@ const UNSAFE_CONTEXTS: &[&str] = &[
     "[[ -t VALUE ]]",
     "[ -t VALUE ]",
     "test -R VALUE",
-    "printf '%*s' VALUE x",
-    "printf '%.*s' VALUE x",
-    "printf \"$format\" VALUE",
-    "print -f '%d' VALUE",
     "echo *([VALUE])",
     "sysseek VALUE",
     "print -z VALUE",
@@ -457,8 +475,13 @@ fn line_continuations_are_nothing() {
 fn line_continuations_hide_nothing_inside_of_words() {
     let secrets = secrets(&["a[$(touch pwned)]"]);
     let mut found = Vec::new();
-    for script in SECOND_PARSES.iter().chain(UNSAFE_CONTEXTS) {
-        for at in 0..script.len() {
+    let step = match std::env::var_os("KARYI_FULL") {
+        Some(_) => 1,
+        // The small count takes every row, at other offsets for each.
+        None => 4,
+    };
+    for (row, script) in SECOND_PARSES.iter().chain(UNSAFE_CONTEXTS).enumerate() {
+        for at in (row % step..script.len()).step_by(step) {
             let (before, after) = script.split_at(at);
             let is_literal = before.matches('\'').count() % 2 == 1
                 || before.ends_with('\\')
@@ -508,9 +531,7 @@ fn line_continuations_end_no_here_document() {
 
 #[test]
 fn unsafe_contexts_are_refused() {
-    for script in UNSAFE_CONTEXTS {
-        check_refused("a[$(touch pwned)]", script, "unsafe_context");
-    }
+    check_outcomes("a[$(touch pwned)]", UNSAFE_CONTEXTS, "unsafe_context");
 }
 
 const SECOND_PARSES: &[&str] = &[
@@ -579,7 +600,6 @@ const SECOND_PARSES: &[&str] = &[
     "/bin/ba$x -c 'echo VALUE'",
     "/bin/\"b$x\" -c 'echo VALUE'",
     "$d/sh -c 'echo VALUE'",
-    "$d/tool VALUE",
     "\"$@/tool\" VALUE",
     "\"${a[@]}/tool\" VALUE",
     "\"`echo bash`\" -c 'echo VALUE'",
@@ -589,9 +609,7 @@ const SECOND_PARSES: &[&str] = &[
     "sudo -u u -n \"$p\" -c 'echo VALUE'",
     "nice -n 5 \"$p\" -c 'echo VALUE'",
     "env A=1 \"$p\" -c 'echo VALUE'",
-    "env A=$x curl 'VALUE'",
     "timeout 5 ba$x -c 'echo VALUE'",
-    "timeout $t curl 'VALUE'",
     "find . -exec \"$p\" -c 'echo VALUE' \\;",
     "docker run image \"$p\" -c 'echo VALUE'",
     "docker exec -it \"$c\" \"$p\" -c 'echo VALUE'",
@@ -762,17 +780,19 @@ const SECOND_PARSES: &[&str] = &[
 
 #[test]
 fn unsafe_second_parses_are_refused() {
-    for script in SECOND_PARSES {
-        check_refused("a[$(touch pwned)]", script, "unsafe_nested_parse");
-        check_refused(
-            "-leading",
-            &script.replace("-c VALUE", "-c 'VALUE'"),
-            "unsafe_nested_parse",
-        );
-    }
+    check_outcomes("a[$(touch pwned)]", SECOND_PARSES, "unsafe_nested_parse");
+    let quoted: Vec<String> = SECOND_PARSES
+        .iter()
+        .map(|script| script.replace("-c VALUE", "-c 'VALUE'"))
+        .collect();
+    let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
+    check_outcomes("-leading", &quoted, "unsafe_nested_parse");
 }
 
 const FREE_PLACES: &[&str] = &[
+    "$d/tool VALUE",
+    "env A=$x curl 'VALUE'",
+    "timeout $t curl 'VALUE'",
     "curl -H \"Authorization: Bearer VALUE\" https://x.example",
     "PGPASSWORD=VALUE psql -c 'select 1'",
     "sshpass -p VALUE ssh host true",
@@ -859,11 +879,7 @@ const FREE_PLACES: &[&str] = &[
 
 #[test]
 fn other_commands_get_any_value() {
-    for script in FREE_PLACES {
-        let script = script.replace("VALUE", "$KARYI{V0}");
-        let result = substitute_script(&script, &secrets(&["a[$(touch pwned)] '\""]));
-        assert!(result.is_ok(), "{script}: {:?}", result.err());
-    }
+    check_outcomes("a[$(touch pwned)] '\"", FREE_PLACES, "accepted");
 }
 
 #[test]
@@ -980,6 +996,12 @@ fn hostile_scripts_are_cheap() {
         "sudo node $KARYI{V0} ",
         "x | bash -c 'cat | sh' ",
         "{ cat <<E; } ",
+        "f $a $b | ",
+        "$a | bash | psql | ",
+        "$(curl $a | cat) ",
+        "x=$a$x; ",
+        "cat f > f\n",
+        "$a:s/",
     ] {
         let script = format!("{}$KARYI{{V0}}", part.repeat(20_000));
         let _ = substitute_script(&script, &secrets);

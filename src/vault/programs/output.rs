@@ -1,0 +1,62 @@
+//! Which commands print what they are told: their words, or what stands in their input.
+
+use super::runs::runs;
+use super::table::{BUILTINS, Reads, WRAPPERS};
+use super::without_prefixes;
+use crate::vault::words::Word;
+
+/// Builtins that print nothing.
+const SILENT: &[&str] = &[
+    "[", "[[", "test", "true", "false", ":", "cd", "exit", "return", "set", "shift", "kill",
+    "wait", "umask",
+];
+
+/// Programs whose output holds pieces of their arguments or of their input.
+const PRINTERS: &[&str] = &[
+    "ag", "base32", "base64", "basename", "cat", "column", "comm", "cut", "date", "dd", "diff",
+    "dirname", "echo", "egrep", "envsubst", "expand", "expr", "factor", "fgrep", "find", "fmt",
+    "fold", "grep", "head", "iconv", "join", "less", "ls", "more", "nl", "numfmt", "od", "paste",
+    "pr", "print", "printenv", "printf", "ptx", "pv", "readlink", "realpath", "rev", "rg", "seq",
+    "shuf", "sort", "sponge", "stat", "strings", "tac", "tail", "tee", "tr", "tsort", "unexpand",
+    "uniq", "xargs", "xxd", "yes", "zcat",
+];
+
+/// Whether a command may print a value that stands among its words or in its input. A program that
+/// is in no list makes something else of it.
+pub(in crate::vault) fn prints(words: &[Word]) -> bool {
+    let own = without_prefixes(words);
+    let Some((first, rest)) = own.split_first() else {
+        return true;
+    };
+    if SILENT.contains(&first.text()) {
+        return false;
+    }
+    let names_printer = |word: &Word| PRINTERS.contains(&word.program());
+    let wraps = WRAPPERS.contains(&first.program());
+    if first.is_function
+        || BUILTINS.contains(&first.text())
+        || wraps && rest.iter().any(names_printer)
+    {
+        return true;
+    }
+    if names_printer(first) {
+        return !only_counts(first, rest);
+    }
+    let is_reader = |reads| {
+        !matches!(
+            reads,
+            Reads::Client(..) | Reads::ShellInOption(_) | Reads::Git
+        )
+    };
+    runs(own).into_iter().any(|(reads, _)| is_reader(reads))
+}
+
+/// Whether it is a search that prints numbers, or nothing.
+fn only_counts(program: &Word, arguments: &[Word]) -> bool {
+    let is_search = matches!(program.program(), "grep" | "egrep" | "fgrep" | "rg");
+    let counts = |word: &Word| {
+        !word.is_dynamic && (word.has_option('c') || word.has_option('q') || word.text == "--count")
+    };
+    // Of several files their names come, too.
+    is_search && arguments.iter().any(counts) && arguments.len() <= 3
+}
