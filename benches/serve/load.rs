@@ -9,6 +9,8 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::servers::Server;
+
 /// What stands in a request where every call is to say something else, and what is put there: signs
 /// that are no words.
 const PLACE: &[u8] = b"????????";
@@ -21,10 +23,54 @@ pub(crate) struct Load {
     pub(crate) connections: u64,
 }
 
-/// Sends the request in a file so often, and returns the answers per second.
+/// What came of a load.
+#[derive(Clone, Copy)]
+pub(crate) struct Sent {
+    /// Answers per second.
+    pub(crate) rate: f64,
+    /// Processor time of the server for one call, in microseconds.
+    pub(crate) server: f64,
+    /// The same of what calls.
+    pub(crate) caller: f64,
+}
+
+/// Sends the request in a file to a server so often.
 ///
 /// Every answer must be what was expected; one that is not ends the bench.
-pub(crate) fn send(port: u16, request: &Path, load: Load) -> f64 {
+pub(crate) fn send(server: &Server, request: &Path, load: Load) -> Sent {
+    let process = server.process().to_string();
+    let before = processor_time(&process);
+    let told = run(server.port, request, load);
+    let after = processor_time(&process);
+    let told: Vec<f64> = told
+        .split_whitespace()
+        .map(|number| number.parse().unwrap())
+        .collect();
+    #[allow(clippy::cast_precision_loss)]
+    let a_call = |nanoseconds: f64| nanoseconds / 1000.0 / load.calls as f64;
+    Sent {
+        rate: told[0],
+        server: a_call(after - before),
+        caller: a_call(told[1]),
+    }
+}
+
+/// Returns the processor time of all threads of a process, in nanoseconds.
+fn processor_time(process: &str) -> f64 {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let time = |thread: std::io::Result<std::fs::DirEntry>| -> f64 {
+        // A thread may just have ended.
+        let told = std::fs::read_to_string(thread.unwrap().path().join("schedstat"));
+        let told = told.unwrap_or_default();
+        told.split(' ')
+            .next()
+            .map_or(0.0, |first| first.parse().unwrap_or(0.0))
+    };
+    threads.map(time).sum()
+}
+
+/// Has a process of its own send; returns what it told.
+fn run(port: u16, request: &Path, load: Load) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--load", &port.to_string(), "--request"])
         .arg(request)
@@ -34,9 +80,12 @@ pub(crate) fn send(port: u16, request: &Path, load: Load) -> f64 {
         .unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     let wrong = String::from_utf8_lossy(&output.stderr).into_owned();
-    told.trim()
-        .parse()
-        .unwrap_or_else(|_| panic!("the load broke: {told}{wrong}"))
+    assert_eq!(
+        told.split_whitespace().count(),
+        2,
+        "the load broke: {told}{wrong}"
+    );
+    told
 }
 
 /// Has wrk call for a while, by a script in Lua when one is given; returns the answers per second, or
@@ -64,7 +113,7 @@ pub(crate) fn wrk(port: u16, script: Option<&Path>, connections: u64) -> Option<
     line.and_then(|rate| rate.trim().parse().ok())
 }
 
-/// The process that sends; prints the answers per second.
+/// The process that sends; prints the answers per second and its processor time in nanoseconds.
 pub(crate) fn child(port: u16) {
     let number = |name: &str| -> u64 { crate::argument(name).unwrap().parse().unwrap() };
     let (calls, connections) = (number("--calls"), number("--connections"));
@@ -76,7 +125,7 @@ pub(crate) fn child(port: u16) {
     let seconds = runtime.block_on(all(port, request.into(), calls, connections));
     #[allow(clippy::cast_precision_loss)]
     let rate = calls as f64 / seconds;
-    println!("{rate}");
+    println!("{rate} {}", processor_time("self"));
 }
 
 async fn all(port: u16, request: Arc<[u8]>, calls: u64, connections: u64) -> f64 {

@@ -10,6 +10,13 @@ pub(crate) struct Server {
     child: Child,
 }
 
+impl Server {
+    /// Returns the number of its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();

@@ -109,7 +109,7 @@ fn rate(seconds: f64) -> f64 {
 }
 
 /// The record of a successful call, as the server makes it.
-fn record(number: usize) -> Record {
+fn record(number: usize) -> Record<'static> {
     let call = ToolCall {
         name: "search_content".into(),
         status: "success".into(),
@@ -117,12 +117,12 @@ fn record(number: usize) -> Record {
         payload_hash: Some("8777a5ee3f68c3a3".into()),
     };
     Record {
-        call_id: format!("00000000-0000-4000-8000-{number:012}"),
+        call_id: format!("00000000-0000-4000-8000-{number:012}").into(),
         front_end: "http".into(),
         ts_start: "2026-11-22T10:00:00.000000Z".into(),
         ts_end: "2026-11-22T10:00:00.002000Z".into(),
         latency_ms: 2,
-        trace_id: format!("trace-{}", number / 4),
+        trace_id: format!("trace-{}", number / 4).into(),
         span_id: Some("00f067aa0ba902b7".into()),
         tenant_id: "yantian".into(),
         site_id: "yantian-main".into(),
