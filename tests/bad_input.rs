@@ -218,6 +218,56 @@ fn a_file_of_somebody_else_is_left_alone() {
 }
 
 #[test]
+fn what_only_its_owner_may_take_away_keeps_its_one_name() {
+    if !is_root() {
+        return skip("running as another user needs root");
+    }
+    let pair = "<find>x</find><replace>y</replace>";
+    for (edit, code) in [
+        ("<file src=\"all/f\" to=\"all/g\"/>", "permission_denied"),
+        ("<file src=\"all/f\" delete=\"true\"/>", "permission_denied"),
+        (
+            &format!("<file src=\"all/f\">{pair}</file>"),
+            "permission_denied",
+        ),
+        ("<file src=\"open/f\" to=\"all/g\"/>", "owner_not_kept"),
+    ] {
+        let karyi = Karyi::new()
+            .file("all/f", "x")
+            .file("open/f", "x")
+            .run_as(65534);
+        let work = karyi.work();
+        for (name, mode) in [
+            ("all/f", 0o666),
+            ("open/f", 0o666),
+            ("all", 0o1777),
+            ("open", 0o777),
+        ] {
+            let path = work.join(name);
+            std::os::unix::fs::chown(&path, Some(1234), Some(1234)).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(path, mode).unwrap();
+        }
+        let ran = karyi
+            .arg("--json")
+            .stdin(format!("<tools><edit>{edit}</edit></tools>"))
+            .run()
+            .exit(1)
+            .tree(&["all/f", "open/f"]);
+        let report = ran.json();
+        let result = &results(&report)[0];
+        assert_eq!(result["code"], code, "{result}");
+        assert_eq!(
+            result["message"]
+                .as_str()
+                .map(|told| told.contains(".karyi")),
+            Some(false),
+            "{result}"
+        );
+    }
+}
+
+#[test]
 fn a_full_disk_changes_nothing() {
     if !is_root() {
         return skip("mounting a small file system needs root");

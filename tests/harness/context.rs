@@ -41,6 +41,7 @@ pub fn context(sessions: Arc<Sessions>, secrets: &Secrets, user: Arc<dyn Prompte
     Context {
         sessions,
         terminal: None,
+        background: None,
         root: Arc::new(Root::unconfined()),
         secrets: secrets.clone(),
         prompter: user,

@@ -66,15 +66,15 @@ const STARTERS: [&str; 5] = [
 
 /// Ways to leave a session behind; each is one process that stays.
 pub const ESCAPES: &[&str] = &[
-    "sleep 99010.MARK & disown",
-    "nohup sleep 99011.MARK >/dev/null 2>&1 &",
-    "setsid sleep 99012.MARK &",
-    "(setsid sleep 99013.MARK &) &",
+    "sleep 510.MARK & disown",
+    "nohup sleep 511.MARK >/dev/null 2>&1 &",
+    "setsid sleep 512.MARK &",
+    "(setsid sleep 513.MARK &) &",
     "python3 -c 'import os\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0:\n  os.execve(\"/bin/sleep\", [\"sleep\", \"99014.MARK\"], {})\n os._exit(0)'",
-    "(trap '' HUP TERM INT QUIT; exec sleep 99015.MARK) &",
+    "(trap '' HUP TERM INT QUIT; exec sleep 515.MARK) &",
     "sh -c 'kill -STOP $$; :' 16.MARK &",
     "setsid env -i sh -c 'kill -STOP $$; :' 17.MARK &",
-    "bash -c 'set -m; sleep 99018.MARK & disown -a'",
+    "bash -c 'set -m; sleep 518.MARK & disown -a'",
 ];
 
 /// Waits until a process has ended, collected or not.
