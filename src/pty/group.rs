@@ -139,7 +139,9 @@ mod tests {
     fn a_group_of_another_session_is_left_alone() {
         use std::io::Read as _;
         let mut command = std::process::Command::new("setsid");
-        command.args(["sh", "-c", "echo; exec sleep 100"]).stdout(std::process::Stdio::piped());
+        command
+            .args(["sh", "-c", "echo; exec sleep 100"])
+            .stdout(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = [0];
         child.stdout.take().unwrap().read_exact(&mut line).unwrap();
