@@ -1,7 +1,9 @@
 //! The ledger in a file of its own.
 //!
 //! The table holds each record as the text that was hashed. A view computes columns from that text, so
-//! that what is asked by SQL is what is verified; they cost nobody anything who does not ask.
+//! that what is asked by SQL is what is verified; they cost nobody anything who does not ask. The trace
+//! alone stands there twice, for its index: to read it from the text costs more than to insert a row.
+//! That both are the same is verified, too.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -50,10 +52,11 @@ ALTER TABLE ledger_rows DROP COLUMN status;
 ALTER TABLE ledger_rows DROP COLUMN error_type;
 ALTER TABLE ledger_rows DROP COLUMN error;
 ALTER TABLE ledger_rows DROP COLUMN ts_end;
-CREATE INDEX ledger_rows_trace ON ledger_rows (record ->> 'trace_id');
-CREATE VIEW trace_ledger AS SELECT seq, hash, record,
+ALTER TABLE ledger_rows ADD COLUMN trace_id TEXT;
+UPDATE ledger_rows SET trace_id = record ->> 'trace_id';
+CREATE INDEX ledger_rows_trace ON ledger_rows (trace_id);
+CREATE VIEW trace_ledger AS SELECT seq, hash, record, trace_id,
   record ->> 'call_id' AS call_id,
-  record ->> 'trace_id' AS trace_id,
   record ->> 'tenant_id' AS tenant_id,
   record ->> 'site_id' AS site_id,
   record ->> 'tool_name' AS tool_name,
@@ -67,7 +70,7 @@ FROM ledger_rows;
 ",
 ];
 
-const INSERT: &str = "INSERT INTO ledger_rows (seq, hash, record) VALUES (?, ?, ?)";
+const INSERT: &str = "INSERT INTO ledger_rows (seq, hash, record, trace_id) VALUES (?, ?, ?, ?)";
 const LAST: &str = "SELECT seq, hash FROM ledger_rows ORDER BY seq DESC LIMIT 1";
 /// Stands for no call.
 const PROBE: &str = "probe";
@@ -76,9 +79,26 @@ const FORGET: &str = "DELETE FROM intents WHERE call_id = ?";
 /// What is asked of the writing thread.
 enum Wish {
     Intend { call_id: String, record: String },
-    Keep { call_id: String, record: String },
+    Keep(Kept),
     Settle,
     Probe,
+}
+
+/// A record that is to be kept.
+struct Kept {
+    call_id: String,
+    trace_id: String,
+    record: String,
+}
+
+impl Kept {
+    fn of(record: &Record<'_>) -> Result<Self, StoreError> {
+        Ok(Self {
+            call_id: record.call_id.clone().into_owned(),
+            trace_id: record.trace_id.clone().into_owned(),
+            record: text(record)?,
+        })
+    }
 }
 
 type Item = (Wish, oneshot::Sender<Result<usize, StoreError>>);
@@ -126,9 +146,8 @@ impl Ledger for SqliteLedger {
     }
 
     fn keep<'a>(&'a self, record: &Record<'_>) -> Pending<'a, ()> {
-        let call_id = record.call_id.clone().into_owned();
-        let wish = text(record).map(|record| Wish::Keep { call_id, record });
-        Box::pin(async move { self.wish(wish?).await.map(drop) })
+        let kept = Kept::of(record);
+        Box::pin(async move { self.wish(Wish::Keep(kept?)).await.map(drop) })
     }
 
     fn settle(&self) -> Pending<'_, usize> {
@@ -194,13 +213,13 @@ fn grant(
             intended.insert(call_id);
             Ok(1)
         }
-        Wish::Keep { call_id, record } => {
-            chain.append(&record)?;
-            match intended.remove(&call_id) {
+        Wish::Keep(kept) => {
+            chain.append(&kept)?;
+            match intended.remove(&kept.call_id) {
                 true => Ok(chain
                     .connection
                     .prepare_cached(FORGET)?
-                    .execute([call_id])?),
+                    .execute([kept.call_id])?),
                 false => Ok(0),
             }
         }
@@ -232,10 +251,11 @@ impl<'c> Chain<'c> {
         })
     }
 
-    fn append(&mut self, record: &str) -> Result<(), StoreError> {
+    fn append(&mut self, kept: &Kept) -> Result<(), StoreError> {
         let seq = self.seq + 1;
-        let hash = ledger::hash(&self.hash, seq, record);
-        self.insert.execute((seq, hash, record))?;
+        let hash = ledger::hash(&self.hash, seq, &kept.record);
+        let row = (seq, hash, &kept.record, &kept.trace_id);
+        self.insert.execute(row)?;
         (self.seq, self.hash) = (seq, hash);
         Ok(())
     }
@@ -261,7 +281,7 @@ fn settle(chain: &mut Chain<'_>) -> Result<usize, StoreError> {
     Ok(orphans.len())
 }
 
-fn interrupted(text_of_intent: &str) -> Result<String, StoreError> {
+fn interrupted(text_of_intent: &str) -> Result<Kept, StoreError> {
     let broken = |error: serde_json::Error| StoreError::Broken(format!("an intent: {error}"));
     let mut record: Record<'_> = serde_json::from_str(text_of_intent).map_err(broken)?;
     record.ts_end = ids::now().into();
@@ -272,7 +292,7 @@ fn interrupted(text_of_intent: &str) -> Result<String, StoreError> {
         .tool_calls
         .iter_mut()
         .for_each(|call| call.status = "error".into());
-    text(&record)
+    Kept::of(&record)
 }
 
 /// What came of checking the chain.
@@ -371,9 +391,11 @@ impl LedgerFile {
         let (mut seq, mut hash) = (0, GENESIS);
         let mut broken = None;
         let mut has_anchor = anchor.is_none_or(|anchor| *anchor == GENESIS);
+        let hidden = self.hidden()?;
         self.each(&mut |row| {
             let expected = ledger::hash(&hash, seq + 1, &row.record);
-            if broken.is_none() && (row.seq != seq + 1 || row.hash != expected) {
+            let is_whole = row.seq == seq + 1 && row.hash == expected && hidden != Some(row.seq);
+            if broken.is_none() && !is_whole {
                 broken = Some(row.seq);
             }
             has_anchor |= anchor == Some(&row.hash);
@@ -385,6 +407,24 @@ impl LedgerFile {
             None if has_anchor => Verdict::Whole { rows: seq, hash },
             None => Verdict::NoAnchor { rows: seq },
         })
+    }
+
+    /// Returns the first record that its trace does not lead to.
+    fn hidden(&self) -> Result<Option<u64>, StoreError> {
+        // Only a table that has the trace twice can have two of them.
+        let has_both =
+            "SELECT count(*) FROM pragma_table_info('ledger_rows') WHERE name = 'trace_id'";
+        if self
+            .connection
+            .query_row(has_both, (), |row| row.get(0))
+            .map(|count: u64| count == 0)?
+        {
+            return Ok(None);
+        }
+        let sql = "SELECT seq FROM ledger_rows WHERE NOT json_valid(record) \
+            OR trace_id IS NOT record ->> 'trace_id' ORDER BY seq LIMIT 1";
+        let found = self.connection.query_row(sql, (), |row| row.get(0));
+        Ok(found.optional()?)
     }
 
     fn rows(&self, sql: &str, with: impl rusqlite::Params) -> Result<Vec<Row>, StoreError> {

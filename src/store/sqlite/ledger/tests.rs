@@ -70,12 +70,10 @@ fn an_old_ledger_goes_on_as_a_new_one() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     let old = open_to_write(&path, &STEPS[..1]).unwrap();
-    let (text, insert) = (
-        text(&record("old")).unwrap(),
-        INSERT.replace("ledger_rows", "trace_ledger"),
-    );
+    let text = text(&record("old")).unwrap();
+    let insert = "INSERT INTO trace_ledger (seq, hash, record) VALUES (?, ?, ?)";
     let first = ledger::hash(&GENESIS, 1, &text);
-    old.execute(&insert, (1, first, &text)).unwrap();
+    old.execute(insert, (1, first, &text)).unwrap();
     let intent = "INSERT INTO intents VALUES ('lost', ?)";
     old.execute(intent, [text.replace("\"old\"", "\"lost\"")])
         .unwrap();
@@ -83,6 +81,14 @@ fn an_old_ledger_goes_on_as_a_new_one() {
     // Whoever only reads finds the old one as it is.
     let rows = LedgerFile::open(&path).unwrap().about("trace-1").unwrap();
     assert_eq!((rows.len(), rows[0].hash), (1, first));
+    let verdict = LedgerFile::open(&path).unwrap().verify(None).unwrap();
+    assert_eq!(
+        verdict,
+        Verdict::Whole {
+            rows: 1,
+            hash: first
+        }
+    );
     filled(&path);
     let ledger = SqliteLedger::open(&path).unwrap();
     assert_eq!(run(ledger.settle()), Ok(1));
@@ -139,6 +145,14 @@ fn whatever_is_done_to_a_record_shows() {
     check("DELETE FROM ledger_rows WHERE seq = 3", &|_| {
         Verdict::NoAnchor { rows: 2 }
     });
+    check(
+        "UPDATE ledger_rows SET trace_id = 'trace-2' WHERE seq = 2",
+        &|_| Verdict::Broken { seq: 2 },
+    );
+    check(
+        "UPDATE ledger_rows SET trace_id = NULL, record = '' WHERE seq = 3",
+        &|_| Verdict::Broken { seq: 3 },
+    );
     check("DELETE FROM ledger_rows", &|_| Verdict::NoAnchor {
         rows: 0,
     });
