@@ -433,6 +433,10 @@ pub const MIN_DATABASE_READERS: usize = 4;
 pub const MAX_DATABASE_READERS: usize = 8;
 /// Questions to a database that wait for a thread before the next caller has to wait.
 pub const MAX_WAITING_READS: usize = 8192;
+/// Room that is made for the one spelling of an input, in bytes; longer ones take more.
+pub const CANONICAL_BYTES: usize = 256;
+/// Headers of an answer there is room for at once.
+pub const ANSWER_HEADERS: usize = 8;
 /// Room that is made for a record of the ledger, in bytes; longer ones take more.
 pub const RECORD_BYTES: usize = 1 << 10;
 /// Pages of the ledger's log that are taken over into its file together: seldom, since nobody reads

@@ -1,6 +1,6 @@
 //! The servers that take part, each a process that ends with its value.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -41,15 +41,17 @@ pub(crate) fn karyi(dir: &Path) -> Server {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let listening = lines
+    let mut log = BufReader::with_capacity(1 << 16, child.stderr.take().unwrap());
+    let listening = log
+        .by_ref()
+        .lines()
         .find_map(|line| {
             let line: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
             (line["event"] == "listening").then(|| line["message"].as_str().unwrap().to_owned())
         })
         .unwrap();
     // Somebody must read the log, as in earnest.
-    std::thread::spawn(move || lines.for_each(drop));
+    std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
     let port = listening.rsplit_once(':').unwrap().1.parse().unwrap();
     Server { port, child }
 }

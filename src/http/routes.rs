@@ -15,6 +15,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::{get, post};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tower::ServiceExt;
 
@@ -28,7 +29,7 @@ use crate::service::log::Line;
 use crate::service::principal::Principal;
 use crate::service::recording::About;
 use crate::service::{Rejection, Reply, running};
-use crate::tool::json_text;
+use crate::tool::json_text::{self, Object};
 
 type Shared = Arc<Front>;
 
@@ -282,7 +283,8 @@ async fn call(State(front): State<Shared>, request: Request) -> Response<Body> {
         Ok(wish) => front.call(caller, principal, wish).await,
     };
     watch.0 = None;
-    marks.put(reply_response(reply, marks.trace_id()))
+    let response = reply_response(reply, marks.trace_id());
+    marks.put(response)
 }
 
 fn reply_response(reply: Reply, trace_id: Option<&str>) -> Response<Body> {
@@ -405,7 +407,48 @@ fn list_request(body: &Bytes) -> Result<ListRequest, Rejection> {
     }
 }
 
+/// A body as it should be. Whatever is not is read once more, to tell what is wrong with it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Usual {
+    tool_name: String,
+    input: Object,
+    context: Option<UsualContext>,
+}
+
+/// The members of `context`, and no others.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, remote = "BodyContext")]
+struct UsualMembers {
+    tenant_id: Option<String>,
+    site_id: Option<String>,
+    trace_id: Option<String>,
+    user_id: Option<String>,
+    session_id: Option<String>,
+    npc_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct UsualContext(#[serde(with = "UsualMembers")] BodyContext);
+
+/// Reads a call whose body is as it should be.
+fn usual_request(body: &Bytes) -> Option<crate::service::Request> {
+    let usual: Usual = serde_json::from_slice(body).ok()?;
+    let context = usual
+        .context
+        .map_or_else(BodyContext::default, |context| context.0);
+    let is_good = !usual.tool_name.is_empty() && no_ids(&context).next().is_none();
+    is_good.then_some(crate::service::Request {
+        tool_name: usual.tool_name,
+        input: Value::Object(usual.input.0),
+        context,
+    })
+}
+
 fn call_request(body: &Bytes) -> Result<crate::service::Request, Rejection> {
+    if let Some(request) = usual_request(body) {
+        return Ok(request);
+    }
     let mut map = parse(body)?;
     let mut problems = Vec::new();
     unknown_fields(&map, &["tool_name", "input", "context"], &mut problems);
@@ -454,6 +497,13 @@ fn context(value: Option<Value>, problems: &mut Vec<Problem>) -> BodyContext {
         ));
         return BodyContext::default();
     };
+    let no_id = |name| Problem::new(&["body", "context", name], "expected an identifier");
+    problems.extend(no_ids(&context).map(no_id));
+    context
+}
+
+/// Returns the members that are there and no identifiers.
+fn no_ids(context: &BodyContext) -> impl Iterator<Item = &'static str> {
     let ids = [
         ("tenant_id", &context.tenant_id),
         ("site_id", &context.site_id),
@@ -462,20 +512,16 @@ fn context(value: Option<Value>, problems: &mut Vec<Problem>) -> BodyContext {
         ("session_id", &context.session_id),
         ("npc_id", &context.npc_id),
     ];
-    for (name, id) in ids {
-        if id.as_deref().is_some_and(|id| !caller::is_id(id)) {
-            problems.push(Problem::new(
-                &["body", "context", name],
-                "expected an identifier",
-            ));
-        }
-    }
-    context
+    let is_wrong = |id: &Option<String>| id.as_deref().is_some_and(|id| !caller::is_id(id));
+    ids.into_iter()
+        .filter_map(move |(name, id)| is_wrong(id).then_some(name))
 }
 
 fn json_response(status: StatusCode, body: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
+    // What names the call and what every answer says comes in beside it.
+    response.headers_mut().reserve(limits::ANSWER_HEADERS);
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
@@ -499,14 +545,12 @@ impl Marks {
         trace_id.as_ref()?.to_str().ok()
     }
 
-    fn put(&self, mut response: Response<Body>) -> Response<Body> {
+    fn put(self, mut response: Response<Body>) -> Response<Body> {
         let headers = response.headers_mut();
-        for (name, value) in &self.0 {
-            headers.extend(
-                value
-                    .clone()
-                    .map(|value| (HeaderName::from_static(name), value)),
-            );
+        for (name, value) in self.0 {
+            if let Some(value) = value {
+                headers.insert(HeaderName::from_static(name), value);
+            }
         }
         response
     }

@@ -2,11 +2,12 @@
 //!
 //! Two inputs that mean the same have the same hash, whatever the order of their keys.
 
-use std::fmt::Write;
+use std::io::Write;
 
 use ring::digest::{SHA256, digest};
 use serde_json::{Number, Value};
 
+use crate::limits;
 use crate::store::ids::hex;
 
 /// Digits of a hash that are shown.
@@ -20,7 +21,7 @@ impl PayloadHash {
     /// Returns the hash of a value.
     #[must_use]
     pub fn of(value: &Value) -> Self {
-        Self(hex(digest(&SHA256, canonical(value).as_bytes()).as_ref()))
+        Self(hex(digest(&SHA256, &canonical(value)).as_ref()))
     }
 
     /// Returns the digits that are shown in answers and in the ledger.
@@ -36,56 +37,56 @@ impl PayloadHash {
     }
 }
 
-/// Returns the one spelling of a value.
+/// Returns the one spelling of a value, as UTF-8.
 #[must_use]
-pub fn canonical(value: &Value) -> String {
-    let mut out = String::new();
+pub fn canonical(value: &Value) -> Vec<u8> {
+    let mut out = Vec::with_capacity(limits::CANONICAL_BYTES);
     write_value(&mut out, value);
     out
 }
 
-fn write_value(out: &mut String, value: &Value) {
+fn write_value(out: &mut Vec<u8>, value: &Value) {
     match value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(true) => out.push_str("true"),
-        Value::Bool(false) => out.push_str("false"),
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(true) => out.extend_from_slice(b"true"),
+        Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::Number(number) => write_number(out, number),
         Value::String(text) => write_string(out, text),
         Value::Array(list) => {
-            out.push('[');
+            out.push(b'[');
             for (place, item) in list.iter().enumerate() {
                 if place > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
                 write_value(out, item);
             }
-            out.push(']');
+            out.push(b']');
         }
         Value::Object(map) => {
             let mut keys: Vec<(&String, &Value)> = map.iter().collect();
             // The order of UTF-16 units, not of bytes.
             keys.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
-            out.push('{');
+            out.push(b'{');
             for (place, (key, value)) in keys.into_iter().enumerate() {
                 if place > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
                 write_string(out, key);
-                out.push(':');
+                out.push(b':');
                 write_value(out, value);
             }
-            out.push('}');
+            out.push(b'}');
         }
     }
 }
 
-fn write_string(out: &mut String, text: &str) {
-    // serde_json escapes exactly what RFC 8785 does, in the same way.
-    out.push_str(&serde_json::to_string(text).unwrap_or_default());
+fn write_string(out: &mut Vec<u8>, text: &str) {
+    // serde_json escapes exactly what RFC 8785 does, in the same way; into memory nothing fails.
+    let _ = serde_json::to_writer(out, text);
 }
 
 /// Writes a number as ECMAScript does.
-fn write_number(out: &mut String, number: &Number) {
+fn write_number(out: &mut Vec<u8>, number: &Number) {
     let exact = number.as_i64().filter(|n| n.unsigned_abs() <= 1 << 53);
     if let Some(whole) = exact {
         let _ = write!(out, "{whole}");
@@ -93,10 +94,10 @@ fn write_number(out: &mut String, number: &Number) {
     }
     let value = number.as_f64().unwrap_or(0.0);
     if value == 0.0 {
-        return out.push('0');
+        return out.push(b'0');
     }
     if value < 0.0 {
-        out.push('-');
+        out.push(b'-');
     }
     // The shortest digits that read back as the value, as `d.ddde±x`.
     let shortest = format!("{:e}", value.abs());
@@ -107,7 +108,7 @@ fn write_number(out: &mut String, number: &Number) {
 }
 
 /// Writes digits whose point stands after `point` of them.
-fn place_point(out: &mut String, digits: &str, point: i32) {
+fn place_point(out: &mut Vec<u8>, digits: &str, point: i32) {
     let length = i32::try_from(digits.len()).unwrap_or(i32::MAX);
     let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));
     let _ = match point {
@@ -151,7 +152,8 @@ mod tests {
     #[test]
     fn values_have_one_spelling() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(canonical(&serde_json::from_str(text).unwrap()), expected);
+            let found = canonical(&serde_json::from_str(text).unwrap());
+            assert_eq!(String::from_utf8(found).unwrap(), expected);
         };
         check(r#"{"b":[1, 2.0],"a":null}"#, r#"{"a":null,"b":[1,2]}"#);
         // The numbers and the string of RFC 8785, section 3.2.2.

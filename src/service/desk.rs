@@ -21,6 +21,7 @@ use crate::service::rejection::Rejection;
 use crate::service::running::{self, Broken, Lasting};
 use crate::service::serving::{Ending, Serving};
 use crate::store::StoreError;
+use crate::tool::FieldText;
 use crate::tool::service::Audience;
 
 /// What is said of a call that broke outside of its tool.
@@ -40,6 +41,16 @@ pub enum Reply {
     /// Of its tool.
     Fresh(Box<Envelope>),
     /// Of an earlier call with the same key, to the letter.
+    Replay(Vec<u8>),
+    /// It did not reach its tool.
+    Refused(Rejection),
+}
+
+/// How a call ended that is in the books.
+enum Finished {
+    /// Its tool had its say, after so many milliseconds.
+    Fresh(u64, Result<FieldText, Failure>),
+    /// The answer of an earlier call.
     Replay(Vec<u8>),
     /// It did not reach its tool.
     Refused(Rejection),
@@ -150,7 +161,7 @@ impl Desk {
         }
         rates::take(
             self.tenant_buckets.as_ref(),
-            caller.tenant_id.clone(),
+            &caller.tenant_id,
             "for this tenant",
         )
     }
@@ -287,8 +298,13 @@ impl Desk {
             };
             self.finish(&caller, principal, &about, ending).await
         };
-        match running::caught(pin!(work)).await {
-            Ok(reply) => reply,
+        let settled = running::caught(pin!(work)).await;
+        match settled {
+            Ok(Finished::Refused(rejection)) => Reply::Refused(rejection),
+            Ok(Finished::Replay(answer)) => Reply::Replay(answer),
+            Ok(Finished::Fresh(time, result)) => {
+                Reply::Fresh(Box::new(Envelope::of(caller, about, time, result)))
+            }
             Err(Broken) => {
                 let rejection = Rejection::internal(BROKEN);
                 let refused = self.refuse(&caller, Some(principal), &about, rejection);
@@ -317,7 +333,11 @@ impl Desk {
     /// Returns a name that a caller wrote as it may be shown: without values of secrets, not too long.
     #[must_use]
     pub fn masked(&self, name: &str) -> String {
-        let shown = self.parts.redactor.redact_again(name);
+        let redactor = &self.parts.redactor;
+        if redactor.is_idle() && name.len() <= limits::MAX_ID_CHARS {
+            return name.to_owned();
+        }
+        let shown = redactor.redact_again(name);
         shown.chars().take(limits::MAX_ID_CHARS).collect()
     }
 
@@ -327,7 +347,7 @@ impl Desk {
         principal: &Principal,
         about: &About,
         mut ending: Ending,
-    ) -> Reply {
+    ) -> Finished {
         if let Ending::Failure(failure) = &mut ending {
             failure.mask(&self.parts.redactor);
         }
@@ -335,27 +355,25 @@ impl Desk {
             http_status: 200,
             ..End::default()
         };
-        let reply = match ending {
+        let time = caller.latency_ms();
+        let finished = match ending {
             Ending::Refused(rejection) => {
-                return Reply::Refused(
-                    self.refuse(caller, Some(principal), about, rejection).await,
-                );
+                let refused = self.refuse(caller, Some(principal), about, rejection);
+                return Finished::Refused(refused.await);
             }
             Ending::Replay(answer) => {
                 end.is_replay = true;
-                Reply::Replay(answer)
+                Finished::Replay(answer)
             }
             Ending::Failure(failure) => {
                 end.error_type = Some(failure.error_type.into());
                 end.error = Some(failure.message.clone());
-                Reply::Fresh(Box::new(Envelope::of(caller, about, Err(failure))))
+                Finished::Fresh(time, Err(failure))
             }
-            Ending::Output(fields) => {
-                Reply::Fresh(Box::new(Envelope::of(caller, about, Ok(fields))))
-            }
+            Ending::Output(fields) => Finished::Fresh(time, Ok(fields)),
         };
         self.books.finish(caller, principal, about, &end).await;
-        reply
+        finished
     }
 }
 

@@ -1,5 +1,7 @@
 //! The answer to a call that reached its tool.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, ToolError};
@@ -56,9 +58,14 @@ impl Envelope {
         Ok(text.into_bytes())
     }
 
-    /// Makes the answer to a call.
+    /// Makes the answer to a call that took so long.
     #[must_use]
-    pub fn of(caller: &Caller, about: &About, result: Result<FieldText, Failure>) -> Self {
+    pub fn of(
+        caller: Caller,
+        about: About,
+        latency_ms: u64,
+        result: Result<FieldText, Failure>,
+    ) -> Self {
         let (output, failure) = match result {
             Ok(fields) => (Some(fields), None),
             Err(mut failure) => (failure.output.take().map(|part| *part), Some(failure)),
@@ -69,14 +76,14 @@ impl Envelope {
             .map(|failure| failure.error_type.to_owned());
         let message = failure.as_ref().map(|failure| failure.message.clone());
         let audit = Audit {
-            trace_id: caller.trace_id.clone(),
-            call_id: caller.call_id.clone(),
-            tool_name: about.tool_name.clone(),
+            trace_id: caller.trace_id,
+            call_id: caller.call_id,
+            tool_name: about.tool_name,
             status: if is_error { "error" } else { "success" }.into(),
-            latency_ms: caller.latency_ms(),
+            latency_ms,
             error_type: error_type.clone(),
             error_message: message.clone(),
-            request_payload_hash: about.payload_hash.clone().unwrap_or_default(),
+            request_payload_hash: about.payload_hash.unwrap_or_default(),
         };
         Self {
             success: !is_error,
@@ -100,7 +107,7 @@ pub struct Audit {
     /// The tool.
     pub tool_name: String,
     /// `success` or `error`.
-    pub status: String,
+    pub status: Cow<'static, str>,
     /// Time since the request came, in milliseconds.
     pub latency_ms: u64,
     /// Kind of the error.

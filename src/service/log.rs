@@ -142,7 +142,7 @@ impl Log {
             // A line is an object, and its time the last member.
             text.pop();
             text.extend_from_slice(b",\"timestamp\":\"");
-            text.extend_from_slice(ids::now().as_bytes());
+            ids::add_now(text);
             text.extend_from_slice(b"\"}\n");
             lines.0.add(text);
         });

@@ -58,9 +58,9 @@ impl Limiter {
     ///
     /// # Errors
     /// It is empty: the whole seconds after which it is not, at least 1.
-    pub fn take(&self, bucket: String) -> Result<(), u64> {
+    pub fn take(&self, bucket: &String) -> Result<(), u64> {
         self.sweep();
-        self.buckets.check_key(&bucket).map_err(|until| {
+        self.buckets.check_key(bucket).map_err(|until| {
             let wait = until.wait_time_from(self.clock.now());
             let part = u64::from(wait.subsec_nanos() > 0);
             (wait.as_secs() + part).max(1)
@@ -83,7 +83,7 @@ impl Limiter {
 ///
 /// # Errors
 /// 429 when it is empty.
-pub fn take(limiter: Option<&Limiter>, bucket: String, whose: &str) -> Result<(), Rejection> {
+pub fn take(limiter: Option<&Limiter>, bucket: &String, whose: &str) -> Result<(), Rejection> {
     let Some(limiter) = limiter else {
         return Ok(());
     };
@@ -182,10 +182,10 @@ mod tests {
     fn a_bucket_is_empty_after_its_burst_and_others_are_not() {
         let limiter = Limiter::new(Rate::parse("1:5").unwrap());
         for _ in 0..5 {
-            assert_eq!(limiter.take("a".into()), Ok(()));
+            assert_eq!(limiter.take(&"a".to_owned()), Ok(()));
         }
-        assert_eq!(limiter.take("a".into()), Err(1));
-        assert_eq!(limiter.take("b".into()), Ok(()));
+        assert_eq!(limiter.take(&"a".to_owned()), Err(1));
+        assert_eq!(limiter.take(&"b".to_owned()), Ok(()));
     }
 
     #[test]

@@ -67,13 +67,12 @@ impl Serving<'_> {
     /// Serves it: `Err` when it did not come to its tool or broke it.
     pub(super) async fn serve(&self, request: Request) -> Result<Ending, Ending> {
         self.permit(&request)?;
-        let bucket = format!(
-            "{}\n{}\n{}",
-            self.principal.id,
-            self.caller.tenant_id,
-            self.tool.name()
-        );
-        rates::take(self.buckets, bucket, "of this tool")?;
+        let names = [
+            &*self.principal.id,
+            &self.caller.tenant_id,
+            self.tool.name(),
+        ];
+        rates::take(self.buckets, &names.join("\n"), "of this tool")?;
         let call = self.read(request.input)?;
         let scope = self.scope();
         match self.repeat_key() {
@@ -173,7 +172,9 @@ impl Serving<'_> {
         };
         match &result {
             Ok(Ok(fields)) => {
-                let answer = Envelope::of(self.caller, self.about, Ok(fields.clone()));
+                let (caller, about) = (self.caller.clone(), self.about.clone());
+                let time = caller.latency_ms();
+                let answer = Envelope::of(caller, about, time, Ok(fields.clone()));
                 let answer = answer.to_json().unwrap_or_default();
                 // Without its answer the key stays taken: repeating the call would do it again.
                 let _ = sites.answer(&later, key, answer).await;

@@ -14,11 +14,24 @@ type Second = (i64, [u8; SECOND_CHARS]);
 
 /// Length of `2026-11-22T08:00:00`.
 const SECOND_CHARS: usize = 19;
+/// Digits after the second.
+const MICRO_DIGITS: usize = 6;
+/// Length of `2026-11-22T08:00:00.123456Z`.
+const TIME_CHARS: usize = SECOND_CHARS + MICRO_DIGITS + 2;
 
 thread_local! {
     /// The second that was written last: most times of a busy server fall into the same one.
     static SECOND: Cell<Option<Second>> = const { Cell::new(None) };
     static POOL: RefCell<Pool> = const { RefCell::new(Pool::EMPTY) };
+}
+
+/// Adds the time now to a text, as [`now`] writes it.
+pub fn add_now(text: &mut Vec<u8>) {
+    let time = Timestamp::now();
+    match stamp(time) {
+        Some(stamp) => text.extend_from_slice(&stamp),
+        None => text.extend_from_slice(text_of(time).as_bytes()),
+    }
 }
 
 /// Returns the time now, as text: `2026-11-22T08:00:00.123456Z`.
@@ -30,25 +43,29 @@ pub fn now() -> String {
 /// Returns a point in time as text of a fixed width, so that texts sort as times do.
 #[must_use]
 pub fn text_of(time: Timestamp) -> String {
+    let stamp = stamp(time).map(|stamp| stamp.iter().map(|byte| char::from(*byte)).collect());
+    // Before 1970 parts of a second count backwards.
+    stamp.unwrap_or_else(|| format!("{time:.6}"))
+}
+
+/// Returns that text of a time since 1970.
+fn stamp(time: Timestamp) -> Option<[u8; TIME_CHARS]> {
     let second = time.as_second();
     let known = SECOND
         .get()
         .filter(|(known, _)| *known == second)
         .or_else(|| second_of(time));
-    // Before 1970 parts of a second count backwards.
-    let (Some(known), Ok(nanos)) = (known, u32::try_from(time.subsec_nanosecond())) else {
-        return format!("{time:.6}");
-    };
+    let known = known?;
+    let mut micros = u32::try_from(time.subsec_nanosecond()).ok()? / 1000;
     SECOND.set(Some(known));
-    let mut text = String::with_capacity(SECOND_CHARS + ".000000Z".len());
-    text.extend(known.1.iter().map(|byte| char::from(*byte)));
-    text.push('.');
-    for power in [100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000] {
-        let digit = nanos / power % 10;
-        text.push(char::from_digit(digit, 10).unwrap_or('0'));
+    let mut text = *b"                   .      Z";
+    let (start, rest) = text.split_at_mut(SECOND_CHARS);
+    start.copy_from_slice(&known.1);
+    for digit in rest.iter_mut().skip(1).take(MICRO_DIGITS).rev() {
+        *digit = b"0123456789"[micros as usize % 10];
+        micros /= 10;
     }
-    text.push('Z');
-    text
+    Some(text)
 }
 
 fn second_of(time: Timestamp) -> Option<Second> {
@@ -110,9 +127,12 @@ pub fn new_id() -> Result<String, StoreError> {
     let mut bytes = random::<16>()?;
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let mut id = hex(&bytes);
-    for place in [8, 13, 18, 23] {
-        id.insert(place, '-');
+    let mut id = String::with_capacity(bytes.len() * 2 + 4);
+    for (place, byte) in bytes.iter().enumerate() {
+        if matches!(place, 4 | 6 | 8 | 10) {
+            id.push('-');
+        }
+        id.extend(digits(*byte));
     }
     Ok(id)
 }
@@ -120,14 +140,17 @@ pub fn new_id() -> Result<String, StoreError> {
 /// Writes bytes as lower-case hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 0x0f)]);
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        text.push(digit(byte >> 4));
-        text.push(digit(*byte));
+        text.extend(digits(*byte));
     }
     text
+}
+
+/// Returns the two digits of a byte.
+fn digits(byte: u8) -> [char; 2] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    [byte >> 4, byte & 0x0f].map(|nibble| char::from(DIGITS[usize::from(nibble)]))
 }
 
 /// Reads hexadecimal digits.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
 /// Reads one JSON text.
@@ -20,6 +21,18 @@ struct Unique(Value);
 impl<'de> Deserialize<'de> for Unique {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Reader).map(Self)
+    }
+}
+
+/// An object that has every key once, and so has all that is in it.
+pub struct Object(pub Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match deserializer.deserialize_map(Reader)? {
+            Value::Object(map) => Ok(Self(map)),
+            _ => Err(D::Error::custom("expected an object")),
+        }
     }
 }
 
@@ -72,11 +85,16 @@ impl<'de> Visitor<'de> for Reader {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            if map.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key {key:?} is there twice")));
+            match map.entry(key) {
+                Entry::Occupied(old) => {
+                    let key = old.key();
+                    return Err(A::Error::custom(format!("the key {key:?} is there twice")));
+                }
+                Entry::Vacant(place) => {
+                    let Unique(value) = entries.next_value()?;
+                    place.insert(value);
+                }
             }
-            let Unique(value) = entries.next_value()?;
-            map.insert(key, value);
         }
         Ok(Value::Object(map))
     }
