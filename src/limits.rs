@@ -446,13 +446,13 @@ pub const LEDGER_CHECKPOINT_PAGES: u32 = 8192;
 pub const LEDGER_CACHE_KIB: i64 = 16 << 10;
 /// Writes that wait for the writing thread before the next caller has to wait.
 pub const MAX_WAITING_WRITES: usize = 8192;
-/// How long the writing thread waits for more when several callers write: a commit costs as much for
-/// one write as for a hundred.
+/// How long the writing thread waits for more when several callers write, at first: a commit costs as
+/// much for one write as for a hundred. Each further pause is twice as long.
 pub const GATHER_PAUSE: Duration = Duration::from_micros(500);
 /// Writes that are worth a commit: nobody waits for more.
-pub const GATHERED_WRITES: usize = 64;
+pub const GATHERED_WRITES: usize = 128;
 /// Most such pauses before a commit.
-pub const MAX_GATHER_PAUSES: u32 = 4;
+pub const MAX_GATHER_PAUSES: u32 = 3;
 /// Most writes of one commit: more would only make each caller wait longer, and while these are
 /// committed others are made ready.
 pub const MAX_WRITES_OF_COMMIT: usize = 2048;
@@ -488,7 +488,7 @@ pub const LIBRARY_STEPS_AT_ONCE: usize = 100_000;
 /// Memory for results of searches that are given again while no content changes, in bytes.
 pub const RECENT_SEARCH_BYTES: usize = 16 << 20;
 /// How long nobody looks again whether another program has changed contents.
-pub const RECENT_SEARCH_TRUST: Duration = Duration::from_millis(1);
+pub const RECENT_SEARCH_TRUST: Duration = Duration::from_millis(4);
 /// What such a result takes beside its texts, in bytes.
 pub const RECENT_SEARCH_OVERHEAD_BYTES: usize = 512;
 /// How long an answer can be repeated by its idempotency key, in seconds.

@@ -270,6 +270,8 @@ async fn call(State(front): State<Shared>, request: Request) -> Response<Body> {
     let wish = read_body(&parts, body)
         .await
         .and_then(|body| call_request(&body));
+    // The room that the request was read into is free again for the next one.
+    drop(parts);
     let reply = match wish {
         Err(rejection) => {
             let about = About::default();

@@ -15,6 +15,9 @@ use crate::vault::redact::Redactor;
 /// Most problems that are told.
 const MAX_PROBLEMS: usize = 50;
 
+/// Most characters of a name that is told.
+const MAX_NAME_CHARS: usize = 100;
+
 /// One problem of an input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
@@ -101,16 +104,31 @@ fn collect(schema: &Value, patterns: &mut HashMap<String, Regex>) {
     }
 }
 
+/// A step of the path to a value.
+enum Step<'c> {
+    Name(&'c str),
+    Place(usize),
+}
+
+impl Step<'_> {
+    fn text(&self) -> String {
+        match self {
+            Self::Name(name) => name.chars().take(MAX_NAME_CHARS).collect(),
+            Self::Place(place) => place.to_string(),
+        }
+    }
+}
+
 struct Found<'c> {
     check: &'c InputCheck,
-    path: Vec<String>,
+    path: Vec<Step<'c>>,
     problems: Vec<Problem>,
 }
 
-impl Found<'_> {
+impl<'c> Found<'c> {
     fn tell(&mut self, msg: impl Into<String>) {
         if self.problems.len() < MAX_PROBLEMS {
-            let loc = self.path.clone();
+            let loc = self.path.iter().map(Step::text).collect();
             self.problems.push(Problem {
                 loc,
                 msg: msg.into(),
@@ -118,7 +136,7 @@ impl Found<'_> {
         }
     }
 
-    fn value(&mut self, value: &Value, schema: &Value) {
+    fn value(&mut self, value: &'c Value, schema: &'c Value) {
         if !self.is_of_kind(value, schema) {
             return self.tell(format!("expected {}", schema::expected(schema)));
         }
@@ -131,7 +149,7 @@ impl Found<'_> {
         }
     }
 
-    fn is_of_kind(&self, value: &Value, schema: &Value) -> bool {
+    fn is_of_kind(&self, value: &'c Value, schema: &'c Value) -> bool {
         if let Some(choices) = schema::alternatives(schema) {
             return choices.iter().any(|choice| {
                 let check = self.check;
@@ -188,25 +206,25 @@ impl Found<'_> {
         }
     }
 
-    fn list(&mut self, list: &[Value], schema: &Value) {
+    fn list(&mut self, list: &'c [Value], schema: &'c Value) {
         self.size(list.len() as u64, schema, ("minItems", "maxItems"), "items");
         for (place, item) in list.iter().enumerate().take(MAX_PROBLEMS) {
-            self.inside(place.to_string(), item, schema::item(schema, place));
+            self.inside(Step::Place(place), item, schema::item(schema, place));
         }
     }
 
-    fn object(&mut self, map: &Map<String, Value>, schema: &Value) {
+    fn object(&mut self, map: &'c Map<String, Value>, schema: &'c Value) {
         for property in schema::properties(schema) {
             match map.get(property.name) {
                 None if property.is_required => {
-                    self.path.push(property.name.to_owned());
+                    self.path.push(Step::Name(property.name));
                     self.tell("field required");
                     self.path.pop();
                 }
                 // What may be left out may be null.
                 Some(Value::Null) if !property.is_required => {}
                 None => {}
-                Some(value) => self.inside(property.name.to_owned(), value, property.schema),
+                Some(value) => self.inside(Step::Name(property.name), value, property.schema),
             }
         }
         let is_declared = |key: &str| {
@@ -216,9 +234,9 @@ impl Found<'_> {
         };
         for (key, value) in map.iter().filter(|(key, _)| !is_declared(key)) {
             match schema::key(schema, key) {
-                Some(known) => self.inside(key.clone(), value, known),
+                Some(known) => self.inside(Step::Name(key), value, known),
                 None => {
-                    self.path.push(key.chars().take(100).collect());
+                    self.path.push(Step::Name(key));
                     self.tell("there is no such field");
                     self.path.pop();
                 }
@@ -226,9 +244,9 @@ impl Found<'_> {
         }
     }
 
-    fn inside(&mut self, name: String, value: &Value, schema: &Value) {
+    fn inside(&mut self, step: Step<'c>, value: &'c Value, schema: &'c Value) {
         if self.problems.len() < MAX_PROBLEMS {
-            self.path.push(name);
+            self.path.push(step);
             self.value(value, schema);
             self.path.pop();
         }

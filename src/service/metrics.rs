@@ -15,13 +15,30 @@ struct Times {
 }
 
 #[derive(Default)]
+struct Calls {
+    /// By status.
+    counts: BTreeMap<&'static str, u64>,
+    times: Times,
+}
+
+impl Calls {
+    fn add(&mut self, status: &'static str, latency_ms: u64) {
+        *self.counts.entry(status).or_default() += 1;
+        let times = &mut self.times;
+        times.count += 1;
+        times.sum_ms += latency_ms;
+        for (step, count) in STEPS_MS.iter().zip(&mut times.counts) {
+            *count += u64::from(latency_ms <= *step);
+        }
+    }
+}
+
+#[derive(Default)]
 struct Numbers {
-    /// By tool and status.
-    calls: BTreeMap<(String, &'static str), u64>,
+    /// By tool.
+    calls: BTreeMap<String, Calls>,
     /// By HTTP status.
     answers: BTreeMap<u16, u64>,
-    /// By tool.
-    times: BTreeMap<String, Times>,
     replays: u64,
     disconnects: u64,
     without_record: u64,
@@ -41,13 +58,11 @@ impl Metrics {
 
     /// Counts a call of a registered tool.
     pub fn called(&self, tool: &str, status: &'static str, latency_ms: u64) {
-        self.change(|numbers| {
-            *numbers.calls.entry((tool.to_owned(), status)).or_default() += 1;
-            let times = numbers.times.entry(tool.to_owned()).or_default();
-            times.count += 1;
-            times.sum_ms += latency_ms;
-            for (step, count) in STEPS_MS.iter().zip(&mut times.counts) {
-                *count += u64::from(latency_ms <= *step);
+        self.change(|numbers| match numbers.calls.get_mut(tool) {
+            Some(calls) => calls.add(status, latency_ms),
+            None => {
+                let calls = numbers.calls.entry(tool.to_owned()).or_default();
+                calls.add(status, latency_ms);
             }
         });
     }
@@ -88,11 +103,13 @@ impl Metrics {
             "counter",
             "Calls by tool and status",
         );
-        for ((tool, status), count) in &numbers.calls {
-            let _ = writeln!(
-                out,
-                "karyi_tool_calls_total{{tool=\"{tool}\",status=\"{status}\"}} {count}"
-            );
+        for (tool, calls) in &numbers.calls {
+            for (status, count) in &calls.counts {
+                let _ = writeln!(
+                    out,
+                    "karyi_tool_calls_total{{tool=\"{tool}\",status=\"{status}\"}} {count}"
+                );
+            }
         }
         head(
             &mut out,
@@ -100,8 +117,8 @@ impl Metrics {
             "histogram",
             "Time of calls by tool",
         );
-        for (tool, times) in &numbers.times {
-            histogram(&mut out, tool, times);
+        for (tool, calls) in &numbers.calls {
+            histogram(&mut out, tool, &calls.times);
         }
         head(
             &mut out,

@@ -58,11 +58,13 @@ impl<T: Send + 'static> Group<T> {
 
 /// Waits a little for what others are about to write, as long as much comes.
 fn gather<T>(receiver: &mut mpsc::Receiver<T>, batch: &mut Vec<T>) {
+    let mut pause = limits::GATHER_PAUSE;
     for _ in 0..limits::MAX_GATHER_PAUSES {
         if batch.len() >= limits::GATHERED_WRITES {
             return;
         }
-        std::thread::sleep(limits::GATHER_PAUSE);
+        std::thread::sleep(pause);
+        pause *= 2;
         let before = batch.len();
         while batch.len() < limits::MAX_WRITES_OF_COMMIT
             && let Ok(item) = receiver.try_recv()
