@@ -11,6 +11,7 @@ use std::time::Instant;
 use crate::error::ToolError;
 use crate::limits;
 
+use super::alarm::Alarm;
 use super::engine::Engine;
 use super::live::Live;
 use super::options::CommandRequest;
@@ -43,7 +44,8 @@ impl Session {
         let engine = self.engine();
         let driver = engine.as_deref().and_then(|engine| self.take(engine));
         let mut waiting = self.begin_command(request, sink)?;
-        let Some(mut driver) = driver else {
+        // While the shell wakes up, long before it can print anything.
+        let Some(mut driver) = driver.filter(Driver::shuts_gate) else {
             return Ok(waiting);
         };
         match driver.drive() {
@@ -68,24 +70,24 @@ impl Session {
             // To look for what a command has left may take long.
             return None;
         }
-        let is_shut = live
-            .gate
-            .as_ref()
-            .is_some_and(|gate| gate.shut(&live.master));
-        is_shut.then_some(Driver { engine, live })
+        let can_wait = engine.alarm.is_some() && live.gate.is_some();
+        can_wait.then_some(Driver { engine, live })
     }
 }
 
 impl Driver<'_> {
+    /// Hides the output from the session's thread; returns whether that is so.
+    fn shuts_gate(&self) -> bool {
+        let gate = self.live.gate.as_ref();
+        gate.is_some_and(|gate| gate.shut(&self.live.master))
+    }
+
     /// Waits for the end of the command, but not for long.
     fn drive(&mut self) -> Step {
         let until = Instant::now() + limits::CALLER_READS;
-        loop {
-            match self.engine.step(&self.live, until) {
-                Step::Nothing if Instant::now() < until => {}
-                Step::Answered if self.engine.sleeps_too_long() => return Step::HandOver,
-                step => return step,
-            }
+        match self.engine.step(&self.live, until) {
+            Step::Answered if self.engine.sleeps_too_long() => Step::HandOver,
+            step => step,
         }
     }
 }
@@ -104,7 +106,8 @@ impl Engine {
         if !self.unread.is_empty() {
             return Step::HandOver;
         }
-        if !has_output(live, until) {
+        let is_heard = |alarm: &mut Alarm| has_output(live, alarm, until);
+        if !self.alarm.as_mut().is_some_and(is_heard) {
             return Step::Nothing;
         }
         let Self { shared, cutter, .. } = self;
@@ -131,18 +134,30 @@ impl Engine {
 
 /// Waits for output, but not longer than until a point in time.
 #[cfg(target_os = "linux")]
-fn has_output(live: &Live, until: Instant) -> bool {
+fn has_output(live: &Live, alarm: &mut Alarm, until: Instant) -> bool {
     use std::os::fd::AsFd;
 
-    use nix::poll::{PollFd, PollFlags, ppoll};
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-    let left = until.saturating_duration_since(Instant::now());
-    let mut asked = [PollFd::new(live.master.as_fd(), PollFlags::POLLIN)];
-    ppoll(&mut asked, Some(left.into()), None).is_ok_and(|count| count > 0)
+    loop {
+        let now = Instant::now();
+        if now >= until || !alarm.set(now, until) {
+            return false;
+        }
+        let input = PollFlags::POLLIN;
+        let mut asked =
+            [&live.master.as_fd(), &alarm.as_fd()].map(|from| PollFd::new(*from, input));
+        let is_there = poll(&mut asked, PollTimeout::NONE).is_ok();
+        let [output, _] = asked;
+        // An alarm that was set for an earlier command, or a signal, ends no wait.
+        if is_there && output.any().unwrap_or(true) {
+            return true;
+        }
+    }
 }
 
 /// Elsewhere nobody drives.
 #[cfg(not(target_os = "linux"))]
-fn has_output(_live: &Live, _until: Instant) -> bool {
+fn has_output(_live: &Live, _alarm: &mut Alarm, _until: Instant) -> bool {
     false
 }

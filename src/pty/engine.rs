@@ -17,6 +17,7 @@ use nix::sys::signal::Signal;
 
 use crate::limits;
 
+use super::alarm::Alarm;
 use super::background::{self, Background, Doing};
 use super::hints::HintReader;
 use super::live::{InputPlace, Live, Owned, read_some};
@@ -50,6 +51,8 @@ pub(super) struct Engine {
     pub(super) tracker: Tracker,
     pub(super) collector: Collector,
     pub(super) buffer: Vec<u8>,
+    /// Limits how long a caller reads.
+    pub(super) alarm: Option<Alarm>,
     /// What a caller has read and left to the thread.
     pub(super) unread: Vec<u8>,
     pub(super) watch: Watch,

@@ -7,6 +7,7 @@
 //! thread per session reads the terminal, and asks the kernel what the job in the foreground waits
 //! for.
 
+mod alarm;
 mod attend;
 pub mod background;
 mod beside;

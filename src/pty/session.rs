@@ -17,6 +17,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{Binding, NotInZsh};
 
+use super::alarm::Alarm;
 use super::ending;
 use super::engine::{self, Engine};
 use super::hints::HintReader;
@@ -544,6 +545,7 @@ fn prepare(
         tracker: Tracker::new(),
         collector: Collector::new(&nonce),
         buffer: vec![0; limits::TERMINAL_READ_BYTES],
+        alarm: Alarm::new(),
         unread: Vec::new(),
         watch: Watch::new(),
         scanner: Scanner::default(),
