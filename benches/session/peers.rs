@@ -20,7 +20,7 @@ pub(crate) struct Typed {
 /// A byte no echo of the script has.
 const MARK: u8 = 1;
 
-/// bash given the same two lines as by a session, and nothing else: no engine, no checks, no result.
+/// bash given the same line as by a session, and nothing else: no engine, no checks, no result.
 /// What a session takes longer is its own doing.
 pub(crate) struct Bare {
     terminal: Terminal,
@@ -52,13 +52,10 @@ impl Bare {
     pub(crate) fn trip(&mut self) {
         let script = self.directory.path().join("script");
         let mark = "\\builtin printf '\\033]133;D;n0;%s;%s;%s;n0\\001%.0s' \"7;$?\" \"$-\" \"${PWD-}\" \"7;$?\" >&255";
-        let lines = format!(
-            "\\builtin . '{}' 0<&255 1>&255 2>&255; {mark}\n\
-             case ${{_-}} in \"7;\"*) ;; *) {mark};; esac\n",
-            script.display(),
-        );
+        let script = script.display();
+        let line = format!("\\builtin . '{script}' 0<&255 1>&255 2>&255; {mark}\n");
         self.script.write_all_at(b"true\n", 0).unwrap();
-        self.lines.write_all(lines.as_bytes()).unwrap();
+        self.lines.write_all(line.as_bytes()).unwrap();
         self.terminal.read_to(MARK);
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn measure(report: &mut Report) {
 
 const BYTE: &str = "one byte through a terminal and back";
 const KARYI: &str = "karyi";
-const BARE: &str = "the same lines without karyi";
+const BARE: &str = "the same line without karyi";
 const TYPED: &str = "typed into bash";
 const SPAWN: &str = "`bash -c true`";
 

@@ -24,13 +24,15 @@ impl Engine {
             return;
         };
         self.reap_now_and_then();
-        let state = self.shared.lock();
+        let mut state = self.shared.lock();
         let (job, call) = state.watched();
-        if state.job.is_none() {
+        let Some(running) = state.job.as_mut() else {
             drop(state);
             self.save_when_idle(&live);
             return;
-        }
+        };
+        // Most commands have ended before this thread wakes.
+        running.give_last_line(&live);
         let is_asked = state.sight.is_asked();
         drop(state);
         if self.watched != (job, call) {

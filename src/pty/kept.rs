@@ -37,8 +37,8 @@ pub(super) struct Kept {
     /// Whether the kernel gives no copies of the shell's descriptors.
     #[cfg(target_os = "linux")]
     refuses_copies: AtomicBool,
-    /// The lines of a command, cut where its number belongs.
-    lines: OnceLock<Vec<String>>,
+    /// The two lines of a command, cut where its number belongs.
+    lines: OnceLock<[Vec<String>; 2]>,
 }
 
 impl Kept {
@@ -117,7 +117,7 @@ impl Kept {
 
     /// Returns the lines that run the script file and print the command's mark there, if they may.
     /// The script must be alone on the terminal.
-    pub(super) fn lines(&self, kind: Kind, places: &Places, number: u64) -> Option<String> {
+    pub(super) fn lines(&self, kind: Kind, places: &Places, number: u64) -> Option<[String; 2]> {
         if !self.has_terminal() {
             return None;
         }
@@ -128,9 +128,10 @@ impl Kept {
         let parts = self.lines.get_or_init(|| {
             // No path has this character.
             let lines = kind.lines_with_kept_terminal(places, "\0");
-            lines.split('\0').map(str::to_owned).collect()
+            lines.map(|line| line.split('\0').map(str::to_owned).collect())
         });
-        Some(parts.join(&number.to_string()))
+        let number = number.to_string();
+        Some(parts.each_ref().map(|parts| parts.join(&number)))
     }
 
     /// Whether marks go to the descriptor the shell keeps.

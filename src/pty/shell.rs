@@ -275,8 +275,9 @@ impl Kind {
 
     /// Returns the lines that do so in bash on the descriptor of the terminal that the shell keeps:
     /// nothing has to be opened, and what bash does before it reads a line comes after the mark. The
-    /// second line prints the mark of a script that broke off the first.
-    pub(super) fn lines_with_kept_terminal(self, places: &Places, sequence: &str) -> String {
+    /// second line prints the mark of a script that broke off the first; it does nothing else, so a
+    /// command that has ended does without.
+    pub(super) fn lines_with_kept_terminal(self, places: &Places, sequence: &str) -> [String; 2] {
         let terminal = format!("&{KEPT_TERMINAL}");
         let run = self.run_on(
             places,
@@ -285,7 +286,10 @@ impl Kind {
         );
         let mark = self.mark_on(&terminal, places, &format!("{sequence};$?"));
         let last = self.last();
-        format!("{run}; {mark}\ncase {last} in \"{sequence};\"*) ;; *) {mark};; esac\n")
+        [
+            format!("{run}; {mark}\n"),
+            format!("case {last} in \"{sequence};\"*) ;; *) {mark};; esac\n"),
+        ]
     }
 
     /// Returns the command that sources a file of the session with the terminal on 0, 1 and 2.
@@ -539,7 +543,7 @@ case ${_-} in "7;"*) ;; *) MARK;; esac
         let mark = bash.lines().nth(1).unwrap();
         let mark = mark.replace(">'/dev/pts/3'", ">&255");
         assert_eq!(
-            Kind::Bash.lines_with_kept_terminal(&places(), "7"),
+            Kind::Bash.lines_with_kept_terminal(&places(), "7").concat(),
             kept.replace("MARK", &mark)
         );
         let dash = r#"\command . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0

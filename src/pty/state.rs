@@ -99,6 +99,8 @@ pub(super) struct Job {
     delivery: Option<Delivery>,
     /// Length of all lines the shell got.
     length: usize,
+    /// The line that prints the mark of a script that broke off the line before, not given yet.
+    last_line: String,
     /// Whether it was given to a second shell.
     is_second: bool,
     /// How often a lost mark was asked for.
@@ -150,16 +152,31 @@ impl Job {
             false => None,
         };
         let (places, number, may_cover) = (&live.places, self.number, self.may_cover);
-        let run = match &self.delivery {
-            Some(delivery) => kind.lines_after(delivery, places, number, may_cover),
-            None => kept.unwrap_or_else(|| kind.command_lines(places, number, may_cover)),
+        let [run, last_line] = match (&self.delivery, kept) {
+            (Some(delivery), _) => [
+                kind.lines_after(delivery, places, number, may_cover),
+                String::new(),
+            ],
+            (None, Some(kept)) => kept,
+            (None, None) => [kind.command_lines(places, number, may_cover), String::new()],
         };
+        self.last_line = last_line;
         lines.extend(run.into_bytes());
         if self.is_mended {
             lines.extend(kind.descriptor_lines(&live.places).into_bytes());
         }
         self.length = lines.len();
         live.write_lines(&lines)
+    }
+
+    /// Writes the line that most commands end without: to read it costs the shell a tenth of the time
+    /// of `true`.
+    pub(super) fn give_last_line(&mut self, live: &Live) {
+        let line = std::mem::take(&mut self.last_line);
+        // Without it a lost mark is asked for as soon as the shell is seen waiting.
+        if !line.is_empty() && live.write_lines(line.as_bytes()).is_ok() {
+            self.length += line.len();
+        }
     }
 
     /// Whether the shell has read nothing of it; then another one may run it, once.
@@ -507,6 +524,7 @@ impl State {
             before,
             delivery,
             length: 0,
+            last_line: String::new(),
             is_second: false,
             rescues: 0,
             rest: None,

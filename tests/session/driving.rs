@@ -98,3 +98,30 @@ fn a_snapshot_is_taken_after_commands_nobody_woke_the_thread_for() {
         }
     });
 }
+
+#[test]
+fn a_script_that_broke_off_its_line_tells_its_end() {
+    run(async {
+        let shell = Shell::bash().await;
+        for _ in 0..20 {
+            shell.check("true", 0, "").await;
+            // What prints the mark in the same line is never reached.
+            shell.check("kill -INT $$; echo on", 130, "").await;
+            shell.check("echo $?", 0, "130\n").await;
+            shell.check("return 3; echo on", 3, "").await;
+        }
+    });
+}
+
+#[test]
+fn a_longer_command_ends_after_quick_ones() {
+    run(async {
+        let shell = Shell::bash().await;
+        for round in 0..100 {
+            for _ in 0..round % 7 {
+                shell.check("true", 0, "").await;
+            }
+            shell.check("(sleep 0.001; exit 7)", 7, "").await;
+        }
+    });
+}
