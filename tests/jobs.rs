@@ -261,6 +261,68 @@ fn definitions_reach_a_session_beside_without_a_pause() {
     );
 }
 
+/// Waits in a command until a process is gone whose number is in a file.
+const UNTIL_GONE: &str =
+    "<command>while kill -0 $(cat pid) 2&gt;/dev/null; do sleep 0.02; done; echo gone</command>";
+
+/// Without job control its group is that of the shell, and of whatever runs in the foreground.
+#[test]
+fn what_is_meant_for_a_job_without_job_control_reaches_no_other() {
+    let end = format!("<ctrl end=\"true\" job=\"b\">c</ctrl>{UNTIL_GONE}");
+    let reports = reports(&[
+        "<command id=\"b\">set +m; sh -c 'sleep 100 &amp; echo $! &gt;pid; wait' &amp; until [ -s pid ]; do sleep 0.02; done</command>\
+         <command id=\"r\">read x; echo got $x</command>",
+        "<input job=\"b\">no\\n</input><ctrl job=\"b\">c</ctrl>",
+        "<input job=\"r\">yes\\n</input>",
+        &end,
+    ]);
+    let status = |place: usize| field(&reports[place], "status");
+    assert_eq!(status(0), ["ok", "awaiting_input"]);
+    assert_eq!(field(&reports[1], "code"), ["no_job", "no_job"]);
+    assert_eq!(results(&reports[2])[0]["output"], "yes\ngot yes\n");
+    assert_eq!(status(3), ["killed", "ok"]);
+    assert_eq!(results(&reports[3])[1]["output"], "gone\n");
+}
+
+#[test]
+fn a_job_is_ended_with_all_that_stands_below_it() {
+    let below = "timeout 100 sh -c 'echo $$ &gt;pid; exec sleep 100'";
+    let scripts = [
+        format!("<command id=\"b\" timeout=\"1\">sh -c \"{below}; true\"</command>"),
+        format!(
+            "<command id=\"b\">sh -c \"{below}; true\" &amp; until [ -s pid ]; do sleep 0.02; done</command>"
+        ),
+    ];
+    for script in scripts {
+        let script = script.replace("$$", "\\$\\$");
+        let end = format!("<ctrl end=\"true\" job=\"b\">c</ctrl>{UNTIL_GONE}");
+        let reports = reports(&[&script, &end]);
+        let last = &results(&reports[1])[1];
+        assert_eq!(
+            (&last["status"], &last["output"]),
+            (&json!("ok"), &json!("gone\n"))
+        );
+    }
+}
+
+#[test]
+fn a_session_beside_one_that_is_beside_has_its_environment() {
+    let reports = reports(&["<command>f() { :; }; export A=1</command>\
+         <command timeout=\"0.2\">sleep 60</command>\
+         <command timeout=\"0.2\">export B=2; sleep 61</command>\
+         <command>echo $A$B</command>"]);
+    assert_eq!(results(&reports[0])[3]["output"], "12\n");
+}
+
+#[test]
+fn an_export_comes_back_after_the_shell_was_replaced() {
+    let reports = reports(&[
+        "<command>export A=1</command><command>cd /</command><command>exec true</command>\
+         <command>echo $A</command>",
+    ]);
+    assert_eq!(results(&reports[0])[3]["output"], "1\n");
+}
+
 #[test]
 fn input_and_keys_name_their_job() {
     let reports = reports(&[

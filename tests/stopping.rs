@@ -306,3 +306,16 @@ fn what_needs_no_session_looks_at_none() {
         assert!(!runtime.exists(), "{arguments:?}");
     }
 }
+
+/// A program that changes the limit a session is known by is found by what it is not: one of ours.
+#[test]
+fn what_lowered_its_limit_of_file_locks_ends_with_the_run() {
+    let mark = Mark::new();
+    let script = mark.script(
+        "<tools><command>(ulimit -x 77; setsid env -i sleep 519.MARK &amp;); until pgrep -f '519.MARK' &gt;/dev/null; do sleep 0.02; done</command></tools>",
+    );
+    let args = ["run", "a.xml", "--no-rc", "--shell", "bash"];
+    let ran = Karyi::with_args(&args).file("a.xml", script).run();
+    ran.exit(0);
+    mark.expect_none();
+}

@@ -189,7 +189,8 @@ impl Jobs {
 
     /// Whether a job in the background has come to the foreground of its terminal.
     fn is_in_front(&self, record: &Record, job: &Background) -> bool {
-        record.terminal.session.foreground_group() == Some(job.group)
+        // Without job control its group is that of its shell, and of what that runs in the foreground.
+        job.has_own_group() && record.terminal.session.foreground_group() == Some(job.group)
     }
 
     fn nearest<'a>(&self, records: &'a [Record]) -> Option<&'a Record> {

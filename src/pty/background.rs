@@ -82,10 +82,16 @@ impl Background {
         }
     }
 
-    /// Returns its group, when it is its own: without job control it is that of the shell.
+    /// Whether it is in a group of its own: without job control it is in that of the shell.
+    #[must_use]
+    pub fn has_own_group(&self) -> bool {
+        self.group != self.shell
+    }
+
+    /// Returns its group, when it is its own.
     pub(super) fn own_group(&self) -> Option<Group> {
         let group = Group::new(self.group, self.shell)?;
-        (!group.is_of_shell() && process::are_shown()).then_some(group)
+        (self.has_own_group() && process::are_shown()).then_some(group)
     }
 
     /// Signals those of the processes it began with that are not among `reached` yet; one that is
@@ -99,15 +105,16 @@ impl Background {
         }
     }
 
-    /// Returns what it started that has left the session of its shell.
+    /// Returns what it started that no signal to its group reaches: all of it without one.
     pub(super) fn away(&self) -> Vec<Process> {
         let all = process::all();
-        let mut roots = self.own_group().map_or_else(Vec::new, |group| {
+        let group = self.own_group();
+        let mut roots = group.map_or_else(Vec::new, |group| {
             group.members(&all).iter().map(|seen| seen.pid).collect()
         });
         let alive = self.members.iter().filter(|member| !member.has_ended());
         roots.extend(alive.map(|member| member.pid));
-        group::away(&all, &roots, self.shell)
+        group::away(&all, &roots, group)
     }
 
     /// Returns the words of its first process that runs as they were given to it; nothing while that

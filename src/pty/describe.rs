@@ -76,7 +76,7 @@ impl Kind {
             ],
             Self::Zsh => &[
                 ("environment", "\\builtin typeset -px\n"),
-                ("aliases", "\\builtin alias -L\n"),
+                ("aliases", "\\builtin alias -L\n\\builtin alias -sL\n"),
                 ("functions", "\\builtin functions\n"),
                 (
                     "+options",
@@ -164,6 +164,8 @@ const BASH_SETUP: &str = r"
 
 const ZSH_SETUP: &str = r"
 \builtin unsetopt PROMPT_SP PROMPT_CR ZLE BANG_HIST BEEP
+\builtin unsetopt HUP CHECK_JOBS
+\builtin unsetopt CHECK_RUNNING_JOBS
 \builtin setopt MONITOR INTERACTIVE_COMMENTS
 \builtin unset HISTFILE MAILCHECK TMOUT
 precmd_functions=() preexec_functions=() RPS1= RPROMPT= PROMPT_EOL_MARK= SAVEHIST=0

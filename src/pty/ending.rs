@@ -349,14 +349,16 @@ fn targets(
     known: &[Known],
 ) -> HashSet<i32> {
     let own = known.iter().position(|session| session.tag == tag);
-    let is_alone = known
-        .iter()
-        .all(|session| session.tag == tag && session.is_unstamped);
+    let is_last = known.iter().all(|session| session.tag == tag);
+    let is_alone = is_last && known.iter().all(|session| session.is_unstamped);
     let is_own = |process: &&Process| match stamped.get(&process.pid) {
         Some(place) => Some(*place) == own,
         None => {
             is_adopted(process, known)
-                && find_tag(process.pid).map_or(is_alone, |found| found == tag)
+                && match find_tag(process.pid) {
+                    Some(found) => found == tag,
+                    None => is_alone || is_last && has_lost_stamp(process.pid),
+                }
         }
     };
     let roots: Vec<i32> = near
@@ -380,6 +382,13 @@ fn targets(
     });
     mine.remove(&getpid().as_raw());
     mine
+}
+
+/// Whether a process has another limit of file locks than this program and what it started for itself:
+/// one of a session that has set the limit.
+fn has_lost_stamp(pid: i32) -> bool {
+    let own = stamp::limits_of(getpid().as_raw());
+    stamp::limits_of(pid).is_some_and(|limits| Some(limits) != own)
 }
 
 /// Whether a process became our child without our doing: it is in no session of ours.

@@ -86,11 +86,15 @@ impl Group {
     }
 }
 
-/// Returns those of some processes that stand below one of `roots` and have left the session of the
-/// shell, where no signal to its groups reaches them.
-pub(super) fn away(all: &[Process], roots: &[i32], shell: i32) -> Vec<Process> {
+/// Returns those of some processes that stand below one of `roots` and are not in a group of these,
+/// so that no signal to it reaches them: a program that `timeout` runs, the jobs of a shell inside, one
+/// that left the session.
+pub(super) fn away(all: &[Process], roots: &[i32], group: Option<Group>) -> Vec<Process> {
     let below = process::belonging(all, &[], roots);
-    let is_away = |seen: &&Process| below.contains(&seen.pid) && seen.session != shell;
+    let is_inside = |seen: &Process| {
+        group.is_some_and(|group| seen.group == group.id && seen.session == group.shell)
+    };
+    let is_away = |seen: &&Process| below.contains(&seen.pid) && !is_inside(seen);
     all.iter().filter(is_away).copied().collect()
 }
 

@@ -84,8 +84,7 @@ impl Session {
         ended.ok().flatten().ok_or_else(outlived)
     }
 
-    /// Returns the processes of the job that have left its session, where no signal to its group
-    /// reaches them.
+    /// Returns the processes of the job that no signal to its group reaches.
     async fn away(&self) -> Vec<Process> {
         let Some(live) = self.shared().lock().live.clone() else {
             return Vec::new();
@@ -99,7 +98,7 @@ impl Session {
             let mut members = group.members(&all);
             members.retain(|seen| seen.pid != live.pid);
             let members: Vec<i32> = members.iter().map(|seen| seen.pid).collect();
-            group::away(&all, &members, live.pid)
+            group::away(&all, &members, Some(group))
         });
         found.await.unwrap_or_default()
     }

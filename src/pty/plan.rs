@@ -192,6 +192,11 @@ impl Plan {
         builder.cwd(cwd);
         builder
     }
+
+    /// Returns the line that sets the tag of this session.
+    pub(super) fn tag_line(&self) -> String {
+        format!("\\export {}={}\n", ending::TAG_VARIABLE, self.tag)
+    }
 }
 
 /// Sets and returns the modes of a terminal that a person would expect, without output processing:

@@ -293,7 +293,10 @@ impl Engine {
         lines.extend(kind.setup_line(places).into_bytes());
         let mut feeder = None;
         let mut commands = beginning.snapshot.map_or_else(Vec::new, |snapshot| {
-            snapshot.restoring(kind, &self.plan.variables())
+            let mut commands = snapshot.restoring(kind, &self.plan.variables());
+            // The session that was described may be another one.
+            commands.extend(self.plan.tag_line().into_bytes());
+            commands
         });
         commands.extend_from_slice(beginning.exports);
         if !commands.is_empty() {

@@ -687,11 +687,12 @@ impl State {
 /// The exit status a shell gives a command that was killed.
 const KILLED_STATUS: i32 = 137;
 
-/// Words of scripts that define functions, aliases or options. Directory and environment are known
-/// to the kernel; for these the shell must be asked before a job can hold it up, and asking after
-/// every command would cost too much.
-const DEFINING: [&str; 9] = [
-    "()", "function", "alias", "source", "eval", "set ", "shopt", "setopt", "\n. ",
+/// Words of scripts that define functions, aliases, options or variables. The directory is known to the
+/// kernel, and the environment to a job that was given it; for these the shell must be asked before it
+/// is held up or gone, and asking after every command would cost too much.
+const DEFINING: [&str; 12] = [
+    "()", "function", "alias", "source", "eval", "set ", "shopt", "setopt", "\n. ", "export",
+    "declare", "typeset",
 ];
 
 /// Whether a script may define what a shell beside this one should have.

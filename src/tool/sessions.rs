@@ -129,6 +129,9 @@ impl Sessions {
         if let Some(free) = self.siblings().take_free() {
             return Ok(free);
         }
+        if self.siblings().open.len() + 1 >= limits::MAX_SESSIONS {
+            self.close_idle().await;
+        }
         self.open().await
     }
 

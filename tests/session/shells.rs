@@ -66,6 +66,15 @@ async fn check_endings(shell: &Shell, path: &str) {
         assert_eq!(seen.brief(), (Status::Failed, Some(3), ""), "{seen:?}");
     }
     shell.check("echo $A $KEEP $PWD", 0, "1 2 /usr/bin\n").await;
+    // A job in the background keeps no shell but mksh.
+    if !path.ends_with("mksh") {
+        let seen = shell.command("sleep 100 & exit 4").await;
+        assert_eq!(
+            (seen.status, seen.exit_code),
+            (Status::Failed, Some(4)),
+            "{seen:?}"
+        );
+    }
     let seen = shell.command("set -e\nfalse\necho no").await;
     assert_eq!(seen.brief(), (Status::Failed, Some(1), ""), "{seen:?}");
     shell
