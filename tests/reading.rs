@@ -68,8 +68,9 @@ fn what_cannot_be_read_has_a_code_and_a_hint() {
         .collect();
     assert_eq!(codes, expected.iter().collect::<Vec<_>>());
     let hint = |at: usize| result["files"][at]["hint"].as_str().unwrap_or_default();
-    assert_eq!(hint(5), "did you mean file.txt?");
-    assert_eq!(hint(6), "there is no directory dri; did you mean dir?");
+    assert_eq!(hint(5), "did you mean dir/file.txt?");
+    let expected = "there is no directory dri; did you mean dir/file.txt?";
+    assert_eq!(hint(6), expected);
     assert!(
         names
             .iter()

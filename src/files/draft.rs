@@ -61,6 +61,7 @@ enum Identity {
 impl Draft {
     fn new(shown: &Path, real: &Path) -> Result<Self, ToolError> {
         let change = Change::read(shown, real)?;
+        let found = change.before.as_ref();
         Ok(Self {
             exists: found.is_some(),
             original: found.map(|found| Arc::clone(&found.bytes)),
@@ -78,7 +79,7 @@ impl Draft {
 
     /// Names files that could have been meant, when there is none.
     pub(super) fn near(&self, root: &Root) -> Option<String> {
-        missing::hint(&Way::new(root).ok()?, &self.change.real)
+        missing::hint(&Way::new(root).ok()?, &self.change.shown, &self.change.real)
     }
 
     fn found(&self) -> &[u8] {

@@ -224,11 +224,11 @@ fn what_an_edit_cannot_do_has_a_way() {
         (edit("~/new", &[("", "x")]), "echo ~"),
         (
             edit("dir/mian.rs", &[("1", "x")]),
-            "did you mean main.rs?; to create",
+            "did you mean dir/main.rs?; to create",
         ),
         (
             edit("dri/main.rs", &[("1", "x")]),
-            "there is no directory dri; did you mean dir?",
+            "there is no directory dri; did you mean dir/main.rs?",
         ),
         (
             edit("nothing-near", &[("1", "x")]),
