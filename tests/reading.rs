@@ -298,6 +298,31 @@ fn the_whole_output_of_a_job_can_be_read() {
     assert_eq!(texts, expected);
 }
 
+#[test]
+fn the_output_of_a_job_can_be_searched() {
+    let script = "<tools><command id=\"big\">seq 1 100000</command>\
+        <read><search path=\"job:big\" pattern=\"^7777.$\" regex=\"true\" max=\"2\"/></read>\
+        <read><search path=\"job:none\" pattern=\"7\"/></read></tools>";
+    let ran = Karyi::new()
+        .file("job:big", "7777")
+        .args(&["--json", "--root", "."])
+        .stdin(script)
+        .run()
+        .exit(1);
+    let report = ran.json();
+    let shown = &results(&report)[1]["searches"][0];
+    let expected = json!({
+        "pattern": "^7777.$", "path": "job:big", "total_matches": 10, "omitted_matches": 8,
+        "files_matched": 1, "files_searched": 1,
+        "output": "job:big:77770:77770\njob:big:77771:77771\n",
+    });
+    assert_eq!(*shown, expected);
+    let refused = &results(&report)[2];
+    assert_eq!(refused["code"], "not_found", "{refused}");
+    let message = "no job \"none\" with output of its own; there are big";
+    assert_eq!(refused["message"], message);
+}
+
 /// Makes a file of so many bytes, most of them a hole, with 2000 lines at the start, in the middle
 /// and at the end.
 fn huge(karyi: &Karyi, bytes: u64) {
