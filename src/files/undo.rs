@@ -8,7 +8,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, Dress};
-use super::directory::remove_made;
 use super::dress::Had;
 use super::journal::told::{AtPath, told};
 use super::journal::{Entry, FileRecord, Journal, Version, holds};
@@ -162,11 +161,8 @@ fn run(
     let changes = changes(journal, &goals, &foreseen);
     let changes = changes.map_err(|error| hint_at(error, &recovered))?;
     let mut files = restored(&changes);
-    let receipt = transaction.commit(&changes, numbers.clone(), &|_| false)?;
+    let receipt = transaction.take_back(&changes, &chosen)?;
     notes::note(&mut files, &changes, &receipt.losses);
-    for entry in &chosen {
-        remove_made(&entry.made_paths());
-    }
     recover::add(&mut recovered, receipt.recovered);
     Ok(Undone {
         numbers,

@@ -317,7 +317,7 @@ fn what_cannot_be_reached_waits_for_the_next_try() {
         let transaction = Transaction::begin(&recorder, &[&other]).unwrap();
         let change = Change::read(&other, &other).unwrap();
         let change = change.into_content(b"x".to_vec());
-        let receipt = transaction.commit(&[change], Vec::new(), &|_| false);
+        let receipt = transaction.commit(&[change], &|_| false);
         assert_eq!(words(&receipt.unwrap().recovered), ["waiting"; 4]);
 
         std::fs::rename(&away, &top).unwrap();

@@ -68,7 +68,7 @@ impl Place {
     fn commit(&self, changes: &[Change]) -> Result<Receipt, ToolError> {
         let paths: Vec<&Path> = changes.iter().map(|change| change.real.as_path()).collect();
         let transaction = Transaction::begin(&self.recorder, &paths).unwrap();
-        transaction.commit(changes, Vec::new(), &|_| false)
+        transaction.commit(changes, &|_| false)
     }
 }
 
@@ -236,9 +236,7 @@ fn what_must_not_be_kept_is_not() {
         let transaction = Transaction::begin(recorder, &paths).unwrap();
         let is_private = |bytes: &[u8]| bytes.starts_with(b"secret");
         let changes = [place.change("a", text)];
-        transaction
-            .commit(&changes, Vec::new(), &is_private)
-            .unwrap()
+        transaction.commit(&changes, &is_private).unwrap()
     };
     assert!(commit(&place.recorder, "plain").can_be_undone);
     assert!(!commit(&place.recorder, "secret 1").can_be_undone);
@@ -276,7 +274,7 @@ fn a_full_disk_of_the_journal_stops_sets_only() {
     let commit = |changes: &[Change]| {
         let paths: Vec<&Path> = changes.iter().map(|change| change.real.as_path()).collect();
         let transaction = Transaction::begin(&recorder, &paths).unwrap();
-        transaction.commit(changes, Vec::new(), &|_| false)
+        transaction.commit(changes, &|_| false)
     };
     let first = commit(&[place.change("a", "one")]).unwrap();
     // Until nothing fits any more.

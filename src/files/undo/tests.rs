@@ -48,7 +48,7 @@ impl Place {
             change = change.into_content(text.into());
         }
         transaction
-            .commit(&[change], Vec::new(), &|_| false)
+            .commit(&[change], &|_| false)
             .unwrap();
     }
 
@@ -637,6 +637,42 @@ fn an_owner_comes_back_and_rights_never_go_to_another() {
     assert!(note.contains("its owner was not recorded"), "{note}");
     let found = std::fs::metadata(&path).unwrap();
     assert_eq!(found.mode() & 0o7777, 0o755);
+}
+
+/// What the system tells of names that go from two directories, in order.
+#[cfg(target_os = "linux")]
+fn gone(directories: &[&Path], act: impl FnOnce()) -> Vec<String> {
+    use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
+    let watch = init(CreateFlags::NONBLOCK).unwrap();
+    for directory in directories {
+        add_watch(&watch, *directory, WatchFlags::DELETE).unwrap();
+    }
+    act();
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut events = Reader::new(watch, &mut buffer);
+    let mut names = Vec::new();
+    while let Ok(event) = events.next() {
+        let name = event.file_name().unwrap();
+        names.push(name.to_string_lossy().into_owned());
+    }
+    names
+}
+
+/// Else a kill in between would leave them, and nothing would know.
+#[cfg(target_os = "linux")]
+#[test]
+fn directories_that_were_made_go_before_the_record_of_the_undo() {
+    let place = Place::new();
+    place.write("new/deep/y", Some("y"));
+    let transactions = place.journal.transactions();
+    let top = place.path("");
+    let names = gone(&[&top, &transactions], || {
+        place.undo(Which::Last(1)).unwrap();
+    });
+    let [first, record] = names.as_slice() else {
+        panic!("{names:?}");
+    };
+    assert!(first == "new" && record.ends_with(".json"), "{names:?}");
 }
 
 #[test]
