@@ -390,6 +390,30 @@ fn a_damaged_journal_is_told_and_new_changes_are_recorded() {
     }
 }
 
+/// The list is read from its end, as far as it is needed.
+#[test]
+fn a_dry_run_of_the_last_change_reads_no_line_before_it() {
+    let karyi = Karyi::new().file("a", "one\n");
+    for (find, replace) in [("one", "two"), ("two", "three")] {
+        let pair = format!("<find>{find}</find><replace>{replace}</replace>");
+        let script = format!("<tools><edit><file src=\"a\">{pair}</file></edit></tools>");
+        text(&run(&karyi, &script), 0);
+    }
+    let list = state(&karyi).join("entries");
+    let whole = std::fs::read_to_string(&list).unwrap();
+    std::fs::write(&list, whole.replacen('{', "[", 1)).unwrap();
+    let said = |args: &[&str]| {
+        let output = again(&karyi, args);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert_eq!(said(&["undo", "--dry-run"]), "");
+    // Recording the undo looks through a list that somebody changed.
+    let told = said(&["undo"]);
+    assert!(told.contains("1 of its lines cannot be read"), "{told}");
+    assert_eq!(read(&karyi, "a").as_deref(), Some("two\n"));
+}
+
 #[test]
 fn a_damaged_content_is_told() {
     let karyi = Karyi::new().file("a", "one\n");

@@ -47,9 +47,7 @@ impl Place {
         if let Some(text) = text {
             change = change.into_content(text.into());
         }
-        transaction
-            .commit(&[change], &|_| false)
-            .unwrap();
+        transaction.commit(&[change], &|_| false).unwrap();
     }
 
     fn undo(&self, which: Which) -> Result<Vec<u64>, UndoError> {
@@ -59,6 +57,11 @@ impl Place {
     fn read(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.path(name)).ok()
     }
+}
+
+fn dry_run(place: &Place, which: &Which) -> Undone {
+    let listed = Listed::to_try(&place.journal, which.clone()).unwrap();
+    try_out(&place.journal, &listed).unwrap()
 }
 
 #[test]
@@ -227,7 +230,7 @@ fn a_link_on_the_way_is_not_followed() {
 fn a_dry_run_changes_nothing() {
     let place = Place::new();
     place.write("a", Some("1"));
-    let undone = dry_run(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+    let undone = dry_run(&place, &Which::Last(1));
     let expected = Undone {
         numbers: vec![1],
         files: vec![Restored {
@@ -239,6 +242,7 @@ fn a_dry_run_changes_nothing() {
         }],
         number: None,
         recovered: Vec::new(),
+        damage: None,
     };
     assert_eq!(undone, expected);
     assert_eq!(place.read("a").as_deref(), Some("1"));
@@ -558,7 +562,7 @@ fn what_was_left_half_done_is_ended_before_the_choice() {
         words.collect()
     };
     let now = || [place.read("a").unwrap(), place.read("b").unwrap()];
-    let shown = dry_run(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+    let shown = dry_run(&place, &Which::Last(1));
     assert_eq!(words(&shown), ["waiting"; 2]);
     assert_eq!(now(), ["1", "1"]);
     let undone = undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
@@ -591,7 +595,7 @@ fn a_dry_run_foresees_what_the_real_one_ends_first() {
         leave(&place, &[("a", "1", "2"), ("b", "1", "2")]);
         meddle.iter().for_each(|meddle| meddle(&place));
         let before = place.tree(&["a", "b"]);
-        let shown = dry_run(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+        let shown = dry_run(&place, &Which::Last(1));
         assert_eq!(place.tree(&["a", "b"]), before);
         let undone = undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
         assert_eq!(undone.numbers, [number]);
@@ -673,6 +677,43 @@ fn directories_that_were_made_go_before_the_record_of_the_undo() {
         panic!("{names:?}");
     };
     assert!(first == "new" && record.ends_with(".json"), "{names:?}");
+}
+
+/// Whatever is chosen, it is the same as from the whole list, and no more of it is read than that needs.
+#[test]
+fn a_choice_needs_the_end_of_the_list_only() {
+    let place = Place::new();
+    for text in ["1", "2", "3", "4", "5"] {
+        place.write("a", Some(text));
+    }
+    // 6 takes 5 back, 7 takes 4 back, 8 makes 4 again.
+    place.undo(Which::Last(1)).unwrap();
+    place.undo(Which::Last(1)).unwrap();
+    place.undo(Which::Number(7)).unwrap();
+    place.write("a", Some("9"));
+    type Chosen = Result<&'static [u64], ErrorCode>;
+    let cases: [(Which, Chosen, u64); 9] = [
+        (Which::Last(1), Ok(&[9]), 9),
+        (Which::Last(2), Ok(&[9, 4]), 4),
+        (Which::Last(3), Ok(&[9, 4, 3]), 3),
+        (Which::Last(99), Ok(&[9, 4, 3, 2, 1]), 1),
+        (Which::Number(8), Ok(&[8]), 8),
+        (Which::Number(7), Err(ErrorCode::UndoConflict), 7),
+        (Which::Number(5), Err(ErrorCode::UndoConflict), 5),
+        (Which::Number(99), Err(ErrorCode::NotFound), 9),
+        (Which::Session("s".into()), Ok(&[9, 4, 3, 2, 1]), 1),
+    ];
+    for (which, expected, first) in cases {
+        let listed = Listed::to_try(&place.journal, which.clone()).unwrap();
+        let found = listed.chosen().map_err(|error| error.code);
+        let found = found.map(|all| all.iter().map(|e| e.number).collect::<Vec<_>>());
+        assert_eq!(found, expected.map(<[u64]>::to_vec), "{which:?}");
+        assert_eq!(
+            listed.entries.first().map(|e| e.number),
+            Some(first),
+            "{which:?}"
+        );
+    }
 }
 
 #[test]
