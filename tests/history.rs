@@ -175,6 +175,49 @@ fn a_file_changed_since_is_shown_three_ways_and_left_alone() {
     assert_eq!(files, ["two\n", "three\n"]);
 }
 
+/// Every part of a conflict says something, also where no lines differ that could stand below it.
+#[test]
+fn a_conflict_has_no_heading_without_lines() {
+    let pair = "<find>one</find><replace>two</replace>";
+    let edit = format!("<file src=\"a\">{pair}</file>");
+    let make =
+        |text: &str| format!("<file src=\"new\"><find></find><replace>{text}</replace></file>");
+    let delete = "<file src=\"a\" delete=\"true\"/>";
+    let gone = "karyi wrote it, and it is not there any more";
+    type Meddle<'a> = &'a dyn Fn(&std::path::Path);
+    let remove: Meddle<'_> = &|path| std::fs::remove_file(path).unwrap();
+    let directory: Meddle<'_> = &|path| {
+        std::fs::remove_file(path).unwrap();
+        std::fs::create_dir(path).unwrap();
+    };
+    let write =
+        |text: &'static str| move |path: &std::path::Path| std::fs::write(path, text).unwrap();
+    let utf16 = |path: &std::path::Path| {
+        let text = "\u{feff}two\n".encode_utf16().flat_map(u16::to_le_bytes);
+        std::fs::write(path, text.collect::<Vec<u8>>()).unwrap();
+    };
+    let cases: [(&str, &str, Meddle<'_>, String); 7] = [
+        ("new", &make("<![CDATA[x\n]]>"), remove, format!("{gone}:\n     1 - x\nundo would remove it, which is done already\n")),
+        ("new", &make(""), remove, format!("{gone}\nundo would remove it, which is done already\n")),
+        ("new", &make("<![CDATA[x\n]]>"), directory, "karyi wrote it, and there is a directory now:\n     1 - x\nundo would remove it\n".into()),
+        ("new", &make("<![CDATA[x\n]]>"), &write(""), "what changed since karyi wrote it:\n     1 - x\nundo would remove it\n".into()),
+        ("a", &edit, &write("one\n"), "what changed since karyi wrote it:\n     1 - two\n     1 + one\nit is what undo would make of it already\n".into()),
+        ("a", delete, &write(""), "karyi removed it, and it is there again\nwhat undo would make of what is there now:\n     1 + one\n".into()),
+        ("a", &edit, &utf16, "what changed since karyi wrote it: nothing that can be shown, only the encoding or the value of a secret\n\
+            what undo would make of what is there now:\n     1 - two\n     1 + one\n".into()),
+    ];
+    for (name, edit, meddle, expected) in cases {
+        let karyi = Karyi::new().file("a", "one\n");
+        text(
+            &run(&karyi, &format!("<tools><edit>{edit}</edit></tools>")),
+            0,
+        );
+        meddle(&karyi.work().join(name));
+        let told = text(&again(&karyi, &["undo"]), 1);
+        assert_eq!(told, format!("{}\n{expected}", place(&karyi, name)));
+    }
+}
+
 #[test]
 fn history_is_narrowed_by_session_and_file() {
     let karyi = Karyi::new();

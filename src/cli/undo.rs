@@ -276,34 +276,56 @@ impl View {
 
     /// Shows the three contents of a file: what karyi wrote, what is there, what would be restored.
     fn conflict_text(&self, conflict: &Conflict) -> String {
-        let colour = self.colour;
-        let path = conflict.path.display().to_string();
-        let mut text = format!("{}\n", colour.paint(Ink::Heading, &safe_line(&path)));
-        let changed = match (&conflict.wrote, &conflict.now) {
+        let Conflict {
+            path,
+            wrote,
+            now,
+            restored,
+        } = conflict;
+        let path = safe_line(&path.display().to_string()).into_owned();
+        let mut text = format!("{}\n", self.colour.paint(Ink::Heading, &path));
+        let changed = match (wrote, now) {
             (_, Content::Missing) => "karyi wrote it, and it is not there any more".to_owned(),
             (_, Content::Other(found)) => {
                 format!("karyi wrote it, and there is {} now", safe_line(found))
             }
             (Content::Missing, _) => "karyi removed it, and it is there again".to_owned(),
-            _ => "what changed since karyi wrote it:".to_owned(),
-        };
-        let _ = writeln!(text, "{}", colour.paint(Ink::Warning, &changed));
-        text.push_str(&describe(
-            &self.content_diff(&conflict.wrote, &conflict.now),
-            colour,
-        ));
-        let would = match conflict.restored {
-            Content::Missing => "undo would remove it:",
-            Content::Unknown | Content::Bytes(_) | Content::Other(_) => {
-                "what undo would make of what is there now:"
+            (Content::Unknown | Content::Bytes(_) | Content::Other(_), _) => {
+                "what changed since karyi wrote it".to_owned()
             }
         };
-        let _ = writeln!(text, "{}", colour.paint(Ink::Warning, would));
-        text.push_str(&describe(
-            &self.content_diff(&conflict.now, &conflict.restored),
-            colour,
-        ));
-        text
+        text.push_str(&self.part(&changed, (wrote, now)));
+        let would = match (now, restored) {
+            (Content::Missing, Content::Missing) => "undo would remove it, which is done already",
+            (_, Content::Missing) => "undo would remove it",
+            (Content::Bytes(now), Content::Bytes(restored)) if now == restored => {
+                "it is what undo would make of it already"
+            }
+            (_, Content::Bytes(restored)) if restored.is_empty() => {
+                "undo would make it an empty file"
+            }
+            (_, Content::Unknown | Content::Bytes(_) | Content::Other(_)) => {
+                "what undo would make of what is there now"
+            }
+        };
+        text + &self.part(would, (now, restored))
+    }
+
+    /// Says how one content differs from the next, with the lines that do.
+    fn part(&self, what: &str, (old, new): (&Content, &Content)) -> String {
+        let lines = match old == new {
+            true => String::new(),
+            false => describe(&self.content_diff(old, new), self.colour),
+        };
+        let end = match (lines.is_empty(), old, new) {
+            (false, ..) => ":",
+            (true, Content::Bytes(old), Content::Bytes(new)) if old != new => {
+                ": nothing that can be shown, only the encoding or the value of a secret"
+            }
+            (true, ..) => "",
+        };
+        let heading = self.colour.paint(Ink::Warning, &format!("{what}{end}"));
+        format!("{heading}\n{lines}")
     }
 
     fn print_json(&self, result: Result<Undone, UndoError>, recovered: &[Recovered]) -> ExitCode {
