@@ -87,15 +87,16 @@ fn a_change_is_listed_shown_and_taken_back() {
     assert_eq!(
         entry["files"],
         json!([
-            {"path": a, "change": "renamed", "old_bytes": 8, "new_bytes": 6, "to": b},
+            {"path": a, "change": "renamed", "old_bytes": 8, "new_bytes": 6, "to": b, "edited": true},
             {"path": place(&karyi, "gone"), "change": "deleted", "old_bytes": 2},
             {"path": place(&karyi, "d/new"), "change": "created", "new_bytes": 3},
         ])
     );
     let shown = text(&again(&karyi, &["history", "show", "1"]), 0);
     assert!(
-        shown.contains(&format!("renamed  {a} to {b}\n     1 - one\n     1 + 1\n"))
-            && shown.contains("     1 - x\n"),
+        shown.contains(&format!(
+            "renamed and edited {a} to {b}\n     1 - one\n     1 + 1\n"
+        )) && shown.contains("     1 - x\n"),
         "{shown}"
     );
     assert!(!shown.contains('\u{1b}'), "{shown}");
@@ -215,6 +216,55 @@ fn a_conflict_has_no_heading_without_lines() {
         meddle(&karyi.work().join(name));
         let told = text(&again(&karyi, &["undo"]), 1);
         assert_eq!(told, format!("{}\n{expected}", place(&karyi, name)));
+    }
+}
+
+/// The changes as `karyi history --json` has them: the kind of each file, and why it cannot be undone.
+fn kinds(karyi: &Karyi) -> Vec<(Value, Value, Value)> {
+    let list = parsed(&again(karyi, &["history", "--json"]), 0);
+    let entries = list.as_array().unwrap().iter();
+    let kind = |entry: &Value| {
+        let file = &entry["files"][0];
+        let words = (file["change"].clone(), file["edited"].clone());
+        (words.0, words.1, entry["obstacle"].clone())
+    };
+    entries.map(kind).collect()
+}
+
+#[test]
+fn a_rename_with_an_edit_tells_both_and_what_cannot_be_undone_says_why() {
+    let karyi = Karyi::new().file("a", "one\n").file(".git/config", "x\n");
+    for edit in [
+        "<file src=\"a\" to=\"b\"/>",
+        "<file src=\"b\" to=\"c\"><find>one</find><replace>two</replace></file>",
+        "<file src=\".git/config\"><find>x</find><replace>y</replace></file>",
+    ] {
+        text(
+            &run(&karyi, &format!("<tools><edit>{edit}</edit></tools>")),
+            0,
+        );
+    }
+    text(&again(&karyi, &["undo", "2"]), 0);
+    let (renamed, git) = (json!("renamed"), "belongs to git, which undo never touches");
+    let undone = json!("it is taken back already");
+    assert_eq!(
+        kinds(&karyi),
+        [
+            (renamed.clone(), Value::Null, Value::Null),
+            (renamed.clone(), json!(true), undone),
+            (json!("edited"), Value::Null, json!(git)),
+            (renamed, json!(true), Value::Null),
+        ]
+    );
+    let [a, b, c] = ["a", "b", "c"].map(|name| place(&karyi, name));
+    let listed = text(&again(&karyi, &["history"]), 0);
+    for line in [
+        format!("\n       renamed  {a} to {b}\n"),
+        format!("\n       renamed and edited {b} to {c}\n"),
+        format!("\n       renamed and edited {c} to {b}\n"),
+        format!("  (cannot be undone: {git})\n"),
+    ] {
+        assert!(listed.contains(&line), "{line:?}: {listed}");
     }
 }
 
