@@ -50,19 +50,23 @@ fn a_find_that_is_there_twice_changes_nothing() {
     assert!(text.contains('1') && text.contains('3'), "{text}");
 }
 
+/// A run of a user without rights, beside a file of that user and one of root with these permissions.
+fn run_by_nobody(own: &str, theirs: &str, mode: u32) -> Karyi {
+    const NOBODY: u32 = 65534;
+    let karyi = Karyi::new().file(theirs, "x").file(own, "x").run_as(NOBODY);
+    let work = karyi.work();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+    std::fs::set_permissions(work.join(theirs), mode).unwrap();
+    std::os::unix::fs::chown(work.join(own), Some(NOBODY), Some(NOBODY)).unwrap();
+    karyi
+}
+
 #[test]
 fn no_permission_is_told_and_changes_nothing() {
     if !is_root() {
         return skip("running as another user needs root");
     }
-    let karyi = Karyi::new()
-        .file("locked.txt", "x")
-        .file("open.txt", "x")
-        .run_as(65534);
-    let work = karyi.work();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-    std::fs::set_permissions(work.join("locked.txt"), mode).unwrap();
-    std::os::unix::fs::chown(work.join("open.txt"), Some(65534), Some(65534)).unwrap();
+    let karyi = run_by_nobody("open.txt", "locked.txt", 0o600);
     let script = "<tools><read><file src=\"locked.txt\"/></read><edit>\
         <file src=\"open.txt\"><find>x</find><replace>y</replace></file>\
         <file src=\"locked.txt\"><find>x</find><replace>y</replace></file></edit></tools>";
@@ -85,14 +89,7 @@ fn a_file_of_somebody_else_is_left_alone() {
         return skip("running as another user needs root");
     }
     // It may be written, but a new file in its place would belong to nobody.
-    let karyi = Karyi::new()
-        .file("theirs", "x")
-        .file("own", "x")
-        .run_as(65534);
-    let work = karyi.work();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-    std::fs::set_permissions(work.join("theirs"), mode).unwrap();
-    std::os::unix::fs::chown(work.join("own"), Some(65534), Some(65534)).unwrap();
+    let karyi = run_by_nobody("own", "theirs", 0o666);
     let pair = "<find>x</find><replace>y</replace>";
     let edit =
         format!("<edit><file src=\"own\">{pair}</file><file src=\"theirs\">{pair}</file></edit>");

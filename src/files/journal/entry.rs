@@ -10,7 +10,7 @@ use super::told::{AtPath, Kind, Told, told};
 use crate::files::risk::is_in_git;
 
 /// One change of one or more files, as it was made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Entry {
     /// Its number, from 1.
     #[serde(default)]

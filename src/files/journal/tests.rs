@@ -12,21 +12,18 @@ fn entry(id: &str, time_ms: u64, content: &str) -> Entry {
         is_kept: true,
     };
     Entry {
-        number: 0,
         id: id.into(),
         time_ms,
         session: "s".into(),
         call: "1".into(),
         tool: "edit".into(),
-        key: None,
-        undoes: Vec::new(),
         files: vec![FileRecord {
             path: Path::new("/f").into(),
             old: Some(version),
             new: None,
             renamed_to: None,
         }],
-        made: Vec::new(),
+        ..Entry::default()
     }
 }
 

@@ -70,16 +70,10 @@ fn owned(files: &[(&str, &str)]) -> Vec<(String, String)> {
 
 fn entry() -> Entry {
     Entry {
-        number: 0,
         id: "t".into(),
         time_ms: 1,
-        session: String::new(),
-        call: String::new(),
         tool: "edit".into(),
-        key: None,
-        undoes: Vec::new(),
-        files: Vec::new(),
-        made: Vec::new(),
+        ..Entry::default()
     }
 }
 

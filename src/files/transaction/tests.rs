@@ -334,19 +334,29 @@ fn what_cannot_be_removed_is_ended_later() {
     assert_eq!(left, 1);
 }
 
+/// Brings a change as far as its decision.
+fn decided<'a>(
+    journal: &Journal,
+    changes: &'a [Change],
+) -> (intent::Plan, Record, commit::Staged<'a>, Entry) {
+    let planned = plan(changes, "t");
+    let mut record = Record::new(&journal.transactions(), "t", &planned).unwrap();
+    let mut staged = stage(changes, &planned).unwrap();
+    staged.check().unwrap();
+    let entry = Entry {
+        id: "t".into(),
+        ..Entry::default()
+    };
+    decide(&mut record, &staged, &entry, true).unwrap();
+    (planned, record, staged, entry)
+}
+
 #[test]
 fn what_stays_of_a_change_that_was_made_is_removed_later() {
     let place = Place::new();
     let journal = place.recorder.journal.clone().unwrap();
     let changes = [place.change("a", "one"), place.change("b", "two")];
-    let planned = plan(&changes, "t");
-    let mut record = Record::new(&journal.transactions(), "t", &planned).unwrap();
-    let mut staged = stage(&changes, &planned).unwrap();
-    staged.check().unwrap();
-    let recorder = Recorder::default();
-    let transaction = Transaction::begin(&recorder, &[]).unwrap();
-    let entry = transaction.entry("t".into(), Vec::new(), Vec::new());
-    decide(&mut record, &staged, &entry, true).unwrap();
+    let (planned, mut record, staged, entry) = decided(&journal, &changes);
     let placed = staged.place().unwrap();
     journal.append(entry).unwrap();
     record.leave(Rest::Clear).unwrap();
@@ -368,14 +378,7 @@ fn a_change_that_is_being_killed_is_waited_for() {
     let place = Place::new();
     let journal = place.recorder.journal.clone().unwrap();
     let changes = [place.change("a", "one"), place.change("b", "two")];
-    let planned = plan(&changes, "t");
-    let mut record = Record::new(&journal.transactions(), "t", &planned).unwrap();
-    let mut staged = stage(&changes, &planned).unwrap();
-    staged.check().unwrap();
-    let recorder = Recorder::default();
-    let transaction = Transaction::begin(&recorder, &[]).unwrap();
-    let entry = transaction.entry("t".into(), Vec::new(), Vec::new());
-    decide(&mut record, &staged, &entry, true).unwrap();
+    let (_, record, staged, _) = decided(&journal, &changes);
     std::mem::forget(staged);
     // The locks of its paths are free, that of its record is not yet.
     let (path, other) = (place.path("a"), place.path("c"));
