@@ -68,8 +68,9 @@ fn what_cannot_be_read_has_a_code_and_a_hint() {
         .collect();
     assert_eq!(codes, expected.iter().collect::<Vec<_>>());
     let hint = |at: usize| result["files"][at]["hint"].as_str().unwrap_or_default();
-    assert_eq!(hint(5), "did you mean file.txt?");
-    assert_eq!(hint(6), "there is no directory dri; did you mean dir?");
+    assert_eq!(hint(5), "did you mean dir/file.txt?");
+    let expected = "there is no directory dri; did you mean dir/file.txt?";
+    assert_eq!(hint(6), expected);
     assert!(
         names
             .iter()
@@ -295,6 +296,31 @@ fn the_whole_output_of_a_job_can_be_read() {
         &json!(100_000),
     );
     assert_eq!(texts, expected);
+}
+
+#[test]
+fn the_output_of_a_job_can_be_searched() {
+    let script = "<tools><command id=\"big\">seq 1 100000</command>\
+        <read><search path=\"job:big\" pattern=\"^7777.$\" regex=\"true\" max=\"2\"/></read>\
+        <read><search path=\"job:none\" pattern=\"7\"/></read></tools>";
+    let ran = Karyi::new()
+        .file("job:big", "7777")
+        .args(&["--json", "--root", "."])
+        .stdin(script)
+        .run()
+        .exit(1);
+    let report = ran.json();
+    let shown = &results(&report)[1]["searches"][0];
+    let expected = json!({
+        "pattern": "^7777.$", "path": "job:big", "total_matches": 10, "omitted_matches": 8,
+        "files_matched": 1, "files_searched": 1,
+        "output": "job:big:77770:77770\njob:big:77771:77771\n",
+    });
+    assert_eq!(*shown, expected);
+    let refused = &results(&report)[2];
+    assert_eq!(refused["code"], "not_found", "{refused}");
+    let message = "no job \"none\" with output of its own; there are big";
+    assert_eq!(refused["message"], message);
 }
 
 /// Makes a file of so many bytes, most of them a hole, with 2000 lines at the start, in the middle

@@ -208,6 +208,11 @@ impl Server {
         records(self.dir.path())
     }
 
+    /// How many contents callers have made.
+    pub fn drafts(&self) -> u64 {
+        drafts(self.dir.path())
+    }
+
     pub fn last_record(&self) -> Value {
         self.records().pop().unwrap()
     }
@@ -273,6 +278,17 @@ pub fn answer(stream: &mut TcpStream) -> Answer {
         head: head.to_owned(),
         body: body.to_owned(),
     }
+}
+
+/// Counts the contents of a directory that were not imported.
+pub fn drafts(dir: &Path) -> u64 {
+    let sql = "SELECT count(*) FROM contents WHERE NOT imported";
+    count(&dir.join("site.db"), sql)
+}
+
+pub fn count(database: &Path, sql: &str) -> u64 {
+    let connection = rusqlite::Connection::open(database).unwrap();
+    connection.query_row(sql, (), |row| row.get(0)).unwrap()
 }
 
 pub fn records(dir: &Path) -> Vec<Value> {

@@ -98,6 +98,20 @@ struct State {
     has_contents: bool,
 }
 
+impl State {
+    /// Says why a change cannot be taken back; nothing when it can.
+    fn obstacle(&self, entry: &Entry) -> Option<&'static str> {
+        match (self.is_undone, self.has_contents) {
+            (true, _) => Some("it is taken back already"),
+            (false, true) => entry.obstacle(),
+            (false, false) => {
+                let gone = "its content in the journal is damaged or gone";
+                entry.obstacle().or(Some(gone))
+            }
+        }
+    }
+}
+
 fn has_contents(journal: &Journal, entry: &Entry) -> bool {
     let mut olds = entry.files.iter().filter_map(|file| file.old.as_ref());
     olds.all(|old| !old.is_kept || journal.has_content(old))
@@ -109,10 +123,6 @@ fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
 
 /// Returns an entry as JSON.
 fn as_json(entry: &Entry, state: &State) -> Value {
-    let State {
-        is_undone,
-        has_contents,
-    } = *state;
     let files = entry.told().into_iter().map(|file| {
         let mut value = json!({"path": StoredPath::from(file.path), "change": file.kind.as_str()});
         for (key, version) in [("old_bytes", file.old), ("new_bytes", file.new)] {
@@ -123,19 +133,26 @@ fn as_json(entry: &Entry, state: &State) -> Value {
         if let Some(to) = file.to {
             value["to"] = json!(StoredPath::from(to));
         }
+        if file.is_renamed_and_edited() {
+            value["edited"] = json!(true);
+        }
         value
     });
     let files: Vec<Value> = files.collect();
+    let obstacle = state.obstacle(entry);
     let mut value = json!({
         "number": entry.number,
         "time": format!("{}Z", time(entry.time_ms).replace(' ', "T")),
         "session": entry.session,
         "call": entry.call,
         "tool": entry.tool,
-        "undone": is_undone,
-        "can_be_undone": !is_undone && entry.can_be_undone() && has_contents,
+        "undone": state.is_undone,
+        "can_be_undone": obstacle.is_none(),
         "files": files,
     });
+    if let Some(why) = obstacle {
+        value["obstacle"] = json!(why);
+    }
     if !entry.undoes.is_empty() {
         value["undoes"] = json!(entry.undoes);
     }
@@ -152,14 +169,13 @@ fn line(entry: &Entry, state: &State, colour: Colour) -> String {
             format!("undo of {}", numbers.join(", "))
         }
     };
-    let note = match (state.is_undone, entry.can_be_undone(), state.has_contents) {
-        (true, ..) => colour.paint(Ink::Faint, "  (undone)"),
-        (false, false, _) => colour.paint(Ink::Warning, "  (cannot be undone)"),
-        (false, true, false) => {
-            let gone = "  (cannot be undone: its content in the journal is damaged or gone)";
-            colour.paint(Ink::Warning, gone)
+    let note = match (state.is_undone, state.obstacle(entry)) {
+        (true, _) => colour.paint(Ink::Faint, "  (undone)"),
+        (false, Some(why)) => {
+            let note = format!("  (cannot be undone: {why})");
+            colour.paint(Ink::Warning, &note)
         }
-        (false, true, true) => String::new(),
+        (false, None) => String::new(),
     };
     let mut text = format!(
         "{number}  {}  {}  {}{note}\n",
@@ -176,7 +192,11 @@ fn line(entry: &Entry, state: &State, colour: Colour) -> String {
 fn file_line(file: &Told<'_, &Version>) -> String {
     let to = file.to.map(|to| format!(" to {}", to.display()));
     let path = format!("{}{}", file.path.display(), to.unwrap_or_default());
-    format!("{:<8} {}", file.kind.as_str(), safe_line(&path))
+    let kind = match file.is_renamed_and_edited() {
+        true => "renamed and edited",
+        false => file.kind.as_str(),
+    };
+    format!("{kind:<8} {}", safe_line(&path))
 }
 
 fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCode> {

@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use crate::cli::say;
 use crate::cli::state_dir::state_dir;
-use crate::files::journal::{Entry, Journal};
+use crate::files::journal::{Damage, Entry, Journal};
 use crate::files::transaction::Recorder;
 use crate::render::paint::safe_line;
 use crate::vault::store::journal::JournalKey;
@@ -21,6 +21,12 @@ pub(super) fn open(key: Option<&JournalKey>) -> anyhow::Result<Journal> {
 /// Returns the changes that were recorded, and warns when some of them cannot be read.
 pub(super) fn entries(journal: &Journal) -> anyhow::Result<Vec<Entry>> {
     let (entries, damage) = journal.entries_and_damage()?;
+    warn_of(journal, damage);
+    Ok(entries)
+}
+
+/// Warns when some of the list of changes cannot be read.
+pub(super) fn warn_of(journal: &Journal, damage: Option<Damage>) {
     if let Some(damage) = damage {
         let directory = safe_line(&journal.directory().display().to_string()).into_owned();
         say(&format!(
@@ -29,7 +35,6 @@ pub(super) fn entries(journal: &Journal) -> anyhow::Result<Vec<Entry>> {
              or move {directory} away to begin anew"
         ));
     }
-    Ok(entries)
 }
 
 /// Encrypts what a run keeps of its changes from now on.

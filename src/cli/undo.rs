@@ -12,10 +12,10 @@ use crate::cli::history::{compare_bytes, describe};
 use crate::cli::{USAGE, fail, fail_with, journal, print, say, screen, shown};
 use crate::error::{ErrorCode, ToolError};
 use crate::files::diff::Diff;
-use crate::files::journal::{Entry, Journal};
-use crate::files::recover::{self, Recovered};
+use crate::files::journal::Journal;
+use crate::files::recover::Recovered;
 use crate::files::transaction::Recorder;
-use crate::files::undo::{self, Conflict, Content, Restored, UndoError, Undone, Which};
+use crate::files::undo::{self, Conflict, Content, Listed, Restored, UndoError, Undone, Which};
 use crate::render::paint::{Colour, Ink, safe_line};
 use crate::vault::redact::Redactor;
 
@@ -24,24 +24,23 @@ const FAILED: u8 = 1;
 
 /// Runs `karyi undo`.
 pub(super) fn undo(args: &UndoArgs) -> ExitCode {
-    let mut recovered = Vec::new();
-    let entries = match entries(args, &mut recovered) {
-        Ok(entries) => entries,
+    let listed = match listed(args) {
+        Ok(listed) => listed,
         Err(error) => return fail(&format!("{error:#}")),
     };
-    let which = which(args);
     // Whether there is such a change is told below.
-    let chosen = undo::choose(&entries, &which).unwrap_or_default();
+    let chosen = listed.chosen().unwrap_or_default();
     let shown = match shown::open(&args.vault, &chosen) {
         Ok(shown) => shown,
-        Err(error) => return refuse(&error, args.json, &recovered),
+        Err(error) => return refuse(&error, args.json, &listed.recovered),
     };
-    let mut result = take_back(args, &which, shown.journal);
-    if let Ok(undone) = &mut result {
-        recover::add(&mut recovered, std::mem::take(&mut undone.recovered));
-    }
+    let mut result = take_back(args, &listed, shown.journal);
+    let recovered = match &mut result {
+        Ok(undone) => std::mem::take(&mut undone.recovered),
+        Err(_) => listed.recovered.clone(),
+    };
     let later = match &result {
-        Err(UndoError::Conflicts(conflicts)) => undo::later(&entries, &chosen, conflicts),
+        Err(UndoError::Conflicts(conflicts)) => listed.later(conflicts),
         _ => Vec::new(),
     };
     let view = View {
@@ -62,17 +61,15 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
     }
 }
 
-/// Ends what a killed karyi left, which is a change like the others then, and returns all changes.
-fn entries(args: &UndoArgs, recovered: &mut Vec<Recovered>) -> anyhow::Result<Vec<Entry>> {
+/// Finds the changes to take back, and warns when some of the list cannot be read.
+fn listed(args: &UndoArgs) -> anyhow::Result<Listed> {
     let journal = journal::open(None)?;
-    if args.dry_run {
-        *recovered = recover::unended(&journal);
-        // Tells of damage.
-        journal::entries(&journal)?;
-        return Ok(undo::entries_then(&journal)?);
-    }
-    *recovered = recover::recover(&journal)?;
-    journal::entries(&journal)
+    let listed = match args.dry_run {
+        true => Listed::to_try(&journal, which(args))?,
+        false => Listed::to_undo(&journal, which(args))?,
+    };
+    journal::warn_of(&journal, listed.damage);
+    Ok(listed)
 }
 
 /// Says what became of files that a killed karyi had left half changed.
@@ -101,16 +98,19 @@ fn recovered_json(recovered: &[Recovered]) -> Value {
     recovered.iter().map(file).collect()
 }
 
-fn take_back(args: &UndoArgs, which: &Which, journal: Arc<Journal>) -> Result<Undone, UndoError> {
+fn take_back(args: &UndoArgs, listed: &Listed, journal: Arc<Journal>) -> Result<Undone, UndoError> {
+    if args.dry_run {
+        return undo::try_out(&journal, listed);
+    }
     let recorder = Recorder {
         journal: Some(Arc::clone(&journal)),
         tool: "undo".into(),
         ..journal::recorder()
     };
-    match args.dry_run {
-        true => undo::dry_run(&recorder, &journal, which),
-        false => undo::undo(&recorder, &journal, which),
-    }
+    let undone = undo::take_back(&recorder, &journal, listed)?;
+    // What lies farther from the end is seen now and then when a change is recorded.
+    journal::warn_of(&journal, undone.damage.filter(|_| listed.damage.is_none()));
+    Ok(undone)
 }
 
 fn which(args: &UndoArgs) -> Which {
@@ -276,34 +276,56 @@ impl View {
 
     /// Shows the three contents of a file: what karyi wrote, what is there, what would be restored.
     fn conflict_text(&self, conflict: &Conflict) -> String {
-        let colour = self.colour;
-        let path = conflict.path.display().to_string();
-        let mut text = format!("{}\n", colour.paint(Ink::Heading, &safe_line(&path)));
-        let changed = match (&conflict.wrote, &conflict.now) {
+        let Conflict {
+            path,
+            wrote,
+            now,
+            restored,
+        } = conflict;
+        let path = safe_line(&path.display().to_string()).into_owned();
+        let mut text = format!("{}\n", self.colour.paint(Ink::Heading, &path));
+        let changed = match (wrote, now) {
             (_, Content::Missing) => "karyi wrote it, and it is not there any more".to_owned(),
             (_, Content::Other(found)) => {
                 format!("karyi wrote it, and there is {} now", safe_line(found))
             }
             (Content::Missing, _) => "karyi removed it, and it is there again".to_owned(),
-            _ => "what changed since karyi wrote it:".to_owned(),
-        };
-        let _ = writeln!(text, "{}", colour.paint(Ink::Warning, &changed));
-        text.push_str(&describe(
-            &self.content_diff(&conflict.wrote, &conflict.now),
-            colour,
-        ));
-        let would = match conflict.restored {
-            Content::Missing => "undo would remove it:",
-            Content::Unknown | Content::Bytes(_) | Content::Other(_) => {
-                "what undo would make of what is there now:"
+            (Content::Unknown | Content::Bytes(_) | Content::Other(_), _) => {
+                "what changed since karyi wrote it".to_owned()
             }
         };
-        let _ = writeln!(text, "{}", colour.paint(Ink::Warning, would));
-        text.push_str(&describe(
-            &self.content_diff(&conflict.now, &conflict.restored),
-            colour,
-        ));
-        text
+        text.push_str(&self.part(&changed, (wrote, now)));
+        let would = match (now, restored) {
+            (Content::Missing, Content::Missing) => "undo would remove it, which is done already",
+            (_, Content::Missing) => "undo would remove it",
+            (Content::Bytes(now), Content::Bytes(restored)) if now == restored => {
+                "it is what undo would make of it already"
+            }
+            (_, Content::Bytes(restored)) if restored.is_empty() => {
+                "undo would make it an empty file"
+            }
+            (_, Content::Unknown | Content::Bytes(_) | Content::Other(_)) => {
+                "what undo would make of what is there now"
+            }
+        };
+        text + &self.part(would, (now, restored))
+    }
+
+    /// Says how one content differs from the next, with the lines that do.
+    fn part(&self, what: &str, (old, new): (&Content, &Content)) -> String {
+        let lines = match old == new {
+            true => String::new(),
+            false => describe(&self.content_diff(old, new), self.colour),
+        };
+        let end = match (lines.is_empty(), old, new) {
+            (false, ..) => ":",
+            (true, Content::Bytes(old), Content::Bytes(new)) if old != new => {
+                ": nothing that can be shown, only the encoding or the value of a secret"
+            }
+            (true, ..) => "",
+        };
+        let heading = self.colour.paint(Ink::Warning, &format!("{what}{end}"));
+        format!("{heading}\n{lines}")
     }
 
     fn print_json(&self, result: Result<Undone, UndoError>, recovered: &[Recovered]) -> ExitCode {

@@ -193,7 +193,8 @@ fn redact_value(redactor: &Redactor, value: &mut Value) {
             redact_beside(redactor, item, "diff", masked);
             continue;
         }
-        let source = item.get("src").and_then(Value::as_str);
+        let source = item.get("src").or_else(|| item.get("path"));
+        let source = source.and_then(Value::as_str);
         let is_job = source.is_some_and(|source| source.starts_with(JOB_PREFIX));
         let is_cut = item.get("omitted_bytes").is_some();
         match item.get_mut("output").filter(|_| is_job || is_cut) {

@@ -207,9 +207,8 @@ impl Staged<'_> {
                 return Err(Failed { error, is_half });
             }
             // Another file has the name now.
-            let replaced = step.change.before.as_ref();
-            let replaced = replaced.filter(|_| step.way == Way::Replace);
-            self.names.add(replaced.map(|found| found.stamp), -1);
+            let replaced = step.stamp().filter(|_| step.way == Way::Replace);
+            self.names.add(replaced, -1);
         }
         self.is_kept = true;
         Ok(self)

@@ -37,6 +37,10 @@ const MADE_UP: [u32; 11] = [
     0xf97c_ff8c, // selinuxfs
 ];
 
+/// The kind of file systems that lie in layers, as the system numbers it: overlayfs.
+#[cfg(target_os = "linux")]
+const LAYERED: u32 = 0x794c_7630;
+
 /// A directory held open.
 #[derive(Debug)]
 pub(super) struct Directory {
@@ -118,6 +122,19 @@ impl Stamp {
             } == self
     }
 
+    /// Whether this is of a copy of the file of an earlier one, which parts it from its other names. So many of
+    /// its own were added since by karyi itself.
+    pub(super) fn is_copy_of(self, earlier: Self, added: i64) -> bool {
+        let names = self.links.checked_add_signed(-added);
+        names.is_some_and(|names| names == 1 || names == earlier.links)
+            && Self {
+                device: self.device,
+                inode: self.inode,
+                links: self.links,
+                ..earlier
+            } == self
+    }
+
     /// Which file it is.
     pub(super) fn identity(self) -> (u64, u64) {
         (self.device, self.inode)
@@ -177,6 +194,20 @@ impl Directory {
     /// Says no: other systems have no such files.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn is_made_up(&self) -> bool {
+        false
+    }
+
+    /// Whether a file in it may become another one to the system when it is opened to be written or gets a
+    /// second name: its copy in the upper layer.
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_layered(&self) -> bool {
+        let found = rustix::fs::fstatfs(&self.opened);
+        found.is_ok_and(|found| found.f_type as u32 == LAYERED)
+    }
+
+    /// Says no: other systems have no such layers.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn is_layered(&self) -> bool {
         false
     }
 

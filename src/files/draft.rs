@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::change::{Change, Dress, NewContent};
 use super::encoding::{Encoding, NoText};
@@ -24,6 +25,8 @@ pub(super) struct Draft {
     /// Whether there is a file now.
     exists: bool,
     content: Content,
+    /// What the file held before the call, whatever its name was; none for one that the call made.
+    original: Option<Arc<Vec<u8>>>,
     /// The file whose owner and permissions it takes, when it was renamed.
     like: Option<PathBuf>,
     breaks_links: bool,
@@ -58,8 +61,10 @@ enum Identity {
 impl Draft {
     fn new(shown: &Path, real: &Path) -> Result<Self, ToolError> {
         let change = Change::read(shown, real)?;
+        let found = change.before.as_ref();
         Ok(Self {
-            exists: change.before.is_some(),
+            exists: found.is_some(),
+            original: found.map(|found| Arc::clone(&found.bytes)),
             change,
             content: Content::AsFound,
             like: None,
@@ -74,7 +79,7 @@ impl Draft {
 
     /// Names files that could have been meant, when there is none.
     pub(super) fn near(&self, root: &Root) -> Option<String> {
-        missing::hint(&Way::new(root).ok()?, &self.change.real)
+        missing::hint(&Way::new(root).ok()?, &self.change.shown, &self.change.real)
     }
 
     fn found(&self) -> &[u8] {
@@ -117,7 +122,12 @@ impl Draft {
             pairs.iter_mut().for_each(drop_mark);
         }
         let applied = matching::apply(&before, &pairs);
-        let (after, results) = applied.map_err(|error| describe(edit, error, &before))?;
+        let (after, results) = applied.map_err(|error| {
+            let original = self.original.as_ref();
+            let original = original.and_then(|bytes| Encoding::read(bytes).ok());
+            let original = original.as_ref().map(|(_, text)| text.as_ref());
+            describe(edit, error, &before, original)
+        })?;
         let is_changed = after != *before || !self.exists;
         if encoding.is_doubtful() {
             refuse_new_characters(&edit.path, encoding, &before, &after)?;
@@ -138,6 +148,7 @@ impl Draft {
     pub(super) fn delete(&mut self) {
         self.exists = false;
         self.content = Content::AsFound;
+        self.original = None;
         self.like = None;
     }
 
@@ -335,11 +346,13 @@ impl<'a> Drafts<'a> {
         let real = has_file.then(|| source.change.real.clone());
         let like = source.like.take().or(real);
         let breaks_links = source.breaks_links;
+        let original = source.original.take();
         source.exists = false;
         let (from, origin) = (source.change.real.clone(), like.clone());
         let target = self.get(to);
         target.exists = true;
         target.content = content;
+        target.original = original;
         target.like = like;
         target.breaks_links |= breaks_links;
         let target = target.change.real.clone();

@@ -147,7 +147,7 @@ fn carry_out(
         change.keep_private(options.is_private);
     }
     let (receipt, diffs) = both(
-        || transaction.commit(&plan.changes, Vec::new(), options.is_private),
+        || transaction.commit(&plan.changes, options.is_private),
         || {
             plan.shown
                 .iter()

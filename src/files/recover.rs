@@ -264,7 +264,9 @@ fn remove_undone(journal: &Journal, undo: &Entry) {
     if undo.undoes.is_empty() {
         return;
     }
-    for entry in journal.entries().unwrap_or_default() {
+    let first = undo.undoes.iter().min().copied().unwrap_or(0);
+    let latest = journal.latest(|entry| entry.number <= first);
+    for entry in latest.map_or_else(|_| Vec::new(), |(entries, _)| entries) {
         if undo.undoes.contains(&entry.number) {
             remove_made(&entry.made_paths());
         }

@@ -1,37 +1,76 @@
 //! Names the files whose change deserves a second look: secrets, keys, databases.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// Whole names, in lower case.
 const NAMES: &[(&str, &str)] = &[
-    (".env", "environment"),
     (".envrc", "environment"),
+    (".flaskenv", "environment"),
+    (".dev.vars", "environment"),
     (".netrc", "credentials"),
+    ("_netrc", "credentials"),
+    (".authinfo", "credentials"),
     (".pgpass", "credentials"),
+    ("pgpass.conf", "credentials"),
+    (".my.cnf", "credentials"),
+    (".mylogin.cnf", "credentials"),
     (".npmrc", "credentials"),
+    (".yarnrc.yml", "credentials"),
     (".pypirc", "credentials"),
+    (".terraformrc", "credentials"),
+    ("terraform.rc", "credentials"),
     (".git-credentials", "credentials"),
-    ("credentials", "credentials"),
-    ("credentials.json", "credentials"),
-    (".htpasswd", "credentials"),
+    (".dockercfg", "credentials"),
+    (".dockerconfigjson", "credentials"),
+    (".s3cfg", "credentials"),
+    (".boto", "credentials"),
+    (".vault-token", "credentials"),
+    (".msmtprc", "credentials"),
+    (".fetchmailrc", "credentials"),
+    ("auth.json", "credentials"),
+    ("accesskeys.csv", "credentials"),
+    ("rclone.conf", "credentials"),
+    ("wp-config.php", "credentials"),
+    ("passwd", "credentials"),
+    ("master.passwd", "credentials"),
     ("shadow", "credentials"),
+    ("gshadow", "credentials"),
     ("sudoers", "credentials"),
     ("authorized_keys", "key"),
-    ("id_rsa", "key"),
-    ("id_dsa", "key"),
-    ("id_ecdsa", "key"),
-    ("id_ed25519", "key"),
-    ("terraform.tfstate", "state"),
+    ("authorized_keys2", "key"),
+];
+
+/// Names that say much only in their directory, both in lower case.
+const IN_DIRECTORIES: &[(&str, &str, &str)] = &[
+    (".aws", "config", "credentials"),
+    (".docker", "config.json", "credentials"),
+    (".kube", "config", "credentials"),
+    ("gh", "hosts.yml", "credentials"),
 ];
 
 /// Ends of names, in lower case.
 const ENDS: &[(&str, &str)] = &[
+    (".env", "environment"),
+    (".tfvars", "credentials"),
+    (".tfvars.json", "credentials"),
+    ("kubeconfig", "credentials"),
+    (".htpasswd", "credentials"),
+    (".keytab", "credentials"),
+    (".ovpn", "credentials"),
     (".pem", "key"),
     (".key", "key"),
+    (".p8", "key"),
+    (".pk8", "key"),
     (".p12", "key"),
+    (".pkcs12", "key"),
     (".pfx", "key"),
+    (".ppk", "key"),
     (".jks", "key"),
+    (".jceks", "key"),
+    (".bcfks", "key"),
     (".keystore", "key"),
+    (".kdb", "key"),
     (".kdbx", "key"),
     (".age", "key"),
     (".gpg", "key"),
@@ -40,8 +79,58 @@ const ENDS: &[(&str, &str)] = &[
     (".db3", "database"),
     (".sqlite", "database"),
     (".sqlite3", "database"),
+    (".sqlitedb", "database"),
+    (".duckdb", "database"),
     (".mdb", "database"),
+    (".accdb", "database"),
+    (".rdb", "database"),
     (".dump", "database"),
+    (".tfstate", "state"),
+];
+
+/// Names of the keys of SSH, of which there may be several: `id_rsa`, `id_ecdsa_sk`, `id_ed25519-work`.
+const SSH_KEYS: &[&str] = &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_xmss"];
+
+/// Last words of names that hold credentials when they are data: `google-credentials.json`, `secrets.yaml`.
+const WORDS: &[&str] = &[
+    "credential",
+    "credentials",
+    "secret",
+    "secrets",
+    "password",
+    "passwords",
+    "serviceaccount",
+    "service-account",
+    "service_account",
+    "kubeconfig",
+];
+
+/// Ends of names of data; a program called so, such as `credentials.rs`, holds none.
+const DATA: &[&str] = &[
+    "",
+    "cfg",
+    "conf",
+    "config",
+    "csv",
+    "db",
+    "enc",
+    "env",
+    "ini",
+    "json",
+    "json5",
+    "plist",
+    "properties",
+    "toml",
+    "txt",
+    "xml",
+    "yaml",
+    "yml",
+];
+
+/// What is put behind the name of a file that is kept aside, or stands beside a database.
+const ASIDE: &[&str] = &[
+    ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".tmp", "~", "-", "-journal", "-shm",
+    "-wal",
 ];
 
 /// Returns what a file holds that makes its change a risk: `environment`, `credentials`, `key`,
@@ -51,11 +140,58 @@ pub fn risk(path: &Path) -> Option<&'static str> {
     if is_in_git(path) {
         return Some("git");
     }
-    let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
+    let lower = |name: &OsStr| name.to_string_lossy().to_ascii_lowercase();
+    let name = lower(path.file_name()?);
+    let name = kept_aside(&name);
+    let above = path.parent().and_then(Path::file_name).map(lower);
+    let is_there = |(directory, known, _): &&(&str, &str, &str)| {
+        above.as_deref() == Some(*directory) && name == *known
+    };
     let whole = NAMES.iter().find(|(known, _)| name == *known);
     let end = || ENDS.iter().find(|(end, _)| name.ends_with(end));
     let found = whole.or_else(end).map(|(_, risk)| *risk);
-    found.or_else(|| name.starts_with(".env.").then_some("environment"))
+    let placed = || IN_DIRECTORIES.iter().find(is_there).map(|(.., risk)| *risk);
+    found.or_else(placed).or_else(|| by_parts(name))
+}
+
+/// Returns the name of the file that one is a copy of.
+fn kept_aside(mut name: &str) -> &str {
+    let shorter = |name: &'_ str| {
+        ASIDE
+            .iter()
+            .find_map(|end| name.strip_suffix(end).map(str::len))
+    };
+    while let Some(length) = shorter(name).filter(|length| *length > 0) {
+        name = name.get(..length).unwrap_or_default();
+    }
+    name
+}
+
+/// Judges a name by how it begins and by its last word before the end that tells the kind of file.
+fn by_parts(name: &str) -> Option<&'static str> {
+    let goes_on = |rest: &str| rest.starts_with(['.', '-', '_']);
+    if name.strip_prefix(".env").is_some_and(goes_on) {
+        return Some("environment");
+    }
+    let is_key = |known: &str| {
+        let rest = name.strip_prefix(known);
+        rest.is_some_and(|rest| rest.is_empty() || goes_on(rest) && !rest.contains('.'))
+    };
+    let is_host_key = name.starts_with("ssh_host_") && name.ends_with("_key");
+    if is_host_key || SSH_KEYS.iter().any(|known| is_key(known)) {
+        return Some("key");
+    }
+    let bare = name.strip_prefix('.').unwrap_or(name);
+    let (stem, ends) = bare.split_once('.').unwrap_or((bare, ""));
+    let is_data = ends.split('.').all(|end| DATA.contains(&end));
+    let is_word = |word: &str| {
+        let before = stem.strip_suffix(word);
+        before.is_some_and(|before| before.is_empty() || before.ends_with(['-', '_']))
+    };
+    // Google puts an id behind the name.
+    let is_client = stem.starts_with("client_secret") && ends.ends_with("json");
+    let is_secret = is_data && WORDS.iter().any(|word| is_word(word));
+    (is_client || is_secret).then_some("credentials")
 }
 
 /// Whether a path lies inside the directory where git keeps a repository.
@@ -69,20 +205,114 @@ pub fn is_in_git(path: &Path) -> bool {
 mod tests {
     use super::*;
 
+    fn check(paths: &[&str], expected: Option<&str>) {
+        for path in paths {
+            assert_eq!(risk(Path::new(path)), expected, "{path}");
+        }
+    }
+
     #[test]
     fn files_that_matter_are_named() {
-        let check = |path: &str, expected: Option<&str>| {
-            assert_eq!(risk(Path::new(path)), expected, "{path}");
-        };
-        check("/w/.env", Some("environment"));
-        check("/w/.ENV.local", Some("environment"));
-        check("/w/app.DB", Some("database"));
-        check("/w/server.pem", Some("key"));
-        check("/home/u/.ssh/id_ed25519", Some("key"));
-        check("/w/.git/config", Some("git"));
-        check("/w/.aws/credentials", Some("credentials"));
-        check("/w/.gitignore", None);
-        check("/w/environment.rs", None);
-        check("/w/keys.rs", None);
+        let environments = [
+            "/w/.env",
+            "/w/.ENV.local",
+            "/w/prod.env",
+            "/w/.env-prod",
+            "/w/.env_prod",
+            "/w/.envrc",
+            "/w/.env.bak",
+            "/w/prod.env~",
+            "/w/.flaskenv",
+        ];
+        check(&environments, Some("environment"));
+        let databases = [
+            "/w/app.DB",
+            "/w/app.sqlite3-wal",
+            "/w/app.db.bak",
+            "/w/a.duckdb",
+        ];
+        check(&databases, Some("database"));
+        let keys = [
+            "/w/server.pem",
+            "/w/server.key.old",
+            "/w/cert.p12",
+            "/w/AuthKey.p8",
+            "/w/putty.ppk",
+            "/home/u/.ssh/id_ed25519",
+            "/home/u/.ssh/id_ecdsa_sk",
+            "/home/u/.ssh/id_ed25519_sk",
+            "/home/u/.ssh/id_rsa-work",
+            "/home/u/.ssh/id_rsa.bak",
+            "/etc/ssh/ssh_host_rsa_key",
+            "/home/u/.ssh/authorized_keys",
+        ];
+        check(&keys, Some("key"));
+        check(
+            &["/w/x.tfstate", "/w/terraform.tfstate.backup"],
+            Some("state"),
+        );
+        check(&["/w/.git/config"], Some("git"));
+    }
+
+    #[test]
+    fn credentials_are_named() {
+        let credentials = [
+            "/w/.aws/credentials",
+            "/w/.aws/config",
+            "/w/.kube/config",
+            "/w/.docker/config.json",
+            "/w/kubeconfig",
+            "/w/prod.kubeconfig",
+            "/w/kubeconfig.yaml",
+            "/w/prod-kubeconfig",
+            "/w/.npmrc",
+            "/w/.netrc",
+            "/w/_netrc",
+            "/w/.pypirc",
+            "/w/.pgpass",
+            "/w/.my.cnf",
+            "/w/credentials.json",
+            "/w/credentials.toml",
+            "/w/google-credentials.json",
+            "/w/config/credentials.yml.enc",
+            "/w/.credentials",
+            "/w/secrets.yaml",
+            "/w/.secrets",
+            "/w/client_secret_12-a.apps.googleusercontent.com.json",
+            "/w/client_secret.json",
+            "/w/service-account.json",
+            "/w/prod.tfvars",
+            "/etc/shadow",
+            "/etc/shadow-",
+            "/etc/krb5.keytab",
+        ];
+        check(&credentials, Some("credentials"));
+    }
+
+    #[test]
+    fn others_are_not() {
+        let others = [
+            "/w/.gitignore",
+            "/w/environment.rs",
+            "/w/keys.rs",
+            "/w/env",
+            "/w/.environment",
+            "/w/id_map.rs",
+            "/w/id_rsa.pub",
+            "/w/id_rsa_test.rs",
+            "/w/id_rsable",
+            "/w/config",
+            "/w/config.json",
+            "/w/hosts.yml",
+            "/w/credentials.rs",
+            "/w/credentials_test.go",
+            "/w/secret.rs",
+            "/w/secretary.json",
+            "/w/server.crt",
+            "/w/monkey",
+            "/w/~",
+            "/w/.bak",
+        ];
+        check(&others, None);
     }
 }

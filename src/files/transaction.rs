@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime};
 
 use super::change::Change;
 use super::commit;
-use super::directory::Stamp;
+use super::directory::{Stamp, remove_made};
 use super::early::Early;
 use super::intent::{self, Decision, Record, Rest};
 use super::journal::{
@@ -121,10 +121,32 @@ impl<'a> Transaction<'a> {
     pub fn commit(
         self,
         changes: &[Change],
-        undoes: Vec<u64>,
+        is_private: IsPrivate<'_>,
+    ) -> Result<Receipt, ToolError> {
+        self.make(changes, &[], is_private)
+    }
+
+    /// Makes the changes that take earlier ones back, all or none of them, and removes the directories that
+    /// those had made and in which nothing is left.
+    ///
+    /// # Errors
+    /// What is in the way; nothing is changed then.
+    pub(super) fn take_back(
+        self,
+        changes: &[Change],
+        undone: &[&Entry],
+    ) -> Result<Receipt, ToolError> {
+        self.make(changes, undone, &|_| false)
+    }
+
+    fn make(
+        self,
+        changes: &[Change],
+        undone: &[&Entry],
         is_private: IsPrivate<'_>,
     ) -> Result<Receipt, ToolError> {
         if !changes.iter().any(Change::is_needed) {
+            remove_directories(undone);
             return Ok(Receipt {
                 can_be_undone: true,
                 recovered: self.recovered,
@@ -139,6 +161,7 @@ impl<'a> Transaction<'a> {
         let (staged, files) = prepare(journal, changes, &plan, is_private);
         let result = staged.and_then(|mut staged| {
             staged.check()?;
+            let undoes = undone.iter().map(|entry| entry.number).collect();
             let mut entry = self.entry(id, files, undoes);
             for (file, stamp) in entry.files.iter_mut().zip(staged.stamps()) {
                 if let (Some(new), Some(stamp)) = (&mut file.new, stamp) {
@@ -165,6 +188,8 @@ impl<'a> Transaction<'a> {
         });
         let receipt = result.map(|(placed, entry, losses)| {
             let (receipt, ()) = both(|| self.receipt(journal, entry), || placed.settle());
+            // As long as its record is there: should this be killed, the next run does it.
+            remove_directories(undone);
             Receipt { losses, ..receipt }
         });
         match (receipt, end(record, &plan, reached)) {
@@ -232,6 +257,13 @@ impl<'a> Transaction<'a> {
             pruned: journal.and_then(Journal::take_pruned),
         }
     }
+}
+
+/// Removes what changes that are taken back had made.
+fn remove_directories(undone: &[&Entry]) {
+    undone
+        .iter()
+        .for_each(|entry| remove_made(&entry.made_paths()));
 }
 
 fn no_journal(files: usize, why: &str) -> ToolError {

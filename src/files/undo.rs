@@ -4,22 +4,23 @@
 //! contents are shown: what karyi wrote, what is there now, and what would be restored. An undo is
 //! a change like any other: it is recorded and can be undone.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, Dress};
-use super::directory::remove_made;
 use super::dress::Had;
 use super::journal::told::{AtPath, told};
-use super::journal::{Entry, FileRecord, Journal, Version, holds};
+use super::journal::{Damage, Entry, FileRecord, Journal, Version};
 use super::recover::{self, Became, Foreseen, Recovered};
 use super::transaction::{Recorder, Transaction};
 use crate::error::{ErrorCode, ToolError};
 use conflict::obstacle;
 pub use conflict::{Conflict, Content};
+pub use listed::{Listed, undone};
 
 mod conflict;
 mod lineage;
+mod listed;
 mod notes;
 
 /// Which changes are taken back.
@@ -44,6 +45,8 @@ pub struct Undone {
     pub number: Option<u64>,
     /// Files of earlier changes that were left half done and are whole now.
     pub recovered: Vec<Recovered>,
+    /// What of the whole list of changes was found broken when the undo was recorded.
+    pub damage: Option<Damage>,
 }
 
 /// What an undo does to one file.
@@ -76,34 +79,6 @@ impl From<ToolError> for UndoError {
     }
 }
 
-/// Returns the numbers of the entries that are taken back by now.
-#[must_use]
-pub fn undone(entries: &[Entry]) -> HashSet<u64> {
-    let mut undone = HashSet::new();
-    for entry in entries.iter().rev() {
-        // An undo that was taken back itself took nothing back.
-        if !undone.contains(&entry.number) {
-            undone.extend(&entry.undoes);
-        }
-    }
-    undone
-}
-
-/// Returns the numbers of the changes that came after some chosen ones, stand, and are of one of these files,
-/// the newest first: to take the chosen ones back, these are taken back before, in this order.
-#[must_use]
-pub fn later(entries: &[Entry], chosen: &[&Entry], conflicts: &[Conflict]) -> Vec<u64> {
-    let undone = undone(entries);
-    let last = chosen.iter().map(|entry| entry.number).max();
-    let is_later = |entry: &&Entry| Some(entry.number) > last && !undone.contains(&entry.number);
-    let touches = |entry: &&Entry| {
-        let mut files = entry.files.iter();
-        files.any(|file| conflicts.iter().any(|c| c.path == file.path.as_path()))
-    };
-    let later = entries.iter().rev().filter(is_later).filter(touches);
-    later.map(|entry| entry.number).collect()
-}
-
 /// What one path is to be, worked out from the latest entry to the earliest.
 struct Goal<'a> {
     /// What karyi wrote last: what must be there now.
@@ -119,101 +94,59 @@ struct Goal<'a> {
 /// # Errors
 /// What is in the way; nothing is changed then.
 pub fn undo(recorder: &Recorder, journal: &Journal, which: &Which) -> Result<Undone, UndoError> {
-    run(recorder, journal, which, true)
+    take_back(recorder, journal, &Listed::to_undo(journal, which.clone())?)
 }
 
-/// Says what that would do.
+/// Takes back what was chosen before.
 ///
 /// # Errors
-/// What would be in the way.
-pub fn dry_run(recorder: &Recorder, journal: &Journal, which: &Which) -> Result<Undone, UndoError> {
-    run(recorder, journal, which, false)
-}
-
-fn run(
+/// What is in the way; nothing is changed then.
+pub fn take_back(
     recorder: &Recorder,
     journal: &Journal,
-    which: &Which,
-    is_real: bool,
+    listed: &Listed,
 ) -> Result<Undone, UndoError> {
-    // What was left half done is among the changes only when it is ended.
-    let (mut recovered, foreseen) = match is_real {
-        true => (recover::recover(journal)?, Foreseen::default()),
-        false => (recover::unended(journal), recover::foresee(journal)),
-    };
-    let entries = with_foreseen(journal, &foreseen)?;
-    let chosen = choose(&entries, which)?;
-    let goals = goals(journal, &chosen).map_err(|e| with_way_out(e, &entries, which))?;
+    let again = listed.read_again(journal)?;
+    let listed = again.as_ref().unwrap_or(listed);
+    let mut recovered = listed.recovered.clone();
+    let chosen = listed.chosen()?;
+    let goals = goals(journal, &chosen).map_err(|e| listed.with_way_out(e, journal))?;
     let numbers: Vec<u64> = chosen.iter().map(|entry| entry.number).collect();
-    if !is_real {
-        let changes = changes(journal, &goals, &foreseen);
-        let changes = changes.map_err(|error| hint_at(error, &recovered))?;
-        let (files, number) = (restored(&changes), None);
-        return Ok(Undone {
-            numbers,
-            files,
-            number,
-            recovered,
-        });
-    }
     let paths: Vec<&Path> = goals.iter().map(|(path, _)| *path).collect();
     let transaction = Transaction::begin(recorder, &paths)?;
-    refuse_undone(&journal.entries()?, &numbers)?;
-    let changes = changes(journal, &goals, &foreseen);
+    listed.refuse_undone(journal, &numbers)?;
+    let changes = changes(journal, &goals, &listed.foreseen);
     let changes = changes.map_err(|error| hint_at(error, &recovered))?;
     let mut files = restored(&changes);
-    let receipt = transaction.commit(&changes, numbers.clone(), &|_| false)?;
+    let receipt = transaction.take_back(&changes, &chosen)?;
     notes::note(&mut files, &changes, &receipt.losses);
-    for entry in &chosen {
-        remove_made(&entry.made_paths());
-    }
     recover::add(&mut recovered, receipt.recovered);
     Ok(Undone {
         numbers,
         files,
         number: receipt.number,
         recovered,
+        damage: receipt.damage,
     })
 }
 
-/// Returns the changes as they will be when those that were left half done are ended, for an undo that is only
-/// tried out.
+/// Says what taking back what was chosen before would do.
 ///
 /// # Errors
-/// The list of changes cannot be read.
-pub fn entries_then(journal: &Journal) -> Result<Vec<Entry>, ToolError> {
-    with_foreseen(journal, &recover::foresee(journal))
-}
-
-fn with_foreseen(journal: &Journal, foreseen: &Foreseen) -> Result<Vec<Entry>, ToolError> {
-    let mut entries = journal.entries()?;
-    for entry in &foreseen.entries {
-        if entries.iter().any(|known| known.id == entry.id) {
-            continue;
-        }
-        let last = entries.iter().map(|entry| entry.number).max();
-        let number = last.unwrap_or(0).max(journal.last_number()) + 1;
-        entries.push(Entry {
-            number,
-            ..entry.clone()
-        });
-    }
-    Ok(entries)
-}
-
-/// Refuses changes that another karyi took back while this one waited for their files.
-fn refuse_undone(entries: &[Entry], numbers: &[u64]) -> Result<(), ToolError> {
-    let undone = undone(entries);
-    match numbers.iter().find(|number| undone.contains(number)) {
-        Some(number) => Err(is_undone(*number)),
-        None => Ok(()),
-    }
-}
-
-fn is_undone(number: u64) -> ToolError {
-    let message = format!("change {number} is taken back already");
-    let hint = "see `karyi history`; to make it again, undo the undo";
-    ToolError::new(ErrorCode::UndoConflict, message).with_hint(hint)
+/// What would be in the way.
+pub fn try_out(journal: &Journal, listed: &Listed) -> Result<Undone, UndoError> {
+    let recovered = listed.recovered.clone();
+    let chosen = listed.chosen()?;
+    let goals = goals(journal, &chosen).map_err(|e| listed.with_way_out(e, journal))?;
+    let changes = changes(journal, &goals, &listed.foreseen);
+    let changes = changes.map_err(|error| hint_at(error, &recovered))?;
+    Ok(Undone {
+        numbers: chosen.iter().map(|entry| entry.number).collect(),
+        files: restored(&changes),
+        number: None,
+        recovered,
+        damage: None,
+    })
 }
 
 /// Says of a file with several names that one of them is karyi's own, while a change of it is half done.
@@ -228,45 +161,6 @@ fn hint_at(mut error: UndoError, recovered: &[Recovered]) -> UndoError {
                 .into();
     }
     error
-}
-
-/// Returns the entries to take back, the latest first.
-///
-/// # Errors
-/// `not_found`, or `undo_conflict` for a change that is taken back already.
-pub fn choose<'a>(entries: &'a [Entry], which: &Which) -> Result<Vec<&'a Entry>, ToolError> {
-    let undone = undone(entries);
-    let is_open = |entry: &&Entry| !undone.contains(&entry.number) && entry.undoes.is_empty();
-    let open = entries.iter().rev().filter(is_open);
-    let chosen: Vec<&Entry> = match which {
-        Which::Number(number) => {
-            let found = entries.iter().find(|entry| entry.number == *number);
-            if undone.contains(number) {
-                return Err(is_undone(*number));
-            }
-            found.into_iter().collect()
-        }
-        Which::Last(count) => open.take(*count).collect(),
-        Which::Session(session) => open.filter(|entry| entry.session == *session).collect(),
-    };
-    if !chosen.is_empty() {
-        return Ok(chosen);
-    }
-    let is_past =
-        |number: &u64| *number > 0 && entries.first().is_some_and(|first| *number < first.number);
-    let message = match which {
-        Which::Number(number) if is_past(number) => {
-            format!(
-                "change {number} is not in the journal any more: {}",
-                holds()
-            )
-        }
-        Which::Number(number) => format!("there is no change {number} in the journal"),
-        Which::Last(_) => "there is nothing to undo".to_owned(),
-        Which::Session(session) => format!("there is nothing to undo of session {session}"),
-    };
-    let hint = "see `karyi history` for what can be undone";
-    Err(ToolError::new(ErrorCode::NotFound, message).with_hint(hint))
 }
 
 /// Works out what each path must be and is to be.
@@ -343,31 +237,6 @@ fn check(entry: &Entry, file: &FileRecord) -> Result<(), ToolError> {
         false => "restore the file from a backup or with git".to_owned(),
     };
     Err(ToolError::new(ErrorCode::UndoUnavailable, message).with_hint(hint))
-}
-
-/// Says how to take back an earlier change when one that cannot be undone is in the way.
-fn with_way_out(error: ToolError, entries: &[Entry], which: &Which) -> ToolError {
-    if error.code != ErrorCode::UndoUnavailable || matches!(which, Which::Number(_)) {
-        return error;
-    }
-    let undone = undone(entries);
-    let is_asked = |entry: &&Entry| match which {
-        Which::Session(session) => entry.session == *session,
-        Which::Number(_) | Which::Last(_) => true,
-    };
-    let mut open = entries
-        .iter()
-        .rev()
-        .filter(|entry| !undone.contains(&entry.number) && entry.undoes.is_empty())
-        .filter(is_asked);
-    let Some(number) = open.find(|entry| entry.can_be_undone()).map(|e| e.number) else {
-        return error;
-    };
-    let hint = format!(
-        "{}; `karyi undo {number}` takes back the newest change that can be undone, and `karyi undo N` any other by its number",
-        error.hint
-    );
-    error.with_hint(hint)
 }
 
 /// Compares every file with what karyi wrote, and says what each becomes.

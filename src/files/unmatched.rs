@@ -25,8 +25,14 @@ const NO_LAST_BREAK: &str = "the text ends the file, whose last line has no line
 const SAY_WHICH: &str = "wrap the text in <![CDATA[...]]> exactly as it stands in the file, and add \
                          lines around it until it is unique";
 
-/// Says what was wrong with a pair; `original` is the text before the first pair of the call.
-pub(super) fn describe(edit: &FileEdit, error: MatchError, original: &str) -> ToolError {
+/// Says what was wrong with a pair. `before` is the text that the first pair of this `<file>` worked on,
+/// `original` that of the file before the call, which earlier ones of the same name may have changed.
+pub(super) fn describe(
+    edit: &FileEdit,
+    error: MatchError,
+    before: &str,
+    original: Option<&str>,
+) -> ToolError {
     let (place, pair) = (place(edit, error.pair), error.pair);
     let has_secret = edit
         .pairs
@@ -44,7 +50,8 @@ pub(super) fn describe(edit: &FileEdit, error: MatchError, original: &str) -> To
             let closest = closest.filter(|_| !has_secret);
             let closest = closest.map_or_else(|| error.hint.clone(), |found| closest_hint(&found));
             let closest = with_cut(closest, searched_lines);
-            let hint = more_likely(edit, pair, original).map_or(closest, str::to_owned);
+            let hint = more_likely(edit, pair, before, original);
+            let hint = hint.map_or(closest, str::to_owned);
             error.with_hint(hint)
         }
         MatchErrorKind::AmbiguousAsWritten { lines, total } => {
@@ -109,26 +116,32 @@ fn with_cut(hint: String, searched_lines: Option<usize>) -> String {
 }
 
 /// Returns what to do about a text that is nowhere when more is known of it than what comes closest.
-fn more_likely(edit: &FileEdit, pair: usize, original: &str) -> Option<&'static str> {
-    if was_there(edit, pair, original) {
+fn more_likely(
+    edit: &FileEdit,
+    pair: usize,
+    before: &str,
+    original: Option<&str>,
+) -> Option<&'static str> {
+    let mut earlier = [Some(before), original].into_iter().flatten();
+    if earlier.any(|text| was_there(edit, pair, text)) {
         return Some(OVERLAPS);
     }
-    lacks_last_break(edit, pair, original).then_some(NO_LAST_BREAK)
+    lacks_last_break(edit, pair, before).then_some(NO_LAST_BREAK)
 }
 
-/// Whether a text that is not there any more was there before the call.
-fn was_there(edit: &FileEdit, pair: usize, original: &str) -> bool {
+/// Whether a text that is not there any more was there in an earlier one.
+fn was_there(edit: &FileEdit, pair: usize, earlier: &str) -> bool {
     let wanted = edit.pairs.get(pair).map(|pair| with_lf(&pair.find));
-    wanted.is_some_and(|find| !find.is_empty() && with_lf(original).contains(&*find))
+    wanted.is_some_and(|find| !find.is_empty() && with_lf(earlier).contains(&*find))
 }
 
 /// Whether a text would end the file if it had no line break at its end.
-fn lacks_last_break(edit: &FileEdit, pair: usize, original: &str) -> bool {
+fn lacks_last_break(edit: &FileEdit, pair: usize, before: &str) -> bool {
     let wanted = edit.pairs.get(pair).map(|pair| with_lf(&pair.find));
     let wanted = wanted.as_deref().and_then(|find| find.strip_suffix('\n'));
     wanted.is_some_and(|find| {
         let find = find.trim_end_matches('\n');
-        !find.is_empty() && with_lf(original).ends_with(find)
+        !find.is_empty() && with_lf(before).ends_with(find)
     })
 }
 

@@ -504,7 +504,8 @@ mod tests {
         check("socket", ErrorCode::NotAFile, "<command>");
         check("/dev/zero", ErrorCode::NotAFile, "<command>");
         check("loop", ErrorCode::SymlinkLoop, "ls -l");
-        check("flie", ErrorCode::NotFound, "did you mean file?");
+        let near = format!("did you mean {}?", top.join("file").display());
+        check("flie", ErrorCode::NotFound, &near);
         check("file/x", ErrorCode::NotADirectory, "");
         check(&"x".repeat(300), ErrorCode::NameTooLong, "");
     }

@@ -212,15 +212,7 @@ fn inputs_that_do_not_fit_are_told_whole() {
         json!({"npc_id": "a", "extra": 1}),
         &["extra"],
     );
-    let drafts = rusqlite::Connection::open(server.dir.path().join("site.db")).unwrap();
-    let count: u64 = drafts
-        .query_row(
-            "SELECT count(*) FROM contents WHERE NOT imported",
-            (),
-            |row| row.get(0),
-        )
-        .unwrap();
-    assert_eq!(count, 0);
+    assert_eq!(server.drafts(), 0);
 }
 
 #[test]
@@ -458,15 +450,7 @@ fn a_key_repeats_an_answer_and_not_the_work() {
     let records = server.records();
     let replayed: Vec<bool> = records.iter().map(|r| r["replayed"] == true).collect();
     assert_eq!(replayed, [false, true, true, false]);
-    let connection = rusqlite::Connection::open(server.dir.path().join("site.db")).unwrap();
-    let count: u64 = connection
-        .query_row(
-            "SELECT count(*) FROM contents WHERE NOT imported",
-            (),
-            |row| row.get(0),
-        )
-        .unwrap();
-    assert_eq!(count, 1);
+    assert_eq!(server.drafts(), 1);
 }
 
 #[test]
@@ -484,15 +468,7 @@ fn one_key_sent_many_times_at_once_is_done_once() {
         statuses.iter().all(|status| [200, 409].contains(status)),
         "{statuses:?}"
     );
-    let connection = rusqlite::Connection::open(server.dir.path().join("site.db")).unwrap();
-    let count: u64 = connection
-        .query_row(
-            "SELECT count(*) FROM contents WHERE NOT imported",
-            (),
-            |row| row.get(0),
-        )
-        .unwrap();
-    assert_eq!(count, 1);
+    assert_eq!(server.drafts(), 1);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn on_a_full_disk_nothing_is_written_and_everything_read() {
         record["tool_name"] == "create_draft_content" && record["status"] == "success"
     };
     let done = records.iter().filter(done).count() as u64;
-    let intents = count(
+    let intents = super::count(
         &copy.path().join("ledger.db"),
         "SELECT count(*) FROM intents",
     );
@@ -101,11 +101,5 @@ fn copied(place: &Path) -> tempfile::TempDir {
 }
 
 fn drafts(place: &Path) -> u64 {
-    let sql = "SELECT count(*) FROM contents WHERE NOT imported";
-    count(&copied(place).path().join("site.db"), sql)
-}
-
-fn count(database: &Path, sql: &str) -> u64 {
-    let connection = rusqlite::Connection::open(database).unwrap();
-    connection.query_row(sql, (), |row| row.get(0)).unwrap()
+    super::drafts(copied(place).path())
 }

@@ -54,17 +54,7 @@ fn without_a_ledger_nothing_is_written_and_everything_read() {
         true
     );
     other.execute_batch("ROLLBACK").unwrap();
-    let connection = rusqlite::Connection::open(server.dir.path().join("site.db")).unwrap();
-    let count = || -> u64 {
-        connection
-            .query_row(
-                "SELECT count(*) FROM contents WHERE NOT imported",
-                (),
-                |row| row.get(0),
-            )
-            .unwrap()
-    };
-    assert_eq!(count(), 0);
+    assert_eq!(server.drafts(), 0);
     // The key was given back.
     assert_eq!(
         server
@@ -76,7 +66,7 @@ fn without_a_ledger_nothing_is_written_and_everything_read() {
             .status,
         200
     );
-    assert_eq!(count(), 1);
+    assert_eq!(server.drafts(), 1);
     assert!(
         server
             .get("/metrics")

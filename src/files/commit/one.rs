@@ -1,5 +1,6 @@
 //! One file of a change: how it takes on its new content.
 
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -32,6 +33,8 @@ pub(super) struct Prepared<'a> {
     pub(super) may_link: bool,
     /// The file of which its new content is another name.
     pub(super) linked: Option<Stamp>,
+    /// The file as it was read; on overlayfs its copy in the upper layer by now.
+    stamp: Cell<Option<Stamp>>,
     /// Whether the file was compared with what was read while its new content went to the disk.
     is_compared: bool,
 }
@@ -61,6 +64,7 @@ impl<'a> Prepared<'a> {
             way: Way::of(change),
             may_link: false,
             linked: None,
+            stamp: Cell::new(change.before.as_ref().map(|found| found.stamp)),
             is_compared: false,
         }
     }
@@ -114,9 +118,10 @@ impl Prepared<'_> {
         let Some(before) = before.filter(is_large) else {
             return file.sync_all().map(|()| false);
         };
+        let (directory, name) = (&self.directory, &self.name);
         let (synced, is_same) = both(
             || file.sync_all(),
-            || has_content(&self.directory, &self.name, &before.bytes).unwrap_or(false),
+            || has_content(directory, name, &before.bytes).unwrap_or(false),
         );
         synced.map(|()| is_same)
     }
@@ -208,6 +213,7 @@ impl Prepared<'_> {
         let (Some(backup), Some(before)) = (&self.backup, &self.change.before) else {
             return Ok(None);
         };
+        let stamp = self.stamp.get();
         match self.way {
             Way::Create | Way::Remove => Ok(None),
             Way::Replace
@@ -216,7 +222,7 @@ impl Prepared<'_> {
                     .link(&self.directory, &self.name, backup)
                     .is_ok() =>
             {
-                Ok(Some(before.stamp))
+                Ok(stamp)
             }
             Way::Replace => {
                 let mut copy = self.directory.create(backup, 0o600)?;
@@ -235,12 +241,8 @@ impl Prepared<'_> {
         let is_same = match (&self.change.before, now) {
             (None, None) => true,
             (Some(then), Some(now)) => {
-                let has_content = || match has_content(&self.directory, &self.name, &then.bytes) {
-                    Err(error) if is_gone(&error) => Ok(false),
-                    compared => compared,
-                };
-                now.is_unchanged(then.stamp, names.added(now))
-                    && (self.is_compared || has_content().map_err(io)?)
+                self.is_known(now, names).map_err(io)?
+                    && (self.is_compared || self.holds(then).map_err(io)?)
             }
             (Some(_), None) | (None, Some(_)) => false,
         };
@@ -276,12 +278,43 @@ impl Prepared<'_> {
 
     /// Whether the file is still the one that was read, where its path still leads.
     pub(super) fn is_as_read(&self, names: &Names) -> io::Result<bool> {
-        let now = self.directory.stamp(&self.name)?;
-        let then = self.change.before.as_ref().map(|found| found.stamp);
-        let is_same = now
-            .zip(then)
-            .is_some_and(|(a, b)| a.is_unchanged(b, names.added(a)));
+        let is_same = match self.directory.stamp(&self.name)? {
+            Some(now) => self.is_known(now, names)?,
+            None => false,
+        };
         Ok(is_same && self.directory.is_in_place()?)
+    }
+
+    /// Returns the file that is replaced or removed, as it is now.
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        self.stamp.get()
+    }
+
+    /// Whether what is there is the file that was read, as far as the system tells. A file of a lower layer is
+    /// another one once it was opened to be written or got a second name; it is known by what it holds then.
+    fn is_known(&self, now: Stamp, names: &Names) -> io::Result<bool> {
+        let (Some(then), Some(before)) = (self.stamp.get(), &self.change.before) else {
+            return Ok(false);
+        };
+        let added = names.added(now);
+        if now.is_unchanged(then, added) {
+            return Ok(true);
+        }
+        let is_copy = now.is_copy_of(then, added) && self.directory.is_layered();
+        if then != before.stamp || !is_copy || !self.holds(before)? {
+            return Ok(false);
+        }
+        let links = now.links.saturating_add_signed(-added);
+        self.stamp.set(Some(Stamp { links, ..now }));
+        Ok(true)
+    }
+
+    /// Whether the file holds what was read; one that is gone does not.
+    fn holds(&self, found: &Found) -> io::Result<bool> {
+        match has_content(&self.directory, &self.name, &found.bytes) {
+            Err(error) if is_gone(&error) => Ok(false),
+            compared => compared,
+        }
     }
 
     /// Undoes `put`; returns what to tell when that fails.

@@ -293,16 +293,10 @@ fn an_edit_that_fails_tells_what_was_ended_before_it() {
     let mut staged = super::super::commit::stage(&changes, &planned).unwrap();
     staged.check().unwrap();
     let entry = Entry {
-        number: 0,
         id: "t".into(),
         time_ms: 1,
-        session: String::new(),
-        call: String::new(),
         tool: "edit".into(),
-        key: None,
-        undoes: Vec::new(),
-        files: Vec::new(),
-        made: Vec::new(),
+        ..Entry::default()
     };
     let steps = staged.decided(&entry);
     let decision = super::super::intent::Decision { steps, entry };

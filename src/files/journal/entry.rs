@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::told::{AtPath, Told, told};
+use super::told::{AtPath, Kind, Told, told};
 use crate::files::risk::is_in_git;
 
 /// One change of one or more files, as it was made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Entry {
     /// Its number, from 1.
     #[serde(default)]
@@ -109,7 +109,24 @@ impl Entry {
     /// Whether it may be taken back, and the contents that this needs were kept.
     #[must_use]
     pub fn can_be_undone(&self) -> bool {
-        self.files.iter().all(|file| file.obstacle().is_none())
+        self.obstacle().is_none()
+    }
+
+    /// Says why it can never be taken back; nothing when it can.
+    #[must_use]
+    pub fn obstacle(&self) -> Option<&'static str> {
+        self.files.iter().find_map(FileRecord::obstacle)
+    }
+}
+
+impl Told<'_, &Version> {
+    /// Whether a file that has another name holds something else, too. Of contents without a name, which
+    /// must not be kept, only the sizes tell.
+    #[must_use]
+    pub fn is_renamed_and_edited(&self) -> bool {
+        let is_other =
+            |(old, new): (&Version, &Version)| old.content != new.content || old.size != new.size;
+        self.kind == Kind::Renamed && self.old.zip(self.new).is_some_and(is_other)
     }
 }
 

@@ -1,8 +1,9 @@
-//! The lines of the list of changes, and what is broken among them.
+//! The lines of the list of changes, from its end on, and what is broken among them.
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
 
 use super::Entry;
 use crate::limits;
@@ -34,6 +35,39 @@ impl fmt::Display for Damage {
             Self::Lines(1) => f.write_str("1 of its lines cannot be read"),
             Self::Lines(lines) => write!(f, "{lines} of its lines cannot be read"),
         }
+    }
+}
+
+/// Shows the lines of a file, the last one first, until the visitor has seen enough; of what lies before them
+/// no more is read than `block` bytes, or as much as was read by then.
+pub(super) fn visit_from_end(
+    file: &mut (impl Read + Seek),
+    mut block: u64,
+    mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
+) -> io::Result<()> {
+    let mut start = file.seek(SeekFrom::End(0))?;
+    // What lies between `start` and the line that was shown last.
+    let mut held = Vec::new();
+    loop {
+        while let Some(at) = memchr::memrchr(b'\n', &held) {
+            if visit(held.get(at + 1..).unwrap_or_default()).is_break() {
+                return Ok(());
+            }
+            held.truncate(at);
+        }
+        if start == 0 {
+            let _ = visit(&held);
+            return Ok(());
+        }
+        let length = block.min(start);
+        start -= length;
+        file.seek(SeekFrom::Start(start))?;
+        let mut read = Vec::new();
+        file.by_ref().take(length).read_to_end(&mut read)?;
+        read.append(&mut held);
+        held = read;
+        // So that a long line is not put together from many parts.
+        block = block.saturating_mul(2);
     }
 }
 
@@ -116,5 +150,39 @@ impl Tail {
     /// Says what is broken after the last entry: what stands before was said when that was added.
     pub(super) fn damage(&self, had_entries: bool) -> Option<Damage> {
         Damage::of(self.is_empty && had_entries, self.lines.broken_at_end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_from_the_end_whatever_is_read_at_once() {
+        let long = "x".repeat(50);
+        for text in [
+            "",
+            "\n",
+            "a",
+            "a\n",
+            "\na\n\nbb\nccc",
+            &format!("a\n{long}\nb\n{long}\n"),
+        ] {
+            let expected: Vec<&[u8]> = text.as_bytes().rsplit(|byte| *byte == b'\n').collect();
+            for block in 1..=text.len() as u64 + 1 {
+                for count in 1..=expected.len() {
+                    let mut seen: Vec<Vec<u8>> = Vec::new();
+                    let visit = |line: &[u8]| {
+                        seen.push(line.to_vec());
+                        match seen.len() == count {
+                            true => ControlFlow::Break(()),
+                            false => ControlFlow::Continue(()),
+                        }
+                    };
+                    visit_from_end(&mut io::Cursor::new(text), block, visit).unwrap();
+                    assert_eq!(seen, expected[..count], "{text:?} {block}");
+                }
+            }
+        }
     }
 }

@@ -13,6 +13,7 @@ pub(super) mod told;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +31,8 @@ use blobs::Blobs;
 pub(super) use blobs::{Lasts, Prepared};
 pub use entry::{Entry, FileRecord, StoredPath, Version};
 pub use lines::Damage;
-use lines::{Lines, Tail};
+use lines::Tail;
+pub(super) use prune::ListMark;
 pub use prune::{Pruned, holds};
 pub use told::{Kind, Told};
 
@@ -262,7 +264,8 @@ impl Journal {
         let tail = Tail::read(&mut file)?;
         let damage = tail.damage(had_entries);
         if damage.is_some() {
-            self.note_broken();
+            let all = self.entries_and_damage();
+            self.note_broken(all.ok().and_then(|(_, damage)| damage));
             self.note(damage);
         }
         if let Some(number) = tail.number_of(&entry.id) {
@@ -284,13 +287,13 @@ impl Journal {
     }
 
     /// Notes lines that are broken anywhere in the list, unless so many were told already.
-    fn note_broken(&self) {
+    fn note_broken(&self, damage: Option<Damage>) {
         let path = self.directory.join("damage-told");
         let told = std::fs::read_to_string(&path).ok();
         let told = told.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-        let broken = match self.entries_and_damage() {
-            Ok((_, Some(Damage::Lines(broken)))) => broken,
-            Ok((_, None | Some(Damage::Emptied))) | Err(_) => 0,
+        let broken = match damage {
+            Some(Damage::Lines(broken)) => broken,
+            None | Some(Damage::Emptied) => 0,
         };
         if broken > told {
             self.note(Some(Damage::Lines(broken)));
@@ -363,16 +366,48 @@ impl Journal {
     /// # Errors
     /// The file cannot be read.
     pub fn entries_and_damage(&self) -> Result<(Vec<Entry>, Option<Damage>), ToolError> {
+        self.latest(|_| false)
+    }
+
+    /// Returns the last entries, the oldest of them first, and what is broken among them: from the one on that is
+    /// enough, which is looked for from the end. What comes before is not read.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn latest(
+        &self,
+        mut is_enough: impl FnMut(&Entry) -> bool,
+    ) -> Result<(Vec<Entry>, Option<Damage>), ToolError> {
         let had_entries = self.had_entries();
         let path = self.entries_path();
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(ToolError::from_io(&path, &error)),
+        let io = |error: io::Error| ToolError::from_io(&path, &error);
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok((Vec::new(), Damage::of(had_entries, 0)));
+            }
+            Err(error) => return Err(io(error)),
         };
-        let lines = Lines::read(&bytes);
-        let damage = Damage::of(bytes.is_empty() && had_entries, lines.broken);
-        Ok((lines.entries, damage))
+        let is_empty = file.metadata().map_err(io)?.len() == 0;
+        let (mut entries, mut broken) = (Vec::new(), 0);
+        let visit = |line: &[u8]| {
+            if line.trim_ascii().is_empty() {
+                return ControlFlow::Continue(());
+            }
+            let Ok(entry) = serde_json::from_slice(line) else {
+                broken += 1;
+                return ControlFlow::Continue(());
+            };
+            let is_last = is_enough(&entry);
+            entries.push(entry);
+            match is_last {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        lines::visit_from_end(&mut file, limits::JOURNAL_TAIL_BYTES, visit).map_err(io)?;
+        entries.reverse();
+        Ok((entries, Damage::of(is_empty && had_entries, broken)))
     }
 
     /// Whether something is kept under the name of a version. What it holds shows only when it is read.

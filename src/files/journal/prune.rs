@@ -61,7 +61,7 @@ struct Looked {
 
 /// Size and time of the list of changes: others mean that something else wrote to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ListMark {
+pub(in super::super) struct ListMark {
     bytes: u64,
     changed: (i64, i64),
 }
@@ -73,7 +73,7 @@ impl Journal {
     }
 
     /// Returns size and time of the list of changes.
-    pub(super) fn list_mark(&self) -> ListMark {
+    pub(in super::super) fn list_mark(&self) -> ListMark {
         let found = std::fs::metadata(self.entries_path());
         found.map_or_else(
             |_| ListMark::default(),
@@ -106,9 +106,12 @@ impl Journal {
                 ..known
             },
             None => {
-                self.note_broken();
+                let all = self.entries_and_damage();
+                let (entries, damage) =
+                    all.map_or((None, None), |(all, damage)| (Some(all), damage));
+                self.note_broken(damage);
                 // What could not be removed now is next time.
-                let _ = self.prune(now);
+                let _ = entries.map(|entries| self.prune(&entries, now));
                 Looked {
                     time_ms: now_ms,
                     ..Looked::default()
@@ -121,12 +124,11 @@ impl Journal {
         let _ = write_private(&path, &text);
     }
 
-    /// Removes what is past the caps: entries first, then contents nobody names. The lock of the
+    /// Removes what is past the caps: of all entries first, then contents nobody names. The lock of the
     /// entries is held.
-    pub(super) fn prune(&self, now: SystemTime) -> Result<(), ToolError> {
-        let entries = self.entries()?;
+    pub(super) fn prune(&self, entries: &[Entry], now: SystemTime) -> Result<(), ToolError> {
         let kept = self.blobs.list();
-        let first = self.first_to_keep(&entries, &kept, now);
+        let first = self.first_to_keep(entries, &kept, now);
         let stay = entries.get(first..).unwrap_or_default();
         if let Some(last) = first.checked_sub(1).and_then(|last| entries.get(last)) {
             self.rewrite(stay)

@@ -12,21 +12,18 @@ fn entry(id: &str, time_ms: u64, content: &str) -> Entry {
         is_kept: true,
     };
     Entry {
-        number: 0,
         id: id.into(),
         time_ms,
         session: "s".into(),
         call: "1".into(),
         tool: "edit".into(),
-        key: None,
-        undoes: Vec::new(),
         files: vec![FileRecord {
             path: Path::new("/f").into(),
             old: Some(version),
             new: None,
             renamed_to: None,
         }],
-        made: Vec::new(),
+        ..Entry::default()
     }
 }
 
@@ -113,11 +110,10 @@ fn stays(caps: Caps, now_ms: u64) -> Vec<u64> {
         let old = SystemTime::now() - limits::JOURNAL_UNCLAIMED_AGE * 2;
         File::open(kept.path).unwrap().set_modified(old).unwrap();
     }
-    journal
-        .prune(UNIX_EPOCH + Duration::from_millis(now_ms))
-        .unwrap();
+    let prune = |now| journal.prune(&journal.entries().unwrap(), now);
+    prune(UNIX_EPOCH + Duration::from_millis(now_ms)).unwrap();
     // The times of contents are real ones, so only entries are judged by a time of long ago.
-    journal.prune(SystemTime::now()).unwrap_or_default();
+    prune(SystemTime::now()).unwrap_or_default();
     let entries = journal.entries().unwrap();
     for entry in &entries {
         for version in entry.files.iter().filter_map(|file| file.old.as_ref()) {
@@ -155,7 +151,9 @@ fn old_entries_go() {
     for time in [1000, 5000, 9000] {
         journal.append(entry(&time.to_string(), time, "")).unwrap();
     }
-    journal.prune(UNIX_EPOCH + Duration::from_secs(15)).unwrap();
+    let entries = journal.entries().unwrap();
+    let now = UNIX_EPOCH + Duration::from_secs(15);
+    journal.prune(&entries, now).unwrap();
     let times: Vec<u64> = journal
         .entries()
         .unwrap()
@@ -179,6 +177,37 @@ fn a_line_broken_in_the_middle_is_told_once() {
     let text = std::fs::read_to_string(&list).unwrap();
     std::fs::write(&list, text.replace("\"id\":\"b\"", "\"id\":b")).unwrap();
     assert_eq!(["d", "e"].map(add), [Some(Damage::Lines(1)), None]);
+}
+
+#[test]
+fn the_last_entries_are_read_without_those_before() {
+    let temp = tempfile::tempdir().unwrap();
+    let journal = Journal::open(temp.path(), None).unwrap();
+    let now = milliseconds(SystemTime::now());
+    for id in 1..=400 {
+        let long = "a".repeat(300);
+        journal
+            .append(entry(&format!("{long}{id}"), now, ""))
+            .unwrap();
+    }
+    // What is broken lies farther from the end than what is read at once.
+    let list = temp.path().join("entries");
+    let text = std::fs::read_to_string(&list).unwrap();
+    let broken = text.replacen("\"number\":1,", "\"number\":,", 1);
+    assert!(text.len() as u64 > 2 * limits::JOURNAL_TAIL_BYTES);
+    std::fs::write(&list, broken).unwrap();
+    let numbers = |(entries, damage): (Vec<Entry>, Option<Damage>)| {
+        let numbers = entries.iter().map(|entry| entry.number);
+        (numbers.collect::<Vec<u64>>(), damage)
+    };
+    for last in [400, 399, 2] {
+        let found = journal.latest(|entry| entry.number == last).unwrap();
+        assert_eq!(numbers(found), ((last..=400).collect(), None));
+    }
+    let all = ((2..=400).collect(), Some(Damage::Lines(1)));
+    let found = journal.latest(|entry| entry.number == 1).unwrap();
+    assert_eq!(numbers(found), all);
+    assert_eq!(numbers(journal.entries_and_damage().unwrap()), all);
 }
 
 #[test]
@@ -257,7 +286,7 @@ fn what_a_half_done_change_needs_stays() {
     let decision = serde_json::json!({"steps": [], "entry": entry("t", now, &needed)});
     let record = format!("{{\"steps\":[],\"made\":[]}}\n{decision}\n");
     std::fs::write(journal.transactions().join("t.json"), record).unwrap();
-    journal.prune(SystemTime::now()).unwrap();
+    journal.prune(&[], SystemTime::now()).unwrap();
     let is_there = [needed, other].map(|name| journal.blobs.is_there(&name));
     assert_eq!(is_there, [true, false]);
 }

@@ -70,16 +70,10 @@ fn owned(files: &[(&str, &str)]) -> Vec<(String, String)> {
 
 fn entry() -> Entry {
     Entry {
-        number: 0,
         id: "t".into(),
         time_ms: 1,
-        session: String::new(),
-        call: String::new(),
         tool: "edit".into(),
-        key: None,
-        undoes: Vec::new(),
-        files: Vec::new(),
-        made: Vec::new(),
+        ..Entry::default()
     }
 }
 
@@ -317,7 +311,7 @@ fn what_cannot_be_reached_waits_for_the_next_try() {
         let transaction = Transaction::begin(&recorder, &[&other]).unwrap();
         let change = Change::read(&other, &other).unwrap();
         let change = change.into_content(b"x".to_vec());
-        let receipt = transaction.commit(&[change], Vec::new(), &|_| false);
+        let receipt = transaction.commit(&[change], &|_| false);
         assert_eq!(words(&receipt.unwrap().recovered), ["waiting"; 4]);
 
         std::fs::rename(&away, &top).unwrap();

@@ -68,7 +68,7 @@ impl Place {
     fn commit(&self, changes: &[Change]) -> Result<Receipt, ToolError> {
         let paths: Vec<&Path> = changes.iter().map(|change| change.real.as_path()).collect();
         let transaction = Transaction::begin(&self.recorder, &paths).unwrap();
-        transaction.commit(changes, Vec::new(), &|_| false)
+        transaction.commit(changes, &|_| false)
     }
 }
 
@@ -236,9 +236,7 @@ fn what_must_not_be_kept_is_not() {
         let transaction = Transaction::begin(recorder, &paths).unwrap();
         let is_private = |bytes: &[u8]| bytes.starts_with(b"secret");
         let changes = [place.change("a", text)];
-        transaction
-            .commit(&changes, Vec::new(), &is_private)
-            .unwrap()
+        transaction.commit(&changes, &is_private).unwrap()
     };
     assert!(commit(&place.recorder, "plain").can_be_undone);
     assert!(!commit(&place.recorder, "secret 1").can_be_undone);
@@ -276,7 +274,7 @@ fn a_full_disk_of_the_journal_stops_sets_only() {
     let commit = |changes: &[Change]| {
         let paths: Vec<&Path> = changes.iter().map(|change| change.real.as_path()).collect();
         let transaction = Transaction::begin(&recorder, &paths).unwrap();
-        transaction.commit(changes, Vec::new(), &|_| false)
+        transaction.commit(changes, &|_| false)
     };
     let first = commit(&[place.change("a", "one")]).unwrap();
     // Until nothing fits any more.
@@ -336,19 +334,29 @@ fn what_cannot_be_removed_is_ended_later() {
     assert_eq!(left, 1);
 }
 
+/// Brings a change as far as its decision.
+fn decided<'a>(
+    journal: &Journal,
+    changes: &'a [Change],
+) -> (intent::Plan, Record, commit::Staged<'a>, Entry) {
+    let planned = plan(changes, "t");
+    let mut record = Record::new(&journal.transactions(), "t", &planned).unwrap();
+    let mut staged = stage(changes, &planned).unwrap();
+    staged.check().unwrap();
+    let entry = Entry {
+        id: "t".into(),
+        ..Entry::default()
+    };
+    decide(&mut record, &staged, &entry, true).unwrap();
+    (planned, record, staged, entry)
+}
+
 #[test]
 fn what_stays_of_a_change_that_was_made_is_removed_later() {
     let place = Place::new();
     let journal = place.recorder.journal.clone().unwrap();
     let changes = [place.change("a", "one"), place.change("b", "two")];
-    let planned = plan(&changes, "t");
-    let mut record = Record::new(&journal.transactions(), "t", &planned).unwrap();
-    let mut staged = stage(&changes, &planned).unwrap();
-    staged.check().unwrap();
-    let recorder = Recorder::default();
-    let transaction = Transaction::begin(&recorder, &[]).unwrap();
-    let entry = transaction.entry("t".into(), Vec::new(), Vec::new());
-    decide(&mut record, &staged, &entry, true).unwrap();
+    let (planned, mut record, staged, entry) = decided(&journal, &changes);
     let placed = staged.place().unwrap();
     journal.append(entry).unwrap();
     record.leave(Rest::Clear).unwrap();
@@ -370,14 +378,7 @@ fn a_change_that_is_being_killed_is_waited_for() {
     let place = Place::new();
     let journal = place.recorder.journal.clone().unwrap();
     let changes = [place.change("a", "one"), place.change("b", "two")];
-    let planned = plan(&changes, "t");
-    let mut record = Record::new(&journal.transactions(), "t", &planned).unwrap();
-    let mut staged = stage(&changes, &planned).unwrap();
-    staged.check().unwrap();
-    let recorder = Recorder::default();
-    let transaction = Transaction::begin(&recorder, &[]).unwrap();
-    let entry = transaction.entry("t".into(), Vec::new(), Vec::new());
-    decide(&mut record, &staged, &entry, true).unwrap();
+    let (_, record, staged, _) = decided(&journal, &changes);
     std::mem::forget(staged);
     // The locks of its paths are free, that of its record is not yet.
     let (path, other) = (place.path("a"), place.path("c"));

@@ -47,9 +47,7 @@ impl Place {
         if let Some(text) = text {
             change = change.into_content(text.into());
         }
-        transaction
-            .commit(&[change], Vec::new(), &|_| false)
-            .unwrap();
+        transaction.commit(&[change], &|_| false).unwrap();
     }
 
     fn undo(&self, which: Which) -> Result<Vec<u64>, UndoError> {
@@ -61,61 +59,9 @@ impl Place {
     }
 }
 
-#[test]
-fn changes_are_taken_back_one_after_another() {
-    let place = Place::new();
-    place.write("a", Some("1"));
-    place.write("a", Some("2"));
-    place.write("a", None);
-    let states = ["2", "1"];
-    for (number, state) in [3, 2].into_iter().zip(states) {
-        assert_eq!(place.undo(Which::Last(1)).unwrap(), [number]);
-        assert_eq!(place.read("a").as_deref(), Some(state));
-    }
-    assert_eq!(place.undo(Which::Last(5)).unwrap(), [1]);
-    assert_eq!(place.read("a"), None);
-    assert!(
-        matches!(place.undo(Which::Last(1)), Err(UndoError::Other(e)) if e.code == ErrorCode::NotFound)
-    );
-}
-
-#[test]
-fn undos_at_the_same_time_tell_no_conflict() {
-    let place = Place::new();
-    place.write("a", Some("1"));
-    let results: Vec<_> = std::thread::scope(|scope| {
-        let undo = || place.undo(Which::Last(1));
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(undo)).collect();
-        threads.into_iter().map(|t| t.join().unwrap()).collect()
-    });
-    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
-    for error in results.into_iter().filter_map(Result::err) {
-        let UndoError::Other(error) = error else {
-            panic!("{error:?}");
-        };
-        let is_told = error.message == "change 1 is taken back already"
-            || error.message == "there is nothing to undo";
-        assert!(is_told, "{}", error.message);
-    }
-}
-
-#[test]
-fn an_undo_can_be_undone() {
-    let place = Place::new();
-    place.write("a", Some("1"));
-    place.write("a", Some("2"));
-    assert_eq!(place.undo(Which::Last(2)).unwrap(), [2, 1]);
-    assert_eq!(place.read("a"), None);
-    assert_eq!(place.undo(Which::Number(3)).unwrap(), [3]);
-    assert_eq!(place.read("a").as_deref(), Some("2"));
-    assert!(
-        matches!(place.undo(Which::Number(3)), Err(UndoError::Other(e)) if e.code == ErrorCode::UndoConflict)
-    );
-    // What was undone and made again can be undone again.
-    assert_eq!(place.undo(Which::Last(1)).unwrap(), [2]);
-    assert_eq!(place.read("a").as_deref(), Some("1"));
-    assert_eq!(place.undo(Which::Session("s".into())).unwrap(), [1]);
-    assert_eq!(place.read("a"), None);
+fn dry_run(place: &Place, which: &Which) -> Undone {
+    let listed = Listed::to_try(&place.journal, which.clone()).unwrap();
+    try_out(&place.journal, &listed).unwrap()
 }
 
 #[test]
@@ -144,131 +90,6 @@ fn permissions_and_directories_come_back() {
         ),
         (Some("z"), false)
     );
-}
-
-#[test]
-fn what_changed_since_is_shown_and_left_alone() {
-    let place = Place::new();
-    std::fs::write(place.path("a"), "1").unwrap();
-    place.write("a", Some("2"));
-    place.write("b", Some("x"));
-    std::fs::write(place.path("a"), "theirs").unwrap();
-    let error = place.undo(Which::Last(2)).unwrap_err();
-    let bytes = |text: &str| Content::Bytes(text.into());
-    let expected = Conflict {
-        path: place.path("a"),
-        wrote: bytes("2"),
-        now: bytes("theirs"),
-        restored: bytes("1"),
-    };
-    assert_eq!(error, UndoError::Conflicts(vec![expected]));
-    assert_eq!(place.read("b").as_deref(), Some("x"));
-    std::fs::remove_file(place.path("b")).unwrap();
-    let error = place.undo(Which::Number(2)).unwrap_err();
-    let expected = Conflict {
-        path: place.path("b"),
-        wrote: bytes("x"),
-        now: Content::Missing,
-        restored: Content::Missing,
-    };
-    assert_eq!(error, UndoError::Conflicts(vec![expected]));
-    // Once the file is as karyi wrote it, it can be restored.
-    std::fs::write(place.path("a"), "2").unwrap();
-    assert_eq!(place.undo(Which::Number(1)).unwrap(), [1]);
-    assert_eq!(place.read("a").as_deref(), Some("1"));
-}
-
-#[test]
-fn an_earlier_change_is_not_taken_back_over_a_later_one() {
-    let place = Place::new();
-    for text in ["1", "2", "3"] {
-        place.write("a", Some(text));
-    }
-    assert!(matches!(
-        place.undo(Which::Number(2)),
-        Err(UndoError::Conflicts(_))
-    ));
-    assert_eq!(place.read("a").as_deref(), Some("3"));
-}
-
-#[test]
-fn git_is_never_touched() {
-    let place = Place::new();
-    std::fs::create_dir(place.path(".git")).unwrap();
-    place.write(".git/config", Some("x"));
-    let error = place.undo(Which::Last(1)).unwrap_err();
-    assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::UndoUnavailable));
-    assert_eq!(place.read(".git/config").as_deref(), Some("x"));
-}
-
-#[test]
-fn a_link_on_the_way_is_not_followed() {
-    let place = Place::new();
-    place.write("d/a", Some("1"));
-    place.write("d/a", Some("2"));
-    std::fs::rename(place.path("d"), place.path("e")).unwrap();
-    std::os::unix::fs::symlink("e", place.path("d")).unwrap();
-    let error = place.undo(Which::Last(1)).unwrap_err();
-    let found = format!(
-        "nothing: its directory {} is a link to e",
-        place.path("d").display()
-    );
-    let expected = Conflict {
-        path: place.path("d/a"),
-        wrote: Content::Bytes("2".into()),
-        now: Content::Other(found),
-        restored: Content::Bytes("1".into()),
-    };
-    assert_eq!(error, UndoError::Conflicts(vec![expected]));
-    assert_eq!(place.read("e/a").as_deref(), Some("2"));
-}
-
-#[test]
-fn a_dry_run_changes_nothing() {
-    let place = Place::new();
-    place.write("a", Some("1"));
-    let undone = dry_run(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
-    let expected = Undone {
-        numbers: vec![1],
-        files: vec![Restored {
-            note: None,
-            path: place.path("a"),
-            to: None,
-            now: Some(b"1".to_vec()),
-            restored: None,
-        }],
-        number: None,
-        recovered: Vec::new(),
-    };
-    assert_eq!(undone, expected);
-    assert_eq!(place.read("a").as_deref(), Some("1"));
-}
-
-#[test]
-fn a_lost_content_is_told() {
-    let place = Place::new();
-    place.write("a", Some("1"));
-    place.write("a", Some("2"));
-    let contents = place._state.path().join("contents");
-    std::fs::remove_dir_all(&contents).unwrap();
-    let error = place.undo(Which::Last(1)).unwrap_err();
-    assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::UndoUnavailable));
-    assert_eq!(place.read("a").as_deref(), Some("2"));
-}
-
-#[test]
-fn an_encrypted_change_needs_its_key() {
-    let mut place = Place::new();
-    place.write("a", Some("1"));
-    for key in [None, Some(&[4; 32])] {
-        place.journal = Arc::new(Journal::open(place._state.path(), key).unwrap());
-        place.recorder.journal = Some(Arc::clone(&place.journal));
-        let Err(UndoError::Other(error)) = place.undo(Which::Last(1)) else {
-            panic!("undone with {key:?}");
-        };
-        assert_eq!(error.code, ErrorCode::UndoUnavailable);
-        assert_eq!(place.read("a").as_deref(), Some("1"));
-    }
 }
 
 impl Place {
@@ -372,69 +193,8 @@ fn permissions_changed_since_are_never_widened() {
     }
 }
 
-#[test]
-fn what_is_no_file_any_more_is_a_conflict() {
-    type Make = fn(&Path);
-    let cases: [(Make, &str); 3] = [
-        (
-            |path| std::os::unix::fs::symlink("elsewhere", path).unwrap(),
-            "a link to elsewhere",
-        ),
-        (
-            |path| std::os::unix::fs::symlink("a", path).unwrap(),
-            "a link to a",
-        ),
-        (|path| std::fs::create_dir(path).unwrap(), "a directory"),
-    ];
-    for (make, found) in cases {
-        let place = Place::new();
-        place.write("a", Some("1"));
-        place.write("a", Some("2"));
-        std::fs::remove_file(place.path("a")).unwrap();
-        make(&place.path("a"));
-        let expected = Conflict {
-            path: place.path("a"),
-            wrote: Content::Bytes("2".into()),
-            now: Content::Other(found.into()),
-            restored: Content::Bytes("1".into()),
-        };
-        let error = place.undo(Which::Last(1)).unwrap_err();
-        assert_eq!(error, UndoError::Conflicts(vec![expected]));
-    }
-    let place = Place::new();
-    place.write("d/a", Some("1"));
-    std::fs::remove_dir_all(place.path("d")).unwrap();
-    std::fs::write(place.path("d"), "x").unwrap();
-    let directory = place.path("d");
-    let expected = Conflict {
-        path: place.path("d/a"),
-        wrote: Content::Bytes("1".into()),
-        now: Content::Other(format!(
-            "nothing: its directory {} is a file",
-            directory.display()
-        )),
-        restored: Content::Missing,
-    };
-    let error = place.undo(Which::Last(1)).unwrap_err();
-    assert_eq!(error, UndoError::Conflicts(vec![expected]));
-}
-
 fn inode(path: &Path) -> u64 {
     std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap())
-}
-
-#[test]
-fn names_of_one_file_are_not_split() {
-    let place = Place::new();
-    place.write("a", Some("1"));
-    place.write("a", Some("2"));
-    std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
-    let error = place.undo(Which::Last(1)).unwrap_err();
-    assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::HardLinked));
-    assert_eq!(inode(&place.path("a")), inode(&place.path("b")));
-    std::fs::remove_file(place.path("b")).unwrap();
-    place.undo(Which::Last(1)).unwrap();
-    assert_eq!(place.read("a").as_deref(), Some("1"));
 }
 
 #[test]
@@ -508,97 +268,6 @@ fn a_large_file_is_kept_and_comes_back() {
     assert!(place.read("large") == Some(old));
 }
 
-/// Leaves a change of files behind that was decided, with no file in its place.
-fn leave(place: &Place, files: &[(&str, &str, &str)]) {
-    let (mut changes, mut records) = (Vec::new(), Vec::new());
-    for (name, old, new) in files {
-        let path = place.path(name);
-        let version = |text: &str, is_kept| Version {
-            content: place
-                .journal
-                .keep(text.as_bytes(), Lasts::PowerLoss)
-                .unwrap(),
-            size: text.len() as u64,
-            mode: 0o644,
-            is_kept,
-            owner: None,
-            attributes: None,
-        };
-        records.push(FileRecord {
-            path: path.as_path().into(),
-            old: Some(version(old, true)),
-            new: Some(version(new, false)),
-            renamed_to: None,
-        });
-        let change = Change::read(&path, &path).unwrap();
-        changes.push(change.into_content(new.as_bytes().to_vec()));
-    }
-    let planned = commit::plan(&changes, "t");
-    let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
-    let mut staged = commit::stage(&changes, &planned).unwrap();
-    staged.check().unwrap();
-    let entry = Entry {
-        id: "t".into(),
-        files: records,
-        ..place.journal.entries().unwrap().pop().unwrap()
-    };
-    let steps = staged.decided(&entry);
-    record.decide(&Decision { steps, entry }).unwrap();
-    std::mem::forget(staged);
-}
-
-#[test]
-fn what_was_left_half_done_is_ended_before_the_choice() {
-    let place = Place::new();
-    place.write("b", Some("1"));
-    place.write("a", Some("1"));
-    leave(&place, &[("a", "1", "2"), ("b", "1", "2")]);
-    let words = |undone: &Undone| -> Vec<&str> {
-        let words = undone.recovered.iter().map(|file| file.became.as_str());
-        words.collect()
-    };
-    let now = || [place.read("a").unwrap(), place.read("b").unwrap()];
-    let shown = dry_run(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
-    assert_eq!(words(&shown), ["waiting"; 2]);
-    assert_eq!(now(), ["1", "1"]);
-    let undone = undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
-    assert_eq!(
-        (undone.numbers.as_slice(), words(&undone)),
-        (&[3][..], vec!["completed"; 2])
-    );
-    assert_eq!(now(), ["1", "1"]);
-    let undone = undo(&place.recorder, &place.journal, &Which::Number(4)).unwrap();
-    assert_eq!(words(&undone), Vec::<&str>::new());
-    assert_eq!(now(), ["2", "2"]);
-}
-
-#[test]
-fn a_dry_run_foresees_what_the_real_one_ends_first() {
-    let lose = |place: &Place| {
-        let temporary = place.path(".karyi-t-1.tmp");
-        std::fs::remove_file(temporary).unwrap();
-    };
-    let put = |place: &Place| {
-        std::fs::rename(place.path(".karyi-t-0.tmp"), place.path("a")).unwrap();
-    };
-    type Meddle<'a> = &'a dyn Fn(&Place);
-    let cases: [(&[Meddle<'_>], u64); 4] =
-        [(&[], 3), (&[&put], 3), (&[&lose], 2), (&[&put, &lose], 2)];
-    for (meddle, number) in cases {
-        let place = Place::new();
-        place.write("b", Some("1"));
-        place.write("a", Some("1"));
-        leave(&place, &[("a", "1", "2"), ("b", "1", "2")]);
-        meddle.iter().for_each(|meddle| meddle(&place));
-        let before = place.tree(&["a", "b"]);
-        let shown = dry_run(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
-        assert_eq!(place.tree(&["a", "b"]), before);
-        let undone = undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
-        assert_eq!(undone.numbers, [number]);
-        assert_eq!((shown.numbers, shown.files), (undone.numbers, undone.files));
-    }
-}
-
 #[test]
 fn an_owner_comes_back_and_rights_never_go_to_another() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -639,29 +308,15 @@ fn an_owner_comes_back_and_rights_never_go_to_another() {
     assert_eq!(found.mode() & 0o7777, 0o755);
 }
 
-#[test]
-fn one_that_cannot_be_undone_names_itself_and_the_way_out() {
-    let place = Place::new();
-    place.write("a", Some("1"));
-    place.write(".git/config", Some("x"));
-    let entries = place.journal.entries().unwrap();
-    let can: Vec<bool> = entries.iter().map(Entry::can_be_undone).collect();
-    assert_eq!(can, [true, false]);
-    let Err(UndoError::Other(error)) = place.undo(Which::Last(1)) else {
-        panic!("the change in .git was taken back");
-    };
-    let told = format!(
-        "change 2 cannot be undone: {}: belongs to git, which undo never touches",
-        place.path(".git/config").display()
-    );
-    assert_eq!(
-        (error.code, error.message),
-        (ErrorCode::UndoUnavailable, told)
-    );
-    assert!(error.hint.contains("`karyi undo 1`"), "{}", error.hint);
-    assert_eq!(place.undo(Which::Number(1)).unwrap(), [1]);
+mod choice {
+    mod tests;
 }
-
+mod conflicts {
+    mod tests;
+}
 mod dress {
+    mod tests;
+}
+mod half_done {
     mod tests;
 }

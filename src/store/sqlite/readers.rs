@@ -166,8 +166,8 @@ mod tests {
     use crate::store::sqlite::connection::open_to_write;
     use std::time::Duration;
 
-    #[test]
-    fn a_query_without_end_is_interrupted_and_the_next_one_runs() {
+    /// Readers of a database with one table, and what waits for them.
+    fn started() -> (tempfile::TempDir, Readers, tokio::runtime::Runtime) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         drop(open_to_write(&path, &["CREATE TABLE t(x)"]).unwrap());
@@ -176,6 +176,12 @@ mod tests {
             .enable_time()
             .build()
             .unwrap();
+        (dir, readers, runtime)
+    }
+
+    #[test]
+    fn a_query_without_end_is_interrupted_and_the_next_one_runs() {
+        let (_dir, readers, runtime) = started();
         let ask = |sql: &'static str, time: Duration| {
             readers.read(Instant::now() + time, move |connection| {
                 Ok(connection.query_row(sql, (), |row| row.get::<_, i64>(0))?)
@@ -192,14 +198,7 @@ mod tests {
 
     #[test]
     fn a_question_that_breaks_breaks_its_caller_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.db");
-        drop(open_to_write(&path, &["CREATE TABLE t(x)"]).unwrap());
-        let readers = Readers::start(path).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap();
+        let (_dir, readers, runtime) = started();
         let later = Instant::now() + Duration::from_secs(600);
         // More often than there are threads.
         for _ in 0..limits::MAX_DATABASE_READERS * 2 {

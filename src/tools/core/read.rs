@@ -64,7 +64,7 @@ pub struct File {
 pub struct Search {
     /// The text to look for.
     pub pattern: Template,
-    /// Where to look; the session's directory when absent.
+    /// Where to look, also `job:ID`; the session's directory when absent.
     pub path: Option<Template>,
     /// Only files whose path matches, such as `*.rs`.
     pub glob: Option<Template>,
@@ -152,6 +152,9 @@ pub struct FileShown {
 pub struct SearchShown {
     /// The pattern as given.
     pub pattern: String,
+    /// The job whose output was searched, as given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// Matching lines, shown or not.
     pub total_matches: u64,
     /// Matching lines that are not shown.
@@ -292,6 +295,7 @@ impl Tool for Read {
         }
         let place = Place {
             root: Arc::clone(&context.root),
+            everywhere: Root::unconfined(),
             cwd: context.sessions.cwd(),
             job_files: context.job_files.clone(),
             cancelled: Arc::clone(&context.cancelled),
@@ -314,6 +318,8 @@ impl Answer<Output> {
 /// Where paths start and where they may lead.
 struct Place {
     root: Arc<Root>,
+    /// For what jobs printed, which lies outside of the root.
+    everywhere: Root,
     cwd: PathBuf,
     job_files: JobFiles,
     /// Set when nobody waits for the result any more.
@@ -388,11 +394,7 @@ impl Place {
             scope: scope(file.all),
             depth: file.depth.unwrap_or(limits::LISTING_DEPTH),
         };
-        let everywhere = Root::unconfined();
-        let (root, real) = match path.strip_prefix(JOB_PREFIX) {
-            Some(id) => (&everywhere, self.job_files.find(id)?),
-            None => (&*self.root, self.root.resolve(&self.cwd, Path::new(path))?),
-        };
+        let (root, real) = self.find(path)?;
         Ok(
             match view::view(root, Path::new(path), &real, &options, &self.cancelled)? {
                 Viewed::Text(text) => text_shown(text, options.lines),
@@ -411,11 +413,19 @@ impl Place {
         )
     }
 
+    /// Finds what a path leads to, and the root under which it is opened.
+    fn find(&self, path: &str) -> Result<(&Root, PathBuf), ToolError> {
+        Ok(match path.strip_prefix(JOB_PREFIX) {
+            Some(id) => (&self.everywhere, self.job_files.find(id)?),
+            None => (&self.root, self.root.resolve(&self.cwd, Path::new(path))?),
+        })
+    }
+
     fn search(&self, search: &Search) -> Result<SearchShown, ToolError> {
         at_most("max", search.max, limits::MAX_SEARCH_MATCHES)?;
         at_most("context", Some(search.context), limits::MAX_SEARCH_CONTEXT)?;
-        let path = Path::new(search.path.as_ref().map_or(".", Template::text));
-        let real = self.root.resolve(&self.cwd, path)?;
+        let path = search.path.as_ref().map_or(".", Template::text);
+        let (root, real) = self.find(path)?;
         let options = SearchOptions {
             pattern: search.pattern.text(),
             syntax: if search.regex {
@@ -434,8 +444,10 @@ impl Place {
             scope: scope(search.all),
             cancelled: Some(&self.cancelled),
         };
-        let found = search::search(&self.root, path, &real, &options)?;
+        let found = search::search(root, Path::new(path), &real, &options)?;
+        let is_job = path.starts_with(JOB_PREFIX);
         Ok(SearchShown {
+            path: is_job.then(|| path.to_owned()),
             advice: nothing_searched(&found, options.glob.is_some()),
             ..search_shown(&found)
         })

@@ -488,7 +488,12 @@ fn random_tokens_change_no_prose() {
         ("C", "0f8fad5b-d9cb-469f-a165-70867728950e"),
         ("D", "d41d8cd98f00b204e9800998ecf8427e"),
     ]));
-    for text in [include_str!("tables.rs"), include_str!("../../limits.rs")] {
+    for text in [
+        include_str!("tables.rs"),
+        include_str!("../../limits.rs"),
+        include_str!("../../limits/session.rs"),
+        include_str!("../../limits/serve.rs"),
+    ] {
         assert_eq!(
             redactor.redact_str(text),
             text.replace("$KARYI{", "$$KARYI{")

@@ -188,6 +188,12 @@ fn the_library_finds_what_the_database_finds() {
 
 /// Makes a library of some contents of one site.
 fn library(contents: Vec<Content>) -> (tempfile::TempDir, SqliteSites, Library) {
+    let (dir, sites, library) = imported(contents);
+    (dir, sites, library.unwrap())
+}
+
+/// Does so; there is none when they are too large.
+fn imported(contents: Vec<Content>) -> (tempfile::TempDir, SqliteSites, Option<Library>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("site.db");
     let sites = SqliteSites::open(&path).unwrap();
@@ -200,9 +206,7 @@ fn library(contents: Vec<Content>) -> (tempfile::TempDir, SqliteSites, Library) 
         contents,
     };
     run(sites.import(bundle, later())).unwrap();
-    let library = Library::read(&open_to_read(&path).unwrap())
-        .unwrap()
-        .unwrap();
+    let library = Library::read(&open_to_read(&path).unwrap()).unwrap();
     (dir, sites, library)
 }
 
@@ -258,21 +262,6 @@ fn what_is_too_large_is_not_kept() {
     );
     let large = "x".repeat(limits::LIBRARY_BYTES / 4);
     let contents = (0..5).map(|id| content(&format!("c{id}"), &large));
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("site.db");
-    let sites = SqliteSites::open(&path).unwrap();
-    let site = serde_json::json!({"tenant_id": "t", "site_id": "a", "name": "n"});
-    let bundle = Bundle {
-        site: serde_json::from_value(site).unwrap(),
-        profiles: Vec::new(),
-        prompts: Vec::new(),
-        digest: "d".into(),
-        contents: contents.collect(),
-    };
-    run(sites.import(bundle, later())).unwrap();
-    assert!(
-        Library::read(&open_to_read(&path).unwrap())
-            .unwrap()
-            .is_none()
-    );
+    let (_dir, _sites, library) = imported(contents.collect());
+    assert!(library.is_none());
 }

@@ -135,6 +135,51 @@ fn overlapping_pairs_are_named_as_such() {
 }
 
 #[test]
+fn a_text_that_an_earlier_file_of_the_same_name_replaced_is_named_as_such() {
+    let hint = |edits: &[FileEdit]| {
+        let place = Place::new(&[("a", b"one two three\r\n"), ("b", b"x")]);
+        let tree = place.tree();
+        let error = place.apply(edits).unwrap_err();
+        assert_eq!(error.code, ErrorCode::FindNotFound);
+        assert_eq!(place.tree(), tree);
+        error.hint
+    };
+    let (first, second) = (
+        edit("a", &[("one two", "1")]),
+        edit("./a", &[("two three", "2")]),
+    );
+    let between = edit("b", &[("x", "y")]);
+    let moved = |edit: &FileEdit, from: &str, to: &str| FileEdit {
+        path: from.into(),
+        to: (!to.is_empty()).then(|| to.into()),
+        ..edit.clone()
+    };
+    for edits in [
+        vec![first.clone(), second.clone()],
+        vec![first.clone(), between, second.clone()],
+        vec![moved(&first, "a", "c"), moved(&second, "c", "")],
+        vec![
+            moved(&first, "a", "c"),
+            moved(&edit("c", &[]), "c", "d"),
+            moved(&second, "d", ""),
+        ],
+    ] {
+        let hint = hint(&edits);
+        assert!(
+            hint.contains("earlier find of this call"),
+            "{edits:?}: {hint}"
+        );
+    }
+    // What is made anew is another text.
+    let delete = FileEdit {
+        delete: true,
+        ..edit("a", &[])
+    };
+    let hint = hint(&[delete, edit("a", &[("", "new")]), second]);
+    assert!(!hint.contains("earlier find of this call"), "{hint}");
+}
+
+#[test]
 fn a_search_that_was_cut_short_is_told() {
     let most = limits::CLOSEST_TEXT_LINES;
     let place = Place::new(&[("a", "a\n".repeat(most + 1).as_bytes())]);
@@ -179,11 +224,11 @@ fn what_an_edit_cannot_do_has_a_way() {
         (edit("~/new", &[("", "x")]), "echo ~"),
         (
             edit("dir/mian.rs", &[("1", "x")]),
-            "did you mean main.rs?; to create",
+            "did you mean dir/main.rs?; to create",
         ),
         (
             edit("dri/main.rs", &[("1", "x")]),
-            "there is no directory dri; did you mean dir?",
+            "there is no directory dri; did you mean dir/main.rs?",
         ),
         (
             edit("nothing-near", &[("1", "x")]),

@@ -235,3 +235,108 @@ fn a_file_made_anew_under_its_old_name_is_another_one() {
         assert_ne!(std::fs::read(place.path(new)).unwrap(), b"changed");
     }
 }
+
+/// File systems that are taken away, however a test ends.
+struct Mounted(Vec<PathBuf>);
+
+impl Mounted {
+    /// Mounts one; says whether that is allowed here.
+    fn add(&mut self, kind: &str, options: &str, at: PathBuf) -> bool {
+        std::fs::create_dir_all(&at).unwrap();
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", kind, "-o", options, kind]).arg(&at);
+        let is_done = mount.output().is_ok_and(|output| output.status.success());
+        self.0.extend(is_done.then_some(at));
+        is_done
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        for path in self.0.iter().rev() {
+            let _ = std::process::Command::new("umount").arg(path).status();
+        }
+    }
+}
+
+/// Mounts a directory `m` in two layers; the files `a` and `c` of the lower one have a second name each.
+fn layered(place: &Place) -> Option<Mounted> {
+    let mut mounted = Mounted(Vec::new());
+    let path = |name: &str| place.path(name);
+    let small = "size=1m";
+    if !mounted.add("tmpfs", small, path("low")) || !mounted.add("tmpfs", small, path("up")) {
+        return None;
+    }
+    for name in ["a", "b", "c"] {
+        std::fs::write(path("low").join(name), "1").unwrap();
+    }
+    for name in ["a", "c"] {
+        let (file, other) = (path("low").join(name), path("low").join(format!("{name}2")));
+        std::fs::hard_link(file, other).unwrap();
+    }
+    for name in ["up/top", "up/work"] {
+        std::fs::create_dir(path(name)).unwrap();
+    }
+    let [low, top, work] =
+        ["low", "up/top", "up/work"].map(|name| path(name).display().to_string());
+    let options = format!("lowerdir={low},upperdir={top},workdir={work}");
+    mounted
+        .add("overlay", &options, path("m"))
+        .then_some(mounted)
+}
+
+/// The system makes another file of one in a lower layer that has several names, when it is opened to be
+/// written or gets a name more.
+#[test]
+fn a_file_of_a_lower_layer_is_known_by_its_content() {
+    let place = Place::new(&[]);
+    let Some(_mounted) = layered(&place) else {
+        println!("skipped: no file systems in layers can be mounted here");
+        return;
+    };
+    let parted = FileEdit {
+        breaks_links: true,
+        ..edit("m/a", &[("1", "one")])
+    };
+    place
+        .apply(&[
+            parted,
+            edit("m/b", &[("1", "two")]),
+            renamed("m/c", "m/d", &[]),
+        ])
+        .unwrap();
+    let held = ["m/a", "m/a2", "m/b", "m/c2", "m/d", "low/a", "low/c"]
+        .map(|name| std::fs::read_to_string(place.path(name)).unwrap());
+    assert_eq!(held, ["one", "1", "two", "1", "1", "1", "1"]);
+    assert!(!place.path("m/c").exists());
+    let names = std::fs::read_dir(place.path("m")).unwrap().count();
+    assert_eq!(names, 5);
+}
+
+#[test]
+fn another_content_in_a_copy_of_a_lower_layer_is_a_change() {
+    let place = Place::new(&[]);
+    let Some(_mounted) = layered(&place) else {
+        println!("skipped: no file systems in layers can be mounted here");
+        return;
+    };
+    let path = place.path("m/a").canonicalize().unwrap();
+    let read = || {
+        let change = Change::read(&path, &path).unwrap();
+        [change.into_content(b"one".to_vec())]
+    };
+    let changes = read();
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    let time = file.metadata().unwrap().modified().unwrap();
+    std::io::Write::write_all(&mut &file, b"2").unwrap();
+    file.set_modified(time).unwrap();
+    let commit = |changes: &[Change]| {
+        let transaction = Transaction::begin(&place.1, &[&path]).unwrap();
+        transaction.commit(changes, &|_| false)
+    };
+    let error = commit(&changes).unwrap_err();
+    assert_eq!(error.code, ErrorCode::FileChanged, "{}", error.message);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "2");
+    commit(&read()).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "one");
+}

@@ -1,0 +1,242 @@
+//! The changes that an undo is about, found in the list of all of them.
+//!
+//! Whether a change is taken back already is told by later ones only, so the list is read from its end, as far
+//! as the choice needs it, and once: what was read goes with the choice.
+
+use std::collections::HashSet;
+
+use super::super::journal::{Damage, Entry, Journal, ListMark, holds};
+use super::super::recover::{self, Foreseen, Recovered};
+use super::{Conflict, Which};
+use crate::error::{ErrorCode, ToolError};
+
+/// The list of changes as far as it was read, and what a killed karyi had left.
+#[derive(Debug)]
+pub struct Listed {
+    /// What is taken back.
+    pub which: Which,
+    /// The last changes, the oldest of them first.
+    pub entries: Vec<Entry>,
+    /// What of the part that was read is broken.
+    pub damage: Option<Damage>,
+    /// Files of earlier changes that were left half done.
+    pub recovered: Vec<Recovered>,
+    /// What ending them will come to, for an undo that is only tried out.
+    pub(super) foreseen: Foreseen,
+    /// The list as it was when it was read.
+    mark: ListMark,
+}
+
+impl Listed {
+    /// Ends what a killed karyi left, which is a change like the others then, and reads the list.
+    ///
+    /// # Errors
+    /// Another karyi is at it for too long, or the list cannot be read.
+    pub fn to_undo(journal: &Journal, which: Which) -> Result<Self, ToolError> {
+        let recovered = recover::recover(journal)?;
+        Self::read(journal, which, recovered, Foreseen::default())
+    }
+
+    /// Reads the list as it will be then, and touches nothing.
+    ///
+    /// # Errors
+    /// The list cannot be read.
+    pub fn to_try(journal: &Journal, which: Which) -> Result<Self, ToolError> {
+        let recovered = recover::unended(journal);
+        Self::read(journal, which, recovered, recover::foresee(journal))
+    }
+
+    fn read(
+        journal: &Journal,
+        which: Which,
+        recovered: Vec<Recovered>,
+        foreseen: Foreseen,
+    ) -> Result<Self, ToolError> {
+        let mark = journal.list_mark();
+        let (mut entries, damage) = match foreseen.entries.is_empty() {
+            true => journal.latest(enough_for(&which))?,
+            false => journal.entries_and_damage()?,
+        };
+        add_foreseen(&mut entries, &foreseen, journal);
+        Ok(Self {
+            which,
+            entries,
+            damage,
+            recovered,
+            foreseen,
+            mark,
+        })
+    }
+
+    /// Returns it anew when this journal, which may have the key now, could end what was left half done.
+    pub(super) fn read_again(&self, journal: &Journal) -> Result<Option<Self>, ToolError> {
+        let more = recover::recover(journal)?;
+        if more.is_empty() {
+            return Ok(None);
+        }
+        let mut recovered = self.recovered.clone();
+        recover::add(&mut recovered, more);
+        let foreseen = Foreseen::default();
+        Self::read(journal, self.which.clone(), recovered, foreseen).map(Some)
+    }
+
+    /// Returns the changes to take back, the latest first.
+    ///
+    /// # Errors
+    /// `not_found`, or `undo_conflict` for a change that is taken back already.
+    pub fn chosen(&self) -> Result<Vec<&Entry>, ToolError> {
+        let undone = undone(&self.entries);
+        let open = open(&self.entries, &undone);
+        let chosen: Vec<&Entry> = match &self.which {
+            Which::Number(number) if undone.contains(number) => return Err(is_undone(*number)),
+            Which::Number(number) => {
+                let found = self.entries.iter().find(|entry| entry.number == *number);
+                found.into_iter().collect()
+            }
+            Which::Last(count) => open.take(*count).collect(),
+            Which::Session(session) => open.filter(|entry| entry.session == *session).collect(),
+        };
+        match chosen.is_empty() {
+            true => Err(self.nothing()),
+            false => Ok(chosen),
+        }
+    }
+
+    fn nothing(&self) -> ToolError {
+        let first = self.entries.first().map(|first| first.number);
+        let is_past = |number: u64| number > 0 && first.is_some_and(|first| number < first);
+        let message = match &self.which {
+            Which::Number(number) if is_past(*number) => {
+                format!(
+                    "change {number} is not in the journal any more: {}",
+                    holds()
+                )
+            }
+            Which::Number(number) => format!("there is no change {number} in the journal"),
+            Which::Last(_) => "there is nothing to undo".to_owned(),
+            Which::Session(session) => format!("there is nothing to undo of session {session}"),
+        };
+        let hint = "see `karyi history` for what can be undone";
+        ToolError::new(ErrorCode::NotFound, message).with_hint(hint)
+    }
+
+    /// Returns the numbers of the changes that came after the chosen ones, stand, and are of one of these files,
+    /// the newest first: to take the chosen ones back, these are taken back before, in this order.
+    #[must_use]
+    pub fn later(&self, conflicts: &[Conflict]) -> Vec<u64> {
+        let undone = undone(&self.entries);
+        let chosen = self.chosen().unwrap_or_default();
+        let last = chosen.iter().map(|entry| entry.number).max();
+        let is_later =
+            |entry: &&Entry| Some(entry.number) > last && !undone.contains(&entry.number);
+        let touches = |entry: &&Entry| {
+            let mut files = entry.files.iter();
+            files.any(|file| conflicts.iter().any(|c| c.path == file.path.as_path()))
+        };
+        let later = self.entries.iter().rev().filter(is_later).filter(touches);
+        later.map(|entry| entry.number).collect()
+    }
+
+    /// Refuses changes that another karyi took back while this one waited for their files.
+    pub(super) fn refuse_undone(
+        &self,
+        journal: &Journal,
+        numbers: &[u64],
+    ) -> Result<(), ToolError> {
+        if journal.list_mark() == self.mark {
+            return Ok(());
+        }
+        let first = numbers.iter().min().copied().unwrap_or(0);
+        let (entries, _) = journal.latest(|entry| entry.number <= first)?;
+        let undone = undone(&entries);
+        match numbers.iter().find(|number| undone.contains(number)) {
+            Some(number) => Err(is_undone(*number)),
+            None => Ok(()),
+        }
+    }
+
+    /// Says how to take back an earlier change when one that cannot be undone is in the way.
+    pub(super) fn with_way_out(&self, error: ToolError, journal: &Journal) -> ToolError {
+        if error.code != ErrorCode::UndoUnavailable || matches!(self.which, Which::Number(_)) {
+            return error;
+        }
+        let Ok(mut entries) = journal.entries() else {
+            return error;
+        };
+        add_foreseen(&mut entries, &self.foreseen, journal);
+        let is_asked = |entry: &&Entry| match &self.which {
+            Which::Session(session) => entry.session == *session,
+            Which::Number(_) | Which::Last(_) => true,
+        };
+        let undone = undone(&entries);
+        let mut open = open(&entries, &undone).filter(is_asked);
+        let Some(number) = open.find(|entry| entry.can_be_undone()).map(|e| e.number) else {
+            return error;
+        };
+        let hint = format!(
+            "{}; `karyi undo {number}` takes back the newest change that can be undone, and `karyi undo N` any other by its number",
+            error.hint
+        );
+        error.with_hint(hint)
+    }
+}
+
+/// Tells of each change, the latest first, whether those before it are not asked for.
+fn enough_for(which: &Which) -> impl FnMut(&Entry) -> bool + '_ {
+    let mut undone: HashSet<u64> = HashSet::new();
+    let mut count = 0;
+    move |entry| {
+        let stands = !undone.contains(&entry.number);
+        if stands {
+            undone.extend(&entry.undoes);
+        }
+        match which {
+            Which::Number(number) => entry.number <= *number,
+            Which::Last(wanted) => {
+                count += usize::from(stands && entry.undoes.is_empty());
+                count >= *wanted
+            }
+            Which::Session(_) => false,
+        }
+    }
+}
+
+/// Returns the numbers of the entries that are taken back by now.
+#[must_use]
+pub fn undone(entries: &[Entry]) -> HashSet<u64> {
+    let mut undone = HashSet::new();
+    for entry in entries.iter().rev() {
+        // An undo that was taken back itself took nothing back.
+        if !undone.contains(&entry.number) {
+            undone.extend(&entry.undoes);
+        }
+    }
+    undone
+}
+
+/// Returns the changes that stand and are no undo, the latest first.
+fn open<'a>(entries: &'a [Entry], undone: &HashSet<u64>) -> impl Iterator<Item = &'a Entry> {
+    let is_open = |entry: &&Entry| !undone.contains(&entry.number) && entry.undoes.is_empty();
+    entries.iter().rev().filter(is_open)
+}
+
+/// Adds the changes that were left half done and will be ended before.
+fn add_foreseen(entries: &mut Vec<Entry>, foreseen: &Foreseen, journal: &Journal) {
+    for entry in &foreseen.entries {
+        if entries.iter().any(|known| known.id == entry.id) {
+            continue;
+        }
+        let last = entries.iter().map(|entry| entry.number).max();
+        let number = last.unwrap_or(0).max(journal.last_number()) + 1;
+        entries.push(Entry {
+            number,
+            ..entry.clone()
+        });
+    }
+}
+
+fn is_undone(number: u64) -> ToolError {
+    let message = format!("change {number} is taken back already");
+    let hint = "see `karyi history`; to make it again, undo the undo";
+    ToolError::new(ErrorCode::UndoConflict, message).with_hint(hint)
+}

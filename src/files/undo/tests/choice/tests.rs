@@ -1,0 +1,142 @@
+//! Which changes an undo takes back.
+
+use super::super::*;
+
+#[test]
+fn changes_are_taken_back_one_after_another() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    place.write("a", Some("2"));
+    place.write("a", None);
+    let states = ["2", "1"];
+    for (number, state) in [3, 2].into_iter().zip(states) {
+        assert_eq!(place.undo(Which::Last(1)).unwrap(), [number]);
+        assert_eq!(place.read("a").as_deref(), Some(state));
+    }
+    assert_eq!(place.undo(Which::Last(5)).unwrap(), [1]);
+    assert_eq!(place.read("a"), None);
+    assert!(
+        matches!(place.undo(Which::Last(1)), Err(UndoError::Other(e)) if e.code == ErrorCode::NotFound)
+    );
+}
+
+#[test]
+fn undos_at_the_same_time_tell_no_conflict() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let undo = || place.undo(Which::Last(1));
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(undo)).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
+    for error in results.into_iter().filter_map(Result::err) {
+        let UndoError::Other(error) = error else {
+            panic!("{error:?}");
+        };
+        let is_told = error.message == "change 1 is taken back already"
+            || error.message == "there is nothing to undo";
+        assert!(is_told, "{}", error.message);
+    }
+}
+
+#[test]
+fn an_undo_can_be_undone() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    place.write("a", Some("2"));
+    assert_eq!(place.undo(Which::Last(2)).unwrap(), [2, 1]);
+    assert_eq!(place.read("a"), None);
+    assert_eq!(place.undo(Which::Number(3)).unwrap(), [3]);
+    assert_eq!(place.read("a").as_deref(), Some("2"));
+    assert!(
+        matches!(place.undo(Which::Number(3)), Err(UndoError::Other(e)) if e.code == ErrorCode::UndoConflict)
+    );
+    // What was undone and made again can be undone again.
+    assert_eq!(place.undo(Which::Last(1)).unwrap(), [2]);
+    assert_eq!(place.read("a").as_deref(), Some("1"));
+    assert_eq!(place.undo(Which::Session("s".into())).unwrap(), [1]);
+    assert_eq!(place.read("a"), None);
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    let undone = dry_run(&place, &Which::Last(1));
+    let expected = Undone {
+        numbers: vec![1],
+        files: vec![Restored {
+            note: None,
+            path: place.path("a"),
+            to: None,
+            now: Some(b"1".to_vec()),
+            restored: None,
+        }],
+        number: None,
+        recovered: Vec::new(),
+        damage: None,
+    };
+    assert_eq!(undone, expected);
+    assert_eq!(place.read("a").as_deref(), Some("1"));
+}
+
+/// Whatever is chosen, it is the same as from the whole list, and no more of it is read than that needs.
+#[test]
+fn a_choice_needs_the_end_of_the_list_only() {
+    let place = Place::new();
+    for text in ["1", "2", "3", "4", "5"] {
+        place.write("a", Some(text));
+    }
+    // 6 takes 5 back, 7 takes 4 back, 8 makes 4 again.
+    place.undo(Which::Last(1)).unwrap();
+    place.undo(Which::Last(1)).unwrap();
+    place.undo(Which::Number(7)).unwrap();
+    place.write("a", Some("9"));
+    type Chosen = Result<&'static [u64], ErrorCode>;
+    let cases: [(Which, Chosen, u64); 9] = [
+        (Which::Last(1), Ok(&[9]), 9),
+        (Which::Last(2), Ok(&[9, 4]), 4),
+        (Which::Last(3), Ok(&[9, 4, 3]), 3),
+        (Which::Last(99), Ok(&[9, 4, 3, 2, 1]), 1),
+        (Which::Number(8), Ok(&[8]), 8),
+        (Which::Number(7), Err(ErrorCode::UndoConflict), 7),
+        (Which::Number(5), Err(ErrorCode::UndoConflict), 5),
+        (Which::Number(99), Err(ErrorCode::NotFound), 9),
+        (Which::Session("s".into()), Ok(&[9, 4, 3, 2, 1]), 1),
+    ];
+    for (which, expected, first) in cases {
+        let listed = Listed::to_try(&place.journal, which.clone()).unwrap();
+        let found = listed.chosen().map_err(|error| error.code);
+        let found = found.map(|all| all.iter().map(|e| e.number).collect::<Vec<_>>());
+        assert_eq!(found, expected.map(<[u64]>::to_vec), "{which:?}");
+        assert_eq!(
+            listed.entries.first().map(|e| e.number),
+            Some(first),
+            "{which:?}"
+        );
+    }
+}
+
+#[test]
+fn one_that_cannot_be_undone_names_itself_and_the_way_out() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    place.write(".git/config", Some("x"));
+    let entries = place.journal.entries().unwrap();
+    let can: Vec<bool> = entries.iter().map(Entry::can_be_undone).collect();
+    assert_eq!(can, [true, false]);
+    let Err(UndoError::Other(error)) = place.undo(Which::Last(1)) else {
+        panic!("the change in .git was taken back");
+    };
+    let told = format!(
+        "change 2 cannot be undone: {}: belongs to git, which undo never touches",
+        place.path(".git/config").display()
+    );
+    assert_eq!(
+        (error.code, error.message),
+        (ErrorCode::UndoUnavailable, told)
+    );
+    assert!(error.hint.contains("`karyi undo 1`"), "{}", error.hint);
+    assert_eq!(place.undo(Which::Number(1)).unwrap(), [1]);
+}

@@ -1,0 +1,168 @@
+//! What is in the way of an undo.
+
+use super::super::*;
+
+#[test]
+fn what_changed_since_is_shown_and_left_alone() {
+    let place = Place::new();
+    std::fs::write(place.path("a"), "1").unwrap();
+    place.write("a", Some("2"));
+    place.write("b", Some("x"));
+    std::fs::write(place.path("a"), "theirs").unwrap();
+    let error = place.undo(Which::Last(2)).unwrap_err();
+    let bytes = |text: &str| Content::Bytes(text.into());
+    let expected = Conflict {
+        path: place.path("a"),
+        wrote: bytes("2"),
+        now: bytes("theirs"),
+        restored: bytes("1"),
+    };
+    assert_eq!(error, UndoError::Conflicts(vec![expected]));
+    assert_eq!(place.read("b").as_deref(), Some("x"));
+    std::fs::remove_file(place.path("b")).unwrap();
+    let error = place.undo(Which::Number(2)).unwrap_err();
+    let expected = Conflict {
+        path: place.path("b"),
+        wrote: bytes("x"),
+        now: Content::Missing,
+        restored: Content::Missing,
+    };
+    assert_eq!(error, UndoError::Conflicts(vec![expected]));
+    // Once the file is as karyi wrote it, it can be restored.
+    std::fs::write(place.path("a"), "2").unwrap();
+    assert_eq!(place.undo(Which::Number(1)).unwrap(), [1]);
+    assert_eq!(place.read("a").as_deref(), Some("1"));
+}
+
+#[test]
+fn an_earlier_change_is_not_taken_back_over_a_later_one() {
+    let place = Place::new();
+    for text in ["1", "2", "3"] {
+        place.write("a", Some(text));
+    }
+    assert!(matches!(
+        place.undo(Which::Number(2)),
+        Err(UndoError::Conflicts(_))
+    ));
+    assert_eq!(place.read("a").as_deref(), Some("3"));
+}
+
+#[test]
+fn git_is_never_touched() {
+    let place = Place::new();
+    std::fs::create_dir(place.path(".git")).unwrap();
+    place.write(".git/config", Some("x"));
+    let error = place.undo(Which::Last(1)).unwrap_err();
+    assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::UndoUnavailable));
+    assert_eq!(place.read(".git/config").as_deref(), Some("x"));
+}
+
+#[test]
+fn a_link_on_the_way_is_not_followed() {
+    let place = Place::new();
+    place.write("d/a", Some("1"));
+    place.write("d/a", Some("2"));
+    std::fs::rename(place.path("d"), place.path("e")).unwrap();
+    std::os::unix::fs::symlink("e", place.path("d")).unwrap();
+    let error = place.undo(Which::Last(1)).unwrap_err();
+    let found = format!(
+        "nothing: its directory {} is a link to e",
+        place.path("d").display()
+    );
+    let expected = Conflict {
+        path: place.path("d/a"),
+        wrote: Content::Bytes("2".into()),
+        now: Content::Other(found),
+        restored: Content::Bytes("1".into()),
+    };
+    assert_eq!(error, UndoError::Conflicts(vec![expected]));
+    assert_eq!(place.read("e/a").as_deref(), Some("2"));
+}
+
+#[test]
+fn a_lost_content_is_told() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    place.write("a", Some("2"));
+    let contents = place._state.path().join("contents");
+    std::fs::remove_dir_all(&contents).unwrap();
+    let error = place.undo(Which::Last(1)).unwrap_err();
+    assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::UndoUnavailable));
+    assert_eq!(place.read("a").as_deref(), Some("2"));
+}
+
+#[test]
+fn an_encrypted_change_needs_its_key() {
+    let mut place = Place::new();
+    place.write("a", Some("1"));
+    for key in [None, Some(&[4; 32])] {
+        place.journal = Arc::new(Journal::open(place._state.path(), key).unwrap());
+        place.recorder.journal = Some(Arc::clone(&place.journal));
+        let Err(UndoError::Other(error)) = place.undo(Which::Last(1)) else {
+            panic!("undone with {key:?}");
+        };
+        assert_eq!(error.code, ErrorCode::UndoUnavailable);
+        assert_eq!(place.read("a").as_deref(), Some("1"));
+    }
+}
+
+#[test]
+fn what_is_no_file_any_more_is_a_conflict() {
+    type Make = fn(&Path);
+    let cases: [(Make, &str); 3] = [
+        (
+            |path| std::os::unix::fs::symlink("elsewhere", path).unwrap(),
+            "a link to elsewhere",
+        ),
+        (
+            |path| std::os::unix::fs::symlink("a", path).unwrap(),
+            "a link to a",
+        ),
+        (|path| std::fs::create_dir(path).unwrap(), "a directory"),
+    ];
+    for (make, found) in cases {
+        let place = Place::new();
+        place.write("a", Some("1"));
+        place.write("a", Some("2"));
+        std::fs::remove_file(place.path("a")).unwrap();
+        make(&place.path("a"));
+        let expected = Conflict {
+            path: place.path("a"),
+            wrote: Content::Bytes("2".into()),
+            now: Content::Other(found.into()),
+            restored: Content::Bytes("1".into()),
+        };
+        let error = place.undo(Which::Last(1)).unwrap_err();
+        assert_eq!(error, UndoError::Conflicts(vec![expected]));
+    }
+    let place = Place::new();
+    place.write("d/a", Some("1"));
+    std::fs::remove_dir_all(place.path("d")).unwrap();
+    std::fs::write(place.path("d"), "x").unwrap();
+    let directory = place.path("d");
+    let expected = Conflict {
+        path: place.path("d/a"),
+        wrote: Content::Bytes("1".into()),
+        now: Content::Other(format!(
+            "nothing: its directory {} is a file",
+            directory.display()
+        )),
+        restored: Content::Missing,
+    };
+    let error = place.undo(Which::Last(1)).unwrap_err();
+    assert_eq!(error, UndoError::Conflicts(vec![expected]));
+}
+
+#[test]
+fn names_of_one_file_are_not_split() {
+    let place = Place::new();
+    place.write("a", Some("1"));
+    place.write("a", Some("2"));
+    std::fs::hard_link(place.path("a"), place.path("b")).unwrap();
+    let error = place.undo(Which::Last(1)).unwrap_err();
+    assert!(matches!(error, UndoError::Other(e) if e.code == ErrorCode::HardLinked));
+    assert_eq!(inode(&place.path("a")), inode(&place.path("b")));
+    std::fs::remove_file(place.path("b")).unwrap();
+    place.undo(Which::Last(1)).unwrap();
+    assert_eq!(place.read("a").as_deref(), Some("1"));
+}

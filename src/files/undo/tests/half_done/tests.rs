@@ -1,0 +1,130 @@
+//! Changes that were left half done, and undos that are killed.
+
+use super::super::*;
+
+/// Leaves a change of files behind that was decided, with no file in its place.
+fn leave(place: &Place, files: &[(&str, &str, &str)]) {
+    let (mut changes, mut records) = (Vec::new(), Vec::new());
+    for (name, old, new) in files {
+        let path = place.path(name);
+        let version = |text: &str, is_kept| Version {
+            content: place
+                .journal
+                .keep(text.as_bytes(), Lasts::PowerLoss)
+                .unwrap(),
+            size: text.len() as u64,
+            mode: 0o644,
+            is_kept,
+            owner: None,
+            attributes: None,
+        };
+        records.push(FileRecord {
+            path: path.as_path().into(),
+            old: Some(version(old, true)),
+            new: Some(version(new, false)),
+            renamed_to: None,
+        });
+        let change = Change::read(&path, &path).unwrap();
+        changes.push(change.into_content(new.as_bytes().to_vec()));
+    }
+    let planned = commit::plan(&changes, "t");
+    let mut record = Record::new(&place.journal.transactions(), "t", &planned).unwrap();
+    let mut staged = commit::stage(&changes, &planned).unwrap();
+    staged.check().unwrap();
+    let entry = Entry {
+        id: "t".into(),
+        files: records,
+        ..place.journal.entries().unwrap().pop().unwrap()
+    };
+    let steps = staged.decided(&entry);
+    record.decide(&Decision { steps, entry }).unwrap();
+    std::mem::forget(staged);
+}
+
+#[test]
+fn what_was_left_half_done_is_ended_before_the_choice() {
+    let place = Place::new();
+    place.write("b", Some("1"));
+    place.write("a", Some("1"));
+    leave(&place, &[("a", "1", "2"), ("b", "1", "2")]);
+    let words = |undone: &Undone| -> Vec<&str> {
+        let words = undone.recovered.iter().map(|file| file.became.as_str());
+        words.collect()
+    };
+    let now = || [place.read("a").unwrap(), place.read("b").unwrap()];
+    let shown = dry_run(&place, &Which::Last(1));
+    assert_eq!(words(&shown), ["waiting"; 2]);
+    assert_eq!(now(), ["1", "1"]);
+    let undone = undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+    assert_eq!(
+        (undone.numbers.as_slice(), words(&undone)),
+        (&[3][..], vec!["completed"; 2])
+    );
+    assert_eq!(now(), ["1", "1"]);
+    let undone = undo(&place.recorder, &place.journal, &Which::Number(4)).unwrap();
+    assert_eq!(words(&undone), Vec::<&str>::new());
+    assert_eq!(now(), ["2", "2"]);
+}
+
+#[test]
+fn a_dry_run_foresees_what_the_real_one_ends_first() {
+    let lose = |place: &Place| {
+        let temporary = place.path(".karyi-t-1.tmp");
+        std::fs::remove_file(temporary).unwrap();
+    };
+    let put = |place: &Place| {
+        std::fs::rename(place.path(".karyi-t-0.tmp"), place.path("a")).unwrap();
+    };
+    type Meddle<'a> = &'a dyn Fn(&Place);
+    let cases: [(&[Meddle<'_>], u64); 4] =
+        [(&[], 3), (&[&put], 3), (&[&lose], 2), (&[&put, &lose], 2)];
+    for (meddle, number) in cases {
+        let place = Place::new();
+        place.write("b", Some("1"));
+        place.write("a", Some("1"));
+        leave(&place, &[("a", "1", "2"), ("b", "1", "2")]);
+        meddle.iter().for_each(|meddle| meddle(&place));
+        let before = place.tree(&["a", "b"]);
+        let shown = dry_run(&place, &Which::Last(1));
+        assert_eq!(place.tree(&["a", "b"]), before);
+        let undone = undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+        assert_eq!(undone.numbers, [number]);
+        assert_eq!((shown.numbers, shown.files), (undone.numbers, undone.files));
+    }
+}
+
+/// What the system tells of names that go from two directories, in order.
+#[cfg(target_os = "linux")]
+fn gone(directories: &[&Path], act: impl FnOnce()) -> Vec<String> {
+    use rustix::fs::inotify::{CreateFlags, Reader, WatchFlags, add_watch, init};
+    let watch = init(CreateFlags::NONBLOCK).unwrap();
+    for directory in directories {
+        add_watch(&watch, *directory, WatchFlags::DELETE).unwrap();
+    }
+    act();
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut events = Reader::new(watch, &mut buffer);
+    let mut names = Vec::new();
+    while let Ok(event) = events.next() {
+        let name = event.file_name().unwrap();
+        names.push(name.to_string_lossy().into_owned());
+    }
+    names
+}
+
+/// Else a kill in between would leave them, and nothing would know.
+#[cfg(target_os = "linux")]
+#[test]
+fn directories_that_were_made_go_before_the_record_of_the_undo() {
+    let place = Place::new();
+    place.write("new/deep/y", Some("y"));
+    let transactions = place.journal.transactions();
+    let top = place.path("");
+    let names = gone(&[&top, &transactions], || {
+        place.undo(Which::Last(1)).unwrap();
+    });
+    let [first, record] = names.as_slice() else {
+        panic!("{names:?}");
+    };
+    assert!(first == "new" && record.ends_with(".json"), "{names:?}");
+}

@@ -1,0 +1,162 @@
+//! The server over HTTP, its databases, and its client.
+
+use std::time::Duration;
+
+/// How long a write waits for another program that holds a database.
+pub const DATABASE_BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+/// Random bytes that a thread asks of the system at once.
+pub const RANDOM_POOL_BYTES: usize = 1 << 10;
+/// Prepared statements a database connection keeps.
+pub const CACHED_STATEMENTS: usize = 64;
+/// Fewest threads of the server that read one database: a slow question holds one up to its deadline.
+pub const MIN_DATABASE_READERS: usize = 4;
+/// Most threads of the server that read one database, on a machine with as many processors.
+pub const MAX_DATABASE_READERS: usize = 8;
+/// Questions to a database that wait for a thread before the next caller has to wait.
+pub const MAX_WAITING_READS: usize = 8192;
+/// Room that is made for the one spelling of an input, in bytes; longer ones take more.
+pub const CANONICAL_BYTES: usize = 256;
+/// Headers of an answer there is room for at once.
+pub const ANSWER_HEADERS: usize = 8;
+/// Room that is made for a record of the ledger, in bytes; longer ones take more.
+pub const RECORD_BYTES: usize = 1 << 10;
+/// Pages of the ledger's log that are taken over into its file together: seldom, since nobody reads
+/// it while it grows.
+pub const LEDGER_CHECKPOINT_PAGES: u32 = 8192;
+/// Memory of the ledger's writer for pages of its index, in KiB: traces come in any order.
+pub const LEDGER_CACHE_KIB: i64 = 16 << 10;
+/// Writes that wait for the writing thread before the next caller has to wait.
+pub const MAX_WAITING_WRITES: usize = 8192;
+/// How long the writing thread waits for more when several callers write, at first: a commit costs as
+/// much for one write as for a hundred. Each further pause is twice as long.
+pub const GATHER_PAUSE: Duration = Duration::from_micros(500);
+/// Writes that are worth a commit: nobody waits for more.
+pub const GATHERED_WRITES: usize = 128;
+/// Most such pauses before a commit.
+pub const MAX_GATHER_PAUSES: u32 = 3;
+/// Most writes of one commit: more would only make each caller wait longer, and while these are
+/// committed others are made ready.
+pub const MAX_WRITES_OF_COMMIT: usize = 2048;
+/// Most rows `karyi ledger tail` and `show` print.
+pub const MAX_LEDGER_ROWS_SHOWN: usize = 10_000;
+/// Largest file of a site that is imported, in bytes.
+pub const MAX_IMPORT_FILE_BYTES: u64 = 64 << 20;
+/// Most files of one import.
+pub const MAX_IMPORT_FILES: usize = 10_000;
+/// Deepest directory of an import.
+pub const MAX_IMPORT_DEPTH: usize = 8;
+/// How long an import may take.
+pub const IMPORT_TIMEOUT: Duration = Duration::from_secs(600);
+/// Characters of a content's text that a search result shows.
+pub const SEARCH_BODY_CHARS: usize = 500;
+/// Memory for the contents of all sites, read and parsed for searches, and for the index of their words,
+/// in bytes; with more contents than that every search asks the database.
+pub const LIBRARY_BYTES: usize = 64 << 20;
+/// What a content, a word or a place where it stands takes there beside its texts, in bytes: at most.
+pub const LIBRARY_CONTENT_BYTES: usize = 768;
+/// See [`LIBRARY_CONTENT_BYTES`].
+pub const LIBRARY_WORD_BYTES: usize = 64;
+/// See [`LIBRARY_CONTENT_BYTES`].
+pub const LIBRARY_PLACE_BYTES: usize = 16;
+/// How long reading all contents may take; it is given up then, and the database asked.
+pub const LIBRARY_READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many times as long as reading all contents searches in the database must have taken before they
+/// are read again.
+pub const LIBRARY_PATIENCE: u32 = 4;
+/// Longest search in these contents that the thread of a connection does itself, in steps of a few
+/// nanoseconds: others are done by a thread that reads.
+pub const LIBRARY_STEPS_AT_ONCE: usize = 100_000;
+/// Memory for results of searches that are given again while no content changes, in bytes.
+pub const RECENT_SEARCH_BYTES: usize = 16 << 20;
+/// How long nobody looks again whether another program has changed contents.
+pub const RECENT_SEARCH_TRUST: Duration = Duration::from_millis(4);
+/// What such a result takes beside its texts, in bytes.
+pub const RECENT_SEARCH_OVERHEAD_BYTES: usize = 512;
+/// How long an answer can be repeated by its idempotency key, in seconds.
+pub const IDEMPOTENCY_SECONDS: i64 = 24 * 3600;
+/// Contents `search_content` returns when the call names no limit.
+pub const SEARCH_CONTENT_ITEMS: u32 = 10;
+/// Most bytes of an event's data, as JSON.
+pub const MAX_EVENT_BYTES: usize = 16 << 10;
+/// Deepest nesting of an event's data.
+pub const MAX_EVENT_DEPTH: usize = 8;
+/// How long a call of the server that only reads may take.
+pub const READ_CALL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a call of the server that writes may take.
+pub const WRITE_CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long any call of the server may take.
+pub const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause between two looks for buckets of callers who have stopped calling.
+pub const SWEEP_BUCKETS_EVERY: Duration = Duration::from_secs(10);
+/// Refused requests of one caller in a second that get a record each; the rest share one.
+pub const MAX_REFUSALS_RECORDED: u64 = 100;
+/// That second.
+pub const FLOOD_WINDOW: Duration = Duration::from_secs(1);
+/// Longest token, in bytes.
+pub const MAX_TOKEN_BYTES: usize = 16 << 10;
+/// How far the clocks of issuer and server may be apart.
+pub const TOKEN_LEEWAY: Duration = Duration::from_secs(60);
+/// Longest life of a token: a stolen one is of little use.
+pub const MAX_TOKEN_LIFE: Duration = Duration::from_secs(900);
+/// Shortest secret that signs tokens, in bytes: as long as the hash.
+pub const MIN_TOKEN_SECRET_BYTES: usize = 32;
+/// Shortest internal key, in bytes.
+pub const MIN_INTERNAL_KEY_BYTES: usize = 16;
+/// Longest identifier a caller may send, in characters.
+pub const MAX_ID_CHARS: usize = 100;
+/// What stands around the contents in the result of a search, in bytes, about.
+pub const FIELDS_AROUND_BYTES: usize = 64;
+/// Room that is made for the fields of a result as text, in bytes; longer ones take more.
+pub const FIELDS_BYTES: usize = 2 << 10;
+/// Room that is made for an answer beside the output of its tool, in bytes.
+pub const ENVELOPE_BYTES: usize = 1 << 10;
+/// Longest error message the ledger keeps, in bytes.
+pub const MAX_RECORDED_ERROR_BYTES: usize = 1 << 10;
+/// How long after its deadline a reading call may still give its answer or its own error.
+pub const READ_GRACE: Duration = Duration::from_millis(250);
+/// How long after its deadline a write may take to be committed: it was in time.
+pub const WRITE_GRACE: Duration = Duration::from_secs(2);
+/// Largest number a header may hold: six digits, so that a pattern can say it.
+pub const MAX_HEADER_NUMBER: u64 = 999_999;
+/// Largest body of a request, in bytes.
+pub const MAX_BODY_BYTES: usize = 1 << 20;
+/// How long a body may take to arrive.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the head of a request may take to arrive; an idle connection is closed then.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest head of a request, in bytes.
+pub const MAX_HEAD_BYTES: usize = 64 << 10;
+/// Most connections at a time.
+pub const MAX_CONNECTIONS: usize = 4096;
+/// Most calls under way at a time.
+pub const MAX_CALLS_IN_FLIGHT: usize = 1024;
+/// How long the server waits for requests under way when it ends.
+pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
+/// Pause after a connection that could not be accepted.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Log lines that wait to be written, in bytes; further ones are lost rather than waited for.
+pub const MAX_WAITING_LOG_BYTES: usize = 4 << 20;
+/// How long the lines of the log gather before they are written.
+pub const LOG_PAUSE: Duration = Duration::from_millis(5);
+/// Spans that wait to be sent to a collector; further ones are lost rather than waited for.
+pub const MAX_WAITING_SPANS: usize = 8 << 10;
+/// Most spans of one request to a collector.
+pub const MAX_SPANS_OF_EXPORT: usize = 512;
+/// How long spans gather before they are sent.
+pub const SPANS_PAUSE: Duration = Duration::from_millis(500);
+/// How long a collector may take to answer.
+pub const SPANS_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the end of the server waits for the last spans to be sent.
+pub const SPANS_FLUSH_TIMEOUT: Duration = Duration::from_secs(6);
+/// How long `/readyz` trusts databases that worked: asking writes to the ledger.
+pub const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// Pause between two looks whether the keys of tokens were changed.
+pub const KEYS_POLL: Duration = Duration::from_secs(1);
+/// Most attempts of one call by the client.
+pub const MAX_ATTEMPTS: u32 = 3;
+/// Half of the longest pause before the second attempt.
+pub const RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// Longest pause between two attempts that the server did not ask for.
+pub const MAX_RETRY_PAUSE: Duration = Duration::from_secs(10);
+/// Largest answer the client reads, in bytes.
+pub const MAX_ANSWER_BYTES: usize = 64 << 20;
