@@ -350,11 +350,20 @@ impl Lane {
         self.wide = scan;
     }
 
+    /// Returns the last bytes, fewer than a stretch, that nothing divides: what stands before may have
+    /// come long ago, and the tables, which may say yes too often, would hold back all since then.
+    fn last_piece(&self) -> &[u8] {
+        let bytes = self.bytes();
+        let most = bytes.len().saturating_sub(WINDOW - 1);
+        let last = bytes.get(most..).unwrap_or_default();
+        last.rsplit(|byte| *byte == 0).next().unwrap_or_default()
+    }
+
     /// Returns the place from which on the text may still become a match.
     pub(super) fn open_from(&self, tables: &Tables) -> Option<u64> {
         let runs = [self.wide.run.as_ref(), self.narrow.run.as_ref()];
         let open = runs.into_iter().flatten().map(|run| run.start).min();
-        let end = tables.open_end(self.bytes());
+        let end = tables.open_end(self.last_piece());
         let end = (end > 0).then(|| self.place(self.length - end));
         open.into_iter().chain(end).min()
     }

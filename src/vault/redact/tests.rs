@@ -721,3 +721,17 @@ fn escapes_are_read_across_blocks() {
         }
     }
 }
+
+/// A reader of escapes that has nothing more to look at keeps nothing back.
+#[test]
+fn what_follows_an_escape_is_given_out() {
+    for number in 0..100 {
+        let value = format!("{}ok3n-{number}-V4lue", char::from(b'!' + number % 90));
+        let redactor = Redactor::new(&secrets(&[("K", &value)]));
+        let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+        stream.push("%41 \\n &lt;", &mut out);
+        stream.push(&"~^".repeat(100), &mut out);
+        let held = stream.held_back();
+        assert!(held.len() < tables::WINDOW, "{value} {held}");
+    }
+}
