@@ -1,5 +1,7 @@
 //! Texts without any secret.
 
+use std::fmt::Write;
+
 const SOURCE: &[&str] = &[
     include_str!("../../src/vault/shell.rs"),
     include_str!("../../src/exec/jobs.rs"),
@@ -7,20 +9,43 @@ const SOURCE: &[&str] = &[
     include_str!("../../src/cli/run.rs"),
 ];
 
+/// A kind of text.
+pub(crate) struct Text {
+    pub(crate) name: &'static str,
+    /// Makes one of at least so many bytes.
+    pub(crate) make: fn(usize) -> String,
+    /// Whether the peer does the same work: it reads no escapes of a language.
+    pub(crate) has_peer: bool,
+}
+
+/// Every kind: the last ones are full of escapes of a language.
+pub(crate) const ALL: [Text; 5] = [
+    Text::new("source", source, true),
+    Text::new("escapes", escapes, true),
+    Text::new("JSON in JSON", nested, false),
+    Text::new("URLs", urls, false),
+    Text::new("HTML", html, false),
+];
+
+impl Text {
+    const fn new(name: &'static str, make: fn(usize) -> String, has_peer: bool) -> Self {
+        Self {
+            name,
+            make,
+            has_peer,
+        }
+    }
+}
+
 /// Source code, over and over.
-pub(crate) fn source(bytes: usize) -> String {
-    repeated(&SOURCE.concat().replace("$KARYI", "$NAME"), bytes)
+fn source(bytes: usize) -> String {
+    repeated(&own(), bytes)
 }
 
 /// The same in colours, with a link and a title now and then, and with moves of the cursor.
-pub(crate) fn escapes(bytes: usize) -> String {
+fn escapes(bytes: usize) -> String {
     let mut text = String::new();
-    for (number, line) in SOURCE
-        .concat()
-        .replace("$KARYI", "$NAME")
-        .lines()
-        .enumerate()
-    {
+    for (number, line) in own().lines().enumerate() {
         for (column, word) in line.split(' ').enumerate() {
             text.push_str(&format!("\x1b[{}m{word}\x1b[0m ", 31 + column % 7));
         }
@@ -33,6 +58,54 @@ pub(crate) fn escapes(bytes: usize) -> String {
         text.push_str("\r\n");
     }
     repeated(&text, bytes)
+}
+
+/// A log of JSON lines, each of which holds a line of source code in JSON.
+fn nested(bytes: usize) -> String {
+    let mut text = String::new();
+    for (number, line) in own().lines().enumerate() {
+        let inner = serde_json::json!({"line": number, "text": line, "tags": ["a", "b"]});
+        let outer = serde_json::json!({"level": "info", "message": inner.to_string()});
+        text.push_str(&format!("{outer}\n"));
+    }
+    repeated(&text, bytes)
+}
+
+/// Addresses with a line of source code each.
+fn urls(bytes: usize) -> String {
+    let mut text = String::new();
+    for (number, line) in own().lines().enumerate() {
+        text.push_str(&format!("GET https://example.com/a/{number}?page=1&text="));
+        for byte in line.bytes() {
+            let is_plain = byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+            let _ = match is_plain {
+                true => write!(text, "{}", char::from(byte)),
+                false => write!(text, "%{byte:02X}"),
+            };
+        }
+        text.push('\n');
+    }
+    repeated(&text, bytes)
+}
+
+/// Source code as a page shows it, word by word.
+fn html(bytes: usize) -> String {
+    let mut text = String::new();
+    for (number, line) in own().lines().enumerate() {
+        text.push_str(&format!("<tr id=\"L{number}\"><td>"));
+        for word in line.split(' ') {
+            let word = word.replace('&', "&amp;").replace('<', "&lt;");
+            let word = word.replace('>', "&gt;").replace('"', "&quot;");
+            let word = word.replace('\'', "&#39;");
+            text.push_str(&format!("<span class=\"w\">{word}</span>&nbsp;"));
+        }
+        text.push_str("</td></tr>\n");
+    }
+    repeated(&text, bytes)
+}
+
+fn own() -> String {
+    SOURCE.concat().replace("$KARYI", "$NAME")
 }
 
 fn repeated(text: &str, bytes: usize) -> String {

@@ -4,6 +4,8 @@
 //! seventh byte whether six bytes there belong to any secret; only around those that do every
 //! stretch is looked up.
 
+use std::ops::Range;
+
 use zeroize::Zeroizing;
 
 use super::encodings::Form;
@@ -182,29 +184,57 @@ impl Sink for Lane {
 }
 
 impl Lane {
+    #[inline]
     fn make_room(&mut self, more: usize) {
         let needed = self.length + more + 1;
         if self.bytes.len() < needed {
-            let mut larger = Zeroizing::new(vec![0; needed]);
-            let used = self.bytes.len().min(self.length);
-            if let (Some(to), Some(from)) = (larger.get_mut(..used), self.bytes.get(..used)) {
-                to.copy_from_slice(from);
-            }
-            self.bytes = larger;
-            self.places.resize(needed, 0);
+            self.grow(needed);
         }
     }
 
-    fn used(&self) -> &[u8] {
+    #[cold]
+    fn grow(&mut self, needed: usize) {
+        let room = needed.next_power_of_two();
+        let mut larger = Zeroizing::new(vec![0; room]);
+        let used = self.bytes.len().min(self.length);
+        if let (Some(to), Some(from)) = (larger.get_mut(..used), self.bytes.get(..used)) {
+            to.copy_from_slice(from);
+        }
+        self.bytes = larger;
+        self.places.resize(room, 0);
+    }
+
+    /// Returns the visible bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 
     fn key(&self, at: usize) -> u64 {
-        number(self.used(), at)
+        number(self.bytes(), at)
     }
 
-    fn place(&self, at: usize) -> u64 {
+    /// Returns where a visible byte stands in the text.
+    pub(super) fn place(&self, at: usize) -> u64 {
         self.places.get(at).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Takes visible bytes of another lane, their places with so many zero bits after them.
+    pub(super) fn copy(&mut self, from: &Self, range: Range<usize>, bits: u32) {
+        self.make_room(range.len());
+        let to = self.length..self.length + range.len();
+        if let (Some(bytes), Some(places), Some(from_bytes), Some(from_places)) = (
+            self.bytes.get_mut(to.clone()),
+            self.places.get_mut(to.clone()),
+            from.bytes.get(range.clone()),
+            from.places.get(range),
+        ) {
+            // Few at a time: a call to copy them takes longer.
+            let known = from_bytes.iter().zip(from_places);
+            for ((byte, place), known) in bytes.iter_mut().zip(places).zip(known) {
+                (*byte, *place) = (*known.0, known.1 << bits);
+            }
+            self.length = to.end;
+        }
     }
 
     /// Finds matches in what came.
@@ -227,7 +257,7 @@ impl Lane {
 
     /// Finds the next sample that may belong to a secret and has a whole stretch after it.
     fn next_sample(&self, scan: &mut Scan, tables: &Tables) -> Option<usize> {
-        let bytes = self.used();
+        let bytes = self.bytes();
         let ahead = tables.step - 1;
         loop {
             let sample = scan.done + ahead;
@@ -302,23 +332,13 @@ impl Lane {
             self.narrow.done = self.wide.done;
         }
         let settled = self.wide.done.min(self.narrow.done).min(self.length);
-        // An escape may come that these stand before.
-        let settled = settled.saturating_sub(AROUND);
+        // An escape may come that these stand before, or be open at the end.
+        let settled = settled.saturating_sub(AROUND + limits::MAX_ESCAPE_BYTES);
         self.bytes.copy_within(settled..self.length, 0);
         self.places.copy_within(settled..self.length, 0);
         self.length -= settled;
         self.wide.done -= settled;
         self.narrow.done -= settled;
-    }
-
-    /// Returns the last bytes before a place, each with its own.
-    pub(super) fn before(&self, place: u64, count: usize) -> impl Iterator<Item = (u8, u64)> {
-        let places = self.places.get(..self.length).unwrap_or_default();
-        let end = places.partition_point(|known| *known < place);
-        let range = end.saturating_sub(count)..end;
-        let bytes = self.used().get(range.clone()).unwrap_or_default().iter();
-        let places = places.get(range).unwrap_or_default().iter();
-        bytes.copied().zip(places.copied())
     }
 
     /// Looks up what the samples left open at the end.
@@ -330,11 +350,20 @@ impl Lane {
         self.wide = scan;
     }
 
+    /// Returns the last bytes, fewer than a stretch, that nothing divides: what stands before may have
+    /// come long ago, and the tables, which may say yes too often, would hold back all since then.
+    fn last_piece(&self) -> &[u8] {
+        let bytes = self.bytes();
+        let most = bytes.len().saturating_sub(WINDOW - 1);
+        let last = bytes.get(most..).unwrap_or_default();
+        last.rsplit(|byte| *byte == 0).next().unwrap_or_default()
+    }
+
     /// Returns the place from which on the text may still become a match.
     pub(super) fn open_from(&self, tables: &Tables) -> Option<u64> {
         let runs = [self.wide.run.as_ref(), self.narrow.run.as_ref()];
         let open = runs.into_iter().flatten().map(|run| run.start).min();
-        let end = tables.open_end(self.used());
+        let end = tables.open_end(self.last_piece());
         let end = (end > 0).then(|| self.place(self.length - end));
         open.into_iter().chain(end).min()
     }
@@ -351,7 +380,7 @@ impl Lane {
         if let Some(run) = self.wide.run.as_ref().filter(|run| run.is_secret()) {
             return Some(run.found());
         }
-        let bytes = self.used();
+        let bytes = self.bytes();
         for length in (limits::MIN_CUT_SECRET_BYTES..WINDOW).rev() {
             let Some(at) = bytes.len().checked_sub(length) else {
                 continue;

@@ -13,11 +13,11 @@ use super::encodings::Form;
 use super::lane::{Found, Lane};
 use super::tables::{Hot, Tables};
 use super::text::Redacted;
-use super::unescaped::{SIGNS, Unescaped};
+use super::unescaped::{Known, SIGNS, Unescaped};
 use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::session::Secrets;
-use crate::vault::view::{Sink, View};
+use crate::vault::view::View;
 
 /// The secrets and the tables of their newest generation.
 #[derive(Clone)]
@@ -42,66 +42,6 @@ impl Source {
             *tables = Arc::new(Tables::build(&self.secrets));
         }
         Arc::clone(&tables)
-    }
-}
-
-/// Hands what is visible of a block to all that look at it.
-struct Ground<'a> {
-    main: &'a mut Lane,
-    unescaped: &'a mut [Unescaped],
-    /// Whether one of them is in the middle of something.
-    is_active: bool,
-    block: &'a [u8],
-    /// Where the block starts.
-    at: u64,
-    /// Where the next sign of an escape stands, if not before that.
-    next: u64,
-}
-
-impl<'a> Ground<'a> {
-    fn new(main: &'a mut Lane, unescaped: &'a mut [Unescaped], block: &'a [u8], at: u64) -> Self {
-        let is_active = !unescaped.iter().all(Unescaped::is_idle);
-        let mut ground = Self {
-            main,
-            unescaped,
-            is_active,
-            block,
-            at,
-            next: 0,
-        };
-        ground.find_sign(at);
-        ground
-    }
-
-    /// Finds the first sign of an escape from a place on.
-    fn find_sign(&mut self, from: u64) {
-        let [a, b, c] = SIGNS;
-        let start = usize::try_from(from - self.at).unwrap_or(usize::MAX);
-        let rest = self.block.get(start..).unwrap_or_default();
-        let found = memchr::memchr3(a, b, c, rest);
-        self.next = found.map_or(u64::MAX, |found| from + found as u64);
-    }
-}
-
-impl Sink for Ground<'_> {
-    #[inline]
-    fn take(&mut self, bytes: &[u8], at: u64) {
-        self.main.take(bytes, at);
-        let end = at + bytes.len() as u64;
-        if !self.is_active && end <= self.next {
-            return;
-        }
-        for lane in self.unescaped.iter_mut() {
-            lane.take(bytes, at, self.main);
-        }
-        self.is_active = !self.unescaped.iter().all(Unescaped::is_idle);
-        if self.next < end {
-            self.find_sign(end);
-        }
-    }
-
-    fn divide(&mut self, place: u64) {
-        self.main.divide(place);
     }
 }
 
@@ -201,7 +141,8 @@ impl RedactStream {
 
     /// Does so, and masks what may be the start of a value.
     pub fn cut(&mut self, out: &mut Redacted) {
-        let half = self.unescaped.each_ref().map(Unescaped::half_escape);
+        let half = self.unescaped.each_ref();
+        let half = half.map(|lane| lane.half_escape(&self.main));
         self.flush_lanes();
         self.find_shorts(true);
         let cut = [&self.main, &self.inside].map(|lane| lane.cut(&self.tables));
@@ -236,8 +177,12 @@ impl RedactStream {
             lane.flush(&mut found);
         }
         found.drain(..).for_each(|found| self.add(found));
+        let known = Known {
+            bytes: self.held.as_bytes(),
+            base: self.base,
+        };
         for lane in &mut self.unescaped {
-            lane.close();
+            lane.close(&self.main, &known);
             lane.scan(&self.tables, &mut found);
             lane.scan_end(&self.tables, &mut found);
             lane.flush(&mut found);
@@ -292,10 +237,18 @@ impl RedactStream {
         let bytes = held.as_bytes();
         let mut at = from;
         let start = usize::try_from(from - self.base).unwrap_or(usize::MAX);
+        let known = Known {
+            bytes,
+            base: self.base,
+        };
         let blocks = bytes.get(start..).unwrap_or_default();
         for block in blocks.chunks(limits::REDACT_BLOCK_BYTES) {
-            let mut ground = Ground::new(&mut self.main, &mut self.unescaped, block, at);
-            self.view.split(block, at, &mut ground, &mut self.inside);
+            let before = self.main.bytes().len();
+            self.view.split(block, at, &mut self.main, &mut self.inside);
+            let new = self.main.bytes().len() - before;
+            for lane in &mut self.unescaped {
+                lane.take(&self.main, new, &known);
+            }
             at += block.len() as u64;
             self.scan_lanes();
         }
@@ -458,7 +411,8 @@ impl RedactStream {
             .into_iter()
             .filter_map(|lane| lane.open_from(&self.tables));
         let unescaped = self.unescaped.iter();
-        let open = open.chain(unescaped.filter_map(|lane| lane.open_from(&self.tables)));
+        let open =
+            open.chain(unescaped.filter_map(|lane| lane.open_from(&self.main, &self.tables)));
         let end = self.end();
         let shorts = if self.tables.shorts.is_empty() {
             end

@@ -4,7 +4,6 @@
 //! Eight bytes are a number, so that one look into a hash table tells whether they belong to a
 //! secret; before that a bitmap of six bytes tells that almost nothing does.
 
-use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use zeroize::Zeroizing;
@@ -83,6 +82,12 @@ impl Grams {
         Self::with_bits(6)
     }
 
+    /// Makes an empty table with room for so many.
+    fn with_room(count: usize) -> Self {
+        let places = (count + count / 3).next_power_of_two();
+        Self::with_bits(places.ilog2().clamp(6, 24))
+    }
+
     /// Returns what is known of eight bytes, or of fewer with zeros behind them.
     #[inline]
     pub(super) fn get(&self, key: u64) -> Option<Gram> {
@@ -97,15 +102,15 @@ impl Grams {
         }
     }
 
-    /// Adds a stretch; the first one to come names it.
-    pub(super) fn insert(&mut self, key: u64, gram: Gram) {
+    /// Adds a stretch; the first one to come names it. Returns whether it is new.
+    pub(super) fn insert(&mut self, key: u64, gram: Gram) -> bool {
         if self.length * 4 >= self.keys.len() * 3 {
             self.grow();
         }
-        self.put(key, gram);
+        self.put(key, gram)
     }
 
-    fn put(&mut self, key: u64, gram: Gram) {
+    fn put(&mut self, key: u64, gram: Gram) -> bool {
         let mask = self.keys.len() - 1;
         let mut index = (hash(key) >> self.shift) as usize;
         while let (Some(place), Some(known)) = (
@@ -114,15 +119,16 @@ impl Grams {
         ) {
             if *place == key {
                 *known = known.or_sooner(gram);
-                return;
+                return false;
             }
             if *place == 0 {
                 (*place, *known) = (key, gram);
                 self.length += 1;
-                return;
+                return true;
             }
             index += 1;
         }
+        false
     }
 
     fn grow(&mut self) {
@@ -146,13 +152,14 @@ fn hash(key: u64) -> u64 {
     (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 
-/// A set of numbers that may say yes too often.
-struct Bitmap {
+/// A set of numbers that may say yes too often, the less often the more of its bits stand for each:
+/// one, or two in the same word.
+struct Bitmap<const BITS: u32> {
     words: Vec<u64>,
     shift: u32,
 }
 
-impl Bitmap {
+impl<const BITS: u32> Bitmap<BITS> {
     fn with_bits(bits: u32) -> Self {
         Self {
             words: vec![0; 1 << bits.saturating_sub(6)],
@@ -160,24 +167,30 @@ impl Bitmap {
         }
     }
 
-    fn place(&self, key: u64) -> (usize, u32) {
-        let index = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift;
-        ((index >> 6) as usize, (index & 63) as u32)
+    /// Returns the word and its bits.
+    #[inline]
+    fn place(&self, key: u64) -> (usize, u64) {
+        let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut bits = 1 << (mixed >> self.shift & 63);
+        if BITS == 2 {
+            bits |= 1 << (mixed >> (self.shift - 6) & 63);
+        }
+        ((mixed >> self.shift >> 6) as usize, bits)
     }
 
     fn insert(&mut self, key: u64) {
-        let (word, bit) = self.place(key);
+        let (word, bits) = self.place(key);
         if let Some(word) = self.words.get_mut(word) {
-            *word |= 1 << bit;
+            *word |= bits;
         }
     }
 
     #[inline]
     fn has(&self, key: u64) -> bool {
-        let (word, bit) = self.place(key);
+        let (word, bits) = self.place(key);
         self.words
             .get(word)
-            .is_some_and(|word| *word >> bit & 1 == 1)
+            .is_some_and(|word| *word & bits == bits)
     }
 }
 
@@ -224,10 +237,10 @@ pub(super) struct Tables {
     pub(super) shorts: Vec<Short>,
     /// How far samples may be apart so that every match holds one.
     pub(super) step: usize,
-    samples: Bitmap,
-    fours: Bitmap,
-    twos: Bitmap,
-    ones: Bitmap,
+    samples: Bitmap<2>,
+    fours: Bitmap<1>,
+    twos: Bitmap<1>,
+    ones: Bitmap<1>,
     wholes: Vec<Whole>,
     /// The first bytes of every form, sorted.
     starts: Zeroizing<Vec<u64>>,
@@ -239,9 +252,13 @@ pub(super) struct Tables {
 impl Tables {
     /// Makes the tables of what there is now.
     pub(super) fn build(secrets: &Secrets) -> Self {
-        let mut total = 0;
-        secrets.for_each(|_, value| total += value.expose().len());
-        let mut tables = Self::empty(total);
+        let (mut total, mut stretches) = (0, 0);
+        secrets.for_each(|_, value| {
+            let length = value.expose().len();
+            total += length;
+            stretches += length * stretches_per_byte(length);
+        });
+        let mut tables = Self::empty(total, stretches);
         let mut starts = Vec::new();
         tables.generation = secrets.for_each(|name, value| {
             tables.add(name, value.expose(), &mut starts);
@@ -255,13 +272,13 @@ impl Tables {
         tables
     }
 
-    fn empty(total: usize) -> Self {
+    fn empty(total: usize, stretches: usize) -> Self {
         // Some fifty stretches per byte of a value, and eight bits for each.
         let bits = (total * 400).next_power_of_two().ilog2().clamp(12, 24);
         Self {
             generation: 0,
             names: Vec::new(),
-            grams: Grams::new(),
+            grams: Grams::with_room(stretches),
             shorts: Vec::new(),
             step: limits::REDACTED_RUN_BYTES + 1 - SAMPLE,
             samples: Bitmap::with_bits(bits),
@@ -285,14 +302,15 @@ impl Tables {
         self.names.push(name.clone());
         self.has_escapes |= value.contains(['\\', '&']);
         self.add_whole(value, secret);
-        let mask = secret_bytes(value);
-        let mut seen = HashSet::new();
-        let mut visible = Visible::default();
+        let mut seen = Vec::new();
+        let mut visible = Visible::of(secret_bytes(value));
         for_each_form(value, |form, encoded| {
-            visible.take(encoded, &mask);
-            if !seen.insert(visible.fingerprint()) {
+            visible.take(encoded);
+            let fingerprint = visible.fingerprint();
+            if seen.contains(&fingerprint) {
                 return;
             }
+            seen.push(fingerprint);
             if form == Form::Raw && visible.bytes.len() < WINDOW {
                 let text = Zeroizing::new(value.trim().as_bytes().to_vec());
                 self.shorts.push(Short { text, secret });
@@ -319,10 +337,9 @@ impl Tables {
     fn add_decoded(&mut self, part: &str, secret: usize, starts: &mut Vec<(u64, Gram)>) {
         self.add_short(part, secret);
         self.has_escapes |= part.contains(['\\', '&']);
-        let mask = vec![true; part.len()];
-        let mut visible = Visible::default();
+        let mut visible = Visible::of(vec![true; part.len()]);
         for_each_form(part, |form, encoded| {
-            visible.take(encoded, &mask);
+            visible.take(encoded);
             if view::visible_bytes(part) >= WINDOW {
                 self.add_form(secret, form, &visible, starts);
             }
@@ -348,18 +365,21 @@ impl Tables {
         starts: &mut Vec<(u64, Gram)>,
     ) {
         let bytes = &visible.bytes;
-        self.add_pieces(bytes);
-        if bytes.len() < WINDOW {
-            return;
+        let stretches = (bytes.len() + 1).saturating_sub(WINDOW);
+        for at in stretches..bytes.len() {
+            self.add_pieces(bytes, at);
         }
         let longest = bytes.len().min(limits::REDACTED_RUN_BYTES);
-        for at in 0..=bytes.len() - WINDOW {
+        for at in 0..stretches {
             // A secret part that is shorter than a run is matched as a whole.
             let length = visible.stretch_at(at, WINDOW).min(longest);
             let need = length.max(WINDOW) + 1 - WINDOW;
             let is_secret = visible.secret_in(at, WINDOW) >= WINDOW / 2;
             let gram = Gram::new(secret, form, need, is_secret);
-            self.grams.insert(number(bytes, at), gram);
+            // The pieces of a known stretch are known.
+            if self.grams.insert(number(bytes, at), gram) {
+                self.add_pieces(bytes, at);
+            }
             if is_secret {
                 self.step = self.step.min(need + WINDOW - SAMPLE);
             }
@@ -370,20 +390,18 @@ impl Tables {
     }
 
     /// Adds what tells whether the end of a text may be the start of a match.
-    fn add_pieces(&mut self, bytes: &[u8]) {
-        for at in 0..bytes.len() {
-            let here = number(bytes, at);
-            let left = bytes.len() - at;
-            self.ones.insert(first(here, 1));
-            if left >= 2 {
-                self.twos.insert(first(here, 2));
-            }
-            if left >= 4 {
-                self.fours.insert(first(here, 4));
-            }
-            if left >= SAMPLE {
-                self.samples.insert(first(here, SAMPLE));
-            }
+    fn add_pieces(&mut self, bytes: &[u8], at: usize) {
+        let here = number(bytes, at);
+        let left = bytes.len() - at;
+        self.ones.insert(first(here, 1));
+        if left >= 2 {
+            self.twos.insert(first(here, 2));
+        }
+        if left >= 4 {
+            self.fours.insert(first(here, 4));
+        }
+        if left >= SAMPLE {
+            self.samples.insert(first(here, SAMPLE));
         }
     }
 
@@ -440,16 +458,29 @@ impl Tables {
 
     /// Returns how much memory the tables take.
     pub(super) fn bytes(&self) -> usize {
-        let bitmaps = [&self.samples, &self.fours, &self.twos, &self.ones];
-        let bitmaps: usize = bitmaps.iter().map(|bitmap| bitmap.words.len() * 8).sum();
+        let bitmaps = [&self.fours, &self.twos, &self.ones];
+        let bitmaps: usize = bitmaps.iter().map(|bitmap| bitmap.words.len()).sum();
+        let bitmaps = (bitmaps + self.samples.words.len()) * size_of::<u64>();
         let wholes: usize = self.wholes.iter().map(|whole| whole.text.len()).sum();
         self.grams.bytes() + bitmaps + wholes + self.starts.len() * 12
     }
 }
 
+/// About how many different stretches the forms of a value have for each of its bytes.
+fn stretches_per_byte(length: usize) -> usize {
+    if length > limits::MAX_ENCODED_SECRET_BYTES {
+        8
+    } else {
+        36
+    }
+}
+
 /// A form as it is compared: what is visible of it.
-#[derive(Default)]
 struct Visible {
+    /// Which bytes of the value are secret.
+    mask: Vec<bool>,
+    /// Whether all of them are.
+    is_all_secret: bool,
     bytes: Zeroizing<Vec<u8>>,
     /// How many bytes before each one are secret.
     secret_before: Vec<u32>,
@@ -458,11 +489,35 @@ struct Visible {
 }
 
 impl Visible {
-    fn take(&mut self, encoded: &Encoded, mask: &[bool]) {
-        self.bytes = Zeroizing::new(Vec::with_capacity(encoded.bytes.len()));
+    /// Begins with a value of which these bytes are secret.
+    fn of(mask: Vec<bool>) -> Self {
+        Self {
+            is_all_secret: !mask.contains(&false),
+            mask,
+            bytes: Zeroizing::new(Vec::new()),
+            secret_before: Vec::new(),
+            stretches: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, encoded: &Encoded) {
+        self.bytes.clear();
+        if self.bytes.capacity() < encoded.bytes.len() {
+            // What is there would not be wiped if it moved.
+            self.bytes = Zeroizing::new(Vec::with_capacity(encoded.bytes.capacity()));
+        }
         self.secret_before.clear();
         self.stretches.clear();
         let shown = view::shown(&encoded.bytes);
+        if self.is_all_secret {
+            let bytes = encoded.bytes.iter().enumerate();
+            let bytes = bytes.filter(|(at, _)| shown.get(*at) != Some(&false));
+            let visible = bytes
+                .map(|(_, byte)| *byte)
+                .filter(|byte| is_visible(*byte));
+            self.bytes.extend(visible);
+            return;
+        }
         let mut secret = 0;
         let mut stretch_start = 0;
         for (at, (byte, source)) in encoded.bytes.iter().zip(&encoded.sources).enumerate() {
@@ -471,7 +526,7 @@ impl Visible {
             }
             self.bytes.push(*byte);
             self.secret_before.push(secret);
-            let is_secret = mask.get(*source as usize) == Some(&true);
+            let is_secret = self.mask.get(*source as usize) == Some(&true);
             secret += u32::from(is_secret);
             if !is_secret {
                 self.close_stretch(stretch_start);
@@ -491,12 +546,18 @@ impl Visible {
 
     /// How many of some bytes are secret.
     fn secret_in(&self, at: usize, length: usize) -> usize {
+        if self.is_all_secret {
+            return length;
+        }
         let before = |at: usize| self.secret_before.get(at).copied().unwrap_or(0);
         (before(at + length) - before(at)) as usize
     }
 
     /// Length of the secret stretch that all of some bytes are in; when there is none, no limit.
     fn stretch_at(&self, at: usize, length: usize) -> usize {
+        if self.is_all_secret {
+            return self.bytes.len();
+        }
         if self.secret_in(at, length) < length {
             return usize::MAX;
         }
@@ -552,21 +613,21 @@ impl Hot {
     }
 
     fn add_value(&mut self, value: &str, secret: usize) {
-        self.add_forms(value, &secret_bytes(value), secret);
+        self.add_forms(value, secret_bytes(value), secret);
         for password in passwords(value).into_iter().map(Zeroizing::new) {
             if let Some(decoded) = percent_decoded(&password).map(Zeroizing::new)
                 && view::visible_bytes(&decoded) >= WINDOW
             {
-                self.add_forms(&decoded, &vec![true; decoded.len()], secret);
+                self.add_forms(&decoded, vec![true; decoded.len()], secret);
             }
         }
     }
 
-    fn add_forms(&mut self, value: &str, mask: &[bool], secret: usize) {
-        let mut visible = Visible::default();
+    fn add_forms(&mut self, value: &str, mask: Vec<bool>, secret: usize) {
+        let mut visible = Visible::of(mask);
         let mut is_short = false;
         for_each_form(value, |form, encoded| {
-            visible.take(encoded, mask);
+            visible.take(encoded);
             // A short value is masked as a whole or not at all.
             is_short |= form == Form::Raw && visible.bytes.len() < limits::REDACTED_RUN_BYTES;
             if form.is_wide() || is_short {

@@ -682,3 +682,61 @@ fn half_an_escape_is_no_escape() {
     let redactor = Redactor::new(&secrets(&[("K", value)]));
     assert_eq!(cut(&redactor, "a p#Ss~w0rd\\!~x\\"), "a [KARYI:K:escaped]");
 }
+
+/// Forms share stretches with each other and with those of other values.
+#[test]
+fn every_piece_of_every_form_is_in_the_tables() {
+    let values = [("A", T), ("B", &T[3..]), ("C", Q), ("D", "pw1!z")];
+    let tables = tables::Tables::build(&secrets(&values));
+    for (_, value) in values {
+        encodings::for_each_form(value, |form, encoded| {
+            let mut visible = encoded.bytes.to_vec();
+            visible.retain(|byte| view::is_visible(*byte));
+            for at in 0..visible.len() {
+                let piece = &visible[at..visible.len().min(at + tables::WINDOW)];
+                let is_whole = piece.len() == tables::WINDOW;
+                let gram = tables.grams.get(tables::number(piece, 0));
+                assert_eq!(gram.is_some(), is_whole, "{form:?} of {value:?} at {at}");
+                // Whatever the end of a text is, all of it is held back.
+                let ends: Vec<usize> = (1..tables::WINDOW.min(piece.len() + 1)).collect();
+                let held: Vec<usize> = ends
+                    .iter()
+                    .map(|end| tables.open_end(&piece[..*end]))
+                    .collect();
+                assert_eq!(held, ends, "{form:?} of {value:?} at {at}");
+            }
+        });
+    }
+}
+
+/// What a block ends with may be an escape, and what stands before it a part of a value.
+#[test]
+fn escapes_are_read_across_blocks() {
+    let value = "p#Ss~w0rd!~x#2(a)~k";
+    let redactor = Redactor::new(&secrets(&[("K", value)]));
+    for shown in [
+        "p#Ss~w0rd\\u0021~x#2\\(a\\)~k",
+        "p%23Ss~w0rd!%7ex#2(a)%7Ek",
+        "p#Ss~w0rd&#x21;~x&#35;2(a)~k",
+    ] {
+        for before in limits::REDACT_BLOCK_BYTES - shown.len()..=limits::REDACT_BLOCK_BYTES {
+            let text = format!("{}{shown} end", "-".repeat(before));
+            let expected = format!("{}[KARYI:K:escaped] end", "-".repeat(before));
+            assert_eq!(redactor.redact_str(&text), expected, "{before} {shown}");
+        }
+    }
+}
+
+/// A reader of escapes that has nothing more to look at keeps nothing back.
+#[test]
+fn what_follows_an_escape_is_given_out() {
+    for number in 0..100 {
+        let value = format!("{}ok3n-{number}-V4lue", char::from(b'!' + number % 90));
+        let redactor = Redactor::new(&secrets(&[("K", &value)]));
+        let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+        stream.push("%41 \\n &lt;", &mut out);
+        stream.push(&"~^".repeat(100), &mut out);
+        let held = stream.held_back();
+        assert!(held.len() < tables::WINDOW, "{value} {held}");
+    }
+}

@@ -5,12 +5,10 @@
 //! escapes themselves are read: backslashes of shells and languages, `%NN`, references of XML. Only
 //! what stands near an escape is taken: a stretch without any is looked at as it is already.
 
-use std::collections::VecDeque;
-
 use super::lane::{AROUND, Found, Lane};
 use super::tables::Tables;
 use crate::limits::MAX_ESCAPE_BYTES;
-use crate::vault::view::{Sink, is_visible};
+use crate::vault::view::{self, Sink};
 
 /// Low bits of a place that hold how many bytes more the escape takes, what stands in between
 /// included.
@@ -22,17 +20,37 @@ const MOST_MORE: u64 = (1 << LENGTH_BITS) - 1;
 /// the others as they are.
 pub(super) const SIGNS: [u8; 3] = *b"\\%&";
 
+/// The text that places are in, as far as it is known.
+pub(super) struct Known<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Where it starts.
+    pub(super) base: u64,
+}
+
+impl Known<'_> {
+    /// Whether a blank stands between two visible bytes that follow each other.
+    fn has_blank_between(&self, first: u64, second: u64) -> bool {
+        let index = |place: u64| usize::try_from(place.saturating_sub(self.base)).ok();
+        let range = index(first + 1).zip(index(second));
+        let between = range.and_then(|(start, end)| self.bytes.get(start..end));
+        let between = between.unwrap_or_default();
+        let shown = view::shown(between);
+        let mut bytes = between.iter().enumerate();
+        bytes.any(|(at, byte)| matches!(byte, b' ' | b'\t') && shown.get(at) != Some(&false))
+    }
+}
+
 /// The stretches of a text around its escapes of one kind, without these.
+///
+/// It is made from the visible bytes, block by block: what is far from any escape costs a search
+/// for the sign and nothing else, however many colours stand in it.
 #[derive(Clone)]
 pub(super) struct Unescaped {
     sign: u8,
     /// Its places hold the length of an escape, too.
     lane: Lane,
-    /// What may become an escape, and where each byte of it stands.
-    open: Vec<u8>,
-    places: VecDeque<u64>,
-    /// Whether a blank stands after the backslash that is open.
-    is_parted: bool,
+    /// How many visible bytes at the end may become an escape.
+    open: usize,
     /// How many visible bytes are still taken.
     left: usize,
 }
@@ -43,9 +61,7 @@ impl Unescaped {
         Self {
             sign,
             lane: Lane::default(),
-            open: Vec::with_capacity(MAX_ESCAPE_BYTES),
-            places: VecDeque::with_capacity(MAX_ESCAPE_BYTES),
-            is_parted: false,
+            open: 0,
             left: 0,
         }
     }
@@ -67,149 +83,103 @@ enum Reading {
 }
 
 impl Unescaped {
-    /// Whether nothing is taken until the next sign.
-    pub(super) fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.left == 0
-    }
-
-    /// Takes the next bytes, which `main` has at its end already.
-    pub(super) fn take(&mut self, bytes: &[u8], at: u64, main: &Lane) {
-        let mut index = 0;
-        while index < bytes.len() {
-            if self.is_idle() {
-                index = self.skip(bytes, index);
-            }
-            let Some(byte) = bytes.get(index) else {
-                return;
-            };
-            self.push(*byte, at + index as u64, main);
-            index += 1;
-        }
-    }
-
-    /// Passes over what is far from any escape; returns where the next one may start.
-    fn skip(&self, bytes: &[u8], from: usize) -> usize {
-        let mut start = from;
-        loop {
-            let rest = bytes.get(start..).unwrap_or_default();
-            let Some(found) = memchr::memchr(self.sign, rest) else {
-                return bytes.len();
-            };
-            if may_start(rest.get(found..).unwrap_or_default()) {
-                return start + found;
-            }
-            start += found + 1;
-        }
-    }
-
-    fn push(&mut self, byte: u8, place: u64, main: &Lane) {
-        if self.open.is_empty() {
-            if byte != self.sign {
-                return self.plain(byte, place);
-            }
-            self.begin(place, main);
-        } else if !is_visible(byte) {
-            // Wherever white space stands, it hides nothing; but a backslash may be meant for it.
-            let is_first = self.sign == b'\\' && self.open.len() == 1;
-            self.is_parted |= is_first && matches!(byte, b' ' | b'\t');
-            return;
-        }
-        self.open.push(byte);
-        self.places.push_back(place);
-        self.read(false);
-    }
-
-    /// Starts to take what stands around an escape at a place.
-    fn begin(&mut self, place: u64, main: &Lane) {
-        if self.left == 0 {
-            let mut before = main.before(place, AROUND).peekable();
-            // No place may be larger than one after it.
-            let first = before.peek().map_or(place, |(_, first)| *first);
-            self.lane.divide(first << LENGTH_BITS);
-            for (byte, place) in before {
-                self.lane.take(&[byte], place << LENGTH_BITS);
-            }
-        }
-        self.left = AROUND;
-    }
-
-    /// Reads what is open as far as it tells; at the end of a text, or where something stands in
-    /// between, all of it.
-    fn read(&mut self, is_end: bool) {
-        while !self.open.is_empty() {
-            match reading(&self.open, is_end) {
-                Reading::Open => return,
-                Reading::Quoted => self.take_quoted(),
-                Reading::Byte(_, 2 | 3) if self.is_parted => self.take_quoted(),
-                Reading::Plain => self.take_open(),
-                Reading::Byte(byte, length) => {
-                    self.escaped(&[byte], length);
-                    self.drop_open(length);
-                }
-                Reading::Char(character, length) => {
-                    self.escaped(character.encode_utf8(&mut [0; 4]).as_bytes(), length);
-                    self.drop_open(length);
-                }
-            }
-            // The rest may start another one.
-            while self.open.first().is_some_and(|byte| *byte != self.sign) {
-                self.take_open();
-            }
-        }
-    }
-
-    /// Takes what stands after a backslash as itself.
-    fn take_quoted(&mut self) {
-        let is_blank = self.is_parted;
-        self.drop_open(1);
-        if !is_blank {
-            self.take_open();
-        }
-    }
-
-    /// Takes the first open byte as itself.
-    fn take_open(&mut self) {
-        if let (Some(byte), Some(place)) = (self.open.first(), self.places.front()) {
-            self.plain(*byte, *place);
-            self.drop_open(1);
-        }
-    }
-
-    fn drop_open(&mut self, count: usize) {
-        self.is_parted = false;
-        self.open.drain(..count.min(self.open.len()));
-        self.places.drain(..count.min(self.places.len()));
-    }
-
-    /// Takes a byte that stands for itself.
-    fn plain(&mut self, byte: u8, place: u64) {
-        if !is_visible(byte) {
-            return;
-        }
-        if self.left > 0 {
-            self.lane.take(&[byte], place << LENGTH_BITS);
-            self.left -= 1;
-            if self.left == 0 {
-                self.lane.divide(place << LENGTH_BITS);
-            }
-        }
-    }
-
-    /// Takes what the open escape, so many bytes long, stands for.
-    fn escaped(&mut self, bytes: &[u8], length: usize) {
-        let first = self.places.front().copied().unwrap_or_default();
-        let last = self.places.get(length.saturating_sub(1)).copied();
-        let more = last.unwrap_or(first).saturating_sub(first);
-        let place = first << LENGTH_BITS | more.min(MOST_MORE);
-        for byte in bytes.iter().filter(|byte| is_visible(**byte)) {
-            self.lane.take(&[*byte], place);
-        }
-        self.left = AROUND;
+    /// Takes the last bytes of `main`, so many of which are new.
+    pub(super) fn take(&mut self, main: &Lane, new: usize, known: &Known<'_>) {
+        self.read(main, new, known, false);
     }
 
     /// Reads what is open to its end: nothing follows it.
-    pub(super) fn close(&mut self) {
-        self.read(true);
+    pub(super) fn close(&mut self, main: &Lane, known: &Known<'_>) {
+        self.read(main, 0, known, true);
+    }
+
+    fn read(&mut self, main: &Lane, new: usize, known: &Known<'_>, is_end: bool) {
+        let bytes = main.bytes();
+        let mut at = bytes.len().saturating_sub(new + self.open);
+        self.open = 0;
+        loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let Some(plain) = view::find(self.sign, rest) else {
+                return self.plain(main, at, rest.len());
+            };
+            self.plain(main, at, plain);
+            at += plain;
+            let rest = rest.get(plain..).unwrap_or_default();
+            match reading(rest, is_end) {
+                Reading::Open => {
+                    self.begin(main, at);
+                    self.open = rest.len();
+                    return;
+                }
+                Reading::Plain => {
+                    // What is taken stays in one piece as long as signs follow each other.
+                    if self.left > 0 {
+                        self.left = AROUND;
+                    }
+                    self.plain(main, at, 1);
+                    at += 1;
+                }
+                escape => {
+                    self.begin(main, at);
+                    at += self.escape(&escape, main, at, known);
+                }
+            }
+        }
+    }
+
+    /// Starts to take what stands around an escape.
+    fn begin(&mut self, main: &Lane, at: usize) {
+        if self.left == 0 {
+            let from = at.saturating_sub(AROUND);
+            // No place may be larger than one after it.
+            self.lane.divide(main.place(from) << LENGTH_BITS);
+            self.lane.copy(main, from..at, LENGTH_BITS);
+        }
+        self.left = AROUND;
+    }
+
+    /// Takes bytes that stand for themselves.
+    fn plain(&mut self, main: &Lane, at: usize, count: usize) {
+        let count = count.min(self.left);
+        if count == 0 {
+            return;
+        }
+        self.lane.copy(main, at..at + count, LENGTH_BITS);
+        self.left -= count;
+        if self.left == 0 {
+            self.lane.divide(main.place(at + count - 1) << LENGTH_BITS);
+        }
+    }
+
+    /// Takes what an escape stands for; returns how many of its bytes need no other look.
+    fn escape(&mut self, escape: &Reading, main: &Lane, at: usize, known: &Known<'_>) -> usize {
+        let is_parted = || {
+            let is_backslash = self.sign == b'\\';
+            is_backslash && known.has_blank_between(main.place(at), main.place(at + 1))
+        };
+        match escape {
+            // Wherever white space stands, it hides nothing; but a backslash may be meant for it.
+            Reading::Byte(_, 2 | 3) if is_parted() => 1,
+            Reading::Byte(byte, length) => self.put(&[*byte], main, at, *length),
+            Reading::Char(character, length) => {
+                let mut bytes = [0; 4];
+                let bytes = character.encode_utf8(&mut bytes).as_bytes();
+                self.put(bytes, main, at, *length)
+            }
+            _ => 1,
+        }
+    }
+
+    /// Takes bytes that an escape of some length stands for.
+    fn put(&mut self, bytes: &[u8], main: &Lane, at: usize, length: usize) -> usize {
+        let first = main.place(at);
+        let more = main.place(at + length - 1).saturating_sub(first);
+        let place = first << LENGTH_BITS | more.min(MOST_MORE);
+        for byte in bytes {
+            // Not visible ones are left out.
+            self.lane.take(&[*byte], place);
+        }
+        length
     }
 
     /// Finds matches in what came.
@@ -228,12 +198,10 @@ impl Unescaped {
     }
 
     /// Returns the place from which on the text may still become a match.
-    pub(super) fn open_from(&self, tables: &Tables) -> Option<u64> {
-        let lane = self
-            .lane
-            .open_from(tables)
-            .map(|place| place >> LENGTH_BITS);
-        lane.into_iter().chain(self.half_escape()).min()
+    pub(super) fn open_from(&self, main: &Lane, tables: &Tables) -> Option<u64> {
+        let lane = self.lane.open_from(tables);
+        let lane = lane.map(|place| place >> LENGTH_BITS);
+        lane.into_iter().chain(self.half_escape(main)).min()
     }
 
     /// Finds what is a match if nothing comes any more.
@@ -251,8 +219,9 @@ impl Unescaped {
     }
 
     /// Returns where an escape starts that the end of the text would cut in two.
-    pub(super) fn half_escape(&self) -> Option<u64> {
-        self.places.front().copied()
+    pub(super) fn half_escape(&self, main: &Lane) -> Option<u64> {
+        let at = main.bytes().len().checked_sub(self.open)?;
+        (self.open > 0).then(|| main.place(at))
     }
 }
 
@@ -268,25 +237,16 @@ fn unpack(found: &mut Found) {
     found.end = (last >> LENGTH_BITS) + more + 1;
 }
 
-/// Whether what starts with a sign of escapes may be one, by its second byte.
-fn may_start(bytes: &[u8]) -> bool {
-    match (bytes.first(), bytes.get(1)) {
-        (_, Some(next)) if !is_visible(*next) => true,
-        (Some(b'%'), Some(next)) => next.is_ascii_hexdigit() || *next == b'u',
-        (Some(b'&'), Some(next)) => matches!(next, b'#' | b'a' | b'l' | b'g' | b'q'),
-        _ => true,
-    }
-}
-
 /// Reads an escape. At the end nothing follows.
 fn reading(bytes: &[u8], is_end: bool) -> Reading {
+    let bytes = bytes.get(..MAX_ESCAPE_BYTES).unwrap_or(bytes);
     let reading = match bytes.first() {
         Some(b'\\') => backslash(bytes, is_end),
         Some(b'%') => percent(bytes),
         _ => reference(bytes),
     };
     match reading {
-        Reading::Open if is_end || bytes.len() >= MAX_ESCAPE_BYTES => Reading::Plain,
+        Reading::Open if is_end || bytes.len() == MAX_ESCAPE_BYTES => Reading::Plain,
         reading => reading,
     }
 }
@@ -388,16 +348,18 @@ fn octal(bytes: &[u8], is_end: bool) -> Reading {
 
 /// `&amp;` and the like, and the number of a character.
 fn reference(bytes: &[u8]) -> Reading {
-    let Some(end) = memchr::memchr(b';', bytes) else {
-        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
-        let is_open = bytes.iter().skip(1).all(is_name);
-        return if is_open {
-            Reading::Open
-        } else {
-            Reading::Plain
-        };
+    let rest = bytes.get(1..).unwrap_or_default();
+    if !matches!(rest.first(), None | Some(b'#' | b'a' | b'l' | b'g' | b'q')) {
+        return Reading::Plain;
+    }
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
+    let Some(end) = rest.iter().position(|byte| !is_name(byte)) else {
+        return Reading::Open;
     };
-    let name = bytes.get(1..end).unwrap_or_default();
+    let (name, after) = rest.split_at(end);
+    if after.first() != Some(&b';') {
+        return Reading::Plain;
+    }
     let number = match name {
         [b'#', b'x' | b'X', digits @ ..] => digits_of(digits, 16),
         [b'#', digits @ ..] => digits_of(digits, 10),
@@ -408,7 +370,7 @@ fn reference(bytes: &[u8]) -> Reading {
         b"apos" => Some('\''),
         _ => None,
     };
-    number.map_or(Reading::Plain, |found| Reading::Char(found, end + 1))
+    number.map_or(Reading::Plain, |found| Reading::Char(found, end + 2))
 }
 
 fn digits_of(digits: &[u8], base: u32) -> Option<char> {
@@ -422,7 +384,7 @@ mod tests {
 
     #[test]
     fn escapes_are_read() {
-        let cases: [(&str, Reading); 26] = [
+        let cases: [(&str, Reading); 29] = [
             ("\\", Reading::Open),
             ("\\*", Reading::Quoted),
             ("\\n", Reading::Byte(b'\n', 2)),
@@ -448,7 +410,10 @@ mod tests {
             ("&am", Reading::Open),
             ("&amp;", Reading::Char('&', 5)),
             ("&#x2F;", Reading::Char('/', 6)),
-            ("&a b;", Reading::Plain),
+            ("&a-b;", Reading::Plain),
+            ("&x", Reading::Plain),
+            ("&#+65;", Reading::Plain),
+            ("&#65;&#66;", Reading::Char('A', 5)),
         ];
         for (text, expected) in cases {
             assert_eq!(reading(text.as_bytes(), false), expected, "{text}");
@@ -457,5 +422,27 @@ mod tests {
         assert_eq!(reading(b"\\x4", true), Reading::Quoted);
         assert_eq!(reading(b"&am", true), Reading::Plain);
         assert_eq!(reading(b"&#12345678901", false), Reading::Plain);
+    }
+
+    #[test]
+    fn only_blanks_that_are_shown_part_an_escape() {
+        let cases = [
+            ("\\n", false),
+            ("\\ n", true),
+            ("\\\r\n\tn", true),
+            ("\\\r\nn", false),
+            ("\\\u{1b}[0 qn", false),
+            ("\\\u{1b}]a b\u{7}n", false),
+            ("\\\u{1b}[0 q n", true),
+        ];
+        for (text, expected) in cases {
+            let known = Known {
+                bytes: text.as_bytes(),
+                base: 100,
+            };
+            let last = 100 + text.len() as u64 - 1;
+            assert_eq!(known.has_blank_between(100, last), expected, "{text:?}");
+            assert!(!known.has_blank_between(0, 1), "{text:?}");
+        }
     }
 }
