@@ -288,6 +288,8 @@ fn what_is_meant_for_a_job_without_job_control_reaches_no_other() {
 fn a_job_is_ended_with_all_that_stands_below_it() {
     let below = "timeout 100 sh -c 'echo $$ &gt;pid; exec sleep 100'";
     let scripts = [
+        // The job ends with its first process, and its server runs on.
+        "<command id=\"b\" timeout=\"1\">sh -c \"(trap '' INT; echo \\$\\$ &gt;pid; exec sleep 100) &amp; sleep 101\"</command>".to_owned(),
         format!("<command id=\"b\" timeout=\"1\">sh -c \"{below}; true\"</command>"),
         format!(
             "<command id=\"b\">sh -c \"{below}; true\" &amp; until [ -s pid ]; do sleep 0.02; done</command>"

@@ -105,16 +105,15 @@ impl Background {
         }
     }
 
-    /// Returns what it started that no signal to its group reaches: all of it without one.
-    pub(super) fn away(&self) -> Vec<Process> {
+    /// Returns the processes of it, and all they have started.
+    pub(super) fn processes(&self) -> Vec<Process> {
         let all = process::all();
-        let group = self.own_group();
-        let mut roots = group.map_or_else(Vec::new, |group| {
+        let mut roots = self.own_group().map_or_else(Vec::new, |group| {
             group.members(&all).iter().map(|seen| seen.pid).collect()
         });
         let alive = self.members.iter().filter(|member| !member.has_ended());
         roots.extend(alive.map(|member| member.pid));
-        group::away(&all, &roots, group)
+        group::below(&all, &roots)
     }
 
     /// Returns the words of its first process that runs as they were given to it; nothing while that

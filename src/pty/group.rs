@@ -1,6 +1,7 @@
 //! A process group of a shell's session: how a signal reaches all of it, and nobody else.
 
 use std::collections::HashSet;
+use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
@@ -86,30 +87,54 @@ impl Group {
     }
 }
 
-/// Returns those of some processes that stand below one of `roots` and are not in a group of these,
-/// so that no signal to it reaches them: a program that `timeout` runs, the jobs of a shell inside, one
-/// that left the session.
-pub(super) fn away(all: &[Process], roots: &[i32], group: Option<Group>) -> Vec<Process> {
+/// Returns those of some processes that are one of `roots` or stand below one, in whatever group.
+pub(super) fn below(all: &[Process], roots: &[i32]) -> Vec<Process> {
     let below = process::belonging(all, &[], roots);
-    let is_inside = |seen: &Process| {
-        group.is_some_and(|group| seen.group == group.id && seen.session == group.shell)
-    };
-    let is_away = |seen: &&Process| below.contains(&seen.pid) && !is_inside(seen);
-    all.iter().filter(is_away).copied().collect()
+    let is_below = |seen: &&Process| below.contains(&seen.pid);
+    all.iter().filter(is_below).copied().collect()
 }
 
-/// Kills those that are still there, and what they have started.
-pub(super) fn kill_those(known: &[Process]) {
-    if known.is_empty() {
-        return;
+/// Ends those of a job that are still there when it has ended - a server that its command had put in the
+/// background, what left its group - and what they have started: with TERM, and after a step of the
+/// ladder with KILL.
+pub(super) fn end_those(known: &[Process]) {
+    let start = Instant::now();
+    let mut reached = HashSet::new();
+    let mut pause = limits::WAIT_SCAN_MIN;
+    loop {
+        let left = still_there(known);
+        if left.is_empty() {
+            return;
+        }
+        let is_late = start.elapsed() >= limits::JOB_LADDER_STEP;
+        for seen in &left {
+            if is_late {
+                process::signal(seen, Signal::SIGKILL);
+            } else if reached.insert(seen.pid) {
+                process::signal(seen, Signal::SIGTERM);
+                process::signal(seen, Signal::SIGCONT);
+            }
+        }
+        if is_late {
+            return;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(limits::WAIT_SCAN_MAX);
     }
-    let all = process::all();
-    let is_same = |seen: &&Process| known.iter().any(|known| known.is_same(seen));
-    let roots: Vec<i32> = all.iter().filter(is_same).map(|seen| seen.pid).collect();
-    let below = process::belonging(&all, &[], &roots);
-    for seen in all.iter().filter(|seen| below.contains(&seen.pid)) {
-        process::signal(seen, Signal::SIGKILL);
+}
+
+/// Returns those that have not ended, and what stands below them.
+fn still_there(known: &[Process]) -> Vec<Process> {
+    let is_alive = |seen: &&Process| {
+        process::find(seen.pid).is_some_and(|now| now.is_same(seen) && !now.is_zombie())
+    };
+    let roots: Vec<i32> = known.iter().filter(is_alive).map(|seen| seen.pid).collect();
+    if roots.is_empty() {
+        return Vec::new();
     }
+    let mut left = below(&process::all(), &roots);
+    left.retain(|seen| !seen.is_zombie());
+    left
 }
 
 #[cfg(test)]

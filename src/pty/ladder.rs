@@ -34,10 +34,11 @@ impl Session {
     /// `no_job` when nothing runs, `session_failed` when the command outlives all signals.
     pub async fn end_job(&self) -> Result<&'static str, ToolError> {
         let job = self.job().ok_or_else(|| state::too_late(None))?;
-        let away = self.away().await;
+        let processes = self.processes().await;
         for (signal, name) in LADDER {
             if self.climb(job, signal).await {
-                let _ = tokio::task::spawn_blocking(move || group::kill_those(&away)).await;
+                let rest = move || group::end_those(&processes);
+                let _ = tokio::task::spawn_blocking(rest).await;
                 return Ok(name);
             }
         }
@@ -75,17 +76,17 @@ impl Session {
         }
         let job = job.clone();
         let ending = move || {
-            let away = job.away();
+            let processes = job.processes();
             let ended = LADDER.into_iter().find(|(signal, _)| job.climb(*signal));
-            group::kill_those(&away);
+            group::end_those(&processes);
             ended.map(|(_, name)| name)
         };
         let ended = tokio::task::spawn_blocking(ending).await;
         ended.ok().flatten().ok_or_else(outlived)
     }
 
-    /// Returns the processes of the job that no signal to its group reaches.
-    async fn away(&self) -> Vec<Process> {
+    /// Returns the processes of the job in the foreground, and all they have started.
+    async fn processes(&self) -> Vec<Process> {
         let Some(live) = self.shared().lock().live.clone() else {
             return Vec::new();
         };
@@ -98,7 +99,7 @@ impl Session {
             let mut members = group.members(&all);
             members.retain(|seen| seen.pid != live.pid);
             let members: Vec<i32> = members.iter().map(|seen| seen.pid).collect();
-            group::away(&all, &members, Some(group))
+            group::below(&all, &members)
         });
         found.await.unwrap_or_default()
     }
