@@ -45,6 +45,12 @@ pub const MAX_IMPORT_FILE_BYTES: u64 = 64 << 20;
 pub const MAX_IMPORT_FILES: usize = 10_000;
 /// Deepest directory of an import.
 pub const MAX_IMPORT_DEPTH: usize = 8;
+/// Longest identifier of a tenant or a site that is imported, in characters.
+pub const MAX_SITE_ID_CHARS: usize = 50;
+/// Longest name of a site or a character that is imported, in characters.
+pub const MAX_NAME_CHARS: usize = 100;
+/// Longest title of a content that is imported, in characters.
+pub const MAX_CONTENT_TITLE_CHARS: usize = 500;
 /// How long an import may take.
 pub const IMPORT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Characters of a content's text that a search result shows.
@@ -102,6 +108,10 @@ pub const MAX_TOKEN_LIFE: Duration = Duration::from_secs(900);
 pub const MIN_TOKEN_SECRET_BYTES: usize = 32;
 /// Shortest internal key, in bytes.
 pub const MIN_INTERNAL_KEY_BYTES: usize = 16;
+/// Most of the body of a refused request that is read and dropped, so that its connection can stay.
+pub const REFUSED_BODY_BYTES: usize = 64 << 10;
+/// Longest wait for the rest of such a body.
+pub const REFUSED_BODY_WAIT: Duration = Duration::from_millis(100);
 /// Longest identifier a caller may send, in characters.
 pub const MAX_ID_CHARS: usize = 100;
 /// What stands around the contents in the result of a search, in bytes, about.
@@ -132,6 +142,8 @@ pub const MAX_CONNECTIONS: usize = 4096;
 pub const MAX_CALLS_IN_FLIGHT: usize = 1024;
 /// How long the server waits for requests under way when it ends.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(35);
+/// Longest wait for the last lines of the log when the server ends.
+pub const LOG_END_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause after a connection that could not be accepted.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Log lines that wait to be written, in bytes; further ones are lost rather than waited for.
@@ -154,6 +166,8 @@ pub const PROBE_EVERY: Duration = Duration::from_secs(1);
 pub const KEYS_POLL: Duration = Duration::from_secs(1);
 /// Most attempts of one call by the client.
 pub const MAX_ATTEMPTS: u32 = 3;
+/// How much longer than its tool may take an answer is waited for.
+pub const ANSWER_GRACE: Duration = Duration::from_secs(1);
 /// Half of the longest pause before the second attempt.
 pub const RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// Longest pause between two attempts that the server did not ask for.

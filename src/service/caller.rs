@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::exec::cancel::Cancel;
-use crate::limits;
+pub use crate::store::ids::is_id;
 use crate::store::{StoreError, ids};
 
 /// Where a request comes from and what it belongs to.
@@ -95,6 +95,14 @@ impl Caller {
         u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// Whether the body names no other tenant or site.
+    #[must_use]
+    pub fn fits(&self, context: &BodyContext) -> bool {
+        let is_own =
+            |named: &Option<String>, own: &str| named.as_deref().is_none_or(|id| id == own);
+        is_own(&context.tenant_id, &self.tenant_id) && is_own(&context.site_id, &self.site_id)
+    }
+
     /// Takes from the body what the headers did not say.
     pub fn complete(&mut self, context: &BodyContext) {
         let take = |own: &mut Option<String>, other: &Option<String>| {
@@ -134,11 +142,4 @@ pub struct Request {
     pub input: Value,
     /// What the body says that the headers say too.
     pub context: BodyContext,
-}
-
-/// Whether a text can be an identifier: `[A-Za-z0-9._:-]{1,100}`.
-#[must_use]
-pub fn is_id(text: &str) -> bool {
-    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
-    !text.is_empty() && text.len() <= limits::MAX_ID_CHARS && text.bytes().all(is_sign)
 }

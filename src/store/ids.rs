@@ -25,6 +25,13 @@ thread_local! {
     static POOL: RefCell<Pool> = const { RefCell::new(Pool::EMPTY) };
 }
 
+/// Whether a text can be an identifier: `[A-Za-z0-9._:-]{1,100}`.
+#[must_use]
+pub fn is_id(text: &str) -> bool {
+    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    !text.is_empty() && text.len() <= limits::MAX_ID_CHARS && text.bytes().all(is_sign)
+}
+
 /// Adds the time now to a text, as [`now`] writes it.
 pub fn add_now(text: &mut Vec<u8>) {
     let time = Timestamp::now();

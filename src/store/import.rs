@@ -4,7 +4,10 @@
 //! it holds lists of profiles, contents, points, routes and prompts. A directory without one holds
 //! sites, one in each directory in it.
 
-use std::fs;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use ring::digest::{Context, SHA256};
@@ -14,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::limits;
 use crate::store::ids::hex;
+use crate::store::rules;
 use crate::store::site::{Bundle, Content, Profile, Prompt, Site};
 
 /// Why a site could not be read: the file, and what is wrong with it.
@@ -82,9 +86,21 @@ pub fn read(directory: &Path) -> Result<Vec<Bundle>, ImportError> {
         return Ok(vec![bundle(directory)?]);
     }
     let mut bundles = Vec::new();
+    let mut places: HashMap<(String, String), PathBuf> = HashMap::new();
     for path in entries(directory)? {
         if path.is_dir() && site_file(&path).is_some() {
-            bundles.push(bundle(&path)?);
+            let found = bundle(&path)?;
+            let name = (found.site.tenant_id.clone(), found.site.site_id.clone());
+            if let Some(other) = places.get(&name) {
+                let (tenant, site) = name;
+                let problem = format!(
+                    "it is the site {tenant}/{site}, and so is {}; expected one directory for each site",
+                    other.display()
+                );
+                return Err(wrong(&path, problem));
+            }
+            places.insert(name, path);
+            bundles.push(found);
         }
     }
     match bundles.is_empty() {
@@ -124,7 +140,7 @@ fn bundle(directory: &Path) -> Result<Bundle, ImportError> {
         all.prompts.extend(part.prompts);
     }
     all.digest = hex(digest.finish().as_ref());
-    check(directory, &all)?;
+    rules::check(&all).map_err(|problem| wrong(directory, problem))?;
     Ok(all)
 }
 
@@ -157,21 +173,31 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>, ImportError> {
 }
 
 fn load(path: &Path, digest: &mut Context) -> Result<String, ImportError> {
-    let size = fs::metadata(path)
-        .map_err(|error| wrong(path, error))?
-        .len();
-    if size > limits::MAX_IMPORT_FILE_BYTES {
-        return Err(wrong(
-            path,
-            format!("it has {size} bytes, which is too much"),
-        ));
-    }
-    let text = fs::read_to_string(path).map_err(|error| wrong(path, error))?;
+    let text = text_of(path).map_err(|problem| wrong(path, problem))?;
     digest.update(path.to_string_lossy().as_bytes());
     digest.update(&[0]);
     digest.update(text.as_bytes());
     digest.update(&[0]);
     Ok(text)
+}
+
+fn text_of(path: &Path) -> Result<String, String> {
+    let failed = |error: std::io::Error| error.to_string();
+    // Whoever opens a pipe waits for somebody to write into it, unless told not to.
+    let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY;
+    let opened = File::options().read(true).custom_flags(flags).open(path);
+    let file = opened.map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err("expected a regular file, found something else".into());
+    }
+    let mut text = String::new();
+    // What the system says of the size may be old when all is read.
+    let most = limits::MAX_IMPORT_FILE_BYTES;
+    let length = file.take(most + 1).read_to_string(&mut text);
+    match length.map_err(failed)? as u64 > most {
+        true => Err(format!("expected at most {most} bytes, found more")),
+        false => Ok(text),
+    }
 }
 
 fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ImportError> {
@@ -221,55 +247,6 @@ fn place(content_type: &str, id: String, title: String, about: Option<String>) -
         status: "published".into(),
         metadata: Map::new(),
     }
-}
-
-/// Refuses what the store could only refuse without naming it.
-fn check(directory: &Path, bundle: &Bundle) -> Result<(), ImportError> {
-    let ids = bundle.contents.iter().map(|content| content.id.clone());
-    once(directory, "content", ids)?;
-    let versions = bundle
-        .profiles
-        .iter()
-        .map(|p| format!("{} version {}", p.npc_id, p.version));
-    once(directory, "profile", versions)?;
-    let active = bundle
-        .profiles
-        .iter()
-        .filter(|p| p.active)
-        .map(|p| p.npc_id.clone());
-    once(directory, "active profile of", active)?;
-    let prompts = bundle.prompts.iter().filter(|p| p.active);
-    let prompts = prompts.map(|p| format!("{} {}", p.npc_id, p.prompt_type));
-    once(directory, "active prompt of", prompts)?;
-    let wild = bundle
-        .contents
-        .iter()
-        .find(|c| !(0.0..=1.0).contains(&c.credibility_score));
-    match wild {
-        None => Ok(()),
-        Some(content) => Err(wrong(
-            directory,
-            format!(
-                "content {}: credibility_score must be from 0 to 1",
-                content.id
-            ),
-        )),
-    }
-}
-
-fn once(
-    directory: &Path,
-    what: &str,
-    names: impl Iterator<Item = String>,
-) -> Result<(), ImportError> {
-    let mut seen = std::collections::HashSet::new();
-    for name in names {
-        if seen.contains(&name) {
-            return Err(wrong(directory, format!("there are two of: {what} {name}")));
-        }
-        seen.insert(name);
-    }
-    Ok(())
 }
 
 fn wrong(path: &Path, problem: impl ToString) -> ImportError {
@@ -328,6 +305,44 @@ mod tests {
         check(
             &[("site.yaml", SITE), ("p.yaml", twice)],
             "two of: active profile of n",
+        );
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_not_read() {
+        let check = |make: &dyn Fn(&Path), expected: &str| {
+            let dir = tempfile::tempdir().unwrap();
+            fs::write(dir.path().join("site.yaml"), SITE).unwrap();
+            let path = dir.path().join("a.yaml");
+            make(&path);
+            let error = read(dir.path()).unwrap_err();
+            let expected = ImportError {
+                path,
+                problem: expected.into(),
+            };
+            assert_eq!(error, expected);
+        };
+        let other = "expected a regular file, found something else";
+        check(
+            &|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(),
+            other,
+        );
+        let mode = nix::sys::stat::Mode::S_IRWXU;
+        check(&|path| nix::unistd::mkfifo(path, mode).unwrap(), other);
+        let most = limits::MAX_IMPORT_FILE_BYTES;
+        check(
+            // A hole costs no place.
+            &|path| File::create(path).unwrap().set_len(most + 1).unwrap(),
+            &format!("expected at most {most} bytes, found more"),
+        );
+    }
+
+    #[test]
+    fn one_site_has_one_directory() {
+        let error = site(&[("a/site.yaml", SITE), ("b/site.yaml", SITE)]).unwrap_err();
+        assert_eq!(
+            error,
+            "DIR/b: it is the site t/s, and so is DIR/a; expected one directory for each site"
         );
     }
 

@@ -47,6 +47,23 @@ fn a_site_that_does_not_fit_is_refused_with_its_file() {
 }
 
 #[test]
+fn two_directories_of_one_site_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        let path = dir.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        let text = "tenant_id: t\nsite_id: s\nname: S\n";
+        std::fs::write(path.join("site.yaml"), text).unwrap();
+    }
+    let (code, told) = import(dir.path(), dir.path());
+    let root = dir.path().display();
+    let expected = format!(
+        "karyi: {root}/b: it is the site t/s, and so is {root}/a; expected one directory for each site\n"
+    );
+    assert_eq!((code, told), (Some(2), expected));
+}
+
+#[test]
 fn two_tenants_side_by_side_see_only_themselves() {
     let sites = tempfile::tempdir().unwrap();
     for tenant in ["a", "b"] {
