@@ -277,10 +277,11 @@ impl Desk {
         about.tool_version = tool.map(|tool| tool.entry.service.version);
         let work = async {
             let ending = match tool {
-                None => {
-                    let message = format!("Unknown tool: {}", about.tool_name);
-                    Ending::Failure(Failure::new("ValueError", "UNKNOWN_TOOL", message))
+                _ if !caller.fits(&request.context) => {
+                    let detail = "context names another tenant or site than the headers";
+                    Rejection::context_mismatch(detail).into()
                 }
+                None => self.unknown(&caller, principal, &about),
                 Some(tool) => {
                     let call = Serving {
                         parts: &self.parts,
@@ -310,6 +311,19 @@ impl Desk {
                 let refused = self.refuse(&caller, Some(principal), &about, rejection);
                 Reply::Refused(refused.await)
             }
+        }
+    }
+
+    /// Ends a call of a tool that there is not. All such tools together have one bucket.
+    fn unknown(&self, caller: &Caller, principal: &Principal, about: &About) -> Ending {
+        let names = [&*principal.id, &caller.tenant_id, ""];
+        let buckets = self.tool_buckets.as_ref();
+        match rates::take(buckets, &names.join("\n"), "of unknown tools") {
+            Ok(()) => {
+                let message = format!("Unknown tool: {}", about.tool_name);
+                Ending::Failure(Failure::new("ValueError", "UNKNOWN_TOOL", message))
+            }
+            Err(rejection) => rejection.into(),
         }
     }
 
@@ -371,6 +385,7 @@ impl Desk {
                 Finished::Fresh(time, Err(failure))
             }
             Ending::Output(fields) => Finished::Fresh(time, Ok(fields)),
+            Ending::Kept(fields, time) => Finished::Fresh(time, Ok(fields)),
         };
         self.books.finish(caller, principal, about, &end).await;
         finished

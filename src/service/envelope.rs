@@ -150,6 +150,12 @@ impl Failure {
 }
 
 impl Failure {
+    /// Whether what the call did is not known: it was given up while it ran.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(self.error_type, "Timeout" | "Cancelled")
+    }
+
     /// Masks values of secrets in what a caller wrote.
     pub fn mask(&mut self, redactor: &Redactor) {
         if !redactor.is_idle() {
@@ -174,7 +180,8 @@ impl From<ToolError> for Failure {
             ErrorCode::NotFound => ("ValueError", "NOT_FOUND"),
             ErrorCode::BadArguments => ("ValueError", "INVALID_INPUT"),
             ErrorCode::PermissionDenied => ("PermissionDenied", "PERMISSION_DENIED"),
-            ErrorCode::Timeout | ErrorCode::Cancelled => ("Timeout", "TIMEOUT"),
+            ErrorCode::Timeout => ("Timeout", "TIMEOUT"),
+            ErrorCode::Cancelled => ("Cancelled", "CANCELLED"),
             ErrorCode::Unavailable => ("Unavailable", "UNAVAILABLE"),
             ErrorCode::Internal => ("Internal", "INTERNAL"),
             other => return Self::new("ToolError", &other.as_str().to_uppercase(), error.message),

@@ -9,6 +9,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::tool::fit;
 use crate::tool::schema::{self, ArgumentSchema};
 use crate::vault::redact::Redactor;
 
@@ -76,16 +77,27 @@ impl InputCheck {
         Self { schema, patterns }
     }
 
-    /// Returns what does not fit.
+    /// Returns what does not fit. Of an input that does, whole numbers are written as such where
+    /// the schema asks for them: `5.0` is 5.
     #[must_use]
-    pub fn problems(&self, input: &Value) -> Vec<Problem> {
+    pub fn problems(&self, input: &mut Value) -> Vec<Problem> {
         let mut found = Found {
             check: self,
             path: Vec::new(),
             problems: Vec::new(),
+            has_point: false,
         };
         found.value(input, &self.schema);
-        found.problems
+        let Found {
+            problems,
+            has_point,
+            ..
+        } = found;
+        if has_point && problems.is_empty() {
+            // It fits, so there is no misfit to be told.
+            let _ = fit::check(input, &self.schema, "");
+        }
+        problems
     }
 }
 
@@ -123,6 +135,8 @@ struct Found<'c> {
     check: &'c InputCheck,
     path: Vec<Step<'c>>,
     problems: Vec<Problem>,
+    /// Whether a whole number is written with a point or an exponent.
+    has_point: bool,
 }
 
 impl<'c> Found<'c> {
@@ -149,7 +163,7 @@ impl<'c> Found<'c> {
         }
     }
 
-    fn is_of_kind(&self, value: &'c Value, schema: &'c Value) -> bool {
+    fn is_of_kind(&mut self, value: &'c Value, schema: &'c Value) -> bool {
         if let Some(choices) = schema::alternatives(schema) {
             return choices.iter().any(|choice| {
                 let check = self.check;
@@ -157,8 +171,10 @@ impl<'c> Found<'c> {
                     check,
                     path: Vec::new(),
                     problems: Vec::new(),
+                    has_point: false,
                 };
                 inner.value(value, choice);
+                self.has_point |= inner.has_point;
                 inner.problems.is_empty()
             });
         }
@@ -167,6 +183,8 @@ impl<'c> Found<'c> {
             (_, Some(only)) => only == value,
             _ => true,
         };
+        let is_integer = schema::has_type(schema, "integer");
+        self.has_point |= is_integer && value.is_f64();
         is_listed && (schema.get("type").is_none() || has_kind(value, schema))
     }
 
@@ -261,7 +279,7 @@ fn has_kind(value: &Value, schema: &Value) -> bool {
         Value::String(_) => is("string"),
         Value::Array(_) => is("array"),
         Value::Object(_) => is("object"),
-        Value::Number(number) => is("number") || (is("integer") && !number.is_f64()),
+        Value::Number(number) => is("number") || (is("integer") && fit::is_whole(number)),
     }
 }
 
@@ -271,14 +289,39 @@ mod tests {
     use serde_json::json;
 
     #[track_caller]
-    fn check(tool: &str, input: Value, expected: &str) {
+    fn check(tool: &str, mut input: Value, expected: &str) {
         let registry = crate::tools::all();
         let entry = registry.get(tool).unwrap();
-        let problems = InputCheck::of(&entry.schema).problems(&input);
+        let problems = InputCheck::of(&entry.schema).problems(&mut input);
         assert_eq!(in_words(&problems), expected);
         if expected.is_empty() {
             assert!((entry.from_json)(input).is_ok());
         }
+    }
+
+    #[test]
+    fn a_whole_number_may_have_a_point() {
+        let search = |limit: &str| -> Value {
+            serde_json::from_str(&format!("{{\"query\": \"a\", \"limit\": {limit}}}")).unwrap()
+        };
+        let range = "limit: expected a whole number from 1 to 50";
+        for (limit, expected) in [
+            ("5.0", ""),
+            ("1e0", ""),
+            ("5.5", range),
+            ("51.0", range),
+            ("1e300", range),
+            ("-0.0", range),
+        ] {
+            check("search_content", search(limit), expected);
+        }
+        // What may be anything stays as it was sent.
+        let registry = crate::tools::all();
+        let entry = registry.get("log_user_event").unwrap();
+        let mut input = json!({"event_type": "a", "event_data": {"score": 5.0}});
+        let sent = input.clone();
+        assert_eq!(InputCheck::of(&entry.schema).problems(&mut input), []);
+        assert_eq!(input, sent);
     }
 
     #[test]

@@ -65,6 +65,18 @@ impl InternalKeys {
             }
             false => vec![everything(text)],
         };
+        for (place, key) in raw.iter().enumerate() {
+            let others = raw.iter().take(place);
+            if others.clone().any(|other| other.id == key.id) {
+                return Err(format!("key {}: there are two with this id", key.id));
+            }
+            if let Some(other) = others.clone().find(|other| other.key == key.key) {
+                let (one, two) = (&other.id, &key.id);
+                return Err(format!(
+                    "keys {one} and {two}: expected two keys, found one"
+                ));
+            }
+        }
         let secret = ids::random::<32>().map_err(|error| error.to_string())?;
         let coding = hmac::Key::new(hmac::HMAC_SHA256, &secret);
         let keys = raw.into_iter().map(|raw| internal(&coding, raw));
@@ -159,6 +171,17 @@ impl Guard {
         }
     }
 
+    /// Says of every key of tokens that cannot be used why that is so.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<String> {
+        let tokens = self.tokens.iter();
+        let left_out = tokens.flat_map(|tokens| {
+            let tokens = tokens.read().unwrap_or_else(PoisonError::into_inner);
+            tokens.left_out().to_vec()
+        });
+        left_out.collect()
+    }
+
     /// Returns who brings a credential, at `now` in seconds since 1970.
     ///
     /// # Errors
@@ -248,6 +271,20 @@ mod tests {
         let found = guard.identify(&key(KEY), 0.0).unwrap();
         assert!(found.tenants.has("t") && !found.tenants.has("u") && found.sites.has("any"));
         assert!(found.may("tools:list") && !found.may("tools:call:npc"));
+    }
+
+    #[test]
+    fn two_entries_are_two_keys_of_two_callers() {
+        let check = |two: (&str, &str), expected: &str| {
+            let entry = |(id, key): (&str, &str)| serde_json::json!({"id": id, "key": key, "tenants": [], "sites": [], "scopes": []});
+            let file = serde_json::json!({"keys": [entry(("a", KEY)), entry(two)]});
+            let told = InternalKeys::parse(&file.to_string()).map(drop);
+            assert_eq!(told.err().unwrap_or_default(), expected);
+        };
+        let other = "fedcba9876543210fedcba9876543210";
+        check(("b", other), "");
+        check(("a", other), "key a: there are two with this id");
+        check(("b", KEY), "keys a and b: expected two keys, found one");
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct Expected {
 /// The keys of the issuer, and what its tokens must say.
 pub struct Tokens {
     keys: Vec<Key>,
+    /// Why keys of the set were left out.
+    left_out: Vec<String>,
     expected: Expected,
 }
 
@@ -48,7 +50,7 @@ enum Material {
 
 #[derive(Deserialize)]
 struct KeySet {
-    keys: Vec<RawKey>,
+    keys: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -62,8 +64,6 @@ struct RawKey {
     n: Option<String>,
     e: Option<String>,
     k: Option<String>,
-    #[serde(rename = "use")]
-    purpose: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -90,26 +90,37 @@ enum Audience {
 }
 
 impl Tokens {
-    /// Reads the keys of a JWKS document.
+    /// Reads the keys of a JWKS document. Keys that cannot be used are left out (RFC 7517, section
+    /// 5): with the whole set refused, keys that were taken back would stay in force.
     ///
     /// # Errors
-    /// A key that cannot be used; a set without keys.
+    /// It is no set of keys, or none of them can be used.
     pub fn new(jwks: &str, expected: Expected) -> Result<Self, String> {
         let set: KeySet = serde_json::from_str(jwks).map_err(|error| error.to_string())?;
-        let keys: Vec<Key> = set
-            .keys
-            .into_iter()
-            .filter(|key| {
-                key.purpose
-                    .as_deref()
-                    .is_none_or(|purpose| purpose == "sig")
-            })
-            .map(key)
-            .collect::<Result<_, _>>()?;
-        match keys.is_empty() {
-            true => Err("expected at least one key, found none".into()),
-            false => Ok(Self { keys, expected }),
+        let (mut keys, mut left_out) = (Vec::new(), Vec::new());
+        let purpose = |key: &Value| key.get("use")?.as_str().map(|purpose| purpose == "sig");
+        let for_signatures = |key: &Value| purpose(key).unwrap_or(true);
+        for raw in set.keys.into_iter().filter(for_signatures) {
+            match key(raw) {
+                Ok(key) => keys.push(key),
+                Err(problem) => left_out.push(problem),
+            }
         }
+        match (keys.is_empty(), left_out.is_empty()) {
+            (true, true) => Err("expected at least one key, found none".into()),
+            (true, false) => Err(left_out.join("; ")),
+            (false, _) => Ok(Self {
+                keys,
+                left_out,
+                expected,
+            }),
+        }
+    }
+
+    /// Says of every key that was left out why that was so.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// Returns who a token speaks for, at `now` in seconds since 1970.
@@ -213,9 +224,12 @@ impl Key {
     }
 }
 
-fn key(raw: RawKey) -> Result<Key, String> {
-    let name = raw.kid.clone().unwrap_or_else(|| "without kid".into());
+fn key(raw: Value) -> Result<Key, String> {
+    let name = raw.get("kid").and_then(Value::as_str);
+    let name = name.unwrap_or("without kid").to_owned();
     let problem = |what: &str| format!("key {name}: {what}");
+    let raw: RawKey = serde_json::from_value(raw)
+        .map_err(|_| problem("expected members of a key (RFC 7517) of their types"))?;
     let part = |text: &Option<String>, what: &str| {
         let text = text
             .as_deref()

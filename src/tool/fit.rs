@@ -122,6 +122,12 @@ fn check_kind(value: &mut Value, schema: &Value, path: &str) -> Result<(), Misfi
     }
 }
 
+/// Whether a number is whole, however it is written, and can be kept as an integer.
+#[must_use]
+pub fn is_whole(number: &Number) -> bool {
+    !number.is_f64() || whole(number).is_some()
+}
+
 /// Returns a floating point number without a fraction as an integer, as long as that is exact.
 fn whole(number: &Number) -> Option<Number> {
     let value = number.as_f64().filter(|_| number.is_f64())?;

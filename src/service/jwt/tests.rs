@@ -214,7 +214,35 @@ fn forged_tokens_are_refused() {
 }
 
 #[test]
-fn keys_that_cannot_be_used_are_refused() {
+fn keys_that_cannot_be_used_are_left_out() {
+    let good = json!({"kty": "oct", "kid": "s", "k": URL_SAFE_NO_PAD.encode([7; 32])});
+    let others = json!([
+        {"kty": "EC", "kid": "p384", "crv": "P-384", "x": "AA", "y": "AA"},
+        good,
+        {"kty": "new", "kid": "n", "k": {"deep": 1}},
+        {"kty": "RSA", "kid": "r", "alg": "RS512", "n": "AA", "e": "AQAB"},
+        {"kid": "nothing"},
+        "no key",
+        {"kty": "OKP", "kid": "e", "use": "enc", "crv": "X25519", "x": "AA"},
+    ]);
+    let set = tokens(&others);
+    let ids: Vec<_> = set.keys.iter().map(|key| key.id.as_deref()).collect();
+    assert_eq!(ids, [Some("s")]);
+    let no_members = "expected members of a key (RFC 7517) of their types";
+    assert_eq!(
+        set.left_out(),
+        [
+            "key p384: expected Ed25519, P-256, RSA or a secret".to_owned(),
+            format!("key n: {no_members}"),
+            "key r: expected the algorithm RS256, found \"RS512\"".to_owned(),
+            format!("key nothing: {no_members}"),
+            format!("key without kid: {no_members}"),
+        ]
+    );
+}
+
+#[test]
+fn a_set_without_a_key_that_can_be_used_is_refused() {
     let check = |keys: Value, expected: &str| {
         let expected_claims = Expected {
             issuer: "i".into(),
