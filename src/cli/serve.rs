@@ -23,7 +23,7 @@ use crate::service::desk::KeepInput;
 use crate::service::jwt::Expected;
 use crate::service::log::Log;
 use crate::service::rates::Rate;
-use crate::store::sqlite::{Lock, SqliteSites};
+use crate::store::sqlite::{Lock, SqliteSites, make_directory};
 use crate::vault::session::{Need, Secrets};
 
 /// Runs `karyi serve`.
@@ -237,7 +237,7 @@ pub(super) fn database(named: Option<PathBuf>) -> anyhow::Result<PathBuf> {
         Some(path) => Ok(path),
         None => {
             let path = state_dir::data_dir().context("finding a place for the database")?;
-            std::fs::create_dir_all(&path)
+            make_directory(&path)
                 .with_context(|| format!("making the directory {}", path.display()))?;
             Ok(path.join("site.db"))
         }

@@ -305,7 +305,7 @@ pub trait SiteStore: Send + Sync {
     /// anything was different.
     fn import(&self, bundle: Bundle, deadline: Instant) -> Pending<'_, bool>;
 
-    /// Looks whether the data can be read now.
+    /// Looks whether the data can be read and written now.
     fn probe(&self, deadline: Instant) -> Pending<'_, ()>;
 
     /// Returns the site.

@@ -85,6 +85,11 @@ fn a_locked_site_is_told_and_works_again_later() {
         (&json!(false), &json!("UNAVAILABLE"))
     );
     assert_eq!(server.last_record()["error_type"], "Unavailable");
+    // Whoever has less time than that is told when it is up.
+    let hasty = [("X-Request-Timeout-Ms", "300")];
+    let answer = server.answer("create_draft_content", &draft(), &hasty);
+    assert_eq!(answer.json()["error_type"], "Timeout");
+    assert_eq!(server.last_record()["error_type"], "Timeout");
     assert_eq!(
         server.call("search_content", &json!({"query": "古井"}))["success"],
         true
@@ -201,11 +206,24 @@ fn readiness_is_that_of_the_databases() {
     assert_eq!(server.get("/healthz").status, 200);
     other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(server.get("/readyz").status, 200);
+    let other = lock(&server.dir.path().join("site.db"));
+    // A good answer is good for a second.
+    while server.get("/readyz").status == 200 {}
+    let answer = server.get("/readyz");
+    assert_eq!(
+        (answer.status, &answer.json()["detail"]),
+        (503, &json!("a database is locked by another program"))
+    );
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(server.get("/readyz").status, 200);
     assert_eq!(server.records().len(), 0);
 }
 
 /// A site whose tools do what their arguments say: sleep, break, or answer.
 struct Odd;
+
+/// The answer that was kept under a key.
+static KEPT: std::sync::Mutex<Vec<u8>> = std::sync::Mutex::new(Vec::new());
 
 async fn sleeps<T>() -> Result<T, StoreError> {
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -238,8 +256,17 @@ impl SiteStore for Odd {
     fn of_type(&self, _: &Scope, _: &str) -> Pending<'_, Vec<Content>> {
         Box::pin(sleeps())
     }
-    fn add_draft(&self, _: &Scope, _: Draft) -> Pending<'_, Written> {
-        Box::pin(async { Err(StoreError::Full) })
+    fn add_draft(&self, _: &Scope, draft: Draft) -> Pending<'_, Written> {
+        Box::pin(async move {
+            let written = Written {
+                id: "draft-1".into(),
+                at: "2026-11-23T00:00:00Z".into(),
+            };
+            match draft.content.title == "kept" {
+                true => Ok(written),
+                false => Err(StoreError::Full),
+            }
+        })
     }
     fn log_event(&self, _: &Scope, _: Event) -> Pending<'_, Written> {
         Box::pin(async { panic!("a bug with $KARYI{{X}}") })
@@ -250,8 +277,13 @@ impl SiteStore for Odd {
             Ok(Claim::New)
         })
     }
-    fn answer(&self, _: &Scope, _: RepeatKey, _: Vec<u8>) -> Pending<'_, ()> {
-        Box::pin(async { Ok(()) })
+    fn answer(&self, _: &Scope, _: RepeatKey, answer: Vec<u8>) -> Pending<'_, ()> {
+        Box::pin(async move {
+            *KEPT.lock().unwrap() = answer;
+            // Long enough for another time to be told.
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            Ok(())
+        })
     }
     fn release(&self, _: &Scope, _: RepeatKey) -> Pending<'_, ()> {
         Box::pin(async { Ok(()) })
@@ -305,6 +337,31 @@ fn odd(tool: &str, input: Value) -> (Reply, Duration, Value) {
     drop(desk);
     let record = super::records(dir.path()).pop().unwrap();
     (reply, time, record)
+}
+
+#[test]
+fn what_a_key_repeats_is_what_was_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = Arc::new(desk(dir.path(), offer::offer(&[]).unwrap()));
+    let reply = runtime().block_on(async {
+        let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
+        caller.idempotency_key = Some("k".into());
+        let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
+        let request = Request {
+            tool_name: "create_draft_content".into(),
+            input: json!({"content_type": "story", "title": "kept", "body": "b"}),
+            context: Default::default(),
+        };
+        desk.call(caller, &principal, request).await
+    });
+    let Reply::Fresh(envelope) = reply else {
+        panic!("{reply:?}");
+    };
+    let kept = String::from_utf8(KEPT.lock().unwrap().clone()).unwrap();
+    assert_eq!(
+        String::from_utf8(envelope.to_json().unwrap()).unwrap(),
+        kept
+    );
 }
 
 /// Sends one request to the routes of a desk; returns status and body of the answer.

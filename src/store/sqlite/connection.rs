@@ -6,6 +6,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::limits;
 use crate::store::StoreError;
+use crate::store::sqlite::private;
 
 /// Opens a database to write to, making it when it is not there, and brings its tables up to date:
 /// `steps` are all steps there ever were, in order.
@@ -13,6 +14,7 @@ use crate::store::StoreError;
 /// # Errors
 /// It is no database, cannot be written, or was made by a newer program.
 pub(super) fn open_to_write(path: &Path, steps: &[&str]) -> Result<Connection, StoreError> {
+    private::make_file(path);
     let mut connection = Connection::open(path).map_err(|error| named(path, &error.into()))?;
     settings(&connection).map_err(|error| named(path, &error.into()))?;
     migrate(&mut connection, steps).map_err(|error| named(path, &error))?;
@@ -76,6 +78,24 @@ mod tests {
         drop(connection);
         let error = open_to_write(&path, &steps[..1]).unwrap_err();
         assert!(error.to_string().contains("has version 2"), "{error}");
+    }
+
+    #[test]
+    fn a_database_and_what_stands_beside_it_are_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("a/b");
+        private::make_directory(&inner).unwrap();
+        let path = inner.join("a.db");
+        let connection = open_to_write(&path, &["CREATE TABLE a(x)"]).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let files = ["a.db", "a.db-wal", "a.db-shm"].map(|name| mode(&inner.join(name)));
+        assert_eq!((mode(&inner), files), (0o700, [0o600; 3]));
+        drop(connection);
+        // Whoever opened it for others meant to.
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+        let _connection = open_to_write(&path, &["CREATE TABLE a(x)"]).unwrap();
+        assert_eq!(mode(&path), 0o640);
     }
 
     #[test]

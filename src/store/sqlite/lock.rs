@@ -4,6 +4,7 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use crate::store::StoreError;
+use crate::store::sqlite::private;
 
 /// The right to serve a database, given back when dropped.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ impl Lock {
         let broken = |error: &dyn std::fmt::Display| {
             StoreError::Broken(format!("locking {}: {error}", path.display()))
         };
-        let file = File::options()
+        let file = private::options()
             .create(true)
             .append(true)
             .open(&path)

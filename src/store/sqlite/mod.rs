@@ -11,6 +11,7 @@ mod keys;
 mod ledger;
 mod library;
 mod lock;
+mod private;
 mod queue;
 mod readers;
 mod recent;
@@ -21,4 +22,5 @@ mod writer;
 
 pub use ledger::{LedgerFile, SqliteLedger, Verdict};
 pub use lock::Lock;
+pub use private::make_directory;
 pub use site::SqliteSites;

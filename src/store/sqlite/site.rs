@@ -208,10 +208,15 @@ impl SiteStore for SqliteSites {
     }
 
     fn probe(&self, deadline: Instant) -> Pending<'_, ()> {
-        Box::pin(self.readers.read(deadline, |connection| {
+        let read = self.readers.read(deadline, |connection| {
             let sql = "SELECT count(*) FROM (SELECT 1 FROM sites LIMIT 1)";
             Ok(connection.prepare_cached(sql)?.query_row((), |_| Ok(()))?)
-        }))
+        });
+        Box::pin(async move {
+            read.await?;
+            // To begin a write shows whether another program holds the database.
+            self.writer.write(deadline, |_| Ok(())).await
+        })
     }
 
     fn site(&self, scope: &Scope) -> Pending<'_, Option<Site>> {

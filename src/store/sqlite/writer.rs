@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
 
+use crate::limits;
 use crate::store::StoreError;
 use crate::store::sqlite::group::Group;
 
@@ -19,8 +20,8 @@ trait Task: Send {
     fn run(&mut self, connection: &Connection) -> Result<(), StoreError>;
     /// Tells the caller how it went.
     fn tell(self: Box<Self>, result: Result<(), StoreError>);
-    /// Whether nobody may start or keep it any more.
-    fn is_late(&self) -> bool;
+    /// When nobody may start or keep it any more.
+    fn deadline(&self) -> Instant;
 }
 
 struct Write<T, F> {
@@ -44,8 +45,8 @@ impl<T: Send, F: FnOnce(&Connection) -> Result<T, StoreError> + Send> Task for W
         let _ = reply.send(answer);
     }
 
-    fn is_late(&self) -> bool {
-        Instant::now() >= self.deadline
+    fn deadline(&self) -> Instant {
+        self.deadline
     }
 }
 
@@ -60,10 +61,10 @@ impl Writer {
     /// # Errors
     /// The system gives no thread.
     pub(super) fn start(
-        mut connection: Connection,
+        connection: Connection,
         commits: Arc<AtomicU64>,
     ) -> Result<Self, StoreError> {
-        let write = move |batch| commit(&mut connection, &commits, batch);
+        let write = move |batch| commit(&connection, &commits, batch);
         let group = Group::start("site writer", write)?;
         Ok(Self { group })
     }
@@ -89,7 +90,7 @@ impl Writer {
     }
 }
 
-fn commit(connection: &mut Connection, commits: &AtomicU64, mut batch: Vec<Box<dyn Task>>) {
+fn commit(connection: &Connection, commits: &AtomicU64, mut batch: Vec<Box<dyn Task>>) {
     let result = together(connection, &mut batch);
     commits.fetch_add(1, Ordering::Release);
     match result {
@@ -105,10 +106,10 @@ fn commit(connection: &mut Connection, commits: &AtomicU64, mut batch: Vec<Box<d
 }
 
 fn together(
-    connection: &mut Connection,
-    batch: &mut [Box<dyn Task>],
+    connection: &Connection,
+    batch: &mut Vec<Box<dyn Task>>,
 ) -> Result<Vec<Result<(), StoreError>>, StoreError> {
-    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut transaction = begin(connection, batch)?;
     let mut results = Vec::with_capacity(batch.len());
     for task in batch {
         results.push(one(&mut transaction, task.as_mut()));
@@ -117,14 +118,45 @@ fn together(
     Ok(results)
 }
 
+/// Begins a transaction. While another program holds the database, each caller waits as long as they
+/// have time, and nobody for ever; whose time is up is told and left out.
+fn begin<'c>(
+    connection: &'c Connection,
+    batch: &mut Vec<Box<dyn Task>>,
+) -> Result<Transaction<'c>, StoreError> {
+    let limit = Instant::now() + limits::DATABASE_BUSY_TIMEOUT;
+    loop {
+        let now = Instant::now();
+        let next = batch.iter().map(|task| task.deadline()).min();
+        let until = next.map_or(limit, |next| next.min(limit));
+        connection.busy_timeout(until.saturating_duration_since(now))?;
+        let begun = Transaction::new_unchecked(connection, TransactionBehavior::Immediate);
+        let error = match begun {
+            Ok(transaction) => return Ok(transaction),
+            Err(error) => StoreError::from(error),
+        };
+        let now = Instant::now();
+        for late in batch.extract_if(.., |task| task.deadline() <= now) {
+            late.tell(Err(StoreError::Expired));
+        }
+        if error != StoreError::Busy || batch.is_empty() || now >= limit {
+            return Err(error);
+        }
+    }
+}
+
+fn is_late(task: &dyn Task) -> bool {
+    Instant::now() >= task.deadline()
+}
+
 fn one(transaction: &mut rusqlite::Transaction<'_>, task: &mut dyn Task) -> Result<(), StoreError> {
-    if task.is_late() {
+    if is_late(task) {
         return Err(StoreError::Expired);
     }
     // Dropped without a commit it is rolled back.
     let savepoint = transaction.savepoint()?;
     task.run(&savepoint)?;
-    if task.is_late() {
+    if is_late(task) {
         return Err(StoreError::Expired);
     }
     Ok(savepoint.commit()?)
@@ -177,5 +209,29 @@ mod tests {
             .query_row("SELECT sum(x) FROM t", (), |row| row.get(0))
             .unwrap();
         assert_eq!(sum, 3);
+    }
+
+    #[test]
+    fn nobody_waits_for_another_program_longer_than_they_have_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let first = connection::open_to_write(&path, &["CREATE TABLE t(x)"]).unwrap();
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let writer = Writer::start(first, Arc::default()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let write = |time: Duration| {
+            let deadline = Instant::now() + time;
+            writer.write(deadline, |connection| {
+                Ok(connection.execute("INSERT INTO t VALUES (1)", ())?)
+            })
+        };
+        let (soon, later) = (Duration::from_millis(20), Duration::from_secs(600));
+        let results = runtime.block_on(async { tokio::join!(write(soon), write(later)) });
+        assert_eq!(results, (Err(StoreError::Expired), Err(StoreError::Busy)));
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(runtime.block_on(write(later)), Ok(1));
     }
 }
