@@ -33,6 +33,8 @@ pub struct Front {
     pub origins: Vec<String>,
     /// The port we listen on.
     pub port: u16,
+    /// What stands before it in an origin of ours.
+    pub schemes: &'static [&'static str],
     /// Whom we can be reached by.
     pub reach: Reach,
     /// Calls that may still begin.
@@ -57,6 +59,7 @@ impl Front {
             hosts,
             origins,
             port,
+            schemes: &["http"],
             reach,
             calls: Arc::new(Semaphore::new(limits::MAX_CALLS_IN_FLIGHT)),
             ending: Cancel::default(),
@@ -120,9 +123,13 @@ impl Front {
     /// # Errors
     /// 400 without a host, 403 for another one or another origin.
     pub fn check_origin(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
-        let named = headers
-            .get(header::HOST)
-            .and_then(|value| value.to_str().ok());
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let named = hosts.next().and_then(|value| value.to_str().ok());
+        if hosts.next().is_some() {
+            return Err(Rejection::malformed(
+                "the header Host is given more than once",
+            ));
+        }
         let named = uri
             .authority()
             .map(|authority| authority.as_str())
@@ -158,10 +165,11 @@ impl Front {
         let (host, port) = host_and_port(rest);
         let usual = match scheme {
             "http" => 80,
-            "https" => 443,
-            _ => return false,
+            _ => 443,
         };
-        self.is_own_host(host) && port.unwrap_or(usual) == self.port
+        self.schemes.contains(&scheme)
+            && self.is_own_host(host)
+            && port.unwrap_or(usual) == self.port
     }
 }
 

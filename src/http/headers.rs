@@ -14,6 +14,9 @@ const TRACE: &str = "X-Trace-ID";
 const TENANT: &str = "X-Tenant-ID";
 const SITE: &str = "X-Site-ID";
 
+/// Where a request belongs.
+const PLACE: [&str; 3] = [TRACE, TENANT, SITE];
+
 /// Headers that mean nothing when they stand there twice.
 const SINGLE: [&str; 14] = [
     TRACE,
@@ -32,29 +35,45 @@ const SINGLE: [&str; 14] = [
     "Host",
 ];
 
+/// Why the headers of a request are refused.
+#[derive(Debug)]
+pub struct Misread {
+    /// What is wrong with them.
+    pub rejection: Rejection,
+    /// The caller, when trace, tenant and site are said: then the refusal has a place in the ledger.
+    pub caller: Option<Caller>,
+}
+
 /// Reads who a request belongs to.
 ///
 /// # Errors
 /// 400 for a header that is there twice, 422 that names every header that is missing or no
 /// identifier.
-pub fn caller(headers: &HeaderMap) -> Result<Caller, Rejection> {
-    single(headers)?;
+pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<Misread>> {
     let mut problems = Vec::new();
-    let trace = required(headers, TRACE, &mut problems);
-    let tenant = required(headers, TENANT, &mut problems);
-    let site = required(headers, SITE, &mut problems);
+    let place = PLACE.map(|name| required(headers, name, &mut problems));
+    let has_place = problems.is_empty();
+    if let Some(rejection) = twice(headers) {
+        // Which of two is meant nobody knows: of the others none is taken.
+        let is_said = has_place && !PLACE.iter().any(|name| is_twice(headers, name));
+        let caller = is_said.then(|| at(place).ok()).flatten();
+        return Err(Box::new(Misread { rejection, caller }));
+    }
     let mut optional = |name| optional(headers, name, &mut problems);
     let (span, user) = (optional("X-Span-ID"), optional("X-User-ID"));
     let (session, npc) = (optional("X-Session-ID"), optional("X-NPC-ID"));
     let key = optional("Idempotency-Key");
     let attempt = number(headers, "X-Attempt", &mut problems);
     let patience = number(headers, "X-Request-Timeout-Ms", &mut problems);
-    if !problems.is_empty() {
+    let misread = |caller, problems| {
         let detail = "headers are missing or not what they should be";
-        return Err(Rejection::invalid(detail).with_errors(problems));
+        let rejection = Rejection::invalid(detail).with_errors(problems);
+        Box::new(Misread { rejection, caller })
+    };
+    if !has_place {
+        return Err(misread(None, problems));
     }
-    let mut caller = Caller::new("http", trace, tenant, site)
-        .map_err(|error| Rejection::internal(error.to_string()))?;
+    let mut caller = at(place)?;
     if let Some(span) = span {
         caller.span_id = span;
     }
@@ -65,7 +84,21 @@ pub fn caller(headers: &HeaderMap) -> Result<Caller, Rejection> {
     if let Some((trace, span)) = text(headers, "traceparent").and_then(traceparent) {
         (caller.w3c_trace_id, caller.parent_span_id) = (Some(trace.into()), Some(span.into()));
     }
-    Ok(caller)
+    match problems.is_empty() {
+        true => Ok(caller),
+        false => Err(misread(Some(caller), problems)),
+    }
+}
+
+/// Makes the caller of a place: a trace, a tenant and a site.
+fn at([trace, tenant, site]: [String; 3]) -> Result<Caller, Box<Misread>> {
+    Caller::new("http", trace, tenant, site).map_err(|error| {
+        let rejection = Rejection::internal(error.to_string());
+        Box::new(Misread {
+            rejection,
+            caller: None,
+        })
+    })
 }
 
 /// Returns what a caller brings to prove who they are.
@@ -93,22 +126,22 @@ pub fn is_json(headers: &HeaderMap) -> bool {
     kind.eq_ignore_ascii_case("application/json")
 }
 
-fn single(headers: &HeaderMap) -> Result<(), Rejection> {
+fn is_twice(headers: &HeaderMap, name: &str) -> bool {
+    headers.get_all(name).iter().nth(1).is_some()
+}
+
+/// Returns the refusal of headers that are there twice.
+#[must_use]
+pub fn twice(headers: &HeaderMap) -> Option<Rejection> {
     if headers.len() == headers.keys_len() {
-        return Ok(());
+        return None;
     }
-    let twice = SINGLE
-        .iter()
-        .filter(|name| headers.get_all(**name).iter().count() > 1);
+    let twice = SINGLE.iter().filter(|name| is_twice(headers, name));
     let problems: Vec<Problem> = twice
         .map(|name| Problem::new(&["header", name], "given more than once"))
         .collect();
-    match problems.is_empty() {
-        true => Ok(()),
-        false => {
-            Err(Rejection::malformed("a header is given more than once").with_errors(problems))
-        }
-    }
+    let refusal = || Rejection::malformed("a header is given more than once");
+    (!problems.is_empty()).then(|| refusal().with_errors(problems))
 }
 
 /// Returns a header as text; an empty text when it is none.
@@ -208,9 +241,14 @@ mod tests {
     #[track_caller]
     fn check(more: &[(&str, &str)], expected: Result<(), (u16, &str)>) {
         let found = caller(&headers(&[&GOOD[..], more].concat()));
-        let problem = found
-            .map(drop)
-            .map_err(|r| (r.status, crate::service::fields::in_words(&r.errors)));
+        let problem = found.map(drop).map_err(|misread| {
+            // Whoever says where it belongs has a place in the ledger.
+            let is_unclear = more.iter().any(|(name, _)| *name == "x-trace-id");
+            assert_eq!(misread.caller.is_none(), is_unclear);
+            let rejection = misread.rejection;
+            let words = crate::service::fields::in_words(&rejection.errors);
+            (rejection.status, words)
+        });
         assert_eq!(
             problem,
             expected.map_err(|(status, words)| (status, words.to_owned()))
@@ -246,7 +284,13 @@ mod tests {
             &[("x-trace-id", "again")],
             Err((400, "header.X-Trace-ID: given more than once")),
         );
+        check(
+            &[("x-user-id", "a"), ("x-user-id", "b")],
+            Err((400, "header.X-User-ID: given more than once")),
+        );
         let missing = caller(&headers(&[("x-tenant-id", " "), ("x-site-id", "a/b")])).unwrap_err();
+        assert!(missing.caller.is_none());
+        let missing = missing.rejection;
         let words = crate::service::fields::in_words(&missing.errors);
         let expected = format!(
             "header.X-Trace-ID: field required; header.X-Tenant-ID: expected a value, found none; header.X-Site-ID: {no_id}"

@@ -48,10 +48,14 @@ impl<S> App for S where
 {
 }
 
+/// Told the status of every answer to bytes that are no request: it is given without asking the app.
+pub type Unread = Arc<dyn Fn(u16) + Send + Sync>;
+
 /// What every connection needs.
 #[derive(Clone)]
 struct Shared<A> {
     app: A,
+    unread: Unread,
     tls: Option<TlsAcceptor>,
     stop: watch::Receiver<bool>,
     permits: Arc<Semaphore>,
@@ -94,13 +98,19 @@ fn is_missing(error: &std::io::Error) -> bool {
 impl Listening {
     /// Starts to serve.
     #[must_use]
-    pub fn start(listeners: Vec<TcpListener>, app: &impl App, tls: Option<&TlsAcceptor>) -> Self {
+    pub fn start(
+        listeners: Vec<TcpListener>,
+        app: &impl App,
+        tls: Option<&TlsAcceptor>,
+        unread: &Unread,
+    ) -> Self {
         let (stop, stopped) = watch::channel(false);
         let permits = Arc::new(Semaphore::new(limits::MAX_CONNECTIONS));
         let mut sockets = JoinSet::new();
         for listener in listeners {
             let shared = Shared {
                 app: app.clone(),
+                unread: Arc::clone(unread),
                 tls: tls.cloned(),
                 stop: stopped.clone(),
                 permits: Arc::clone(&permits),
@@ -187,12 +197,29 @@ async fn serve(
         .serve_connection(TokioIo::new(stream), shared.app.clone());
     let mut connection = pin!(connection);
     let mut stop = shared.stop.clone();
-    // Errors of a connection concern nobody but its client.
-    tokio::select! {
+    let ended = tokio::select! {
         biased;
-        _ = connection.as_mut() => return,
-        _ = stop.wait_for(|is_stopped| *is_stopped) => {}
+        ended = connection.as_mut() => Some(ended),
+        _ = stop.wait_for(|is_stopped| *is_stopped) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    // Other errors of a connection concern nobody but its client.
+    if let Some(status) = ended.err().as_ref().and_then(status_of) {
+        (shared.unread)(status);
     }
-    connection.as_mut().graceful_shutdown();
-    let _ = connection.await;
+}
+
+/// Returns the status that hyper has answered with to what it could not read.
+fn status_of(error: &hyper::Error) -> Option<u16> {
+    match error {
+        error if error.is_parse_version_h2() => None,
+        error if error.is_parse_too_large() => Some(431),
+        error => error.is_parse().then_some(400),
+    }
 }

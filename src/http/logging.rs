@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use crate::limits;
 use crate::service::log::Log;
@@ -27,4 +28,15 @@ pub fn to_stderr() -> std::io::Result<(Log, JoinHandle<()>)> {
             }
         })?;
     Ok((log, thread))
+}
+
+/// Waits until the last lines are written. A log that nobody reads does not hold up the end.
+pub async fn end(thread: JoinHandle<()>) {
+    let until = Instant::now() + limits::LOG_END_TIMEOUT;
+    while !thread.is_finished() && Instant::now() < until {
+        tokio::time::sleep(limits::LOG_PAUSE).await;
+    }
+    if thread.is_finished() {
+        let _ = thread.join();
+    }
 }

@@ -3,6 +3,7 @@
 //! The routes turn requests into calls of the desk ([`crate::service`]) and its replies into
 //! responses; [`listen`] owns the sockets, [`start`] puts everything together.
 
+pub mod bodies;
 pub mod client;
 pub mod front;
 pub mod headers;

@@ -1,35 +1,30 @@
 //! The paths of the server and what they do.
 
 use std::convert::Infallible;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::{get, post};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tower::ServiceExt;
 
 use crate::http::front::{Front, Reach};
-use crate::http::{headers, openapi, problem};
+use crate::http::headers::Misread;
+use crate::http::{bodies, headers, openapi, problem};
 use crate::limits;
-use crate::service::caller::{self, BodyContext, Caller};
-use crate::service::desk::ListRequest;
-use crate::service::fields::Problem;
+use crate::service::caller::Caller;
 use crate::service::log::Line;
 use crate::service::principal::Principal;
 use crate::service::recording::About;
-use crate::service::{Rejection, Reply, running};
-use crate::tool::json_text::{self, Object};
+use crate::service::{Rejection, Reply};
 
 type Shared = Arc<Front>;
 
@@ -88,7 +83,7 @@ impl hyper::service::Service<axum::http::Request<Incoming>> for Entrance {
         Box::pin(async move {
             let response = match front.check_origin(request.uri(), request.headers()) {
                 Ok(()) => call(State(Arc::clone(&front)), request).await,
-                Err(rejection) => refused(&front, request.headers(), rejection).await,
+                Err(rejection) => Box::pin(turned_away(&front, request, rejection)).await,
             };
             Ok(let_out(&front, response))
         })
@@ -100,7 +95,7 @@ async fn at_the_door(State(front): State<Shared>, request: Request, next: Next) 
     let checked = front.check_origin(request.uri(), request.headers());
     let response = match checked {
         Ok(()) => next.run(request).await,
-        Err(rejection) => refused(&front, request.headers(), rejection).await,
+        Err(rejection) => Box::pin(turned_away(&front, request, rejection)).await,
     };
     let_out(&front, response)
 }
@@ -119,19 +114,26 @@ fn let_out(front: &Front, mut response: Response<Body>) -> Response<Body> {
 
 /// Answers with a refusal; it is recorded when the request says where it belongs.
 pub async fn refused(front: &Front, headers: &HeaderMap, rejection: Rejection) -> Response<Body> {
-    match headers::caller(headers) {
-        Ok(caller) => {
-            let rejection = front
-                .desk
-                .refuse(&caller, None, &About::default(), rejection)
-                .await;
-            marked(
-                problem::response(&rejection, Some(&caller.trace_id)),
-                &caller,
-            )
-        }
-        Err(_) => unrecorded(front, &rejection),
+    let caller = headers::caller(headers).or_else(|misread| misread.caller.ok_or(()));
+    match caller {
+        Ok(caller) => recorded(front, &caller, rejection).await,
+        Err(()) => unrecorded(front, &rejection),
     }
+}
+
+/// Answers with a refusal of a request that was not read any further.
+async fn turned_away(front: &Front, request: Request, rejection: Rejection) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let response = refused(front, &parts.headers, rejection).await;
+    bodies::unread(response, &parts.headers, body).await
+}
+
+/// Records a refusal and answers with it.
+async fn recorded(front: &Front, caller: &Caller, rejection: Rejection) -> Response<Body> {
+    let about = About::default();
+    let rejection = front.desk.refuse(caller, None, &about, rejection).await;
+    let response = problem::response(&rejection, Some(&caller.trace_id));
+    marked(response, caller)
 }
 
 /// Answers with a refusal of a request that does not say where it belongs.
@@ -152,9 +154,16 @@ pub fn note_unrecorded(front: &Front, rejection: &Rejection) {
     });
 }
 
+/// Counts and logs an answer to bytes that are no request.
+pub fn note_unread(front: &Front, status: u16) {
+    front.desk.metrics().answered(status);
+    let refusal = Rejection::malformed("the head of the request could not be read");
+    note_unrecorded(front, &Rejection { status, ..refusal });
+}
+
 async fn no_path(State(front): State<Shared>, request: Request) -> Response<Body> {
     let rejection = Rejection::no_path("there is no such path; /openapi.json lists them");
-    refused(&front, request.headers(), rejection).await
+    turned_away(&front, request, rejection).await
 }
 
 async fn wrong_method(State(front): State<Shared>, request: Request) -> Response<Body> {
@@ -164,7 +173,7 @@ async fn wrong_method(State(front): State<Shared>, request: Request) -> Response
             false => "GET, HEAD",
         };
     let rejection = Rejection::no_method(format!("the path is for {allowed}"));
-    let mut response = refused(&front, request.headers(), rejection).await;
+    let mut response = turned_away(&front, request, rejection).await;
     response
         .headers_mut()
         .insert(header::ALLOW, HeaderValue::from_static(allowed));
@@ -222,15 +231,15 @@ async fn list(State(front): State<Shared>, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let (caller, principal) = match admitted(&front, &parts).await {
         Ok(admitted) => admitted,
-        Err(response) => return *response,
+        Err(response) => return Box::pin(bodies::unread(*response, &parts.headers, body)).await,
     };
     let about = About {
         request_type: "tool_list",
         ..About::default()
     };
-    let wish = read_body(&parts, body)
+    let wish = bodies::read(&parts, body)
         .await
-        .and_then(|body| list_request(&body));
+        .and_then(|body| bodies::list_request(&body));
     let listed = match wish {
         Ok(wish) => front.desk.list(&caller, &principal, &wish).await,
         Err(rejection) => Err(front
@@ -263,13 +272,13 @@ async fn call(State(front): State<Shared>, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let (caller, principal) = match admitted(&front, &parts).await {
         Ok(admitted) => admitted,
-        Err(response) => return *response,
+        Err(response) => return Box::pin(bodies::unread(*response, &parts.headers, body)).await,
     };
     let marks = Marks::of(&caller);
     let mut watch = Watch(Some(Arc::clone(&caller.is_gone)));
-    let wish = read_body(&parts, body)
+    let wish = bodies::read(&parts, body)
         .await
-        .and_then(|body| call_request(&body));
+        .and_then(|body| bodies::call_request(&body));
     // The room that the request was read into is free again for the next one.
     drop(parts);
     let reply = match wish {
@@ -311,8 +320,16 @@ async fn admitted(
     front: &Front,
     parts: &Parts,
 ) -> Result<(Caller, Principal), Box<Response<Body>>> {
-    let caller = headers::caller(&parts.headers)
-        .map_err(|rejection| Box::new(unrecorded(front, &rejection)))?;
+    let caller = match headers::caller(&parts.headers) {
+        Ok(caller) => caller,
+        Err(misread) => {
+            let Misread { rejection, caller } = *misread;
+            return Err(Box::new(match caller {
+                Some(caller) => Box::pin(recorded(front, &caller, rejection)).await,
+                None => unrecorded(front, &rejection),
+            }));
+        }
+    };
     let credential = headers::credential(&parts.headers);
     match front.desk.admit(&caller, &credential).await {
         Ok(principal) => Ok((caller, principal)),
@@ -321,202 +338,6 @@ async fn admitted(
             Err(Box::new(marked(response, &caller)))
         }
     }
-}
-
-/// Reads a body of JSON, of bounded size and in bounded time.
-///
-/// # Errors
-/// 408, 413, 415, or 400 when it was cut off.
-pub async fn read_body(parts: &Parts, body: Body) -> Result<Bytes, Rejection> {
-    if !headers::is_json(&parts.headers) {
-        return Err(Rejection::not_json(
-            "expected Content-Type: application/json",
-        ));
-    }
-    let limited = Limited::new(body, limits::MAX_BODY_BYTES);
-    let deadline = Instant::now() + limits::BODY_TIMEOUT;
-    let read = running::before(deadline, pin!(limited.collect())).await;
-    match read {
-        Err(_) => Err(Rejection::slow("the body did not come in time")),
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            let detail = format!("the body may have {} bytes", limits::MAX_BODY_BYTES);
-            Err(Rejection::too_large(detail))
-        }
-        Ok(Err(_)) => Err(Rejection::malformed("the body was cut off")),
-    }
-}
-
-fn parse(body: &Bytes) -> Result<Map<String, Value>, Rejection> {
-    let text =
-        std::str::from_utf8(body).map_err(|_| Rejection::malformed("the body is not UTF-8"))?;
-    let value = json_text::parse(text)
-        .map_err(|error| Rejection::malformed(format!("the body is not JSON: {error}")))?;
-    match value {
-        Value::Object(map) => Ok(map),
-        _ => Err(wrong(vec![Problem::new(&["body"], "expected an object")])),
-    }
-}
-
-fn wrong(problems: Vec<Problem>) -> Rejection {
-    Rejection::invalid("the body is not what it should be").with_errors(problems)
-}
-
-fn unknown_fields(map: &Map<String, Value>, known: &[&str], problems: &mut Vec<Problem>) {
-    for key in map
-        .keys()
-        .filter(|key| !known.contains(&key.as_str()))
-        .take(10)
-    {
-        let key: String = key.chars().take(limits::MAX_ID_CHARS).collect();
-        problems.push(Problem::new(&["body", &key], "there is no such field"));
-    }
-}
-
-fn list_request(body: &Bytes) -> Result<ListRequest, Rejection> {
-    let map = if body.is_empty() {
-        Map::new()
-    } else {
-        parse(body)?
-    };
-    let mut problems = Vec::new();
-    unknown_fields(&map, &["category", "ai_callable_only"], &mut problems);
-    let category = match map.get("category") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(name)) => Some(name.clone()),
-        Some(_) => {
-            problems.push(Problem::new(&["body", "category"], "expected text"));
-            None
-        }
-    };
-    let ai_callable_only = match map.get("ai_callable_only") {
-        None | Some(Value::Null) => true,
-        Some(Value::Bool(only)) => *only,
-        Some(_) => {
-            problems.push(Problem::new(
-                &["body", "ai_callable_only"],
-                "expected true or false",
-            ));
-            true
-        }
-    };
-    match problems.is_empty() {
-        true => Ok(ListRequest {
-            category,
-            has_internal: !ai_callable_only,
-        }),
-        false => Err(wrong(problems)),
-    }
-}
-
-/// A body as it should be. Whatever is not is read once more, to tell what is wrong with it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Usual {
-    tool_name: String,
-    input: Object,
-    context: Option<UsualContext>,
-}
-
-/// The members of `context`, and no others.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, remote = "BodyContext")]
-struct UsualMembers {
-    tenant_id: Option<String>,
-    site_id: Option<String>,
-    trace_id: Option<String>,
-    user_id: Option<String>,
-    session_id: Option<String>,
-    npc_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct UsualContext(#[serde(with = "UsualMembers")] BodyContext);
-
-/// Reads a call whose body is as it should be.
-fn usual_request(body: &Bytes) -> Option<crate::service::Request> {
-    let usual: Usual = serde_json::from_slice(body).ok()?;
-    let context = usual
-        .context
-        .map_or_else(BodyContext::default, |context| context.0);
-    let is_good = !usual.tool_name.is_empty() && no_ids(&context).next().is_none();
-    is_good.then_some(crate::service::Request {
-        tool_name: usual.tool_name,
-        input: Value::Object(usual.input.0),
-        context,
-    })
-}
-
-fn call_request(body: &Bytes) -> Result<crate::service::Request, Rejection> {
-    if let Some(request) = usual_request(body) {
-        return Ok(request);
-    }
-    let mut map = parse(body)?;
-    let mut problems = Vec::new();
-    unknown_fields(&map, &["tool_name", "input", "context"], &mut problems);
-    let tool_name = match map.shift_remove("tool_name") {
-        Some(Value::String(name)) if !name.is_empty() => name,
-        None => {
-            problems.push(Problem::new(&["body", "tool_name"], "field required"));
-            String::new()
-        }
-        Some(_) => {
-            problems.push(Problem::new(
-                &["body", "tool_name"],
-                "expected the name of a tool",
-            ));
-            String::new()
-        }
-    };
-    let input = match map.shift_remove("input") {
-        None | Some(Value::Null) => Value::Object(Map::new()),
-        Some(Value::Object(input)) => Value::Object(input),
-        Some(_) => {
-            problems.push(Problem::new(&["body", "input"], "expected an object"));
-            Value::Null
-        }
-    };
-    let context = context(map.shift_remove("context"), &mut problems);
-    match problems.is_empty() {
-        true => Ok(crate::service::Request {
-            tool_name,
-            input,
-            context,
-        }),
-        false => Err(wrong(problems)),
-    }
-}
-
-fn context(value: Option<Value>, problems: &mut Vec<Problem>) -> BodyContext {
-    let value = match value {
-        None | Some(Value::Null) => return BodyContext::default(),
-        Some(value) => value,
-    };
-    let Ok(context) = serde_json::from_value::<BodyContext>(value) else {
-        problems.push(Problem::new(
-            &["body", "context"],
-            "expected an object of identifiers",
-        ));
-        return BodyContext::default();
-    };
-    let no_id = |name| Problem::new(&["body", "context", name], "expected an identifier");
-    problems.extend(no_ids(&context).map(no_id));
-    context
-}
-
-/// Returns the members that are there and no identifiers.
-fn no_ids(context: &BodyContext) -> impl Iterator<Item = &'static str> {
-    let ids = [
-        ("tenant_id", &context.tenant_id),
-        ("site_id", &context.site_id),
-        ("trace_id", &context.trace_id),
-        ("user_id", &context.user_id),
-        ("session_id", &context.session_id),
-        ("npc_id", &context.npc_id),
-    ];
-    let is_wrong = |id: &Option<String>| id.as_deref().is_some_and(|id| !caller::is_id(id));
-    ids.into_iter()
-        .filter_map(move |(name, id)| is_wrong(id).then_some(name))
 }
 
 fn json_response(status: StatusCode, body: Vec<u8>) -> Response<Body> {

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::files::root::Root;
 use crate::http::front::{Front, Reach};
-use crate::http::listen::{self, Listening};
+use crate::http::listen::{self, Listening, Unread};
 use crate::http::local::{self, Offered, Shells};
 use crate::http::otlp::Exporter;
 use crate::http::routes::Entrance;
@@ -26,7 +26,7 @@ use crate::service::offer;
 use crate::service::rates::Rate;
 use crate::service::spans::Spans;
 use crate::service::{Desk, Parts};
-use crate::store::sqlite::{Lock, SqliteLedger, SqliteSites};
+use crate::store::sqlite::{Lock, SqliteLedger, SqliteSites, make_directory};
 use crate::store::{Ledger, SiteStore, import};
 use crate::vault::redact::Redactor;
 use crate::vault::session::Secrets;
@@ -163,12 +163,11 @@ pub async fn serve(
         .context("no address to listen on")?
         .local_addr()?
         .port();
-    let (hosts, origins) = (options.hosts.clone(), options.origins.clone());
-    let front = Arc::new(Front::new(Arc::clone(&desk), reach, port, hosts, origins));
+    let front = Arc::new(front(&options, &desk, reach, port));
     announce(&listeners, &options, &desk)?;
     let app = routes::router_with(Arc::clone(&front), further(&front));
     let app = Entrance::new(Arc::clone(&front), app);
-    let listening = Listening::start(listeners, &app, tls.as_ref());
+    let listening = Listening::start(listeners, &app, tls.as_ref(), &unread(&front));
     let tending = tokio::spawn(tend(Arc::clone(&desk), options.jwks.clone(), guard));
     stopped.await;
     front.end();
@@ -189,9 +188,28 @@ pub async fn serve(
     }
     drop((lock, log));
     if let Some(writer) = writer {
-        let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+        logging::end(writer).await;
     }
     Ok(())
+}
+
+/// Counts and logs what is no request.
+fn unread(front: &Arc<Front>) -> Unread {
+    let front = Arc::clone(front);
+    Arc::new(move |status| routes::note_unread(&front, status))
+}
+
+/// Makes what every route needs.
+fn front(options: &Options, desk: &Arc<Desk>, reach: Reach, port: u16) -> Front {
+    let (hosts, origins) = (options.hosts.clone(), options.origins.clone());
+    let mut front = Front::new(Arc::clone(desk), reach, port, hosts, origins);
+    front.schemes = match (&options.tls, options.is_behind_proxy) {
+        (Some(_), _) => &["https"],
+        (None, false) => &["http"],
+        // Whether the proxy encrypts only it knows.
+        (None, true) => &["http", "https"],
+    };
+    front
 }
 
 /// Tells in the log where the server listens, and what nobody can call there.
@@ -219,7 +237,19 @@ fn announce(listeners: &[TcpListener], options: &Options, desk: &Desk) -> anyhow
         );
         tell("tools_without_keys", &message);
     }
+    tell_left_out(desk);
     Ok(())
+}
+
+/// Tells in the log which keys of tokens cannot be used.
+fn tell_left_out(desk: &Desk) {
+    for problem in desk.guard().left_out() {
+        desk.log().write(&Line {
+            event: "key_left_out",
+            message: Some(&problem),
+            ..Line::default()
+        });
+    }
 }
 
 /// Decides whom the server can be reached by, and refuses what would be unsafe.
@@ -274,7 +304,7 @@ pub async fn open(
 ) -> anyhow::Result<(Arc<Desk>, Lock)> {
     let place = &options.place;
     if let Some(directory) = place.database.parent() {
-        std::fs::create_dir_all(directory)
+        make_directory(directory)
             .with_context(|| format!("making the directory {}", directory.display()))?;
     }
     let lock = Lock::take(&place.database)?;
@@ -386,6 +416,7 @@ async fn tend(desk: Arc<Desk>, jwks: Option<(PathBuf, Expected)>, guard: Arc<Gua
                     event: "keys_renewed",
                     ..Line::default()
                 });
+                tell_left_out(&desk);
             }
             Err(error) => {
                 let message = format!("{error:#}");

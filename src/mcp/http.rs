@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, RequestMetaObject, Tool};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -18,8 +18,9 @@ use rmcp::{ErrorData, ServerHandler};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
 use crate::http::front::Front;
-use crate::http::{headers, routes};
+use crate::http::{bodies, headers, routes};
 use crate::limits;
+use crate::mcp::lines::{self, Refusal};
 use crate::mcp::progress::Progress;
 use crate::mcp::server::{Asked, Backend, Server};
 use crate::mcp::sessions::{self, Named, Opening, Sessions};
@@ -102,24 +103,47 @@ pub fn router_with<H: ServerHandler>(
 
 /// Lets a request through whose caller is known, whose body has come, and whose session is theirs.
 async fn admitted(State(door): State<Door>, request: Request, next: Next) -> Response<Body> {
-    let headers = request.headers().clone();
-    match enter(&door, request, next).await {
+    let (parts, body) = request.into_parts();
+    let headers = parts.headers.clone();
+    let principal = match identify(&door, &headers) {
+        Ok(principal) => principal,
+        Err(rejection) => {
+            let response = routes::refused(&door.front, &headers, rejection).await;
+            return bodies::unread(response, &headers, body).await;
+        }
+    };
+    let request = Request::from_parts(parts, body);
+    match enter(&door, principal, request, next).await {
         Ok(response) => response,
         Err(rejection) => routes::refused(&door.front, &headers, rejection).await,
     }
 }
 
-async fn enter(door: &Door, request: Request, next: Next) -> Result<Response<Body>, Rejection> {
+fn identify(door: &Door, headers: &HeaderMap) -> Result<Principal, Rejection> {
+    if let Some(rejection) = headers::twice(headers) {
+        return Err(rejection);
+    }
     #[allow(clippy::cast_precision_loss)]
     let now = jiff::Timestamp::now().as_second() as f64;
-    let credential = headers::credential(request.headers());
-    let principal = door.front.desk.guard().identify(&credential, now)?;
+    let credential = headers::credential(headers);
+    door.front.desk.guard().identify(&credential, now)
+}
+
+async fn enter(
+    door: &Door,
+    principal: Principal,
+    request: Request,
+    next: Next,
+) -> Result<Response<Body>, Rejection> {
     let (mut parts, body) = request.into_parts();
     let named = door.sessions.name(&mut parts.headers, &principal.id);
     let method = parts.method.clone();
     let (body, opening) = match method {
         Method::POST => {
-            let body = routes::read_body(&parts, body).await?;
+            let body = bodies::read(&parts, body).await?;
+            if let Err(refusal) = lines::message(&body) {
+                return Ok(no_message(&door.front, &parts.headers, *refusal).await);
+            }
             let is_first = named == Named::Nothing && sessions::may_begin(&body);
             let opening = match is_first {
                 true => Some(door.sessions.open(&principal.id).await?),
@@ -144,6 +168,16 @@ async fn enter(door: &Door, request: Request, next: Next) -> Result<Response<Bod
         (Method::DELETE, Named::Unknown) if response.status().is_success() => no_session(),
         _ => response,
     })
+}
+
+/// Answers what is no message, in the words of the protocol.
+async fn no_message(front: &Front, headers: &HeaderMap, refusal: Refusal) -> Response<Body> {
+    let rejection = Rejection::malformed(refusal.error.message.to_string());
+    let mut response = routes::refused(front, headers, rejection).await;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    *response.body_mut() = Body::from(refusal.answer().to_string());
+    response
 }
 
 /// Begins a session, also for a client who goes away meanwhile: then it has an owner, too.
@@ -178,12 +212,18 @@ impl Remote {
         &self.front.desk
     }
 
-    /// Returns who asks. What says so badly has no place in the ledger.
-    fn asking(&self, asked: &Asked) -> Result<Asking, ErrorData> {
-        self.read(asked).inspect_err(|error| {
+    /// Returns who asks. Who says so badly has a place in the ledger when the headers name one.
+    async fn asking(&self, asked: &Asked) -> Result<Asking, ErrorData> {
+        let read = self.read(asked);
+        if let Err(error) = &read {
             let rejection = Rejection::invalid(error.message.to_string());
-            routes::note_unrecorded(&self.front, &rejection);
-        })
+            match asked.extensions.get::<Parts>() {
+                // The client has the error as its answer.
+                Some(parts) => drop(routes::refused(&self.front, &parts.headers, rejection).await),
+                None => routes::note_unrecorded(&self.front, &rejection),
+            }
+        }
+        read
     }
 
     fn read(&self, asked: &Asked) -> Result<Asking, ErrorData> {
@@ -258,7 +298,7 @@ impl Backend for Remote {
     }
 
     async fn tools(&self, asked: &Asked) -> Result<Vec<Tool>, ErrorData> {
-        let Asking { principal, caller } = self.asking(asked)?;
+        let Asking { principal, caller } = self.asking(asked).await?;
         // Without a site there is none to call its tools for.
         let Some(caller) = caller else {
             return Ok(Vec::new());
@@ -286,7 +326,7 @@ impl Backend for Remote {
         request: CallToolRequestParams,
         asked: Asked,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Asking { principal, caller } = self.asking(&asked)?;
+        let Asking { principal, caller } = self.asking(&asked).await?;
         let Some(mut caller) = caller else {
             let rejection = Rejection::invalid("the call names no tenant and site");
             routes::note_unrecorded(&self.front, &rejection);

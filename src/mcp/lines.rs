@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::exec::cancel::Cancel;
 use crate::limits;
+use crate::tool::json_text;
 
 /// A line, or the news that one was too long.
 pub type Line = Result<Vec<u8>, TooLong>;
@@ -73,11 +74,7 @@ impl Lines {
 
     /// Answers something that is no message.
     fn refuse(&self, error: ErrorData, id: Option<RequestId>) {
-        // rmcp leaves the id out; JSON-RPC wants null.
-        let message = match id {
-            Some(id) => json!(ServerJsonRpcMessage::error(error, Some(id))),
-            None => json!({"jsonrpc": "2.0", "id": null, "error": error}),
-        };
+        let message = Refusal { error, id }.answer();
         *lock(&self.refusal) = Some(line(&message));
     }
 
@@ -108,7 +105,8 @@ impl Lines {
         if line.iter().all(u8::is_ascii_whitespace) {
             return None;
         }
-        match message(&line) {
+        let text = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&line);
+        match message(text) {
             Ok(message) => self.admit(message),
             Err(refusal) => {
                 self.refuse(refusal.error, refusal.id);
@@ -230,19 +228,54 @@ async fn write(
     }
 }
 
-/// Why a line is no message, and the id to answer to.
-struct Refusal {
-    error: ErrorData,
+/// Why a text is no message, and the id to answer to.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What is wrong with it.
+    pub error: ErrorData,
     id: Option<RequestId>,
 }
 
-fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, Box<Refusal>> {
-    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+impl Refusal {
+    /// Makes the answer.
+    #[must_use]
+    pub fn answer(self) -> Value {
+        let Self { error, id } = self;
+        // rmcp leaves the id out; JSON-RPC wants null.
+        match id {
+            Some(id) => json!(ServerJsonRpcMessage::error(error, Some(id))),
+            None => json!({"jsonrpc": "2.0", "id": null, "error": error}),
+        }
+    }
+}
+
+/// Reads a text as JSON in which every key stands once: of two values somebody else could take the
+/// other one.
+fn json_of(text: &[u8]) -> Result<Value, Box<Refusal>> {
+    let parsed = match std::str::from_utf8(text) {
+        Ok(text) => json_text::parse(text),
+        Err(error) => Err(error.to_string()),
+    };
+    parsed.map_err(|problem| {
+        // JSON it may be all the same, with an id.
+        let lax: Option<Value> = serde_json::from_slice(text).ok();
+        let is_json = lax.is_some();
+        let id = lax.and_then(|mut value| serde_json::from_value(value.get_mut("id")?.take()).ok());
+        let error = match is_json {
+            true => ErrorData::invalid_request(problem, None),
+            false => ErrorData::parse_error(format!("the message is not JSON: {problem}"), None),
+        };
+        Box::new(Refusal { error, id })
+    })
+}
+
+/// Reads a message.
+///
+/// # Errors
+/// It is none, and how to answer that.
+pub fn message(text: &[u8]) -> Result<ClientJsonRpcMessage, Box<Refusal>> {
     let refuse = |error, id| Box::new(Refusal { error, id });
-    let value: Value = serde_json::from_slice(line).map_err(|error| {
-        let message = format!("the line is not JSON: {error}");
-        refuse(ErrorData::parse_error(message, None), None)
-    })?;
+    let value = json_of(text)?;
     let invalid = |message: &'static str| ErrorData::invalid_request(message, None);
     let Value::Object(map) = &value else {
         let message = match value.is_array() {

@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::error::{ErrorCode, ToolError};
-use crate::http::listen::{self, Listening};
+use crate::http::listen::{self, Listening, Unread};
 use crate::limits;
 use crate::store::ids;
 use crate::tool::context::{Question, Reply};
@@ -94,7 +94,9 @@ impl Page {
             state: Mutex::new(Stage::New(sender)),
         });
         let router = Router::new().fallback(answer_request).with_state(sheet);
-        let listening = Listening::start(listeners, &TowerToHyperService::new(router), None);
+        let nobody: Unread = Arc::new(|_| ());
+        let listening =
+            Listening::start(listeners, &TowerToHyperService::new(router), None, &nobody);
         let serving = tokio::spawn(async move {
             tokio::time::sleep(limits::PROMPT_TIMEOUT + limits::PAGE_GRACE).await;
             drop(listening);

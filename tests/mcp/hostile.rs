@@ -43,9 +43,13 @@ fn what_is_no_message_is_answered() {
         let keys: Vec<&String> = answer.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["jsonrpc", "id", "error"]);
     }
-    let with_id: [(&str, i64); 4] = [
+    let with_id: [(&str, i64); 5] = [
         (r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#, -32600),
         (r#"{"id":"a","method":"ping"}"#, -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":"a","method":"ping","params":{"x":1,"x":2}}"#,
+            -32600,
+        ),
         (r#"{"jsonrpc":"2.0","id":"a","method":7}"#, -32600),
         (
             r#"{"jsonrpc":"2.0","id":"a","method":"ping","params":[1]}"#,
@@ -186,4 +190,33 @@ fn many_calls_at_once_are_served_or_told_to_wait() {
         }
     }
     assert!(served >= karyi::limits::MAX_MCP_CALLS, "{served}");
+}
+
+#[test]
+fn what_is_no_message_is_answered_and_recorded() {
+    let server = crate::serve::Server::start(&[]);
+    let accept = ("Accept", "application/json, text/event-stream");
+    let deep = "[".repeat(100_000);
+    let twice = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"get_site_map",
+        "arguments":{"include_pois":true,"include_pois":false}}}"#;
+    let cases: [(&str, i64, Value); 6] = [
+        ("{", -32700, Value::Null),
+        (&deep, -32700, Value::Null),
+        ("[]", -32600, Value::Null),
+        ("null", -32600, Value::Null),
+        (r#"{"jsonrpc":"2.0","id":"a"}"#, -32600, json!("a")),
+        (twice, -32600, json!(7)),
+    ];
+    for (body, code, id) in cases {
+        let before = server.records().len();
+        let answer = server.post("/mcp", &[accept], body);
+        assert_eq!(answer.status, 400, "{answer:?}");
+        let message = answer.json();
+        assert_eq!(
+            (&message["error"]["code"], &message["id"]),
+            (&json!(code), &id)
+        );
+        assert_eq!(server.records().len(), before + 1, "{body}");
+        assert_eq!(server.last_record()["http_status"], 400);
+    }
 }

@@ -284,6 +284,37 @@ fn the_door_is_that_of_every_route() {
     assert_eq!(status(&[key]), 200);
 }
 
+#[test]
+fn wrong_headers_are_refused_as_on_every_route() {
+    let server = closed(&[]);
+    let key = ("X-Internal-API-Key", KEY);
+    let other = ("X-Internal-API-Key", "another-key-0123456789012345");
+    let list = request(1, "tools/list", json!({})).to_string();
+    let accept = ("Accept", "application/json, text/event-stream");
+    let answer = server.post("/mcp", &[accept, key, other], &list);
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert_eq!(server.last_record()["error_type"], "MalformedRequest");
+    let site = ("X-Tenant-ID", "yantian");
+    let place = [
+        key,
+        site,
+        ("X-Site-ID", "yantian-main"),
+        ("X-Trace-ID", "t1"),
+    ];
+    let session = hello(&server, &place);
+    let before = server.records().len();
+    let mut named = place.to_vec();
+    named.extend([("Mcp-Session-Id", &*session), ("X-User-ID", "a b")]);
+    let answer = post(&server, &request(2, "tools/list", json!({})), &named);
+    assert_eq!(last(&answer)["error"]["code"], -32602);
+    let record = server.last_record();
+    assert_eq!(server.records().len(), before + 1);
+    assert_eq!(
+        (&record["trace_id"], &record["http_status"]),
+        (&json!("t1"), &json!(422))
+    );
+}
+
 /// Two holders of keys, both for the village.
 fn two_callers(arguments: &[&str]) -> Server {
     let key = |id: &str| json!({"id": id, "key": key_of(id), "tenants": ["*"], "sites": ["*"], "scopes": ["tools:list", "tools:call:content"]});
@@ -532,7 +563,12 @@ fn a_call_over_http_tells_progress_and_can_be_cancelled() {
         202
     );
     pipe.ended();
-    server.stop();
+    let dir = server.stop();
+    let record = crate::serve::records(dir.path()).pop().unwrap();
+    assert_eq!(
+        (&record["error_type"], &record["disconnected"]),
+        (&json!("Cancelled"), &json!(true))
+    );
 }
 
 #[test]

@@ -163,8 +163,16 @@ fn new_keys_take_the_place_of_old_ones() {
             .status
     };
     assert_eq!(status(), 401);
-    file(&dir, "jwks.json", &jwks("two", other));
+    // A key of another kind beside it does not keep the old ones in force.
+    let mut set: Value = serde_json::from_str(&jwks("two", other)).unwrap();
+    let strange = json!({"kty": "EC", "kid": "p384", "crv": "P-384", "x": "AA", "y": "AA"});
+    set["keys"].as_array_mut().unwrap().push(strange);
+    file(&dir, "jwks.json", &set.to_string());
     server.wait_for("keys_renewed");
+    assert_eq!(
+        server.wait_for("key_left_out")["message"],
+        "key p384: expected Ed25519, P-256, RSA or a secret"
+    );
     assert_eq!(status(), 200);
 }
 
@@ -486,6 +494,7 @@ fn other_hosts_and_origins_are_refused() {
     check(&[("Host", "localhost.evil.example")], 403);
     check(&[("Host", "-")], 400);
     check(&[("Origin", &own)], 200);
+    check(&[("Origin", &own.replace("http:", "https:"))], 403);
     check(&[("Origin", "https://app.example")], 200);
     check(&[("Origin", "http://evil.example")], 403);
     check(&[("Origin", "http://localhost:1")], 403);
@@ -493,6 +502,8 @@ fn other_hosts_and_origins_are_refused() {
     let page =
         server.raw(b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
     assert_eq!(page.status, 403);
+    let twice = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
+    assert_eq!(server.raw(twice).status, 400);
 }
 
 #[test]
@@ -577,6 +588,9 @@ fn too_many_calls_wait_and_others_do_not() {
         .unwrap();
     assert_eq!(record["error_type"], "RateLimited");
     assert_eq!(call(&[("X-Tenant-ID", "other")]).status, 200);
+    // Tools that there are not have a bucket, too.
+    let unknown = |n: u32| server.answer(&format!("nope-{n}"), &json!({}), &[]).status;
+    assert!((0..50).any(|n| unknown(n) == 429));
     std::thread::sleep(std::time::Duration::from_secs(seconds));
     assert_eq!(call(&[]).status, 200);
 }

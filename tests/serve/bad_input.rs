@@ -77,6 +77,45 @@ fn headers_that_are_missing_are_all_named() {
     is_served(&server);
 }
 
+#[test]
+fn a_request_that_says_where_it_belongs_has_a_record_whatever_else_is_wrong() {
+    let server = Server::start(&[]);
+    let check = |headers: &[(&str, &str)], status: u16, code: &str| {
+        let before = server.records().len();
+        let answer = server.post("/api/tools/call", headers, BODY);
+        is_problem(&answer, status, code);
+        assert_eq!(answer.json()["trace_id"], "trace-test", "{headers:?}");
+        assert_eq!(answer.header("x-trace-id").as_deref(), Some("trace-test"));
+        assert_eq!(server.records().len(), before + 1, "{headers:?}");
+        let record = server.last_record();
+        assert_eq!(
+            (
+                &record["http_status"],
+                &record["tenant_id"],
+                &record["user_id"]
+            ),
+            (&json!(status), &json!("yantian"), &Value::Null)
+        );
+    };
+    for (name, value) in [
+        ("X-User-ID", "a b"),
+        ("X-Attempt", "0"),
+        ("X-Request-Timeout-Ms", "x"),
+        ("Idempotency-Key", "a b"),
+    ] {
+        check(&[(name, value)], 422, "invalid_request");
+    }
+    for (name, value) in [
+        ("X-User-ID", "a"),
+        ("Idempotency-Key", "a"),
+        ("Authorization", "Bearer x"),
+        ("Content-Type", "application/json"),
+    ] {
+        check(&[(name, value), (name, value)], 400, "malformed_request");
+    }
+    is_served(&server);
+}
+
 /// Bodies, and the status and the code of their refusal.
 const BROKEN: &[(&str, u16, &str)] = &[
     ("", 400, "malformed_request"),
@@ -122,6 +161,11 @@ const BROKEN: &[(&str, u16, &str)] = &[
     ),
     (
         r#"{"tool_name": "get_site_map", "context": {"site_id": "other"}}"#,
+        403,
+        "context_mismatch",
+    ),
+    (
+        r#"{"tool_name": "nope", "context": {"tenant_id": "other"}}"#,
         403,
         "context_mismatch",
     ),
@@ -229,7 +273,49 @@ fn bytes_that_are_no_request_are_refused() {
     let answer =
         server.raw(format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n{many}\r\n").as_bytes());
     assert_eq!(answer.status, 431);
+    let refused = server.wait_for("request_refused");
+    let expected = (
+        json!(400),
+        json!("the head of the request could not be read"),
+    );
+    assert_eq!(
+        (refused["http_status"].clone(), refused["message"].clone()),
+        expected
+    );
+    while server.wait_for("request_refused")["http_status"] != 431 {}
+    let numbers = server.get("/metrics").body;
+    let counted = "karyi_http_responses_total{status=\"431\"} 1";
+    assert!(numbers.contains(counted), "{numbers}");
     is_served(&server);
+}
+
+#[test]
+fn a_refusal_before_the_body_keeps_the_connection_or_says_that_it_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    std::fs::write(&key, "0123456789abcdef0123456789abcdef").unwrap();
+    let key = key.to_string_lossy().into_owned();
+    let server = Server::start_in(dir, &["--key-file", &key]);
+    let request = String::from_utf8(server.request("/api/tools/call", &[], BODY)).unwrap();
+    let kept = request.replace("Connection: close\r\n", "");
+    let (head, body) = kept.split_at(kept.len() - BODY.len());
+    let mut stream = server.connect();
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let both = answer(&mut stream);
+    assert_eq!(both.status, 401);
+    let is_announced = both.header("connection").as_deref() == Some("close");
+    let count = 1 + both.body.matches("HTTP/1.1 401").count();
+    assert_eq!(count, if is_announced { 1 } else { 2 }, "{both:?}");
+    // A body that does not come.
+    let mut stream = server.connect();
+    stream.write_all(head.as_bytes()).unwrap();
+    let alone = answer(&mut stream);
+    assert_eq!(
+        (alone.status, alone.header("connection").as_deref()),
+        (401, Some("close"))
+    );
 }
 
 #[test]

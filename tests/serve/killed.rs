@@ -204,3 +204,39 @@ fn a_killed_server_leaves_every_set_of_edits_whole() {
     println!("seed {seed}: {all} kills, {met} of them inside a change; {changes} changes answered");
     assert!(met * 10 > all, "too few kills met a change: {met} of {all}");
 }
+
+#[test]
+fn a_log_that_nobody_reads_does_not_hold_up_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = command(dir.path())
+        .args(["--port", "0", "--bind", "127.0.0.1"])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Read to the line that names the port, and no further.
+    let mut log = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut log, &mut line).unwrap();
+    let told: Value = serde_json::from_str(&line).unwrap();
+    let address = told["message"].as_str().unwrap();
+    let address = address.strip_prefix("http://").unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let request = "GET /nope HTTP/1.1\r\nHost: localhost\r\n";
+    // Each has a line in the log, together more than a pipe takes.
+    let many = format!("{request}\r\n").repeat(1000);
+    let last = format!("{request}Connection: close\r\n\r\n");
+    let mut other = stream.try_clone().unwrap();
+    let writing = std::thread::spawn(move || other.write_all((many + &last).as_bytes()));
+    assert_eq!(super::answer(&mut stream).status, 404);
+    writing.join().unwrap().unwrap();
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let (ended, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || ended.send(child.wait().unwrap().success()));
+    let end = end.recv_timeout(ANSWER_LIMIT);
+    if end.is_err() {
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    }
+    assert_eq!(end, Ok(true));
+    drop(log);
+}

@@ -1,0 +1,254 @@
+//! The bodies of requests: how they are read, and what they must be.
+
+use std::pin::pin;
+use std::time::Instant;
+
+use axum::body::{Body, Bytes};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Response, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::http::headers::is_json;
+use crate::limits;
+use crate::service::caller::{self, BodyContext};
+use crate::service::desk::ListRequest;
+use crate::service::fields::Problem;
+use crate::service::{Rejection, Request, running};
+use crate::tool::json_text::{self, Object};
+
+/// Reads a body of JSON, of bounded size and in bounded time.
+///
+/// # Errors
+/// 408, 413, 415, or 400 when it was cut off.
+pub async fn read(parts: &Parts, body: Body) -> Result<Bytes, Rejection> {
+    if !is_json(&parts.headers) {
+        return Err(Rejection::not_json(
+            "expected Content-Type: application/json",
+        ));
+    }
+    let limited = Limited::new(body, limits::MAX_BODY_BYTES);
+    let deadline = Instant::now() + limits::BODY_TIMEOUT;
+    let read = running::before(deadline, pin!(limited.collect())).await;
+    match read {
+        Err(_) => Err(Rejection::slow("the body did not come in time")),
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
+            let detail = format!("the body may have {} bytes", limits::MAX_BODY_BYTES);
+            Err(Rejection::too_large(detail))
+        }
+        Ok(Err(_)) => Err(Rejection::malformed("the body was cut off")),
+    }
+}
+
+/// Finishes an answer to a request whose body was not read. A little that comes at once is read and
+/// dropped; whoever sends more is told that the connection ends with the answer.
+pub async fn unread(
+    mut response: Response<Body>,
+    headers: &HeaderMap,
+    body: Body,
+) -> Response<Body> {
+    // To begin to read would ask for a body that is announced only.
+    let is_announced = headers.contains_key(header::EXPECT);
+    if is_announced || !is_spent(body).await {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    }
+    response
+}
+
+/// Reads a small body to its end; false when it is larger or late.
+async fn is_spent(body: Body) -> bool {
+    let mut body = Limited::new(body, limits::REFUSED_BODY_BYTES);
+    let reading = async {
+        while let Some(frame) = body.frame().await {
+            if frame.is_err() {
+                return false;
+            }
+        }
+        true
+    };
+    let deadline = Instant::now() + limits::REFUSED_BODY_WAIT;
+    running::before(deadline, pin!(reading)).await == Ok(true)
+}
+
+fn parse(body: &Bytes) -> Result<Map<String, Value>, Rejection> {
+    let text =
+        std::str::from_utf8(body).map_err(|_| Rejection::malformed("the body is not UTF-8"))?;
+    let value = json_text::parse(text)
+        .map_err(|error| Rejection::malformed(format!("the body is not JSON: {error}")))?;
+    match value {
+        Value::Object(map) => Ok(map),
+        _ => Err(wrong(vec![Problem::new(&["body"], "expected an object")])),
+    }
+}
+
+fn wrong(problems: Vec<Problem>) -> Rejection {
+    Rejection::invalid("the body is not what it should be").with_errors(problems)
+}
+
+fn unknown_fields(map: &Map<String, Value>, known: &[&str], problems: &mut Vec<Problem>) {
+    for key in map
+        .keys()
+        .filter(|key| !known.contains(&key.as_str()))
+        .take(10)
+    {
+        let key: String = key.chars().take(limits::MAX_ID_CHARS).collect();
+        problems.push(Problem::new(&["body", &key], "there is no such field"));
+    }
+}
+
+/// Reads what is asked of the list of tools.
+///
+/// # Errors
+/// 400 or 422.
+pub fn list_request(body: &Bytes) -> Result<ListRequest, Rejection> {
+    let map = if body.is_empty() {
+        Map::new()
+    } else {
+        parse(body)?
+    };
+    let mut problems = Vec::new();
+    unknown_fields(&map, &["category", "ai_callable_only"], &mut problems);
+    let category = match map.get("category") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(name)) => Some(name.clone()),
+        Some(_) => {
+            problems.push(Problem::new(&["body", "category"], "expected text"));
+            None
+        }
+    };
+    let ai_callable_only = match map.get("ai_callable_only") {
+        None | Some(Value::Null) => true,
+        Some(Value::Bool(only)) => *only,
+        Some(_) => {
+            problems.push(Problem::new(
+                &["body", "ai_callable_only"],
+                "expected true or false",
+            ));
+            true
+        }
+    };
+    match problems.is_empty() {
+        true => Ok(ListRequest {
+            category,
+            has_internal: !ai_callable_only,
+        }),
+        false => Err(wrong(problems)),
+    }
+}
+
+/// A body as it should be. Whatever is not is read once more, to tell what is wrong with it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Usual {
+    tool_name: String,
+    input: Object,
+    context: Option<UsualContext>,
+}
+
+/// The members of `context`, and no others.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, remote = "BodyContext")]
+struct UsualMembers {
+    tenant_id: Option<String>,
+    site_id: Option<String>,
+    trace_id: Option<String>,
+    user_id: Option<String>,
+    session_id: Option<String>,
+    npc_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct UsualContext(#[serde(with = "UsualMembers")] BodyContext);
+
+/// Reads a call whose body is as it should be.
+fn usual_request(body: &Bytes) -> Option<Request> {
+    let usual: Usual = serde_json::from_slice(body).ok()?;
+    let context = usual
+        .context
+        .map_or_else(BodyContext::default, |context| context.0);
+    let is_good = !usual.tool_name.is_empty() && no_ids(&context).next().is_none();
+    is_good.then_some(Request {
+        tool_name: usual.tool_name,
+        input: Value::Object(usual.input.0),
+        context,
+    })
+}
+
+/// Reads a call.
+///
+/// # Errors
+/// 400 or 422.
+pub fn call_request(body: &Bytes) -> Result<Request, Rejection> {
+    if let Some(request) = usual_request(body) {
+        return Ok(request);
+    }
+    let mut map = parse(body)?;
+    let mut problems = Vec::new();
+    unknown_fields(&map, &["tool_name", "input", "context"], &mut problems);
+    let tool_name = match map.shift_remove("tool_name") {
+        Some(Value::String(name)) if !name.is_empty() => name,
+        None => {
+            problems.push(Problem::new(&["body", "tool_name"], "field required"));
+            String::new()
+        }
+        Some(_) => {
+            problems.push(Problem::new(
+                &["body", "tool_name"],
+                "expected the name of a tool",
+            ));
+            String::new()
+        }
+    };
+    let input = match map.shift_remove("input") {
+        None | Some(Value::Null) => Value::Object(Map::new()),
+        Some(Value::Object(input)) => Value::Object(input),
+        Some(_) => {
+            problems.push(Problem::new(&["body", "input"], "expected an object"));
+            Value::Null
+        }
+    };
+    let context = context(map.shift_remove("context"), &mut problems);
+    match problems.is_empty() {
+        true => Ok(Request {
+            tool_name,
+            input,
+            context,
+        }),
+        false => Err(wrong(problems)),
+    }
+}
+
+fn context(value: Option<Value>, problems: &mut Vec<Problem>) -> BodyContext {
+    let value = match value {
+        None | Some(Value::Null) => return BodyContext::default(),
+        Some(value) => value,
+    };
+    let Ok(context) = serde_json::from_value::<BodyContext>(value) else {
+        problems.push(Problem::new(
+            &["body", "context"],
+            "expected an object of identifiers",
+        ));
+        return BodyContext::default();
+    };
+    let no_id = |name| Problem::new(&["body", "context", name], "expected an identifier");
+    problems.extend(no_ids(&context).map(no_id));
+    context
+}
+
+/// Returns the members that are there and no identifiers.
+fn no_ids(context: &BodyContext) -> impl Iterator<Item = &'static str> {
+    let ids = [
+        ("tenant_id", &context.tenant_id),
+        ("site_id", &context.site_id),
+        ("trace_id", &context.trace_id),
+        ("user_id", &context.user_id),
+        ("session_id", &context.session_id),
+        ("npc_id", &context.npc_id),
+    ];
+    let is_wrong = |id: &Option<String>| id.as_deref().is_some_and(|id| !caller::is_id(id));
+    ids.into_iter()
+        .filter_map(move |(name, id)| is_wrong(id).then_some(name))
+}
