@@ -1,13 +1,15 @@
 //! `karyi ledger`: what the server has done, and whether its records are as they were written.
 
-use std::io::Write;
+use std::borrow::Cow;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use crate::cli::args::{LedgerArgs, LedgerCommand};
 use crate::cli::{fail, print, serve};
 use crate::http::start::ledger_path;
+use crate::render::paint::{safe_json, safe_line};
 use crate::store::StoreError;
-use crate::store::ids::{hex, unhex};
+use crate::store::ids::{hex, is_id, unhex};
 use crate::store::ledger::{Hash, Record, Row};
 use crate::store::sqlite::{LedgerFile, Verdict};
 
@@ -60,25 +62,20 @@ fn verify(file: &LedgerFile, anchor: Option<&str>) -> Result<ExitCode, StoreErro
 
 fn export(file: &LedgerFile) -> Result<ExitCode, StoreError> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut is_read = true;
-    file.each(&mut |row| {
+    let mut written = Ok(());
+    let read = file.each(&mut |row| {
+        written = out.write_all(exported(&row).as_bytes());
+        match written {
+            Ok(()) => Ok(()),
+            Err(_) => Err(StoreError::Closed),
+        }
+    });
+    match (written.and_then(|()| out.flush()), read) {
         // A reader that has gone away is no error.
-        is_read = is_read && out.write_all(exported(&row).as_bytes()).is_ok();
-        if is_read {
-            Ok(())
-        } else {
-            Err(StoreError::Closed)
-        }
-    })
-    .or_else(|error| {
-        if error == StoreError::Closed {
-            Ok(())
-        } else {
-            Err(error)
-        }
-    })?;
-    let _ = out.flush();
-    Ok(ExitCode::SUCCESS)
+        (Err(error), _) if error.kind() == ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        (Err(error), _) => Ok(fail(&format!("writing to stdout: {error}"))),
+        (Ok(()), read) => read.map(|()| ExitCode::SUCCESS),
+    }
 }
 
 /// One record as one line: the text that was hashed stands in it to the letter.
@@ -97,10 +94,11 @@ fn lines(rows: &[Row]) -> String {
 
 fn line(row: &Row) -> String {
     let record: Record<'_> = serde_json::from_str(&row.record).unwrap_or_default();
-    let tool = if record.tool_name.is_empty() {
-        "-"
-    } else {
-        &record.tool_name
+    // A name that a caller made up could look like other columns.
+    let tool = match &*record.tool_name {
+        "" => "-".into(),
+        name if is_id(name) => Cow::Borrowed(name),
+        name => Cow::Owned(format!("{name:?}")),
     };
     let problem = record
         .error_type
@@ -111,16 +109,15 @@ fn line(row: &Row) -> String {
         .map(|count| format!(" x{count}"))
         .unwrap_or_default();
     let place = format!("{}/{}", record.tenant_id, record.site_id);
-    format!(
-        "{} {} {} {tool} {place} {} {} ms{problem}{count}\n",
+    let line = format!(
+        "{} {} {} {tool} {place} {} {} ms{problem}{count}",
         row.seq, record.ts_end, record.status, record.trace_id, record.latency_ms
-    )
+    );
+    format!("{}\n", safe_line(&line))
 }
 
 fn pretty(row: &Row) -> String {
     let record: serde_json::Value = serde_json::from_str(&row.record).unwrap_or_default();
-    format!(
-        "{:#}\n",
-        serde_json::json!({"seq": row.seq, "hash": hex(&row.hash), "record": record})
-    )
+    let shown = serde_json::json!({"seq": row.seq, "hash": hex(&row.hash), "record": record});
+    format!("{}\n", safe_json(&format!("{shown:#}")))
 }

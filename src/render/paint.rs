@@ -94,6 +94,26 @@ pub fn safe_line(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Does so with JSON text, which means the same afterwards.
+#[must_use]
+pub fn safe_json(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_unsafe(c) {
+            false => shown.push(c),
+            true => {
+                let mut units = [0; 2];
+                let units = c.encode_utf16(&mut units).iter();
+                shown.extend(units.map(|unit| format!("\\u{unit:04x}")));
+            }
+        }
+    }
+    shown.into()
+}
+
 fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -139,6 +159,18 @@ mod tests {
     #[test]
     fn bidirectional_overrides_are_shown() {
         assert_eq!(safe("a\u{202E}b\u{9b}31m\u{7f}"), "a\u{FFFD}b\u{FFFD}31m␡");
+    }
+
+    #[test]
+    fn json_stays_what_it_was() {
+        let text = "{\n  \"a\": \"\u{202E}b\u{9b}\u{E0001}\u{7f}村\"\n}";
+        let shown = safe_json(text);
+        assert_eq!(
+            shown,
+            "{\n  \"a\": \"\\u202eb\\u009b\\udb40\\udc01\\u007f村\"\n}"
+        );
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(value(&shown), value(text));
     }
 
     #[test]

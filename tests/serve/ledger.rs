@@ -69,6 +69,42 @@ fn the_ledger_is_shown_checked_and_exported() {
 }
 
 #[test]
+fn what_callers_made_up_is_shown_and_not_obeyed() {
+    let server = Server::start(&[]);
+    let forged = "x\u{1b}[31mRED\u{7}\n9 2026 success \u{202e}";
+    server.call(forged, &json!({}));
+    let record = server.last_record();
+    let (code, tail) = run(&server, &["tail"]);
+    let shown = r#""x\u{1b}[31mRED\u{7}\n9 2026 success \u{202e}""#;
+    let expected = format!(
+        "1 {} error {shown} yantian/yantian-main trace-test {} ms ValueError\n",
+        record["ts_end"].as_str().unwrap(),
+        record["latency_ms"]
+    );
+    assert_eq!((code, tail), (Some(0), expected));
+    let (_, shown) = run(&server, &["show", "trace-test"]);
+    assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{shown}");
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["record"], record);
+}
+
+#[test]
+fn an_export_that_is_not_written_whole_fails() {
+    let server = Server::start(&[]);
+    server.call("get_site_map", &json!({}));
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let output = std::process::Command::new(program())
+        .args(["ledger", "export", "--db"])
+        .arg(server.dir.path().join("site.db"))
+        .stdout(full.unwrap())
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("writing to stdout: No space left"), "{told}");
+}
+
+#[test]
 fn a_ledger_that_is_not_there_is_not_made() {
     let dir = tempfile::tempdir().unwrap();
     let output = std::process::Command::new(program())
