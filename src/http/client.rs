@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use axum::http::{HeaderValue, Request, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Bytes;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -89,10 +90,15 @@ pub async fn call(calling: &Calling) -> anyhow::Result<Answered> {
     loop {
         attempts += 1;
         let sent = once(calling, &server, &trace, attempts);
-        let attempt = match tokio::time::timeout_at(deadline.into(), sent).await {
+        let since = Instant::now();
+        let end = match may_repeat && attempts < limits::MAX_ATTEMPTS {
+            true => deadline.min(since + time_of_attempt(calling)),
+            false => deadline,
+        };
+        let attempt = match tokio::time::timeout_at(end.into(), sent).await {
             Ok(Ok(attempt)) => attempt,
             Ok(Err(error)) => Attempt::Lost(error),
-            Err(_) => Attempt::Lost(anyhow::anyhow!("no answer within {:?}", calling.timeout)),
+            Err(_) => Attempt::Lost(anyhow::anyhow!("no answer within {:?}", end - since)),
         };
         let pause = pause(&attempt, attempts)?;
         let left = deadline.saturating_duration_since(Instant::now());
@@ -121,6 +127,15 @@ fn is_repeatable(calling: &Calling) -> bool {
         .get(&calling.tool)
         .map(|entry| entry.service.access);
     access == Some(Access::Read) || calling.idempotency_key.is_some()
+}
+
+/// Returns how long to wait for one attempt of several: its share of the time, but longer than the
+/// server itself takes for the tool.
+fn time_of_attempt(calling: &Calling) -> Duration {
+    let registry = tools::all();
+    let entry = registry.get(&calling.tool);
+    let own = entry.map_or(limits::MAX_CALL_TIMEOUT, |entry| entry.service.deadline());
+    (calling.timeout / limits::MAX_ATTEMPTS).max(own + limits::ANSWER_GRACE)
 }
 
 /// Returns how long to wait before the next attempt; nothing when the answer is final.
@@ -164,15 +179,25 @@ async fn once(
 ) -> anyhow::Result<Attempt> {
     let request = request(calling, server, trace, attempt)?;
     let answer = server.send(request).await?;
-    let seconds = answer
-        .headers
-        .get(header::RETRY_AFTER)
-        .and_then(|value| value.to_str().ok()?.parse().ok());
+    let wait = answer.headers.get(header::RETRY_AFTER);
+    let wait = wait.and_then(|value| wait_of(value.to_str().ok()?, Timestamp::now()));
     Ok(Attempt::Answer {
         status: answer.status,
         body: String::from_utf8_lossy(&answer.body).into_owned(),
-        retry_after: seconds.map(Duration::from_secs),
+        retry_after: wait,
     })
+}
+
+/// Reads a `Retry-After`: seconds, or a date as HTTP writes it.
+fn wait_of(text: &str, now: Timestamp) -> Option<Duration> {
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = jiff::fmt::rfc2822::DateTimeParser::new()
+        .parse_timestamp(text)
+        .ok()?;
+    // What is past need not be waited for.
+    Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
 }
 
 fn request(
@@ -228,4 +253,26 @@ fn sensitive(scheme: &str, value: &SecretValue) -> anyhow::Result<HeaderValue> {
         .map_err(|_| anyhow::anyhow!("the key or token holds characters that a header cannot"))?;
     header.set_sensitive(true);
     Ok(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_to_wait_is_seconds_or_a_date() {
+        let now: Timestamp = "2099-10-21T07:27:00Z".parse().unwrap();
+        let check = |text: &str, expected: Option<u64>| {
+            assert_eq!(
+                wait_of(text, now),
+                expected.map(Duration::from_secs),
+                "{text}"
+            );
+        };
+        check("2", Some(2));
+        check("Wed, 21 Oct 2099 07:28:00 GMT", Some(60));
+        check("Wed, 21 Oct 2099 07:26:00 GMT", Some(0));
+        check("soon", None);
+        check("-1", None);
+    }
 }

@@ -100,6 +100,24 @@ fn the_server_says_how_long_to_wait() {
 }
 
 #[test]
+fn a_server_that_says_nothing_is_asked_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (silent, _) = listener.accept().unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        // Whoever is asked first never answers.
+        let mut buffer = [0; 4096];
+        assert!(stream.read(&mut buffer).unwrap() > 0);
+        stream.write_all(GOOD.as_bytes()).unwrap();
+        drop(silent);
+    });
+    let (code, told) = call(port, &["get_site_map", "--timeout", "6"]);
+    assert_eq!(code, Some(0), "{told}");
+    server.join().unwrap();
+}
+
+#[test]
 fn a_call_reaches_the_tool() {
     let server = Server::start(&[]);
     let (code, told) = call(
