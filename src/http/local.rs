@@ -29,6 +29,7 @@ use crate::secret::SecretName;
 use crate::service::running::{Failed, LocalTools, Running};
 use crate::store::ids;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
+use crate::tool::seconds::Seconds;
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Context, FieldText};
 use crate::tools::Call;
@@ -270,6 +271,12 @@ impl Drop for Owned {
 
 impl LocalTools for Shells {
     fn run(&self, mut call: Call, deadline: Instant, owner: Option<String>) -> Running {
+        if let Call::Command(command) = &mut call {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let is_late = |time: &Seconds| time.duration() > left;
+            // Nobody waits beyond the deadline of the call.
+            command.timeout = command.timeout.filter(|time| !is_late(time));
+        }
         call.templates(&mut |_, text| text.offer_only(&|name| self.offered.names.contains(name)));
         let is_kept = owner.is_some();
         let shell = match owner {
@@ -323,6 +330,15 @@ fn fields(outcome: Outcome, is_kept: bool) -> Result<FieldText, Failed> {
                 output: part.map(Box::new),
             })
         }
+        // With its shell it was ended when its time was up.
+        (None, Status::Running) if !is_kept => Err(Failed {
+            error: ToolError::new(
+                ErrorCode::Timeout,
+                "the command ran when its time was up, and was ended",
+            )
+            .with_hint("give it more time, or name a shell that stays"),
+            output: Some(Box::new(written(&outcome, is_kept)?)),
+        }),
         _ => Ok(written(&outcome, is_kept)?),
     }
 }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use axum::Router;
 use axum::body::Body;
@@ -24,6 +24,7 @@ use crate::service::caller::Caller;
 use crate::service::log::Line;
 use crate::service::principal::Principal;
 use crate::service::recording::About;
+use crate::service::running::Lasting;
 use crate::service::{Rejection, Reply};
 
 type Shared = Arc<Front>;
@@ -36,7 +37,7 @@ pub fn router(front: Shared) -> Router {
 /// Returns all routes and further ones, behind the same door.
 pub fn router_with(front: Shared, further: Router) -> Router {
     let listing = post(list).fallback(wrong_method);
-    let calling = post(call).fallback(wrong_method);
+    let calling = post(posted).fallback(wrong_method);
     Router::new()
         .route("/api/tools/list", listing.clone())
         .route("/tools/list", listing)
@@ -80,13 +81,17 @@ impl hyper::service::Service<axum::http::Request<Incoming>> for Entrance {
             return Box::pin(self.routes.clone().oneshot(request));
         }
         let front = Arc::clone(&self.front);
-        Box::pin(async move {
+        let is_gone = Arc::<AtomicBool>::default();
+        let flag = Arc::clone(&is_gone);
+        let work = async move {
             let response = match front.check_origin(request.uri(), request.headers()) {
-                Ok(()) => call(State(Arc::clone(&front)), request).await,
+                Ok(()) => call(&front, request, flag).await,
                 Err(rejection) => Box::pin(turned_away(&front, request, rejection)).await,
             };
             Ok(let_out(&front, response))
-        })
+        };
+        // What has come whole is served and recorded, also when its caller is gone by now.
+        Box::pin(Lasting::new(work, is_gone))
     }
 }
 
@@ -257,25 +262,19 @@ async fn list(State(front): State<Shared>, request: Request) -> Response<Body> {
     marked(response, &caller)
 }
 
-/// Tells when the caller of a request has gone: then what waits for the answer is dropped.
-struct Watch(Option<Arc<AtomicBool>>);
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        if let Some(is_gone) = self.0.take() {
-            is_gone.store(true, Ordering::Relaxed);
-        }
-    }
+async fn posted(State(front): State<Shared>, request: Request) -> Response<Body> {
+    call(&front, request, Arc::default()).await
 }
 
-async fn call(State(front): State<Shared>, request: Request) -> Response<Body> {
+/// Serves a call; `is_gone` is set when its caller has gone.
+async fn call(front: &Front, request: Request, is_gone: Arc<AtomicBool>) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let (caller, principal) = match admitted(&front, &parts).await {
+    let (mut caller, principal) = match admitted(front, &parts).await {
         Ok(admitted) => admitted,
         Err(response) => return Box::pin(bodies::unread(*response, &parts.headers, body)).await,
     };
+    caller.is_gone = is_gone;
     let marks = Marks::of(&caller);
-    let mut watch = Watch(Some(Arc::clone(&caller.is_gone)));
     let wish = bodies::read(&parts, body)
         .await
         .and_then(|body| bodies::call_request(&body));
@@ -293,7 +292,6 @@ async fn call(State(front): State<Shared>, request: Request) -> Response<Body> {
         }
         Ok(wish) => front.call(caller, principal, wish).await,
     };
-    watch.0 = None;
     let response = reply_response(reply, marks.trace_id());
     marks.put(response)
 }

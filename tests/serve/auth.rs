@@ -479,6 +479,32 @@ fn whole_outputs_of_a_call_go_with_its_shell() {
 }
 
 #[test]
+fn a_command_that_runs_at_the_deadline_of_its_call_is_no_success() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let server = Server::start(&["--key-file", &path, "--tools", "command"]);
+    let headers = [
+        ("X-Internal-API-Key", KEY),
+        ("X-Request-Timeout-Ms", "1000"),
+    ];
+    for input in [
+        json!({"text": "echo begun; sleep 100"}),
+        // Nobody waits for longer than the call does.
+        json!({"text": "echo begun; sleep 100", "timeout": 50}),
+    ] {
+        let answer = server.answer("command", &input, &headers).json();
+        let told = ["success", "error_type", "error_code"].map(|name| answer[name].clone());
+        assert_eq!(
+            told,
+            [json!(false), json!("Timeout"), json!("TIMEOUT")],
+            "{answer}"
+        );
+        assert_eq!(answer["output"]["output"], "begun\n", "{answer}");
+        assert_eq!(server.last_record()["error_type"], "Timeout");
+    }
+}
+
+#[test]
 fn other_hosts_and_origins_are_refused() {
     let server = Server::start(&["--host", "tools.example", "--origin", "https://app.example"]);
     let own = format!("http://localhost:{}", server.port);

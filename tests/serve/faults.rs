@@ -178,6 +178,32 @@ fn a_caller_who_leaves_has_a_record() {
     assert_eq!(count(), 0);
 }
 
+/// What has come whole is served, wherever the server was with it when its caller left.
+#[test]
+fn callers_who_leave_at_once_have_a_record_each() {
+    let server = Server::start(&[]);
+    let body = json!({"tool_name": "create_draft_content", "input": draft()}).to_string();
+    let request = server.request("/api/tools/call", &[], &body);
+    for _ in 0..100 {
+        server.connect().write_all(&request).unwrap();
+    }
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while server.records().len() < 100 {
+        assert!(Instant::now() < deadline, "{}", server.records().len());
+        std::thread::yield_now();
+    }
+    let is_good = |record: &Value| record["status"] == "success";
+    assert_eq!(
+        server
+            .records()
+            .iter()
+            .filter(|record| is_good(record))
+            .count(),
+        100
+    );
+    assert_eq!(server.drafts(), 100);
+}
+
 #[test]
 fn a_caller_who_leaves_in_the_middle_of_a_body_has_a_record() {
     let server = Server::start(&[]);
