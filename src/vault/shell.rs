@@ -18,7 +18,7 @@ use super::session::Secrets;
 use super::substitute;
 use super::words::Demands;
 use crate::error::{ErrorCode, ToolError};
-use crate::secret::{Binding, Holds, NotInZsh, Piece, Resolved, SecretName, SecretValue};
+use crate::secret::{Binding, ByteSet, Holds, NotInZsh, Piece, Resolved, SecretName, SecretValue};
 
 /// Replaces the placeholders of a script by references to variables.
 ///
@@ -31,6 +31,7 @@ pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, Tool
         return Ok(Resolved {
             text: Zeroizing::new(text.to_owned()),
             bindings: Vec::new(),
+            values: ByteSet::EMPTY,
         });
     }
     let missing = substitute::undefined_names(text, secrets)?;
@@ -79,6 +80,7 @@ pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, Tool
     Ok(Resolved {
         text: resolved,
         bindings: variables.into_bindings(),
+        values: ByteSet::EMPTY,
     })
 }
 
