@@ -213,6 +213,8 @@ impl Vault {
     /// # Errors
     /// What the store or the system says.
     pub fn remove(&self, name: &SecretName) -> Result<bool, ToolError> {
+        // Of a store that cannot be opened nothing goes, and the name stays listed.
+        self.store.list()?;
         let was_listed = Index::change(&self.directory, |index| {
             let Some(listed) = index.names.get_mut(name.as_str()) else {
                 return Ok(false);
@@ -221,7 +223,13 @@ impl Vault {
             index.generation += 1;
             Ok(true)
         })?;
-        let was_kept = self.store.remove(&Key::of(name))?;
+        let was_kept = match self.store.remove(&Key::of(name)) {
+            Ok(was_kept) => was_kept,
+            Err(error) => {
+                self.stays(name)?;
+                return Err(error);
+            }
+        };
         Index::change(&self.directory, |index| {
             let listed = index.names.get(name.as_str());
             if listed.is_some_and(|listed| listed.is_going) {
@@ -233,6 +241,17 @@ impl Vault {
             Ok(())
         })?;
         Ok(was_listed || was_kept)
+    }
+
+    /// Lists a secret again that could not be removed.
+    fn stays(&self, name: &SecretName) -> Result<(), ToolError> {
+        Index::change(&self.directory, |index| {
+            if let Some(listed) = index.names.get_mut(name.as_str()) {
+                listed.is_going = false;
+                index.generation += 1;
+            }
+            Ok(())
+        })
     }
 
     /// Gives a secret another name; value, policy and note stay.

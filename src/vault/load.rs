@@ -35,6 +35,8 @@ struct State {
     generation: Option<u64>,
     /// Names that came from the store.
     loaded: BTreeSet<SecretName>,
+    /// Whether redaction knows the key of the undo journal.
+    knows_journal_key: bool,
     /// Why not everything could be read.
     failure: Option<ToolError>,
 }
@@ -103,6 +105,9 @@ impl Loader {
     fn load(&self, state: &mut State, secrets: &Secrets, index: &Index) -> Result<(), ToolError> {
         let store = self.opened(state)?;
         let names = store.list()?;
+        if !state.knows_journal_key {
+            state.knows_journal_key = mask_journal_key(store.as_ref(), secrets);
+        }
         // What it does hold is masked all the same.
         let mut failure = check_agreement(index, store.kind(), &names).err();
         let names: BTreeSet<SecretName> = names.into_iter().collect();
@@ -140,10 +145,28 @@ fn is_of_one(error: &ToolError) -> bool {
 }
 
 fn load_one(store: &dyn Store, name: &SecretName, secrets: &Secrets) -> Result<(), ToolError> {
-    let Some(text) = store.get(&Key::of(name))? else {
-        return Ok(());
+    let text = match store.get(&Key::of(name)) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Ok(()),
+        Err(error) => {
+            // Two values under one name: neither can be used, and both must not be shown.
+            if error.code == ErrorCode::BadVault {
+                mask_all(store, name, secrets);
+            }
+            return Err(error);
+        }
     };
-    let Record { value, policy } = record::split(name, &text)?;
+    let Record { value, policy } = match record::split(name, &text) {
+        Ok(record) => record,
+        Err(error) => {
+            // Nobody may use it any more, and it must not be shown.
+            if secrets.origin(name) == Some(Origin::Stored) {
+                secrets.remove(name);
+            }
+            let _ = secrets.mask_only(name, record::value_alone(&text));
+            return Err(error);
+        }
+    };
     // What was given for this run, or when the user was asked, goes before what is kept; but what
     // is kept must not be shown either.
     if matches!(secrets.origin(name), Some(Origin::Given | Origin::Asked)) {
@@ -162,6 +185,26 @@ fn load_one(store: &dyn Store, name: &SecretName, secrets: &Secrets) -> Result<(
     inserted
 }
 
+/// Lets redaction know everything that a store holds under a name.
+fn mask_all(store: &dyn Store, name: &SecretName, secrets: &Secrets) {
+    for text in store.every(&Key::of(name)).unwrap_or_default() {
+        let value = match record::split(name, &text) {
+            Ok(record) => record.value,
+            Err(_) => record::value_alone(&text),
+        };
+        let _ = secrets.mask_only(name, value);
+    }
+}
+
+/// Lets redaction know the key of the undo journal; returns whether there is one.
+fn mask_journal_key(store: &dyn Store, secrets: &Secrets) -> bool {
+    let name = SecretName::parse("KARYI_JOURNAL_KEY");
+    match (name, store.get(&Key::journal())) {
+        (Some(name), Ok(Some(key))) => secrets.mask_only(&name, key).is_ok(),
+        _ => false,
+    }
+}
+
 impl Source for Loader {
     fn refresh(&self, secrets: &Secrets, need: Need) {
         let mut state = self.state();
@@ -172,6 +215,12 @@ impl Source for Loader {
                 return;
             }
         };
+        // It may have been made since the last look.
+        if !state.knows_journal_key
+            && let Some(store) = state.store.clone()
+        {
+            state.knows_journal_key = mask_journal_key(store.as_ref(), secrets);
+        }
         let is_new = state.generation != Some(index.generation);
         let is_wanted = match need {
             Need::Listed => is_new && (state.store.is_some() || index.kept().next().is_some()),
@@ -189,3 +238,6 @@ impl Source for Loader {
         self.state().failure.clone()
     }
 }
+
+#[cfg(test)]
+mod tests;
