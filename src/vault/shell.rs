@@ -167,9 +167,24 @@ const ANY_PATH: &str = "/run/karyi/file";
 /// What a place is for a value or a path: the path is karyi's own, and its characters are no code in any language.
 fn for_kind(place: &Place, holds: Holds) -> Place {
     let mut place = place.clone();
-    place.demands.program &= holds == Holds::Value;
-    place.demands.shell &= holds == Holds::Value;
+    if holds == Holds::Path {
+        let demands = &mut place.demands;
+        (demands.program, demands.shell, demands.code_variable) = (false, false, false);
+    }
     place
+}
+
+/// Checks a value that is read from its file as code, or calculated with.
+fn check_content(name: &SecretName, value: &SecretValue, spot: Spot<'_>) -> Result<(), ToolError> {
+    let demands = Demands {
+        forbidden: None,
+        in_function: false,
+        ..spot.place.content
+    };
+    let mut place = spot.place.clone();
+    place.demands = demands;
+    let place = &place;
+    check(name, value.expose(), Spot { place, ..spot })
 }
 
 /// The variables a script refers to, one for each name.
@@ -214,12 +229,19 @@ impl<'a> Variables<'a> {
                 ..spot
             },
         )?;
+        if holds == Holds::Path {
+            check_content(name, &binding.value, spot)?;
+        }
         let suits_zsh = in_zsh.is_some_and(|place| {
             let place = &for_kind(place, holds);
             place.quote == spot.place.quote && check(name, seen, Spot { place, ..spot }).is_ok()
         });
+        let content_in_zsh = match (holds, in_zsh) {
+            (Holds::Path, Some(place)) => not_in_zsh(binding.value.expose(), place.content),
+            _ => None,
+        };
         let not_in_zsh = match suits_zsh {
-            true => not_in_zsh(seen, spot.place.demands),
+            true => not_in_zsh(seen, spot.place.demands).or(content_in_zsh),
             false => Some(NotInZsh::Code),
         };
         binding.not_in_zsh = binding.not_in_zsh.or(not_in_zsh);
@@ -283,15 +305,20 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
         format,
         list,
         echo,
+        backslash,
+        operand,
+        code_variable,
         zsh: _,
         unquoted,
+        in_function,
         forbidden,
     } = spot.place.demands;
     let refuse = |code, what: &str| {
         let message = format!("line {}: {name} stands {what}", line(spot));
         Err(ToolError::new(code, message))
     };
-    if let Some(why) = forbidden {
+    let gone = in_function.then_some("in the body of a function");
+    if let Some(why) = forbidden.or(gone) {
         let is_literal = spot.place.quote == Quote::Literal;
         let refused = refuse(ErrorCode::UnsafeContext, why);
         return refused.map_err(|error| {
@@ -301,6 +328,11 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
                 error
             }
         });
+    }
+    if code_variable {
+        let what = "in a variable whose text programs run, or load code from";
+        let refused = refuse(ErrorCode::UnsafeContext, what);
+        return refused.map_err(|error| error.with_hint(VARIABLE_HINT));
     }
     if number && !is_number(value) {
         let what = "where the shell takes a number, and its value is no whole number";
@@ -320,8 +352,14 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
             (false, false) => error,
         });
     }
+    if operand && value.starts_with(['-', '+', '|', '!']) {
+        let what = "where a program takes options that name code, and its value starts like one";
+        let refused = refuse(ErrorCode::UnsafeNestedParse, what);
+        return refused.map_err(|error| error.with_hint(OPERAND_HINT));
+    }
     let is_option = echo && is_echo_option(value);
-    if format && !is_format_safe(value) || is_option {
+    let is_escape = backslash && value.contains('\\');
+    if format && !is_format_safe(value) || is_option || is_escape {
         let what = "in text whose % and backslashes mean something, and its value holds such";
         let refused = refuse(ErrorCode::UnsafeNestedParse, what);
         return refused.map_err(|error| {
@@ -332,6 +370,10 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
 }
 
 const LITERAL_HINT: &str = "have the text read the value where it is used: write $TOKEN there, and run what reads it with TOKEN=$KARYI{NAME} before the command";
+
+const OPERAND_HINT: &str = "put -- before it, or let text stand before the placeholder in its word, such as --name=$KARYI{NAME}";
+
+const VARIABLE_HINT: &str = "a file with the value may stand there, $KARYI{NAME|file}; or give the value in a variable of its own and name that one";
 
 const NUMBER_HINT: &str = "only a whole number can be calculated with; compare text with = or != instead, in double quotes";
 
