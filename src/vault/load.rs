@@ -37,6 +37,8 @@ struct State {
     loaded: BTreeSet<SecretName>,
     /// Whether redaction knows the key of the undo journal.
     knows_journal_key: bool,
+    /// Whether it was made since.
+    has_new_key: bool,
     /// Why not everything could be read.
     failure: Option<ToolError>,
 }
@@ -75,7 +77,9 @@ impl Loader {
         }
         // Two processes that make one at the same time must not use two.
         let _one_at_a_time = disk::lock(&self.directory.join("journal-key"))?;
-        journal::journal_key(store.as_ref())
+        let key = journal::journal_key(store.as_ref())?;
+        self.state().has_new_key = key.is_some();
+        Ok(key)
     }
 
     /// Returns the key of the undo journal when the store is open and has one.
@@ -216,9 +220,10 @@ impl Source for Loader {
             }
         };
         // It may have been made since the last look.
-        if !state.knows_journal_key
+        if state.has_new_key
             && let Some(store) = state.store.clone()
         {
+            state.has_new_key = false;
             state.knows_journal_key = mask_journal_key(store.as_ref(), secrets);
         }
         let is_new = state.generation != Some(index.generation);
