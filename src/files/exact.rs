@@ -30,11 +30,10 @@ impl Breaks {
 
     /// Whether texts of these two kinds can be joined and none is changed. One without line breaks takes LF.
     fn suits(self, text: Self) -> bool {
-        match (self, text) {
-            (_, Self::None) => true,
-            (Self::None | Self::Lf, Self::Lf) | (Self::CrLf, Self::CrLf) => true,
-            _ => false,
-        }
+        matches!(
+            (self, text),
+            (_, Self::None) | (Self::None | Self::Lf, Self::Lf) | (Self::CrLf, Self::CrLf)
+        )
     }
 }
 

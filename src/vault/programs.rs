@@ -15,7 +15,7 @@ mod runs;
 mod table;
 
 pub(super) use environment::assignment_demands;
-pub(super) use files::{code_files, files_in_code};
+pub(super) use files::{code_files, files_in_code, opens_file};
 pub(super) use input::{argument_file_demands, input_demands};
 pub(super) use output::prints;
 pub(super) use runs::names_program;

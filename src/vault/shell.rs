@@ -298,75 +298,68 @@ fn random_variable(name: &SecretName) -> String {
 }
 
 fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError> {
-    let Demands {
-        number,
-        shell,
-        program,
-        format,
-        list,
-        echo,
-        backslash,
-        operand,
-        code_variable,
-        zsh: _,
-        unquoted,
-        in_function,
-        forbidden,
-    } = spot.place.demands;
-    let refuse = |code, what: &str| {
-        let message = format!("line {}: {name} stands {what}", line(spot));
-        Err(ToolError::new(code, message))
+    let refused = refused_anywhere(spot).or_else(|| refused_value(name, value, spot.place.demands));
+    let Some((code, what, hint)) = refused else {
+        return Ok(());
     };
-    let gone = in_function.then_some("in the body of a function");
-    if let Some(why) = forbidden.or(gone) {
+    let message = format!("line {}: {name} stands {what}", line(spot));
+    let error = ToolError::new(code, message);
+    Err(match hint {
+        None => error,
+        Some(hint) => error.with_hint(hint),
+    })
+}
+
+/// Why something is refused: the code, where it stands, and what to do.
+type Refusal = (ErrorCode, &'static str, Option<String>);
+
+/// Returns why no value at all can stand at a place.
+fn refused_anywhere(spot: Spot<'_>) -> Option<Refusal> {
+    let demands = spot.place.demands;
+    let gone = demands.in_function.then_some("in the body of a function");
+    if let Some(why) = demands.forbidden.or(gone) {
         let is_literal = spot.place.quote == Quote::Literal;
-        let refused = refuse(ErrorCode::UnsafeContext, why);
-        return refused.map_err(|error| {
-            if is_literal {
-                error.with_hint(LITERAL_HINT)
-            } else {
-                error
-            }
-        });
+        let hint = is_literal.then(|| LITERAL_HINT.to_owned());
+        return Some((ErrorCode::UnsafeContext, why, hint));
     }
-    if code_variable {
-        let what = "in a variable whose text programs run, or load code from";
-        let refused = refuse(ErrorCode::UnsafeContext, what);
-        return refused.map_err(|error| error.with_hint(VARIABLE_HINT));
-    }
-    if number && !is_number(value) {
+    let what = "in a variable whose text programs run, or load code from";
+    let hint = Some(VARIABLE_HINT.to_owned());
+    demands
+        .code_variable
+        .then_some((ErrorCode::UnsafeContext, what, hint))
+}
+
+/// Returns why a value cannot stand where these are demanded.
+fn refused_value(name: &SecretName, value: &str, demands: Demands) -> Option<Refusal> {
+    let (context, nested) = (ErrorCode::UnsafeContext, ErrorCode::UnsafeNestedParse);
+    if demands.number && !is_number(value) {
         let what = "where the shell takes a number, and its value is no whole number";
-        let refused = refuse(ErrorCode::UnsafeContext, what);
-        return refused.map_err(|error| error.with_hint(NUMBER_HINT));
+        return Some((context, what, Some(NUMBER_HINT.to_owned())));
     }
-    if list && value.starts_with('(') {
+    if demands.list && value.starts_with('(') {
         let what = "where the shell reads a parenthesis as the start of an array, and its value starts with one";
-        return refuse(ErrorCode::UnsafeContext, what);
+        return Some((context, what, None));
     }
-    if shell && !is_shell_safe(value) || program && !is_program_safe(value) {
+    let is_code = demands.shell && !is_shell_safe(value);
+    if is_code || demands.program && !is_program_safe(value) {
         let what = "in text that another program reads as code, and its value holds characters that could be code";
-        let refused = refuse(ErrorCode::UnsafeNestedParse, what);
-        return refused.map_err(|error| match (unquoted, program) {
-            (true, _) => error.with_hint(UNQUOTED_HINT),
-            (false, true) => error.with_hint(PROGRAM_HINT),
-            (false, false) => error,
-        });
+        let hint = match (demands.unquoted, demands.program) {
+            (true, _) => Some(UNQUOTED_HINT.to_owned()),
+            (false, true) => Some(PROGRAM_HINT.to_owned()),
+            (false, false) => None,
+        };
+        return Some((nested, what, hint));
     }
-    if operand && value.starts_with(['-', '+', '|', '!']) {
+    if demands.operand && value.starts_with(['-', '+', '|', '!']) {
         let what = "where a program takes options that name code, and its value starts like one";
-        let refused = refuse(ErrorCode::UnsafeNestedParse, what);
-        return refused.map_err(|error| error.with_hint(OPERAND_HINT));
+        return Some((nested, what, Some(OPERAND_HINT.to_owned())));
     }
-    let is_option = echo && is_echo_option(value);
-    let is_escape = backslash && value.contains('\\');
-    if format && !is_format_safe(value) || is_option || is_escape {
-        let what = "in text whose % and backslashes mean something, and its value holds such";
-        let refused = refuse(ErrorCode::UnsafeNestedParse, what);
-        return refused.map_err(|error| {
-            error.with_hint(format!("print it with printf '%s' \"$KARYI{{{name}}}\""))
-        });
-    }
-    Ok(())
+    let is_option = demands.echo && is_echo_option(value);
+    let is_escape = demands.backslash && value.contains('\\');
+    let what = "in text whose % and backslashes mean something, and its value holds such";
+    let hint = || format!("print it with printf '%s' \"$KARYI{{{name}}}\"");
+    (demands.format && !is_format_safe(value) || is_option || is_escape)
+        .then(|| (nested, what, Some(hint())))
 }
 
 const LITERAL_HINT: &str = "have the text read the value where it is used: write $TOKEN there, and run what reads it with TOKEN=$KARYI{NAME} before the command";

@@ -1,5 +1,6 @@
 //! Which words of a command name files that it reads as code.
 
+use super::known::look_up;
 use super::runs::runs;
 use super::table::Reads;
 use super::without_prefixes;
@@ -67,6 +68,35 @@ pub(in crate::vault) fn files_in_code(words: &[Word]) -> Vec<String> {
     let names = texts.flat_map(|word| word.text.split(is_end));
     let names = names.filter(|name| !name.is_empty() && !name.starts_with('-'));
     names.take(MAX_FILES).map(str::to_owned).collect()
+}
+
+/// Whether code that stands before a path reads what the file holds as code: `sh -c ". FILE"`, `exec(open('FILE`.
+pub(in crate::vault) fn opens_file(text: &str) -> bool {
+    const OPENERS: &[&str] = &[
+        "exec(",
+        "eval(",
+        "compile(",
+        "run_path(",
+        "execfile(",
+        "load(",
+        "require(",
+    ];
+    let start = text.trim_end_matches(['"', '\'']);
+    let last = start
+        .trim_end()
+        .rsplit([' ', ';', '&', '|', '(', '\n', '\t'])
+        .next();
+    let word = Word {
+        text: last.unwrap_or_default().to_owned(),
+        ..Word::default()
+    };
+    let is_program = matches!(
+        look_up(&word),
+        Some(Reads::Shell | Reads::Python | Reads::CodeAfter(..))
+    );
+    let is_named =
+        start.ends_with([' ', '\t']) && (is_program || matches!(word.text(), "." | "source"));
+    is_named || OPENERS.iter().any(|opener| text.contains(opener))
 }
 
 /// Names in the code of one command that are looked at.

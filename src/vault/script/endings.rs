@@ -63,6 +63,9 @@ impl Reader<'_> {
         self.require(self.frame.command_hole..self.places.len(), file);
         self.demand_of_printf(own);
         let sets = self.demand_of_assigned(own);
+        if first == "coproc" {
+            self.feeds_reads(self.frame.command_hole..self.places.len());
+        }
         self.note_assigned(own);
         self.note_code_words(own);
         self.reads_escapes |= own.iter().any(|word| word.text() == "xpg_echo");

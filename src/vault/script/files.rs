@@ -37,6 +37,7 @@ impl Reader<'_> {
         let name: Vec<u8> = plain.copied().collect();
         let name = String::from_utf8_lossy(&name);
         let name = name.trim_start_matches("./");
+        let name = name.trim_start_matches("of=");
         let is_device = name.starts_with("/dev/") && !name.starts_with("/dev/shm/");
         let is_file = !name.is_empty() && !is_device && !name.starts_with('-');
         is_file.then(|| name.to_owned())
@@ -50,6 +51,7 @@ impl Reader<'_> {
             let named = words.iter().skip(at + 1);
             written.extend(named.filter_map(|word| self.file_name(word)));
         }
+        self.note_copied(words);
         let copied = words
             .first()
             .is_some_and(|word| COPIERS.contains(&word.program()));
@@ -60,13 +62,53 @@ impl Reader<'_> {
                 .and_then(|word| self.file_name(word)),
         );
         let around = self.inherited;
+        let mut shown: Vec<String> = Vec::new();
         for name in std::mem::take(&mut self.frame.read) {
+            shown.push(base(&name));
             self.reads_file(name, input.and(around));
         }
+        self.note_scripts(words);
+        for name in programs::files_in_code(words) {
+            self.reads_file(name, Demands::ANY_CODE);
+        }
+        self.note_fed(words, input);
+        // What the command shows of its files, for whoever gets what it prints.
+        if programs::prints(words) {
+            let named = words.iter().skip(1).take(MAX_NAMED);
+            shown.extend(
+                named
+                    .filter_map(|word| self.file_name(word))
+                    .map(|name| base(&name)),
+            );
+        }
+        let first = self.places.len();
+        for name in shown {
+            if self.files.0.contains_key(&name) {
+                self.file_stands(&name);
+            }
+        }
+        self.assigns_read(words, &(first..self.places.len()));
+        let holes = self.frame.pipeline_hole..self.places.len();
+        for name in written {
+            self.writes_file(&name, holes.clone());
+            let pipeline = self.frame.pipeline;
+            for document in &mut self.frame.documents {
+                if document.pipeline == pipeline {
+                    document.files.push(name.clone());
+                }
+            }
+        }
+    }
+
+    /// Notes the files among the words of a command that it reads as code.
+    fn note_scripts(&mut self, words: &[Word]) {
         for (word, demands) in programs::code_files(words) {
             // A file within other text is one that code opens.
             if word.text().is_empty() || word.text().starts_with('-') {
                 self.require_content(word.first_place..word.places, demands);
+            }
+            if word.text() == "{}" {
+                self.require_content(self.frame.command_hole..self.places.len(), demands);
             }
             if word.is_pattern || word.text() == "{}" || word.is_unknown() && !is_first(words, word)
             {
@@ -76,18 +118,29 @@ impl Reader<'_> {
                 self.reads_file(name, demands);
             }
         }
-        for name in programs::files_in_code(words) {
-            self.reads_file(name, Demands::ANY_CODE);
+    }
+
+    /// What one file holds goes into another.
+    fn note_copied(&mut self, words: &[Word]) {
+        if !words
+            .first()
+            .is_some_and(|word| COPIERS.contains(&word.program()))
+        {
+            return;
         }
-        self.note_fed(words, input);
-        let holes = self.frame.pipeline_hole..self.places.len();
-        for name in written {
-            self.writes_file(&name, holes.clone());
-            let pipeline = self.frame.pipeline;
-            for document in &mut self.frame.documents {
-                if document.pipeline == pipeline {
-                    document.files.push(name.clone());
-                }
+        let named = words.iter().skip(1).take(MAX_NAMED);
+        let names: Vec<String> = named.filter_map(|word| self.file_name(word)).collect();
+        let Some((target, sources)) = names.split_last() else {
+            return;
+        };
+        for source in sources {
+            let holes = self
+                .files
+                .0
+                .get(&base(source))
+                .map(|entry| entry.holes.clone());
+            if let Some(holes) = holes {
+                self.writes_file(target, holes);
             }
         }
     }
@@ -142,6 +195,7 @@ impl Reader<'_> {
         if holes.is_empty() {
             return;
         }
+        self.file_gets(&base(name), holes.clone());
         let any = self
             .files
             .0

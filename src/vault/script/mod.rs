@@ -366,12 +366,22 @@ impl Frame {
         let word = self.word.as_ref().unwrap_or(&empty);
         let is_setting =
             word.is_assignment || word.text().contains('=') || word.text().starts_with('-');
-        match is_argument
-            && !is_case
-            && !is_list
-            && !is_setting
-            && programs::names_program(&self.words)
-        {
+        let is_free = is_argument && !is_case && !is_list && !is_setting;
+        // A function may run its first argument, `retry 3 $program`.
+        let is_count =
+            |word: &Word| !word.is_dynamic && word.text().bytes().all(|b| b.is_ascii_digit());
+        let is_given = matches!(self.words.split_first(), Some((first, rest))
+            if first.is_function && rest.iter().all(is_count));
+        match is_free && (is_given || programs::names_program(&self.words)) {
+            true => Demands::UNQUOTED,
+            false => Demands::NONE,
+        }
+    }
+
+    /// The same where the words become elements of a list, which may be a command later.
+    fn list_demands(&self) -> Demands {
+        let sets = matches!(self.words.first(), Some(first) if first.is_plain("set"));
+        match sets || self.closer == Closer::Array {
             true => Demands::UNQUOTED,
             false => Demands::NONE,
         }
@@ -551,6 +561,10 @@ impl Reader<'_> {
         if demands.echo && self.reads_escapes {
             demands = demands.and(Demands::FORMAT);
         }
+        let mut content = self.inherited;
+        if word.is_some_and(|word| programs::opens_file(word.text())) {
+            content = content.and(Demands::ANY_CODE);
+        }
         if self.subscript.contains(&hole.start) && quote != Quote::Comment {
             demands = demands.and(Demands::NUMBER);
         }
@@ -565,7 +579,7 @@ impl Reader<'_> {
         self.places.push(Place {
             quote,
             demands,
-            content: self.inherited,
+            content,
             program,
             in_backticks: self.backticks > 0,
             in_parameter: self.parameters > 0,

@@ -15,6 +15,9 @@ use crate::vault::words::{Demands, Word, is_name};
 /// What the arguments of the script and of its functions are called here, all of them.
 const ARGUMENTS: &str = "@";
 
+/// What stands before the name of a file that is followed as a variable is.
+const FILE: &str = "file ";
+
 /// What the script assigns to its variables.
 #[derive(Default)]
 pub(super) struct Variables {
@@ -100,6 +103,7 @@ impl Reader<'_> {
         demands.number |= self.subscript.contains(&start);
         if quote == Quote::Bare {
             demands = demands.and(self.frame.program_demands());
+            demands = demands.and(self.frame.list_demands());
         }
         let content = self.inherited;
         let at = self.stands(name, quote, demands);
@@ -149,6 +153,16 @@ impl Reader<'_> {
         for name in names {
             self.stands(name, Quote::Text, Demands::NUMBER);
         }
+    }
+
+    /// Notes that what a file of the script holds stands here.
+    pub(super) fn file_stands(&mut self, name: &str) {
+        self.stands(format!("{FILE}{name}"), Quote::Text, self.inherited);
+    }
+
+    /// Notes that places are written to a file.
+    pub(super) fn file_gets(&mut self, name: &str, places: Range<usize>) {
+        self.assigns(&format!("{FILE}{name}"), places);
     }
 
     /// Adds a place where a variable stands; returns which one it is.
@@ -250,6 +264,9 @@ impl Reader<'_> {
             self.assigns(name, word.first_place..word.places);
             let text = word.text().get(name.len()..).unwrap_or_default();
             self.assigns_text(name, text);
+            if self.integers.contains(name) {
+                self.calculates_with(text);
+            }
         }
     }
 
@@ -259,64 +276,28 @@ impl Reader<'_> {
             return;
         };
         let all = self.frame.command_hole..self.places.len();
-        let texts = |from: usize| -> String {
-            let words = rest.iter().skip(from).take(MAX_NAMES).map(Word::text);
-            words.collect::<Vec<_>>().join(" ")
-        };
-        if matches!(first.text(), "setopt" | "unsetopt" | "emulate")
-            || first.text() == "set" && rest.iter().any(|word| word.has_option('o'))
-            || DECLARATIONS.contains(&first.text()) && rest.iter().any(|word| word.has_option('T'))
-        {
-            self.changes_reading();
-        }
+        self.note_readings(first, rest);
         // `$_` is the last word.
         if self.uses_last_word {
             self.assigns("_", all.clone());
         }
         match first.text() {
-            "for" | "select" | "foreach" => {
-                let name = rest.first().map(|word| word.text().to_owned());
-                let name = name.unwrap_or_default();
-                if !rest.iter().any(|word| word.is_plain("in")) {
-                    // `for x` goes over the arguments.
-                    let level = self.level;
-                    let at = self.stands(ARGUMENTS.to_owned(), Quote::Double, Demands::NONE);
-                    self.level = level;
-                    self.assigns(&name, at..at + 1);
-                }
-                self.assigns_text(&name, &texts(1));
-                self.assigns(&name, all);
-            }
+            "for" | "select" | "foreach" => self.note_loop(first, rest),
             "cd" | "pushd" => {
                 self.assigns("PWD", all.clone());
                 self.assigns("OLDPWD", all);
             }
-            "coproc" => self.feeds_reads(all),
-            "set" => {
-                self.assigns_text(ARGUMENTS, &texts(0));
-                self.assigns(ARGUMENTS, all);
-            }
-            "printf" | "print" => {
-                let named = rest.windows(2).find(|pair| pair[0].text() == "-v");
-                if let Some([_, name]) = named {
-                    if name.is_dynamic {
-                        self.is_indirect();
-                    }
-                    let (name, index) = name.text().split_once('[').unwrap_or((name.text(), ""));
-                    self.calculates_with(index);
-                    self.assigns_text(name, &texts(2));
-                    self.assigns(name, all);
-                }
-            }
+            "printf" | "print" => self.note_printed(first, rest),
             "read" | "mapfile" | "readarray" => {
-                if rest.iter().any(|word| word.is_dynamic) {
+                let is_number = |word: &Word| self.integers.contains(word.text());
+                if rest.iter().any(|word| word.is_dynamic || is_number(word)) {
                     self.is_indirect();
                 }
                 self.assigns_input(rest);
             }
-            "let" => self.calculates_with(&texts(0)),
-            _ if first.is_function => {
-                self.assigns_text(ARGUMENTS, &texts(0));
+            "let" => self.calculates_with(&texts(rest)),
+            name if first.is_function || name == "set" => {
+                self.assigns_text(ARGUMENTS, &texts(rest));
                 self.assigns(ARGUMENTS, all);
             }
             name if DECLARATIONS.contains(&name) => {
@@ -324,12 +305,61 @@ impl Reader<'_> {
                     self.is_indirect();
                 }
                 if rest.iter().any(|word| word.text().contains('[')) {
-                    self.calculates_with(&texts(0));
+                    self.calculates_with(&texts(rest));
                 }
                 rest.iter().for_each(|word| self.assigns_word(word));
             }
             _ => {}
         }
+    }
+
+    /// Notes that a command changes how values are read.
+    fn note_readings(&mut self, first: &Word, rest: &[Word]) {
+        let has = |letter| rest.iter().any(|word| word.has_option(letter));
+        let changes = match first.text() {
+            "setopt" | "unsetopt" | "emulate" => true,
+            "set" => has('o'),
+            name => DECLARATIONS.contains(&name) && has('T'),
+        };
+        if changes {
+            self.changes_reading();
+        }
+    }
+
+    /// Notes what a loop gives its variable.
+    fn note_loop(&mut self, first: &Word, rest: &[Word]) {
+        let all = self.frame.command_hole..self.places.len();
+        if first.text() == "select" {
+            self.variables.read.insert("REPLY".to_owned());
+        }
+        let Some((name, list)) = rest.split_first() else {
+            return;
+        };
+        if !rest.iter().any(|word| word.is_plain("in")) {
+            // `for x` goes over the arguments.
+            let at = self.stands(ARGUMENTS.to_owned(), Quote::Double, Demands::NONE);
+            self.assigns(name.text(), at..at + 1);
+        }
+        self.assigns_text(name.text(), &texts(list));
+        self.assigns(name.text(), all);
+    }
+
+    /// Notes what is printed into a variable.
+    fn note_printed(&mut self, first: &Word, rest: &[Word]) {
+        let all = self.frame.command_hole..self.places.len();
+        let named = rest.windows(2).find(|pair| pair[0].text() == "-v");
+        let Some([_, name]) = named else {
+            return;
+        };
+        match name.is_dynamic {
+            true if first.text() == "printf" => self.is_indirect(),
+            true => self.changes_reading(),
+            false => {}
+        }
+        let (name, index) = name.text().split_once('[').unwrap_or((name.text(), ""));
+        self.calculates_with(index);
+        self.assigns_text(name, &texts(rest));
+        self.assigns(name, all);
     }
 
     /// Notes that a command reads its input into the variables among its words.
@@ -499,6 +529,12 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Returns the texts of words.
+fn texts(words: &[Word]) -> String {
+    let words = words.iter().take(MAX_NAMES).map(Word::text);
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Names of one text that are looked at.

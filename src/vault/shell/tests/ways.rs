@@ -46,7 +46,12 @@ const CALCULATED: &[&str] = &[
     "x=VALUE; let y=x",
     "f(){ local -n r=$1; echo $r; }; f VALUE",
     "o=-v; printf $o VALUE text",
+    "x=VALUE; declare -i y; y=x",
+    "x=VALUE; declare -i y=x",
+    "x=VALUE; typeset -i y; read y <<< x",
     "while read -r n; do ((n)); done <<< VALUE",
+    "echo VALUE > f; read x < f; ((x))",
+    "echo VALUE > f; (( $(cat f) ))",
     "while read -r a n; do (( n > 0 )); done <<< \"x VALUE\"",
     "while read -r n; do ((n)); done < <(echo VALUE)",
     "while read -r n; do ((n)); done <<E\nVALUE\nE",
@@ -138,6 +143,12 @@ const PROGRAMS: &[&str] = &[
     "x=VALUE; xargs $x",
     "x=VALUE; find . -exec $x \\;",
     "x=VALUE; env $x",
+    "x=VALUE; f(){ \"$@\"; }; f $x",
+    "x=VALUE; set -- $x; \"$@\"",
+    "x=VALUE; a=($x); \"${a[@]}\"",
+    "echo VALUE > f; x=$(<f); $x",
+    "echo VALUE > f; $(cat f)",
+    "echo VALUE > f; x=`cat f`; $x",
 ];
 
 #[test]
@@ -248,6 +259,11 @@ const BY_FILE: &[&str] = &[
     "tmux -f FILE",
     "chmod +x FILE; FILE",
     "exec 3<FILE; . /dev/fd/3",
+    "find FILE -exec sh {} \\;",
+    "sh -c \". FILE\"",
+    "sh -c \"sh FILE\"",
+    "eval \". FILE\"",
+    "python3 -c \"exec(open('FILE').read())\"",
 ];
 
 #[test]
@@ -287,6 +303,8 @@ const WRITTEN: &[&str] = &[
     "mkdir -p s; echo VALUE >s/f; cd s; . ./f",
     "cd /tmp; echo VALUE > /w/f; cd -; sh f",
     "echo VALUE >f; eval \"$(<f)\"",
+    "printf %s VALUE | dd of=f; sh f",
+    "cat > f <<< VALUE; mv f g; sh g",
 ];
 
 #[test]
