@@ -71,6 +71,59 @@ impl SecretValue {
     }
 }
 
+/// Which bytes stand in some values, and nothing else of them.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct ByteSet([u64; 4]);
+
+impl ByteSet {
+    /// The set without any.
+    pub const EMPTY: Self = Self([0; 4]);
+
+    /// Adds the bytes of a text.
+    pub fn add(&mut self, text: &str) {
+        for byte in text.bytes() {
+            if let Some(word) = self.0.get_mut(usize::from(byte >> 6)) {
+                *word |= 1 << (byte & 63);
+            }
+        }
+    }
+
+    /// Adds those of another set.
+    pub fn join(&mut self, other: Self) {
+        for (word, more) in self.0.iter_mut().zip(other.0) {
+            *word |= more;
+        }
+    }
+
+    /// Whether a byte is one of them.
+    #[must_use]
+    pub fn has(self, byte: u8) -> bool {
+        let word = self.0.get(usize::from(byte >> 6));
+        word.is_some_and(|word| word & 1 << (byte & 63) != 0)
+    }
+
+    /// Whether all bytes of a character are among them.
+    #[must_use]
+    pub fn may_hold(self, character: char) -> bool {
+        character
+            .encode_utf8(&mut [0; 4])
+            .bytes()
+            .all(|byte| self.has(byte))
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self == Self::EMPTY
+    }
+}
+
+impl fmt::Debug for ByteSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ByteSet")
+    }
+}
+
 /// A stretch of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece<'a> {
@@ -241,6 +294,8 @@ pub struct Resolved {
     pub text: Zeroizing<String>,
     /// Secrets the text refers to without holding them.
     pub bindings: Vec<Binding>,
+    /// The bytes of the values that joined the text.
+    pub values: ByteSet,
 }
 
 impl Template {
@@ -298,6 +353,14 @@ impl Template {
     #[must_use]
     pub fn text(&self) -> &str {
         self.resolved.as_ref().map_or(&self.source, |r| &r.text)
+    }
+
+    /// Returns the bytes of the values that joined the text.
+    #[must_use]
+    pub fn values(&self) -> ByteSet {
+        self.resolved
+            .as_ref()
+            .map_or(ByteSet::EMPTY, |resolved| resolved.values)
     }
 
     /// Stores what the placeholders became.
@@ -471,6 +534,7 @@ mod tests {
         template.resolve(Resolved {
             text: Zeroizing::new("a hunter2".into()),
             bindings: Vec::new(),
+            values: ByteSet::EMPTY,
         });
         assert_eq!(format!("{template:?}"), r#""a $KARYI{A}""#);
         assert_eq!(

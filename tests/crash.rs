@@ -32,6 +32,7 @@ fn pair(find: &str, replace: &str) -> EditPair {
         all: false,
         written: None,
         has_secret: false,
+        values: karyi::secret::ByteSet::EMPTY,
     }
 }
 

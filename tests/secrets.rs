@@ -9,6 +9,7 @@ mod question;
 mod random;
 mod support;
 mod values;
+mod whole;
 
 use crate::harness::Karyi;
 

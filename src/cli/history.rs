@@ -253,7 +253,7 @@ fn show_json(shown: &Shown, entry: &Entry, state: &State, contents: &[Contents])
             }
         }
     }
-    shown.redactor.redact_json_again(&mut value);
+    shown.redactor.redact_values_again(&mut value);
     format!("{value}\n")
 }
 

@@ -345,7 +345,7 @@ impl View {
         if !recovered.is_empty() {
             value["recovered"] = recovered_json(recovered);
         }
-        self.redactor.redact_json_again(&mut value);
+        self.redactor.redact_values_again(&mut value);
         let _ = print(&format!("{value}\n"));
         ExitCode::from(code)
     }

@@ -227,7 +227,8 @@ fn check_place(purpose: Use, template: &Template, secrets: &Secrets) -> Result<(
     match purpose {
         Use::Script => shell::check_script(template.source(), secrets),
         Use::Pattern if template.has_secret() => Err(resolve::in_pattern()),
-        Use::Pattern | Use::Literal | Use::Written | Use::Typed => Ok(()),
+        Use::Typed => substitute::substitute_typed(template.source(), secrets).map(drop),
+        Use::Pattern | Use::Literal | Use::Written => Ok(()),
     }
 }
 

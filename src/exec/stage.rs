@@ -129,10 +129,8 @@ fn mask_outcome(redactor: &Redactor, outcome: &mut Outcome) {
         redactor.redact_in_again(message);
         redactor.redact_in_again(hint);
     }
-    for (mut key, mut value) in std::mem::take(fields) {
-        redactor.redact_in_again(&mut key);
-        redactor.redact_json_again(&mut value);
-        fields.insert(key, value);
+    for value in fields.values_mut() {
+        redactor.redact_values_again(value);
     }
     if let Some(view) = output {
         redactor.redact_in_again(&mut view.text);
@@ -184,7 +182,7 @@ const ECHOES: [&str; 3] = ["src", "to", "pattern"];
 /// Masks values in one field. What stands in the file of a job was masked before.
 fn redact_value(redactor: &Redactor, value: &mut Value) {
     let Value::Array(items) = value else {
-        return redactor.redact_json(value);
+        return redactor.redact_values(value);
     };
     for item in items {
         // A diff was masked before it was made, or lines would be compared that nobody sees.
@@ -213,13 +211,13 @@ fn redact_value(redactor: &Redactor, value: &mut Value) {
 /// Masks values in an item.
 fn redact_fields(redactor: &Redactor, item: &mut Value) {
     let Value::Object(fields) = item else {
-        return redactor.redact_json(item);
+        return redactor.redact_values(item);
     };
     let echoes = ECHOES.map(|key| fields.get_mut(key).map(Value::take));
-    redactor.redact_json(item);
+    redactor.redact_values(item);
     for (key, echo) in ECHOES.into_iter().zip(echoes) {
         if let Some((mut echo, field)) = echo.zip(item.get_mut(key)) {
-            redactor.redact_json_again(&mut echo);
+            redactor.redact_values_again(&mut echo);
             *field = echo;
         }
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::change::{Change, Dress, NewContent};
 use super::encoding::{Encoding, NoText};
+use super::exact;
 use super::matching::{self, Pair, PairResult, Written};
 use super::missing;
 use super::root::Root;
@@ -18,6 +19,7 @@ use super::unmatched::describe;
 use super::wanted::FileEdit;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
+use crate::secret::ByteSet;
 
 /// One path and what it is to hold.
 pub(super) struct Draft {
@@ -30,6 +32,8 @@ pub(super) struct Draft {
     /// The file whose owner and permissions it takes, when it was renamed.
     like: Option<PathBuf>,
     breaks_links: bool,
+    /// The bytes of the values that were put in.
+    values: ByteSet,
 }
 
 /// What a draft holds now.
@@ -69,6 +73,7 @@ impl Draft {
             content: Content::AsFound,
             like: None,
             breaks_links: false,
+            values: ByteSet::EMPTY,
         })
     }
 
@@ -118,6 +123,9 @@ impl Draft {
         });
         let mut pairs: Vec<Pair<'_>> = pairs.collect();
         let (encoding, before) = self.text(&edit.path)?;
+        exact::check(edit, &before, encoding)?;
+        let mut values = self.values;
+        edit.pairs.iter().for_each(|pair| values.join(pair.values));
         if encoding.has_mark() {
             pairs.iter_mut().for_each(drop_mark);
         }
@@ -130,8 +138,9 @@ impl Draft {
         })?;
         let is_changed = after != *before || !self.exists;
         if encoding.is_doubtful() {
-            refuse_new_characters(&edit.path, encoding, &before, &after)?;
+            refuse_new_characters(&edit.path, encoding, (&before, &after), values)?;
         }
+        self.values = values;
         if is_changed {
             self.content = Content::Text(encoding, after);
         }
@@ -161,7 +170,7 @@ impl Draft {
         let bytes = match self.content {
             Content::AsFound => self.found().to_vec(),
             Content::Bytes(bytes) => bytes,
-            Content::Text(encoding, text) => write(&shown, encoding, text)?,
+            Content::Text(encoding, text) => write(&shown, encoding, text, self.values)?,
         };
         let dress = self.like.map_or(Dress::Kept, Dress::Like);
         self.change.after = Some(NewContent { bytes, dress });
@@ -188,24 +197,37 @@ fn drop_mark(pair: &mut Pair<'_>) {
 const GUESSED: &str = "use only ASCII and characters that stand in the file already, or convert the file from its \
                        encoding to UTF-8 with <command>iconv</command> first";
 
-fn write(shown: &Path, encoding: Encoding, text: String) -> Result<Vec<u8>, ToolError> {
+fn write(
+    shown: &Path,
+    encoding: Encoding,
+    text: String,
+    values: ByteSet,
+) -> Result<Vec<u8>, ToolError> {
     encoding.write(text).map_err(|character| {
         let name = encoding.name().unwrap_or("utf-8");
         let message = format!(
-            "{}: the file is in {name}, which has no {character:?} (U+{:04X})",
+            "{}: the file is in {name}, which has no {}",
             shown.display(),
-            u32::from(character)
+            named(character, values)
         );
         ToolError::new(ErrorCode::NotEncodable, message)
     })
+}
+
+/// Names a character, unless it may be one of a value.
+fn named(character: char, values: ByteSet) -> String {
+    match values.may_hold(character) {
+        true => "such character as the value of a secret holds".into(),
+        false => format!("{character:?} (U+{:04X})", u32::from(character)),
+    }
 }
 
 /// Refuses characters beyond ASCII that are new to a text of which the encoding is only a guess.
 fn refuse_new_characters(
     shown: &Path,
     encoding: Encoding,
-    before: &str,
-    after: &str,
+    (before, after): (&str, &str),
+    values: ByteSet,
 ) -> Result<(), ToolError> {
     let known: HashSet<char> = before.chars().filter(|c| !c.is_ascii()).collect();
     let is_new = |character: &char| !character.is_ascii() && !known.contains(character);
@@ -213,10 +235,13 @@ fn refuse_new_characters(
         return Ok(());
     };
     let message = format!(
-        "{}: {} is only a guess of the file's encoding, so {character:?} (U+{:04X}) might be written wrong",
+        "{}: {} is only a guess of the file's encoding, so {} might be written wrong",
         shown.display(),
         encoding.name().unwrap_or("utf-8"),
-        u32::from(character)
+        match values.may_hold(character) {
+            true => "a character of the value of a secret".into(),
+            false => named(character, values),
+        }
     );
     Err(ToolError::new(ErrorCode::NotEncodable, message).with_hint(GUESSED))
 }
@@ -345,7 +370,7 @@ impl<'a> Drafts<'a> {
         let has_file = source.change.before.is_some();
         let real = has_file.then(|| source.change.real.clone());
         let like = source.like.take().or(real);
-        let breaks_links = source.breaks_links;
+        let (breaks_links, values) = (source.breaks_links, source.values);
         let original = source.original.take();
         source.exists = false;
         let (from, origin) = (source.change.real.clone(), like.clone());
@@ -355,6 +380,7 @@ impl<'a> Drafts<'a> {
         target.original = original;
         target.like = like;
         target.breaks_links |= breaks_links;
+        target.values.join(values);
         let target = target.change.real.clone();
         self.note_rename(origin.as_deref(), &from, target);
         Ok(())

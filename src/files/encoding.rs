@@ -175,7 +175,7 @@ impl Encoding {
             Form::Utf8 => Ok([mark, text.as_bytes()].concat()),
             Form::Utf16Le => Ok(write_utf16(mark, &text, u16::to_le_bytes)),
             Form::Utf16Be => Ok(write_utf16(mark, &text, u16::to_be_bytes)),
-            Form::Legacy(encoding) => write_legacy(encoding, &text),
+            Form::Legacy(encoding) => write_exactly(encoding, &text),
         }
     }
 }
@@ -425,6 +425,20 @@ fn guess(sample: &[u8]) -> &'static encoding_rs::Encoding {
         encoding if encoding == GBK => GB18030,
         encoding => encoding,
     }
+}
+
+/// Writes text and reads it again: some encoders put a character that looks like it in the place of one they lack.
+fn write_exactly(encoding: &'static encoding_rs::Encoding, text: &str) -> Result<Vec<u8>, char> {
+    let bytes = write_legacy(encoding, text)?;
+    let (again, _) = encoding.decode_without_bom_handling(&bytes);
+    if again == text {
+        return Ok(bytes);
+    }
+    let mut pairs = text.chars().zip(again.chars());
+    let other = pairs.find(|(written, read)| written != read);
+    let last = || text.chars().next_back().unwrap_or_default();
+    drop(again);
+    Err(other.map_or_else(last, |(written, _)| written))
 }
 
 fn write_legacy(encoding: &'static encoding_rs::Encoding, text: &str) -> Result<Vec<u8>, char> {

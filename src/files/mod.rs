@@ -33,6 +33,7 @@ mod document;
 mod draft;
 mod dress;
 mod early;
+mod exact;
 mod image;
 mod intent;
 mod links;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::secret::ByteSet;
+
 /// The changes wanted in one file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileEdit {
@@ -31,6 +33,8 @@ pub struct EditPair {
     pub written: Option<WrittenPair>,
     /// Whether one of the texts holds the value of a secret: then errors show nothing of the file.
     pub has_secret: bool,
+    /// The bytes of the values that are put in.
+    pub values: ByteSet,
 }
 
 /// A replacement as it was written, escapes and all.

@@ -79,3 +79,5 @@ pub const MIN_CUT_SECRET_BYTES: usize = 4;
 pub const MAX_ENCODED_SECRET_BYTES: usize = 8 << 10;
 /// Deepest nesting of quotes and substitutions in a script that refers to secrets.
 pub const MAX_SCRIPT_DEPTH: usize = 64;
+/// Bytes of a test of a script that are looked at for names.
+pub const MAX_CLAUSE_BYTES: usize = 4096;

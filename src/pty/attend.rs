@@ -204,6 +204,7 @@ impl Engine {
         let subject = live.subject();
         let (is_hidden, is_canonical) =
             (subject.hides_input(&self.scanner), subject.is_canonical());
+        let is_kept = |values| subject.keeps(values, &self.scanner);
         let mut guard = self.shared.lock();
         let state = &mut *guard;
         if state.watched() != self.watched {
@@ -215,9 +216,12 @@ impl Engine {
         let open_line = state.job.as_ref().map_or(0, |job| job.open_line_bytes);
         let refusal = if input.is_secret && !is_hidden {
             Some(shown_secret(live))
-        } else if is_canonical
+        } else if !is_kept(input.values) {
+            Some(acted_on())
+        } else if (is_canonical || !input.values.is_empty())
             && longest_line(input.unsent(), open_line) > limits::MAX_TERMINAL_INPUT_LINE
         {
+            // Where keys are read at once another terminal may stand behind, which holds no more either.
             Some(too_long())
         } else {
             None
@@ -379,6 +383,14 @@ fn shown_secret(live: &Live) -> ToolError {
     };
     let message = format!("the secret was not sent: the terminal {shown} what is typed");
     ToolError::new(ErrorCode::EchoOn, message)
+}
+
+/// The error of a secret that would arrive as another text.
+fn acted_on() -> ToolError {
+    let message = "the secret was not sent: it holds a character that the terminal acts on";
+    ToolError::new(ErrorCode::UnsafeContext, message).with_hint(
+        "give it to the command as a file, $KARYI{NAME|file}, or on its standard input through a pipe",
+    )
 }
 
 /// The error of input whose end the terminal would drop.

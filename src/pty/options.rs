@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::secret::Binding;
+use crate::secret::{Binding, ByteSet};
 
 use super::snapshot::Snapshot;
 use super::state::Sink;
@@ -78,4 +78,6 @@ pub struct InputRequest {
     pub is_secret: bool,
     /// Whether a secret is sent all the same.
     pub allow_echo: bool,
+    /// The bytes of the secrets in it: the terminal must act on none of them.
+    pub values: ByteSet,
 }

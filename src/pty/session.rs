@@ -115,7 +115,8 @@ impl Session {
     ///
     /// # Errors
     /// `no_job` when nothing runs, `no_reader` when the job does not read in time, `echo_on` when a
-    /// secret would be shown. In all of them nothing was sent.
+    /// secret would be shown, `unsafe_context` when the terminal would act on a character of one. In all of them
+    /// nothing was sent.
     pub async fn input(
         &self,
         bytes: &[u8],
@@ -127,6 +128,7 @@ impl Session {
             written: 0,
             allowed: 0,
             is_secret: request.is_secret && !request.allow_echo,
+            values: request.values,
         };
         let reply = {
             let mut state = self.job_state()?;

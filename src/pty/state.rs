@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::outcome::Status;
-use crate::secret::Binding;
+use crate::secret::{Binding, ByteSet};
 
 use super::background::Background;
 use super::delivery::{self, Delivery};
@@ -216,6 +216,8 @@ pub(super) struct Input {
     /// How many bytes may be written: as many as a job was seen waiting for.
     pub(super) allowed: usize,
     pub(super) is_secret: bool,
+    /// The bytes of the secrets in it.
+    pub(super) values: ByteSet,
 }
 
 impl Input {

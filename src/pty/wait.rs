@@ -14,10 +14,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
-use nix::sys::termios::{LocalFlags, Termios, tcgetattr};
+use nix::sys::termios::{InputFlags, LocalFlags, SpecialCharacterIndices, Termios, tcgetattr};
 use nix::unistd::tcgetpgrp;
 
 use crate::limits;
+use crate::secret::ByteSet;
 
 use super::sys;
 
@@ -130,6 +131,15 @@ impl Subject<'_> {
             || !modes.local_flags.contains(LocalFlags::ECHO) && scanner.hides_input_inside()
     }
 
+    /// Whether bytes reach the job as they are: neither our terminal acts on one of them, nor one inside of it
+    /// that the job was seen reading.
+    pub(super) fn keeps(&self, bytes: ByteSet, scanner: &Scanner) -> bool {
+        let passes = |modes: &Termios| keeps(modes, bytes);
+        bytes.is_empty()
+            || tcgetattr(self.master).is_ok_and(|modes| passes(&modes))
+                && scanner.modes_inside().is_none_or(|modes| passes(&modes))
+    }
+
     /// Whether the terminal gives whole lines only.
     pub(super) fn is_canonical(&self) -> bool {
         tcgetattr(self.master).is_ok_and(|modes| modes.local_flags.contains(LocalFlags::ICANON))
@@ -138,6 +148,41 @@ impl Subject<'_> {
 
 fn is_password_prompt(modes: &Termios) -> bool {
     modes.local_flags.contains(LocalFlags::ICANON) && !modes.local_flags.contains(LocalFlags::ECHO)
+}
+
+/// Whether a terminal in these modes gives bytes on as they are.
+fn keeps(modes: &Termios, bytes: ByteSet) -> bool {
+    use SpecialCharacterIndices as Place;
+    let (local, input) = (modes.local_flags, modes.input_flags);
+    let is_canonical = local.contains(LocalFlags::ICANON);
+    let mut acted_on: Vec<Place> = Vec::new();
+    if is_canonical {
+        let lines = [
+            Place::VEOF,
+            Place::VEOL,
+            Place::VEOL2,
+            Place::VERASE,
+            Place::VKILL,
+        ];
+        acted_on.extend(lines);
+    }
+    if is_canonical && local.contains(LocalFlags::IEXTEN) {
+        acted_on.extend([Place::VWERASE, Place::VREPRINT, Place::VLNEXT]);
+    }
+    if local.contains(LocalFlags::ISIG) {
+        acted_on.extend([Place::VINTR, Place::VQUIT, Place::VSUSP]);
+    }
+    if input.contains(InputFlags::IXON) {
+        acted_on.extend([Place::VSTART, Place::VSTOP]);
+    }
+    let is_special = |place: &Place| {
+        let byte = modes.control_chars.get(*place as usize).copied();
+        byte.is_some_and(|byte| byte != 0 && bytes.has(byte))
+    };
+    let cuts = input.contains(InputFlags::ISTRIP) && (0x80..=u8::MAX).any(|byte| bytes.has(byte));
+    // To a program that reads keys they are keys.
+    let is_key = |byte: u8| bytes.has(byte) && !(is_canonical && byte == b'\t');
+    !cuts && !acted_on.iter().any(is_special) && !(0..b' ').chain([0x7f]).any(is_key)
 }
 
 /// Whether the terminal shows what is typed.
@@ -168,6 +213,11 @@ impl Scanner {
     /// Whether a terminal inside ours asks for a password; unknown here.
     fn hides_input_inside(&self) -> bool {
         false
+    }
+
+    /// The modes of a terminal inside ours; unknown here.
+    fn modes_inside(&self) -> Option<Termios> {
+        None
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a request says of itself, beside its input.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use serde_json::Value;
 use crate::exec::cancel::Cancel;
 pub use crate::store::ids::is_id;
 use crate::store::{StoreError, ids};
+use crate::vault::redact::Redactor;
 
 /// Where a request comes from and what it belongs to.
 #[derive(Debug, Clone)]
@@ -89,6 +91,34 @@ impl Caller {
         })
     }
 
+    /// Masks values of secrets in what the request says of itself; returns whether there was one. What is masked
+    /// is for the books only: two callers could look like one.
+    pub fn mask(&mut self, redactor: &Redactor) -> bool {
+        if redactor.is_idle() {
+            return false;
+        }
+        let needed = [
+            &mut self.trace_id,
+            &mut self.tenant_id,
+            &mut self.site_id,
+            &mut self.span_id,
+        ];
+        let named = [
+            &mut self.parent_span_id,
+            &mut self.w3c_trace_id,
+            &mut self.user_id,
+            &mut self.session_id,
+            &mut self.npc_id,
+            &mut self.idempotency_key,
+            &mut self.shell_session,
+        ];
+        let mut holds_value = false;
+        for id in needed.into_iter().chain(named.into_iter().flatten()) {
+            holds_value |= mask(id, redactor);
+        }
+        holds_value
+    }
+
     /// Returns the time since the request came, in milliseconds.
     #[must_use]
     pub fn latency_ms(&self) -> u64 {
@@ -131,6 +161,34 @@ pub struct BodyContext {
     pub session_id: Option<String>,
     /// The character spoken to.
     pub npc_id: Option<String>,
+}
+
+impl BodyContext {
+    /// Whether one of its identifiers holds the value of a secret.
+    #[must_use]
+    pub fn holds_value(&self, redactor: &Redactor) -> bool {
+        let ids = [
+            &self.tenant_id,
+            &self.site_id,
+            &self.trace_id,
+            &self.user_id,
+            &self.session_id,
+            &self.npc_id,
+        ];
+        let holds = |id: &String| mask(&mut id.clone(), redactor);
+        !redactor.is_idle() && ids.into_iter().flatten().any(holds)
+    }
+}
+
+/// Masks values in an identifier; returns whether there was one.
+fn mask(id: &mut String, redactor: &Redactor) -> bool {
+    match redactor.redact_again(id) {
+        Cow::Owned(masked) => {
+            *id = masked;
+            true
+        }
+        Cow::Borrowed(_) => false,
+    }
 }
 
 /// A call as it was asked for.

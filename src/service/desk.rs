@@ -27,6 +27,9 @@ use crate::tool::service::Audience;
 /// What is said of a call that broke outside of its tool.
 const BROKEN: &str = "the call stopped unexpectedly";
 
+/// What is said of a request with the value of a secret where it says what it belongs to.
+const HOLDS_VALUE: &str = "an identifier of the request holds the value of a secret";
+
 /// Serves calls.
 pub struct Desk {
     parts: Parts,
@@ -147,6 +150,7 @@ impl Desk {
     }
 
     fn admitted(&self, caller: &Caller, principal: &Principal) -> Result<(), Rejection> {
+        self.check_identifiers(caller)?;
         if !principal.tenants.has(&caller.tenant_id) {
             return Err(Rejection::forbidden(format!(
                 "not for tenant {}",
@@ -166,6 +170,15 @@ impl Desk {
         )
     }
 
+    /// Refuses identifiers with the value of a secret: they would stand in the log, the ledger and the data of the
+    /// site, and masked they would no longer tell one caller from another.
+    fn check_identifiers(&self, caller: &Caller) -> Result<(), Rejection> {
+        match caller.clone().mask(&self.parts.redactor) {
+            true => Err(Rejection::invalid(HOLDS_VALUE)),
+            false => Ok(()),
+        }
+    }
+
     /// Records a refusal and returns it.
     pub async fn refuse(
         &self,
@@ -175,6 +188,11 @@ impl Desk {
         mut rejection: Rejection,
     ) -> Rejection {
         rejection.mask(&self.parts.redactor);
+        let mut masked = caller.clone();
+        let caller = match masked.mask(&self.parts.redactor) {
+            true => &masked,
+            false => caller,
+        };
         // Seldom and large, so it has a place of its own in memory.
         Box::pin(self.books.refuse(caller, principal, about, rejection)).await
     }
@@ -267,7 +285,14 @@ impl Desk {
 
     /// Serves one call; it is recorded whatever comes of it.
     pub async fn call(&self, mut caller: Caller, principal: &Principal, request: Request) -> Reply {
+        let holds_value = request.context.holds_value(&self.parts.redactor);
         caller.complete(&request.context);
+        if holds_value {
+            let rejection = Rejection::invalid(HOLDS_VALUE);
+            let about = About::default();
+            let refused = self.refuse(&caller, Some(principal), &about, rejection);
+            return Reply::Refused(refused.await);
+        }
         let hash = PayloadHash::of(&request.input);
         let mut about = self.about(&caller, &request, &hash);
         self.books

@@ -13,7 +13,8 @@ use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Chosen, Index, Listed};
 use crate::vault::policy::Policy;
-use crate::vault::session::{check_value, only_case};
+use crate::vault::redact::Redactor;
+use crate::vault::session::{Secrets, check_value, only_case};
 use crate::vault::store::record::{self, Record};
 use crate::vault::store::{Key, Kind, Store};
 
@@ -134,17 +135,9 @@ impl Vault {
         terms: &Terms,
     ) -> Result<(), ToolError> {
         self.check(name, value, &terms.policy)?;
-        if terms
-            .note
-            .as_ref()
-            .is_some_and(|note| note.contains(value.expose().trim()))
-        {
-            let message = format!("the note of {name} holds its value");
-            return Err(ToolError::new(ErrorCode::BadArguments, message)
-                .with_hint("notes are shown; say in words what the value is for"));
-        }
         let text = record::join(value, &terms.policy)?;
         self.unlock()?;
+        self.check_shown(name, value, terms)?;
         // Under the lock, or two processes could keep names that differ only in case.
         Index::change(&self.directory, |index| {
             index.check_new(name)?;
@@ -153,6 +146,45 @@ impl Vault {
             self.list_in(index, name, terms);
             Ok(())
         })
+    }
+
+    /// Checks that what is listed and shown of a secret holds no value, of this one or another, in any form.
+    fn check_shown(
+        &self,
+        name: &SecretName,
+        value: &SecretValue,
+        terms: &Terms,
+    ) -> Result<(), ToolError> {
+        let policy = &terms.policy;
+        let hosts = policy.hosts.iter().flatten().map(ToString::to_string);
+        let dirs = policy.dirs.iter().flatten();
+        let dirs = dirs.map(|dir| dir.to_string_lossy().into_owned());
+        let commands = policy.commands.iter().flatten().cloned();
+        let shown: Vec<String> = hosts
+            .chain(dirs)
+            .chain(commands)
+            .chain(terms.note.clone())
+            .collect();
+        if shown.is_empty() {
+            return Ok(());
+        }
+        let known = Secrets::default();
+        for other in self.store.list()? {
+            for text in self.store.every(&Key::of(&other)).unwrap_or_default() {
+                let value = record::split(&other, &text).map(|record| record.value);
+                let _ =
+                    known.mask_only(&other, value.unwrap_or_else(|_| record::value_alone(&text)));
+            }
+        }
+        let _ = known.mask_only(name, value.duplicate());
+        let redactor = Redactor::new(&known);
+        match shown
+            .iter()
+            .any(|text| redactor.redact_again(text) != *text)
+        {
+            true => Err(shown_value(name)),
+            false => Ok(()),
+        }
     }
 
     /// Has the store opened, where that takes a user, before the index is locked: a dialogue may stand
@@ -213,6 +245,8 @@ impl Vault {
     /// # Errors
     /// What the store or the system says.
     pub fn remove(&self, name: &SecretName) -> Result<bool, ToolError> {
+        // Of a store that cannot be opened nothing goes, and the name stays listed.
+        self.store.list()?;
         let was_listed = Index::change(&self.directory, |index| {
             let Some(listed) = index.names.get_mut(name.as_str()) else {
                 return Ok(false);
@@ -221,7 +255,13 @@ impl Vault {
             index.generation += 1;
             Ok(true)
         })?;
-        let was_kept = self.store.remove(&Key::of(name))?;
+        let was_kept = match self.store.remove(&Key::of(name)) {
+            Ok(was_kept) => was_kept,
+            Err(error) => {
+                self.stays(name)?;
+                return Err(error);
+            }
+        };
         Index::change(&self.directory, |index| {
             let listed = index.names.get(name.as_str());
             if listed.is_some_and(|listed| listed.is_going) {
@@ -233,6 +273,17 @@ impl Vault {
             Ok(())
         })?;
         Ok(was_listed || was_kept)
+    }
+
+    /// Lists a secret again that could not be removed.
+    fn stays(&self, name: &SecretName) -> Result<(), ToolError> {
+        Index::change(&self.directory, |index| {
+            if let Some(listed) = index.names.get_mut(name.as_str()) {
+                listed.is_going = false;
+                index.generation += 1;
+            }
+            Ok(())
+        })
     }
 
     /// Gives a secret another name; value, policy and note stay.
@@ -409,6 +460,13 @@ fn taken(name: &SecretName) -> ToolError {
     let message = format!("there is a secret called {name} already");
     let hint = format!("choose another name, or remove it with `karyi var rm {name}`");
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
+}
+
+/// Returns the error for a value in what is listed.
+fn shown_value(name: &SecretName) -> ToolError {
+    let message = format!("the note or policy of {name} holds the value of a secret");
+    ToolError::new(ErrorCode::BadArguments, message)
+        .with_hint("both are shown; say in words what the value is for")
 }
 
 /// Returns the error for a name without a value.

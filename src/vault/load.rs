@@ -35,6 +35,10 @@ struct State {
     generation: Option<u64>,
     /// Names that came from the store.
     loaded: BTreeSet<SecretName>,
+    /// Whether redaction knows the key of the undo journal.
+    knows_journal_key: bool,
+    /// Whether it was made since.
+    has_new_key: bool,
     /// Why not everything could be read.
     failure: Option<ToolError>,
 }
@@ -73,7 +77,9 @@ impl Loader {
         }
         // Two processes that make one at the same time must not use two.
         let _one_at_a_time = disk::lock(&self.directory.join("journal-key"))?;
-        journal::journal_key(store.as_ref())
+        let key = journal::journal_key(store.as_ref())?;
+        self.state().has_new_key = key.is_some();
+        Ok(key)
     }
 
     /// Returns the key of the undo journal when the store is open and has one.
@@ -103,6 +109,9 @@ impl Loader {
     fn load(&self, state: &mut State, secrets: &Secrets, index: &Index) -> Result<(), ToolError> {
         let store = self.opened(state)?;
         let names = store.list()?;
+        if !state.knows_journal_key {
+            state.knows_journal_key = mask_journal_key(store.as_ref(), secrets);
+        }
         // What it does hold is masked all the same.
         let mut failure = check_agreement(index, store.kind(), &names).err();
         let names: BTreeSet<SecretName> = names.into_iter().collect();
@@ -140,10 +149,28 @@ fn is_of_one(error: &ToolError) -> bool {
 }
 
 fn load_one(store: &dyn Store, name: &SecretName, secrets: &Secrets) -> Result<(), ToolError> {
-    let Some(text) = store.get(&Key::of(name))? else {
-        return Ok(());
+    let text = match store.get(&Key::of(name)) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Ok(()),
+        Err(error) => {
+            // Two values under one name: neither can be used, and both must not be shown.
+            if error.code == ErrorCode::BadVault {
+                mask_all(store, name, secrets);
+            }
+            return Err(error);
+        }
     };
-    let Record { value, policy } = record::split(name, &text)?;
+    let Record { value, policy } = match record::split(name, &text) {
+        Ok(record) => record,
+        Err(error) => {
+            // Nobody may use it any more, and it must not be shown.
+            if secrets.origin(name) == Some(Origin::Stored) {
+                secrets.remove(name);
+            }
+            let _ = secrets.mask_only(name, record::value_alone(&text));
+            return Err(error);
+        }
+    };
     // What was given for this run, or when the user was asked, goes before what is kept; but what
     // is kept must not be shown either.
     if matches!(secrets.origin(name), Some(Origin::Given | Origin::Asked)) {
@@ -162,6 +189,26 @@ fn load_one(store: &dyn Store, name: &SecretName, secrets: &Secrets) -> Result<(
     inserted
 }
 
+/// Lets redaction know everything that a store holds under a name.
+fn mask_all(store: &dyn Store, name: &SecretName, secrets: &Secrets) {
+    for text in store.every(&Key::of(name)).unwrap_or_default() {
+        let value = match record::split(name, &text) {
+            Ok(record) => record.value,
+            Err(_) => record::value_alone(&text),
+        };
+        let _ = secrets.mask_only(name, value);
+    }
+}
+
+/// Lets redaction know the key of the undo journal; returns whether there is one.
+fn mask_journal_key(store: &dyn Store, secrets: &Secrets) -> bool {
+    let name = SecretName::parse("KARYI_JOURNAL_KEY");
+    match (name, store.get(&Key::journal())) {
+        (Some(name), Ok(Some(key))) => secrets.mask_only(&name, key).is_ok(),
+        _ => false,
+    }
+}
+
 impl Source for Loader {
     fn refresh(&self, secrets: &Secrets, need: Need) {
         let mut state = self.state();
@@ -172,6 +219,13 @@ impl Source for Loader {
                 return;
             }
         };
+        // It may have been made since the last look.
+        if state.has_new_key
+            && let Some(store) = state.store.clone()
+        {
+            state.has_new_key = false;
+            state.knows_journal_key = mask_journal_key(store.as_ref(), secrets);
+        }
         let is_new = state.generation != Some(index.generation);
         let is_wanted = match need {
             Need::Listed => is_new && (state.store.is_some() || index.kept().next().is_some()),
@@ -189,3 +243,6 @@ impl Source for Loader {
         self.state().failure.clone()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,59 +5,48 @@
 //! closed: a program that is not in them gets its arguments as they are.
 
 mod builtins;
+mod environment;
 mod files;
 mod input;
+mod known;
 mod names;
 mod output;
 mod runs;
 mod table;
 
-pub(super) use files::code_files;
+pub(super) use environment::assignment_demands;
+pub(super) use files::{code_files, files_in_code, opens_file};
 pub(super) use input::{argument_file_demands, input_demands};
 pub(super) use output::prints;
+pub(super) use runs::names_program;
 
+use super::script;
 use super::words::{Demands, Word, is_name};
 use builtins::{builtin_demands, unknown_builtin_demands};
 use input::has_script;
+use known::wraps;
 use runs::{Run, runs};
 use table::{
-    BUILTINS, CODE_VARIABLES, ENV_OPTIONS, GIT_COMMANDS, GIT_OPTIONS, INTEGER_VARIABLES,
-    PLAIN_MODULES, PYTHON_CODE, Reads, TAR_OPTIONS, WRAPPERS, ZSH_TABLES,
+    BUILTINS, ENV_OPTIONS, GIT_COMMANDS, GIT_OPTIONS, PLAIN_MODULES, PYTHON_CODE, Reads,
+    TAR_OPTIONS,
 };
 
 /// Operators that calculate, in `[[`, `[` and `test`.
 pub(super) const ARITHMETIC_TESTS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
-/// Returns what assigning to a variable demands of the value.
-pub(super) fn assignment_demands(name: &str) -> Demands {
-    if INTEGER_VARIABLES.contains(&name) {
-        Demands::NUMBER
-    } else if CODE_VARIABLES.contains(&name) || name.starts_with("GIT_CONFIG_") {
-        Demands::forbidden("in code that runs later")
-    } else if ZSH_TABLES.contains(&name) {
-        Demands::ZSH
-    } else {
-        Demands::NONE
-    }
-}
-
 /// Returns what an argument `NAME=` of a program that runs another demands of the value after it.
 pub(super) fn setting_demands(words: &[Word], current: &Word) -> Demands {
-    let is_wrapper = words
-        .first()
-        .is_some_and(|word| WRAPPERS.contains(&word.program()));
+    let is_wrapper = words.first().is_some_and(|word| wraps(word.program()));
     let Some((before, _)) = current.text.rsplit_once('=').filter(|_| is_wrapper) else {
         return Demands::NONE;
     };
-    let names = before.split('=').map(|name| {
-        // `-eNAME=`, `--env=NAME=`
-        let glued = CODE_VARIABLES.iter().find(|known| name.ends_with(**known));
-        glued
-            .filter(|_| name.starts_with('-'))
-            .map_or(name, |known| *known)
-    });
-    names.fold(Demands::NONE, |demands, name| {
-        demands.and(assignment_demands(name))
+    // `-eNAME=`, `--env=NAME=`
+    let glued = |name: &str| {
+        let name = name.strip_prefix('-').and_then(|name| name.get(1..));
+        assignment_demands(name.unwrap_or_default())
+    };
+    before.split('=').fold(Demands::NONE, |demands, name| {
+        demands.and(assignment_demands(name)).and(glued(name))
     })
 }
 
@@ -72,6 +61,7 @@ pub(super) const ASSIGNERS: &[&str] = &[
     "mapfile",
     "readarray",
     "printf",
+    "print",
     "for",
     "select",
     "foreach",
@@ -155,14 +145,29 @@ fn own_argument_demands(words: &[Word], current: &Word) -> Demands {
         return demands;
     }
     let runs = runs(words).into_iter();
-    let demands = runs.map(|run| run_demands(run, current));
-    demands.fold(Demands::NONE, Demands::and)
+    let demands = runs.map(|run| match run_demands(run, current) {
+        own if own.shell || own.program => own,
+        own => own.and(operand_demands(run, current)),
+    });
+    let demands = demands.fold(Demands::NONE, Demands::and);
+    // `strace -o '|command'`
+    let traces = matches!(command.program(), "strace" | "ltrace");
+    let follows = arguments.last().is_some_and(|word| word.has_option('o'));
+    match traces && (follows || current.has_option('o')) {
+        true => demands.and(Demands::OPERAND),
+        false => demands,
+    }
 }
 
 /// Returns what a program demands of a value in the word `current` after its arguments so far.
 fn run_demands((program, arguments): Run<'_>, current: &Word) -> Demands {
     match program {
-        Reads::Shell => shell_demands(arguments, current),
+        Reads::Shell => match input::code_word(arguments) {
+            Some(code) if !code.is_dynamic && !code.is_cut => {
+                script::argument_demands(code.text()).unwrap_or(Demands::ANY_CODE)
+            }
+            _ => shell_demands(arguments, current),
+        },
         Reads::ShellAfter(letter)
             if !arguments
                 .iter()
@@ -206,6 +211,49 @@ fn run_demands((program, arguments): Run<'_>, current: &Word) -> Demands {
         }
         Reads::Filter if is_plain_argument(arguments) => Demands::NONE,
         Reads::Filter | Reads::CodeAll | Reads::CodeEverywhere => Demands::PROGRAM,
+    }
+}
+
+/// Returns what a program demands of a value at the start of a word: some of its options are code.
+fn operand_demands((program, arguments): Run<'_>, current: &Word) -> Demands {
+    let ends_options = arguments
+        .iter()
+        .any(|word| word.text == "--" && !word.is_dynamic);
+    if !current.text.is_empty() || current.is_dynamic || ends_options {
+        return Demands::NONE;
+    }
+    match program {
+        Reads::CodeAfter(letters, names) if input::has_code(arguments, letters, names) => {
+            let reads_names = |word: &Word| word.has_option('n') || word.has_option('p');
+            // Perl opens what it is given, `command |` too.
+            match program == table::PERL && arguments.iter().any(reads_names) {
+                true => Demands::SHELL,
+                false => Demands::NONE,
+            }
+        }
+        Reads::CodeAfter(..) | Reads::Python if has_script(arguments) => Demands::NONE,
+        Reads::Python if module(arguments).is_some() || has_python_code(arguments) => Demands::NONE,
+        Reads::CodeAfter(..)
+        | Reads::Python
+        | Reads::Client(..)
+        | Reads::Editor(..)
+        | Reads::Git
+        | Reads::ShellAfter(_) => Demands::OPERAND,
+        Reads::ShellInOption(ENV_OPTIONS) => Demands::NONE,
+        Reads::ShellInOption(_) => Demands::OPERAND,
+        Reads::Shell
+        | Reads::ShellAll
+        | Reads::Unknown
+        | Reads::CodeAll
+        | Reads::Filter
+        | Reads::CodeEverywhere => Demands::NONE,
+    }
+}
+
+fn has_python_code(arguments: &[Word]) -> bool {
+    match PYTHON_CODE {
+        Reads::CodeAfter(letters, names) => input::has_code(arguments, letters, names),
+        _ => false,
     }
 }
 
@@ -256,7 +304,7 @@ pub(super) fn argument_of(words: &[Word]) -> Option<String> {
     let is_name = |word: &&Word| !word.text.starts_with('-') && !word.text.contains('=');
     let mut words = words.iter();
     let first = words.next()?;
-    let named = if WRAPPERS.contains(&first.program()) {
+    let named = if wraps(first.program()) {
         // What an option of the wrapper takes may come first; the warning names that then.
         words.find(is_name).unwrap_or(first)
     } else {

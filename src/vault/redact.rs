@@ -141,6 +141,17 @@ impl Redactor {
         each_text(value, &|text| self.redact_in_again(text));
     }
 
+    /// Masks every string of a JSON value whose keys are names that karyi gave: they are no data, and a report
+    /// without them means nothing.
+    pub fn redact_values(&self, value: &mut Value) {
+        each_value(value, &|text| self.redact_in(text));
+    }
+
+    /// Masks them where they went through a redactor before.
+    pub fn redact_values_again(&self, value: &mut Value) {
+        each_value(value, &|text| self.redact_in_again(text));
+    }
+
     /// Masks a text where it stands.
     pub fn redact_in(&self, text: &mut String) {
         if let Cow::Owned(masked) = self.redact_str(text) {
@@ -167,7 +178,7 @@ impl Redactor {
         if tables.is_empty() && memchr::memmem::find(text.as_bytes(), b"$KARYI").is_none() {
             return Cow::Borrowed(text);
         }
-        let masked = masked(text, stream);
+        let masked = self.masked_when_struck(masked(text, stream), text);
         if tables.has_escapes && text.contains(['"', '\\', '\n', '\r', '\t', '<', '>', '&', '\'']) {
             let seen = masked.as_deref().unwrap_or(text);
             if let Some(escaped) = self.masked_when_escaped(seen) {
@@ -175,6 +186,14 @@ impl Redactor {
             }
         }
         masked.map_or(Cow::Borrowed(text), Cow::Owned)
+    }
+
+    /// Masks what comes up only without the characters that others were struck over, as in a formatted page of a
+    /// manual: there each letter of a value may stand twice.
+    fn masked_when_struck(&self, masked: Option<String>, text: &str) -> Option<String> {
+        let plain = view::without_overstrikes(masked.as_deref().unwrap_or(text));
+        let again = plain.and_then(|plain| self::masked(&plain, self.second_stream()));
+        again.or(masked)
     }
 
     /// Masks what comes up only when a text is written in JSON or XML.
@@ -205,6 +224,16 @@ fn each_text(value: &mut Value, change: &impl Fn(&mut String)) {
                 map.insert(key, value);
             }
         }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Lets `change` have every string.
+fn each_value(value: &mut Value, change: &impl Fn(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_value(item, change)),
+        Value::Object(map) => map.values_mut().for_each(|value| each_value(value, change)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -18,7 +18,7 @@ use super::session::Secrets;
 use super::substitute;
 use super::words::Demands;
 use crate::error::{ErrorCode, ToolError};
-use crate::secret::{Binding, Holds, NotInZsh, Piece, Resolved, SecretName, SecretValue};
+use crate::secret::{Binding, ByteSet, Holds, NotInZsh, Piece, Resolved, SecretName, SecretValue};
 
 /// Replaces the placeholders of a script by references to variables.
 ///
@@ -31,6 +31,7 @@ pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, Tool
         return Ok(Resolved {
             text: Zeroizing::new(text.to_owned()),
             bindings: Vec::new(),
+            values: ByteSet::EMPTY,
         });
     }
     let missing = substitute::undefined_names(text, secrets)?;
@@ -79,6 +80,7 @@ pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, Tool
     Ok(Resolved {
         text: resolved,
         bindings: variables.into_bindings(),
+        values: ByteSet::EMPTY,
     })
 }
 
@@ -165,9 +167,24 @@ const ANY_PATH: &str = "/run/karyi/file";
 /// What a place is for a value or a path: the path is karyi's own, and its characters are no code in any language.
 fn for_kind(place: &Place, holds: Holds) -> Place {
     let mut place = place.clone();
-    place.demands.program &= holds == Holds::Value;
-    place.demands.shell &= holds == Holds::Value;
+    if holds == Holds::Path {
+        let demands = &mut place.demands;
+        (demands.program, demands.shell, demands.code_variable) = (false, false, false);
+    }
     place
+}
+
+/// Checks a value that is read from its file as code, or calculated with.
+fn check_content(name: &SecretName, value: &SecretValue, spot: Spot<'_>) -> Result<(), ToolError> {
+    let demands = Demands {
+        forbidden: None,
+        in_function: false,
+        ..spot.place.content
+    };
+    let mut place = spot.place.clone();
+    place.demands = demands;
+    let place = &place;
+    check(name, value.expose(), Spot { place, ..spot })
 }
 
 /// The variables a script refers to, one for each name.
@@ -212,12 +229,19 @@ impl<'a> Variables<'a> {
                 ..spot
             },
         )?;
+        if holds == Holds::Path {
+            check_content(name, &binding.value, spot)?;
+        }
         let suits_zsh = in_zsh.is_some_and(|place| {
             let place = &for_kind(place, holds);
             place.quote == spot.place.quote && check(name, seen, Spot { place, ..spot }).is_ok()
         });
+        let content_in_zsh = match (holds, in_zsh) {
+            (Holds::Path, Some(place)) => not_in_zsh(binding.value.expose(), place.content),
+            _ => None,
+        };
         let not_in_zsh = match suits_zsh {
-            true => not_in_zsh(seen, spot.place.demands),
+            true => not_in_zsh(seen, spot.place.demands).or(content_in_zsh),
             false => Some(NotInZsh::Code),
         };
         binding.not_in_zsh = binding.not_in_zsh.or(not_in_zsh);
@@ -274,62 +298,75 @@ fn random_variable(name: &SecretName) -> String {
 }
 
 fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError> {
-    let Demands {
-        number,
-        shell,
-        program,
-        format,
-        list,
-        echo,
-        zsh: _,
-        unquoted,
-        forbidden,
-    } = spot.place.demands;
-    let refuse = |code, what: &str| {
-        let message = format!("line {}: {name} stands {what}", line(spot));
-        Err(ToolError::new(code, message))
+    let refused = refused_anywhere(spot).or_else(|| refused_value(name, value, spot.place.demands));
+    let Some((code, what, hint)) = refused else {
+        return Ok(());
     };
-    if let Some(why) = forbidden {
+    let message = format!("line {}: {name} stands {what}", line(spot));
+    let error = ToolError::new(code, message);
+    Err(match hint {
+        None => error,
+        Some(hint) => error.with_hint(hint),
+    })
+}
+
+/// Why something is refused: the code, where it stands, and what to do.
+type Refusal = (ErrorCode, &'static str, Option<String>);
+
+/// Returns why no value at all can stand at a place.
+fn refused_anywhere(spot: Spot<'_>) -> Option<Refusal> {
+    let demands = spot.place.demands;
+    let gone = demands.in_function.then_some("in the body of a function");
+    if let Some(why) = demands.forbidden.or(gone) {
         let is_literal = spot.place.quote == Quote::Literal;
-        let refused = refuse(ErrorCode::UnsafeContext, why);
-        return refused.map_err(|error| {
-            if is_literal {
-                error.with_hint(LITERAL_HINT)
-            } else {
-                error
-            }
-        });
+        let hint = is_literal.then(|| LITERAL_HINT.to_owned());
+        return Some((ErrorCode::UnsafeContext, why, hint));
     }
-    if number && !is_number(value) {
+    let what = "in a variable whose text programs run, or load code from";
+    let hint = Some(VARIABLE_HINT.to_owned());
+    demands
+        .code_variable
+        .then_some((ErrorCode::UnsafeContext, what, hint))
+}
+
+/// Returns why a value cannot stand where these are demanded.
+fn refused_value(name: &SecretName, value: &str, demands: Demands) -> Option<Refusal> {
+    let (context, nested) = (ErrorCode::UnsafeContext, ErrorCode::UnsafeNestedParse);
+    if demands.number && !is_number(value) {
         let what = "where the shell takes a number, and its value is no whole number";
-        let refused = refuse(ErrorCode::UnsafeContext, what);
-        return refused.map_err(|error| error.with_hint(NUMBER_HINT));
+        return Some((context, what, Some(NUMBER_HINT.to_owned())));
     }
-    if list && value.starts_with('(') {
+    if demands.list && value.starts_with('(') {
         let what = "where the shell reads a parenthesis as the start of an array, and its value starts with one";
-        return refuse(ErrorCode::UnsafeContext, what);
+        return Some((context, what, None));
     }
-    if shell && !is_shell_safe(value) || program && !is_program_safe(value) {
+    let is_code = demands.shell && !is_shell_safe(value);
+    if is_code || demands.program && !is_program_safe(value) {
         let what = "in text that another program reads as code, and its value holds characters that could be code";
-        let refused = refuse(ErrorCode::UnsafeNestedParse, what);
-        return refused.map_err(|error| match (unquoted, program) {
-            (true, _) => error.with_hint(UNQUOTED_HINT),
-            (false, true) => error.with_hint(PROGRAM_HINT),
-            (false, false) => error,
-        });
+        let hint = match (demands.unquoted, demands.program) {
+            (true, _) => Some(UNQUOTED_HINT.to_owned()),
+            (false, true) => Some(PROGRAM_HINT.to_owned()),
+            (false, false) => None,
+        };
+        return Some((nested, what, hint));
     }
-    let is_option = echo && is_echo_option(value);
-    if format && !is_format_safe(value) || is_option {
-        let what = "in text whose % and backslashes mean something, and its value holds such";
-        let refused = refuse(ErrorCode::UnsafeNestedParse, what);
-        return refused.map_err(|error| {
-            error.with_hint(format!("print it with printf '%s' \"$KARYI{{{name}}}\""))
-        });
+    if demands.operand && value.starts_with(['-', '+', '|', '!']) {
+        let what = "where a program takes options that name code, and its value starts like one";
+        return Some((nested, what, Some(OPERAND_HINT.to_owned())));
     }
-    Ok(())
+    let is_option = demands.echo && is_echo_option(value);
+    let is_escape = demands.backslash && value.contains('\\');
+    let what = "in text whose % and backslashes mean something, and its value holds such";
+    let hint = || format!("print it with printf '%s' \"$KARYI{{{name}}}\"");
+    (demands.format && !is_format_safe(value) || is_option || is_escape)
+        .then(|| (nested, what, Some(hint())))
 }
 
 const LITERAL_HINT: &str = "have the text read the value where it is used: write $TOKEN there, and run what reads it with TOKEN=$KARYI{NAME} before the command";
+
+const OPERAND_HINT: &str = "put -- before it, or let text stand before the placeholder in its word, such as --name=$KARYI{NAME}";
+
+const VARIABLE_HINT: &str = "a file with the value may stand there, $KARYI{NAME|file}; or give the value in a variable of its own and name that one";
 
 const NUMBER_HINT: &str = "only a whole number can be calculated with; compare text with = or != instead, in double quotes";
 

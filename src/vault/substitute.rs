@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::session::Secrets;
 use crate::error::{ErrorCode, ToolError};
-use crate::secret::{self, BadPlaceholder, Piece, Resolved, SecretName};
+use crate::secret::{self, BadPlaceholder, ByteSet, Piece, Resolved, SecretName};
 
 /// Names listed in one message.
 const MOST_LISTED: usize = 50;
@@ -65,24 +65,44 @@ pub fn undefined(names: &[SecretName]) -> ToolError {
 /// # Errors
 /// `bad_placeholder`, or `undefined_variable` with all names that have no value.
 pub fn substitute(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> {
-    substitute_with(text, secrets, |value, out| append(out, value))
+    substitute_with(text, secrets, |value, out| {
+        append(out, value.text);
+        Ok(())
+    })
+}
+
+/// A value that joins a text.
+struct Joining<'a> {
+    name: &'a SecretName,
+    text: &'a str,
+    /// The literal text right before it.
+    before: &'a str,
 }
 
 fn substitute_with(
     text: &str,
     secrets: &Secrets,
-    put: impl Fn(&str, &mut Zeroizing<String>),
+    put: impl Fn(Joining<'_>, &mut Zeroizing<String>) -> Result<(), ToolError>,
 ) -> Result<Resolved, ToolError> {
     let mut resolved = Zeroizing::new(String::with_capacity(text.len()));
     let missing = undefined_names(text, secrets)?;
     if !missing.is_empty() {
         return Err(undefined(&missing));
     }
+    let (mut before, mut values) = ("", ByteSet::EMPTY);
     for piece in pieces(text)? {
         match piece {
-            Piece::Literal(text) | Piece::Escaped(text) => append(&mut resolved, text),
+            Piece::Literal(text) | Piece::Escaped(text) => {
+                append(&mut resolved, text);
+                before = text;
+            }
             Piece::Secret(name) => match secrets.get(&name) {
-                Some(value) => put(value.expose(), &mut resolved),
+                Some(value) => {
+                    let (name, text) = (&name, value.expose());
+                    values.add(text);
+                    put(Joining { name, text, before }, &mut resolved)?;
+                    before = "";
+                }
                 // It was removed since the check.
                 None => return Err(undefined(&[name])),
             },
@@ -92,6 +112,7 @@ fn substitute_with(
     Ok(Resolved {
         text: resolved,
         bindings: Vec::new(),
+        values,
     })
 }
 
@@ -99,16 +120,77 @@ fn substitute_with(
 /// doubled, so that it comes out as it is.
 ///
 /// # Errors
-/// As [`substitute`].
+/// As [`substitute`]; `bad_arguments` for an escape that a value would complete; `unsafe_context` for a value
+/// with a control character, on which a terminal acts, and which is a key to most programs.
 pub fn substitute_typed(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> {
     substitute_with(text, secrets, |value, out| {
-        for part in value.split_inclusive('\\') {
+        match tail(value.before) {
+            Tail::Whole => {}
+            // It stays the character it is.
+            Tail::Backslash => append(out, "\\"),
+            Tail::Open => return Err(open_escape(value.name)),
+        }
+        if value.text.bytes().any(is_control) {
+            return Err(control_in(value.name));
+        }
+        for part in value.text.split_inclusive('\\') {
             append(out, part);
             if part.ends_with('\\') {
                 append(out, "\\");
             }
         }
+        Ok(())
     })
+}
+
+/// Whether a terminal may act on a byte. A tab is none of those where whole lines are read.
+fn is_control(byte: u8) -> bool {
+    byte < b' ' && byte != b'\t' || byte == 0x7f
+}
+
+/// How the escapes of a literal text end.
+enum Tail {
+    /// They are all whole.
+    Whole,
+    /// With a backslash.
+    Backslash,
+    /// In the middle of one.
+    Open,
+}
+
+fn tail(literal: &str) -> Tail {
+    let mut rest = literal;
+    while let Some(at) = rest.find('\\') {
+        let escape = rest.get(at + 1..).unwrap_or_default();
+        let mut inside = escape.chars();
+        let is_open = match inside.next() {
+            None => return Tail::Backslash,
+            Some('x') => inside.take(2).count() < 2,
+            Some('u') => !inside.as_str().contains('}'),
+            Some(_) => false,
+        };
+        if is_open {
+            return Tail::Open;
+        }
+        let first = escape.chars().next().map_or(0, char::len_utf8);
+        rest = escape.get(first..).unwrap_or_default();
+    }
+    Tail::Whole
+}
+
+fn open_escape(name: &SecretName) -> ToolError {
+    let message = format!("an escape before $KARYI{{{name}}} is not whole");
+    ToolError::new(ErrorCode::BadArguments, message)
+        .with_hint("write \\xHH with two and \\u{H} with one to six hexadecimal digits, and \\\\ for a backslash")
+}
+
+fn control_in(name: &SecretName) -> ToolError {
+    let message = format!(
+        "{name} cannot be typed: its value holds a line break or another control character, on which a terminal acts"
+    );
+    ToolError::new(ErrorCode::UnsafeContext, message).with_hint(format!(
+        "give it to the command as a file, $KARYI{{{name}|file}}, or on its input: printf %s \"$KARYI{{{name}}}\" | command"
+    ))
 }
 
 /// Appends to text that holds secrets: a buffer that grows in place would leave a copy behind.
@@ -200,6 +282,46 @@ mod tests {
             undefined_names("$KARYI{B}$KARYI{N}", &secrets()).unwrap(),
             names_in("$KARYI{N}").unwrap()
         );
+    }
+
+    #[test]
+    fn what_is_typed_is_exactly_the_value() {
+        let secrets = Secrets::default();
+        let values = [
+            ("PLAIN", "nine x41 {7}"),
+            ("BACK", "a\\nb\\"),
+            ("TAB", "tab\tvalue"),
+            ("LINES", "line one\nline two"),
+            ("ESC", "esc\u{1b}[A value"),
+            ("INT", "int\u{3}errupt"),
+            ("DEL", "de\u{7f}leted"),
+        ];
+        for (name, value) in values {
+            let name = SecretName::parse(name).unwrap();
+            let value = SecretValue::new(value.into());
+            secrets.insert(name, value).unwrap();
+        }
+        let check = |text: &str, expected: &str| {
+            let found = match substitute_typed(text, &secrets) {
+                Ok(resolved) => resolved.text.to_string(),
+                Err(error) => error.code.as_str().to_owned(),
+            };
+            assert_eq!(found, expected, "{text:?}");
+        };
+        check("$KARYI{PLAIN}\\n", "nine x41 {7}\\n");
+        check("$KARYI{BACK}", "a\\\\nb\\\\");
+        check("$KARYI{TAB}\\t", "tab\tvalue\\t");
+        // Without a second backslash the first would make a line break of the `n`.
+        check("\\$KARYI{PLAIN}", "\\\\nine x41 {7}");
+        check("\\\\$KARYI{PLAIN}", "\\\\nine x41 {7}");
+        check("\\d\\$KARYI{PLAIN}", "\\d\\\\nine x41 {7}");
+        check("a\\x4$KARYI{PLAIN}", "bad_arguments");
+        check("a\\x$KARYI{PLAIN}", "bad_arguments");
+        check("a\\u{$KARYI{PLAIN}}", "bad_arguments");
+        check("a\\x41$KARYI{PLAIN}", "a\\x41nine x41 {7}");
+        for name in ["LINES", "ESC", "INT", "DEL"] {
+            check(&format!("$KARYI{{{name}}}"), "unsafe_context");
+        }
     }
 
     #[test]

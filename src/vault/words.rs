@@ -15,10 +15,18 @@ pub(super) struct Demands {
     pub(super) list: bool,
     /// No backslash, where the shell is zsh: its `echo` and `print` read those.
     pub(super) echo: bool,
+    /// No backslash: what stands before it may tell `echo` to read those.
+    pub(super) backslash: bool,
+    /// No sign at the start with which a program takes an argument for an option or a command.
+    pub(super) operand: bool,
+    /// No value, since programs run the text of the variable, or load code from there.
+    pub(super) code_variable: bool,
     /// Characters that mean nothing to a shell, where the shell is zsh.
     pub(super) zsh: bool,
     /// What is demanded for the shell comes of an expansion that may become several words.
     pub(super) unquoted: bool,
+    /// It runs when the value of a placeholder is gone; a variable of the script may hold one still.
+    pub(super) in_function: bool,
     /// No value may stand here, and why.
     pub(super) forbidden: Option<&'static str>,
 }
@@ -31,8 +39,12 @@ impl Demands {
         format: false,
         list: false,
         echo: false,
+        backslash: false,
+        operand: false,
+        code_variable: false,
         zsh: false,
         unquoted: false,
+        in_function: false,
         forbidden: None,
     };
     pub(super) const FORMAT: Self = Self {
@@ -47,6 +59,18 @@ impl Demands {
         echo: true,
         ..Self::NONE
     };
+    pub(super) const BACKSLASH: Self = Self {
+        backslash: true,
+        ..Self::NONE
+    };
+    pub(super) const OPERAND: Self = Self {
+        operand: true,
+        ..Self::NONE
+    };
+    pub(super) const CODE_VARIABLE: Self = Self {
+        code_variable: true,
+        ..Self::NONE
+    };
     pub(super) const ZSH: Self = Self {
         zsh: true,
         ..Self::NONE
@@ -57,6 +81,10 @@ impl Demands {
     };
     pub(super) const SHELL: Self = Self {
         shell: true,
+        ..Self::NONE
+    };
+    pub(super) const IN_FUNCTION: Self = Self {
+        in_function: true,
         ..Self::NONE
     };
     /// An expansion before the value may name a shell.
@@ -92,8 +120,12 @@ impl Demands {
             format: self.format || other.format,
             list: self.list || other.list,
             echo: self.echo || other.echo,
+            backslash: self.backslash || other.backslash,
+            operand: self.operand || other.operand,
+            code_variable: self.code_variable || other.code_variable,
             zsh: self.zsh || other.zsh,
             unquoted: self.unquoted || other.unquoted,
+            in_function: self.in_function || other.in_function,
             forbidden: self.forbidden.or(other.forbidden),
         }
     }
@@ -116,6 +148,8 @@ pub(super) struct Word {
     pub(super) is_split: bool,
     /// Whether an expansion in it is a list: `$@`, all elements of an array.
     pub(super) is_list: bool,
+    /// Whether it holds flags of a file pattern of zsh, `(#i)`: what they do to the rest is not known.
+    pub(super) has_flags: bool,
     /// Whether it is the variable that names the user's shell.
     pub(super) names_shell: bool,
     /// Whether characters at its end were cut.

@@ -50,6 +50,7 @@ fn count_up(directory: &std::path::Path, recorder: &Recorder, from: usize) -> ed
         all: false,
         written: None,
         has_secret: false,
+        values: karyi::secret::ByteSet::EMPTY,
     };
     let file = FileEdit {
         path: "f".into(),

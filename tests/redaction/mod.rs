@@ -1,6 +1,7 @@
 //! Secrets in streams of every kind never get through the redactor, and nothing else changes.
 
 mod commands;
+mod frame;
 mod limits;
 mod process;
 mod reference;

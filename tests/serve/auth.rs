@@ -370,6 +370,57 @@ fn what_callers_write_is_masked_wherever_it_is_told() {
 }
 
 #[test]
+fn identifiers_with_a_value_are_refused_and_kept_nowhere() {
+    let value = "tok-5f2c9d81aa";
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let place = tempfile::tempdir().unwrap();
+    let mut started = command(place.path());
+    started.env("KARYI_VAR_TOKEN", value);
+    let vault = ["--vault", "env", "--vars", "TOKEN", "--tools", "command"];
+    let arguments = [&["--key-file", path.as_str()][..], &vault[..]].concat();
+    let server = Server::run(started, place, &arguments);
+    let id = format!("u-{value}");
+    let event = json!({"event_type": "visit", "event_data": {}});
+    for header in [
+        "X-Trace-ID",
+        "X-Tenant-ID",
+        "X-Site-ID",
+        "X-Span-ID",
+        "X-User-ID",
+        "X-Session-ID",
+        "X-NPC-ID",
+        "Idempotency-Key",
+    ] {
+        let headers = [("X-Internal-API-Key", KEY), (header, id.as_str())];
+        let answer = server.answer("log_user_event", &event, &headers);
+        assert_eq!(answer.status, 422, "{header}: {answer:?}");
+        // Whoever is not known learns nothing.
+        let answer = server.answer("log_user_event", &event, &[(header, &id)]);
+        assert_eq!(answer.status, 401, "{header}: {answer:?}");
+    }
+    for key in ["user_id", "session_id", "npc_id", "trace_id"] {
+        let body = json!({"tool_name": "log_user_event", "input": event, "context": {key: id}});
+        let key = [("X-Internal-API-Key", KEY)];
+        let answer = server.post("/api/tools/call", &key, &body.to_string());
+        assert_eq!(answer.status, 422, "{answer:?}");
+    }
+    server.terminate();
+    assert!(!server.log().contains(value), "{}", server.log());
+    let records = format!("{:?}", server.records());
+    assert!(
+        records.contains("KARYI") && !records.contains(value),
+        "{records}"
+    );
+    for entry in std::fs::read_dir(server.dir.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        let found = memchr::memmem::find(&bytes, value.as_bytes());
+        assert!(found.is_none(), "{}", path.display());
+    }
+}
+
+#[test]
 fn tools_that_nobody_can_call_are_told_of() {
     let server = Server::start(&["--tools", "command,read"]);
     let told = server.wait_for("tools_without_keys");

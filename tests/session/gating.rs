@@ -13,6 +13,7 @@ const SECRET: InputRequest = InputRequest {
     timeout: None,
     is_secret: true,
     allow_echo: false,
+    values: karyi::secret::ByteSet::EMPTY,
 };
 const GETPASS: &str = "python3 -c 'import getpass; print(len(getpass.getpass()))'";
 /// Shows its prompt first and hides the answer a moment later.

@@ -22,6 +22,8 @@ pub enum Provider {
     Unlocked,
     /// gnome-keyring, started on demand and locked.
     Locked,
+    /// The same, and the program that would ask for the password never does.
+    Prompts,
 }
 
 /// A bus; it and its keyring end with it.
@@ -46,7 +48,7 @@ impl Bus {
         let exec = match provider {
             Provider::None | Provider::Unlocked => None,
             Provider::Hangs => Some("/bin/sleep 90"),
-            Provider::Locked => {
+            Provider::Locked | Provider::Prompts => {
                 Some("/usr/bin/gnome-keyring-daemon --start --foreground --components=secrets")
             }
         };
@@ -55,6 +57,13 @@ impl Bus {
         if let Some(exec) = exec {
             let text = format!("[D-BUS Service]\nName=org.freedesktop.secrets\nExec={exec}\n");
             fs::write(&service, text).unwrap();
+        }
+        let prompter = services.join("org.gnome.keyring.SystemPrompter.service");
+        let _ = fs::remove_file(&prompter);
+        if provider == Provider::Prompts {
+            let text =
+                "[D-BUS Service]\nName=org.gnome.keyring.SystemPrompter\nExec=/bin/sleep 90\n";
+            fs::write(&prompter, text).unwrap();
         }
         let config = directory.join("config.xml");
         fs::write(&config, configuration(&directory, &services)).unwrap();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::bus::{Bus, Provider, is_there};
 use super::home::Home;
-use crate::harness::skip;
+use crate::harness::{Karyi, skip};
 
 const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
 
@@ -72,6 +72,94 @@ fn a_locked_keyring_is_told_at_once() {
     check_failure(&on(&bus), "keyring_locked", Duration::ZERO);
 }
 
+/// A bus whose keyring holds a TOKEN and is locked.
+fn locked(bus_home: &Home, provider: Provider) -> Option<Bus> {
+    let bus = Bus::start(bus_home.path(), Provider::Unlocked)?;
+    let set = ["var", "set", "TOKEN", "--stdin", "--vault", "os"];
+    on(&bus).karyi(&set, VALUE).exit(0);
+    drop(bus);
+    Bus::start(bus_home.path(), provider)
+}
+
+/// With a person at the terminal the keyring is asked to unlock; where no dialogue can be shown, or none
+/// comes, that is an error in time.
+#[test]
+fn a_dialogue_that_does_not_come_is_an_error_in_time() {
+    for provider in [Provider::Locked, Provider::Prompts] {
+        let bus_home = Home::new();
+        let Some(bus) = locked(&bus_home, provider) else {
+            return;
+        };
+        let start = Instant::now();
+        let mut terminal = Karyi::with_args(&["var", "set", "OTHER", "--vault", "os"])
+            .env("DBUS_SESSION_BUS_ADDRESS", bus.address.as_str())
+            .on_terminal();
+        terminal.expect("keyring_");
+        let (screen, status) = terminal.end();
+        let took = start.elapsed();
+        println!("{} ms: {screen}", took.as_millis());
+        assert_eq!(status, 3, "{screen}");
+        let is_told = screen.contains("keyring_locked") || screen.contains("keyring_timeout");
+        assert!(is_told, "{screen}");
+        assert!(took < Duration::from_secs(60) + SLACK, "{took:?}");
+    }
+}
+
+#[test]
+fn what_another_program_kept_under_a_name_is_masked() {
+    if !is_there("secret-tool") {
+        return skip("no secret-tool");
+    }
+    let bus_home = Home::new();
+    let Some(bus) = Bus::start(bus_home.path(), Provider::Unlocked) else {
+        return;
+    };
+    let home = on(&bus);
+    home.karyi(&["var", "set", "TOKEN", "--stdin", "--vault", "os"], VALUE)
+        .exit(0);
+    home.karyi(&["var", "set", "OTHER", "--stdin"], "other-value-99")
+        .exit(0);
+    let service = service(&home);
+    let tool = Path::new("secret-tool");
+    let store = ["store", "--label=x", "service", &service, "username"];
+    let store = |more: &[&str], text: &str| {
+        let all = [&store[..], more].concat();
+        home.spawn(tool, &all, text).exit(0);
+    };
+    // A second value under a name, and one whose policy this karyi does not know.
+    store(&["TOKEN", "extra", "1"], "second-value-77");
+    store(&["LATER"], "karyi-secret 2 {}\nlater-value-55");
+    let shown =
+        "<tools><command>secret-tool search --all --unlock service SERVICE</command></tools>";
+    let ran = home.script(&shown.replace("SERVICE", &service)).exit(0);
+    let ran = ran.hides(VALUE).hides("second-value-77");
+    let ran = ran.hides("later-value-55").hides("other-value-99");
+    assert!(
+        ran.stdout.contains("redaction_incomplete"),
+        "{}",
+        ran.stdout
+    );
+    let ran = home.karyi(&["var", "doctor"], "").exit(1);
+    assert!(
+        ran.stdout.contains("policies") && ran.stdout.contains("LATER"),
+        "{}",
+        ran.stdout
+    );
+    let used = "<tools><command>echo $KARYI{LATER}</command></tools>";
+    home.script(used).exit(3).hides("later-value-55");
+}
+
+/// Returns the service name under which the keyring holds TOKEN.
+fn service(home: &Home) -> String {
+    let tool = Path::new("secret-tool");
+    let found = home.spawn(tool, &["search", "--all", "username", "TOKEN"], "");
+    let all = format!("{}{}", found.stdout, found.stderr);
+    let line = all
+        .lines()
+        .find_map(|line| line.strip_prefix("attribute.service = "));
+    line.unwrap_or_else(|| panic!("{all}")).to_owned()
+}
+
 #[test]
 fn the_keyring_is_shared_with_other_programs() {
     if !is_there("secret-tool") {
@@ -98,11 +186,7 @@ fn the_keyring_is_shared_with_other_programs() {
     assert_eq!(listed["store"], "os");
     let tool = Path::new("secret-tool");
     let found = home.spawn(tool, &["search", "--all", "username", "TOKEN"], "");
-    let all = format!("{}{}", found.stdout, found.stderr);
-    let line = all
-        .lines()
-        .find_map(|line| line.strip_prefix("attribute.service = "));
-    let service = line.unwrap_or_else(|| panic!("{all}")).to_owned();
+    let service = service(&home);
     assert!(
         service.starts_with("karyi:") && service.len() == 14,
         "{service}"

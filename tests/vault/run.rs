@@ -437,3 +437,22 @@ fn a_shell_that_comes_after_another_has_no_form_of_a_value() {
     assert!(ran.stdout.contains("[1||||]"), "{}", ran.stdout);
     assert!(ran.stdout.contains("export HEADER"), "{}", ran.stdout);
 }
+
+#[test]
+fn what_is_listed_holds_no_value() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let encoded = "MHRoM3ItVjRsdWUtdGhhdC1uby1zY3JpcHQtdXNlcw==";
+    for (flag, text) in [
+        ("--note", VALUE),
+        ("--note", encoded),
+        ("--commands", OTHER),
+        ("--dirs", "/0th3r-V4lue-that-no-script-uses"),
+    ] {
+        let set = ["var", "set", "OTHER", "--stdin", flag, text];
+        let ran = home.karyi(&set, OTHER).exit(2).error("bad_arguments");
+        ran.hides(VALUE).hides(OTHER);
+    }
+    let listed = home.karyi(&["var", "list"], "").exit(0).stdout;
+    assert!(!listed.contains("OTHER"), "{listed}");
+}

@@ -8,9 +8,11 @@ use crate::cli::vault::{Place, VaultFlags};
 use crate::error::{ErrorCode, ToolError};
 use crate::pty::health::{Check, Health};
 use crate::render::paint::safe_line;
+use crate::secret::SecretName;
 use crate::vault::index::{FILE_NAME, Index};
 use crate::vault::keep::{State, Vault, check_agreement};
-use crate::vault::store::Kind;
+use crate::vault::store::record;
+use crate::vault::store::{Key, Kind, Store};
 
 /// Checks the vault; with `repair` the index is made anew from the store first.
 pub(super) fn doctor(flags: &VaultFlags, shape: Shape, repair: bool) -> Done {
@@ -89,6 +91,7 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
             };
             checks.push(Check::ok("store", chosen.kind.to_string(), meaning));
             checks.extend(agreement(place));
+            checks.extend(policies(store.as_ref()));
         }
         Err(error) => checks.push(failed("store", &error)),
     }
@@ -111,6 +114,26 @@ fn agreement(place: &Place) -> Option<Check> {
     let meaning = "a value without an entry, or the other way round";
     let advice = "karyi var doctor --repair";
     Some(Check::limited("agreement", odd.join(", "), meaning, advice))
+}
+
+/// Looks whether what is kept with each value can be read.
+fn policies(store: &dyn Store) -> Option<Check> {
+    let problem = |name: &SecretName| {
+        let text = store.get(&Key::of(name)).transpose()?;
+        let error = text.and_then(|text| record::split(name, &text)).err()?;
+        Some((name.clone(), error))
+    };
+    let problems: Vec<_> = store.list().ok()?.iter().filter_map(problem).collect();
+    let (_, first) = problems.first()?;
+    let names: Vec<String> = problems.iter().map(|(name, _)| name.to_string()).collect();
+    let found = format!(
+        "{}: {} ({})",
+        first.code.as_str(),
+        first.message,
+        names.join(", ")
+    );
+    let meaning = "values that cannot be used, and are masked";
+    Some(Check::limited("policies", found, meaning, &first.hint))
 }
 
 fn failed(name: &str, error: &ToolError) -> Check {

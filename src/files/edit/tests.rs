@@ -106,6 +106,7 @@ fn edit(path: &str, pairs: &[(&str, &str)]) -> FileEdit {
         all: false,
         written: None,
         has_secret: false,
+        values: crate::secret::ByteSet::EMPTY,
     };
     FileEdit {
         path: path.into(),

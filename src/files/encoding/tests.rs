@@ -145,3 +145,13 @@ fn a_character_that_the_encoding_lacks_is_named() {
     assert_eq!(encoding.write("\u{4E2D}".into()), Err('\u{4E2D}'));
     assert_eq!(encoding.write("\u{20AC}".into()), Ok(vec![0x80]));
 }
+
+#[test]
+fn an_encoder_puts_no_other_character_in() {
+    // Shift_JIS has a backslash where its encoder is given a yen sign.
+    let encoding = legacy(encoding_rs::SHIFT_JIS, false);
+    assert_eq!(encoding.write("plain\u{a5}value".into()), Err('\u{a5}'));
+    assert_eq!(encoding.write("a\u{203e}".into()), Err('\u{203e}'));
+    let bytes = encoding.write("\u{65e5}\u{672c}".into());
+    assert_eq!(bytes, Ok(b"\x93\xfa\x96\x7b".to_vec()));
+}

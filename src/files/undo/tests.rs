@@ -153,6 +153,7 @@ fn fill(src: &str, text: &str) -> FileEdit {
             all: false,
             written: None,
             has_secret: false,
+            values: crate::secret::ByteSet::EMPTY,
         }],
         ..file(src)
     }
@@ -241,6 +242,7 @@ fn a_large_file_is_kept_and_comes_back() {
             all: false,
             written: None,
             has_secret: false,
+            values: crate::secret::ByteSet::EMPTY,
         };
         let edits = [FileEdit {
             path: place.path("large"),

@@ -81,10 +81,14 @@ struct Seen {
 impl Scanner {
     /// Whether the terminal inside ours that the job was seen reading asks for a password.
     pub(super) fn hides_input_inside(&self) -> bool {
-        let terminal = self.suspect.and_then(|suspect| suspect.inner);
-        terminal
-            .and_then(modes_inside)
+        self.modes_inside()
             .is_some_and(|modes| is_password_prompt(&modes))
+    }
+
+    /// Returns the modes of the terminal inside ours that the job was seen reading.
+    pub(super) fn modes_inside(&self) -> Option<Termios> {
+        let terminal = self.suspect.and_then(|suspect| suspect.inner);
+        terminal.and_then(modes_inside)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::files::matching::FoundAs;
 use crate::files::recover::Recovered;
 use crate::files::tracked;
 use crate::outcome::Status;
-use crate::secret::Template;
+use crate::secret::{ByteSet, Template};
 use crate::tool::effect::Access;
 use crate::tool::service::Hints;
 use crate::tool::spec::{Example, Family, Form, Spec};
@@ -269,7 +269,7 @@ impl Tool for Edit {
                 cwd: &cwd,
                 root: &root,
                 recorder: &recorder,
-                is_private: &|bytes| secrets.are_in(bytes),
+                is_private: &|bytes| redactor.is_in(bytes),
                 show: match redactor.is_idle() {
                     true => Show::Part(&mask),
                     false => Show::Whole(&mask),
@@ -372,6 +372,7 @@ fn file_edit(file: &File) -> FileEdit {
             replace: written.replace.text().to_owned(),
         }),
         has_secret: pair.find.has_secret() || pair.replace.has_secret(),
+        values: values(pair),
     };
     FileEdit {
         path: file.src.text().into(),
@@ -380,6 +381,15 @@ fn file_edit(file: &File) -> FileEdit {
         delete: file.delete,
         breaks_links: file.break_links,
     }
+}
+
+/// Returns the bytes of the values that a pair puts in, in either reading.
+fn values(pair: &Pair) -> ByteSet {
+    let mut values = pair.replace.values();
+    if let Some(written) = &pair.written.0 {
+        values.join(written.replace.values());
+    }
+    values
 }
 
 /// Whether a secret goes into a file.

@@ -97,6 +97,7 @@ impl Tool for Input {
             timeout: args.timeout.map(Seconds::duration),
             is_secret: args.text.has_secret(),
             allow_echo: args.allow_echo,
+            values: args.text.values(),
         };
         let call = terminal.session.input(&bytes, request, (context.sink)());
         Ok(Output::answer(call.await?, terminal, None))

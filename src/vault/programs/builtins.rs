@@ -35,12 +35,14 @@ pub(super) fn builtin_demands(
         | "history" | "sched" => Demands::forbidden("in code that runs later"),
         "r" => Demands::forbidden("in code that runs later"),
         "print" if has('s') || has('z') => Demands::forbidden("in code that runs later"),
+        // `o=-P; print $o ...`
+        "print" if begins_unknown(arguments) => Demands::FORMAT.and(Demands::ZSH),
         "print" if last.starts_with('-') && has('f') => Demands::FORMAT,
         "print" if calculates(printed_format(arguments)) => Demands::ZSH,
         "print" if last.starts_with('-') && last.contains(['C', 'u', 'v', 'x', 'X']) => {
             Demands::ZSH
         }
-        "set" if has('A') => Demands::ZSH,
+        "set" if has('A') || begins_unknown(arguments) => Demands::ZSH,
         "print" if has('P') => Demands::forbidden("in text that is expanded as a prompt"),
         "print" if has('p') => Demands::SHELL.and(Demands::PROGRAM),
         "wait" if last == "-p" || current.text.starts_with("-p") => name,
@@ -52,17 +54,30 @@ pub(super) fn builtin_demands(
         "for" | "select" | "foreach" if arguments.is_empty() => name,
         "printf" if last == "-v" || current.text.starts_with("-v") => name,
         "printf" if format(arguments).is_none() => Demands::FORMAT,
+        "printf" if begins_unknown(arguments) => Demands::BACKSLASH.and(Demands::ZSH),
         "echo" if has('e') => Demands::FORMAT,
+        // `o=-e; echo $o ...`
+        "echo" if begins_unknown(arguments) => Demands::ECHO.and(Demands::BACKSLASH),
         "echo" if !has('E') => Demands::ECHO,
         "print" if !has('r') && !has('R') => Demands::ECHO,
         "printf" if takes_field(format(arguments), "b") => Demands::FORMAT,
         "printf" if calculates(format(arguments)) => Demands::ZSH,
         "test" | "[" | "[[" if matches!(last, "-v" | "-R") => name,
         "test" | "[" | "[[" if last == "-t" => Demands::NUMBER,
+        // `o=-v; [ $o ... ]`
+        "test" | "[" if arguments.last().is_some_and(Word::may_be_flags) => Demands::ANY_CODE,
         _ if DECLARATIONS.contains(&command) => declaration_demands(command, arguments, current),
         _ => return None,
     };
     Some(demands)
+}
+
+/// Whether the first words are options as far as they are known, and one of them is not: it may be any.
+fn begins_unknown(arguments: &[Word]) -> bool {
+    let mut options = arguments
+        .iter()
+        .take_while(|word| word.may_be_flags() || word.text.starts_with('-'));
+    options.any(Word::may_be_flags)
 }
 
 /// Returns the format of `printf`, if it is among its arguments so far.

@@ -1,5 +1,6 @@
 //! Which words of a command name files that it reads as code.
 
+use super::known::look_up;
 use super::runs::runs;
 use super::table::Reads;
 use super::without_prefixes;
@@ -8,6 +9,7 @@ use crate::vault::words::{Demands, Word};
 /// Returns the words that may name a script, and what is demanded of what it holds.
 pub(in crate::vault) fn code_files(words: &[Word]) -> Vec<(&Word, Demands)> {
     let mut found = Vec::new();
+    let first = without_prefixes(words).first().map_or("", Word::program);
     for (reads, arguments) in runs(words) {
         let demands = match reads {
             Reads::Shell | Reads::ShellAll | Reads::ShellAfter(_) => Demands::SHELL,
@@ -15,7 +17,8 @@ pub(in crate::vault) fn code_files(words: &[Word]) -> Vec<(&Word, Demands)> {
             Reads::ShellInOption(_) | Reads::Git => continue,
             _ => Demands::PROGRAM,
         };
-        found.extend(scripts(arguments).map(|word| (word, demands)));
+        let takes_script = reads != Reads::ShellAll || LOADERS.contains(&first);
+        found.extend(scripts(arguments, takes_script).map(|word| (word, demands)));
     }
     // `./script`
     let named = without_prefixes(words).first();
@@ -23,13 +26,78 @@ pub(in crate::vault) fn code_files(words: &[Word]) -> Vec<(&Word, Demands)> {
     found
 }
 
+/// Programs whose operand is a file of code, among those whose arguments are code.
+const LOADERS: &[&str] = &[".", "source", "crontab", "at", "batch"];
+
 /// Returns the first operand, and what follows options that name a file.
-fn scripts(arguments: &[Word]) -> impl Iterator<Item = &Word> {
-    const OPTIONS: &[&str] = &["-f", "--file", "--rcfile", "--init-file"];
+fn scripts(arguments: &[Word], has_operand: bool) -> impl Iterator<Item = &Word> {
+    const OPTIONS: &[&str] = &[
+        "-f",
+        "--file",
+        "--from-file",
+        "--rcfile",
+        "--init-file",
+        "-x",
+        "--command",
+        "-S",
+        "-u",
+        "-s",
+        "-F",
+    ];
+    // `sed -nf FILE`
+    let is_bundle = |option: &Word| option.has_option('f') && option.text.ends_with('f');
     let is_operand = |word: &&Word| !word.text.starts_with(['-', '+']);
-    let named = arguments.windows(2).filter_map(|pair| match pair {
-        [option, word] if OPTIONS.contains(&option.text()) => Some(word),
+    let named = arguments.windows(2).filter_map(move |pair| match pair {
+        [option, word] if OPTIONS.contains(&option.text()) || is_bundle(option) => Some(word),
         _ => None,
     });
-    arguments.iter().find(is_operand).into_iter().chain(named)
+    let operand = arguments.iter().find(is_operand).filter(|_| has_operand);
+    operand.into_iter().chain(named)
 }
+
+/// Returns the files that code among the words of a command may name: `bash -c "source f"`.
+pub(in crate::vault) fn files_in_code(words: &[Word]) -> Vec<String> {
+    let is_shell = |(reads, _): &(Reads, &[Word])| {
+        matches!(reads, Reads::Shell | Reads::ShellAll | Reads::ShellAfter(_))
+    };
+    if !runs(words).iter().any(is_shell) {
+        return Vec::new();
+    }
+    let is_end = |c: char| c.is_whitespace() || ";&|()<>\"'`{}$=".contains(c);
+    let texts = words.iter().filter(|word| word.text.contains(is_end));
+    let names = texts.flat_map(|word| word.text.split(is_end));
+    let names = names.filter(|name| !name.is_empty() && !name.starts_with('-'));
+    names.take(MAX_FILES).map(str::to_owned).collect()
+}
+
+/// Whether code that stands before a path reads what the file holds as code: `sh -c ". FILE"`, `exec(open('FILE`.
+pub(in crate::vault) fn opens_file(text: &str) -> bool {
+    const OPENERS: &[&str] = &[
+        "exec(",
+        "eval(",
+        "compile(",
+        "run_path(",
+        "execfile(",
+        "load(",
+        "require(",
+    ];
+    let start = text.trim_end_matches(['"', '\'']);
+    let last = start
+        .trim_end()
+        .rsplit([' ', ';', '&', '|', '(', '\n', '\t'])
+        .next();
+    let word = Word {
+        text: last.unwrap_or_default().to_owned(),
+        ..Word::default()
+    };
+    let is_program = matches!(
+        look_up(&word),
+        Some(Reads::Shell | Reads::Python | Reads::CodeAfter(..))
+    );
+    let is_named =
+        start.ends_with([' ', '\t']) && (is_program || matches!(word.text(), "." | "source"));
+    is_named || OPENERS.iter().any(|opener| text.contains(opener))
+}
+
+/// Names in the code of one command that are looked at.
+const MAX_FILES: usize = 64;

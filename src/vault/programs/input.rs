@@ -1,7 +1,8 @@
 //! What a command demands of values in its standard input.
 
-use super::runs::{Run, asks_for_shell, look_up, runs};
-use super::table::{ENV_OPTIONS, PYTHON_CODE, Reads, WRAPPERS};
+use super::known::{is_architecture, look_up, wraps};
+use super::runs::{Run, asks_for_shell, runs};
+use super::table::{ENV_OPTIONS, PYTHON_CODE, Reads};
 use super::{
     has_command_option, is_plain_module, module, opens_console, shell_demands, splits_words,
     takes_value,
@@ -21,9 +22,7 @@ pub(in crate::vault) fn argument_file_demands(words: &[Word]) -> Demands {
 
 /// Returns what `xargs` demands of its input: that becomes arguments of the program it runs.
 fn xargs_demands(words: &[Word]) -> Demands {
-    let is_wrapper = words
-        .first()
-        .is_some_and(|word| WRAPPERS.contains(&word.program()));
+    let is_wrapper = words.first().is_some_and(|word| wraps(word.program()));
     let Some(at) = words
         .iter()
         .position(|word| word.program() == "xargs")
@@ -32,7 +31,7 @@ fn xargs_demands(words: &[Word]) -> Demands {
         return Demands::NONE;
     };
     let arguments = words.get(at + 1..).unwrap_or_default();
-    let runs_wrapper = |word: &Word| WRAPPERS.contains(&word.program()) || word.is_unknown();
+    let runs_wrapper = |word: &Word| wraps(word.program()) || word.is_unknown();
     let demands = |(reads, _): Run<'_>| match reads {
         Reads::CodeAfter(..)
         | Reads::Client(..)
@@ -71,9 +70,6 @@ const SHELL_STARTERS: &[(&str, usize)] = &[
     ("nsenter", 0),
     ("setpriv", 0),
     ("setarch", 1),
-    ("linux64", 0),
-    ("linux32", 0),
-    ("i386", 0),
     ("fakeroot", 0),
     ("firejail", 0),
     ("pkexec", 0),
@@ -103,10 +99,12 @@ fn starts_shell(words: &[Word]) -> bool {
     words.any(|(word, after)| {
         let (program, after) = (word.program(), after.unwrap_or_default());
         let starter = SHELL_STARTERS.iter().find(|(name, _)| *name == program);
+        let operands = starter.map(|(_, operands)| *operands);
+        let operands = operands.or_else(|| is_architecture(program).then_some(0));
         SHELLS_BY_NAME.contains(&program)
             || matches!(program, "sudo" | "doas") && asks_for_shell(program, after)
             || matches!(program, "oc" | "kubectl") && after.iter().any(|word| word.text == "rsh")
-            || starter.is_some_and(|(_, operands)| !names_program(after, *operands))
+            || operands.is_some_and(|operands| !names_program(after, operands))
     })
 }
 
@@ -201,7 +199,7 @@ fn letters_of(code: &[char], names: &[&str]) -> Letters {
 }
 
 /// Whether arguments clearly hold a whole script, so that standard input is data.
-fn has_code(arguments: &[Word], code: &[char], names: &[&str]) -> bool {
+pub(super) fn has_code(arguments: &[Word], code: &[char], names: &[&str]) -> bool {
     // Letters of modules, settings and the like.
     const PARTS: &[char] = &['M', 'm', 'F', 'd', 'v'];
     let known = letters_of(code, names);
@@ -274,7 +272,7 @@ pub(super) fn has_script(arguments: &[Word]) -> bool {
     for word in arguments.get(usize::from(is_run)..).unwrap_or_default() {
         let before = std::mem::take(&mut option);
         let is_named = ENDINGS.iter().any(|ending| word.text.ends_with(ending));
-        if is_input(word) || is_interactive(word) {
+        if is_input(word) || is_interactive(word) || may_be_input(word) {
             return false;
         } else if word.text.starts_with('-') {
             option = Some(word.text());
@@ -285,11 +283,26 @@ pub(super) fn has_script(arguments: &[Word]) -> bool {
     false
 }
 
+/// Whether a word is an expansion of which nothing is known: `f=-; python3 $f`.
+fn may_be_input(word: &Word) -> bool {
+    word.is_dynamic && !word.text.contains('/') && !word.text.contains('.')
+}
+
 /// Whether arguments say that the program of `awk` or `sed` comes from standard input.
 fn names_input(arguments: &[Word]) -> bool {
-    let mut follows_option = false;
+    let (mut follows_option, mut follows_file) = (false, false);
     arguments.iter().any(|word| {
         let follows = std::mem::replace(&mut follows_option, word.text.starts_with('-'));
+        let is_file_option = ["--file", "--from-file", "--exec", "--include"]
+            .iter()
+            .any(|option| word.text.starts_with(option))
+            || word.text.starts_with('-') && word.text.ends_with(['f', 'E', 'i']);
+        if std::mem::replace(&mut follows_file, is_file_option) && may_be_input(word) {
+            return true;
+        }
+        if is_file_option && word.is_dynamic && may_be_input(word) {
+            return true;
+        }
         let is_glued =
             word.text.starts_with('-') && word.text.len() > 2 && word.text.ends_with('-');
         follows && is_input(word)
@@ -302,7 +315,7 @@ fn names_input(arguments: &[Word]) -> bool {
 }
 
 /// Returns the text after `-c` among the arguments of a shell.
-fn code_word(arguments: &[Word]) -> Option<&Word> {
+pub(super) fn code_word(arguments: &[Word]) -> Option<&Word> {
     let mut words = arguments.iter();
     let mut has_option = false;
     while let Some(word) = words.next() {

@@ -1,7 +1,8 @@
 //! Which commands print what they are told: their words, or what stands in their input.
 
+use super::known::wraps;
 use super::runs::runs;
-use super::table::{BUILTINS, Reads, WRAPPERS};
+use super::table::{BUILTINS, Reads};
 use super::without_prefixes;
 use crate::vault::words::Word;
 
@@ -32,7 +33,7 @@ pub(in crate::vault) fn prints(words: &[Word]) -> bool {
         return false;
     }
     let names_printer = |word: &Word| PRINTERS.contains(&word.program());
-    let wraps = WRAPPERS.contains(&first.program());
+    let wraps = wraps(first.program());
     if first.is_function
         || BUILTINS.contains(&first.text())
         || wraps && rest.iter().any(names_printer)

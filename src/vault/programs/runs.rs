@@ -4,7 +4,8 @@
 //! code of a shell. Who runs another program is known by the tables; where their options leave
 //! open which word names it, every word that is not written out may.
 
-use super::table::{BUILTINS, PROGRAMS, Reads, WRAPPERS};
+use super::known::{look_up, wraps};
+use super::table::{BUILTINS, Reads};
 use super::{Word, is_name, without_prefixes};
 
 /// A program that reads code, and its arguments so far.
@@ -228,6 +229,27 @@ pub(super) fn runs(words: &[Word]) -> Vec<Run<'_>> {
     found
 }
 
+/// Whether the next word may name the program that a command runs, itself or by a wrapper.
+pub(in crate::vault) fn names_program(words: &[Word]) -> bool {
+    let Some((first, rest)) = words.split_first() else {
+        return true;
+    };
+    if !is_wrapper(first) {
+        return false;
+    }
+    let mut walk = Walk::new(first.program());
+    for word in rest {
+        let names_wrapper = wraps(word.program());
+        match walk.step(word) {
+            Meaning::Program if !names_wrapper => return false,
+            Meaning::Program => walk = Walk::new(word.program()),
+            Meaning::Candidate if names_wrapper => walk = Walk::loose(),
+            Meaning::Unknown | Meaning::Candidate | Meaning::Other => {}
+        }
+    }
+    !walk.takes && walk.is_open()
+}
+
 /// Programs of one command that are looked at one by one.
 const MAX_RUNS: usize = 16;
 
@@ -251,14 +273,14 @@ fn program<'a>(word: &Word, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
 
 /// What starts with a dash is an option of `time` when that is a program.
 fn is_wrapper(word: &Word) -> bool {
-    WRAPPERS.contains(&word.program()) || word.text.starts_with('-')
+    wraps(word.program()) || word.text.starts_with('-')
 }
 
 /// Adds what a wrapper with these arguments runs, and what the wrappers do that it runs.
 fn wrapped<'a>(mut walk: Walk, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
     for (at, word) in rest.iter().enumerate() {
         let after = without_end(rest.get(at + 1..).unwrap_or_default());
-        let names_wrapper = WRAPPERS.contains(&word.program());
+        let names_wrapper = wraps(word.program());
         match walk.step(word) {
             Meaning::Unknown => {
                 found.push((Reads::Unknown, after));
@@ -462,6 +484,11 @@ impl Walk {
         self.operand(word)
     }
 
+    /// Whether nothing else comes before the program.
+    fn is_open(&self) -> bool {
+        self.has_started && (self.positionals == 0 || !self.is_sure)
+    }
+
     fn operand(&mut self, word: &Word) -> Meaning {
         let may_be_value = std::mem::take(&mut self.may_take);
         if !self.has_started {
@@ -528,34 +555,4 @@ impl Form {
 fn is_setting(word: &Word) -> bool {
     let name = word.text.split_once('=').map(|(name, _)| name);
     name.is_some_and(is_name)
-}
-
-/// Returns how a program reads code, if it does.
-pub(super) fn look_up(word: &Word) -> Option<Reads> {
-    let find = |wanted: &str| {
-        let mut rows = PROGRAMS.iter();
-        rows.find(|(name, _)| name.eq_ignore_ascii_case(wanted))
-            .map(|(_, reads)| *reads)
-    };
-    if word.names_shell && word.text.is_empty() {
-        return Some(Reads::Shell);
-    }
-    let name = word.program();
-    // `--entrypoint=sh`, and `bash:5` as an image.
-    let name = match name.rsplit_once('=') {
-        Some((_, value)) if word.text.starts_with('-') => value,
-        _ => name,
-    };
-    let name = name.split([':', '@']).next().unwrap_or(name);
-    let plain = version_less(name);
-    find(name).or_else(|| (plain != name).then(|| find(plain)).flatten())
-}
-
-/// Returns `python` for `python3.11`.
-pub(super) fn version_less(program: &str) -> &str {
-    let is_version = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-');
-    match program.trim_end_matches(is_version) {
-        "" => program,
-        name => name,
-    }
 }

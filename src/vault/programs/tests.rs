@@ -55,7 +55,7 @@ fn shells_read_one_script() {
     check("docker exec -it box sh -lc", "", Demands::SHELL);
     check("find . -exec sh -c", "", Demands::SHELL);
     check("su - user -c", "", Demands::SHELL);
-    check("su - user", "", Demands::NONE);
+    check("su - user", "", Demands::OPERAND);
     check("ssh host", "", Demands::SHELL);
     check("sshpass -p", "", Demands::NONE);
     check("env X=1 eval", "", Demands::SHELL);
@@ -68,11 +68,11 @@ fn interpreters_read_code_after_an_option() {
     check("perl -pe", "", Demands::PROGRAM);
     check("node", "--eval=x", Demands::PROGRAM);
     check("psql -U u -tAc", "", Demands::PROGRAM);
-    check("psql", "", Demands::NONE);
+    check("psql", "", Demands::OPERAND);
     check("sed -i", "", Demands::PROGRAM);
     check("vim -c", "", Demands::PROGRAM);
     check("vim", "+", Demands::PROGRAM);
-    check("vim file", "", Demands::NONE);
+    check("vim file", "", Demands::OPERAND);
     check("jq --arg k", "", Demands::NONE);
     check("jq", "", Demands::PROGRAM);
     check("sudo awk", "", Demands::PROGRAM);

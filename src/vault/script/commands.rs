@@ -4,6 +4,7 @@
 //! where a construct ends.
 
 use super::{Case, Closer, Compound, Frame, HereDocument, Quote, Reader, Role, Separator, Step};
+use crate::limits;
 use crate::vault::programs::ARITHMETIC_TESTS;
 use crate::vault::words::{Demands, Word, is_name};
 
@@ -26,6 +27,9 @@ impl Reader<'_> {
         self.parameters = parameters;
         let inner = std::mem::replace(&mut self.frame, outer);
         self.take_documents(inner.documents);
+        if self.frame.follows_pipe {
+            self.feeds_reads(self.frame.pipeline_hole..self.frame.command_hole);
+        }
         self.reads_inside(inner.all_reads);
         result
     }
@@ -77,11 +81,13 @@ impl Reader<'_> {
         };
         let frame = &mut self.frame;
         frame.reads = frame.reads.and(compound.reads);
+        let feeds = compound.feeds.clone();
         frame.command_hole = compound.first_hole;
         frame.pipeline_hole = frame.pipeline_hole.min(compound.first_hole);
         frame.fed_demands.clear();
         frame.hidden = frame.hidden.min(compound.first_hole);
         frame.has_input |= compound.has_own_input;
+        self.feeds_reads(feeds);
     }
 
     fn list(&mut self) -> Step {
@@ -299,7 +305,10 @@ impl Reader<'_> {
             return false;
         }
         self.end_command(Separator::Other);
-        matches!(self.frame.closer, Closer::Parenthesis | Closer::Array)
+        matches!(
+            self.frame.closer,
+            Closer::Parenthesis | Closer::Array | Closer::Pattern
+        )
     }
 
     /// Starts a word. After a compound command only a keyword can follow, or the command of a
@@ -394,6 +403,7 @@ impl Reader<'_> {
 
     fn note_assignment(&mut self, word: &Word) {
         self.assigns_word(word);
+        self.note_kept_code(word);
         let is_table = |table: &&str| word.text().starts_with(*table);
         if ALIAS_TABLES.iter().any(is_table) {
             self.aliases.insert(String::new());
@@ -465,6 +475,10 @@ impl Reader<'_> {
     }
 
     fn test_word(&mut self, word: Word) {
+        if self.frame.clause_text.len() < limits::MAX_CLAUSE_BYTES {
+            self.frame.clause_text.push_str(word.text());
+            self.frame.clause_text.push(' ');
+        }
         if word.is_plain("=~") {
             self.frame.pattern_hole = Some(self.places.len());
         }
@@ -486,6 +500,9 @@ impl Reader<'_> {
             // Not every shell takes the quoted part of a regular expression literally.
             self.require(first..self.places.len(), Demands::PROGRAM);
         }
+        // What `=~`, and `==` in zsh, has found.
+        let clause = self.frame.clause_hole..self.places.len();
+        self.assigns("BASH_REMATCH", clause);
         self.end_clause();
     }
 }

@@ -10,6 +10,10 @@ impl Reader<'_> {
     pub(super) fn end_clause(&mut self) {
         let demands = clause_demands(&self.frame.words);
         self.require(self.frame.clause_hole..self.places.len(), demands);
+        let text = std::mem::take(&mut self.frame.clause_text);
+        if demands != Demands::NONE {
+            self.calculates_with(&text);
+        }
         self.frame.words.truncate(1);
         self.frame.clause_hole = self.places.len();
     }
@@ -25,7 +29,12 @@ impl Reader<'_> {
                 Some(word) if !is_last => word.places,
                 _ => self.places.len(),
             };
-            self.require(first..end, clause_demands(clause));
+            let demands = clause_demands(clause);
+            self.require(first..end, demands);
+            if demands != Demands::NONE {
+                let texts: Vec<&str> = clause.iter().map(Word::text).collect();
+                self.calculates_with(&texts.join(" "));
+            }
             first = end;
         }
     }
@@ -52,8 +61,13 @@ impl Reader<'_> {
         }
         let file = programs::argument_file_demands(&words);
         self.require(self.frame.command_hole..self.places.len(), file);
+        self.demand_of_printf(own);
         let sets = self.demand_of_assigned(own);
+        if first == "coproc" {
+            self.feeds_reads(self.frame.command_hole..self.places.len());
+        }
         self.note_assigned(own);
+        self.note_code_words(own);
         self.reads_escapes |= own.iter().any(|word| word.text() == "xpg_echo");
         let input = self.demand_of_input(&words, sets);
         self.note_files(&words, input);
@@ -83,6 +97,16 @@ impl Reader<'_> {
         }
     }
 
+    /// `o=-v; printf $o VALUE text`: the value may be the name of a variable, whose index is calculated.
+    fn demand_of_printf(&mut self, words: &[Word]) {
+        if let [first, option, name, _, ..] = words
+            && first.is_plain("printf")
+            && option.may_be_flags()
+        {
+            self.require(name.first_place..name.places, Demands::ANY_CODE);
+        }
+    }
+
     /// Applies what a command demands of its standard input to what feeds it.
     fn demand_of_input(&mut self, words: &[Word], sets: Demands) -> Demands {
         if self.frame.follows_body {
@@ -104,8 +128,21 @@ impl Reader<'_> {
             // Whoever reads the descriptor later is not known.
             demands = demands.and(Demands::SHELL);
         }
+        let is_shared = words.first().is_none_or(|word| {
+            const ENDS: &[&str] = &["done", "fi", "esac", "end", "}", "coproc"];
+            word.is_nothing() || word.is_function || ENDS.contains(&word.text())
+        });
         for holes in std::mem::take(&mut self.frame.input_holes) {
-            self.require(holes, demands);
+            self.require(holes.clone(), demands);
+            if is_shared {
+                self.feeds_reads(holes);
+            }
+        }
+        // `read x < FILE`, `$(<FILE)`
+        let content = demands.and(self.inherited);
+        for places in std::mem::take(&mut self.frame.read_places) {
+            self.require_content(places.clone(), content);
+            self.assigns_read(words, &places);
         }
         let (command, pipeline, follows) = (
             self.frame.command,
@@ -115,7 +152,11 @@ impl Reader<'_> {
         for document in &mut self.frame.documents {
             if document.command == command || follows && document.pipeline == pipeline {
                 document.demands = document.demands.and(demands);
+                document.is_shared |= is_shared;
             }
+        }
+        if follows && is_shared {
+            self.feeds_reads(self.frame.pipeline_hole..self.frame.command_hole);
         }
         if follows {
             self.require_fed(demands);
@@ -151,7 +192,7 @@ impl Reader<'_> {
             let name = word.text().strip_prefix("-v").unwrap_or(word.text());
             // Other words of these are data.
             let is_named = match command {
-                "printf" => before == "-v" || word.text().starts_with("-v"),
+                "printf" | "print" => before == "-v" || word.text().starts_with("-v"),
                 "for" | "select" | "foreach" => before.is_empty(),
                 _ => true,
             };
@@ -239,6 +280,9 @@ impl Reader<'_> {
     }
 
     fn note_file(&mut self, word: &Word) {
+        if !self.frame.writes {
+            self.frame.read_places.push(word.first_place..word.places);
+        }
         if let Some(name) = self.file_name(word) {
             match self.frame.writes {
                 true => self.frame.written.push(name),

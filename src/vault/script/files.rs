@@ -8,7 +8,7 @@ use super::Reader;
 use crate::vault::programs;
 use crate::vault::words::{Demands, Word};
 
-/// The files of a script, by how it spells their names.
+/// The files of a script, by the last part of their names.
 #[derive(Default)]
 pub(super) struct Files(HashMap<String, Entry>);
 
@@ -18,6 +18,13 @@ struct Entry {
     holes: Range<usize>,
     /// What is demanded of them by those who read it.
     demands: Demands,
+}
+
+impl Files {
+    /// Returns the places whose values are written to files.
+    pub(super) fn written(&self) -> impl Iterator<Item = usize> {
+        self.0.values().flat_map(|entry| entry.holes.clone())
+    }
 }
 
 impl Reader<'_> {
@@ -30,6 +37,7 @@ impl Reader<'_> {
         let name: Vec<u8> = plain.copied().collect();
         let name = String::from_utf8_lossy(&name);
         let name = name.trim_start_matches("./");
+        let name = name.trim_start_matches("of=");
         let is_device = name.starts_with("/dev/") && !name.starts_with("/dev/shm/");
         let is_file = !name.is_empty() && !is_device && !name.starts_with('-');
         is_file.then(|| name.to_owned())
@@ -43,15 +51,43 @@ impl Reader<'_> {
             let named = words.iter().skip(at + 1);
             written.extend(named.filter_map(|word| self.file_name(word)));
         }
+        self.note_copied(words);
+        let copied = words
+            .first()
+            .is_some_and(|word| COPIERS.contains(&word.program()));
+        written.extend(
+            words
+                .last()
+                .filter(|_| copied)
+                .and_then(|word| self.file_name(word)),
+        );
+        let around = self.inherited;
+        let mut shown: Vec<String> = Vec::new();
         for name in std::mem::take(&mut self.frame.read) {
-            self.reads_file(name, input);
+            shown.push(base(&name));
+            self.reads_file(name, input.and(around));
         }
-        for (word, demands) in programs::code_files(words) {
-            if let Some(name) = self.file_name(word) {
-                self.reads_file(name, demands);
-            }
+        self.note_scripts(words);
+        for name in programs::files_in_code(words) {
+            self.reads_file(name, Demands::ANY_CODE);
         }
         self.note_fed(words, input);
+        // What the command shows of its files, for whoever gets what it prints.
+        if programs::prints(words) {
+            let named = words.iter().skip(1).take(MAX_NAMED);
+            shown.extend(
+                named
+                    .filter_map(|word| self.file_name(word))
+                    .map(|name| base(&name)),
+            );
+        }
+        let first = self.places.len();
+        for name in shown {
+            if self.files.0.contains_key(&name) {
+                self.file_stands(&name);
+            }
+        }
+        self.assigns_read(words, &(first..self.places.len()));
         let holes = self.frame.pipeline_hole..self.places.len();
         for name in written {
             self.writes_file(&name, holes.clone());
@@ -60,6 +96,51 @@ impl Reader<'_> {
                 if document.pipeline == pipeline {
                     document.files.push(name.clone());
                 }
+            }
+        }
+    }
+
+    /// Notes the files among the words of a command that it reads as code.
+    fn note_scripts(&mut self, words: &[Word]) {
+        for (word, demands) in programs::code_files(words) {
+            // A file within other text is one that code opens.
+            if word.text().is_empty() || word.text().starts_with('-') {
+                self.require_content(word.first_place..word.places, demands);
+            }
+            if word.text() == "{}" {
+                self.require_content(self.frame.command_hole..self.places.len(), demands);
+            }
+            if word.is_pattern || word.text() == "{}" || word.is_unknown() && !is_first(words, word)
+            {
+                self.reads_any_file(demands);
+            }
+            if let Some(name) = self.file_name(word) {
+                self.reads_file(name, demands);
+            }
+        }
+    }
+
+    /// What one file holds goes into another.
+    fn note_copied(&mut self, words: &[Word]) {
+        if !words
+            .first()
+            .is_some_and(|word| COPIERS.contains(&word.program()))
+        {
+            return;
+        }
+        let named = words.iter().skip(1).take(MAX_NAMED);
+        let names: Vec<String> = named.filter_map(|word| self.file_name(word)).collect();
+        let Some((target, sources)) = names.split_last() else {
+            return;
+        };
+        for source in sources {
+            let holes = self
+                .files
+                .0
+                .get(&base(source))
+                .map(|entry| entry.holes.clone());
+            if let Some(holes) = holes {
+                self.writes_file(target, holes);
             }
         }
     }
@@ -83,7 +164,16 @@ impl Reader<'_> {
         self.frame.fed = names;
     }
 
-    fn reads_file(&mut self, name: String, demands: Demands) {
+    /// Notes that a file is read as code whose name is not known.
+    fn reads_any_file(&mut self, demands: Demands) {
+        let names: Vec<String> = self.files.0.keys().cloned().collect();
+        for name in names.into_iter().chain([ANY.to_owned()]) {
+            self.reads_file(name, demands);
+        }
+    }
+
+    pub(super) fn reads_file(&mut self, name: String, demands: Demands) {
+        let name = base(&name);
         let code = Demands {
             shell: demands.shell,
             program: demands.program,
@@ -105,15 +195,36 @@ impl Reader<'_> {
         if holes.is_empty() {
             return;
         }
-        let entry = self.files.0.entry(name.to_owned()).or_default();
+        self.file_gets(&base(name), holes.clone());
+        let any = self
+            .files
+            .0
+            .get(ANY)
+            .map_or(Demands::NONE, |entry| entry.demands);
+        let entry = self.files.0.entry(base(name)).or_default();
         let first = match entry.holes.is_empty() {
             true => holes.start,
             false => entry.holes.start.min(holes.start),
         };
         entry.holes = first..entry.holes.end.max(holes.end);
-        let demands = entry.demands;
+        let demands = entry.demands.and(any);
         self.require(holes, demands);
     }
+}
+
+/// Stands for the files whose names are not known.
+const ANY: &str = "*";
+
+/// Programs that write what they read to the file they name last.
+const COPIERS: &[&str] = &["cp", "mv", "ln", "install", "dd", "rsync", "scp"];
+
+/// Returns the last part of a path: what is before it may be spelt in many ways.
+fn base(name: &str) -> String {
+    name.rsplit('/').next().unwrap_or(name).to_owned()
+}
+
+fn is_first(words: &[Word], word: &Word) -> bool {
+    words.first().is_some_and(|first| first.span == word.span)
 }
 
 /// Words of one command that may name files it prints.

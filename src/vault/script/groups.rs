@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Case, Closer, IN_FUNCTION, Reader, Role, Separator, Step};
+use super::{Case, Closer, IN_FLAGS, Reader, Role, Separator, Step};
 use crate::vault::programs;
 use crate::vault::words::{Demands, Word};
 
@@ -80,7 +80,10 @@ impl Reader<'_> {
         let is_list = self.frame.is_loop_head() && self.frame.word.is_none();
         let is_array = is_list || self.frame.is_array_head();
         let (start, first_hole) = (self.at, self.places.len());
-        let is_subshell = self.frame.is_command_position();
+        let in_pattern = self.frame.closer == Closer::Pattern;
+        let is_subshell = self.frame.is_command_position() && !in_pattern;
+        // `=(...)` of zsh holds commands.
+        let has_commands = is_subshell || word.is_some_and(|word| word.is_plain("="));
         // `=(...)` of zsh is a file, which may be a script.
         let script = if is_subshell || is_array {
             Demands::NONE
@@ -92,10 +95,10 @@ impl Reader<'_> {
         self.nested(body, |reader| {
             // Here the shell itself reads the elements.
             reader.inherited.list &= !is_array;
-            reader.commands(if is_array {
-                Closer::Array
-            } else {
-                Closer::Parenthesis
+            reader.commands(match (is_array, has_commands) {
+                (true, _) => Closer::Array,
+                (false, true) => Closer::Parenthesis,
+                (false, false) => Closer::Pattern,
             })
         })?;
         if is_subshell || is_list {
@@ -105,6 +108,7 @@ impl Reader<'_> {
             word.expands();
             word.is_pattern |= !is_array;
             if !is_array {
+                self.pattern_flags(start, first_hole);
                 self.glob_qualifiers(start..self.at, first_hole);
                 // Whatever else zsh makes of it.
                 self.require(first_hole..self.places.len(), Demands::ZSH);
@@ -132,6 +136,17 @@ impl Reader<'_> {
         inner.get(end) == Some(&b')')
             && !has_hole
             && self.joined(start + end + 1).next() != Some(b')')
+    }
+
+    /// Refuses values in and after flags of zsh, `(#...)`.
+    fn pattern_flags(&mut self, start: usize, first_hole: usize) {
+        if self.joined(start + 1).next() != Some(b'#') {
+            return;
+        }
+        self.require(first_hole..self.places.len(), IN_FLAGS);
+        if let Some(word) = &mut self.frame.word {
+            word.has_flags = true;
+        }
     }
 
     /// Refuses values in the code of a qualifier of zsh, such as `*(e:code:)`.
@@ -169,7 +184,7 @@ impl Reader<'_> {
     pub(super) fn body_demands(&mut self) -> Demands {
         if std::mem::take(&mut self.frame.expects_body) {
             self.frame.follows_body = true;
-            IN_FUNCTION
+            Demands::IN_FUNCTION
         } else {
             Demands::NONE
         }
@@ -193,7 +208,13 @@ impl Reader<'_> {
         let forbidden = Demands::forbidden("in the place of a function's name");
         self.require(self.frame.command_hole..self.places.len(), forbidden);
         let names = self.frame.words.drain(..).chain(self.frame.word.take());
-        self.functions.extend(names.map(|word| word.text));
+        let names: Vec<String> = names.map(|word| word.text).collect();
+        if names.is_empty() {
+            // zsh runs it at once, with what follows as its arguments.
+            self.later = self.later.and(Demands::ZSH);
+            self.changes_reading();
+        }
+        self.functions.extend(names);
         self.frame.expects_body = true;
         true
     }

@@ -15,7 +15,7 @@ mod quotes;
 mod redirections;
 mod variables;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use files::Files;
@@ -52,6 +52,8 @@ pub(in crate::vault) enum Quote {
 pub(in crate::vault) struct Place {
     pub(in crate::vault) quote: Quote,
     pub(in crate::vault) demands: Demands,
+    /// What is demanded of the value when it stands in a file that is named here.
+    pub(in crate::vault) content: Demands,
     /// Inside backticks, whose text loses a layer of backslashes.
     pub(in crate::vault) in_backticks: bool,
     /// Inside `${...}`, where a brace cannot be quoted in every shell.
@@ -107,6 +109,22 @@ pub(in crate::vault) fn reads(script: &str) -> Option<Demands> {
     reader.commands(Closer::End).ok()?;
     Some(reader.frame.reads)
 }
+
+/// Returns what a script demands of its arguments, if it can be read.
+pub(in crate::vault) fn argument_demands(script: &str) -> Option<Demands> {
+    let mut reader = Reader::new(script, &[]);
+    reader.commands(Closer::End).ok()?;
+    Some(reader.arguments())
+}
+
+/// Returns what a script demands of each variable, by value and by what a file of that name holds; nothing when
+/// that cannot be said.
+fn variable_demands(script: &str) -> Option<HashMap<String, (Demands, Demands)>> {
+    let mut reader = Reader::new(script, &[]);
+    reader.commands(Closer::End).ok()?;
+    reader.names()
+}
+
 /// What ends a list of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Closer {
@@ -116,6 +134,8 @@ enum Closer {
     Parenthesis,
     /// `)`, and the words between are no commands.
     Array,
+    /// `)` of a file pattern, in which nothing is a comment.
+    Pattern,
     /// The word `}`.
     Brace,
 }
@@ -153,6 +173,8 @@ struct HereDocument {
     demands: Demands,
     /// Whether the commands it feeds may print it.
     is_printed: bool,
+    /// Whether more than one command may read it.
+    is_shared: bool,
     /// Files that its pipeline writes, and variables it is read into.
     files: Vec<String>,
     variables: Vec<String>,
@@ -194,6 +216,8 @@ struct Frame {
     pattern_hole: Option<usize>,
     /// The first hole after the last `&&` or `||` of a test.
     clause_hole: usize,
+    /// The words of that part of the test.
+    clause_text: String,
     /// What was demanded of the pipeline so far, and up to where.
     fed_demands: Vec<(Demands, usize)>,
     /// Up to where nothing prints it.
@@ -203,6 +227,8 @@ struct Frame {
     written: Vec<String>,
     read: Vec<String>,
     fed: Vec<String>,
+    /// Where these stand.
+    read_places: Vec<Range<usize>>,
     /// Whether the redirection that is being read writes.
     writes: bool,
     /// Whether the command's standard input is redirected.
@@ -252,10 +278,12 @@ impl Frame {
             input_holes: Vec::new(),
             pattern_hole: None,
             clause_hole: hole,
+            clause_text: String::new(),
             fed_demands: Vec::new(),
             hidden: 0,
             written: Vec::new(),
             read: Vec::new(),
+            read_places: Vec::new(),
             fed: Vec::new(),
             writes: false,
             has_input: false,
@@ -328,9 +356,40 @@ impl Frame {
         programs::argument_of(&self.words)
     }
 
+    /// What an expansion without quotes demands here: where a program is named its words are program and
+    /// arguments.
+    fn program_demands(&self) -> Demands {
+        let is_argument = self.role == Role::Argument && !self.in_test;
+        let is_case = matches!(self.cases.last(), Some(Case::Subject | Case::Pattern));
+        let is_list = matches!(self.closer, Closer::Array | Closer::Pattern);
+        let empty = Word::default();
+        let word = self.word.as_ref().unwrap_or(&empty);
+        let is_setting =
+            word.is_assignment || word.text().contains('=') || word.text().starts_with('-');
+        let is_free = is_argument && !is_case && !is_list && !is_setting;
+        // A function may run its first argument, `retry 3 $program`.
+        let is_count =
+            |word: &Word| !word.is_dynamic && word.text().bytes().all(|b| b.is_ascii_digit());
+        let is_given = matches!(self.words.split_first(), Some((first, rest))
+            if first.is_function && rest.iter().all(is_count));
+        match is_free && (is_given || programs::names_program(&self.words)) {
+            true => Demands::UNQUOTED,
+            false => Demands::NONE,
+        }
+    }
+
+    /// The same where the words become elements of a list, which may be a command later.
+    fn list_demands(&self) -> Demands {
+        let sets = matches!(self.words.first(), Some(first) if first.is_plain("set"));
+        match sets || self.closer == Closer::Array {
+            true => Demands::UNQUOTED,
+            false => Demands::NONE,
+        }
+    }
+
     fn demands(&self) -> Demands {
         let body = if self.is_body || self.expects_body || self.follows_body {
-            IN_FUNCTION
+            Demands::IN_FUNCTION
         } else {
             Demands::NONE
         };
@@ -353,7 +412,7 @@ impl Frame {
 /// Words of one command that are looked at for each placeholder in it.
 const MAX_WORDS: usize = 256;
 
-const IN_FUNCTION: Demands = Demands::forbidden("in the body of a function");
+const IN_FLAGS: Demands = Demands::forbidden("after # in a file pattern");
 
 struct Reader<'a> {
     bytes: &'a [u8],
@@ -395,6 +454,8 @@ struct Reader<'a> {
     reads_escapes: bool,
     /// What is demanded of everything that follows.
     later: Demands,
+    /// Whether `$_` may stand somewhere.
+    uses_last_word: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -421,6 +482,7 @@ impl<'a> Reader<'a> {
             functions: HashSet::new(),
             function_reads: Demands::NONE,
             later: Demands::NONE,
+            uses_last_word: ["$_", "${_"].iter().any(|text| script.contains(text)),
             reads_escapes: false,
             subscript: 0..0,
         }
@@ -492,8 +554,16 @@ impl Reader<'_> {
             .and(self.range_demands(quote, hole))
             .and(self.assignment_demands())
             .and(demands);
+        let word = self.frame.word.as_ref();
+        if word.is_some_and(|word| word.has_flags) && quote != Quote::Comment {
+            demands = demands.and(IN_FLAGS);
+        }
         if demands.echo && self.reads_escapes {
             demands = demands.and(Demands::FORMAT);
+        }
+        let mut content = self.inherited;
+        if word.is_some_and(|word| programs::opens_file(word.text())) {
+            content = content.and(Demands::ANY_CODE);
         }
         if self.subscript.contains(&hole.start) && quote != Quote::Comment {
             demands = demands.and(Demands::NUMBER);
@@ -509,6 +579,7 @@ impl Reader<'_> {
         self.places.push(Place {
             quote,
             demands,
+            content,
             program,
             in_backticks: self.backticks > 0,
             in_parameter: self.parameters > 0,
@@ -566,7 +637,16 @@ impl Reader<'_> {
         };
         for place in self.places.get_mut(holes).unwrap_or_default() {
             let is_here = place.level <= level;
-            place.demands = place.demands.and(if is_here { demands } else { printed });
+            let demands = if is_here { demands } else { printed };
+            place.demands = place.demands.and(demands);
+            place.content = place.content.and(demands);
+        }
+    }
+
+    /// Demands something of what stands in files that are named at places.
+    fn require_content(&mut self, places: Range<usize>, demands: Demands) {
+        for place in self.places.get_mut(places).unwrap_or_default() {
+            place.content = place.content.and(demands);
         }
     }
 
@@ -576,6 +656,12 @@ impl Reader<'_> {
         let first = self.places.len();
         let around = self.inherited.and(self.frame.demands());
         let is_number = around.and(self.assignment_demands()).number;
+        // `$(echo ...)` without quotes may be a program and its arguments.
+        let is_bare = self.frame.word.as_ref().is_some_and(|word| word.is_split);
+        let program = match is_bare {
+            true => self.frame.program_demands(),
+            false => Demands::NONE,
+        };
         self.level += 1;
         let result = self.nested(demands, |reader| {
             reader.inherited.number = false;
@@ -592,6 +678,7 @@ impl Reader<'_> {
         if is_number {
             self.require(first..self.places.len(), Demands::NUMBER);
         }
+        self.require(first..self.places.len(), program);
         result
     }
 

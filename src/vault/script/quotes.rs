@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::{Closer, Quote, Reader, Role, Step};
+use super::{Case, Closer, Quote, Reader, Role, Step};
+use crate::limits;
 use crate::vault::words::Demands;
 
 impl Reader<'_> {
@@ -17,13 +18,15 @@ impl Reader<'_> {
         if before == Some(&b'(') && is_glob {
             return false;
         }
-        self.frame.word.is_none() && (follows_blank || !self.frame.in_test)
+        let in_pattern = self.frame.closer == Closer::Pattern;
+        self.frame.word.is_none() && (follows_blank || !self.frame.in_test) && !in_pattern
     }
 
     pub(super) fn comment(&mut self) -> Step {
         let before = self.at.checked_sub(1).and_then(|at| self.bytes.get(at));
         // `(#i)` is no comment in zsh.
-        let is_doubtful = self.frame.in_test || before == Some(&b'(');
+        let in_case = self.frame.cases.last() == Some(&Case::Pattern);
+        let is_doubtful = self.frame.in_test || in_case || before == Some(&b'(');
         while self.peek(0).is_some_and(|byte| byte != b'\n') {
             if self.hole_at(self.at) {
                 if is_doubtful {
@@ -188,7 +191,12 @@ impl Reader<'_> {
             }
             **byte == b']' && open == 0 && self.joined(start + at + 1).next() != Some(b'[')
         });
-        self.subscript = start..end.map_or(self.limit, |(at, _)| start + at + 1);
+        let end = end.map_or(self.limit, |(at, _)| start + at + 1);
+        self.subscript = start..end;
+        let cut = end.min(start + limits::MAX_CLAUSE_BYTES);
+        let text = self.bytes.get(start..cut).unwrap_or_default();
+        let text = String::from_utf8_lossy(text).into_owned();
+        self.calculates_with(&text);
         Ok(())
     }
 
@@ -218,8 +226,17 @@ impl Reader<'_> {
     /// Passes `$name` or `$` and one special character.
     fn variable(&mut self, quote: Quote) -> Step {
         self.at += 1;
-        let start = self.at;
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        // `$~x`, `$=x` and `$^x` of zsh.
+        let signs = (0..4).take_while(|at| self.peek(*at).is_some_and(|b| b"~=^".contains(&b)));
+        let signs = signs.count();
+        let has_signs = signs > 0 && self.peek(signs).is_some_and(is_word);
+        let mut demands = Demands::NONE;
+        if has_signs {
+            self.at += signs;
+            demands = Demands::ZSH;
+        }
+        let start = self.at;
         match self.peek(0) {
             Some(byte) if is_word(byte) => {
                 while self.peek(0).is_some_and(is_word) && !self.hole_at(self.at) {
@@ -229,7 +246,7 @@ impl Reader<'_> {
             Some(b'#' | b'?' | b'!' | b'@' | b'*' | b'-') => self.at += 1,
             _ => {}
         }
-        self.uses(start..self.at, quote, Demands::NONE);
+        self.uses(start..self.at, quote, demands);
         self.no_modifier()
     }
 
@@ -299,6 +316,15 @@ impl Reader<'_> {
         }
         let is_prompt = self.starts_with(b"@P");
         let is_used = !is_length && !self.starts_with(b"+") && !self.starts_with(b":+");
+        let lists_names = ["[@]", "[*]", "@}", "*}"]
+            .iter()
+            .any(|text| self.starts_with(text.as_bytes()));
+        if is_indirect && !lists_names {
+            self.is_indirect();
+            if self.bytes.get(name.clone()) == Some(b"#") {
+                self.uses_arguments();
+            }
+        }
         if is_used {
             // The value names a variable, or is expanded once more.
             let demands = match is_indirect || is_prompt {
@@ -408,12 +434,20 @@ impl Reader<'_> {
 
     /// Passes the flags of zsh, `(...)` before the name.
     fn flags(&mut self) -> Step {
+        let start = self.at;
         while self.peek(0).is_some_and(|byte| byte != b')') {
             if self.hole_at(self.at) {
                 return self.unreadable("a placeholder stands among the flags of an expansion");
             }
             self.at += 1;
         }
+        let text = self.bytes.get(start..self.at).unwrap_or_default();
+        let text = String::from_utf8_lossy(text).into_owned();
+        if text.contains(['P', 'e']) {
+            self.is_indirect();
+        }
+        // How wide a text becomes is calculated.
+        self.calculates_with(&text);
         self.at += 1;
         Ok(())
     }

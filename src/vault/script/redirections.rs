@@ -1,6 +1,6 @@
 //! Reads redirections, here-strings and the bodies of here-documents.
 
-use super::{Closer, HereDocument, IN_FUNCTION, Quote, Reader, Role, Step};
+use super::{Closer, HereDocument, Quote, Reader, Role, Step};
 use crate::vault::programs;
 use crate::vault::words::Demands;
 
@@ -188,7 +188,7 @@ impl Reader<'_> {
             self.at += 1;
         }
         let demands = if self.frame.is_body || self.frame.follows_body {
-            IN_FUNCTION
+            Demands::IN_FUNCTION
         } else {
             Demands::NONE
         };
@@ -199,6 +199,7 @@ impl Reader<'_> {
             strips_tabs,
             demands,
             is_printed: true,
+            is_shared: false,
             files: Vec::new(),
             variables: Vec::new(),
             command,
@@ -224,6 +225,9 @@ impl Reader<'_> {
             self.at = after;
             for name in &document.files {
                 self.writes_file(name, first..self.places.len());
+            }
+            if document.is_shared {
+                self.feeds_reads(first..self.places.len());
             }
             for name in &document.variables {
                 self.assigns(name, first..self.places.len());

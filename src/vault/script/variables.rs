@@ -7,16 +7,89 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::{IN_FUNCTION, Place, Quote, Reader};
-use crate::vault::programs::DECLARATIONS;
+use super::{Place, Quote, Reader};
+use crate::limits;
+use crate::vault::programs::{self, DECLARATIONS};
 use crate::vault::words::{Demands, Word, is_name};
 
 /// What the arguments of the script and of its functions are called here, all of them.
 const ARGUMENTS: &str = "@";
 
-/// Which places the script assigns to which variables.
+/// What stands before the name of a file that is followed as a variable is.
+const FILE: &str = "file ";
+
+/// What the script assigns to its variables.
 #[derive(Default)]
-pub(super) struct Variables(HashMap<String, HashSet<usize>>);
+pub(super) struct Variables {
+    /// Which places.
+    places: HashMap<String, HashSet<usize>>,
+    /// Which names stand in the texts it assigns: where the shell calculates with a variable, it does so with
+    /// those, too.
+    names: HashMap<String, HashSet<String>>,
+    /// Variables that some `read` gets.
+    read: HashSet<String>,
+    /// What loops, groups, functions and coprocesses get as their input, or print, and how deep: any `read` may
+    /// get it.
+    inputs: Vec<(usize, Range<usize>)>,
+    /// What this shell may do with any variable, without its name standing there.
+    hidden: Hidden,
+}
+
+/// Ways of a value that are not followed: then no variable, and no file of the script, may hold what could be code.
+#[derive(Default, Clone, Copy)]
+struct Hidden {
+    /// A variable may stand for another one: `${!x}`, `declare -n`.
+    is_indirect: bool,
+    /// Text is read as code, by this shell and with its variables.
+    is_evaluated: bool,
+    /// zsh is told to read values otherwise.
+    is_changed: bool,
+}
+
+/// Commands and variables with which the shell reads text as code.
+const EVALUATORS: &[&str] = &[
+    "trap",
+    "alias",
+    "mapfile",
+    "readarray",
+    "compgen",
+    "complete",
+    "bind",
+    "fc",
+    "emulate",
+    "zle",
+    "sched",
+];
+
+/// Variables of zsh that share their value with those in lower case.
+const TIED: &[&str] = &[
+    "CDPATH",
+    "FPATH",
+    "PATH",
+    "MANPATH",
+    "MAILPATH",
+    "MODULE_PATH",
+    "FIGNORE",
+    "PSVAR",
+    "WATCH",
+];
+
+/// Returns the name under which a variable is followed.
+fn canonical(name: &str) -> String {
+    match name {
+        "argv" | "OPTARG" | "BASH_ARGV" => ARGUMENTS.to_owned(),
+        "match" | "MATCH" => "BASH_REMATCH".to_owned(),
+        _ if TIED.contains(&name) => name.to_ascii_lowercase(),
+        _ => name.to_owned(),
+    }
+}
+
+/// Returns the names in a text.
+fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.split(move |c| !is_word(c))
+        .filter(|name| is_name(name))
+}
 
 impl Reader<'_> {
     /// Notes that a variable stands here, whose name is `name`.
@@ -28,16 +101,15 @@ impl Reader<'_> {
         let around = self.inherited.and(self.frame.demands()).and(self.later);
         let mut demands = around.and(self.assignment_demands()).and(demands);
         demands.number |= self.subscript.contains(&start);
-        self.places.push(Place {
-            quote,
-            demands,
-            in_backticks: false,
-            in_parameter: false,
-            program: None,
-            level: self.level,
-            is_printed: true,
-            variable: Some(name),
-        });
+        if quote == Quote::Bare {
+            demands = demands.and(self.frame.program_demands());
+            demands = demands.and(self.frame.list_demands());
+        }
+        let content = self.inherited;
+        let at = self.stands(name, quote, demands);
+        if let Some(place) = self.places.get_mut(at) {
+            place.content = content;
+        }
     }
 
     fn name_at(&self, name: Range<usize>) -> Option<String> {
@@ -45,7 +117,7 @@ impl Reader<'_> {
         let is_argument = matches!(name, "@" | "*") || name.parse::<u32>().is_ok_and(|at| at > 0);
         match is_argument {
             true => Some(ARGUMENTS.to_owned()),
-            false => is_name(name).then(|| name.to_owned()),
+            false => is_name(name).then(|| canonical(name)),
         }
     }
 
@@ -61,9 +133,128 @@ impl Reader<'_> {
             })
             .collect();
         if !found.is_empty() {
-            let known = self.variables.0.entry(name.to_owned()).or_default();
+            let known = self.variables.places.entry(canonical(name)).or_default();
             known.extend(found);
         }
+    }
+
+    /// Notes that a variable is given a text, with which it may be calculated later.
+    fn assigns_text(&mut self, name: &str, text: &str) {
+        let names: Vec<&str> = names_in(text).take(MAX_NAMES).collect();
+        if !names.is_empty() {
+            let known = self.variables.names.entry(canonical(name)).or_default();
+            known.extend(names.into_iter().map(canonical));
+        }
+    }
+
+    /// Notes that the names in a text are calculated with.
+    pub(super) fn calculates_with(&mut self, text: &str) {
+        let names: Vec<String> = names_in(text).take(MAX_NAMES).map(canonical).collect();
+        for name in names {
+            self.stands(name, Quote::Text, Demands::NUMBER);
+        }
+    }
+
+    /// Notes that what a file of the script holds stands here.
+    pub(super) fn file_stands(&mut self, name: &str) {
+        self.stands(format!("{FILE}{name}"), Quote::Text, self.inherited);
+    }
+
+    /// Notes that places are written to a file.
+    pub(super) fn file_gets(&mut self, name: &str, places: Range<usize>) {
+        self.assigns(&format!("{FILE}{name}"), places);
+    }
+
+    /// Adds a place where a variable stands; returns which one it is.
+    fn stands(&mut self, name: String, quote: Quote, demands: Demands) -> usize {
+        self.places.push(Place {
+            quote,
+            demands,
+            content: Demands::NONE,
+            in_backticks: false,
+            in_parameter: false,
+            program: None,
+            level: self.level,
+            is_printed: true,
+            variable: Some(name),
+        });
+        self.places.len() - 1
+    }
+
+    /// Notes that one of the arguments stands here.
+    pub(super) fn uses_arguments(&mut self) {
+        self.stands(ARGUMENTS.to_owned(), Quote::Text, Demands::ANY_CODE);
+    }
+
+    /// Notes code that a variable keeps for the shell, `PROMPT_COMMAND=...`.
+    pub(super) fn note_kept_code(&mut self, word: &Word) {
+        let Some((name, code)) = word.text().split_once('=') else {
+            return;
+        };
+        if programs::assignment_demands(name).forbidden.is_some() {
+            self.reads_file(code.to_owned(), Demands::ANY_CODE);
+            self.note_code(word, code);
+        }
+    }
+
+    /// Notes code among the words of a command that this shell reads.
+    pub(super) fn note_code_words(&mut self, words: &[Word]) {
+        let Some((first, rest)) = words.split_first() else {
+            return;
+        };
+        let has = |letter| rest.iter().any(|word| word.has_option(letter));
+        let reads = match first.text() {
+            "mapfile" | "readarray" => has('C'),
+            "bind" => has('x'),
+            "eval" | "source" | "." => return self.evaluates(),
+            name => EVALUATORS.contains(&name),
+        };
+        for word in rest.iter().filter(|_| reads).take(MAX_NAMES) {
+            let code = match first.text() {
+                "alias" => word.text().split_once('=').map_or("", |(_, code)| code),
+                _ => word.text(),
+            };
+            self.note_code(word, code);
+        }
+        if reads && self.frame.has_input {
+            self.evaluates();
+        }
+    }
+
+    /// Notes what code in quotes does with the variables; where that cannot be said it may do anything.
+    fn note_code(&mut self, word: &Word, code: &str) {
+        if word.is_dynamic || word.is_cut {
+            return self.evaluates();
+        }
+        if !code.contains(['$', '`', '(']) || self.depth >= limits::MAX_SCRIPT_DEPTH {
+            return;
+        }
+        match super::variable_demands(code) {
+            Some(names) => {
+                for (name, (value, content)) in names {
+                    let at = self.stands(name, Quote::Text, value);
+                    if let Some(place) = self.places.get_mut(at) {
+                        place.content = content;
+                    }
+                }
+            }
+            None => self.evaluates(),
+        }
+    }
+
+    /// Notes that a variable stands for another one.
+    pub(super) fn is_indirect(&mut self) {
+        self.variables.hidden.is_indirect = true;
+    }
+
+    /// Notes that text is read as code.
+    pub(super) fn evaluates(&mut self) {
+        self.variables.hidden.is_evaluated = true;
+    }
+
+    /// Notes that zsh may read values otherwise from here on.
+    pub(super) fn changes_reading(&mut self) {
+        self.variables.hidden.is_changed = true;
     }
 
     /// Notes what a word `name=...` assigns.
@@ -71,6 +262,11 @@ impl Reader<'_> {
         let name = word.text().split(['=', '+', '[']).next();
         if let Some(name) = name.filter(|name| is_name(name)) {
             self.assigns(name, word.first_place..word.places);
+            let text = word.text().get(name.len()..).unwrap_or_default();
+            self.assigns_text(name, text);
+            if self.integers.contains(name) {
+                self.calculates_with(text);
+            }
         }
     }
 
@@ -80,25 +276,90 @@ impl Reader<'_> {
             return;
         };
         let all = self.frame.command_hole..self.places.len();
+        self.note_readings(first, rest);
+        // `$_` is the last word.
+        if self.uses_last_word {
+            self.assigns("_", all.clone());
+        }
         match first.text() {
-            "for" | "select" | "foreach" => {
-                let name = rest.first().map(|word| word.text().to_owned());
-                self.assigns(&name.unwrap_or_default(), all);
+            "for" | "select" | "foreach" => self.note_loop(first, rest),
+            "cd" | "pushd" => {
+                self.assigns("PWD", all.clone());
+                self.assigns("OLDPWD", all);
             }
-            "set" => self.assigns(ARGUMENTS, all),
-            "printf" => {
-                let named = rest.windows(2).find(|pair| pair[0].text() == "-v");
-                if let Some([_, name]) = named {
-                    self.assigns(name.text(), all);
+            "printf" | "print" => self.note_printed(first, rest),
+            "read" | "mapfile" | "readarray" => {
+                let is_number = |word: &Word| self.integers.contains(word.text());
+                if rest.iter().any(|word| word.is_dynamic || is_number(word)) {
+                    self.is_indirect();
                 }
+                self.assigns_input(rest);
             }
-            "read" | "mapfile" | "readarray" => self.assigns_input(rest),
-            _ if first.is_function => self.assigns(ARGUMENTS, all),
+            "let" => self.calculates_with(&texts(rest)),
+            name if first.is_function || name == "set" => {
+                self.assigns_text(ARGUMENTS, &texts(rest));
+                self.assigns(ARGUMENTS, all);
+            }
             name if DECLARATIONS.contains(&name) => {
+                if rest.iter().any(|word| word.has_option('n')) {
+                    self.is_indirect();
+                }
+                if rest.iter().any(|word| word.text().contains('[')) {
+                    self.calculates_with(&texts(rest));
+                }
                 rest.iter().for_each(|word| self.assigns_word(word));
             }
             _ => {}
         }
+    }
+
+    /// Notes that a command changes how values are read.
+    fn note_readings(&mut self, first: &Word, rest: &[Word]) {
+        let has = |letter| rest.iter().any(|word| word.has_option(letter));
+        let changes = match first.text() {
+            "setopt" | "unsetopt" | "emulate" => true,
+            "set" => has('o'),
+            name => DECLARATIONS.contains(&name) && has('T'),
+        };
+        if changes {
+            self.changes_reading();
+        }
+    }
+
+    /// Notes what a loop gives its variable.
+    fn note_loop(&mut self, first: &Word, rest: &[Word]) {
+        let all = self.frame.command_hole..self.places.len();
+        if first.text() == "select" {
+            self.variables.read.insert("REPLY".to_owned());
+        }
+        let Some((name, list)) = rest.split_first() else {
+            return;
+        };
+        if !rest.iter().any(|word| word.is_plain("in")) {
+            // `for x` goes over the arguments.
+            let at = self.stands(ARGUMENTS.to_owned(), Quote::Double, Demands::NONE);
+            self.assigns(name.text(), at..at + 1);
+        }
+        self.assigns_text(name.text(), &texts(list));
+        self.assigns(name.text(), all);
+    }
+
+    /// Notes what is printed into a variable.
+    fn note_printed(&mut self, first: &Word, rest: &[Word]) {
+        let all = self.frame.command_hole..self.places.len();
+        let named = rest.windows(2).find(|pair| pair[0].text() == "-v");
+        let Some([_, name]) = named else {
+            return;
+        };
+        match name.is_dynamic {
+            true if first.text() == "printf" => self.is_indirect(),
+            true => self.changes_reading(),
+            false => {}
+        }
+        let (name, index) = name.text().split_once('[').unwrap_or((name.text(), ""));
+        self.calculates_with(index);
+        self.assigns_text(name, &texts(rest));
+        self.assigns(name, all);
     }
 
     /// Notes that a command reads its input into the variables among its words.
@@ -107,8 +368,22 @@ impl Reader<'_> {
         if self.frame.follows_pipe {
             inputs.push(self.frame.pipeline_hole..self.frame.command_hole);
         }
-        let names = words.iter().map(Word::text).filter(|text| is_name(text));
+        let bare = |text| -> &str { str::split(text, ['?', '[']).next().unwrap_or_default() };
+        let indexes: Vec<&str> = words
+            .iter()
+            .filter_map(|word| Some(word.text().split_once('[')?.1))
+            .collect();
+        if !indexes.is_empty() {
+            self.calculates_with(&indexes.join(" "));
+        }
+        let names = words
+            .iter()
+            .map(Word::text)
+            .map(bare)
+            .filter(|text| is_name(text));
         let names: Vec<&str> = names.chain(["REPLY", "MAPFILE"]).collect();
+        let known: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        self.variables.read.extend(known);
         for name in &names {
             for holes in &inputs {
                 self.assigns(name, holes.clone());
@@ -125,46 +400,158 @@ impl Reader<'_> {
         }
     }
 
+    /// Notes that a command reads a file, named at these places, into the variables among its words.
+    pub(super) fn assigns_read(&mut self, words: &[Word], places: &Range<usize>) {
+        let own = programs::without_prefixes(words);
+        let reads = |word: &Word| matches!(word.text(), "read" | "mapfile" | "readarray");
+        let Some((_, rest)) = own.split_first().filter(|(first, _)| reads(first)) else {
+            return;
+        };
+        for name in rest.iter().map(Word::text).chain(["REPLY", "MAPFILE"]) {
+            if is_name(name) {
+                self.assigns(name, places.clone());
+            }
+        }
+    }
+
     /// Returns the places of the holes, with what is demanded of the variables they come to.
     pub(super) fn resolved(mut self) -> Vec<Place> {
-        let mut names: HashMap<String, Demands> = HashMap::new();
+        self.demand_of_kept();
+        self.propagate();
+        self.places.retain(|place| place.variable.is_none());
+        self.places
+    }
+
+    /// Returns what is demanded of each variable of a script; nothing when it gives one to another.
+    pub(super) fn names(mut self) -> Option<HashMap<String, (Demands, Demands)>> {
+        let hidden = self.variables.hidden;
+        let is_plain =
+            self.variables.places.is_empty() && !hidden.is_indirect && !hidden.is_evaluated;
+        is_plain.then(|| self.propagate())
+    }
+
+    /// Returns what is demanded of the arguments of a script.
+    pub(super) fn arguments(mut self) -> Demands {
+        self.demand_of_kept();
+        let names = self.propagate();
+        let hidden = self.hidden_demands();
+        names
+            .get(ARGUMENTS)
+            .map_or(hidden, |(own, _)| hidden.and(*own))
+    }
+
+    /// What is demanded of every value in a variable, since its way from there is not followed.
+    fn hidden_demands(&self) -> Demands {
+        let hidden = self.variables.hidden;
+        let code = match hidden.is_evaluated || hidden.is_indirect {
+            true => Demands::SHELL,
+            false => Demands::NONE,
+        };
+        match hidden.is_changed {
+            true => code.and(Demands::ZSH),
+            false => code,
+        }
+    }
+
+    /// Notes what is an input of more than one command.
+    pub(super) fn feeds_reads(&mut self, places: Range<usize>) {
+        if !places.is_empty() {
+            self.variables.inputs.push((self.level, places));
+        }
+    }
+
+    fn assign_inputs(&mut self) {
+        let names: Vec<String> = self.variables.read.drain().collect();
+        for (level, places) in std::mem::take(&mut self.variables.inputs) {
+            self.level = level;
+            for name in &names {
+                self.assigns(name, places.clone());
+            }
+        }
+    }
+
+    fn demand_of_kept(&mut self) {
+        self.assign_inputs();
+        let demands = self.hidden_demands();
+        let kept = self.variables.places.values().flatten().copied();
+        let kept: Vec<usize> = kept.chain(self.files.written()).collect();
+        for at in kept {
+            if let Some(place) = self.places.get_mut(at) {
+                place.demands = place.demands.and(demands);
+                place.content = place.content.and(demands);
+            }
+        }
+    }
+
+    /// Brings what is demanded of variables to what they are given; returns it by name, of values and of what
+    /// files hold.
+    fn propagate(&mut self) -> HashMap<String, (Demands, Demands)> {
+        let mut names: HashMap<String, (Demands, Demands)> = HashMap::new();
         let mut changed: Vec<usize> = (0..self.places.len()).collect();
         while let Some(at) = changed.pop() {
             let Some(place) = self.places.get(at) else {
                 continue;
             };
-            let Some(name) = &place.variable else {
+            let Some(name) = place.variable.clone() else {
                 continue;
             };
-            let demands = passed_on(place.demands);
+            let new = (passed_on(place.demands), passed_on(place.content));
+            self.demand_of_name(name, new, &mut names, &mut changed);
+        }
+        names
+    }
+
+    fn demand_of_name(
+        &mut self,
+        name: String,
+        new: (Demands, Demands),
+        names: &mut HashMap<String, (Demands, Demands)>,
+        changed: &mut Vec<usize>,
+    ) {
+        let mut open = vec![(name, new)];
+        while let Some((name, new)) = open.pop() {
             let known = names.entry(name.clone()).or_default();
-            if known.and(demands) == *known {
+            let both = (known.0.and(new.0), known.1.and(new.1));
+            if both == *known {
                 continue;
             }
-            *known = known.and(demands);
-            let demands = *known;
-            for at in self.variables.0.get(name).into_iter().flatten() {
+            *known = both;
+            if both.0.number {
+                let texts = self.variables.names.get(&name).into_iter().flatten();
+                open.extend(texts.map(|name| (name.clone(), (Demands::NUMBER, Demands::NONE))));
+            }
+            for at in self.variables.places.get(&name).into_iter().flatten() {
                 if let Some(place) = self.places.get_mut(*at) {
-                    place.demands = place.demands.and(demands);
+                    place.demands = place.demands.and(both.0);
+                    place.content = place.content.and(both.1);
                     changed.push(*at);
                 }
             }
         }
-        self.places.retain(|place| place.variable.is_none());
-        self.places
     }
 }
+
+/// Returns the texts of words.
+fn texts(words: &[Word]) -> String {
+    let words = words.iter().take(MAX_NAMES).map(Word::text);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Names of one text that are looked at.
+const MAX_NAMES: usize = 64;
 
 /// What a place demands of the value of a variable: where a placeholder is refused only since the value
 /// would be gone, there is nothing to demand, elsewhere it must be harmless.
 fn passed_on(demands: Demands) -> Demands {
     let own = Demands {
         forbidden: None,
+        in_function: false,
+        code_variable: false,
         ..demands
     };
     match demands.forbidden {
+        None if demands.code_variable => own.and(Demands::ANY_CODE),
         None => own,
-        gone if gone == IN_FUNCTION.forbidden => own,
         Some(_) => own.and(Demands::ANY_CODE),
     }
 }

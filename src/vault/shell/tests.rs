@@ -3,6 +3,7 @@
 mod numbers;
 mod second;
 mod variables;
+mod ways;
 mod zsh;
 
 use super::*;

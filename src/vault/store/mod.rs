@@ -107,6 +107,14 @@ pub trait Store: Send + Sync {
     /// The reason why the store cannot be read, `bad_vault` when what it holds is no text.
     fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError>;
 
+    /// Returns all texts under a key: another program may have put more than one there.
+    ///
+    /// # Errors
+    /// The reason why the store cannot be read.
+    fn every(&self, key: &Key) -> Result<Vec<SecretValue>, ToolError> {
+        Ok(self.get(key)?.into_iter().collect())
+    }
+
     /// Keeps a text under a key, in place of an earlier one.
     ///
     /// # Errors

@@ -17,6 +17,9 @@ use crate::vault::policy::Policy;
 
 const HEAD: &str = "karyi-secret 1 ";
 
+/// How the first line of every version begins, its number and a blank after it.
+const ANY_HEAD: &str = "karyi-secret ";
+
 /// A value and what it may be used for.
 pub struct Record {
     /// The value.
@@ -46,13 +49,14 @@ pub fn join(value: &SecretValue, policy: &Policy) -> Result<SecretValue, ToolErr
 /// `bad_vault` when the policy cannot be read: a value whose limits are unknown is not used.
 pub fn split(name: &SecretName, text: &SecretValue) -> Result<Record, ToolError> {
     let text = text.expose();
-    let Some(rest) = text.strip_prefix(HEAD) else {
+    let rest = text.strip_prefix(HEAD);
+    if rest.is_none() && policy_line(text).is_none() {
         return Ok(Record {
             value: SecretValue::new(text.to_owned()),
             policy: Policy::default(),
         });
-    };
-    let parts = rest.split_once('\n');
+    }
+    let parts = rest.and_then(|rest| rest.split_once('\n'));
     let parsed =
         parts.and_then(|(policy, value)| Some((serde_json::from_str(policy).ok()?, value)));
     let Some((policy, value)) = parsed else {
@@ -64,6 +68,24 @@ pub fn split(name: &SecretName, text: &SecretValue) -> Result<Record, ToolError>
         value: SecretValue::new(value.to_owned()),
         policy,
     })
+}
+
+/// Returns the value of a text whose policy cannot be read, to be masked and not used. Without a line of its own
+/// all of it may be the value.
+#[must_use]
+pub fn value_alone(text: &SecretValue) -> SecretValue {
+    let text = text.expose();
+    let after = policy_line(text).and_then(|line| text.get(line + 1..));
+    let value = after.filter(|value| !value.is_empty());
+    SecretValue::new(value.unwrap_or(text).to_owned())
+}
+
+/// Returns the length of the first line when it says what a secret may be used for, whatever version of karyi
+/// wrote it.
+fn policy_line(text: &str) -> Option<usize> {
+    let (version, _) = text.strip_prefix(ANY_HEAD)?.split_once(' ')?;
+    let is_number = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| memchr::memchr(b'\n', text.as_bytes()).unwrap_or(text.len()))
 }
 
 #[cfg(test)]
@@ -104,8 +126,23 @@ mod tests {
             "karyi-secret 1 {}",
             "karyi-secret 1 {\nvalue",
             "karyi-secret 1 {\"tool\":[]}\nvalue",
+            "karyi-secret 2 {}\nvalue",
+            "karyi-secret 10 ",
         ] {
             assert_eq!(parts(text), Err(ErrorCode::BadVault), "{text}");
         }
+    }
+
+    #[test]
+    fn a_value_is_known_without_its_policy() {
+        let check = |text: &str, expected: &str| {
+            let value = value_alone(&SecretValue::new(text.into()));
+            assert_eq!(value.expose(), expected, "{text}");
+        };
+        check("karyi-secret 1 {\"tool\":[]}\nva\nlue", "va\nlue");
+        check("karyi-secret 2 {}\nvalue", "value");
+        check("karyi-secret 1 {", "karyi-secret 1 {");
+        check("karyi-secret 1 {}\n", "karyi-secret 1 {}\n");
+        check("karyi-secret x\nvalue", "karyi-secret x\nvalue");
     }
 }

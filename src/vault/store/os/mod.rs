@@ -164,6 +164,26 @@ impl Store for OsStore {
         }
     }
 
+    fn every(&self, key: &Key) -> Result<Vec<SecretValue>, ToolError> {
+        let user = key.as_str().to_owned();
+        let texts = self.with(move |store, service| {
+            let entries = search(store, service)?;
+            let is_wanted = |entry: &&Entry| {
+                let specifiers = entry.get_specifiers();
+                specifiers.is_some_and(|(_, other)| other == user)
+            };
+            let wanted = entries.iter().filter(is_wanted);
+            // One that cannot be read hides none of the others.
+            let texts = wanted.filter_map(|entry| entry.get_secret().ok());
+            Ok(texts.map(Zeroizing::new).collect::<Vec<_>>())
+        })?;
+        let texts = texts.into_iter().filter_map(|mut bytes| {
+            let text = String::from_utf8(std::mem::take(&mut *bytes));
+            text.ok().map(SecretValue::new)
+        });
+        Ok(texts.collect())
+    }
+
     fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
         let (user, text) = (key.as_str().to_owned(), text.duplicate());
         self.with(move |store, service| {

@@ -90,6 +90,7 @@ fn what_was_changed_since_stays_each_on_its_own() {
             all: false,
             written: None,
             has_secret: false,
+            values: crate::secret::ByteSet::EMPTY,
         }],
         ..file("a")
     };
