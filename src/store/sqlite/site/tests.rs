@@ -140,10 +140,10 @@ fn changes_are_found(text: &str, prepare: fn(&SqliteSites)) {
     let sql = "UPDATE contents SET status = 'published' WHERE status = 'draft'";
     assert_eq!(program.execute(sql, ()).unwrap(), 1);
     let since = Instant::now();
-    while again(10).total != 3 {
+    // What was found a moment ago may be given once more.
+    while (again(10).total, drafts().total) != (3, 0) {
         assert!(since.elapsed() < Duration::from_secs(60));
     }
-    assert_eq!(drafts().total, 0);
 }
 
 #[test]
