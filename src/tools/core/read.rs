@@ -64,7 +64,7 @@ pub struct File {
 pub struct Search {
     /// The text to look for.
     pub pattern: Template,
-    /// Where to look, also `job:ID`; the session's directory when absent.
+    /// Where to look, or `job:ID`; the cwd when absent.
     pub path: Option<Template>,
     /// Only files whose path matches, such as `*.rs`.
     pub glob: Option<Template>,
