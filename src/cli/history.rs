@@ -218,7 +218,8 @@ fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCo
     let contents: Vec<Contents> = files.iter().map(|f| Contents::of(&shown, f)).collect();
     let state = State {
         is_undone: undone(&entries).contains(&number),
-        has_contents: !contents.iter().any(|found| found.is_damaged),
+        // To take it back needs what the files held before; of what they hold now the hash is enough.
+        has_contents: !contents.iter().any(|found| found.old_is_damaged),
     };
     let text = match is_json {
         true => show_json(&shown, entry, &state, &contents),
@@ -278,26 +279,34 @@ struct Contents {
     /// Nothing when one of its contents is no text or was not kept.
     diff: Option<Diff>,
     is_damaged: bool,
+    /// Whether that is the one that comes back when the change is taken back.
+    old_is_damaged: bool,
 }
 
 impl Contents {
     fn of(shown: &Shown, file: &Told<'_, &Version>) -> Self {
-        let name = |version: Option<&'_ Version>| version.map(|version| version.content.clone());
-        let was = name(file.old).filter(|name| !name.is_empty());
-        if was.is_some() && was == name(file.new) {
-            // It was only renamed.
-            let (diff, is_damaged) = (Some(Diff::default()), false);
-            return Self { diff, is_damaged };
-        }
         let read = |version: Option<&Version>| match version {
             None => Some(Vec::new()),
             Some(version) => shown.journal.content(version).ok(),
         };
-        let (old, new) = (read(file.old), read(file.new));
         let is_kept = |version: Option<&Version>| version.is_none_or(|version| version.is_kept);
         let is_damaged = |version, found: &Option<_>| is_kept(version) && found.is_none();
+        let old = read(file.old);
+        let old_is_damaged = is_damaged(file.old, &old);
+        let name = |version: Option<&'_ Version>| version.map(|version| version.content.clone());
+        let was = name(file.old).filter(|name| !name.is_empty());
+        if was.is_some() && was == name(file.new) {
+            // It was only renamed.
+            return Self {
+                diff: Some(Diff::default()),
+                is_damaged: old_is_damaged,
+                old_is_damaged,
+            };
+        }
+        let new = read(file.new);
         Self {
-            is_damaged: is_damaged(file.old, &old) || is_damaged(file.new, &new),
+            is_damaged: old_is_damaged || is_damaged(file.new, &new),
+            old_is_damaged,
             diff: old
                 .zip(new)
                 .and_then(|(old, new)| compare_bytes(&old, &new, &shown.redactor)),

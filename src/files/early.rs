@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::Scope;
+use std::thread::{Builder, Scope};
 
 use super::journal::{IsPrivate, Journal, Prepared};
 use crate::limits;
@@ -49,7 +49,12 @@ impl<'scope, 'env> Starter<'scope, 'env> {
     }
 
     /// Starts with what a file holds, if it is large and the first of that kind.
+    /// Without a thread it is made ready when its turn comes.
     pub(super) fn start(&mut self, bytes: &Arc<Vec<u8>>) -> Option<Early> {
+        self.start_with(Builder::new(), bytes)
+    }
+
+    fn start_with(&mut self, builder: Builder, bytes: &Arc<Vec<u8>>) -> Option<Early> {
         if (bytes.len() as u64) < limits::EARLY_JOURNAL_BYTES {
             return None;
         }
@@ -57,7 +62,7 @@ impl<'scope, 'env> Starter<'scope, 'env> {
         let bytes = Arc::clone(bytes);
         let (is_private, is_wanted) = (self.is_private, self.is_wanted);
         let (sender, receiver) = sync_channel(1);
-        self.scope.spawn(move || {
+        let started = builder.spawn_scoped(self.scope, move || {
             if !journal.is_encrypted() && is_private(&bytes) {
                 return;
             }
@@ -66,6 +71,7 @@ impl<'scope, 'env> Starter<'scope, 'env> {
                 let _ = sender.send(prepared);
             }
         });
+        started.ok()?;
         Some(Early(Mutex::new(Some(receiver))))
     }
 }
@@ -100,5 +106,20 @@ mod tests {
         check(&plain, true, true, false);
         check(&plain, false, false, false);
         check(&encrypted, true, true, true);
+    }
+
+    #[test]
+    fn without_a_thread_nothing_is_made_ready() {
+        let temp = tempfile::tempdir().unwrap();
+        let journal = Journal::open(temp.path(), None).unwrap();
+        let size = usize::try_from(limits::EARLY_JOURNAL_BYTES).unwrap();
+        let large = Arc::new(vec![0; size]);
+        let is_wanted = AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            let mut starter = Starter::new(scope, Some(&journal), &|_| false, &is_wanted);
+            // No address space is that large.
+            let builder = Builder::new().stack_size(1 << 60);
+            assert!(starter.start_with(builder, &large).is_none());
+        });
     }
 }

@@ -24,6 +24,7 @@ use super::transaction::{Recorder, Transaction};
 use super::unmatched::place;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
+use crate::pty::quote;
 
 pub use super::wanted::{EditPair, FileEdit, WrittenPair};
 
@@ -279,15 +280,27 @@ fn whole_file_hint(edit: &FileEdit, error: ToolError) -> ToolError {
         ErrorCode::FileTooLarge => "an edit keeps what it renames and deletes for undo",
         _ => return error,
     };
-    let (path, to) = (edit.path.display(), edit.to.as_deref());
-    let how = match (edit.delete, to) {
-        (true, _) => format!("rm -r {path}"),
-        (false, Some(to)) => format!("mv {path} {}", to.display()),
+    let path = shell_word(&edit.path);
+    let how = match (edit.delete, edit.to.as_deref()) {
+        (true, _) => format!("rm -r -- {path}"),
+        (false, Some(to)) => format!("mv -- {path} {}", shell_word(to)),
         (false, None) => return error,
     };
-    error.with_hint(format!(
-        "{what}; <command>{how}</command> does it, without undo"
-    ))
+    // Such a command would have to be written in another way inside a tag.
+    let how = match how.contains(['<', '&']) {
+        true => "a shell command".to_owned(),
+        false => format!("<command>{how}</command>"),
+    };
+    error.with_hint(format!("{what}; {how} does it, without undo"))
+}
+
+/// Returns a path as a word of a shell.
+fn shell_word(path: &Path) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%:".contains(c);
+    match path.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.to_owned(),
+        _ => quote(path.as_os_str()),
+    }
 }
 
 /// Does to one draft what an edit says, but for its new name.

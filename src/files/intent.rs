@@ -123,6 +123,21 @@ impl Record {
         write_line(&mut self.file, decision)
     }
 
+    /// Writes down that the change is to happen, and lets `sync` make that last. Should one of both fail, the
+    /// record says what it said before: the change is refused then, and must not be made later.
+    pub(super) fn decide_for_good(
+        &mut self,
+        decision: &Decision,
+        sync: impl FnOnce(&Self) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let length = self.file.metadata()?.len();
+        let written = self.decide(decision).and_then(|()| sync(self));
+        if written.is_err() {
+            let _ = self.file.set_len(length);
+        }
+        written
+    }
+
     /// Writes down what is left to be done of a change that was decided.
     pub(super) fn leave(&mut self, rest: Rest) -> io::Result<()> {
         write_line(&mut self.file, &rest)

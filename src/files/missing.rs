@@ -72,8 +72,16 @@ fn as_shown(shown: &Path, real: &Path, above: &Path) -> PathBuf {
     start.to_owned()
 }
 
+/// Returns a path to be given as it stands here, so only what would break the line is written in another way.
 fn in_words(path: &Path) -> String {
-    path.to_string_lossy().escape_debug().to_string()
+    let mut words = String::new();
+    for c in path.to_string_lossy().chars() {
+        match c.is_control() {
+            true => words.extend(c.escape_debug()),
+            false => words.push(c),
+        }
+    }
+    words
 }
 
 #[cfg(test)]
@@ -87,6 +95,9 @@ mod tests {
         std::fs::create_dir_all(temp.path().join("src/deep")).unwrap();
         for name in ["main.rs", "Main.rs", "other.txt"] {
             std::fs::write(temp.path().join("src").join(name), "").unwrap();
+        }
+        for name in ["it's.txt", "a\\b\"c", "tab\there"] {
+            std::fs::write(temp.path().join(name), "").unwrap();
         }
         let top = temp.path().canonicalize().unwrap();
         std::os::unix::fs::symlink("src/deep", top.join("link")).unwrap();
@@ -103,6 +114,9 @@ mod tests {
         check("srcs", Some("did you mean src?"));
         check("./sr", Some("did you mean ./src?"));
         check("src/zzzzzzzzz", None);
+        check("it.txt", Some("did you mean it's.txt?"));
+        check("a-b\"c", Some("did you mean a\\b\"c?"));
+        check("tab-here", Some("did you mean tab\\there?"));
         check(
             "sr/main.rs",
             Some("there is no directory sr; did you mean src/main.rs?"),

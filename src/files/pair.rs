@@ -1,16 +1,39 @@
 //! Two things done at the same time, when either may wait for the disk.
 
-/// Does two things at the same time.
-pub(super) fn both<A, B: Send>(
+use std::thread::Builder;
+
+/// Does two things at the same time, or one after the other when no thread can be had.
+pub(super) fn both<A, B: Send>(first: impl FnOnce() -> A, second: impl Fn() -> B + Sync) -> (A, B) {
+    both_with(Builder::new(), first, second)
+}
+
+fn both_with<A, B: Send>(
+    builder: Builder,
     first: impl FnOnce() -> A,
-    second: impl FnOnce() -> B + Send,
+    second: impl Fn() -> B + Sync,
 ) -> (A, B) {
     std::thread::scope(|scope| {
-        let second = scope.spawn(second);
+        let started = builder.spawn_scoped(scope, &second);
         let first = first();
-        match second.join() {
+        let Ok(started) = started else {
+            return (first, second());
+        };
+        match started.join() {
             Ok(second) => (first, second),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_are_done_with_and_without_a_thread() {
+        // No address space is that large.
+        for builder in [Builder::new(), Builder::new().stack_size(1 << 60)] {
+            assert_eq!(both_with(builder, || 1, || 2), (1, 2));
+        }
+    }
 }

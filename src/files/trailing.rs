@@ -44,6 +44,26 @@ fn without_blanks(line: &str) -> &str {
     line.trim_end_matches(BLANKS)
 }
 
+/// Returns the only place of a text, with overlapping ones counted; `ends_line` asks for the end of a line, or of the
+/// text, behind it.
+fn only_place(text: &str, wanted: &str, ends_line: bool) -> Option<usize> {
+    let (needle, last) = match ends_line {
+        // The line break is looked for along, as to look behind each place takes long where many overlap.
+        true => {
+            let last = text.strip_suffix(wanted).map(str::len);
+            (Cow::Owned(format!("{wanted}\n")), last)
+        }
+        false => (Cow::Borrowed(wanted), None),
+    };
+    let next = |from: usize| {
+        let rest = text.as_bytes().get(from..)?;
+        let found = memmem::find(rest, needle.as_bytes()).map(|at| from + at);
+        found.or(last.filter(|last| *last >= from))
+    };
+    let place = next(0)?;
+    next(place + 1).is_none().then_some(place)
+}
+
 /// Returns the only place of `text` that holds `find` but for blanks at the ends of lines.
 pub(super) fn find_once(text: &str, find: &str) -> Option<Range<usize>> {
     let wanted = trimmed(find);
@@ -60,13 +80,7 @@ pub(super) fn find_once(text: &str, find: &str) -> Option<Range<usize>> {
     }
     let bytes = trimmed.as_bytes();
     let is_end = |end: usize| bytes.get(end).is_none_or(|byte| *byte == b'\n');
-    let last_is_cut = find.ends_with(BLANKS);
-    let mut places = memmem::find_iter(bytes, wanted.as_bytes())
-        .filter(|at| !last_is_cut || is_end(at + wanted.len()));
-    let place = places.next()?;
-    if places.next().is_some() {
-        return None;
-    }
+    let place = only_place(&trimmed, &wanted, find.ends_with(BLANKS))?;
     let end = place + wanted.len();
     let whole_end = match wanted.ends_with('\n') {
         // The line break itself, with the blanks before it.
@@ -112,6 +126,13 @@ mod tests {
         check("a b\n", "a  b", None);
         check("foobar\n", "foo ", None);
         check("a \nb\na  \nb\n", "a\nb", None);
+        // Places that overlap are two.
+        check("a();  \na();\na();\n", "a();\na();\n", None);
+        check("x\nx\nx", "x\nx ", None);
+        check("x\nx\nx\n", "x\nx ", None);
+        check("aa\naaa\n", "aa ", None);
+        check("aab\naaa\n", "aa ", Some("aa"));
+        check("y\naa", "aa ", Some("aa"));
         check("a\n", "  ", None);
         check("a\n", "\n \n", None);
     }

@@ -146,12 +146,7 @@ impl<'a> Transaction<'a> {
         is_private: IsPrivate<'_>,
     ) -> Result<Receipt, ToolError> {
         if !changes.iter().any(Change::is_needed) {
-            remove_directories(undone);
-            return Ok(Receipt {
-                can_be_undone: true,
-                recovered: self.recovered,
-                ..Receipt::default()
-            });
+            return Ok(self.without_change(undone));
         }
         let id = intent::new_id();
         let plan = commit::plan(changes, &id);
@@ -187,7 +182,7 @@ impl<'a> Transaction<'a> {
             Ok((placed?, entry, losses))
         });
         let receipt = result.map(|(placed, entry, losses)| {
-            let (receipt, ()) = both(|| self.receipt(journal, entry), || placed.settle());
+            let ((), receipt) = both(|| placed.settle(), || self.receipt(journal, entry.clone()));
             // As long as its record is there: should this be killed, the next run does it.
             remove_directories(undone);
             Receipt { losses, ..receipt }
@@ -203,6 +198,25 @@ impl<'a> Transaction<'a> {
                 Err(error)
             }
         }
+    }
+
+    /// Ends what finds every file as it is to be. Changes that are taken back by that are recorded as such: else
+    /// they would stand, and be chosen again.
+    fn without_change(self, undone: &[&Entry]) -> Receipt {
+        let receipt = match undone {
+            [] => Receipt {
+                can_be_undone: true,
+                recovered: self.recovered,
+                ..Receipt::default()
+            },
+            undone => {
+                let undoes = undone.iter().map(|entry| entry.number).collect();
+                let entry = self.entry(intent::new_id(), Vec::new(), undoes);
+                self.receipt(self.recorder.journal.as_deref(), entry)
+            }
+        };
+        remove_directories(undone);
+        receipt
     }
 
     /// Writes the plan down. One file alone is old or new by itself, so it changes without, too.
@@ -325,14 +339,13 @@ fn decide(
         steps: staged.decided(entry),
         entry: entry.clone(),
     };
-    let written = record.decide(&decision);
     if !has_several {
-        return Ok(match written {
+        return Ok(match record.decide(&decision) {
             Ok(()) => Reached::Decided,
             Err(_) => Reached::Planned,
         });
     }
-    let written = written.and_then(|()| record.sync());
+    let written = record.decide_for_good(&decision, Record::sync);
     written.map_err(|error| ToolError::from_io(Path::new("the record of the change"), &error))?;
     Ok(Reached::Decided)
 }

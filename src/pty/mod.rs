@@ -59,5 +59,6 @@ pub use background::Background;
 pub use options::{CommandRequest, InputRequest, Rc, Seed, SessionOptions};
 pub use session::Session;
 pub use shell::find as find_shell;
+pub(crate) use shell::quote;
 pub use state::{Progress, Restart, Sink};
 pub use withhold::HoldsSecret;

@@ -204,7 +204,7 @@ fn without_version(name: &str) -> &str {
 }
 
 /// Quotes text so that any shell reads it as one word.
-pub(super) fn quote(text: &OsStr) -> String {
+pub(crate) fn quote(text: &OsStr) -> String {
     let mut quoted = String::from("'");
     quoted.push_str(&String::from_utf8_lossy(text.as_bytes()).replace('\'', r"'\''"));
     quoted.push('\'');

@@ -110,6 +110,48 @@ fn a_damaged_content_is_told() {
     assert_eq!(read(&karyi, "a").as_deref(), Some("two\n"));
 }
 
+/// Garbles the content that the first change kept of its first file, from before it or from after it.
+fn garble(karyi: &Karyi, which: &str) {
+    let list = std::fs::read_to_string(state(karyi).join("entries")).unwrap();
+    let entry: Value = serde_json::from_str(list.lines().next().unwrap()).unwrap();
+    let name = entry["files"][0][which]["content"].as_str().unwrap();
+    let (start, rest) = name.split_at(2);
+    let path = state(karyi).join("contents").join(start).join(rest);
+    let held = std::fs::read(&path).unwrap();
+    let garbled: Vec<u8> = held.iter().map(|byte| byte ^ 0x5a).collect();
+    std::fs::write(&path, garbled).unwrap();
+}
+
+#[test]
+fn only_a_damaged_content_that_comes_back_is_in_the_way() {
+    let edit = "<file src=\"a\"><find>one</find><replace>two</replace></file>";
+    let rename = "<file src=\"a\" to=\"b\"/>";
+    for (change, which, can_be_undone) in [
+        (edit, "new", true),
+        (edit, "old", false),
+        (rename, "old", false),
+    ] {
+        let karyi = Karyi::new().file("a", "one\n");
+        text(
+            &run(&karyi, &format!("<tools><edit>{change}</edit></tools>")),
+            0,
+        );
+        garble(&karyi, which);
+        let shown = parsed(&again(&karyi, &["history", "show", "1", "--json"]), 0);
+        assert_eq!(
+            (&shown["can_be_undone"], &shown["files"][0]["damaged"]),
+            (&json!(can_be_undone), &json!(true)),
+            "{change} {which}"
+        );
+        let told = text(&again(&karyi, &["history", "show", "1"]), 0);
+        assert_eq!(told.contains("cannot be undone"), !can_be_undone, "{told}");
+        let exit = i32::from(!can_be_undone);
+        text(&again(&karyi, &["undo"]), exit);
+        let is_back = read(&karyi, "a").as_deref() == Some("one\n");
+        assert_eq!(is_back, can_be_undone, "{change} {which}");
+    }
+}
+
 /// Returns the contents that the journal keeps.
 fn blobs(karyi: &Karyi) -> Vec<std::path::PathBuf> {
     let contents = karyi

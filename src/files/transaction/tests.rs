@@ -401,3 +401,30 @@ fn a_change_that_is_being_killed_is_waited_for() {
     assert_eq!(begun.unwrap(), 2);
     place.expect(&[("a", "one"), ("b", "two")]);
 }
+
+#[test]
+fn a_decision_that_does_not_last_is_none() {
+    let place = Place::new();
+    let journal = place.recorder.journal.clone().unwrap();
+    let changes = [place.change("a", "one"), place.change("b", "two")];
+    let planned = plan(&changes, "t");
+    let mut record = Record::new(&journal.transactions(), "t", &planned).unwrap();
+    let mut staged = stage(&changes, &planned).unwrap();
+    staged.check().unwrap();
+    let entry = Entry {
+        id: "t".into(),
+        ..Entry::default()
+    };
+    let steps = staged.decided(&entry);
+    let decision = Decision { steps, entry };
+    let written =
+        record.decide_for_good(&decision, |_| Err(std::io::ErrorKind::StorageFull.into()));
+    assert!(written.is_err());
+    // What was made beside the files cannot be removed, and its record stays.
+    std::mem::forget(staged);
+    assert!(!commit::leftovers(&planned).is_empty());
+    assert!(end(Some(record), &planned, Reached::Planned).is_some());
+    assert_eq!(recover::recover(&journal).unwrap(), []);
+    place.expect(&[("a", "1"), ("b", "2")]);
+    assert_eq!(journal.entries().unwrap(), []);
+}

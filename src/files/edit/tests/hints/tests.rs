@@ -214,8 +214,8 @@ fn what_an_edit_cannot_do_has_a_way() {
         ..edit("dir", &[])
     };
     for (edit, hint) in [
-        (to("dir", "other"), "<command>mv dir other</command>"),
-        (delete, "<command>rm -r dir</command>"),
+        (to("dir", "other"), "<command>mv -- dir other</command>"),
+        (delete, "<command>rm -r -- dir</command>"),
         (to("a", "link"), "<command>rm</command> first"),
         (to("a", "a"), "leave to=\"...\" out"),
         (to("a", "new/"), "leave out the slash"),
@@ -242,4 +242,48 @@ fn what_an_edit_cannot_do_has_a_way() {
     // A file of that name is one.
     std::fs::create_dir(place.path("~")).unwrap();
     place.apply(&[edit("~/new", &[("", "x")])]).unwrap();
+}
+
+#[test]
+fn a_command_in_a_hint_takes_the_path_as_it_is() {
+    for (name, remove, rename) in [
+        (
+            "my src",
+            "<command>rm -r -- 'my src'</command>",
+            "<command>mv -- 'my src' 'my src.old'</command>",
+        ),
+        (
+            "-x",
+            "<command>rm -r -- -x</command>",
+            "<command>mv -- -x -x.old</command>",
+        ),
+        (
+            "a;b",
+            "<command>rm -r -- 'a;b'</command>",
+            "<command>mv -- 'a;b' 'a;b.old'</command>",
+        ),
+        (
+            "it's",
+            r"<command>rm -r -- 'it'\''s'</command>",
+            r"<command>mv -- 'it'\''s' 'it'\''s.old'</command>",
+        ),
+        ("a<b", "a shell command", "a shell command"),
+        ("a&b", "a shell command", "a shell command"),
+    ] {
+        let place = Place::new(&[(&format!("{name}/x"), b"1")]);
+        let delete = FileEdit {
+            delete: true,
+            ..edit(name, &[])
+        };
+        let to = FileEdit {
+            to: Some(format!("{name}.old").into()),
+            ..edit(name, &[])
+        };
+        for (edit, how) in [(delete, remove), (to, rename)] {
+            let error = place.apply(&[edit]).unwrap_err();
+            let hint =
+                format!("an edit renames and deletes files only; {how} does it, without undo");
+            assert_eq!(error.hint, hint, "{name:?}");
+        }
+    }
 }

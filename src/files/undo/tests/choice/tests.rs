@@ -41,6 +41,24 @@ fn undos_at_the_same_time_tell_no_conflict() {
 }
 
 #[test]
+fn an_undo_that_changes_no_file_is_recorded() {
+    let place = Place::new();
+    place.write("d/a", Some("1"));
+    place.write("d/a", None);
+    let done = undo(&place.recorder, &place.journal, &Which::Last(2)).unwrap();
+    assert_eq!((done.numbers, done.number), (vec![2, 1], Some(3)));
+    assert!(!place.path("d").exists());
+    assert!(
+        matches!(place.undo(Which::Last(1)), Err(UndoError::Other(e)) if e.code == ErrorCode::NotFound)
+    );
+    // As any other it can be taken back.
+    let done = undo(&place.recorder, &place.journal, &Which::Number(3)).unwrap();
+    assert_eq!((done.numbers, done.number), (vec![3], Some(4)));
+    assert_eq!(place.undo(Which::Last(1)).unwrap(), [2]);
+    assert_eq!(place.read("d/a").as_deref(), Some("1"));
+}
+
+#[test]
 fn an_undo_can_be_undone() {
     let place = Place::new();
     place.write("a", Some("1"));
