@@ -78,6 +78,14 @@ impl Front {
         self.desk.serve(caller, principal, request, place).await
     }
 
+    /// Waits until no call is under way; from then on none begins.
+    pub async fn calls_are_over(&self) {
+        let all = u32::try_from(limits::MAX_CALLS_IN_FLIGHT).unwrap_or(u32::MAX);
+        if let Ok(places) = self.calls.acquire_many(all).await {
+            places.forget();
+        }
+    }
+
     /// Notes that no new work is wanted.
     pub fn end(&self) {
         self.ending.cancel();

@@ -29,7 +29,6 @@ use crate::secret::SecretName;
 use crate::service::running::{Failed, LocalTools, Running};
 use crate::store::ids;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
-use crate::tool::seconds::Seconds;
 use crate::tool::sessions::{JobFiles, Sessions};
 use crate::tool::{Context, FieldText};
 use crate::tools::Call;
@@ -215,7 +214,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Shell {
     /// Runs a call and waits until the shell may take the next one.
-    async fn run(&self, cancel: Cancel, call: Call, deadline: Instant) -> Outcome {
+    async fn run(&self, cancel: Cancel, mut call: Call, deadline: Instant) -> Outcome {
         let mut turn = self.turn.lock().await;
         *turn += 1;
         let (id, spec) = (turn.to_string(), call.spec());
@@ -229,6 +228,10 @@ impl Shell {
         }
         let (events, mut received) = mpsc::channel::<Redacted<Event>>(limits::CHANNEL_DEPTH);
         let left = deadline.saturating_duration_since(Instant::now());
+        if let Call::Command(command) = &mut call {
+            // Nobody waits beyond the deadline of the call, however long its turn took to come.
+            command.timeout = command.timeout.filter(|time| time.duration() <= left);
+        }
         let mut stage = self.work.stage(events, cancel.clone());
         stage.context.command_timeout = Some(left);
         let runner = Runner::new(stage);
@@ -271,12 +274,6 @@ impl Drop for Owned {
 
 impl LocalTools for Shells {
     fn run(&self, mut call: Call, deadline: Instant, owner: Option<String>) -> Running {
-        if let Call::Command(command) = &mut call {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let is_late = |time: &Seconds| time.duration() > left;
-            // Nobody waits beyond the deadline of the call.
-            command.timeout = command.timeout.filter(|time| !is_late(time));
-        }
         call.templates(&mut |_, text| text.offer_only(&|name| self.offered.names.contains(name)));
         let is_kept = owner.is_some();
         let shell = match owner {
@@ -328,6 +325,7 @@ fn fields(outcome: Outcome, is_kept: bool) -> Result<FieldText, Failed> {
             Err(Failed {
                 error: error.clone(),
                 output: part.map(Box::new),
+                is_given_up: false,
             })
         }
         // With its shell it was ended when its time was up.
@@ -338,6 +336,7 @@ fn fields(outcome: Outcome, is_kept: bool) -> Result<FieldText, Failed> {
             )
             .with_hint("give it more time, or name a shell that stays"),
             output: Some(Box::new(written(&outcome, is_kept)?)),
+            is_given_up: false,
         }),
         _ => Ok(written(&outcome, is_kept)?),
     }

@@ -1,7 +1,7 @@
 //! The paths of the server and what they do.
 
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -24,10 +24,13 @@ use crate::service::caller::Caller;
 use crate::service::log::Line;
 use crate::service::principal::Principal;
 use crate::service::recording::About;
-use crate::service::running::Lasting;
+use crate::service::running::{self, Lasting};
 use crate::service::{Rejection, Reply};
 
 type Shared = Arc<Front>;
+
+/// What is said of a request that broke on its way.
+const BROKEN: &str = "the request could not be served";
 
 /// Returns all routes.
 pub fn router(front: Shared) -> Router {
@@ -84,14 +87,20 @@ impl hyper::service::Service<axum::http::Request<Incoming>> for Entrance {
         let is_gone = Arc::<AtomicBool>::default();
         let flag = Arc::clone(&is_gone);
         let work = async move {
-            let response = match front.check_origin(request.uri(), request.headers()) {
-                Ok(()) => call(&front, request, flag).await,
-                Err(rejection) => Box::pin(turned_away(&front, request, rejection)).await,
-            };
-            Ok(let_out(&front, response))
+            let response = running::caught(pin!(answered(&front, request, flag))).await;
+            let broken = |_| unrecorded(&front, Rejection::internal(BROKEN));
+            Ok(let_out(&front, response.unwrap_or_else(broken)))
         };
         // What has come whole is served and recorded, also when its caller is gone by now.
         Box::pin(Lasting::new(work, is_gone))
+    }
+}
+
+/// Serves a call that is meant for this server.
+async fn answered(front: &Front, request: Request, is_gone: Arc<AtomicBool>) -> Response<Body> {
+    match front.check_origin(request.uri(), request.headers()) {
+        Ok(()) => call(front, request, is_gone).await,
+        Err(rejection) => Box::pin(turned_away(front, request, rejection)).await,
     }
 }
 
@@ -122,7 +131,7 @@ pub async fn refused(front: &Front, headers: &HeaderMap, rejection: Rejection) -
     let caller = headers::caller(headers).or_else(|misread| misread.caller.ok_or(()));
     match caller {
         Ok(caller) => recorded(front, &caller, rejection).await,
-        Err(()) => unrecorded(front, &rejection),
+        Err(()) => unrecorded(front, rejection),
     }
 }
 
@@ -142,13 +151,13 @@ async fn recorded(front: &Front, caller: &Caller, rejection: Rejection) -> Respo
 }
 
 /// Answers with a refusal of a request that does not say where it belongs.
-fn unrecorded(front: &Front, rejection: &Rejection) -> Response<Body> {
-    note_unrecorded(front, rejection);
-    problem::response(rejection, None)
+fn unrecorded(front: &Front, rejection: Rejection) -> Response<Body> {
+    problem::response(&note_unrecorded(front, rejection), None)
 }
 
-/// Counts and logs a refusal that has no place in the ledger.
-pub fn note_unrecorded(front: &Front, rejection: &Rejection) {
+/// Counts and logs a refusal that has no place in the ledger, and returns it as it may be shown.
+pub fn note_unrecorded(front: &Front, mut rejection: Rejection) -> Rejection {
+    rejection.mask(front.desk.redactor());
     front.desk.metrics().unrecorded();
     front.desk.log().write(&Line {
         event: "request_refused",
@@ -157,13 +166,14 @@ pub fn note_unrecorded(front: &Front, rejection: &Rejection) {
         message: Some(&rejection.detail),
         ..Line::default()
     });
+    rejection
 }
 
 /// Counts and logs an answer to bytes that are no request.
 pub fn note_unread(front: &Front, status: u16) {
     front.desk.metrics().answered(status);
     let refusal = Rejection::malformed("the head of the request could not be read");
-    note_unrecorded(front, &Rejection { status, ..refusal });
+    note_unrecorded(front, Rejection { status, ..refusal });
 }
 
 async fn no_path(State(front): State<Shared>, request: Request) -> Response<Body> {
@@ -198,7 +208,7 @@ async fn ready(State(front): State<Shared>) -> Response<Body> {
 
 async fn metrics(State(front): State<Shared>, request: Request) -> Response<Body> {
     if let Err(rejection) = may_look(&front, request.headers()) {
-        return unrecorded(&front, &rejection);
+        return unrecorded(&front, rejection);
     }
     let mut response = Response::new(Body::from(front.desk.metrics().text()));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -208,7 +218,7 @@ async fn metrics(State(front): State<Shared>, request: Request) -> Response<Body
 
 async fn description(State(front): State<Shared>, request: Request) -> Response<Body> {
     if let Err(rejection) = may_look(&front, request.headers()) {
-        return unrecorded(&front, &rejection);
+        return unrecorded(&front, rejection);
     }
     let closed = openapi::Closed {
         calls: front.desk.guard().is_closed(),
@@ -324,7 +334,7 @@ async fn admitted(
             let Misread { rejection, caller } = *misread;
             return Err(Box::new(match caller {
                 Some(caller) => Box::pin(recorded(front, &caller, rejection)).await,
-                None => unrecorded(front, &rejection),
+                None => unrecorded(front, rejection),
             }));
         }
     };

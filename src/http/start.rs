@@ -170,12 +170,15 @@ pub async fn serve(
     let listening = Listening::start(listeners, &app, tls.as_ref(), &unread(&front));
     let tending = tokio::spawn(tend(Arc::clone(&desk), options.jwks.clone(), guard));
     stopped.await;
+    let limit = tokio::time::Instant::now() + limits::SHUTDOWN_TIMEOUT;
     front.end();
     log.write(&Line {
         event: "stopping",
         ..Line::default()
     });
     listening.end().await;
+    // Calls whose callers have gone hold no connection.
+    let _ = tokio::time::timeout_at(limit, front.calls_are_over()).await;
     drop(app);
     tending.abort();
     let _ = tending.await;

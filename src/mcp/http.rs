@@ -171,8 +171,11 @@ async fn enter(
 }
 
 /// Answers what is no message, in the words of the protocol.
-async fn no_message(front: &Front, headers: &HeaderMap, refusal: Refusal) -> Response<Body> {
-    let rejection = Rejection::malformed(refusal.error.message.to_string());
+async fn no_message(front: &Front, headers: &HeaderMap, mut refusal: Refusal) -> Response<Body> {
+    let mut message = refusal.error.message.into_owned();
+    front.desk.redactor().redact_in_again(&mut message);
+    let rejection = Rejection::malformed(message.clone());
+    refusal.error.message = message.into();
     let mut response = routes::refused(front, headers, rejection).await;
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -220,7 +223,7 @@ impl Remote {
             match asked.extensions.get::<Parts>() {
                 // The client has the error as its answer.
                 Some(parts) => drop(routes::refused(&self.front, &parts.headers, rejection).await),
-                None => routes::note_unrecorded(&self.front, &rejection),
+                None => drop(routes::note_unrecorded(&self.front, rejection)),
             }
         }
         read
@@ -329,7 +332,7 @@ impl Backend for Remote {
         let Asking { principal, caller } = self.asking(&asked).await?;
         let Some(mut caller) = caller else {
             let rejection = Rejection::invalid("the call names no tenant and site");
-            routes::note_unrecorded(&self.front, &rejection);
+            routes::note_unrecorded(&self.front, rejection);
             return match self
                 .desk()
                 .tools()

@@ -23,6 +23,7 @@ use crate::service::serving::{Ending, Serving};
 use crate::store::StoreError;
 use crate::tool::FieldText;
 use crate::tool::service::Audience;
+use crate::vault::redact::Redactor;
 
 /// What is said of a call that broke outside of its tool.
 const BROKEN: &str = "the call stopped unexpectedly";
@@ -102,6 +103,12 @@ impl Desk {
         self.books.log()
     }
 
+    /// Returns what masks values of secrets.
+    #[must_use]
+    pub fn redactor(&self) -> &Redactor {
+        &self.parts.redactor
+    }
+
     /// Returns who decides who callers are.
     #[must_use]
     pub fn guard(&self) -> &Guard {
@@ -150,7 +157,6 @@ impl Desk {
     }
 
     fn admitted(&self, caller: &Caller, principal: &Principal) -> Result<(), Rejection> {
-        self.check_identifiers(caller)?;
         if !principal.tenants.has(&caller.tenant_id) {
             return Err(Rejection::forbidden(format!(
                 "not for tenant {}",
@@ -167,7 +173,9 @@ impl Desk {
             self.tenant_buckets.as_ref(),
             &caller.tenant_id,
             "for this tenant",
-        )
+        )?;
+        // Last, so that guesses at values are limited like calls.
+        self.check_identifiers(caller)
     }
 
     /// Refuses identifiers with the value of a secret: they would stand in the log, the ledger and the data of the

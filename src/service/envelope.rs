@@ -133,6 +133,8 @@ pub struct Failure {
     pub problems: Vec<Problem>,
     /// The part that went well, when there is one.
     pub output: Option<Box<FieldText>>,
+    /// Whether the tool did not say so itself: what it began may yet come to its end.
+    pub is_given_up: bool,
 }
 
 impl Failure {
@@ -145,6 +147,7 @@ impl Failure {
             message: message.into(),
             problems: Vec::new(),
             output: None,
+            is_given_up: false,
         }
     }
 }
@@ -169,6 +172,7 @@ impl From<Failed> for Failure {
     fn from(failed: Failed) -> Self {
         Self {
             output: failed.output,
+            is_given_up: failed.is_given_up,
             ..Self::from(failed.error)
         }
     }

@@ -27,6 +27,8 @@ pub struct Failed {
     pub error: ToolError,
     /// The part that went well, when there is one.
     pub output: Option<Box<FieldText>>,
+    /// Whether the tool did not say so itself: what it began may yet come to its end.
+    pub is_given_up: bool,
 }
 
 impl From<ToolError> for Failed {
@@ -34,6 +36,7 @@ impl From<ToolError> for Failed {
         Self {
             error,
             output: None,
+            is_given_up: false,
         }
     }
 }
@@ -114,13 +117,13 @@ where
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
-        // Work that has ended is dropped and never waited for again.
-        let Some(work) = self.work.as_mut() else {
+        // Work that has ended or broke is dropped and never waited for again.
+        let Some(mut work) = self.work.take() else {
             return Poll::Pending;
         };
         let polled = work.as_mut().poll(context);
-        if polled.is_ready() {
-            self.work = None;
+        if polled.is_pending() {
+            self.work = Some(work);
         }
         polled
     }
@@ -170,7 +173,12 @@ pub async fn until(
         Access::Write => limits::WRITE_GRACE,
     };
     let ended = before(deadline + grace, pin!(caught(work.as_mut()))).await;
-    let failed = |code, message| Err(ToolError::new(code, message).into());
+    let failed = |code, message| {
+        Err(Failed {
+            is_given_up: true,
+            ..ToolError::new(code, message).into()
+        })
+    };
     match ended {
         Ok(Ok(result)) => result,
         Ok(Err(Broken)) => failed(ErrorCode::Internal, "the tool stopped unexpectedly"),
@@ -206,6 +214,19 @@ mod tests {
         let is_left = Arc::new(AtomicBool::new(false));
         let mut work = Box::pin(Lasting::new(async { 7 }, Arc::clone(&is_left)));
         assert_eq!(work.as_mut().await, 7);
+        drop(work);
+        assert!(!is_left.load(Ordering::Relaxed));
+    }
+
+    #[tokio::test]
+    async fn work_that_broke_is_not_done_again() {
+        let is_left = Arc::new(AtomicBool::new(false));
+        let broken = async {
+            tokio::task::yield_now().await;
+            panic!("a bug");
+        };
+        let mut work = Box::pin(Lasting::new(broken, Arc::clone(&is_left)));
+        assert_eq!(caught::<()>(work.as_mut()).await, Err(Broken));
         drop(work);
         assert!(!is_left.load(Ordering::Relaxed));
     }

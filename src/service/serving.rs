@@ -11,6 +11,7 @@ use crate::service::caller::{Caller, Request};
 use crate::service::canonical::PayloadHash;
 use crate::service::envelope::{Envelope, Failure};
 use crate::service::fields::{self, Problem};
+use crate::service::log::Line;
 use crate::service::offer::Offered;
 use crate::service::parts::Parts;
 use crate::service::principal::{self, Principal, Proof};
@@ -171,19 +172,38 @@ impl Serving<'_> {
                 let answer = Envelope::of(caller, about, time, Ok(fields.clone()));
                 let answer = answer.to_json().unwrap_or_default();
                 // Without its answer the key stays taken: repeating the call would do it again.
-                let _ = sites.answer(&later, key, answer).await;
+                let kept = sites.answer(&later, key, answer).await;
+                self.tell_of_key("answer_not_kept", kept);
                 // Repeated it is the same to the letter.
                 Ok(Ending::Kept(fields, time))
             }
             // It may have taken effect, or may yet.
-            Ok(Err(failure)) if failure.is_open() && !self.tool.is_of_site() => {
-                Ok(Ending::Failure(failure))
-            }
+            Ok(Err(failure)) if self.may_have_effect(&failure) => Ok(Ending::Failure(failure)),
             other => {
-                let _ = sites.release(&later, key).await;
+                let released = sites.release(&later, key).await;
+                self.tell_of_key("key_not_released", released);
                 Ok(ending(other?))
             }
         }
+    }
+
+    /// Whether what was asked may be done all the same. A write of a site is undone when it comes
+    /// back without success; one that was not waited for may still be committed.
+    fn may_have_effect(&self, failure: &Failure) -> bool {
+        failure.is_given_up || (failure.is_open() && !self.tool.is_of_site())
+    }
+
+    /// Tells in the log that a key could not be kept as it should be.
+    fn tell_of_key(&self, event: &str, result: Result<(), StoreError>) {
+        let Err(error) = result else { return };
+        self.books.log().write(&Line {
+            event,
+            trace_id: Some(&self.caller.trace_id),
+            tool_name: Some(self.tool.name()),
+            call_id: Some(&self.caller.call_id),
+            message: Some(&error.to_string()),
+            ..Line::default()
+        });
     }
 
     /// Runs a call whose input is good: `Err` when it did not reach the tool or broke it.

@@ -420,6 +420,48 @@ fn identifiers_with_a_value_are_refused_and_kept_nowhere() {
     }
 }
 
+/// Starts a server that knows a secret.
+fn with_secret(value: &str, further: &[&str]) -> (tempfile::TempDir, Server) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(&dir, "key", KEY);
+    let place = tempfile::tempdir().unwrap();
+    let mut started = command(place.path());
+    started.env("KARYI_VAR_TOKEN", value);
+    let vault = ["--vault", "env", "--vars", "TOKEN", "--tools", "command"];
+    let arguments = [&["--key-file", path.as_str()][..], &vault[..], further].concat();
+    (dir, Server::run(started, place, &arguments))
+}
+
+#[test]
+fn guesses_at_a_value_are_limited() {
+    let value = "tok-5f2c9d81aa";
+    let (_dir, server) = with_secret(value, &["--tenant-rate", "1:5"]);
+    let headers = [("X-Internal-API-Key", KEY), ("X-User-ID", value)];
+    let guess = || server.answer("get_site_map", &json!({}), &headers).status;
+    let statuses: Vec<u16> = (0..50).map(|_| guess()).collect();
+    assert_eq!(statuses[0], 422);
+    assert!(statuses.contains(&429), "{statuses:?}");
+}
+
+#[test]
+fn what_has_no_record_is_masked_in_answer_and_log() {
+    let value = "tok-5f2c9d81aa";
+    let (_dir, server) = with_secret(value, &[]);
+    let body = format!("{{\"{value}\": 1, \"{value}\": 2}}");
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Internal-API-Key: {KEY}\r\n\
+         Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let answer = server.raw(request.as_bytes());
+    assert_eq!(answer.status, 400, "{answer:?}");
+    let is_masked = |text: &str| text.contains("KARYI{TOKEN}") && !text.contains(value);
+    assert!(is_masked(&answer.body), "{answer:?}");
+    let line = server.wait_for("request_refused").to_string();
+    assert!(is_masked(&line), "{line}");
+}
+
 #[test]
 fn tools_that_nobody_can_call_are_told_of() {
     let server = Server::start(&["--tools", "command,read"]);

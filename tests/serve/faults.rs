@@ -8,7 +8,9 @@ use http_body_util::BodyExt;
 use karyi::http::front::{Front, Reach};
 use karyi::http::routes;
 use karyi::service::desk::KeepInput;
+use karyi::service::envelope::Envelope;
 use karyi::service::guard::Credential;
+use karyi::service::log::Log;
 use karyi::service::offer::Offered;
 use karyi::service::{Caller, Desk, Parts, Reply, Request, offer};
 use karyi::store::site::{
@@ -155,6 +157,30 @@ fn a_request_under_way_is_answered_before_the_end() {
 }
 
 #[test]
+fn a_call_whose_caller_has_left_is_waited_for_at_the_end() {
+    let server = Server::start(&[]);
+    let other = lock(&server.dir.path().join("site.db"));
+    let body = json!({"tool_name": "create_draft_content", "input": draft()}).to_string();
+    let mut stream = server.connect();
+    let time = [("X-Request-Timeout-Ms", "2000")];
+    stream
+        .write_all(&server.request("/api/tools/call", &time, &body))
+        .unwrap();
+    server.wait_for("tool_call_start");
+    drop(stream);
+    let dir = server.stop();
+    drop(other);
+    let records = super::records(dir.path());
+    assert_eq!(records.len(), 1, "{records:?}");
+    assert_eq!(records[0]["disconnected"], true);
+    let intents = super::count(
+        &dir.path().join("ledger.db"),
+        "SELECT count(*) FROM intents",
+    );
+    assert_eq!(intents, 0);
+}
+
+#[test]
 fn a_caller_who_leaves_has_a_record() {
     let server = Server::start(&[]);
     let other = lock(&server.dir.path().join("site.db"));
@@ -251,6 +277,9 @@ struct Odd;
 /// The answer that was kept under a key.
 static KEPT: std::sync::Mutex<Vec<u8>> = std::sync::Mutex::new(Vec::new());
 
+/// The keys that were released.
+static RELEASED: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+
 async fn sleeps<T>() -> Result<T, StoreError> {
     tokio::time::sleep(Duration::from_secs(600)).await;
     Err(StoreError::Closed)
@@ -288,9 +317,11 @@ impl SiteStore for Odd {
                 id: "draft-1".into(),
                 at: "2026-11-23T00:00:00Z".into(),
             };
-            match draft.content.title == "kept" {
-                true => Ok(written),
-                false => Err(StoreError::Full),
+            match draft.content.title.as_str() {
+                "kept" => Ok(written),
+                "late" => Err(StoreError::Expired),
+                "hangs" => sleeps().await,
+                _ => Err(StoreError::Full),
             }
         })
     }
@@ -303,21 +334,34 @@ impl SiteStore for Odd {
             Ok(Claim::New)
         })
     }
-    fn answer(&self, _: &Scope, _: RepeatKey, answer: Vec<u8>) -> Pending<'_, ()> {
+    fn answer(&self, _: &Scope, key: RepeatKey, answer: Vec<u8>) -> Pending<'_, ()> {
         Box::pin(async move {
+            if key.key == "unkept" {
+                return Err(StoreError::Full);
+            }
             *KEPT.lock().unwrap() = answer;
             // Long enough for another time to be told.
             tokio::time::sleep(Duration::from_millis(30)).await;
             Ok(())
         })
     }
-    fn release(&self, _: &Scope, _: RepeatKey) -> Pending<'_, ()> {
-        Box::pin(async { Ok(()) })
+    fn release(&self, _: &Scope, key: RepeatKey) -> Pending<'_, ()> {
+        Box::pin(async move {
+            if key.key == "unreleased" {
+                return Err(StoreError::Busy);
+            }
+            RELEASED.lock().unwrap().push(key.key);
+            Ok(())
+        })
     }
 }
 
 /// Makes a desk over the odd site, with a ledger in `dir`.
 fn desk(dir: &std::path::Path, tools: Vec<Offered>) -> Desk {
+    desk_with(dir, tools, Log::default())
+}
+
+fn desk_with(dir: &std::path::Path, tools: Vec<Offered>, log: Log) -> Desk {
     Desk::new(Parts {
         tools,
         sites: Arc::new(Odd),
@@ -329,7 +373,7 @@ fn desk(dir: &std::path::Path, tools: Vec<Offered>) -> Desk {
         local: None,
         keep: KeepInput::Never,
         redactor: Redactor::new(&Secrets::default()),
-        log: karyi::service::log::Log::default(),
+        log,
         spans: None,
     })
 }
@@ -365,24 +409,78 @@ fn odd(tool: &str, input: Value) -> (Reply, Duration, Value) {
     (reply, time, record)
 }
 
-#[test]
-fn what_a_key_repeats_is_what_was_answered() {
-    let dir = tempfile::tempdir().unwrap();
-    let desk = Arc::new(desk(dir.path(), offer::offer(&[]).unwrap()));
+/// Writes a draft under a key.
+fn drafted(desk: &Desk, title: &str, key: &str, patience: Option<Duration>) -> Box<Envelope> {
     let reply = runtime().block_on(async {
         let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
-        caller.idempotency_key = Some("k".into());
+        caller.call_id = format!("call-{key}");
+        caller.idempotency_key = Some(key.into());
+        caller.patience = patience;
         let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
         let request = Request {
             tool_name: "create_draft_content".into(),
-            input: json!({"content_type": "story", "title": "kept", "body": "b"}),
+            input: json!({"content_type": "story", "title": title, "body": "b"}),
             context: Default::default(),
         };
         desk.call(caller, &principal, request).await
     });
-    let Reply::Fresh(envelope) = reply else {
-        panic!("{reply:?}");
-    };
+    match reply {
+        Reply::Fresh(envelope) => envelope,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_key_stays_taken_while_its_write_may_still_be_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
+    for (title, key) in [("late", "undone"), ("hangs", "open")] {
+        let envelope = drafted(&desk, title, key, Some(Duration::from_millis(1)));
+        assert_eq!(envelope.error_code.as_deref(), Some("TIMEOUT"));
+    }
+    let released = RELEASED.lock().unwrap().clone();
+    let is_released = |key: &str| released.iter().any(|other| other == key);
+    assert_eq!((is_released("undone"), is_released("open")), (true, false));
+}
+
+#[test]
+fn a_key_that_cannot_be_kept_as_it_should_be_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, lines) = Log::new();
+    let desk = desk_with(dir.path(), offer::offer(&[]).unwrap(), log);
+    assert!(drafted(&desk, "kept", "unkept", None).success);
+    assert!(!drafted(&desk, "full", "unreleased", None).success);
+    drop(desk);
+    let mut text = Vec::new();
+    lines.take(&mut text);
+    let text = String::from_utf8(text).unwrap();
+    let told: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|line| {
+            line["event"].as_str().unwrap().contains("key_not")
+                || line["event"] == "answer_not_kept"
+        })
+        .map(|line| json!([line["event"], line["call_id"], line["message"]]))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            json!(["answer_not_kept", "call-unkept", "the disk is full"]),
+            json!([
+                "key_not_released",
+                "call-unreleased",
+                "the database is locked by another program"
+            ]),
+        ]
+    );
+}
+
+#[test]
+fn what_a_key_repeats_is_what_was_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
+    let envelope = drafted(&desk, "kept", "k", None);
     let kept = String::from_utf8(KEPT.lock().unwrap().clone()).unwrap();
     assert_eq!(
         String::from_utf8(envelope.to_json().unwrap()).unwrap(),

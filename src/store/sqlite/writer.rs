@@ -112,7 +112,13 @@ fn together(
     let mut transaction = begin(connection, batch)?;
     let mut results = Vec::with_capacity(batch.len());
     for task in batch {
-        results.push(one(&mut transaction, task.as_mut()));
+        let result = one(&mut transaction, task.as_mut());
+        // Without space or after an error of the disk SQLite gives the whole transaction up, and
+        // what came next would be committed alone.
+        if transaction.is_autocommit() {
+            return Err(result.err().unwrap_or(StoreError::Closed));
+        }
+        results.push(result);
     }
     transaction.commit()?;
     Ok(results)
@@ -209,6 +215,36 @@ mod tests {
             .query_row("SELECT sum(x) FROM t", (), |row| row.get(0))
             .unwrap();
         assert_eq!(sum, 3);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_transaction_that_sqlite_gave_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let connection = connection::open_to_write(&path, &["CREATE TABLE t(x)"]).unwrap();
+        connection
+            .execute_batch("PRAGMA max_page_count = 50")
+            .unwrap();
+        let insert = |bytes: usize| -> Box<dyn Task> {
+            Box::new(Write {
+                deadline: Instant::now() + Duration::from_secs(600),
+                work: Some(move |connection: &Connection| {
+                    Ok(connection.execute("INSERT INTO t VALUES (zeroblob(?))", [bytes])?)
+                }),
+                value: None,
+                reply: oneshot::channel().0,
+            })
+        };
+        let mut batch = vec![insert(1), insert(1_000_000), insert(2)];
+        assert_eq!(together(&connection, &mut batch), Err(StoreError::Full));
+        let count = || -> u64 {
+            connection
+                .query_row("SELECT count(*) FROM t", (), |row| row.get(0))
+                .unwrap()
+        };
+        assert_eq!(count(), 0);
+        let next = together(&connection, &mut vec![insert(1)]);
+        assert_eq!((next, count()), (Ok(vec![Ok(())]), 1));
     }
 
     #[test]
