@@ -170,15 +170,7 @@ pub async fn serve(
     let listening = Listening::start(listeners, &app, tls.as_ref(), &unread(&front));
     let tending = tokio::spawn(tend(Arc::clone(&desk), options.jwks.clone(), guard));
     stopped.await;
-    let limit = tokio::time::Instant::now() + limits::SHUTDOWN_TIMEOUT;
-    front.end();
-    log.write(&Line {
-        event: "stopping",
-        ..Line::default()
-    });
-    listening.end().await;
-    // Calls whose callers have gone hold no connection.
-    let _ = tokio::time::timeout_at(limit, front.calls_are_over()).await;
+    stop(&front, listening, &log).await;
     drop(app);
     tending.abort();
     let _ = tending.await;
@@ -194,6 +186,19 @@ pub async fn serve(
         logging::end(writer).await;
     }
     Ok(())
+}
+
+/// Takes no new work and waits, not for ever, until what is under way has ended.
+async fn stop(front: &Front, listening: Listening, log: &Log) {
+    let limit = tokio::time::Instant::now() + limits::SHUTDOWN_TIMEOUT;
+    front.end();
+    log.write(&Line {
+        event: "stopping",
+        ..Line::default()
+    });
+    listening.end().await;
+    // Calls whose callers have gone hold no connection.
+    let _ = tokio::time::timeout_at(limit, front.calls_are_over()).await;
 }
 
 /// Counts and logs what is no request.
