@@ -130,11 +130,15 @@ impl Journal {
         let kept = self.blobs.list();
         let first = self.first_to_keep(entries, &kept, now);
         let stay = entries.get(first..).unwrap_or_default();
-        if let Some(last) = first.checked_sub(1).and_then(|last| entries.get(last)) {
+        let times = times(entries);
+        if let Some((last, time)) = first
+            .checked_sub(1)
+            .and_then(|last| Some((entries.get(last)?, *times.get(last)?)))
+        {
             self.rewrite(stay)
                 .map_err(|error| ToolError::from_io(&self.entries_path(), &error))?;
             // What is past its age goes all the time.
-            if last.time_ms >= self.oldest_ms(now) {
+            if time >= self.oldest_ms(now) {
                 self.note_pruned(Pruned {
                     changes: first,
                     last: last.number,
@@ -187,6 +191,7 @@ impl Journal {
             .map(|content| (content.name.as_str(), content.bytes))
             .collect();
         let oldest = self.oldest_ms(now);
+        let times = times(entries);
         let mut seen = HashSet::new();
         let (mut bytes, mut count) = (0_u64, 0);
         for (index, entry) in entries.iter().enumerate().rev() {
@@ -195,7 +200,8 @@ impl Journal {
             bytes += new.filter_map(|name| sizes.get(name)).sum::<u64>();
             // The latest change can always be undone.
             let is_past = bytes > self.caps.bytes || count > self.caps.entries;
-            if count > 1 && (is_past || entry.time_ms < oldest) {
+            let is_old = times.get(index).is_some_and(|time| *time < oldest);
+            if count > 1 && (is_past || is_old) {
                 return index + 1;
             }
         }
@@ -212,6 +218,17 @@ impl Journal {
         sync_directory(&self.directory);
         Ok(())
     }
+}
+
+/// Returns for each entry the latest time up to it: one made while the clock stood at an old date is as
+/// young as those before it.
+fn times(entries: &[Entry]) -> Vec<u64> {
+    let mut latest = 0;
+    let time = |entry: &Entry| {
+        latest = entry.time_ms.max(latest);
+        latest
+    };
+    entries.iter().map(time).collect()
 }
 
 fn contents(entry: &Entry) -> impl Iterator<Item = &str> {
