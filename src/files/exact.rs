@@ -4,6 +4,8 @@
 //! value. So a value with line breaks goes only into a text whose line breaks, and those of the replacement, are
 //! all of one kind: then nothing is changed.
 
+use memchr::memmem;
+
 use super::document::count_breaks;
 use super::encoding::Encoding;
 use super::wanted::{EditPair, FileEdit};
@@ -20,7 +22,8 @@ enum Breaks {
 
 impl Breaks {
     fn of(text: &str) -> Self {
-        match (count_breaks(text), text.matches("\r\n").count()) {
+        let pairs = memmem::find_iter(text.as_bytes(), b"\r\n").count();
+        match (count_breaks(text), pairs) {
             (0, _) => Self::None,
             (_, 0) => Self::Lf,
             (all, pairs) if all == pairs => Self::CrLf,
@@ -42,7 +45,8 @@ impl Breaks {
 /// # Errors
 /// `unsafe_context`.
 pub(super) fn check(edit: &FileEdit, before: &str, encoding: Encoding) -> Result<(), ToolError> {
-    let mut breaks = Breaks::of(before);
+    // To count those of a large file takes time, and few values have any.
+    let mut known = None;
     for (index, pair) in edit.pairs.iter().enumerate() {
         let texts = || {
             let written = pair.written.as_ref().map(|written| &written.replace);
@@ -50,9 +54,11 @@ pub(super) fn check(edit: &FileEdit, before: &str, encoding: Encoding) -> Result
         };
         // An empty file takes its text as it is.
         let is_first = index == 0 && before.is_empty();
-        let is_kept = |text: &&String| is_first || breaks.suits(Breaks::of(text));
-        if has_breaks(pair) && !texts().all(|text| is_kept(&text)) {
-            return Err(changed(edit, "line breaks are not those of the file"));
+        if has_breaks(pair) && !is_first {
+            let breaks = *known.get_or_insert_with(|| Breaks::of(before));
+            if !texts().all(|text| breaks.suits(Breaks::of(text))) {
+                return Err(changed(edit, "line breaks are not those of the file"));
+            }
         }
         let starts_with_mark = |text: &String| text.starts_with(MARK);
         if encoding.has_mark() && pair.values.may_hold(MARK) && texts().any(starts_with_mark) {
@@ -62,7 +68,7 @@ pub(super) fn check(edit: &FileEdit, before: &str, encoding: Encoding) -> Result
             ));
         }
         if is_first {
-            breaks = Breaks::of(&pair.replace);
+            known = Some(Breaks::of(&pair.replace));
         }
     }
     Ok(())

@@ -108,7 +108,14 @@ impl Redactor {
     /// Whether bytes hold a value, to the letter or in a form that is masked.
     #[must_use]
     pub fn is_in(&self, bytes: &[u8]) -> bool {
-        let text = String::from_utf8_lossy(bytes);
+        if self.is_idle() {
+            return false;
+        }
+        // To replace what is broken goes byte by byte, and most texts are whole.
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(bytes),
+        };
         self.source.secrets.are_in(bytes) || self.redact_again(&text) != text
     }
 
