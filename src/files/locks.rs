@@ -38,8 +38,11 @@ const SHARED: &str = "/tmp/karyi-locks";
 
 /// Locks paths for a change, in the directory of a journal and for all other journals; waits for others.
 ///
+/// Without its own locks a full or read-only disk of the journal hinders no change.
+///
 /// # Errors
-/// `edit_busy` when that takes too long.
+/// `edit_busy` when that takes too long, and what keeps a lock from being opened this moment, such as too many open
+/// files.
 pub(super) fn lock_paths(directory: Option<&Path>, paths: &[&Path]) -> Result<Held, ToolError> {
     let mut stripes: Vec<u64> = paths.iter().map(|path| stripe(path)).collect();
     stripes.sort_unstable();
@@ -47,11 +50,13 @@ pub(super) fn lock_paths(directory: Option<&Path>, paths: &[&Path]) -> Result<He
     let mut files = Vec::new();
     for stripe in stripes.iter().filter(|_| directory.is_some()) {
         let directory = directory.unwrap_or(Path::new(""));
-        match lock_file(&directory.join(name(*stripe))) {
-            Ok(file) => files.push(file),
-            Err(error) if error.code == ErrorCode::EditBusy => return Err(error),
-            // On a full disk the locks that are shared are left.
-            Err(_) => {}
+        let path = directory.join(name(*stripe));
+        match open(&path).and_then(wait_for) {
+            Ok(Some(file)) => files.push(file),
+            Ok(None) => return Err(busy()),
+            // The locks that are shared are left.
+            Err(error) if will_stay(&error) => {}
+            Err(error) => return Err(ToolError::from_io(&path, &error)),
         }
     }
     let mut stripes: Vec<u64> = stripes
@@ -60,7 +65,9 @@ pub(super) fn lock_paths(directory: Option<&Path>, paths: &[&Path]) -> Result<He
         .collect();
     stripes.sort_unstable();
     stripes.dedup();
-    if let Some(shared) = shared_directory(&shared_path()) {
+    let shared = shared_path();
+    let shared = shared_directory(&shared).map_err(|error| ToolError::from_io(&shared, &error))?;
+    if let Some(shared) = shared {
         for stripe in stripes {
             files.extend(lock_shared(&shared, &name(stripe))?);
         }
@@ -77,25 +84,54 @@ fn shared_path() -> PathBuf {
 }
 
 /// Opens a directory of the user's own, made if need be; nothing when somebody else could write there.
-fn shared_directory(path: &Path) -> Option<OwnedFd> {
+fn shared_directory(path: &Path) -> io::Result<Option<OwnedFd>> {
     // Whether it is there, and whose, shows when it is opened.
     let _ = rustix::fs::mkdir(path, Mode::RWXU);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?;
-    let found = rustix::fs::fstat(&opened).ok()?;
+    let opened = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+        Ok(opened) => opened,
+        Err(error) if will_stay(&error.into()) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let found = rustix::fs::fstat(&opened)?;
     let is_own = found.st_uid == nix::unistd::geteuid().as_raw() && found.st_mode & 0o077 == 0;
-    is_own.then_some(opened)
+    Ok(is_own.then_some(opened))
 }
 
-/// Locks a file there; nothing when it cannot be made.
+/// Whether what keeps a lock from being taken is the place, which is the same for every run, and not a want of this
+/// moment: then another run may hold the lock, and to go on without would be to change the file beside it.
+fn will_stay(error: &io::Error) -> bool {
+    use io::ErrorKind;
+    let nameless = [nix::libc::ENOLCK, nix::libc::ELOOP];
+    let number = error.raw_os_error();
+    number.is_some_and(|number| nameless.contains(&number))
+        || matches!(
+            error.kind(),
+            ErrorKind::StorageFull
+                | ErrorKind::QuotaExceeded
+                | ErrorKind::ReadOnlyFilesystem
+                | ErrorKind::PermissionDenied
+                | ErrorKind::NotFound
+                | ErrorKind::NotADirectory
+                | ErrorKind::IsADirectory
+                | ErrorKind::Unsupported
+        )
+}
+
+/// Locks a file there; nothing when the place has no such file.
 fn lock_shared(directory: &OwnedFd, name: &str) -> Result<Option<File>, ToolError> {
+    let failed = |error: io::Error| ToolError::from_io(Path::new(name), &error);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mode = Mode::RUSR | Mode::WUSR;
     loop {
-        let Ok(opened) = rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, mode) else {
-            return Ok(None);
+        let opened = rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, mode);
+        let locked = opened.map_err(io::Error::from);
+        let file = match locked.and_then(|opened| wait_for(File::from(opened))) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Err(busy()),
+            Err(error) if will_stay(&error) => return Ok(None),
+            Err(error) => return Err(failed(error)),
         };
-        let file = wait_for(File::from(opened), Path::new(name))?;
         // What cleans temporary files may have taken it away meanwhile: then others lock a new one.
         if file.metadata().is_ok_and(|found| found.nlink() > 0) {
             return Ok(Some(file));
@@ -117,21 +153,21 @@ fn stripe(path: &Path) -> u64 {
 /// # Errors
 /// `edit_busy` when that takes too long, or the file cannot be made.
 pub(super) fn lock_file(path: &Path) -> Result<File, ToolError> {
-    let file = open(path).map_err(|error| ToolError::from_io(path, &error))?;
-    wait_for(file, path)
+    let locked = open(path).and_then(wait_for);
+    let locked = locked.map_err(|error| ToolError::from_io(path, &error))?;
+    locked.ok_or_else(busy)
 }
 
-/// Locks an open file.
-fn wait_for(file: File, path: &Path) -> Result<File, ToolError> {
-    let io = |error: io::Error| ToolError::from_io(path, &error);
+/// Locks an open file; nothing when others hold it for too long.
+fn wait_for(file: File) -> io::Result<Option<File>> {
     let since = Instant::now();
     let mut pause = limits::EDIT_LOCK_PAUSE_MIN;
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::Error(error)) => return Err(io(error)),
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) if since.elapsed() > limits::EDIT_LOCK_TIMEOUT => {
-                return Err(busy());
+                return Ok(None);
             }
             Err(TryLockError::WouldBlock) => {
                 std::thread::sleep(pause);
@@ -173,15 +209,19 @@ mod tests {
     fn nobody_else_can_write_where_locks_are_shared() {
         let temp = tempfile::tempdir().unwrap();
         let place = temp.path().join("locks");
-        assert!(shared_directory(&place).is_some());
-        assert!(shared_directory(&place).is_some());
+        assert!(shared_directory(&place).unwrap().is_some());
+        assert!(shared_directory(&place).unwrap().is_some());
         std::fs::set_permissions(&place, Permissions::from_mode(0o770)).unwrap();
-        assert!(shared_directory(&place).is_none());
+        assert!(shared_directory(&place).unwrap().is_none());
         let link = temp.path().join("link");
         std::fs::set_permissions(&place, Permissions::from_mode(0o700)).unwrap();
         symlink(&place, &link).unwrap();
-        assert!(shared_directory(&link).is_none());
-        assert!(shared_directory(&temp.path().join("none/locks")).is_none());
+        assert!(shared_directory(&link).unwrap().is_none());
+        assert!(
+            shared_directory(&temp.path().join("none/locks"))
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[cfg(target_os = "linux")]
@@ -189,7 +229,7 @@ mod tests {
     fn a_lock_that_was_taken_away_is_made_anew() {
         let temp = tempfile::tempdir().unwrap();
         let top = temp.path().join("locks");
-        let place = shared_directory(&top).unwrap();
+        let place = shared_directory(&top).unwrap().unwrap();
         let first = lock_shared(&place, "a").unwrap().unwrap();
         let path = top.join("a");
         let waiting = std::thread::spawn(move || lock_shared(&place, "a").unwrap().unwrap());
@@ -211,10 +251,37 @@ mod tests {
     }
 
     #[test]
+    fn only_what_stays_so_is_done_without() {
+        use nix::libc;
+        let check = |number: i32, expected: bool| {
+            let error = io::Error::from_raw_os_error(number);
+            assert_eq!(will_stay(&error), expected, "{error}");
+        };
+        for number in [
+            libc::ENOSPC,
+            libc::EDQUOT,
+            libc::EROFS,
+            libc::EACCES,
+            libc::ENOLCK,
+        ] {
+            check(number, true);
+        }
+        for number in [
+            libc::EMFILE,
+            libc::ENFILE,
+            libc::ENOMEM,
+            libc::EIO,
+            libc::EINTR,
+        ] {
+            check(number, false);
+        }
+    }
+
+    #[test]
     fn a_file_that_is_no_lock_hinders_nobody() {
         let temp = tempfile::tempdir().unwrap();
         let top = temp.path().join("locks");
-        let place = shared_directory(&top).unwrap();
+        let place = shared_directory(&top).unwrap().unwrap();
         std::fs::create_dir(top.join("a")).unwrap();
         assert!(lock_shared(&place, "a").unwrap().is_none());
     }
