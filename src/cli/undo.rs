@@ -34,11 +34,8 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
         Ok(shown) => shown,
         Err(error) => return refuse(&error, args.json, &listed.recovered),
     };
-    let mut result = take_back(args, &listed, shown.journal);
-    let recovered = match &mut result {
-        Ok(undone) => std::mem::take(&mut undone.recovered),
-        Err(_) => listed.recovered.clone(),
-    };
+    let mut recovered = listed.recovered.clone();
+    let result = take_back(args, &listed, shown.journal, &mut recovered);
     let later = match &result {
         Err(UndoError::Conflicts(conflicts)) => listed.later(conflicts),
         _ => Vec::new(),
@@ -98,7 +95,12 @@ fn recovered_json(recovered: &[Recovered]) -> Value {
     recovered.iter().map(file).collect()
 }
 
-fn take_back(args: &UndoArgs, listed: &Listed, journal: Arc<Journal>) -> Result<Undone, UndoError> {
+fn take_back(
+    args: &UndoArgs,
+    listed: &Listed,
+    journal: Arc<Journal>,
+    recovered: &mut Vec<Recovered>,
+) -> Result<Undone, UndoError> {
     if args.dry_run {
         return undo::try_out(&journal, listed);
     }
@@ -107,7 +109,7 @@ fn take_back(args: &UndoArgs, listed: &Listed, journal: Arc<Journal>) -> Result<
         tool: "undo".into(),
         ..journal::recorder()
     };
-    let undone = undo::take_back(&recorder, &journal, listed)?;
+    let undone = undo::take_back(&recorder, &journal, listed, recovered)?;
     // What lies farther from the end is seen now and then when a change is recorded.
     journal::warn_of(&journal, undone.damage.filter(|_| listed.damage.is_none()));
     Ok(undone)

@@ -122,7 +122,8 @@ pub(super) fn run(journal: &Journal) -> Result<Recovery, ToolError> {
     let _one_at_a_time = locks::lock_file(&journal.locks().join("recovery"))?;
     for record in intent::abandoned(&journal.transactions()) {
         let path = record.path().to_owned();
-        files.extend(end(journal, record)?);
+        let ended = end(journal, record).map_err(|error| with_recovered(error, &files))?;
+        files.extend(ended);
         if path.exists() {
             waiting.push(path);
         }

@@ -14,6 +14,7 @@ use super::journal::{Damage, Entry, FileRecord, Journal, Version};
 use super::recover::{self, Became, Foreseen, Recovered};
 use super::transaction::{Recorder, Transaction};
 use crate::error::{ErrorCode, ToolError};
+use crate::limits;
 use conflict::obstacle;
 pub use conflict::{Conflict, Content};
 pub use listed::{Listed, undone};
@@ -94,10 +95,17 @@ struct Goal<'a> {
 /// # Errors
 /// What is in the way; nothing is changed then.
 pub fn undo(recorder: &Recorder, journal: &Journal, which: &Which) -> Result<Undone, UndoError> {
-    take_back(recorder, journal, &Listed::to_undo(journal, which.clone())?)
+    let listed = Listed::to_undo(journal, which.clone())?;
+    let mut recovered = Vec::new();
+    let undone = take_back(recorder, journal, &listed, &mut recovered)?;
+    Ok(Undone {
+        recovered,
+        ..undone
+    })
 }
 
-/// Takes back what was chosen before.
+/// Takes back what was chosen before. What became of files that were left half changed is in `recovered`, also when
+/// the undo is refused.
 ///
 /// # Errors
 /// What is in the way; nothing is changed then.
@@ -105,27 +113,30 @@ pub fn take_back(
     recorder: &Recorder,
     journal: &Journal,
     listed: &Listed,
+    recovered: &mut Vec<Recovered>,
 ) -> Result<Undone, UndoError> {
+    recovered.clone_from(&listed.recovered);
     let again = listed.read_again(journal)?;
     let listed = again.as_ref().unwrap_or(listed);
-    let mut recovered = listed.recovered.clone();
+    recovered.clone_from(&listed.recovered);
     let chosen = listed.chosen()?;
     let goals = goals(journal, &chosen).map_err(|e| listed.with_way_out(e, journal))?;
+    check_size(&goals, limits::MAX_UNDO_BYTES)?;
     let numbers: Vec<u64> = chosen.iter().map(|entry| entry.number).collect();
     let paths: Vec<&Path> = goals.iter().map(|(path, _)| *path).collect();
     let transaction = Transaction::begin(recorder, &paths)?;
+    recover::add(recovered, transaction.recovered().to_vec());
     listed.refuse_undone(journal, &numbers)?;
     let changes = changes(journal, &goals, &listed.foreseen);
-    let changes = changes.map_err(|error| hint_at(error, &recovered))?;
+    let changes = changes.map_err(|error| hint_at(error, recovered))?;
     let mut files = restored(&changes);
     let receipt = transaction.take_back(&changes, &chosen)?;
     notes::note(&mut files, &changes, &receipt.losses);
-    recover::add(&mut recovered, receipt.recovered);
     Ok(Undone {
         numbers,
         files,
         number: receipt.number,
-        recovered,
+        recovered: recovered.clone(),
         damage: receipt.damage,
     })
 }
@@ -138,6 +149,7 @@ pub fn try_out(journal: &Journal, listed: &Listed) -> Result<Undone, UndoError> 
     let recovered = listed.recovered.clone();
     let chosen = listed.chosen()?;
     let goals = goals(journal, &chosen).map_err(|e| listed.with_way_out(e, journal))?;
+    check_size(&goals, limits::MAX_UNDO_BYTES)?;
     let changes = changes(journal, &goals, &listed.foreseen);
     let changes = changes.map_err(|error| hint_at(error, &recovered))?;
     Ok(Undone {
@@ -195,6 +207,27 @@ fn goals<'a>(
         }
     }
     Ok(goals)
+}
+
+/// Refuses an undo that would take too much memory: what karyi wrote and what comes back is held at once.
+fn check_size(goals: &[(&Path, Goal<'_>)], most: u64) -> Result<(), ToolError> {
+    let size = |version: Option<&Version>| version.map_or(0, |version| version.size);
+    let both = |goal: &Goal<'_>| size(goal.wrote).saturating_add(size(goal.goal));
+    let bytes = goals
+        .iter()
+        .map(|(_, goal)| both(goal))
+        .fold(0, u64::saturating_add);
+    if bytes <= most {
+        return Ok(());
+    }
+    let message = format!(
+        "the {} files of this undo hold {} MiB before and after, more than the {} MiB that are taken back together",
+        goals.len(),
+        bytes >> 20,
+        most >> 20
+    );
+    Err(ToolError::new(ErrorCode::FileTooLarge, message)
+        .with_hint("take fewer changes back at a time, with `karyi undo --last K` or `karyi undo N`, the newest first"))
 }
 
 /// Whether a later change found what an earlier one wrote. One of both may be encrypted and the other

@@ -12,6 +12,9 @@ pub const MAX_EDIT_FILE_BYTES: u64 = 256 << 20;
 pub const MAX_GIT_INDEX_BYTES: u64 = 64 << 20;
 /// Most bytes one `edit` holds in memory, old and new texts of all its files together.
 pub const MAX_EDIT_BYTES: u64 = 1 << 30;
+/// Most bytes one undo holds in memory, of all files before and after. Twice as many, since an edit counts
+/// characters of UTF-16 once: what one edit did can always be taken back.
+pub const MAX_UNDO_BYTES: u64 = 2 << 30;
 /// Largest file that `search` reads whole, to tell its encoding; larger ones are searched as they are read.
 pub const SEARCH_WHOLE_BYTES: u64 = 4 << 20;
 /// Longest path that a file may get: what Linux takes in one call.

@@ -261,13 +261,29 @@ fn a_large_file_is_kept_and_comes_back() {
     // An edit that comes to nothing leaves nothing.
     let error = edit(&"x".repeat(size / 2)).unwrap_err();
     assert_eq!((error.code, kept(&place)), (ErrorCode::FindAmbiguous, 0));
-    assert!(edit("old").unwrap().can_be_undone);
+    assert_eq!(edit("old").unwrap().no_undo, None);
     assert_eq!(
         (kept(&place), place.read("large")),
         (1, Some(old.replace("old", "new")))
     );
     assert_eq!(place.undo(Which::Last(1)).unwrap(), [1]);
     assert!(place.read("large") == Some(old));
+}
+
+#[test]
+fn an_undo_takes_so_much_memory_at_most() {
+    let place = Place::new();
+    place.write("a", Some("12"));
+    place.write("a", Some("1234"));
+    place.write("b", Some("123"));
+    let listed = Listed::to_undo(&place.journal, Which::Last(3)).unwrap();
+    let chosen = listed.chosen().unwrap();
+    // Of both files what was written last, and nothing was there before.
+    let goals = goals(&place.journal, &chosen).unwrap();
+    assert_eq!(check_size(&goals, 7), Ok(()));
+    let error = check_size(&goals, 6).unwrap_err();
+    assert_eq!(error.code, ErrorCode::FileTooLarge);
+    assert!(error.hint.contains("karyi undo --last K"), "{}", error.hint);
 }
 
 #[test]

@@ -128,3 +128,34 @@ fn directories_that_were_made_go_before_the_record_of_the_undo() {
     };
     assert!(first == "new" && record.ends_with(".json"), "{names:?}");
 }
+
+/// Another karyi may be killed between the choice and the undo; nothing else would tell what became of its files.
+#[test]
+fn an_undo_that_is_refused_tells_what_was_ended_meanwhile() {
+    let place = Place::new();
+    place.write("b", Some("1"));
+    place.write("a", Some("1"));
+    place.write("c", Some("1"));
+    let listed = Listed::to_undo(&place.journal, Which::Last(1)).unwrap();
+    assert_eq!(listed.recovered, []);
+    leave(&place, &[("a", "1", "2"), ("b", "1", "2")]);
+    std::fs::write(place.path("c"), "somebody's").unwrap();
+    std::fs::write(place.path("a"), "somebody's").unwrap();
+    let mut recovered = Vec::new();
+    let refused = take_back(&place.recorder, &place.journal, &listed, &mut recovered);
+    assert!(
+        matches!(refused, Err(UndoError::Conflicts(_))),
+        "{refused:?}"
+    );
+    let told: Vec<_> = recovered
+        .iter()
+        .map(|file| (file.path.clone(), file.became))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (place.path("a"), Became::LeftAlone),
+            (place.path("b"), Became::New)
+        ]
+    );
+}
