@@ -97,8 +97,8 @@ pub enum Kind {
 pub struct Done {
     /// Of each file, in order.
     pub files: Vec<FileEdited>,
-    /// Whether it can be undone.
-    pub can_be_undone: bool,
+    /// Why it cannot be undone; none when it can.
+    pub no_undo: Option<String>,
     /// Files of earlier changes that were left half done and are whole now.
     pub recovered: Vec<Recovered>,
     /// What of the journal was found broken.
@@ -164,7 +164,7 @@ fn carry_out(
     }
     Ok(Done {
         files: plan.results,
-        can_be_undone: receipt.can_be_undone,
+        no_undo: receipt.no_undo,
         recovered: receipt.recovered,
         damage: receipt.damage,
         losses: receipt.losses,

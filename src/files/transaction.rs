@@ -46,8 +46,8 @@ pub struct Recorder {
 pub struct Receipt {
     /// The number of its entry; none when nothing was recorded.
     pub number: Option<u64>,
-    /// Whether it can be undone.
-    pub can_be_undone: bool,
+    /// Why it cannot be undone; none when it can.
+    pub no_undo: Option<String>,
     /// Files of earlier changes that were left half done and are whole now.
     pub recovered: Vec<Recovered>,
     /// What of the list of changes was found broken.
@@ -153,11 +153,11 @@ impl<'a> Transaction<'a> {
         let journal = self.recorder.journal.as_deref();
         let mut record = self.write_down(&id, &plan)?;
         let mut reached = Reached::Planned;
-        let (staged, files) = prepare(journal, changes, &plan, is_private);
+        let (staged, kept) = prepare(journal, changes, &plan, is_private);
         let result = staged.and_then(|mut staged| {
             staged.check()?;
             let undoes = undone.iter().map(|entry| entry.number).collect();
-            let mut entry = self.entry(id, files, undoes);
+            let mut entry = self.entry(id, kept.files, undoes);
             for (file, stamp) in entry.files.iter_mut().zip(staged.stamps()) {
                 if let (Some(new), Some(stamp)) = (&mut file.new, stamp) {
                     new.mode = stamp.mode & 0o7777;
@@ -182,7 +182,10 @@ impl<'a> Transaction<'a> {
             Ok((placed?, entry, losses))
         });
         let receipt = result.map(|(placed, entry, losses)| {
-            let ((), receipt) = both(|| placed.settle(), || self.receipt(journal, entry.clone()));
+            let ((), receipt) = both(
+                || placed.settle(),
+                || self.receipt(journal, entry.clone(), &kept.why),
+            );
             // As long as its record is there: should this be killed, the next run does it.
             remove_directories(undone);
             Receipt { losses, ..receipt }
@@ -205,14 +208,13 @@ impl<'a> Transaction<'a> {
     fn without_change(self, undone: &[&Entry]) -> Receipt {
         let receipt = match undone {
             [] => Receipt {
-                can_be_undone: true,
                 recovered: self.recovered,
                 ..Receipt::default()
             },
             undone => {
                 let undoes = undone.iter().map(|entry| entry.number).collect();
                 let entry = self.entry(intent::new_id(), Vec::new(), undoes);
-                self.receipt(self.recorder.journal.as_deref(), entry)
+                self.receipt(self.recorder.journal.as_deref(), entry, &[])
             }
         };
         remove_directories(undone);
@@ -257,12 +259,23 @@ impl<'a> Transaction<'a> {
     }
 
     /// Adds the entry to the journal. The files are changed by now: should it not be written, they
-    /// stay so, and the receipt says that it cannot be undone.
-    fn receipt(&self, journal: Option<&Journal>, entry: Entry) -> Receipt {
-        let can_be_undone = entry.can_be_undone();
-        let number = journal.and_then(|journal| journal.append(entry).ok());
+    /// stay so, and the receipt says that it cannot be undone, and why.
+    fn receipt(&self, journal: Option<&Journal>, entry: Entry, why: &[Option<String>]) -> Receipt {
+        let obstacle = obstacle(&entry, why);
+        let added = journal.map(|journal| journal.append(entry));
+        let (number, no_undo) = match added {
+            None => (None, Some(NO_JOURNAL.to_owned())),
+            Some(Ok(number)) => (Some(number), obstacle),
+            Some(Err(error)) => {
+                let why = format!(
+                    "the list of changes could not be written: {}",
+                    error.message
+                );
+                (None, Some(why))
+            }
+        };
         Receipt {
-            can_be_undone: can_be_undone && number.is_some(),
+            no_undo,
             number,
             recovered: self.recovered.clone(),
             damage: journal.and_then(Journal::take_damage),
@@ -271,6 +284,26 @@ impl<'a> Transaction<'a> {
             pruned: journal.and_then(Journal::take_pruned),
         }
     }
+}
+
+/// Why a change that nothing records cannot be undone.
+const NO_JOURNAL: &str = "the state directory, where changes are recorded, cannot be written";
+
+/// Says of the first file that can never be taken back which it is and why; `why` says of each what kept its
+/// content from being kept.
+fn obstacle(entry: &Entry, why: &[Option<String>]) -> Option<String> {
+    let why = why
+        .iter()
+        .map(Option::as_deref)
+        .chain(std::iter::repeat(None));
+    entry.files.iter().zip(why).find_map(|(file, why)| {
+        let obstacle = file.obstacle()?;
+        let path = file.path.as_path().display();
+        Some(match why {
+            Some(why) => format!("{path}: {obstacle}: {why}"),
+            None => format!("{path}: {obstacle}"),
+        })
+    })
 }
 
 /// Removes what changes that are taken back had made.
@@ -357,9 +390,9 @@ fn prepare<'a>(
     changes: &'a [Change],
     plan: &intent::Plan,
     is_private: IsPrivate<'_>,
-) -> (Result<commit::Staged<'a>, ToolError>, Vec<FileRecord>) {
+) -> (Result<commit::Staged<'a>, ToolError>, Kept) {
     let Some(journal) = journal else {
-        return (commit::stage(changes, plan), Vec::new());
+        return (commit::stage(changes, plan), Kept::default());
     };
     both(
         || commit::stage(changes, plan),
@@ -367,7 +400,15 @@ fn prepare<'a>(
     )
 }
 
-fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) -> Vec<FileRecord> {
+/// What the journal has of a change before its entry.
+#[derive(Default)]
+struct Kept {
+    files: Vec<FileRecord>,
+    /// Of each file, what kept a content that an undo needs from being kept.
+    why: Vec<Option<String>>,
+}
+
+fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) -> Kept {
     let needed = || changes.iter().filter(|change| change.is_needed());
     let old = |change: &Change| {
         let before = change.before.as_ref()?;
@@ -376,9 +417,9 @@ fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) ->
             lasts: Lasts::PowerLoss,
             stamp: Some(before.stamp),
         };
-        let mut version = version(journal, &before.bytes, known, is_private);
+        let (mut version, why) = version(journal, &before.bytes, known, is_private);
         version.attributes = journal.keep_attributes(&before.attributes, is_private);
-        Some(version)
+        Some((version, why))
     };
     let new = |change: &Change| {
         let after = change.after.as_ref()?;
@@ -394,14 +435,19 @@ fn keep_all(journal: &Journal, changes: &[Change], is_private: IsPrivate<'_>) ->
         || needed().map(old).collect::<Vec<_>>(),
         || needed().map(new).collect::<Vec<_>>(),
     );
-    let versions = olds.into_iter().zip(news);
-    let record = |(change, (old, new)): (&Change, (Option<Version>, Option<Version>))| FileRecord {
-        path: StoredPath::from(change.real.as_path()),
-        old,
-        new,
-        renamed_to: change.renamed_to.as_deref().map(StoredPath::from),
-    };
-    needed().zip(versions).map(record).collect()
+    let mut kept = Kept::default();
+    for (change, (old, new)) in needed().zip(olds.into_iter().zip(news)) {
+        let (old, old_why) = old.unzip();
+        let (new, new_why) = new.unzip();
+        kept.files.push(FileRecord {
+            path: StoredPath::from(change.real.as_path()),
+            old,
+            new,
+            renamed_to: change.renamed_to.as_deref().map(StoredPath::from),
+        });
+        kept.why.push(old_why.flatten().or(new_why.flatten()));
+    }
+    kept
 }
 
 /// What is known of a content that is to be kept.
@@ -412,9 +458,14 @@ struct Known {
     stamp: Option<Stamp>,
 }
 
-/// Keeps one content, unless it must not be or cannot be kept. One that is not needed to undo the change
-/// is kept when it is small.
-fn version(journal: &Journal, bytes: &[u8], known: Known, is_private: IsPrivate<'_>) -> Version {
+/// Keeps one content, unless it must not be or cannot be kept, and says why not. One that is not needed to undo
+/// the change is kept when it is small.
+fn version(
+    journal: &Journal,
+    bytes: &[u8],
+    known: Known,
+    is_private: IsPrivate<'_>,
+) -> (Version, Option<String>) {
     // What was made ready was looked through before.
     let may_keep = known.early.is_some() || journal.is_encrypted() || !is_private(bytes);
     let size = bytes.len() as u64;
@@ -427,24 +478,33 @@ fn version(journal: &Journal, bytes: &[u8], known: Known, is_private: IsPrivate<
         Some(prepared) => journal.keep_prepared(prepared, lasts),
         None => journal.keep(bytes, lasts),
     };
-    let kept = match may_keep && is_wanted {
-        true => keep(known.early).ok(),
-        false => None,
+    let (kept, why) = match (may_keep, is_wanted) {
+        (false, _) => (None, Some(PRIVATE.to_owned())),
+        (true, false) => (None, None),
+        (true, true) => match keep(known.early) {
+            Ok(name) => (Some(name), None),
+            Err(error) => (None, Some(error.to_string())),
+        },
     };
     // The name of a content that may not be kept would confirm a guess of it.
     let name = || match may_keep {
         true => journal.name(bytes),
         false => String::new(),
     };
-    Version {
+    let version = Version {
         is_kept: kept.is_some(),
         content: kept.unwrap_or_else(name),
         size,
         mode: known.stamp.map_or(0, |stamp| stamp.mode & 0o7777),
         owner: known.stamp.map(|stamp| stamp.owner),
         attributes: None,
-    }
+    };
+    (version, why)
 }
+
+/// Why a content must not be kept.
+const PRIVATE: &str =
+    "it holds the value of a secret, and this run has no vault whose key would encrypt it";
 
 #[cfg(test)]
 mod tests;

@@ -80,10 +80,13 @@ impl FileRecord {
         // Without the name of the new content nobody knows whether it is still there.
         let is_known = self.new.as_ref().is_none_or(|new| !new.content.is_empty());
         let has_old = self.old.as_ref().is_none_or(|old| old.is_kept);
-        match is_in_git(self.path.as_path()) {
-            true => Some("belongs to git, which undo never touches"),
-            false if is_known && has_old => None,
-            false => Some("its content before that change was not kept"),
+        match (has_old, is_known) {
+            _ if is_in_git(self.path.as_path()) => Some("belongs to git, which undo never touches"),
+            (true, true) => None,
+            (false, _) => Some("its content before that change was not kept"),
+            (true, false) => Some(
+                "its new content was not noted, so nobody can tell what is written later from it",
+            ),
         }
     }
 }

@@ -238,18 +238,34 @@ fn what_must_not_be_kept_is_not() {
         let changes = [place.change("a", text)];
         transaction.commit(&changes, &is_private).unwrap()
     };
-    assert!(commit(&place.recorder, "plain").can_be_undone);
-    assert!(!commit(&place.recorder, "secret 1").can_be_undone);
-    assert!(!commit(&place.recorder, "plain").can_be_undone);
+    let why = |obstacle: &str| {
+        let path = place.path("a").display().to_string();
+        Some(format!(
+            "{path}: {obstacle}: it holds the value of a secret, and this run has no vault whose key would encrypt it"
+        ))
+    };
+    assert_eq!(commit(&place.recorder, "plain").no_undo, None);
+    assert_eq!(
+        commit(&place.recorder, "secret 1").no_undo,
+        why("its new content was not noted, so nobody can tell what is written later from it")
+    );
+    assert_eq!(
+        commit(&place.recorder, "plain").no_undo,
+        why("its content before that change was not kept")
+    );
     let state = tempfile::tempdir().unwrap();
     let journal = Journal::open(state.path(), Some(&[1; 32])).unwrap();
     let recorder = Recorder {
         journal: Some(Arc::new(journal)),
         ..Recorder::default()
     };
-    assert!(commit(&recorder, "secret 2").can_be_undone);
+    assert_eq!(commit(&recorder, "secret 2").no_undo, None);
     // Without a journal files change all the same.
-    assert!(!commit(&Recorder::default(), "last").can_be_undone);
+    let told = "the state directory, where changes are recorded, cannot be written";
+    assert_eq!(
+        commit(&Recorder::default(), "last").no_undo.as_deref(),
+        Some(told)
+    );
     place.expect(&[("a", "last"), ("b", "2")]);
 }
 
@@ -286,7 +302,7 @@ fn a_full_disk_of_the_journal_stops_sets_only() {
     let _ = std::process::Command::new("umount")
         .arg(disk.path())
         .status();
-    assert!(first.can_be_undone);
+    assert_eq!(first.no_undo, None);
     assert_eq!(several.unwrap_err().code, ErrorCode::NoJournal);
     assert!(single.is_ok());
     place.expect(&[("a", "alone"), ("b", "2")]);

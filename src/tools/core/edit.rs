@@ -288,13 +288,15 @@ impl Tool for Edit {
             files: files
                 .map(|((file, edited), is_tracked)| report(file, edited, is_tracked))
                 .collect(),
-            undo: (!done.can_be_undone).then_some("unavailable"),
+            undo: done.no_undo.is_some().then_some("unavailable"),
             recovered: done.recovered.into_iter().map(recovered).collect(),
             warning: warning(
                 done.damage,
                 &done.losses,
-                done.leftovers
+                done.no_undo
+                    .map(|why| format!("this change cannot be undone: {why}"))
                     .into_iter()
+                    .chain(done.leftovers)
                     .chain(done.pruned.map(|pruned| pruned.to_string())),
             ),
         }))
