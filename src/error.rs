@@ -387,6 +387,7 @@ impl ToolError {
         let found = Self::new(code, format!("{}: {error}", path.display()));
         match error.kind() {
             ErrorKind::ResourceBusy => found.with_hint(BUSY),
+            _ if is_out_of_files(error) => found.with_hint(OUT_OF_FILES),
             _ => found,
         }
     }
@@ -394,6 +395,24 @@ impl ToolError {
 
 const BUSY: &str = "the system uses it; a file that is mounted by itself, as in containers, can be written to with \
                     <command>, such as cat NEW > FILE, and never be replaced";
+
+const OUT_OF_FILES: &str = "so many files cannot be open at a time: name fewer in one call, or start karyi with a \
+                            higher limit (`ulimit -n`)";
+
+/// Whether no more files can be opened, by this process or at all.
+#[cfg(unix)]
+fn is_out_of_files(error: &std::io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(nix::libc::EMFILE | nix::libc::ENFILE)
+    )
+}
+
+/// Says no: the system has no code for it.
+#[cfg(not(unix))]
+fn is_out_of_files(_: &std::io::Error) -> bool {
+    false
+}
 
 /// Whether the links of a path lead in a circle.
 #[cfg(unix)]
@@ -447,5 +466,11 @@ mod tests {
         check(nix::libc::EROFS, ErrorCode::ReadOnly);
         check(nix::libc::ELOOP, ErrorCode::SymlinkLoop);
         check(nix::libc::EISDIR, ErrorCode::IsDirectory);
+        for errno in [nix::libc::EMFILE, nix::libc::ENFILE] {
+            check(errno, ErrorCode::Io);
+            let error = std::io::Error::from_raw_os_error(errno);
+            let hint = ToolError::from_io(std::path::Path::new("f"), &error).hint;
+            assert!(hint.contains("ulimit -n"), "{hint}");
+        }
     }
 }

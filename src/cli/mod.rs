@@ -28,7 +28,7 @@ mod var;
 mod vault;
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -53,8 +53,19 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     }
     vault::take_variables();
     install_panic_message();
+    if !has_room() {
+        return fail(
+            "expected room for a few open files, found none\nhint: start karyi with a higher limit (`ulimit -n`)",
+        );
+    }
     let result = std::panic::catch_unwind(|| dispatch(arguments));
     result.unwrap_or(ExitCode::from(BUG))
+}
+
+/// Whether so many files can be opened as everything needs at its start, which cannot be told of later.
+fn has_room() -> bool {
+    let pipes = [io::pipe(), io::pipe(), io::pipe()];
+    pipes.iter().all(Result::is_ok)
 }
 
 /// Returns the arguments of the hidden start of a shell.

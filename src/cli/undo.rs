@@ -164,12 +164,7 @@ fn conflict_hint(later: &[u64]) -> String {
     if later.is_empty() {
         return "something else changed them: restore the wanted lines by hand".to_owned();
     }
-    let steps = later.iter().map(|number| format!("`karyi undo {number}`"));
-    let steps: Vec<String> = steps.collect();
-    format!(
-        "later changes are in the way: first {}; or restore the wanted lines by hand",
-        steps.join(", then ")
-    )
+    undo::way_over(later)
 }
 
 /// Returns how many changes fewer were taken back than `--last` asks for.

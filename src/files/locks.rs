@@ -65,11 +65,11 @@ pub(super) fn lock_paths(directory: Option<&Path>, paths: &[&Path]) -> Result<He
         .collect();
     stripes.sort_unstable();
     stripes.dedup();
-    let shared = shared_path();
-    let shared = shared_directory(&shared).map_err(|error| ToolError::from_io(&shared, &error))?;
+    let place = shared_path();
+    let shared = shared_directory(&place).map_err(|error| ToolError::from_io(&place, &error))?;
     if let Some(shared) = shared {
         for stripe in stripes {
-            files.extend(lock_shared(&shared, &name(stripe))?);
+            files.extend(lock_shared((&place, &shared), &name(stripe))?);
         }
     }
     Ok(Held { _files: files })
@@ -119,8 +119,11 @@ fn will_stay(error: &io::Error) -> bool {
 }
 
 /// Locks a file there; nothing when the place has no such file.
-fn lock_shared(directory: &OwnedFd, name: &str) -> Result<Option<File>, ToolError> {
-    let failed = |error: io::Error| ToolError::from_io(Path::new(name), &error);
+fn lock_shared(
+    (path, directory): (&Path, &OwnedFd),
+    name: &str,
+) -> Result<Option<File>, ToolError> {
+    let failed = |error: io::Error| ToolError::from_io(&path.join(name), &error);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mode = Mode::RUSR | Mode::WUSR;
     loop {
@@ -230,9 +233,10 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let top = temp.path().join("locks");
         let place = shared_directory(&top).unwrap().unwrap();
-        let first = lock_shared(&place, "a").unwrap().unwrap();
+        let first = lock_shared((&top, &place), "a").unwrap().unwrap();
         let path = top.join("a");
-        let waiting = std::thread::spawn(move || lock_shared(&place, "a").unwrap().unwrap());
+        let waiting =
+            std::thread::spawn(move || lock_shared((&top, &place), "a").unwrap().unwrap());
         let opened = || {
             let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
             all.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|to| to == path))
@@ -283,6 +287,6 @@ mod tests {
         let top = temp.path().join("locks");
         let place = shared_directory(&top).unwrap().unwrap();
         std::fs::create_dir(top.join("a")).unwrap();
-        assert!(lock_shared(&place, "a").unwrap().is_none());
+        assert!(lock_shared((&top, &place), "a").unwrap().is_none());
     }
 }

@@ -17,7 +17,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use conflict::obstacle;
 pub use conflict::{Conflict, Content};
-pub use listed::{Listed, undone};
+pub use listed::{Listed, undone, way_over};
 
 mod conflict;
 mod lineage;
@@ -129,6 +129,7 @@ pub fn take_back(
     listed.refuse_undone(journal, &numbers)?;
     let changes = changes(journal, &goals, &listed.foreseen);
     let changes = changes.map_err(|error| hint_at(error, recovered))?;
+    listed.refuse_over(&chosen)?;
     let mut files = restored(&changes);
     let receipt = transaction.take_back(&changes, &chosen)?;
     notes::note(&mut files, &changes, &receipt.losses);
@@ -152,6 +153,7 @@ pub fn try_out(journal: &Journal, listed: &Listed) -> Result<Undone, UndoError> 
     check_size(&goals, limits::MAX_UNDO_BYTES)?;
     let changes = changes(journal, &goals, &listed.foreseen);
     let changes = changes.map_err(|error| hint_at(error, &recovered))?;
+    listed.refuse_over(&chosen)?;
     Ok(Undone {
         numbers: chosen.iter().map(|entry| entry.number).collect(),
         files: restored(&changes),

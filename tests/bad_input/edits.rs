@@ -371,13 +371,25 @@ fn many_files_need_few_descriptors_and_their_lack_is_told() {
         for (key, value) in program.get_envs() {
             command.env(key, value.unwrap_or_default());
         }
-        let output = command.output().unwrap();
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        command.output().unwrap()
+    };
+    let result = |limit: u32, count: usize| {
+        let report: Value = serde_json::from_slice(&run(limit, count).stdout).unwrap();
         results(&report)[0].clone()
     };
-    assert_eq!(run(1024, 1200)["status"], "ok");
-    let result = run(100, 1200);
-    assert_eq!(result["status"], "error");
-    let message = result["message"].as_str().unwrap();
-    assert!(message.contains("Too many open files"), "{message}");
+    assert_eq!(result(1024, 1200)["status"], "ok");
+    let refused = result(100, 1200);
+    assert_eq!(refused["status"], "error");
+    let told = |key: &str| refused[key].as_str().unwrap();
+    assert!(told("message").contains("Too many open files"), "{refused}");
+    assert!(told("hint").contains("ulimit -n"), "{refused}");
+    // With room for next to nothing it is no bug either.
+    for limit in 4..16 {
+        let output = run(limit, 1);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            matches!(output.status.code(), Some(0..=3)),
+            "{limit}: {told}"
+        );
+    }
 }

@@ -56,6 +56,8 @@ pub(super) struct Glob {
     matcher: GlobMatcher,
     /// Whether paths are compared, from the searched directory on, or names.
     is_path: bool,
+    /// Whether it means directories, with all that is in them, and no files.
+    is_directory: bool,
     /// Whether the files that match are left out.
     is_negated: bool,
 }
@@ -63,11 +65,16 @@ pub(super) struct Glob {
 impl Glob {
     /// Whether a file is searched; its path starts below the searched directory.
     pub(super) fn is_match(&self, below: &Path) -> bool {
-        let compared = match self.is_path {
-            true => below,
-            false => Path::new(below.file_name().unwrap_or(OsStr::new(""))),
+        let is_named = |path: &Path| {
+            let name = || Path::new(path.file_name().unwrap_or(OsStr::new("")));
+            let compared = if self.is_path { path } else { name() };
+            self.matcher.is_match(compared)
         };
-        self.matcher.is_match(compared) != self.is_negated
+        // What is left out is left out with all that is in it.
+        let counts_above = self.is_directory || self.is_negated;
+        let mut above = below.ancestors().skip(1);
+        let is_in = counts_above && above.any(|path| path != Path::new("") && is_named(path));
+        (is_in || !self.is_directory && is_named(below)) != self.is_negated
     }
 }
 
@@ -81,6 +88,10 @@ pub(super) fn glob(text: &str) -> Result<Glob, ToolError> {
         None => (text, false),
     };
     let text = text.strip_prefix("./").unwrap_or(text);
+    let is_directory = text.ends_with('/');
+    let text = text.trim_end_matches('/');
+    let is_path = text.contains('/');
+    let text = text.strip_prefix('/').unwrap_or(text);
     if text.is_empty() {
         let error = ToolError::new(ErrorCode::BadPattern, "the glob is empty");
         return Err(error.with_hint("leave it out to search all files, or write one like *.rs"));
@@ -93,7 +104,8 @@ pub(super) fn glob(text: &str) -> Result<Glob, ToolError> {
     })?;
     Ok(Glob {
         matcher: glob.compile_matcher(),
-        is_path: text.contains('/'),
+        is_path,
+        is_directory,
         is_negated,
     })
 }

@@ -181,6 +181,28 @@ fn globs_narrow_the_files() {
         },
         &["target/out.rs:1:fn built() {}"],
     );
+    // A directory is meant with all that is in it, and a slash in front is where the search begins.
+    for (glob, expected) in [
+        ("src/", true),
+        ("/src/*.rs", true),
+        ("/a.rs", false),
+        ("rc/", false),
+        ("!src", false),
+        ("!src/", false),
+        ("!/src/", false),
+        ("!a.rs/", true),
+        ("!rc/", true),
+    ] {
+        let expected: &[&str] = match expected {
+            true => &["src/a.rs:3:fn b() {}"],
+            false => &[],
+        };
+        let options = SearchOptions {
+            glob: Some(glob),
+            ..options("fn b")
+        };
+        check(&options, expected);
+    }
     for glob in ["!*.txt", "!src/*.txt"] {
         check(
             &SearchOptions {
@@ -354,7 +376,7 @@ fn errors_are_named() {
         };
         check(&regex, ErrorCode::BadPattern);
     }
-    for glob in ["a[", "", "!", "./"] {
+    for glob in ["a[", "", "!", "./", "/", "!//"] {
         let limited = SearchOptions {
             glob: Some(glob),
             ..options("x")

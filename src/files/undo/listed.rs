@@ -3,7 +3,8 @@
 //! Whether a change is taken back already is told by later ones only, so the list is read from its end, as far
 //! as the choice needs it, and once: what was read goes with the choice.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
 use super::super::journal::{Damage, Entry, Journal, ListMark, holds};
 use super::super::recover::{self, Foreseen, Recovered};
@@ -124,17 +125,46 @@ impl Listed {
     /// the newest first: to take the chosen ones back, these are taken back before, in this order.
     #[must_use]
     pub fn later(&self, conflicts: &[Conflict]) -> Vec<u64> {
-        let undone = undone(&self.entries);
         let chosen = self.chosen().unwrap_or_default();
-        let last = chosen.iter().map(|entry| entry.number).max();
-        let is_later =
-            |entry: &&Entry| Some(entry.number) > last && !undone.contains(&entry.number);
-        let touches = |entry: &&Entry| {
+        let is_asked = |path: &Path| conflicts.iter().any(|conflict| conflict.path == path);
+        self.over(&chosen, is_asked)
+    }
+
+    /// Returns the numbers of the changes that stand, are not chosen, and came after one that is and has a file
+    /// with them, if the file is asked for; the newest first. An undo is none: it ends with what it takes back.
+    fn over(&self, chosen: &[&Entry], is_asked: impl Fn(&Path) -> bool) -> Vec<u64> {
+        let mut first: HashMap<&Path, u64> = HashMap::new();
+        for entry in chosen {
+            for file in entry
+                .files
+                .iter()
+                .filter(|file| is_asked(file.path.as_path()))
+            {
+                let first = first.entry(file.path.as_path()).or_insert(entry.number);
+                *first = entry.number.min(*first);
+            }
+        }
+        let undone = undone(&self.entries);
+        let is_chosen = |number: u64| chosen.iter().any(|entry| entry.number == number);
+        let is_over = |entry: &&Entry| {
             let mut files = entry.files.iter();
-            files.any(|file| conflicts.iter().any(|c| c.path == file.path.as_path()))
+            let touched = |first: &u64| *first < entry.number;
+            files.any(|file| first.get(file.path.as_path()).is_some_and(touched))
         };
-        let later = self.entries.iter().rev().filter(is_later).filter(touches);
-        later.map(|entry| entry.number).collect()
+        let later = open(&self.entries, &undone).filter(is_over);
+        let later = later.map(|entry| entry.number);
+        later.filter(|number| !is_chosen(*number)).collect()
+    }
+
+    /// Refuses to take a change back over a later one of the same file, though the file may be the same again: what
+    /// the later one did would be gone, and it would stand in the list.
+    pub(super) fn refuse_over(&self, chosen: &[&Entry]) -> Result<(), ToolError> {
+        let later = self.over(chosen, |_| true);
+        if later.is_empty() {
+            return Ok(());
+        }
+        let message = "a later change of the same file stands, which an undo would pass over";
+        Err(ToolError::new(ErrorCode::UndoConflict, message).with_hint(way_over(&later)))
     }
 
     /// Refuses changes that another karyi took back while this one waited for their files.
@@ -233,6 +263,17 @@ fn add_foreseen(entries: &mut Vec<Entry>, foreseen: &Foreseen, journal: &Journal
             ..entry.clone()
         });
     }
+}
+
+/// Says how to get over later changes, the newest first.
+#[must_use]
+pub fn way_over(later: &[u64]) -> String {
+    let steps = later.iter().map(|number| format!("`karyi undo {number}`"));
+    let steps: Vec<String> = steps.collect();
+    format!(
+        "later changes are in the way: first {}; or restore the wanted lines by hand",
+        steps.join(", then ")
+    )
 }
 
 fn is_undone(number: u64) -> ToolError {

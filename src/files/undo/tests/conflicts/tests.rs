@@ -47,6 +47,35 @@ fn an_earlier_change_is_not_taken_back_over_a_later_one() {
     assert_eq!(place.read("a").as_deref(), Some("3"));
 }
 
+/// The file may be what the earlier change wrote all the same.
+#[test]
+fn nor_when_the_later_one_gave_the_file_the_same_text() {
+    let place = Place::new();
+    for text in ["B", "A", "B"] {
+        place.write("a", Some(text));
+    }
+    place.write("b", Some("1"));
+    for which in [Which::Number(1), Which::Number(2)] {
+        let refused = place.undo(which.clone());
+        let hint = match &refused {
+            Err(UndoError::Other(error)) if error.code == ErrorCode::UndoConflict => &error.hint,
+            Err(UndoError::Conflicts(_)) if which == Which::Number(2) => continue,
+            other => panic!("{other:?}"),
+        };
+        let wanted = "later changes are in the way: first `karyi undo 3`, then `karyi undo 2`; or restore the \
+                      wanted lines by hand";
+        assert_eq!(hint, wanted);
+        let listed = Listed::to_try(&place.journal, which).unwrap();
+        assert!(try_out(&place.journal, &listed).is_err());
+    }
+    assert_eq!(place.read("a").as_deref(), Some("B"));
+    // One after the other all of them go, and an undo is in nobody's way.
+    for number in [3, 2, 1] {
+        assert_eq!(place.undo(Which::Number(number)).unwrap(), [number]);
+    }
+    assert_eq!(place.read("a"), None);
+}
+
 #[test]
 fn git_is_never_touched() {
     let place = Place::new();
