@@ -387,6 +387,7 @@ impl ToolError {
         let found = Self::new(code, format!("{}: {error}", path.display()));
         match error.kind() {
             ErrorKind::ResourceBusy => found.with_hint(BUSY),
+            ErrorKind::FileTooLarge => found.with_hint(FILE_LIMIT),
             _ if is_out_of_files(error) => found.with_hint(OUT_OF_FILES),
             _ => found,
         }
@@ -395,6 +396,9 @@ impl ToolError {
 
 const BUSY: &str = "the system uses it; a file that is mounted by itself, as in containers, can be written to with \
                     <command>, such as cat NEW > FILE, and never be replaced";
+
+const FILE_LIMIT: &str = "start karyi with a higher limit of the size of files (`ulimit -f`), or where the file system has \
+                          one, write elsewhere";
 
 const OUT_OF_FILES: &str = "so many files cannot be open at a time: name fewer in one call, or start karyi with a \
                             higher limit (`ulimit -n`)";

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -72,6 +73,14 @@ async fn wait((received, cancel, stopped): Watch, ready: &SyncSender<io::Result<
     tokio::time::sleep(limits::CANCEL_GRACE).await;
     // Whatever still runs waits for a keyring that does not answer.
     std::process::exit(128 + i32::from(number));
+}
+
+/// Lets a write beyond the limit of the size of files fail, where the system would end the program. Programs that are
+/// started later have it as it was.
+pub(super) fn outlive_file_limit(runtime: &Runtime) {
+    let _context = runtime.enter();
+    // Once asked for, it is caught as long as the program runs.
+    let _ = signal(SignalKind::from_raw(nix::libc::SIGXFSZ));
 }
 
 fn catch() -> io::Result<[Signal; 4]> {

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use crate::capped::Cap;
 use crate::cli::args::{RunArgs, SessionArgs, VarsMode};
 use crate::cli::bare_calls::BareCalls;
-use crate::cli::interrupts::Interrupts;
+use crate::cli::interrupts::{self, Interrupts};
 use crate::cli::journal;
 use crate::cli::prompt::{Asking, Suspension, Terminal};
 use crate::cli::runtime_dir::runtime_dir;
@@ -71,6 +71,7 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("starting the runtime: {error}")),
     };
+    interrupts::outlive_file_limit(&runtime);
     let (received, logs) = (run.received.clone(), run.logs.clone());
     let secrets = run.context.secrets.clone();
     let result = {

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::args::{ServeArgs, SiteArgs, SiteCommand};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::vault::{self, VaultFlags};
-use crate::cli::{fail, journal, print, state_dir};
+use crate::cli::{fail, interrupts, journal, print, state_dir};
 use crate::http::front::Front;
 use crate::http::local::Offered;
 use crate::http::start::{self, Options, Place};
@@ -82,7 +82,12 @@ pub(super) fn runtime(is_parallel: bool) -> anyhow::Result<tokio::runtime::Runti
         true => tokio::runtime::Builder::new_multi_thread(),
         false => tokio::runtime::Builder::new_current_thread(),
     };
-    builder.enable_all().build().context("starting the runtime")
+    let runtime = builder
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
+    interrupts::outlive_file_limit(&runtime);
+    Ok(runtime)
 }
 
 /// Returns what ends when the server is told to stop.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::args::UndoArgs;
 use crate::cli::history::{compare_bytes, describe};
-use crate::cli::{USAGE, fail, fail_with, journal, print, say, screen, shown};
+use crate::cli::{USAGE, fail, fail_with, journal, print, say, screen, serve, shown};
 use crate::error::{ErrorCode, ToolError};
 use crate::files::diff::Diff;
 use crate::files::journal::Journal;
@@ -24,6 +24,10 @@ const FAILED: u8 = 1;
 
 /// Runs `karyi undo`.
 pub(super) fn undo(args: &UndoArgs) -> ExitCode {
+    // It is caught from here on, whatever becomes of this runtime.
+    if let Ok(runtime) = serve::runtime(false) {
+        runtime.shutdown_background();
+    }
     let listed = match listed(args) {
         Ok(listed) => listed,
         Err(error) => return fail(&format!("{error:#}")),
@@ -173,6 +177,15 @@ fn missing(args: &UndoArgs, undone: &Undone) -> u64 {
     args.last.map_or(0, |last| last.saturating_sub(found))
 }
 
+/// Returns what is shown of a content; nothing of one that is not kept.
+fn shown_bytes(content: &Content) -> Option<&[u8]> {
+    match content {
+        Content::Missing | Content::Other(_) => Some(&[]),
+        Content::Unknown => None,
+        Content::Bytes(bytes) => Some(bytes),
+    }
+}
+
 fn verb(file: &Restored) -> &'static str {
     match (&file.to, &file.now, &file.restored) {
         (Some(_), ..) => "rename",
@@ -197,6 +210,10 @@ impl View {
         match result {
             Ok(undone) => {
                 let code = self.print(&self.done_text(&undone));
+                if let Some(left) = &undone.leftovers {
+                    let left = self.redactor.redact_again(left);
+                    say(&format!("warning: {}", safe_line(&left)));
+                }
                 if self.missing > 0 {
                     say(&format!(
                         "{} changes fewer than asked for: there are no more to take back",
@@ -258,17 +275,13 @@ impl View {
             // It is only renamed.
             return Some(Diff::default());
         }
-        let bytes = |content: &Option<Vec<u8>>| content.clone().unwrap_or_default();
-        compare_bytes(&bytes(&file.now), &bytes(&file.restored), &self.redactor)
+        let now = file.now.as_deref().unwrap_or_default();
+        let restored = file.restored.as_deref().unwrap_or_default();
+        compare_bytes(now, restored, &self.redactor)
     }
 
     fn content_diff(&self, old: &Content, new: &Content) -> Option<Diff> {
-        let bytes = |content: &Content| match content {
-            Content::Missing | Content::Other(_) => Some(Vec::new()),
-            Content::Unknown => None,
-            Content::Bytes(bytes) => Some(bytes.clone()),
-        };
-        compare_bytes(&bytes(old)?, &bytes(new)?, &self.redactor)
+        compare_bytes(shown_bytes(old)?, shown_bytes(new)?, &self.redactor)
     }
 
     /// Shows the three contents of a file: what karyi wrote, what is there, what would be restored.
@@ -368,6 +381,12 @@ impl View {
         }
         if let Some(number) = undone.number {
             value["number"] = json!(number);
+        }
+        if let Some(left) = &undone.leftovers {
+            value["warning"] = json!(left);
+        }
+        if self.missing > 0 {
+            value["missing"] = json!(self.missing);
         }
         value
     }

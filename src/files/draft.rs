@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::change::{Change, Dress, NewContent};
 use super::encoding::{Encoding, NoText};
 use super::exact;
+use super::links;
 use super::matching::{self, Pair, PairResult, Written};
 use super::missing;
 use super::root::Root;
@@ -275,6 +276,30 @@ fn is_moved(change: &Change, changes: &[Change]) -> bool {
     change.after.is_none() && changes.iter().any(is_same)
 }
 
+/// Makes the error of a file whose other names would keep the old content.
+fn hard_linked(change: &Change, links: u64, takes_place: bool) -> ToolError {
+    let shown = change.shown.display();
+    let identity = change.before.as_ref().map(|found| found.stamp.identity());
+    let kept = identity.and_then(|identity| links::kept_name(&change.real, identity));
+    if let Some(kept) = kept {
+        let kept = kept.display();
+        let message = format!(
+            "{shown}: the file has {links} names; one of them is `{kept}`, which a karyi that was killed keeps beside it"
+        );
+        let hint = format!(
+            "the next edit or `karyi undo` with the KARYI_HOME of that run ends its change; if that is gone, look at \
+             both files and remove `{kept}`"
+        );
+        return ToolError::new(ErrorCode::HardLinked, message).with_hint(hint);
+    }
+    let message = format!("{shown}: the file has {links} names");
+    let error = ToolError::new(ErrorCode::HardLinked, message);
+    match takes_place {
+        true => error.with_hint(ONE_BY_ONE),
+        false => error,
+    }
+}
+
 const ONE_BY_ONE: &str = "to keep all names of the file, send each rename and delete as an <edit> of its own, in this \
                           order: a file that only gets another name, which is free, stays the file it is";
 
@@ -429,12 +454,7 @@ impl<'a> Drafts<'a> {
             let links = change.before.as_ref().map_or(1, |found| found.stamp.links);
             let is_broken = links > 1 && change.is_needed() && !is_moved(change, &changes);
             if is_broken && !may_break {
-                let message = format!("{}: the file has {links} names", change.shown.display());
-                let error = ToolError::new(ErrorCode::HardLinked, message);
-                return Err(match takes_place(change, &changes) {
-                    true => error.with_hint(ONE_BY_ONE),
-                    false => error,
-                });
+                return Err(hard_linked(change, links, takes_place(change, &changes)));
             }
         }
         Ok(changes)

@@ -1,6 +1,10 @@
 //! Keeps changes through symlinks at home: what a link in a root or repository leads to is changed only
 //! when that lies in there, too.
 
+use std::ffi::OsString;
+use std::fs::DirEntry;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::root::{Root, canonical_for_plan, follow};
@@ -47,6 +51,18 @@ fn home(root: &Root, link: &Path) -> Option<PathBuf> {
     let mut above = link.ancestors().skip(1);
     let found = above.find(|directory| directory.join(".git").exists());
     found.map(Path::to_owned)
+}
+
+/// Returns the name under which karyi keeps a file beside it while it is changed, if it has one: a change that did not
+/// end left it.
+pub(super) fn kept_name(real: &Path, identity: (u64, u64)) -> Option<OsString> {
+    let entries = std::fs::read_dir(real.parent()?).ok()?.flatten();
+    let mut kept = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b".karyi-"));
+    let is_it = |entry: &DirEntry| {
+        let found = entry.metadata();
+        found.is_ok_and(|found| (found.dev(), found.ino()) == identity)
+    };
+    kept.find(is_it).map(|entry| entry.file_name())
 }
 
 /// Refuses a path that is itself a symlink: what is removed or renamed then would be a guess.

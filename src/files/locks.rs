@@ -44,7 +44,7 @@ const SHARED: &str = "/tmp/karyi-locks";
 /// `edit_busy` when that takes too long, and what keeps a lock from being opened this moment, such as too many open
 /// files.
 pub(super) fn lock_paths(directory: Option<&Path>, paths: &[&Path]) -> Result<Held, ToolError> {
-    let mut stripes: Vec<u64> = paths.iter().map(|path| stripe(path)).collect();
+    let mut stripes: Vec<u64> = paths.iter().flat_map(|path| stripes(path)).collect();
     stripes.sort_unstable();
     stripes.dedup();
     let mut files = Vec::new();
@@ -142,10 +142,27 @@ fn lock_shared(
     }
 }
 
+/// Returns the locks of a path: that of its name, and that of the directory it lies in, which may have several names
+/// where it is mounted twice. A directory that is not there yet has only the name.
+fn stripes(path: &Path) -> [u64; 2] {
+    let name = path.as_os_str().as_bytes();
+    [
+        stripe(name),
+        stripe(&place(path).unwrap_or(name.to_owned())),
+    ]
+}
+
+/// Returns what all names of a path have in common: the nearest directory above it that is there, and the rest.
+fn place(path: &Path) -> Option<Vec<u8>> {
+    let mut above = path.ancestors().skip(1);
+    let (top, found) = above.find_map(|top| Some((top, std::fs::metadata(top).ok()?)))?;
+    let rest = path.strip_prefix(top).ok()?.as_os_str().as_bytes();
+    Some([&found.dev().to_le_bytes(), &found.ino().to_le_bytes(), rest].concat())
+}
+
 /// The hash need not be strong, only the same in every process.
-fn stripe(path: &Path) -> u64 {
-    let bytes = path.as_os_str().as_bytes().iter();
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+fn stripe(bytes: &[u8]) -> u64 {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
     hash % STRIPES
@@ -252,6 +269,20 @@ mod tests {
             second.metadata().unwrap().ino(),
             std::fs::metadata(&path).unwrap().ino()
         );
+    }
+
+    #[test]
+    fn a_directory_with_two_names_has_one_lock() {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::create_dir(temp.path().join("a")).unwrap();
+        symlink("a", temp.path().join("b")).unwrap();
+        for rest in ["x", "new/x"] {
+            let [a, b] = ["a", "b"].map(|top| temp.path().join(top).join(rest));
+            assert_ne!(a, b);
+            assert_eq!(place(&a), place(&b));
+            assert_eq!(stripes(&a)[1], stripes(&b)[1]);
+            assert_ne!(place(&a), place(&a.with_file_name("y")));
+        }
     }
 
     #[test]

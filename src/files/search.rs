@@ -161,7 +161,8 @@ pub fn search(
     };
     readable.map_err(|error| ToolError::from_io(shown, &error))?;
     if found.is_file() {
-        search.file(&mut search.worker(), real, shown.to_owned());
+        let searched = search.file(&mut search.worker(), real, shown.to_owned());
+        searched.map_err(|error| unsearched(shown, &error))?;
     } else {
         search.tree();
     }
@@ -170,6 +171,21 @@ pub fn search(
         return Err(ToolError::new(ErrorCode::Cancelled, message));
     }
     Ok(search.tally.finish())
+}
+
+/// Makes the error of a file that was named itself and cannot be searched.
+fn unsearched(shown: &Path, error: &io::Error) -> ToolError {
+    // Of what the system says there is a number; else a line did not fit.
+    if error.raw_os_error().is_some() {
+        return ToolError::from_io(shown, error);
+    }
+    let message = format!(
+        "{}: a line is longer than the {} MiB that a search holds of one",
+        shown.display(),
+        limits::SEARCH_LINE_BUFFER_BYTES >> 20
+    );
+    ToolError::new(ErrorCode::FileTooLarge, message)
+        .with_hint("search it with <command>, such as tr or fold before grep, or read a part of it with max_bytes")
 }
 
 /// Joins without a leading `./`.
@@ -270,7 +286,10 @@ impl Search<'_> {
         let below = below.unwrap_or(entry.path());
         let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
         if is_file && self.glob.as_ref().is_none_or(|glob| glob.is_match(below)) {
-            self.file(worker, entry.path(), join(self.shown, below));
+            let searched = self.file(worker, entry.path(), join(self.shown, below));
+            if searched.is_err() {
+                self.tally.unreadable();
+            }
         }
     }
 
@@ -280,22 +299,19 @@ impl Search<'_> {
         may_be_linked(found) && linked().contains(&identity(found))
     }
 
-    fn file(&self, worker: &mut Worker, real: &Path, shown: PathBuf) {
+    fn file(&self, worker: &mut Worker, real: &Path, shown: PathBuf) -> io::Result<()> {
         let mut lines = Lines::new(&self.matcher, &shown, self.tally.most_matches());
-        let searched = self.way.file(real).and_then(|file| {
-            if self.is_own(&file.metadata()?) {
-                return Ok(());
-            }
-            worker.search(&self.matcher, &file, &mut lines)
-        });
-        match searched {
-            Err(_) => self.tally.unreadable(),
-            Ok(()) if lines.is_binary => self.tally.binary(),
-            Ok(()) => {
-                let (matches, total) = (lines.matches, lines.total);
-                self.tally.searched(shown, matches, total);
-            }
+        let file = self.way.file(real)?;
+        if !self.is_own(&file.metadata()?) {
+            worker.search(&self.matcher, &file, &mut lines)?;
         }
+        if lines.is_binary {
+            self.tally.binary();
+        } else {
+            let (matches, total) = (lines.matches, lines.total);
+            self.tally.searched(shown, matches, total);
+        }
+        Ok(())
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Undone {
     pub recovered: Vec<Recovered>,
     /// What of the whole list of changes was found broken when the undo was recorded.
     pub damage: Option<Damage>,
+    /// What lies beside the files and could not be removed.
+    pub leftovers: Option<String>,
 }
 
 /// What an undo does to one file.
@@ -139,6 +141,7 @@ pub fn take_back(
         number: receipt.number,
         recovered: recovered.clone(),
         damage: receipt.damage,
+        leftovers: receipt.leftovers,
     })
 }
 
@@ -160,6 +163,7 @@ pub fn try_out(journal: &Journal, listed: &Listed) -> Result<Undone, UndoError> 
         number: None,
         recovered,
         damage: None,
+        leftovers: None,
     })
 }
 

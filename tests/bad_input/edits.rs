@@ -393,3 +393,22 @@ fn many_files_need_few_descriptors_and_their_lack_is_told() {
         );
     }
 }
+
+#[test]
+fn a_name_that_a_killed_run_keeps_is_told_as_such() {
+    let karyi = Karyi::new().arg("--json").file("f", "old");
+    std::fs::hard_link(karyi.work().join("f"), karyi.work().join(".karyi-1-0.old")).unwrap();
+    let script =
+        "<tools><edit><file src=\"f\"><find>old</find><replace>new</replace></file></edit></tools>";
+    let report = karyi.stdin(script).run().exit(1).file("f", "old").json();
+    let result = &results(&report)[0];
+    assert_eq!(result["code"], "hard_linked");
+    assert_eq!(
+        result["message"],
+        "f: the file has 2 names; one of them is `.karyi-1-0.old`, which a karyi that was killed keeps beside it"
+    );
+    assert!(
+        result["hint"].as_str().unwrap().contains("KARYI_HOME"),
+        "{result}"
+    );
+}

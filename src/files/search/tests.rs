@@ -462,3 +462,25 @@ fn a_repository_in_another_starts_anew() {
     init(".git");
     check(&["sub/a.log", "sub/b.txt", "sub/inner/c.tmp"]);
 }
+
+#[test]
+fn a_line_that_is_too_long_to_search_is_told() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("one");
+    let mut text = vec![b'a'; 2 * limits::SEARCH_LINE_BUFFER_BYTES + 1];
+    text.extend(b"\nNEEDLE\n");
+    std::fs::write(&path, text).unwrap();
+    let root = Root::unconfined();
+    let search = |real: &Path| search(&root, real, real, &options("NEEDLE"));
+    let error = search(&path).unwrap_err();
+    assert_eq!(error.code, ErrorCode::FileTooLarge);
+    assert_eq!(
+        error.message,
+        format!(
+            "{}: a line is longer than the 64 MiB that a search holds of one",
+            path.display()
+        )
+    );
+    // Among others it is counted.
+    assert_eq!(search(temp.path()).unwrap().files_unreadable, 1);
+}

@@ -127,39 +127,13 @@ impl Listed {
     pub fn later(&self, conflicts: &[Conflict]) -> Vec<u64> {
         let chosen = self.chosen().unwrap_or_default();
         let is_asked = |path: &Path| conflicts.iter().any(|conflict| conflict.path == path);
-        self.over(&chosen, is_asked)
-    }
-
-    /// Returns the numbers of the changes that stand, are not chosen, and came after one that is and has a file
-    /// with them, if the file is asked for; the newest first. An undo is none: it ends with what it takes back.
-    fn over(&self, chosen: &[&Entry], is_asked: impl Fn(&Path) -> bool) -> Vec<u64> {
-        let mut first: HashMap<&Path, u64> = HashMap::new();
-        for entry in chosen {
-            for file in entry
-                .files
-                .iter()
-                .filter(|file| is_asked(file.path.as_path()))
-            {
-                let first = first.entry(file.path.as_path()).or_insert(entry.number);
-                *first = entry.number.min(*first);
-            }
-        }
-        let undone = undone(&self.entries);
-        let is_chosen = |number: u64| chosen.iter().any(|entry| entry.number == number);
-        let is_over = |entry: &&Entry| {
-            let mut files = entry.files.iter();
-            let touched = |first: &u64| *first < entry.number;
-            files.any(|file| first.get(file.path.as_path()).is_some_and(touched))
-        };
-        let later = open(&self.entries, &undone).filter(is_over);
-        let later = later.map(|entry| entry.number);
-        later.filter(|number| !is_chosen(*number)).collect()
+        over(&self.entries, &chosen, is_asked)
     }
 
     /// Refuses to take a change back over a later one of the same file, though the file may be the same again: what
     /// the later one did would be gone, and it would stand in the list.
     pub(super) fn refuse_over(&self, chosen: &[&Entry]) -> Result<(), ToolError> {
-        let later = self.over(chosen, |_| true);
+        let later = over(&self.entries, chosen, |_| true);
         if later.is_empty() {
             return Ok(());
         }
@@ -199,8 +173,11 @@ impl Listed {
             Which::Number(_) | Which::Last(_) => true,
         };
         let undone = undone(&entries);
+        let is_free = |entry: &&Entry| {
+            entry.can_be_undone() && over(&entries, &[*entry], |_| true).is_empty()
+        };
         let mut open = open(&entries, &undone).filter(is_asked);
-        let Some(number) = open.find(|entry| entry.can_be_undone()).map(|e| e.number) else {
+        let Some(number) = open.find(is_free).map(|entry| entry.number) else {
             return error;
         };
         let hint = format!(
@@ -248,6 +225,32 @@ pub fn undone(entries: &[Entry]) -> HashSet<u64> {
 fn open<'a>(entries: &'a [Entry], undone: &HashSet<u64>) -> impl Iterator<Item = &'a Entry> {
     let is_open = |entry: &&Entry| !undone.contains(&entry.number) && entry.undoes.is_empty();
     entries.iter().rev().filter(is_open)
+}
+
+/// Returns the numbers of the changes that stand, are not chosen, and came after one that is and has a file
+/// with them, if the file is asked for; the newest first. An undo is none: it ends with what it takes back.
+fn over(entries: &[Entry], chosen: &[&Entry], is_asked: impl Fn(&Path) -> bool) -> Vec<u64> {
+    let mut first: HashMap<&Path, u64> = HashMap::new();
+    for entry in chosen {
+        for file in entry
+            .files
+            .iter()
+            .filter(|file| is_asked(file.path.as_path()))
+        {
+            let first = first.entry(file.path.as_path()).or_insert(entry.number);
+            *first = entry.number.min(*first);
+        }
+    }
+    let undone = undone(entries);
+    let is_chosen = |number: u64| chosen.iter().any(|entry| entry.number == number);
+    let is_over = |entry: &&Entry| {
+        let mut files = entry.files.iter();
+        let touched = |first: &u64| *first < entry.number;
+        files.any(|file| first.get(file.path.as_path()).is_some_and(touched))
+    };
+    let later = open(entries, &undone).filter(is_over);
+    let later = later.map(|entry| entry.number);
+    later.filter(|number| !is_chosen(*number)).collect()
 }
 
 /// Adds the changes that were left half done and will be ended before.

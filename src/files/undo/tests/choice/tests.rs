@@ -94,6 +94,7 @@ fn a_dry_run_changes_nothing() {
         number: None,
         recovered: Vec::new(),
         damage: None,
+        leftovers: None,
     };
     assert_eq!(undone, expected);
     assert_eq!(place.read("a").as_deref(), Some("1"));
