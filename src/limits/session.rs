@@ -36,6 +36,8 @@ pub const CALLER_READS: Duration = Duration::from_micros(500);
 pub const WAIT_SCAN_SHARE: u32 = 20;
 /// Most processes one look reads; the next one goes on with the rest.
 pub const MAX_SCANNED_PROCESSES: usize = 128;
+/// Most processes of a group beside one that reads that are asked whether they are stopped.
+pub const MAX_COMPANY: usize = 16;
 /// Most processes without a parent of their own that are looked at, the newest ones.
 pub const MAX_SCANNED_ORPHANS: usize = 32;
 /// How long a terminal must be silent before a guess from its modes and its last line counts, where
@@ -74,6 +76,11 @@ pub const MAX_FOLLOWED_PROCESSES: usize = 256;
 pub const MAX_FOLLOWED_PROCESSES_OF_COMMAND: usize = 64;
 /// Most bytes of answers that wait to be typed: a program that reads none gets no more.
 pub const MAX_TERMINAL_ANSWER_BYTES: usize = 256;
+/// How soon after its start a program in the background must have forked to be followed into its
+/// child, when that has left its session: later ones may be another's.
+pub const SUCCESSOR_AGE: Duration = Duration::from_secs(1);
+/// Processes followed so, from which on those that have ended are forgotten.
+pub const MAX_CLAIMED_PROCESSES: usize = 1024;
 /// Most bytes of colours that are kept until the end of a line.
 pub const MAX_KEPT_COLOUR_BYTES: usize = 256;
 /// Most parameters of a control sequence that are kept.

@@ -162,6 +162,19 @@ impl Engine {
             Finding::Silent(_) => {}
             Finding::Stopped if self.is_gated() || self.is_for_end() => {}
             Finding::Stopped => self.finish(Status::Stopped, None, Certainty::Known),
+            Finding::PartlyStopped => self.stop_rest(live),
+        }
+    }
+
+    /// Has the rest of a job stop that was told to by a key: a program that was just being started lost
+    /// the signal.
+    fn stop_rest(&self, live: &Live) {
+        let mut state = self.shared.lock();
+        let call = state.call.as_mut();
+        let is_told = call.is_some_and(|call| std::mem::take(&mut call.is_stop));
+        drop(state);
+        if let Some(group) = live.group_in_front().filter(|_| is_told) {
+            let _ = group.signal_at_once(Signal::SIGTSTP);
         }
     }
 

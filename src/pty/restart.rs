@@ -132,7 +132,8 @@ impl Engine {
         let state = self.shared.lock();
         let is_told = process::are_shown() || state.job.as_ref().is_some_and(|job| job.may_leave);
         drop(state);
-        let (left, omitted) = background::left_without(shell, all, &mut self.known_children);
+        let known = &mut self.known_children;
+        let (left, omitted) = background::left_without(shell, all, known, &self.kin);
         match is_told {
             true => (left, omitted),
             // It is not known of which command they are.
@@ -326,6 +327,33 @@ impl Engine {
     fn await_first_mark(
         &mut self,
         running: &mut Running,
+    /// Has a shell forget what its start-up files export and the one before it did not: somebody had
+    /// unset it there. Returns its last mark.
+    fn forget_others(
+        &mut self,
+        running: &mut Running,
+        old: &Snapshot,
+        exports: &[u8],
+        until: Instant,
+        mark: Mark,
+    ) -> Result<Mark, (&'static str, Vec<u8>)> {
+        let new = self.collector.last.as_ref();
+        let new = new.filter(|new| new.taken > old.taken);
+        let names = new.map_or_else(Vec::new, |new| new.exports_beyond(old, exports));
+        if names.is_empty() {
+            return Ok(mark);
+        }
+        let (kind, places) = (self.shared.kind, &running.live.places);
+        let number = self.shared.lock().next_number();
+        let mut lines: String = names.iter().map(|name| kind.forget_line(name)).collect();
+        lines.push_str(&kind.snapshot_line(places));
+        lines.push_str(&kind.mark_line(places, number));
+        let written = running.live.write_lines(lines.as_bytes());
+        written.map_err(|_| ("it took no lines", Vec::new()))?;
+        self.cutter.await_mark(Some(number));
+        self.await_first_mark(running, None, until)
+    }
+
         mut feeder: Option<Feeder>,
         until: Instant,
     ) -> Result<Mark, (&'static str, Vec<u8>)> {

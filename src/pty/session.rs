@@ -18,6 +18,7 @@ use crate::limits;
 use crate::secret::{Binding, NotInZsh};
 
 use super::alarm::Alarm;
+use super::background::Kin;
 use super::ending;
 use super::engine::{self, Engine};
 use super::hints::HintReader;
@@ -162,6 +163,9 @@ impl Session {
                 Some(timeout.unwrap_or(limits::INPUT_TIMEOUT)),
                 None,
             );
+            if let Some(call) = &mut state.call {
+                call.is_stop = key == Key::SUSPEND;
+            }
             let pressed = live.press(key);
             if pressed.is_err() {
                 state.call = None;
@@ -403,6 +407,7 @@ impl Session {
         state.call = Some(Call {
             number,
             is_for_end: false,
+            is_stop: false,
             sink: Some(sink),
             reply,
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
@@ -544,6 +549,7 @@ fn prepare(
         secrets: options.secrets,
         running: None,
         cutter: MarkCutter::new(&nonce),
+        kin: Kin::new(&shared.tag),
         tracker: Tracker::new(),
         collector: Collector::new(&nonce),
         buffer: vec![0; limits::TERMINAL_READ_BYTES],
