@@ -315,18 +315,18 @@ impl Engine {
         live.write_lines(&lines)
             .map_err(|error| failed(&error.to_string()))?;
         self.cutter.await_mark(Some(number));
-        let first = self.await_first_mark(running, feeder, until);
-        first.map_err(|(reason, printed)| match beginning.has_rc {
+        let answer = self.await_first_mark(running, feeder, until);
+        let answer = answer.and_then(|mark| match beginning.snapshot {
+            Some(old) => self.forget_others(running, old, beginning.exports, until, mark),
+            None => Ok(mark),
+        });
+        answer.map_err(|(reason, printed)| match beginning.has_rc {
             // Mostly prompts.
             true => failed(reason),
             false => failed(&format!("{reason}: {}", shown(&printed))),
         })
     }
 
-    /// Waits for the first mark; else tells why it did not come, and what was printed.
-    fn await_first_mark(
-        &mut self,
-        running: &mut Running,
     /// Has a shell forget what its start-up files export and the one before it did not: somebody had
     /// unset it there. Returns its last mark.
     fn forget_others(
@@ -354,6 +354,10 @@ impl Engine {
         self.await_first_mark(running, None, until)
     }
 
+    /// Waits for the first mark; else tells why it did not come, and what was printed.
+    fn await_first_mark(
+        &mut self,
+        running: &mut Running,
         mut feeder: Option<Feeder>,
         until: Instant,
     ) -> Result<Mark, (&'static str, Vec<u8>)> {

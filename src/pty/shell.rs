@@ -94,6 +94,8 @@ pub(super) fn choose(
             fallback: None,
         });
     }
+    // An empty $SHELL names none.
+    let preferred = preferred.filter(|path| !path.as_os_str().is_empty());
     if let Some(shell) = preferred.and_then(Shell::at) {
         return Ok(Choice {
             shell,
@@ -639,6 +641,7 @@ KARYI_LAST="7;$?"; \command printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "${KARYI_
         };
         check(&["bash", "sh"], None, Ok("bash "));
         check(&["sh"], None, Ok("sh "));
+        check(&["bash"], Some(""), Ok("bash "));
         check(&["bash", "zsh"], Some("@/zsh"), Ok("zsh "));
         check(
             &["bash"],
