@@ -11,10 +11,11 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::outcome::Status;
 
+use super::call::{Input, Progress};
 use super::ending;
 use super::engine::{Engine, TakenSink};
+use super::job::Verdict;
 use super::live::{InputPlace, Live};
-use super::state::{Input, Progress, Verdict};
 use super::wait::{Certainty, Finding, Watch, shows_input};
 
 impl Engine {

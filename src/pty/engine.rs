@@ -19,13 +19,15 @@ use crate::limits;
 
 use super::alarm::Alarm;
 use super::background::{self, Background, Kin};
+use super::call::{Call, Sink};
 use super::hints::HintReader;
+use super::job::Verdict;
 use super::live::{InputPlace, Live, Owned, read_some};
 use super::marks::{Mark, MarkCutter};
 use super::options::Seed;
 use super::plan::Plan;
 use super::snapshot::Collector;
-use super::state::{Call, Order, Shared, Sink, Verdict};
+use super::state::{Order, Shared};
 use super::tracker::Tracker;
 use super::wait::{Scanner, Watch};
 use super::withhold::HoldsSecret;

@@ -15,13 +15,15 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
 use super::background::{self, Background, Doing};
+use super::call::Restart;
 use super::ending;
 use super::engine::{Engine, Running};
+use super::job::{Job, Verdict};
 use super::live::read_some;
 use super::marks::Mark;
 use super::process::{self, Process};
 use super::snapshot::{Feeder, Snapshot};
-use super::state::{Job, Order, Restart, Verdict};
+use super::state::Order;
 
 /// What is gone with every shell.
 const ALWAYS_LOST: [&str; 3] = ["variables", "traps", "jobs"];
