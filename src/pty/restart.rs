@@ -318,10 +318,7 @@ impl Engine {
             .map_err(|error| failed(&error.to_string()))?;
         self.cutter.await_mark(Some(number));
         let answer = self.await_first_mark(running, feeder, until);
-        let answer = answer.and_then(|mark| match beginning.snapshot {
-            Some(old) => self.forget_others(running, old, beginning.exports, until, mark),
-            None => Ok(mark),
-        });
+        let answer = answer.and_then(|mark| self.forget_others(running, beginning, until, mark));
         answer.map_err(|(reason, printed)| match beginning.has_rc {
             // Mostly prompts.
             true => failed(reason),
@@ -334,14 +331,17 @@ impl Engine {
     fn forget_others(
         &mut self,
         running: &mut Running,
-        old: &Snapshot,
-        exports: &[u8],
+        beginning: Beginning<'_>,
         until: Instant,
         mark: Mark,
     ) -> Result<Mark, (&'static str, Vec<u8>)> {
         let new = self.collector.last.as_ref();
-        let new = new.filter(|new| new.taken > old.taken);
-        let names = new.map_or_else(Vec::new, |new| new.exports_beyond(old, exports));
+        let names = match (beginning.snapshot, new) {
+            (Some(old), Some(new)) if new.taken > old.taken => {
+                new.exports_beyond(old, beginning.exports)
+            }
+            _ => Vec::new(),
+        };
         if names.is_empty() {
             return Ok(mark);
         }
