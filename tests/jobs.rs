@@ -307,6 +307,38 @@ fn a_job_is_ended_with_all_that_stands_below_it() {
     }
 }
 
+/// `setsid` forks where it leads a group, and ends; so does a script that leaves its program behind.
+#[test]
+fn a_job_that_goes_on_in_its_child_is_followed() {
+    let scripts = [
+        (
+            "(until [ -e go ]; do :; done; exec setsid sh -c 'echo $$ &gt;pid; exec sleep 100') &amp;",
+            "sleep 100",
+        ),
+        (
+            "(until [ -e go ]; do :; done; exec sh -c 'echo $$ &gt;pid; sleep 100 &amp;') &amp;",
+            "sleep 100",
+        ),
+    ];
+    for (script, command) in scripts {
+        let end = "<ctrl end=\"true\" job=\"b\">c</ctrl>";
+        let reports = reports(&[
+            // It may have gone on before its command ends, else, and would be a daemon.
+            &format!("<command id=\"b\">{script}</command><command>touch go</command>"),
+            "<command>until [ -s pid ]; do sleep 0.02; done; sleep 0.3</command>",
+            end,
+            "<command>true</command>",
+        ]);
+        let running = json!([{
+            "id": "b", "state": "running", "background": true, "command": command
+        }]);
+        assert_eq!(jobs(&reports[1]), running, "{script}");
+        assert_eq!(field(&reports[2], "status"), ["killed"], "{script}");
+        assert_eq!(jobs(&reports[2])[0]["state"], "ended", "{script}");
+        assert_eq!(jobs(&reports[3]), Value::Null, "{script}");
+    }
+}
+
 #[test]
 fn a_session_beside_one_that_is_beside_has_its_environment() {
     let reports = reports(&["<command>f() { :; }; export A=1</command>\

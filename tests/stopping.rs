@@ -319,3 +319,65 @@ fn what_lowered_its_limit_of_file_locks_ends_with_the_run() {
     ran.exit(0);
     mark.expect_none();
 }
+
+/// Forks, leaves and ends as fast as it can, for a minute at most; each writes a byte.
+const HOPPER: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+int main(void) {
+    time_t end = time(0) + 60;
+    int file = open("hops", O_WRONLY | O_CREAT | O_APPEND, 0600);
+    signal(SIGHUP, SIG_IGN); signal(SIGINT, SIG_IGN); signal(SIGTERM, SIG_IGN);
+    while (time(0) < end) {
+        pid_t child = fork();
+        if (child > 0) _exit(0);
+        if (child == 0) { setsid(); if (write(file, "x", 1) < 1) return 1; }
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn what_forks_without_pause_is_ended_by_the_next_start() {
+    let karyi = Karyi::new().file("hopper.c", HOPPER);
+    let runtime = karyi.runtime();
+    let mut cc = std::process::Command::new("cc");
+    let made = cc.args(["-O", "-o", "hopper", "hopper.c"]);
+    if !made
+        .current_dir(karyi.work())
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        return skip("no C compiler");
+    }
+    let hops = karyi.work().join("hops");
+    let count = || std::fs::metadata(&hops).map_or(0, |file| file.len());
+    let child = start(
+        &karyi,
+        "<tools><command>./hopper &amp; sleep 60</command></tools>",
+    );
+    while count() < 100 {
+        std::thread::yield_now();
+    }
+    send(&child, Signal::SIGKILL);
+    wait(child);
+    // One that survived a start is met again by the next one.
+    for _ in 0..2 {
+        let mut again = karyi.command();
+        let script = "<tools><command>echo on</command></tools>";
+        again.arg("-c").arg(script).stdout(Stdio::piped());
+        assert_eq!(wait(again.spawn().unwrap()).status.code(), Some(0));
+    }
+    let before = count();
+    let script = "<tools><command>sleep 0.2</command></tools>";
+    let mut again = karyi.command();
+    again.arg("-c").arg(script).stdout(Stdio::piped());
+    wait(again.spawn().unwrap());
+    assert_eq!(
+        (count() - before, names(&runtime)),
+        (0, Vec::<String>::new())
+    );
+}

@@ -36,6 +36,8 @@ pub const CALLER_READS: Duration = Duration::from_micros(500);
 pub const WAIT_SCAN_SHARE: u32 = 20;
 /// Most processes one look reads; the next one goes on with the rest.
 pub const MAX_SCANNED_PROCESSES: usize = 128;
+/// Most processes of a group beside one that reads that are asked whether they are stopped.
+pub const MAX_COMPANY: usize = 16;
 /// Most processes without a parent of their own that are looked at, the newest ones.
 pub const MAX_SCANNED_ORPHANS: usize = 32;
 /// How long a terminal must be silent before a guess from its modes and its last line counts, where
@@ -72,6 +74,11 @@ pub const MAX_ENDED_JOBS: usize = 256;
 pub const MAX_FOLLOWED_PROCESSES: usize = 256;
 /// Most of them that one command leaves.
 pub const MAX_FOLLOWED_PROCESSES_OF_COMMAND: usize = 64;
+/// How soon after its start a program in the background must have forked to be followed into its
+/// child, when that has left its session: later ones may be another's.
+pub const SUCCESSOR_AGE: Duration = Duration::from_secs(1);
+/// Processes followed so, from which on those that have ended are forgotten.
+pub const MAX_CLAIMED_PROCESSES: usize = 1024;
 /// Most bytes of answers that wait to be typed: a program that reads none gets no more.
 pub const MAX_TERMINAL_ANSWER_BYTES: usize = 256;
 /// Most bytes of colours that are kept until the end of a line.
@@ -113,11 +120,15 @@ pub const MAX_PROCESS_ID: i32 = 1 << 22;
 pub const MAX_KNOWN_SHELLS: usize = 64;
 /// Looks in a row that must find nothing of a session before it is gone.
 pub const QUIET_ENDING_LOOKS: usize = 2;
+/// Looks in a row that must find nothing of an abandoned session of which something had to be killed.
+pub const QUIET_SWEEP_LOOKS: usize = 6;
 /// Looks in a row at what is left of a session before its end rests: something ends all the time.
 pub const MAX_ENDING_LOOKS: usize = 8;
 /// Quick looks at what was just adopted, after each look at everything: a process that forks and
 /// ends without pause is somewhere else by the time a long look is over.
 pub const QUICK_ENDING_LOOKS: usize = 50;
+/// How many of the newest process ids such a look takes after karyi was killed: others are started meanwhile, too.
+pub const NEWEST_PROCESSES: i32 = 32;
 /// Most looks at a group in the foreground until each of its processes has a signal: new ones may
 /// be started meanwhile.
 pub const MAX_SIGNALLING_LOOKS: usize = 8;

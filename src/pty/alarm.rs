@@ -5,6 +5,7 @@
 //! wait ends early by it and sets it again, and all in between cost nothing.
 
 use std::os::fd::{AsFd, BorrowedFd};
+#[cfg(target_os = "linux")]
 use std::time::Instant;
 
 #[cfg(target_os = "linux")]
@@ -59,11 +60,6 @@ impl Alarm {
     /// There is none: the session's thread reads the terminal alone.
     pub(super) fn new() -> Option<Self> {
         None
-    }
-
-    /// Never called.
-    pub(super) fn set(&mut self, _now: Instant, _until: Instant) -> bool {
-        match self.never {}
     }
 }
 

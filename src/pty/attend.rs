@@ -11,10 +11,11 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::outcome::Status;
 
+use super::call::{Input, Progress};
 use super::ending;
 use super::engine::{Engine, TakenSink};
+use super::job::Verdict;
 use super::live::{InputPlace, Live};
-use super::state::{Input, Progress, Verdict};
 use super::wait::{Certainty, Finding, Watch, shows_input};
 
 impl Engine {
@@ -162,6 +163,19 @@ impl Engine {
             Finding::Silent(_) => {}
             Finding::Stopped if self.is_gated() || self.is_for_end() => {}
             Finding::Stopped => self.finish(Status::Stopped, None, Certainty::Known),
+            Finding::PartlyStopped => self.stop_rest(live),
+        }
+    }
+
+    /// Has the rest of a job stop that was told to by a key: a program that was just being started lost
+    /// the signal.
+    fn stop_rest(&self, live: &Live) {
+        let mut state = self.shared.lock();
+        let call = state.call.as_mut();
+        let is_told = call.is_some_and(|call| std::mem::take(&mut call.is_stop));
+        drop(state);
+        if let Some(group) = live.group_in_front().filter(|_| is_told) {
+            let _ = group.signal_at_once(Signal::SIGTSTP);
         }
     }
 

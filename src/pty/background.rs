@@ -2,16 +2,19 @@
 //!
 //! When a command has ended, the children its shell did not have before are what the script put in
 //! the background. The kernel tells when one of them ends; its exit status is for the shell alone.
+//! A program that forks once and goes on in its child, as `setsid` does where it leads a group, is
+//! followed there.
 
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::Signal;
 
 use crate::limits;
 
+use super::ending;
 use super::group::{self, Group};
 use super::process::{self, Process};
 
@@ -21,14 +24,33 @@ pub struct Background {
     /// Id of the process group.
     pub group: i32,
     shell: i32,
-    members: Arc<Vec<Member>>,
+    kin: Kin,
+    members: Arc<Mutex<Members>>,
     has_terminal: bool,
 }
 
-/// A child of the shell.
+/// The session of jobs in the background.
+#[derive(Debug, Clone)]
+pub(super) struct Kin {
+    tag: String,
+    /// Processes that belong to a job, each by its id and the time it was started at.
+    claimed: Arc<Mutex<HashSet<(i32, u64)>>>,
+}
+
+/// The processes of a job.
+#[derive(Debug)]
+struct Members {
+    list: Vec<Member>,
+    /// Whether nothing goes on where they have ended.
+    is_over: bool,
+}
+
+/// A child of the shell, or what went on in its place.
 #[derive(Debug)]
 struct Member {
     pid: i32,
+    /// When it was started, in ticks since the system was.
+    started: u64,
     /// Readable once the process has ended.
     end: OwnedFd,
 }
@@ -40,14 +62,13 @@ pub enum Doing {
     Running,
     /// A signal stopped it.
     Stopped,
-    /// Every process of it that the shell started has ended.
+    /// Every process of it that the shell started has ended, and none of them went on in a child.
     Ended,
 }
 
 impl PartialEq for Background {
     fn eq(&self, other: &Self) -> bool {
-        let ids = |job: &Self| job.members.iter().map(|m| m.pid).collect::<Vec<_>>();
-        (self.group, ids(self)) == (other.group, ids(other))
+        self.group == other.group && self.ids() == other.ids()
     }
 }
 
@@ -57,7 +78,16 @@ impl Background {
     /// Returns how many processes it began with: how many descriptors it holds.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.members.len()
+        self.members().list.len()
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ids(&self) -> Vec<i32> {
+        let members = self.members();
+        members.list.iter().map(|member| member.pid).collect()
     }
 
     /// Whether it still has the terminal it was started on: the kernel takes that away with the
@@ -70,16 +100,50 @@ impl Background {
     /// Returns what it does now.
     #[must_use]
     pub fn doing(&self) -> Doing {
-        let mut alive = self.members.iter().filter(|member| !member.has_ended());
+        let mut members = self.members();
+        if members.list.iter().all(Member::has_ended) {
+            self.follow(&mut members);
+        }
+        let mut alive = members.list.iter().filter(|member| !member.has_ended());
         let Some(first) = alive.next() else {
             return Doing::Ended;
         };
-        let is_stopped = |pid: i32| process::find(pid).is_some_and(|process| process.is_stopped());
         if is_stopped(first.pid) && alive.all(|member| is_stopped(member.pid)) {
             Doing::Stopped
         } else {
             Doing::Running
         }
+    }
+
+    /// Looks for what goes on where its processes have ended: what they left in their group, and what
+    /// left that soon after its start.
+    fn follow(&self, members: &mut Members) {
+        if members.is_over || !process::are_shown() {
+            return;
+        }
+        let mut orphans = ending::orphans(&self.kin.tag);
+        orphans.sort_by_key(|seen| (seen.started, seen.pid));
+        let is_own = |seen: &Process| {
+            self.has_own_group() && (seen.group, seen.session) == (self.group, self.shell)
+        };
+        let mut found: Vec<Member> = Vec::new();
+        for seen in orphans.iter().filter(|seen| is_own(seen)) {
+            found.extend(self.kin.claim(seen).then(|| Member::of(seen)).flatten());
+        }
+        for ended in &members.list {
+            let is_next = |seen: &&Process| ended.may_go_on_in(seen) && self.kin.claim(seen);
+            let next = orphans.iter().filter(|seen| seen.session != self.shell);
+            found.extend(next.clone().find(is_next).and_then(Member::of));
+        }
+        members.is_over = found.is_empty();
+        members.list.extend(found);
+    }
+
+    /// Whether a signal has stopped one of its processes: a shell goes on as soon as the last of a
+    /// pipeline is.
+    pub(super) fn has_stopped(&self) -> bool {
+        let members = self.members();
+        members.list.iter().any(|member| is_stopped(member.pid))
     }
 
     /// Whether it is in a group of its own: without job control it is in that of the shell.
@@ -97,7 +161,8 @@ impl Background {
     /// Signals those of the processes it began with that are not among `reached` yet; one that is
     /// stopped goes on with it.
     pub(super) fn signal_members(&self, signal: Signal, reached: &mut HashSet<i32>) {
-        for member in self.members.iter().filter(|member| !member.has_ended()) {
+        let members = self.members();
+        for member in members.list.iter().filter(|member| !member.has_ended()) {
             if reached.insert(member.pid) {
                 let _ = process::send(&member.end, signal);
                 let _ = process::send(&member.end, Signal::SIGCONT);
@@ -111,7 +176,8 @@ impl Background {
         let mut roots = self.own_group().map_or_else(Vec::new, |group| {
             group.members(&all).iter().map(|seen| seen.pid).collect()
         });
-        let alive = self.members.iter().filter(|member| !member.has_ended());
+        let members = self.members();
+        let alive = members.list.iter().filter(|member| !member.has_ended());
         roots.extend(alive.map(|member| member.pid));
         group::below(&all, &roots)
     }
@@ -121,7 +187,8 @@ impl Background {
     #[must_use]
     pub fn command_line(&self) -> Option<String> {
         let words_of = |pid: i32| std::fs::read(format!("/proc/{pid}/cmdline")).ok();
-        let first = self.members.iter().find(|member| !member.has_ended())?;
+        let members = self.members();
+        let first = members.list.iter().find(|member| !member.has_ended())?;
         let words = words_of(first.pid)?;
         // Its number may be another's by now.
         if first.has_ended() {
@@ -136,7 +203,49 @@ impl Background {
     }
 }
 
+fn is_stopped(pid: i32) -> bool {
+    process::find(pid).is_some_and(|process| process.is_stopped())
+}
+
+impl Kin {
+    pub(super) fn new(tag: &str) -> Self {
+        Self {
+            tag: tag.to_owned(),
+            claimed: Arc::default(),
+        }
+    }
+
+    /// Makes a process one of a job; returns whether it was of none.
+    fn claim(&self, seen: &Process) -> bool {
+        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        if claimed.len() >= limits::MAX_CLAIMED_PROCESSES {
+            // Those that have ended need not be known any more.
+            claimed.retain(|(pid, started)| {
+                process::find(*pid).is_some_and(|now| now.started == *started)
+            });
+        }
+        claimed.insert((seen.pid, seen.started))
+    }
+}
+
 impl Member {
+    /// Makes that of a process, unless it has ended.
+    fn of(seen: &Process) -> Option<Self> {
+        Some(Self {
+            pid: seen.pid,
+            started: seen.started,
+            end: process::open(seen.pid)?,
+        })
+    }
+
+    /// Whether a process may be its child in which it went on: it was started soon after.
+    fn may_go_on_in(&self, seen: &Process) -> bool {
+        let later = seen.started.saturating_sub(self.started);
+        let is_soon = |age| age <= limits::SUCCESSOR_AGE;
+        let is_later = (seen.started, seen.pid) > (self.started, self.pid);
+        is_later && process::duration_of(later).is_some_and(is_soon)
+    }
+
     fn has_ended(&self) -> bool {
         let mut asked = [PollFd::new(self.end.as_fd(), PollFlags::POLLIN)];
         nix::poll::poll(&mut asked, PollTimeout::ZERO).is_ok_and(|count| count > 0)
@@ -150,6 +259,7 @@ pub(super) fn left_by(
     shell: i32,
     children: Vec<i32>,
     known: &mut HashSet<i32>,
+    kin: &Kin,
 ) -> (Vec<Background>, u64) {
     if children.is_empty() {
         known.clear();
@@ -170,7 +280,7 @@ pub(super) fn left_by(
         .filter(|process| !process.is_zombie() && process.parent == shell)
         .collect();
     *known = children.into_iter().collect();
-    (by_group(shell, fresh), omitted)
+    (by_group(shell, fresh, kin), omitted)
 }
 
 /// Returns what a command left where the kernel does not list the children of a shell, as
@@ -180,6 +290,7 @@ pub(super) fn left_unseen(
     shell: i32,
     may_leave: bool,
     known: &mut HashSet<i32>,
+    kin: &Kin,
 ) -> (Vec<Background>, u64) {
     if !may_leave {
         return (Vec::new(), 0);
@@ -192,7 +303,7 @@ pub(super) fn left_unseen(
     let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
     let omitted = found.len().saturating_sub(most) as u64;
     found.truncate(most);
-    let mut jobs = by_group(shell, found);
+    let mut jobs = by_group(shell, found, kin);
     // Nothing else tells that a process has ended which is none of our children.
     jobs.retain(|job| job.doing() != Doing::Ended);
     (jobs, omitted)
@@ -204,39 +315,38 @@ pub(super) fn left_without(
     shell: i32,
     mut processes: Vec<Process>,
     known: &mut HashSet<i32>,
+    kin: &Kin,
 ) -> (Vec<Background>, u64) {
     let own = std::process::id();
     // What those have started belongs to them.
     processes.retain(|process| u32::try_from(process.parent) == Ok(own) && process.pid != shell);
-    processes.retain(|process| known.insert(process.pid));
+    processes.retain(|process| known.insert(process.pid) && kin.claim(process));
     let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
     let omitted = processes.len().saturating_sub(most) as u64;
     processes.truncate(most);
-    let mut jobs = by_group(shell, processes);
+    let mut jobs = by_group(shell, processes, kin);
     for job in &mut jobs {
         job.has_terminal = false;
     }
     (jobs, omitted)
 }
 
-fn by_group(shell: i32, processes: Vec<Process>) -> Vec<Background> {
+fn by_group(shell: i32, processes: Vec<Process>, kin: &Kin) -> Vec<Background> {
     let mut groups: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
     for process in processes {
-        if let Some(end) = process::open(process.pid) {
-            let pid = process.pid;
-            groups
-                .entry(process.group)
-                .or_default()
-                .push(Member { pid, end });
+        if let Some(member) = Member::of(&process) {
+            groups.entry(process.group).or_default().push(member);
         }
     }
-    groups
-        .into_iter()
-        .map(|(group, members)| Background {
-            group,
-            shell,
-            members: Arc::new(members),
-            has_terminal: true,
-        })
-        .collect()
+    let make = |(group, list)| Background {
+        group,
+        shell,
+        kin: kin.clone(),
+        members: Arc::new(Mutex::new(Members {
+            list,
+            is_over: false,
+        })),
+        has_terminal: true,
+    };
+    groups.into_iter().map(make).collect()
 }

@@ -11,6 +11,7 @@ use crate::limits;
 use crate::outcome::Status;
 
 use super::background::Background;
+use super::call::Sink;
 use super::ending::{self, TAG_VARIABLE};
 use super::live::Live;
 use super::options::Seed;
@@ -18,7 +19,6 @@ use super::process;
 use super::session::Session;
 use super::shell::quote_bytes;
 use super::snapshot::OWN_VARIABLES;
-use super::state::Sink;
 
 impl Session {
     /// Returns the number of the job that holds the terminal.

@@ -9,11 +9,11 @@ use nix::unistd::Pid;
 
 use crate::limits;
 
+use super::call::Progress;
 use super::ending;
 use super::engine::Engine;
 use super::process;
 use super::restart::sleep_for_output;
-use super::state::Progress;
 
 /// The signals that end a session, in this order.
 const LADDER: [(Signal, &str); 3] = [

@@ -139,10 +139,11 @@ impl Kind {
                  \\builtin unset -v $(\\builtin compgen -e)\n"
             }
             Self::Zsh => {
-                "\\builtin unsetopt aliases\n\\builtin unalias -a\n\\builtin unfunction -m '*'\n"
+                "\\builtin unsetopt aliases\n\\builtin unalias -a\n\\builtin unalias -s -m '*'\n\
+                 \\builtin unfunction -m '*'\n"
             }
             Self::Ksh | Self::Posix => "\\command unalias -a\n",
-            Self::Mksh => "\\builtin unalias -a\n",
+            Self::Mksh => "\\builtin unalias -a\n\\builtin unset -f $(\\builtin typeset +f)\n",
         }
     }
 

@@ -12,11 +12,11 @@ use crate::error::ToolError;
 use crate::limits;
 
 use super::alarm::Alarm;
+use super::call::Sink;
 use super::engine::Engine;
 use super::live::Live;
 use super::options::CommandRequest;
 use super::session::{Session, Waiting};
-use super::state::Sink;
 
 /// The engine in the hands of a caller; it is the thread's again in the end, whatever happens.
 struct Driver<'a> {

@@ -249,6 +249,14 @@ pub(super) fn processes(tag: &str) -> Vec<Process> {
     look(tag).running
 }
 
+/// Returns those processes of a session that run and that this program has adopted.
+pub(super) fn orphans(tag: &str) -> Vec<Process> {
+    let mut found = look(tag).running;
+    let known = sessions();
+    found.retain(|process| is_adopted(process, &known.sessions));
+    found
+}
+
 /// Looks at everything once, and collects what has ended.
 fn look(tag: &str) -> Look {
     let mut known = sessions();

@@ -18,14 +18,16 @@ use nix::sys::signal::Signal;
 use crate::limits;
 
 use super::alarm::Alarm;
-use super::background::{self, Background, Doing};
+use super::background::{self, Background, Kin};
+use super::call::{Call, Sink};
 use super::hints::HintReader;
+use super::job::Verdict;
 use super::live::{InputPlace, Live, Owned, read_some};
 use super::marks::{Mark, MarkCutter};
 use super::options::Seed;
 use super::plan::Plan;
 use super::snapshot::Collector;
-use super::state::{Call, Order, Shared, Sink, Verdict};
+use super::state::{Order, Shared};
 use super::tracker::Tracker;
 use super::wait::{Scanner, Watch};
 use super::withhold::HoldsSecret;
@@ -66,6 +68,8 @@ pub(super) struct Engine {
     pub(super) ended_at: Instant,
     /// What the shell's jobs before the running one left in the background.
     pub(super) known_children: HashSet<i32>,
+    /// What those know of each other.
+    pub(super) kin: Kin,
     /// What the first shell begins with.
     pub(super) seed: Option<Seed>,
     /// Tells what the next shell does not get back.
@@ -424,10 +428,10 @@ impl Engine {
             running.live.flush_input();
         }
         self.tracker.follow(None);
-        let (shell, known) = (running.live.pid, &mut self.known_children);
+        let (shell, known, kin) = (running.live.pid, &mut self.known_children, &self.kin);
         let (background, omitted) = match running.live.kept.files.children() {
-            Some(children) => background::left_by(shell, children, known),
-            None => background::left_unseen(shell, self.shared.may_leave(), known),
+            Some(children) => background::left_by(shell, children, known, kin),
+            None => background::left_unseen(shell, self.shared.may_leave(), known, kin),
         };
         running.live.hints.reset();
         let mut has_stopped = running.live.has_stopped_child(mark.status);
@@ -439,8 +443,8 @@ impl Engine {
         if job.was_typed_to {
             running.live.flush_input();
         }
-        let is_stopped = |left: &Background| left.doing() == Doing::Stopped;
-        has_stopped |= job.may_hide_stop && mark.status == 0 && background.iter().any(is_stopped);
+        let is_stop = job.may_hide_stop && mark.status == 0;
+        has_stopped |= is_stop && background.iter().any(Background::has_stopped);
         let mut after = job.after.clone();
         if mark.is_errexit {
             after.extend(kind.no_errexit_line().into_bytes());

@@ -57,6 +57,22 @@ impl Group {
         killpg(Pid::from_raw(self.id), signal)
     }
 
+    /// Signals those that are in it now, also where a program took the terminal into a session of its
+    /// own.
+    ///
+    /// # Errors
+    /// When none of it stands below the shell.
+    pub(super) fn signal_now(self, signal: Signal) -> nix::Result<()> {
+        let Err(error) = self.signal_at_once(signal) else {
+            return Ok(());
+        };
+        let mut is_any = false;
+        for seen in &self.members(&process::all()) {
+            is_any |= process::signal(seen, signal);
+        }
+        if is_any { Ok(()) } else { Err(error) }
+    }
+
     /// Signals those of it that are not among `reached` yet; returns how many there were. Each is
     /// opened first, so that none is hit that only has the number of one that has ended.
     pub(super) fn signal_fresh(self, signal: Signal, reached: &mut HashSet<i32>) -> usize {

@@ -19,7 +19,9 @@ use nix::sys::stat::{FileStat, Mode, fstat};
 
 use super::kept_files::KeptFiles;
 use super::marks::Mark;
-use super::shell::{KEPT_TERMINAL, Kind, Places};
+#[cfg(target_os = "linux")]
+use super::shell::KEPT_TERMINAL;
+use super::shell::{Kind, Places};
 
 /// What one shell was found to be, and what would have to be made for every command.
 #[derive(Debug)]

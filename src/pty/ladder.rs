@@ -13,11 +13,11 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
 use super::background::{Background, Doing};
+use super::call::{self, Progress, Sink};
 use super::group::{self, Group};
 use super::live::Live;
 use super::process::{self, Process};
 use super::session::Session;
-use super::state::{self, Progress, Sink};
 
 /// The signals, in this order.
 const LADDER: [(Signal, &str); 3] = [
@@ -33,7 +33,7 @@ impl Session {
     /// # Errors
     /// `no_job` when nothing runs, `session_failed` when the command outlives all signals.
     pub async fn end_job(&self) -> Result<&'static str, ToolError> {
-        let job = self.job().ok_or_else(|| state::too_late(None))?;
+        let job = self.job().ok_or_else(|| call::too_late(None))?;
         let processes = self.processes().await;
         for (signal, name) in LADDER {
             if self.climb(job, signal).await {

@@ -135,7 +135,7 @@ impl Live {
             return write_all(&self.master, &key.bytes());
         }
         let group = self.group_in_front().ok_or(Errno::ESRCH)?;
-        Ok(group.signal_at_once(Signal::SIGINT)?)
+        Ok(group.signal_now(Signal::SIGINT)?)
     }
 
     /// Returns the process group in the foreground of the terminal, unless a signal to it would reach

@@ -8,10 +8,13 @@
 //! for.
 
 mod alarm;
+mod answering;
 mod attend;
 pub mod background;
 mod beside;
 pub mod bootstrap;
+mod call;
+mod choice;
 mod closing;
 mod delivery;
 mod describe;
@@ -26,6 +29,7 @@ pub mod guard;
 pub mod health;
 mod hints;
 pub mod inherited;
+mod job;
 mod kept;
 mod kept_files;
 pub mod key;
@@ -37,6 +41,7 @@ pub mod options;
 mod plan;
 mod process;
 mod record;
+mod request;
 mod restart;
 pub mod runtime;
 mod secrets;
@@ -45,7 +50,8 @@ mod shell;
 mod sight;
 mod snapshot;
 mod stamp;
-pub mod state;
+mod starting;
+mod state;
 mod sweep;
 mod sys;
 #[cfg(target_os = "linux")]
@@ -56,9 +62,9 @@ mod wait;
 mod withhold;
 
 pub use background::Background;
+pub use call::{Progress, Restart, Sink};
+pub use choice::find as find_shell;
 pub use options::{CommandRequest, InputRequest, Rc, Seed, SessionOptions};
 pub use session::Session;
-pub use shell::find as find_shell;
 pub(crate) use shell::quote;
-pub use state::{Progress, Restart, Sink};
 pub use withhold::HoldsSecret;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::secret::{Binding, ByteSet};
 
+use super::call::Sink;
 use super::snapshot::Snapshot;
-use super::state::Sink;
 use super::withhold::HoldsSecret;
 
 /// Whether the user's start-up files are read.

@@ -48,12 +48,10 @@ impl Process {
     #[cfg(target_os = "linux")]
     pub(super) fn age(&self) -> Option<Duration> {
         use nix::time::{ClockId, clock_gettime};
-        use nix::unistd::{SysconfVar, sysconf};
-        let ticks = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok()?;
-        let started_ms = self.started.checked_mul(1000)?.checked_div(ticks)?;
+        let started = duration_of(self.started)?;
         let now = Duration::from(clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?);
         let is_known = self.started > 0;
-        is_known.then(|| now.saturating_sub(Duration::from_millis(started_ms)))
+        is_known.then(|| now.saturating_sub(started))
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -66,6 +64,14 @@ impl Process {
         let is_one = (self.pid, self.started) == (other.pid, other.started);
         is_one && (self.started > 0 || self.session == other.session)
     }
+}
+
+/// Returns how long so many ticks are in which the kernel tells when a process was started.
+pub(super) fn duration_of(ticks: u64) -> Option<Duration> {
+    use nix::unistd::{SysconfVar, sysconf};
+    let per_second = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok()?;
+    let in_ms = ticks.checked_mul(1000)?.checked_div(per_second)?;
+    Some(Duration::from_millis(in_ms))
 }
 
 /// Returns a process.
@@ -260,6 +266,12 @@ pub(super) fn belonging(processes: &[Process], sessions: &[i32], roots: &[i32]) 
 #[cfg(target_os = "linux")]
 pub(super) fn adopted() -> Vec<i32> {
     own_children(std::process::id().cast_signed())
+}
+
+/// Returns the id of the process that was started last.
+pub(super) fn newest() -> Option<i32> {
+    let line = read_line("/proc/loadavg").ok()?;
+    line.split_ascii_whitespace().last()?.parse().ok()
 }
 
 /// Whether the kernel lists the children of a process.

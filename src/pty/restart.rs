@@ -15,13 +15,15 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
 use super::background::{self, Background, Doing};
+use super::call::Restart;
 use super::ending;
 use super::engine::{Engine, Running};
+use super::job::{Job, Verdict};
 use super::live::read_some;
 use super::marks::Mark;
 use super::process::{self, Process};
 use super::snapshot::{Feeder, Snapshot};
-use super::state::{Job, Order, Restart, Verdict};
+use super::state::Order;
 
 /// What is gone with every shell.
 const ALWAYS_LOST: [&str; 3] = ["variables", "traps", "jobs"];
@@ -132,7 +134,8 @@ impl Engine {
         let state = self.shared.lock();
         let is_told = process::are_shown() || state.job.as_ref().is_some_and(|job| job.may_leave);
         drop(state);
-        let (left, omitted) = background::left_without(shell, all, &mut self.known_children);
+        let known = &mut self.known_children;
+        let (left, omitted) = background::left_without(shell, all, known, &self.kin);
         match is_told {
             true => (left, omitted),
             // It is not known of which command they are.
@@ -314,12 +317,43 @@ impl Engine {
         live.write_lines(&lines)
             .map_err(|error| failed(&error.to_string()))?;
         self.cutter.await_mark(Some(number));
-        let first = self.await_first_mark(running, feeder, until);
-        first.map_err(|(reason, printed)| match beginning.has_rc {
+        let answer = self.await_first_mark(running, feeder, until);
+        let answer = answer.and_then(|mark| self.forget_others(running, beginning, until, mark));
+        answer.map_err(|(reason, printed)| match beginning.has_rc {
             // Mostly prompts.
             true => failed(reason),
             false => failed(&format!("{reason}: {}", shown(&printed))),
         })
+    }
+
+    /// Has a shell forget what its start-up files export and the one before it did not: somebody had
+    /// unset it there. Returns its last mark.
+    fn forget_others(
+        &mut self,
+        running: &mut Running,
+        beginning: Beginning<'_>,
+        until: Instant,
+        mark: Mark,
+    ) -> Result<Mark, (&'static str, Vec<u8>)> {
+        let new = self.collector.last.as_ref();
+        let names = match (beginning.snapshot, new) {
+            (Some(old), Some(new)) if new.taken > old.taken => {
+                new.exports_beyond(old, beginning.exports)
+            }
+            _ => Vec::new(),
+        };
+        if names.is_empty() {
+            return Ok(mark);
+        }
+        let (kind, places) = (self.shared.kind, &running.live.places);
+        let number = self.shared.lock().next_number();
+        let mut lines: String = names.iter().map(|name| kind.forget_line(name)).collect();
+        lines.push_str(&kind.snapshot_line(places));
+        lines.push_str(&kind.mark_line(places, number));
+        let written = running.live.write_lines(lines.as_bytes());
+        written.map_err(|_| ("it took no lines", Vec::new()))?;
+        self.cutter.await_mark(Some(number));
+        self.await_first_mark(running, None, until)
     }
 
     /// Waits for the first mark; else tells why it did not come, and what was printed.

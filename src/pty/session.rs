@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
@@ -15,9 +15,11 @@ use zeroize::Zeroizing;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
-use crate::secret::{Binding, NotInZsh};
 
 use super::alarm::Alarm;
+use super::background::Kin;
+use super::call::{self, Call, Input, Progress, Sink};
+use super::choice::{self, Choice};
 use super::ending;
 use super::engine::{self, Engine};
 use super::hints::HintReader;
@@ -27,9 +29,10 @@ use super::marks::MarkCutter;
 use super::options::{CommandRequest, InputRequest, Rc, SessionOptions};
 use super::plan::Plan;
 use super::runtime;
-use super::shell::{self, Choice, variable};
+use super::shell::variable;
 use super::snapshot::Collector;
-use super::state::{self, Call, Input, Order, Progress, Shared, Sink, Start, State};
+use super::starting::Start;
+use super::state::{self, Order, Shared, State};
 use super::sweep;
 use super::tracker::Tracker;
 use super::wait::{Scanner, Watch};
@@ -56,8 +59,8 @@ impl Session {
     pub async fn start(options: SessionOptions) -> Result<Self, ToolError> {
         let search_path = variable(&options.env, "PATH").unwrap_or(OsStr::new(""));
         let asked = options.shell.as_deref();
-        let directories = shell::directories(search_path);
-        let choice = shell::choose(asked, options.preferred_shell.as_deref(), &directories)?;
+        let directories = choice::directories(search_path);
+        let choice = choice::choose(asked, options.preferred_shell.as_deref(), &directories)?;
         ending::adopt_orphans();
         let runtime_dir = options.runtime_dir.clone();
         runtime::prepare(&runtime_dir)?;
@@ -162,6 +165,9 @@ impl Session {
                 Some(timeout.unwrap_or(limits::INPUT_TIMEOUT)),
                 None,
             );
+            if let Some(call) = &mut state.call {
+                call.is_stop = key == Key::SUSPEND;
+            }
             let pressed = live.press(key);
             if pressed.is_err() {
                 state.call = None;
@@ -293,45 +299,6 @@ impl Session {
         self.owner.engine.upgrade()
     }
 
-    fn check_command(&self, request: &CommandRequest) -> Result<(), ToolError> {
-        if !request.bindings.is_empty() && !self.shared().kind.takes_secrets() {
-            let message = format!("{} cannot take secrets", self.shared().name);
-            return Err(ToolError::new(ErrorCode::UnsupportedShell, message));
-        }
-        for binding in &request.bindings {
-            check_binding(binding)?;
-            self.check_zsh(binding)?;
-        }
-        match &request.cwd {
-            Some(directory) => check_directory(directory),
-            None => Ok(()),
-        }
-    }
-
-    /// zsh makes more of some values than other shells.
-    fn check_zsh(&self, binding: &Binding) -> Result<(), ToolError> {
-        if binding.needs_zsh && self.shared().kind != shell::Kind::Zsh {
-            let message = "a brace or parenthesis is not closed";
-            return Err(ToolError::new(ErrorCode::UnsafeContext, message)
-                .with_hint("end the command before } with a semicolon or a new line"));
-        }
-        let reason = binding.not_in_zsh;
-        let Some(reason) = reason.filter(|_| self.shared().kind == shell::Kind::Zsh) else {
-            return Ok(());
-        };
-        let (message, hint) = match reason {
-            NotInZsh::Backslash => (
-                "echo and print of zsh read backslashes, and the value of a placeholder there holds some",
-                "print it with printf '%s\\n' \"$KARYI{NAME}\", echo -E or print -r",
-            ),
-            NotInZsh::Code => (
-                "zsh may calculate with a value where a placeholder stands, or read it as code, and the value holds characters that could be code",
-                "put the value into a variable first: x=$KARYI{NAME}, or run with --shell /bin/bash",
-            ),
-        };
-        Err(ToolError::new(ErrorCode::UnsafeNestedParse, message).with_hint(hint))
-    }
-
     async fn start_again(&self) -> Result<(), ToolError> {
         let (reply, started) = oneshot::channel();
         {
@@ -385,7 +352,7 @@ impl Session {
         }
         if state.job.is_none() {
             let status = (state.numbers > 1).then_some(state.last_status);
-            return Err(state::too_late(status));
+            return Err(call::too_late(status));
         }
         Ok(state)
     }
@@ -403,6 +370,7 @@ impl Session {
         state.call = Some(Call {
             number,
             is_for_end: false,
+            is_stop: false,
             sink: Some(sink),
             reply,
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
@@ -540,6 +508,7 @@ fn prepare(
         plan,
         has_rc: options.rc == Rc::User,
         known_children: HashSet::new(),
+        kin: Kin::new(&shared.tag),
         seed: options.seed,
         secrets: options.secrets,
         running: None,
@@ -574,30 +543,6 @@ fn random() -> io::Result<u64> {
     let mut bytes = [0; 8];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(u64::from_ne_bytes(bytes))
-}
-
-fn check_binding(binding: &Binding) -> Result<(), ToolError> {
-    let is_name = crate::secret::SecretName::parse(&binding.variable).is_some();
-    let value = binding.value.expose();
-    if is_name && value.len() <= limits::MAX_SECRET_BYTES && !value.contains('\0') {
-        return Ok(());
-    }
-    let message = format!(
-        "the secret for ${} does not fit a shell variable",
-        binding.variable
-    );
-    Err(ToolError::new(ErrorCode::BadValue, message))
-}
-
-fn check_directory(directory: &Path) -> Result<(), ToolError> {
-    match std::fs::metadata(directory) {
-        Ok(file) if file.is_dir() => Ok(()),
-        Ok(_) => Err(ToolError::from_io(
-            directory,
-            &io::ErrorKind::NotADirectory.into(),
-        )),
-        Err(error) => Err(ToolError::from_io(directory, &error)),
-    }
 }
 
 fn busy() -> ToolError {

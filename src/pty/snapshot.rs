@@ -62,18 +62,33 @@ impl Snapshot {
         text
     }
 
-    /// Returns which of these parts are in another snapshot, whatever else is there: the start-up
-    /// files may add to them.
+    /// Returns which of these parts are the same in another snapshot.
     pub(super) fn kept<'a>(&self, names: &[&'a str], other: &Self) -> Vec<&'a str> {
-        let is_there = |name: &&&str| {
-            let there: HashSet<&[u8]> = other.part(name).into_iter().collect();
-            self.part(name).iter().all(|line| there.contains(line))
-        };
+        let is_there = |name: &&&str| self.part(name) == other.part(name);
         names.iter().filter(is_there).copied().collect()
     }
 
+    /// Returns the exported variables that neither another snapshot nor some commands name.
+    pub(super) fn exports_beyond(&self, other: &Self, commands: &[u8]) -> Vec<String> {
+        let known: HashSet<&str> = (other.exports().into_iter())
+            .chain(exported_names(commands))
+            .collect();
+        let mut names: Vec<&str> = self.exports().into_iter().collect();
+        names.retain(|name| !known.contains(name) && !OWN_VARIABLES.contains(&name.as_bytes()));
+        names.sort_unstable();
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    fn exports(&self) -> HashSet<&str> {
+        let sections = self.sections().into_iter();
+        let environment = sections.filter(|section| section.name == b"environment");
+        environment
+            .flat_map(|section| exported_names(section.text))
+            .collect()
+    }
+
     /// Returns the lines of a part, without those that differ from shell to shell.
-    fn part(&self, name: &str) -> Vec<&[u8]> {
+    fn part(&self, name: &str) -> HashSet<&[u8]> {
         let is_part = |section: &Section<'_>| {
             let prefix = section.name.strip_suffix(name.as_bytes());
             prefix.is_some_and(|prefix| prefix.len() < 2)
@@ -123,6 +138,22 @@ impl Section<'_> {
             before == Some(&b' ') && matches!(after, Some(b'=' | b'\n'))
         })
     }
+}
+
+/// Returns the names of the variables that some lines export. A line of a value may look like one.
+fn exported_names(text: &[u8]) -> impl Iterator<Item = &str> {
+    let is_export = |word: &&str| {
+        let word = word.trim_start_matches('\\');
+        ["export", "declare", "typeset"].contains(&word)
+    };
+    let lines = text.split(|byte| *byte == b'\n');
+    lines.filter_map(move |line| {
+        let end = memchr::memchr(b'=', line).unwrap_or(line.len());
+        let mut words = std::str::from_utf8(line.get(..end)?).ok()?.split(' ');
+        words.next().filter(is_export)?;
+        let name = words.find(|word| !word.starts_with('-'))?;
+        crate::secret::SecretName::parse(name).map(|_| name)
+    })
 }
 
 struct Heading {
@@ -417,9 +448,25 @@ mod tests {
             &["environment", "functions", "options"],
         );
         check(("A=1", "A=2"), &["functions", "options"]);
+        check(
+            ("export A=1", "export A=1\nexport B=2"),
+            &["functions", "options"],
+        );
         check(("-fx f", "-fx g"), &["environment", "options"]);
         check(("+o x", "-o x"), &["environment", "functions"]);
         let note = ("functions n\nf\n", "functions n\nf\n\t# undefined\n");
         check(note, &["environment", "functions", "options"]);
+    }
+
+    #[test]
+    fn what_only_the_start_up_files_export_is_known() {
+        let old = snapshot("#environment n\ndeclare -x A=\"1\nexport V=1\"\n");
+        let new = snapshot(
+            "#environment n\ndeclare -x A=\"1\nexport V=1\"\nexport -i B=2\nexport C\nexport PWD=/\n\
+             typeset -x D=x=y\nother E=1\nexport F G\n#functions n\nexport H=1\n",
+        );
+        let names = new.exports_beyond(&old, b"\\export C='1'\n");
+        assert_eq!(names, ["B", "D", "F"]);
+        assert_eq!(old.exports_beyond(&new, b""), [""; 0]);
     }
 }

@@ -52,11 +52,13 @@ pub(super) fn sweep(runtime_dir: &Path) {
     let records: Vec<&Record> = records
         .filter(|record| record.world == world && !is_around_us(record))
         .collect();
-    end(&records);
+    let are_gone = end(&records);
     for found in &abandoned {
         secrets::remove_files_of(&found.directory);
-        // What cannot be removed is tried again by the next start.
-        let _ = fs::remove_dir_all(&found.directory);
+        // What runs on, and what cannot be removed, is tried again by the next start.
+        if are_gone {
+            let _ = fs::remove_dir_all(&found.directory);
+        }
     }
 }
 
@@ -103,20 +105,51 @@ fn is_around_us(record: &Record) -> bool {
     belongs(std::process::id().cast_signed(), record)
 }
 
-fn end(records: &[&Record]) {
+/// Ends what is left of sessions; returns whether nothing was seen of it in the end.
+fn end(records: &[&Record]) -> bool {
     let until = Instant::now() + limits::SWEEP_TIMEOUT;
     // A process that was being started while it was looked for is there the second time.
-    let mut quiet = 0;
-    while !records.is_empty() && quiet < 2 && Instant::now() < until {
+    let (mut quiet, mut wanted) = (0, limits::QUIET_ENDING_LOOKS);
+    while !records.is_empty() && quiet < wanted {
+        if Instant::now() >= until {
+            return false;
+        }
         let left = left_of(records);
-        quiet = if left.is_empty() { quiet + 1 } else { 0 };
         for seen in &left {
             process::signal(seen, Signal::SIGKILL);
         }
-        if !left.is_empty() {
+        if kill_newest(records) || !left.is_empty() {
+            (quiet, wanted) = (0, limits::QUIET_SWEEP_LOOKS);
             sleep(limits::WAIT_SCAN_MIN);
+        } else {
+            quiet += 1;
         }
     }
+    true
+}
+
+/// Kills those of the sessions that were started just now; returns whether there were any. A process
+/// that forks and ends without pause is somewhere else whenever a look at everything is over, but
+/// always among the newest.
+fn kill_newest(records: &[&Record]) -> bool {
+    let mut is_any = false;
+    for _ in 0..limits::QUICK_ENDING_LOOKS {
+        let Some(newest) = process::newest() else {
+            break;
+        };
+        for pid in newest - limits::NEWEST_PROCESSES..=newest + 1 {
+            // Before it is looked at: another may get its number meanwhile.
+            let Some(descriptor) = process::open(pid) else {
+                continue;
+            };
+            let runs = || process::find(pid).is_some_and(|seen| !seen.is_zombie());
+            if records.iter().any(|record| is_stamped(pid, record)) && runs() {
+                is_any = true;
+                let _ = process::send(&descriptor, Signal::SIGKILL);
+            }
+        }
+    }
+    is_any
 }
 
 /// Returns the processes of the sessions.
@@ -135,10 +168,10 @@ fn left_of(records: &[&Record]) -> Vec<Process> {
 }
 
 fn belongs(pid: i32, record: &Record) -> bool {
-    let limits = stamp::limits_of(pid);
-    let is_stamped = record
-        .stamp
-        .zip(limits)
-        .is_some_and(|(stamp, limits)| stamp.is_on(limits));
-    is_stamped || find_tag(pid).is_some_and(|tag| tag == record.tag)
+    is_stamped(pid, record) || find_tag(pid).is_some_and(|tag| tag == record.tag)
+}
+
+fn is_stamped(pid: i32, record: &Record) -> bool {
+    let stamp = record.stamp.zip(stamp::limits_of(pid));
+    stamp.is_some_and(|(stamp, limits)| stamp.is_on(limits))
 }

@@ -43,6 +43,8 @@ pub(super) enum Activity {
     Accepting,
     /// Every process of the job is stopped.
     Stopped,
+    /// Some processes of the job are stopped, others are not.
+    PartlyStopped,
     /// The kernel does not show what the job does; this is what the terminal looks like.
     Opaque(Guess),
     /// The terminal was hung up: nothing can be typed or printed any more.
@@ -241,6 +243,8 @@ pub(super) enum Finding {
     Accepting(Duration, Certainty),
     /// The job is stopped.
     Stopped,
+    /// Some of the job is stopped, and the rest takes no notice.
+    PartlyStopped,
     /// The terminal was hung up.
     HungUp,
     /// Nothing shows what the job does, and for how long it has been silent.
@@ -333,10 +337,10 @@ fn find(activity: Activity, lasted: Duration) -> Finding {
         Activity::Opaque(Guess::Keys) => Finding::Accepting(lasted, Probable),
         Activity::Opaque(Guess::Nothing) | Activity::ShellSilent => Finding::Silent(lasted),
         Activity::Stopped if lasted >= limits::STOPPED_QUIET => Finding::Stopped,
+        Activity::PartlyStopped if lasted >= limits::STOPPED_QUIET => Finding::PartlyStopped,
         Activity::Accepting => Finding::Accepting(lasted, Known),
-        Activity::Hidden | Activity::Opaque(_) | Activity::Stopped | Activity::Busy => {
-            Finding::Unknown
-        }
+        Activity::Hidden | Activity::Opaque(_) | Activity::Busy => Finding::Unknown,
+        Activity::Stopped | Activity::PartlyStopped => Finding::Unknown,
     }
 }
 

@@ -143,6 +143,66 @@ fn a_stopped_job_goes_on_when_asked() {
     });
 }
 
+/// Its programs stop one after the other, and each still shows the call it was blocked in.
+#[test]
+fn a_pipeline_that_reads_is_stopped_as_a_whole() {
+    for name in ["bash", "zsh", "dash", "ksh", "mksh", "busybox"] {
+        if !has(name) {
+            continue;
+        }
+        run(async {
+            let shell = Shell::with(|options| options.shell = Some(name.into())).await;
+            for script in ["cat | cat", "cat | cat | cat | cat"] {
+                for round in 0..20 {
+                    let seen = shell.command(script).await;
+                    assert_eq!(seen.status, Status::AwaitingInput, "{name} {script}");
+                    let mut seen = shell.key("z").await;
+                    // ksh has a job go on that stops before it was put into the foreground.
+                    if name == "ksh" && seen.status == Status::AwaitingInput {
+                        seen = shell.key("z").await;
+                    }
+                    let what = format!("{name} {script} {round}: {seen:?}");
+                    assert_eq!(seen.status, Status::Stopped, "{what}");
+                    for (_, job) in shell.session.take_background() {
+                        assert!(shell.session.end_background(&job).await.is_ok(), "{what}");
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// A part of a job that reads says nothing while another part is stopped.
+#[test]
+fn a_job_that_is_stopped_in_part_waits_for_no_input() {
+    run(async {
+        let shell = Shell::bash().await;
+        let script = "cat | sh -c 'kill -STOP $$; exec cat'";
+        let quick = Duration::from_millis(500);
+        let seen = shell.command_within(script, quick).await;
+        assert_eq!(seen.status, Status::Running, "{seen:?}");
+        assert!(shell.session.end_job().await.is_ok());
+    });
+}
+
+#[test]
+fn ctrl_c_reaches_a_program_with_the_terminal_in_another_session() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root takes terminals");
+        return;
+    }
+    run(async {
+        let shell = Shell::bash().await;
+        let script = "setsid -c -w sh -c 'stty raw; cat; echo ON'";
+        let seen = shell.command(script).await;
+        assert_eq!(seen.status, Status::AwaitingInput, "{seen:?}");
+        let seen = shell.key("c").await;
+        assert_eq!(seen.status, Status::Failed, "{seen:?}");
+        assert!(!seen.output.contains("ON"), "{seen:?}");
+        shell.check("echo on", 0, "on\n").await;
+    });
+}
+
 #[test]
 fn a_job_is_ended_by_the_first_signal_it_obeys() {
     run(async {

@@ -6,7 +6,7 @@ use karyi::error::ErrorCode;
 use karyi::outcome::Status;
 use karyi::pty::{CommandRequest, HoldsSecret, Rc, Session};
 
-use super::support::{Shell, options, run};
+use super::support::{Shell, has, options, run};
 
 fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|word| (*word).to_owned()).collect()
@@ -342,6 +342,53 @@ fn what_does_not_come_back_is_said_to_be_lost() {
         let restart = shell.command(script).await.progress.restarted.unwrap();
         assert_eq!(restart.lost.first().map(String::as_str), Some("cwd"));
     });
+}
+
+/// What a start-up file exports and the user had unset does not come back.
+#[test]
+fn what_was_unset_stays_unset() {
+    for (name, file) in [
+        ("bash", ".bashrc"),
+        ("zsh", ".zshrc"),
+        ("ksh", ".kshrc"),
+        ("mksh", ".mkshrc"),
+        ("dash", "env"),
+        ("busybox", "env"),
+    ] {
+        if !has(name) {
+            continue;
+        }
+        run(async {
+            let shell = Shell::with(|options| {
+                let rc = "export RC=1 KEPT=1; rcf() { :; }; alias rca=x; umask 077\n";
+                let place = options.cwd.join(file);
+                std::fs::write(&place, rc).unwrap();
+                options.env.push(("ENV".into(), place.into()));
+                options.rc = Rc::User;
+                options.shell = Some(name.into());
+            })
+            .await;
+            let script = "unset RC; unset -f rcf; unalias rca; umask 022; export KEPT=2; exit 3";
+            let seen = shell.command(script).await;
+            let restart = seen.progress.restarted.unwrap();
+            let mut all = EVERYTHING.to_vec();
+            if !shell.session.prints_functions() {
+                all.retain(|word| *word != "functions");
+            }
+            assert_eq!(restart.restored, words(&all), "{name}");
+            let functions = match shell.session.prints_functions() {
+                true => "gone",
+                false => "lost",
+            };
+            let script = format!(
+                "echo ${{RC-unset}} $KEPT $(umask); rcf 2>/dev/null && [ {functions} = gone ] && echo rcf; \
+                 alias rca >/dev/null 2>&1 && echo rca; true"
+            );
+            let seen = shell.command(&script).await;
+            let mask = seen.output.trim_end().trim_start_matches("unset 2 0");
+            assert!(matches!(mask, "022" | "22"), "{name}: {seen:?}");
+        });
+    }
 }
 
 #[test]

@@ -27,6 +27,8 @@ use crate::pty::syscall::{self, Blocked};
 #[derive(Debug, Default)]
 pub(in crate::pty) struct Scanner {
     suspect: Option<Suspect>,
+    /// Some of the group in the foreground that the last walk met.
+    company: Vec<i32>,
     /// Processes still to be looked at; the next one is the last.
     rest: Vec<Candidate>,
 }
@@ -90,6 +92,20 @@ impl Scanner {
         let terminal = self.suspect.and_then(|suspect| suspect.inner);
         terminal.and_then(modes_inside)
     }
+
+    /// Takes note of a process of the group in the foreground.
+    fn meet(&mut self, pid: i32) {
+        if self.company.len() < limits::MAX_COMPANY {
+            self.company.push(pid);
+        }
+    }
+
+    /// Whether one of those met is stopped.
+    fn has_stopped_company(&self, group: i32) -> bool {
+        let is_stopped = |process: Process| process.is_stopped() && process.group == group;
+        let mut others = self.company.iter();
+        others.any(|pid| process::find(*pid).is_some_and(is_stopped))
+    }
 }
 
 impl Subject<'_> {
@@ -139,6 +155,7 @@ impl Subject<'_> {
         let suspect = scanner.suspect?;
         let found = process::find(suspect.pid)
             .filter(|process| self.belongs(process, suspect.relation, group))
+            .filter(|process| !process.is_stopped())
             .map(|process| self.look_at_thread(&process, suspect.thread, target));
         match found {
             Some(Look {
@@ -146,7 +163,10 @@ impl Subject<'_> {
                 inner,
             }) => {
                 scanner.suspect = Some(Suspect { inner, ..suspect });
-                Some(activity)
+                match scanner.has_stopped_company(group) {
+                    true => Some(Activity::PartlyStopped),
+                    false => Some(activity),
+                }
             }
             _ => {
                 scanner.suspect = None;
@@ -177,11 +197,19 @@ impl Subject<'_> {
         };
         let mut stops = Stops::default();
         let mut is_group_seen = false;
+        let mut is_part_stopped = false;
+        if is_first_part {
+            scanner.company.clear();
+        }
         while let Some(candidate) = scanner.rest.pop() {
             let Some(process) = process::find(candidate.pid) else {
                 continue;
             };
-            is_group_seen |= process.group == group;
+            if process.group == group {
+                is_group_seen = true;
+                is_part_stopped |= process.is_stopped();
+                scanner.meet(process.pid);
+            }
             let is_member = self.belongs(&process, candidate.relation, group);
             if candidate.relation != Relation::Stranger {
                 let is_below = candidate.relation == Relation::BelowJob
@@ -194,7 +222,10 @@ impl Subject<'_> {
                 let found = self.look_at_process(&process, candidate.relation, target, &mut seen);
                 if found.is_some() {
                     scanner.suspect = found;
-                    return seen.activity;
+                    return match is_part_stopped || self.has_stopped_company(scanner, group) {
+                        true => Activity::PartlyStopped,
+                        false => seen.activity,
+                    };
                 }
             }
             seen.budget = seen.budget.saturating_sub(1);
@@ -205,11 +236,38 @@ impl Subject<'_> {
         if is_first_part && stops.is_stopped() && waits_for_child(self.shell) {
             return Activity::Stopped;
         }
+        if is_part_stopped {
+            return Activity::PartlyStopped;
+        }
         // Where /proc hides the programs of other users.
         if is_first_part && !is_group_seen && exists(group) {
             return self.look_at_denied();
         }
         seen.activity
+    }
+
+    /// Looks a little further for others of the group in the foreground, when one that reads was found;
+    /// returns whether one of them is stopped. A signal that stops a group reaches one after the other:
+    /// who still reads is about to be stopped, too.
+    fn has_stopped_company(&self, scanner: &mut Scanner, group: i32) -> bool {
+        for _ in 0..limits::MAX_COMPANY {
+            let Some(candidate) = scanner.rest.pop() else {
+                break;
+            };
+            let Some(process) = process::find(candidate.pid) else {
+                continue;
+            };
+            let is_member = process.group == group;
+            if is_member {
+                scanner.meet(process.pid);
+            }
+            if candidate.relation != Relation::Stranger {
+                let is_below = candidate.relation == Relation::BelowJob
+                    || is_member && process.pid != self.shell;
+                push_children(scanner, &process, is_below, group);
+            }
+        }
+        scanner.has_stopped_company(group)
     }
 
     /// Returns where a walk begins, in reverse.
@@ -238,7 +296,8 @@ impl Subject<'_> {
         candidates
     }
 
-    /// Looks at the threads of a process; returns one that reads, which ends the look.
+    /// Looks at the threads of a process; returns one that reads, which ends the look. What is stopped
+    /// waits for nothing but to be continued, although the kernel still shows the call it was in.
     fn look_at_process(
         &self,
         process: &Process,
@@ -246,6 +305,9 @@ impl Subject<'_> {
         target: Target,
         seen: &mut Seen,
     ) -> Option<Suspect> {
+        if process.is_stopped() {
+            return None;
+        }
         for thread in process::threads(process.pid) {
             let look = self.look_at_thread(process, thread, target);
             let activity = match look.activity {
@@ -345,7 +407,12 @@ impl Subject<'_> {
             depth,
         };
         let mut best = Look::at(Activity::Busy);
-        for process in below.iter().filter(|process| process.group == group) {
+        let members = || below.iter().filter(|process| process.group == group);
+        // A part of it: the rest is about to be.
+        if members().any(Process::is_stopped) {
+            return Some(best);
+        }
+        for process in members() {
             for thread in process::threads(process.pid) {
                 let look = self.look_at_thread(process, thread, target);
                 if weight(look.activity) > weight(best.activity) {

@@ -1,0 +1,124 @@
+//! The command in the foreground, and the lines the shell gets for it.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::call::Sink;
+use super::delivery::Delivery;
+use super::live::Live;
+use super::marks::Mark;
+use super::secrets::Carrier;
+use super::shell::Kind;
+
+/// The command in the foreground.
+pub(super) struct Job {
+    /// Number of its mark.
+    pub(super) number: u64,
+    /// Where the session was before, when the command runs elsewhere.
+    pub(super) home: Option<PathBuf>,
+    /// Lines the shell gets after the mark.
+    pub(super) after: Vec<u8>,
+    /// FIFOs of its secrets, kept open until it ends.
+    pub(super) _secrets: Vec<Carrier>,
+    /// Lines before those that run the script.
+    pub(super) before: Vec<u8>,
+    /// The look whether its values came.
+    pub(super) delivery: Option<Delivery>,
+    /// Length of all lines the shell got.
+    pub(super) length: usize,
+    /// The line that prints the mark of a script that broke off the line before, not given yet.
+    pub(super) last_line: String,
+    /// Whether it was given to a second shell.
+    pub(super) is_second: bool,
+    /// How often a lost mark was asked for.
+    pub(super) rescues: u32,
+    /// Takes the output no call waits for; out while the session's thread uses it.
+    pub(super) rest: Option<Sink>,
+    /// Whether input was typed for it.
+    pub(super) was_typed_to: bool,
+    /// Bytes typed since the last line break.
+    pub(super) open_line_bytes: usize,
+    /// Whether the shell gets back what the command may have closed.
+    pub(super) is_mended: bool,
+    /// Whether it may hide what its mark is printed with.
+    pub(super) may_cover: bool,
+    /// Whether nothing else has the terminal, or will when it has ended.
+    pub(super) is_alone: bool,
+    /// Whether its exit status is 0 also when a signal has stopped its last program.
+    pub(super) may_hide_stop: bool,
+    /// Whether it may leave something in the background.
+    pub(super) may_leave: bool,
+    /// Whether it may have changed the directory.
+    pub(super) may_move: bool,
+    /// Whether it may have limited the shell's descriptors.
+    pub(super) may_limit: bool,
+    /// A mark that came while the shell seemed to be in the middle of the script.
+    pub(super) claim: Option<Mark>,
+    /// How it ended, when that is known before the shell is ready or gone.
+    pub(super) verdict: Option<Verdict>,
+}
+
+impl Job {
+    /// Takes note of input that was typed.
+    pub(super) fn typed(&mut self, bytes: &[u8]) {
+        self.was_typed_to = true;
+        let end = bytes.iter().rposition(|byte| *byte == b'\n');
+        self.open_line_bytes = match end {
+            Some(end) => bytes.len() - end - 1,
+            None => self.open_line_bytes + bytes.len(),
+        };
+    }
+
+    /// Writes its lines to a shell.
+    pub(super) fn give(&mut self, live: &Live, kind: Kind) -> io::Result<()> {
+        let mut lines = self.before.clone();
+        // What is mended after the mark may be that descriptor.
+        let is_simple = self.is_alone && !self.is_mended && !self.may_cover;
+        let kept = match is_simple && self.delivery.is_none() {
+            true => live.kept.lines(kind, &live.places, self.number),
+            false => None,
+        };
+        let (places, number, may_cover) = (&live.places, self.number, self.may_cover);
+        let [run, last_line] = match (&self.delivery, kept) {
+            (Some(delivery), _) => [
+                kind.lines_after(delivery, places, number, may_cover),
+                String::new(),
+            ],
+            (None, Some(kept)) => kept,
+            (None, None) => [kind.command_lines(places, number, may_cover), String::new()],
+        };
+        self.last_line = last_line;
+        lines.extend(run.into_bytes());
+        if self.is_mended {
+            lines.extend(kind.descriptor_lines(&live.places).into_bytes());
+        }
+        self.length = lines.len();
+        live.write_lines(&lines)
+    }
+
+    /// Writes the line that most commands end without: to read it costs the shell a tenth of the time
+    /// of `true`.
+    pub(super) fn give_last_line(&mut self, live: &Live) {
+        let line = std::mem::take(&mut self.last_line);
+        // Without it a lost mark is asked for as soon as the shell is seen waiting.
+        if !line.is_empty() && live.write_lines(line.as_bytes()).is_ok() {
+            self.length += line.len();
+        }
+    }
+
+    /// Whether the shell has read nothing of it; then another one may run it, once.
+    pub(super) fn is_unread(&self, live: &Live) -> bool {
+        let waiting = super::sys::bytes_waiting(&live.fifo).unwrap_or(0);
+        !self.is_second && self.length > 0 && waiting >= self.length
+    }
+}
+
+/// How a command has ended whose shell is not ready for the next one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The mark has told; the shell is to get its input back by then.
+    Exited(Mark, Instant),
+    /// The shell could not tell, and was ended by us.
+    Killed,
+}

@@ -1,0 +1,151 @@
+//! How a command becomes the job in the foreground.
+
+use std::io;
+use std::path::Path;
+
+use crate::error::ToolError;
+use crate::secret::Binding;
+
+use super::delivery::Delivery;
+use super::job::Job;
+use super::live::Live;
+use super::mend::starts_background;
+use super::secrets::{Carrier, carriers};
+use super::shell::Kind;
+use super::state::{State, failure, no_shell};
+
+/// What a command is started with.
+pub(super) struct Start<'a> {
+    pub(super) kind: Kind,
+    pub(super) script: &'a str,
+    pub(super) cwd: Option<&'a Path>,
+    pub(super) bindings: &'a [Binding],
+}
+
+impl State {
+    /// Gives the shell a command. The caller attaches its call first.
+    ///
+    /// # Errors
+    /// When there is no shell, or its files cannot be written.
+    pub(super) fn start_job(&mut self, start: &Start<'_>) -> Result<(), ToolError> {
+        let live = self.live.clone().ok_or_else(no_shell)?;
+        self.write_script(start.script)
+            .map_err(|error| failure(&error))?;
+        let number = self.next_number();
+        let mut job = self
+            .prepare_job(&live, start, number)
+            .map_err(|error| failure(&error))?;
+        job.give(&live, start.kind)
+            .map_err(|error| failure(&error))?;
+        // Only now: a job that was not given has saved nothing.
+        self.has_unsaved = may_define(start.script);
+        self.newest_job = number;
+        self.job = Some(job);
+        Ok(())
+    }
+
+    /// Gives a job to the shell that took the place of another one, which never read it; gives it back
+    /// when that failed.
+    pub(super) fn start_unread(&mut self, mut job: Job, kind: Kind) -> Result<(), Box<Job>> {
+        job.is_second = true;
+        match &self.live {
+            Some(live) if job.give(live, kind).is_ok() => {
+                self.job = Some(job);
+                Ok(())
+            }
+            _ => Err(Box::new(job)),
+        }
+    }
+
+    /// Makes the job of a command.
+    fn prepare_job(&mut self, live: &Live, start: &Start<'_>, number: u64) -> io::Result<Job> {
+        let (kind, places) = (start.kind, &live.places);
+        let mut before = Vec::new();
+        let mut after = Vec::new();
+        if self.has_unsaved {
+            self.asked_snapshots += 1;
+            before.extend(kind.snapshot_line(places).into_bytes());
+        }
+        // Names of their own: what carried the last command's may be removed only later.
+        let place = |index| places.file(&format!("secret{number}-{index}"));
+        let secrets = carriers(start.bindings, place)?;
+        let delivery = Delivery::of(start.bindings);
+        let (taking, forgetting) = secret_lines(kind, start.bindings, &secrets, delivery.as_ref());
+        before.extend(taking.into_bytes());
+        after.extend(forgetting.into_bytes());
+        if let Some(directory) = start.cwd {
+            before.extend(kind.directory_line(directory));
+            after.extend(kind.directory_line(&self.cwd));
+        }
+        if let Some(line) = kind.status_line(places, self.last_status) {
+            before.extend(line.into_bytes());
+        }
+        if let Some((first, last)) = kind.farewell_lines(places)
+            && Kind::may_exit(start.script)
+        {
+            before.extend(first.into_bytes());
+            after.extend(last.bytes());
+        }
+        if kind == Kind::Bash && kind.may_cover(start.script) {
+            after.extend(kind.forget_line("KARYI_LAST").into_bytes());
+        }
+        let may_leave = starts_background(start.script);
+        let enabling = kind.enable_line_after(start.script);
+        after.extend(enabling.unwrap_or_default().bytes());
+        Ok(Job {
+            number,
+            home: start.cwd.map(|_| self.cwd.clone()),
+            after,
+            _secrets: secrets,
+            before,
+            delivery,
+            length: 0,
+            last_line: String::new(),
+            is_second: false,
+            rescues: 0,
+            rest: None,
+            was_typed_to: false,
+            open_line_bytes: 0,
+            is_mended: kind.needs_mending(start.script),
+            is_alone: !self.has_children && !may_leave,
+            may_leave,
+            may_cover: kind.may_cover(start.script),
+            may_move: Kind::may_move(start.script),
+            may_limit: Kind::may_limit(start.script),
+            may_hide_stop: kind.hides_stop(start.script),
+            claim: None,
+            verdict: None,
+        })
+    }
+}
+
+/// Words of scripts that define functions, aliases, options or variables. The directory is known to the
+/// kernel, and the environment to a job that was given it; for these the shell must be asked before it
+/// is held up or gone, and asking after every command would cost too much.
+const DEFINING: [&str; 12] = [
+    "()", "function", "alias", "source", "eval", "set ", "shopt", "setopt", "\n. ", "export",
+    "declare", "typeset",
+];
+
+/// Whether a script may define what a shell beside this one should have.
+fn may_define(script: &str) -> bool {
+    script.starts_with(". ") || DEFINING.iter().any(|word| script.contains(word))
+}
+
+/// Returns the lines that take the secrets of a command, and those that forget them.
+fn secret_lines(
+    kind: Kind,
+    bindings: &[Binding],
+    carriers: &[Carrier],
+    delivery: Option<&Delivery>,
+) -> (String, String) {
+    let names = bindings.iter().map(|binding| &binding.variable);
+    let mut forgetting: String = names.map(|name| kind.forget_line(name)).collect();
+    let mut taking = delivery.map(Delivery::first_line).unwrap_or_default();
+    taking.extend(carriers.iter().map(|carrier| carrier.line(kind)));
+    if let Some(delivery) = delivery {
+        taking.push_str(&delivery.check_line());
+        forgetting.push_str(&kind.forget_line(delivery.variable()));
+    }
+    (taking, forgetting)
+}
