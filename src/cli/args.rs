@@ -254,6 +254,8 @@ pub(super) struct UndoArgs {
 const UNDO_STATUS: &str = "\
 Only what karyi wrote is restored, all of it or nothing. A file that changed since is left alone, and
 what karyi wrote, what is there now and what would be restored are shown. An undo can be undone.
+The last change is that of any directory; `karyi history --file PATH` finds those of one. Long diffs are
+cut, and `karyi history show N` shows all of one.
 
 Exit status:
   0    done

@@ -309,18 +309,23 @@ impl Contents {
             old_is_damaged,
             diff: old
                 .zip(new)
-                .and_then(|(old, new)| compare_bytes(&old, &new, &shown.redactor)),
+                .and_then(|(old, new)| compare_bytes(&old, &new, &shown.redactor, Caps::WHOLE)),
         }
     }
 }
 
 /// Compares two contents as they may be shown; nothing when one of them is no text.
-pub(super) fn compare_bytes(old: &[u8], new: &[u8], redactor: &Redactor) -> Option<Diff> {
+pub(super) fn compare_bytes(
+    old: &[u8],
+    new: &[u8],
+    redactor: &Redactor,
+    caps: Caps,
+) -> Option<Diff> {
     let (old, new) = Encoding::read_to_compare(old, new, None)?;
     let mask = |text: &str| redactor.redact_str(text).into_owned();
     let show = match redactor.is_idle() {
         true => Show::Part(&mask),
         false => Show::Whole(&mask),
     };
-    Some(shown_diff(&old, &new, show, Caps::WHOLE))
+    Some(shown_diff(&old, &new, show, caps))
 }

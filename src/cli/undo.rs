@@ -11,7 +11,7 @@ use crate::cli::args::UndoArgs;
 use crate::cli::history::{compare_bytes, describe};
 use crate::cli::{USAGE, fail, fail_with, journal, print, say, screen, serve, shown};
 use crate::error::{ErrorCode, ToolError};
-use crate::files::diff::Diff;
+use crate::files::diff::{Caps, Diff};
 use crate::files::journal::Journal;
 use crate::files::recover::Recovered;
 use crate::files::transaction::Recorder;
@@ -166,7 +166,9 @@ fn numbers(undone: &Undone) -> String {
 /// Says how to get over a conflict; `later` are the changes to take back before, the newest first.
 fn conflict_hint(later: &[u64]) -> String {
     if later.is_empty() {
-        return "something else changed them: restore the wanted lines by hand".to_owned();
+        return "something else changed them: restore the wanted lines by hand, or take another change back by its \
+                number (`karyi history`)"
+            .to_owned();
     }
     undo::way_over(later)
 }
@@ -277,11 +279,12 @@ impl View {
         }
         let now = file.now.as_deref().unwrap_or_default();
         let restored = file.restored.as_deref().unwrap_or_default();
-        compare_bytes(now, restored, &self.redactor)
+        compare_bytes(now, restored, &self.redactor, Caps::RESULT)
     }
 
     fn content_diff(&self, old: &Content, new: &Content) -> Option<Diff> {
-        compare_bytes(shown_bytes(old)?, shown_bytes(new)?, &self.redactor)
+        let (old, new) = (shown_bytes(old)?, shown_bytes(new)?);
+        compare_bytes(old, new, &self.redactor, Caps::RESULT)
     }
 
     /// Shows the three contents of a file: what karyi wrote, what is there, what would be restored.
