@@ -26,6 +26,7 @@ pub mod rates;
 pub mod recording;
 pub mod rejection;
 pub mod running;
+mod rule;
 mod serving;
 pub mod spans;
 
