@@ -415,6 +415,7 @@ async fn tend(desk: Arc<Desk>, jwks: Option<(PathBuf, Expected)>, guard: Arc<Gua
         if now == known {
             continue;
         }
+        desk.sweep();
         known = now;
         // Keys that cannot be read leave the old ones in force; the next change is looked at again.
         match tokens(path, expected) {

@@ -14,6 +14,8 @@ pub const MIN_DATABASE_READERS: usize = 4;
 pub const MAX_DATABASE_READERS: usize = 8;
 /// Questions to a database that wait for a thread before the next caller has to wait.
 pub const MAX_WAITING_READS: usize = 8192;
+/// Contexts that are kept for the next calls of tools of sites.
+pub const SPARE_CONTEXTS: usize = 64;
 /// Room that is made for the one spelling of an input, in bytes; longer ones take more.
 pub const CANONICAL_BYTES: usize = 256;
 /// Headers of an answer there is room for at once.
@@ -32,6 +34,8 @@ pub const MAX_WAITING_WRITES: usize = 8192;
 pub const GATHER_PAUSE: Duration = Duration::from_micros(500);
 /// Writes that are worth a commit: nobody waits for more.
 pub const GATHERED_WRITES: usize = 128;
+/// A pause in which less came than this part of what waited before was the last one.
+pub const GATHER_SHARE: usize = 16;
 /// Most such pauses before a commit.
 pub const MAX_GATHER_PAUSES: u32 = 3;
 /// Most writes of one commit: more would only make each caller wait longer, and while these are

@@ -12,6 +12,7 @@
 pub mod books;
 pub mod caller;
 pub mod canonical;
+mod contexts;
 pub mod desk;
 pub mod envelope;
 pub mod fields;
@@ -25,8 +26,8 @@ pub mod principal;
 pub mod rates;
 pub mod recording;
 pub mod rejection;
-pub mod running;
 mod rule;
+pub mod running;
 mod serving;
 pub mod spans;
 

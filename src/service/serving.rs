@@ -9,6 +9,7 @@ use crate::limits;
 use crate::service::books::Books;
 use crate::service::caller::{Caller, Request};
 use crate::service::canonical::PayloadHash;
+use crate::service::contexts::Contexts;
 use crate::service::envelope::{Envelope, Failure};
 use crate::service::fields::{self, Problem};
 use crate::service::log::Line;
@@ -23,7 +24,7 @@ use crate::store::StoreError;
 use crate::store::site::{Claim, RepeatKey, Scope};
 use crate::tool::service::{Access, Audience};
 use crate::tool::site::Sight;
-use crate::tool::{Context, FieldText, SiteAccess, fit};
+use crate::tool::{FieldText, SiteAccess, fit};
 use crate::tools::Call;
 
 /// How serving a call ended.
@@ -52,6 +53,8 @@ pub(super) struct Serving<'a> {
     pub(super) parts: &'a Parts,
     /// What is written of it.
     pub(super) books: &'a Books,
+    /// What tools of sites work with.
+    pub(super) contexts: &'a Arc<Contexts>,
     /// How often a tool may be called.
     pub(super) buckets: Option<&'a Limiter>,
     /// Where it comes from.
@@ -267,11 +270,13 @@ impl Serving<'_> {
                 Sight::Published
             },
         };
-        let context = Context {
-            site: Some(site),
-            ..parts.context.clone()
-        };
-        Box::pin(async move { Ok(call.run(&context).await?.output) })
+        let contexts = Arc::clone(self.contexts);
+        Box::pin(async move {
+            let context = contexts.of(site);
+            let result = call.run(&context).await;
+            contexts.give_back(context);
+            Ok(result?.output)
+        })
     }
 }
 
