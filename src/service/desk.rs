@@ -161,15 +161,12 @@ impl Desk {
 
     fn admitted(&self, caller: &Caller, principal: &Principal) -> Result<(), Rejection> {
         if !principal.tenants.has(&caller.tenant_id) {
+            // Nobody's tenant has this name, so that who guesses names takes nothing from others.
+            let own = format!("\n{}", principal.id);
+            rates::take(self.tenant_buckets.as_ref(), &own, "for other tenants")?;
             return Err(Rejection::forbidden(format!(
                 "not for tenant {}",
                 caller.tenant_id
-            )));
-        }
-        if !principal.sites.has(&caller.site_id) {
-            return Err(Rejection::forbidden(format!(
-                "not for site {}",
-                caller.site_id
             )));
         }
         rates::take(
@@ -177,6 +174,12 @@ impl Desk {
             &caller.tenant_id,
             "for this tenant",
         )?;
+        if !principal.sites.has(&caller.site_id) {
+            return Err(Rejection::forbidden(format!(
+                "not for site {}",
+                caller.site_id
+            )));
+        }
         // Last, so that guesses at values are limited like calls.
         self.check_identifiers(caller)
     }
@@ -209,15 +212,15 @@ impl Desk {
         Box::pin(self.books.refuse(caller, principal, about, rejection)).await
     }
 
-    /// Records the refusals that were held back of callers who have been silent at `until`.
-    pub async fn settle_floods(&self, until: Instant) {
-        self.books.settle_floods(until).await;
     /// Forgets what no longer limits anybody; to be called now and then.
     pub fn sweep(&self) {
         let limiters = [&self.tool_buckets, &self.tenant_buckets];
         limiters.into_iter().flatten().for_each(Limiter::sweep);
     }
 
+    /// Records the refusals that were held back of callers who have been silent at `until`.
+    pub async fn settle_floods(&self, until: Instant) {
+        self.books.settle_floods(until).await;
     }
 
     /// Whether the ledger could not be written the last time.
@@ -329,10 +332,10 @@ impl Desk {
                     let call = Serving {
                         parts: &self.parts,
                         books: &self.books,
+                        contexts: &self.contexts,
                         buckets: self.tool_buckets.as_ref(),
                         caller: &caller,
                         principal,
-                        contexts: &self.contexts,
                         tool,
                         about: &about,
                         hash: &hash,

@@ -181,7 +181,7 @@ impl Serving<'_> {
                 Ok(Ending::Kept(fields, time))
             }
             // It may have taken effect, or may yet.
-            Ok(Err(failure)) if self.may_have_effect(&failure) => Ok(Ending::Failure(failure)),
+            Ok(Err(failure)) if self.may_have_effect(&failure) => Ok(ending(Err(failure))),
             other => {
                 let released = sites.release(&later, key).await;
                 self.tell_of_key("key_not_released", released);
@@ -193,7 +193,8 @@ impl Serving<'_> {
     /// Whether what was asked may be done all the same. A write of a site is undone when it comes
     /// back without success; one that was not waited for may still be committed.
     fn may_have_effect(&self, failure: &Failure) -> bool {
-        failure.is_given_up || (failure.is_open() && !self.tool.is_of_site())
+        failure.is_given_up
+            || ((failure.is_open() || failure.is_internal()) && !self.tool.is_of_site())
     }
 
     /// Tells in the log that a key could not be kept as it should be.
@@ -209,7 +210,7 @@ impl Serving<'_> {
         });
     }
 
-    /// Runs a call whose input is good: `Err` when it did not reach the tool or broke it.
+    /// Runs a call whose input is good: `Err` when it did not reach the tool.
     async fn run(&self, call: Call, scope: &Scope) -> Result<Result<FieldText, Failure>, Ending> {
         let access = self.tool.entry.service.access;
         if access == Access::Write {
@@ -221,12 +222,7 @@ impl Serving<'_> {
         let running = self.running(call, scope);
         match running::until(scope.deadline, access, running).await {
             Ok(fields) => Ok(self.masked(fields)),
-            Err(failed) => match Failure::from(failed) {
-                failure if failure.error_type == "Internal" => {
-                    Err(Rejection::internal(failure.message).into())
-                }
-                failure => Ok(Err(failure)),
-            },
+            Err(failed) => Ok(Err(failed.into())),
         }
     }
 
@@ -283,6 +279,7 @@ impl Serving<'_> {
 fn ending(result: Result<FieldText, Failure>) -> Ending {
     match result {
         Ok(fields) => Ending::Output(fields),
+        Err(failure) if failure.is_internal() => Rejection::internal(failure.message).into(),
         Err(failure) => Ending::Failure(failure),
     }
 }
