@@ -138,6 +138,12 @@ pub const MAX_BODY_BYTES: usize = 1 << 20;
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the head of a request may take to arrive; an idle connection is closed then.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an answer may wait to be taken by a client who does not read.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same when the server ends.
+pub const LAST_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often connections are looked at.
+pub const CONNECTION_TICK: Duration = Duration::from_secs(1);
 /// Largest head of a request, in bytes.
 pub const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Most connections at a time.

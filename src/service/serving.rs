@@ -247,7 +247,7 @@ impl Serving<'_> {
             let owner = session
                 .filter(|_| self.principal.proof == Proof::Authenticated)
                 .map(|session| format!("{}\n{session}", self.principal.id));
-            let running = local.run(call, scope.deadline, owner);
+            let running = local.run(call, scope.deadline, owner, self.caller.printed.clone());
             return match &self.caller.cancel {
                 Some(cancel) => running::unless(cancel.clone(), running),
                 None => running,

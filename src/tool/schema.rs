@@ -257,6 +257,19 @@ impl ArgumentSchema {
         value
     }
 
+    /// Returns the schema of arguments as it is published: it says what is required even when nothing
+    /// is.
+    #[must_use]
+    pub fn of_input(&self) -> Value {
+        let mut value = self.published();
+        if let Value::Object(map) = &mut value
+            && !map.contains_key("required")
+        {
+            map.insert("required".into(), Value::Array(Vec::new()));
+        }
+        value
+    }
+
     /// Returns the XML grammar of a tool with these arguments.
     #[must_use]
     pub fn element_rule(&self, spec: &Spec) -> ElementRule {
