@@ -156,12 +156,18 @@ async fn next(
     }
 }
 
-async fn connection(stream: TcpStream, shared: Shared<impl App>) {
+async fn connection(stream: TcpStream, mut shared: Shared<impl App>) {
     let line = shared.lines.add();
     let ended = match &shared.tls {
         None => connection::serve(stream, &shared.app, &line, &shared.lines).await,
         Some(tls) => {
-            let shaken = tokio::time::timeout(limits::HEAD_TIMEOUT, tls.accept(stream)).await;
+            let shaken = tokio::time::timeout(limits::HEAD_TIMEOUT, tls.accept(stream));
+            let shaken = tokio::select! {
+                biased;
+                shaken = shaken => shaken,
+                // Who has not proved anything yet has no request under way.
+                _ = shared.stop.wait_for(|is_stopped| *is_stopped) => return shared.lines.remove(&line),
+            };
             match shaken {
                 Ok(Ok(stream)) => {
                     connection::serve(stream, &shared.app, &line, &shared.lines).await
