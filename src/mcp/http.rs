@@ -158,7 +158,7 @@ async fn enter(
         Method::POST => {
             let body = bodies::read(&parts, body).await?;
             if let Err(refusal) = lines::message(&body) {
-                return Ok(no_message(&door, &principal, &parts.headers, *refusal).await);
+                return Ok(no_message(door, &principal, &parts.headers, *refusal).await);
             }
             let is_first = named == Named::Nothing && sessions::may_begin(&body);
             let opening = match is_first {
