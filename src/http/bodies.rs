@@ -3,7 +3,8 @@
 use std::pin::pin;
 use std::time::Instant;
 
-use axum::body::{Body, Bytes};
+use axum::BoxError;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -22,24 +23,62 @@ use crate::tool::json_text::{self, Object};
 ///
 /// # Errors
 /// 408, 413, 415, or 400 when it was cut off.
-pub async fn read(parts: &Parts, body: Body) -> Result<Bytes, Rejection> {
+pub async fn read<B>(parts: &Parts, body: B) -> Result<Bytes, Rejection>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
     if !is_json(&parts.headers) {
         return Err(Rejection::not_json(
             "expected Content-Type: application/json",
         ));
     }
     let limited = Limited::new(body, limits::MAX_BODY_BYTES);
-    let deadline = Instant::now() + limits::BODY_TIMEOUT;
-    let read = running::before(deadline, pin!(limited.collect())).await;
+    let read = running::within(limits::BODY_TIMEOUT, pin!(whole(limited))).await;
     match read {
         Err(_) => Err(Rejection::slow("the body did not come in time")),
-        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Ok(body)) => Ok(body),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
             let detail = format!("the body may have {} bytes", limits::MAX_BODY_BYTES);
             Err(Rejection::too_large(detail))
         }
         Ok(Err(_)) => Err(Rejection::malformed("the body was cut off")),
     }
+}
+
+/// Reads a body to its end. One that comes in one part is passed on as it is.
+async fn whole<B>(mut body: B) -> Result<Bytes, BoxError>
+where
+    B: HttpBody<Data = Bytes, Error = BoxError> + Unpin,
+{
+    let mut first = Bytes::new();
+    while let Some(frame) = body.frame().await.transpose()? {
+        let Ok(part) = frame.into_data() else {
+            continue;
+        };
+        if first.is_empty() {
+            first = part;
+        } else {
+            return joined(first, part, body).await;
+        }
+        if body.is_end_stream() {
+            break;
+        }
+    }
+    Ok(first)
+}
+
+/// Reads the rest of a body that comes in several parts.
+async fn joined<B>(first: Bytes, second: Bytes, mut body: B) -> Result<Bytes, BoxError>
+where
+    B: HttpBody<Data = Bytes, Error = BoxError> + Unpin,
+{
+    let mut all = [first, second].concat();
+    while let Some(frame) = body.frame().await.transpose()? {
+        if let Ok(part) = frame.into_data() {
+            all.extend_from_slice(&part);
+        }
+    }
+    Ok(all.into())
 }
 
 /// Finishes an answer to a request whose body was not read. A little that comes at once is read and

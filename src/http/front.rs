@@ -70,12 +70,29 @@ impl Front {
     /// Serves a call that was let in, when there is room for one more.
     pub async fn call(&self, caller: Caller, principal: Principal, request: Request) -> Reply {
         let Ok(place) = Arc::clone(&self.calls).try_acquire_owned() else {
-            let busy = Rejection::overloaded("too many calls are under way").after(1);
-            let about = About::default();
-            let refused = self.desk.refuse(&caller, Some(&principal), &about, busy);
-            return Reply::Refused(refused.await);
+            return self.busy(&caller, &principal).await;
         };
         self.desk.serve(caller, principal, request, place).await
+    }
+
+    /// As [`Self::call`], for who waits for it to its end.
+    pub async fn call_to_its_end(
+        &self,
+        caller: Caller,
+        principal: &Principal,
+        request: Request,
+    ) -> Reply {
+        match self.calls.try_acquire() {
+            Ok(_place) => self.desk.call(caller, principal, request).await,
+            Err(_) => self.busy(&caller, principal).await,
+        }
+    }
+
+    async fn busy(&self, caller: &Caller, principal: &Principal) -> Reply {
+        let busy = Rejection::overloaded("too many calls are under way").after(1);
+        let about = About::default();
+        let refused = self.desk.refuse(caller, Some(principal), &about, busy);
+        Reply::Refused(refused.await)
     }
 
     /// Waits until no call is under way; from then on none begins.

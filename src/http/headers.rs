@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, header};
 
 use crate::limits;
 use crate::service::caller::{Caller, is_id};
@@ -10,9 +10,14 @@ use crate::service::fields::Problem;
 use crate::service::guard::Credential;
 use crate::service::rejection::Rejection;
 
+/// The protocol.
+pub const HTTP: &str = "http";
+
 const TRACE: &str = "X-Trace-ID";
 const TENANT: &str = "X-Tenant-ID";
 const SITE: &str = "X-Site-ID";
+
+const INTERNAL_KEY: HeaderName = HeaderName::from_static("x-internal-api-key");
 
 /// Where a request belongs.
 const PLACE: [&str; 3] = [TRACE, TENANT, SITE];
@@ -44,14 +49,61 @@ pub struct Misread {
     pub caller: Option<Caller>,
 }
 
+/// The headers that say something of a call, as they are found in one pass.
+#[derive(Default)]
+struct Said<'h> {
+    trace: Option<&'h str>,
+    tenant: Option<&'h str>,
+    site: Option<&'h str>,
+    span: Option<&'h str>,
+    user: Option<&'h str>,
+    session: Option<&'h str>,
+    npc: Option<&'h str>,
+    key: Option<&'h str>,
+    attempt: Option<&'h str>,
+    patience: Option<&'h str>,
+    traceparent: Option<&'h str>,
+}
+
+impl<'h> Said<'h> {
+    /// Takes the first of every name; text that is none is empty.
+    fn of(headers: &'h HeaderMap) -> Self {
+        let mut said = Self::default();
+        for (name, value) in headers {
+            let place = match name.as_str() {
+                "x-trace-id" => &mut said.trace,
+                "x-tenant-id" => &mut said.tenant,
+                "x-site-id" => &mut said.site,
+                "x-span-id" => &mut said.span,
+                "x-user-id" => &mut said.user,
+                "x-session-id" => &mut said.session,
+                "x-npc-id" => &mut said.npc,
+                "idempotency-key" => &mut said.key,
+                "x-attempt" => &mut said.attempt,
+                "x-request-timeout-ms" => &mut said.patience,
+                "traceparent" => &mut said.traceparent,
+                _ => continue,
+            };
+            place.get_or_insert(value.to_str().unwrap_or_default());
+        }
+        said
+    }
+}
+
 /// Reads who a request belongs to.
 ///
 /// # Errors
 /// 400 for a header that is there twice, 422 that names every header that is missing or no
 /// identifier.
 pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<Misread>> {
+    let said = Said::of(headers);
     let mut problems = Vec::new();
-    let place = PLACE.map(|name| required(headers, name, &mut problems));
+    let place = [
+        (TRACE, said.trace),
+        (TENANT, said.tenant),
+        (SITE, said.site),
+    ];
+    let place = place.map(|(name, text)| required(name, text, &mut problems));
     let has_place = problems.is_empty();
     if let Some(rejection) = twice(headers) {
         // Which of two is meant nobody knows: of the others none is taken.
@@ -59,12 +111,14 @@ pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<Misread>> {
         let caller = is_said.then(|| at(place).ok()).flatten();
         return Err(Box::new(Misread { rejection, caller }));
     }
-    let mut optional = |name| optional(headers, name, &mut problems);
-    let (span, user) = (optional("X-Span-ID"), optional("X-User-ID"));
-    let (session, npc) = (optional("X-Session-ID"), optional("X-NPC-ID"));
-    let key = optional("Idempotency-Key");
-    let attempt = number(headers, "X-Attempt", &mut problems);
-    let patience = number(headers, "X-Request-Timeout-Ms", &mut problems);
+    let mut optional = |name, text| optional(name, text, &mut problems);
+    let span = optional("X-Span-ID", said.span);
+    let user = optional("X-User-ID", said.user);
+    let session = optional("X-Session-ID", said.session);
+    let npc = optional("X-NPC-ID", said.npc);
+    let key = optional("Idempotency-Key", said.key);
+    let attempt = number("X-Attempt", said.attempt, &mut problems);
+    let patience = number("X-Request-Timeout-Ms", said.patience, &mut problems);
     let misread = |caller, problems| {
         let detail = "headers are missing or not what they should be";
         let rejection = Rejection::invalid(detail).with_errors(problems);
@@ -81,7 +135,7 @@ pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<Misread>> {
     caller.idempotency_key = key;
     caller.attempt = attempt.and_then(|attempt| u32::try_from(attempt).ok());
     caller.patience = patience.map(Duration::from_millis);
-    if let Some((trace, span)) = text(headers, "traceparent").and_then(traceparent) {
+    if let Some((trace, span)) = said.traceparent.and_then(traceparent) {
         (caller.w3c_trace_id, caller.parent_span_id) = (Some(trace.into()), Some(span.into()));
     }
     match problems.is_empty() {
@@ -92,7 +146,7 @@ pub fn caller(headers: &HeaderMap) -> Result<Caller, Box<Misread>> {
 
 /// Makes the caller of a place: a trace, a tenant and a site.
 fn at([trace, tenant, site]: [String; 3]) -> Result<Caller, Box<Misread>> {
-    Caller::new("http", trace, tenant, site).map_err(|error| {
+    Caller::new(HTTP, trace, tenant, site).map_err(|error| {
         let rejection = Rejection::internal(error.to_string());
         Box::new(Misread {
             rejection,
@@ -111,17 +165,16 @@ pub fn credential(headers: &HeaderMap) -> Credential {
             .then(|| token.trim().to_owned())
     };
     Credential {
-        key: text(headers, "X-Internal-API-Key").map(str::to_owned),
+        key: text(headers, &INTERNAL_KEY).map(str::to_owned),
         // Another scheme is a token that is not good.
-        token: text(headers, header::AUTHORIZATION.as_str())
-            .map(|value| bearer(value).unwrap_or_default()),
+        token: text(headers, &header::AUTHORIZATION).map(|value| bearer(value).unwrap_or_default()),
     }
 }
 
 /// Whether the body is said to be JSON.
 #[must_use]
 pub fn is_json(headers: &HeaderMap) -> bool {
-    let kind = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    let kind = text(headers, &header::CONTENT_TYPE).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("application/json")
 }
@@ -145,14 +198,14 @@ pub fn twice(headers: &HeaderMap) -> Option<Rejection> {
 }
 
 /// Returns a header as text; an empty text when it is none.
-fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers
         .get(name)
         .map(|value| value.to_str().unwrap_or_default())
 }
 
-fn required(headers: &HeaderMap, name: &str, problems: &mut Vec<Problem>) -> String {
-    match text(headers, name).map(str::trim) {
+fn required(name: &str, text: Option<&str>, problems: &mut Vec<Problem>) -> String {
+    match text.map(str::trim) {
         None => problems.push(Problem::new(&["header", name], "field required")),
         Some("") => problems.push(Problem::new(
             &["header", name],
@@ -164,8 +217,8 @@ fn required(headers: &HeaderMap, name: &str, problems: &mut Vec<Problem>) -> Str
     String::new()
 }
 
-fn optional(headers: &HeaderMap, name: &str, problems: &mut Vec<Problem>) -> Option<String> {
-    let value = text(headers, name).map(str::trim)?;
+fn optional(name: &str, text: Option<&str>, problems: &mut Vec<Problem>) -> Option<String> {
+    let value = text.map(str::trim)?;
     if is_id(value) {
         return Some(value.to_owned());
     }
@@ -181,8 +234,8 @@ fn no_id(name: &str) -> Problem {
     Problem::new(&["header", name], words)
 }
 
-fn number(headers: &HeaderMap, name: &str, problems: &mut Vec<Problem>) -> Option<u64> {
-    let value = text(headers, name)?;
+fn number(name: &str, text: Option<&str>, problems: &mut Vec<Problem>) -> Option<u64> {
+    let value = text?;
     // A sign or a zero in front would be read as well.
     let is_plain = value.starts_with(|first: char| matches!(first, '1'..='9'));
     let found = is_plain
@@ -221,7 +274,7 @@ fn traceparent(value: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::{HeaderName, HeaderValue};
+    use axum::http::HeaderValue;
 
     fn headers(list: &[(&str, &str)]) -> HeaderMap {
         let mut map = HeaderMap::new();

@@ -2,50 +2,25 @@
 //!
 //! Every connection has a task; all of them are ended by [`Listening::end`].
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::Service;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use crate::http::connection::{self, App};
+use crate::http::lines::{Lines, Times};
 use crate::limits;
 
 /// The tasks of all sockets.
 pub struct Listening {
     sockets: JoinSet<()>,
     stop: watch::Sender<bool>,
+    lines: Arc<Lines>,
     /// Held by every connection; all are gone when all permits are back.
     permits: Arc<Semaphore>,
-}
-
-/// What answers the requests of connections.
-pub trait App:
-    Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
-    + Clone
-    + Send
-    + Sync
-    + 'static
-{
-}
-
-impl<S> App for S where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
-        + Clone
-        + Send
-        + Sync
-        + 'static
-{
 }
 
 /// Told the status of every answer to bytes that are no request: it is given without asking the app.
@@ -58,6 +33,7 @@ struct Shared<A> {
     unread: Unread,
     tls: Option<TlsAcceptor>,
     stop: watch::Receiver<bool>,
+    lines: Arc<Lines>,
     permits: Arc<Semaphore>,
 }
 
@@ -103,16 +79,20 @@ impl Listening {
         app: &impl App,
         tls: Option<&TlsAcceptor>,
         unread: &Unread,
+        times: Times,
     ) -> Self {
         let (stop, stopped) = watch::channel(false);
+        let lines = Arc::new(Lines::new(times));
         let permits = Arc::new(Semaphore::new(limits::MAX_CONNECTIONS));
         let mut sockets = JoinSet::new();
+        sockets.spawn(Arc::clone(&lines).keep());
         for listener in listeners {
             let shared = Shared {
                 app: app.clone(),
                 unread: Arc::clone(unread),
                 tls: tls.cloned(),
                 stop: stopped.clone(),
+                lines: Arc::clone(&lines),
                 permits: Arc::clone(&permits),
             };
             sockets.spawn(accept(listener, shared));
@@ -120,6 +100,7 @@ impl Listening {
         Self {
             sockets,
             stop,
+            lines,
             permits,
         }
     }
@@ -127,6 +108,7 @@ impl Listening {
     /// Takes no new connection, and waits until the requests that are under way have their answer.
     pub async fn end(mut self) {
         self.stop.send_replace(true);
+        self.lines.end();
         let all = u32::try_from(limits::MAX_CONNECTIONS).unwrap_or(u32::MAX);
         // Those who do not read their answer are left behind when their time is up.
         let _ =
@@ -174,41 +156,27 @@ async fn next(
     }
 }
 
-async fn connection(stream: TcpStream, shared: Shared<impl App>) {
-    match &shared.tls {
-        None => serve(stream, &shared).await,
+async fn connection(stream: TcpStream, mut shared: Shared<impl App>) {
+    let line = shared.lines.add();
+    let ended = match &shared.tls {
+        None => connection::serve(stream, &shared.app, &line, &shared.lines).await,
         Some(tls) => {
-            let shaken = tokio::time::timeout(limits::HEAD_TIMEOUT, tls.accept(stream)).await;
-            if let Ok(Ok(stream)) = shaken {
-                serve(stream, &shared).await;
+            let shaken = tokio::time::timeout(limits::HEAD_TIMEOUT, tls.accept(stream));
+            let shaken = tokio::select! {
+                biased;
+                shaken = shaken => shaken,
+                // Who has not proved anything yet has no request under way.
+                _ = shared.stop.wait_for(|is_stopped| *is_stopped) => return shared.lines.remove(&line),
+            };
+            match shaken {
+                Ok(Ok(stream)) => {
+                    connection::serve(stream, &shared.app, &line, &shared.lines).await
+                }
+                _ => Ok(()),
             }
         }
-    }
-}
-
-async fn serve(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    shared: &Shared<impl App>,
-) {
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits::HEAD_TIMEOUT)
-        .max_buf_size(limits::MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), shared.app.clone());
-    let mut connection = pin!(connection);
-    let mut stop = shared.stop.clone();
-    let ended = tokio::select! {
-        biased;
-        ended = connection.as_mut() => Some(ended),
-        _ = stop.wait_for(|is_stopped| *is_stopped) => None,
     };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
+    shared.lines.remove(&line);
     // Other errors of a connection concern nobody but its client.
     if let Some(status) = ended.err().as_ref().and_then(status_of) {
         (shared.unread)(status);
@@ -223,3 +191,6 @@ fn status_of(error: &hyper::Error) -> Option<u16> {
         error => error.is_parse().then_some(400),
     }
 }
+
+#[cfg(test)]
+mod tests;

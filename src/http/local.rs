@@ -26,7 +26,7 @@ use crate::outcome::{Outcome, Status};
 use crate::pty::{HoldsSecret, SessionOptions};
 use crate::render::wire;
 use crate::secret::SecretName;
-use crate::service::running::{Failed, LocalTools, Running};
+use crate::service::running::{Failed, LocalTools, Printed, Running};
 use crate::store::ids;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use crate::tool::sessions::{JobFiles, Sessions};
@@ -214,7 +214,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Shell {
     /// Runs a call and waits until the shell may take the next one.
-    async fn run(&self, cancel: Cancel, mut call: Call, deadline: Instant) -> Outcome {
+    async fn run(
+        &self,
+        cancel: Cancel,
+        mut call: Call,
+        deadline: Instant,
+        printed: Option<Printed>,
+    ) -> Outcome {
         let mut turn = self.turn.lock().await;
         *turn += 1;
         let (id, spec) = (turn.to_string(), call.spec());
@@ -234,32 +240,32 @@ impl Shell {
         }
         let mut stage = self.work.stage(events, cancel.clone());
         stage.context.command_timeout = Some(left);
+        stage.is_live = printed.is_some();
         let runner = Runner::new(stage);
         let mut work = pin!(runner.call(Job::alone(id.clone(), call)));
         let mut outcome = None;
+        let mut take = |event: Redacted<Event>| match event.into_inner() {
+            Event::Finished { outcome: found, .. } => outcome = Some(*found),
+            Event::Output { text, .. } => {
+                let _ = printed.as_ref().map(|printed| printed.try_send(text));
+            }
+            _ => {}
+        };
         loop {
             tokio::select! {
                 biased;
                 () = &mut work => break,
-                Some(event) = received.recv() => outcome = finished(event).or(outcome),
+                Some(event) = received.recv() => take(event),
             }
         }
         while let Ok(event) = received.try_recv() {
-            outcome = finished(event).or(outcome);
+            take(event);
         }
         if cancel.is_cancelled() && spec.starts_job {
             let _ = self.work.context.sessions.interrupt();
         }
         *lock(&self.used) = Instant::now();
         outcome.unwrap_or_else(|| gone("the call came to nothing"))
-    }
-}
-
-/// Returns what a call came to, when an event tells that.
-fn finished(event: Redacted<Event>) -> Option<Outcome> {
-    match event.into_inner() {
-        Event::Finished { outcome, .. } => Some(*outcome),
-        _ => None,
     }
 }
 
@@ -273,7 +279,13 @@ impl Drop for Owned {
 }
 
 impl LocalTools for Shells {
-    fn run(&self, mut call: Call, deadline: Instant, owner: Option<String>) -> Running {
+    fn run(
+        &self,
+        mut call: Call,
+        deadline: Instant,
+        owner: Option<String>,
+        printed: Option<Printed>,
+    ) -> Running {
         call.templates(&mut |_, text| text.offer_only(&|name| self.offered.names.contains(name)));
         let is_kept = owner.is_some();
         let shell = match owner {
@@ -287,7 +299,7 @@ impl LocalTools for Shells {
             let (sender, outcome) = oneshot::channel();
             // It goes on after this future is dropped until its shell has ended.
             tokio::spawn(async move {
-                let outcome = shell.run(cancel, call, deadline).await;
+                let outcome = shell.run(cancel, call, deadline, printed).await;
                 if !is_kept {
                     shell.work.close().await;
                 }

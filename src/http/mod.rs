@@ -5,8 +5,10 @@
 
 pub mod bodies;
 pub mod client;
+pub mod connection;
 pub mod front;
 pub mod headers;
+pub mod lines;
 pub mod listen;
 pub mod local;
 pub mod logging;
@@ -17,3 +19,4 @@ pub mod problem;
 pub mod routes;
 pub mod start;
 pub mod tls;
+pub mod wire;

@@ -3,21 +3,23 @@
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll};
 
-use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::routing::{get, post};
+use axum::{BoxError, Router};
 use hyper::body::Incoming;
 use serde_json::json;
 use tower::ServiceExt;
 
+use crate::http::connection::App;
 use crate::http::front::{Front, Reach};
 use crate::http::headers::Misread;
+use crate::http::wire::Peer;
 use crate::http::{bodies, headers, openapi, problem};
 use crate::limits;
 use crate::service::caller::Caller;
@@ -28,6 +30,9 @@ use crate::service::running::{self, Lasting};
 use crate::service::{Rejection, Reply};
 
 type Shared = Arc<Front>;
+
+/// The route of the other protocol, whose answers may go on for ever.
+const MCP: &str = "/mcp";
 
 /// What is said of a request that broke on its way.
 const BROKEN: &str = "the request could not be served";
@@ -72,35 +77,62 @@ impl Entrance {
     }
 }
 
-impl hyper::service::Service<axum::http::Request<Incoming>> for Entrance {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+impl App for Entrance {
+    type Answering = Answering;
 
-    fn call(&self, request: axum::http::Request<Incoming>) -> Self::Future {
-        let request = request.map(Body::new);
+    fn answer(&self, request: axum::http::Request<Incoming>, peer: &Peer) -> Answering {
         let is_call = matches!(request.uri().path(), "/api/tools/call" | "/tools/call");
         if !is_call || request.method() != Method::POST {
-            return Box::pin(self.routes.clone().oneshot(request));
+            let routed = self.routes.clone().oneshot(request.map(Body::new));
+            return Answering::Routed(Box::pin(routed));
         }
-        let front = Arc::clone(&self.front);
-        let is_gone = Arc::<AtomicBool>::default();
-        let flag = Arc::clone(&is_gone);
+        let (front, peer) = (Arc::clone(&self.front), peer.clone());
+        let is_gone = Arc::clone(&peer.is_gone);
         let work = async move {
-            let response = running::caught(pin!(answered(&front, request, flag))).await;
+            let response = running::caught(pin!(answered(&front, request, peer))).await;
             let broken = |_| unrecorded(&front, Rejection::internal(BROKEN));
-            Ok(let_out(&front, response.unwrap_or_else(broken)))
+            let_out(&front, response.unwrap_or_else(broken))
         };
         // What has come whole is served and recorded, also when its caller is gone by now.
-        Box::pin(Lasting::new(work, is_gone))
+        Answering::Call(Lasting::new(work, is_gone))
+    }
+
+    fn is_stream(&self, request: &axum::http::Request<Incoming>) -> bool {
+        request.uri().path() == MCP
+    }
+}
+
+/// What an answer will come from.
+pub enum Answering {
+    /// A call.
+    Call(Lasting<Response<Body>>),
+    /// Another route.
+    Routed(Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>),
+}
+
+impl Future for Answering {
+    type Output = Response<Body>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<Body>> {
+        match self.get_mut() {
+            Self::Call(call) => Pin::new(call).poll(context),
+            Self::Routed(routed) => routed.as_mut().poll(context).map(|Ok(response)| response),
+        }
     }
 }
 
 /// Serves a call that is meant for this server.
-async fn answered(front: &Front, request: Request, is_gone: Arc<AtomicBool>) -> Response<Body> {
+async fn answered(
+    front: &Front,
+    request: axum::http::Request<Incoming>,
+    peer: Peer,
+) -> Response<Body> {
     match front.check_origin(request.uri(), request.headers()) {
-        Ok(()) => call(front, request, is_gone).await,
-        Err(rejection) => Box::pin(turned_away(front, request, rejection)).await,
+        Ok(()) => call(front, request, peer).await,
+        Err(rejection) => {
+            let request = request.map(Body::new);
+            Box::pin(turned_away(front, request, rejection)).await
+        }
     }
 }
 
@@ -126,11 +158,39 @@ fn let_out(front: &Front, mut response: Response<Body>) -> Response<Body> {
     response
 }
 
+/// Who sent a request that is refused, as far as that is known.
+#[derive(Clone, Copy)]
+pub struct Sender<'a> {
+    /// The protocol.
+    pub front_end: &'static str,
+    /// Who was authenticated.
+    pub principal: Option<&'a Principal>,
+}
+
+impl Sender<'_> {
+    /// Somebody who is not known yet.
+    fn at(path: &str) -> Self {
+        let front_end = if path == MCP { "mcp" } else { headers::HTTP };
+        Self {
+            front_end,
+            principal: None,
+        }
+    }
+}
+
 /// Answers with a refusal; it is recorded when the request says where it belongs.
-pub async fn refused(front: &Front, headers: &HeaderMap, rejection: Rejection) -> Response<Body> {
+pub async fn refused(
+    front: &Front,
+    headers: &HeaderMap,
+    sender: Sender<'_>,
+    rejection: Rejection,
+) -> Response<Body> {
     let caller = headers::caller(headers).or_else(|misread| misread.caller.ok_or(()));
     match caller {
-        Ok(caller) => recorded(front, &caller, rejection).await,
+        Ok(mut caller) => {
+            caller.front_end = sender.front_end;
+            recorded(front, &caller, sender.principal, rejection).await
+        }
         Err(()) => unrecorded(front, rejection),
     }
 }
@@ -138,14 +198,21 @@ pub async fn refused(front: &Front, headers: &HeaderMap, rejection: Rejection) -
 /// Answers with a refusal of a request that was not read any further.
 async fn turned_away(front: &Front, request: Request, rejection: Rejection) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let response = refused(front, &parts.headers, rejection).await;
+    let sender = Sender::at(parts.uri.path());
+    let response = refused(front, &parts.headers, sender, rejection).await;
     bodies::unread(response, &parts.headers, body).await
 }
 
 /// Records a refusal and answers with it.
-async fn recorded(front: &Front, caller: &Caller, rejection: Rejection) -> Response<Body> {
+async fn recorded(
+    front: &Front,
+    caller: &Caller,
+    principal: Option<&Principal>,
+    rejection: Rejection,
+) -> Response<Body> {
     let about = About::default();
-    let rejection = front.desk.refuse(caller, None, &about, rejection).await;
+    let refused = front.desk.refuse(caller, principal, &about, rejection);
+    let rejection = refused.await;
     let response = problem::response(&rejection, Some(&caller.trace_id));
     marked(response, caller)
 }
@@ -273,17 +340,23 @@ async fn list(State(front): State<Shared>, request: Request) -> Response<Body> {
 }
 
 async fn posted(State(front): State<Shared>, request: Request) -> Response<Body> {
-    call(&front, request, Arc::default()).await
+    call(&front, request, Peer::default()).await
 }
 
-/// Serves a call; `is_gone` is set when its caller has gone.
-async fn call(front: &Front, request: Request, is_gone: Arc<AtomicBool>) -> Response<Body> {
+/// Serves a call of a peer, who may leave meanwhile.
+async fn call<B>(front: &Front, request: axum::http::Request<B>, peer: Peer) -> Response<Body>
+where
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
+{
     let (parts, body) = request.into_parts();
     let (mut caller, principal) = match admitted(front, &parts).await {
         Ok(admitted) => admitted,
-        Err(response) => return Box::pin(bodies::unread(*response, &parts.headers, body)).await,
+        Err(response) => {
+            let body = Body::new(body);
+            return Box::pin(bodies::unread(*response, &parts.headers, body)).await;
+        }
     };
-    caller.is_gone = is_gone;
+    (caller.is_gone, caller.cancel) = (peer.is_gone, Some(peer.cancel));
     let marks = Marks::of(&caller);
     let wish = bodies::read(&parts, body)
         .await
@@ -300,7 +373,7 @@ async fn call(front: &Front, request: Request, is_gone: Arc<AtomicBool>) -> Resp
                     .await,
             )
         }
-        Ok(wish) => front.call(caller, principal, wish).await,
+        Ok(wish) => front.call_to_its_end(caller, &principal, wish).await,
     };
     let response = reply_response(reply, marks.trace_id());
     marks.put(response)
@@ -333,7 +406,7 @@ async fn admitted(
         Err(misread) => {
             let Misread { rejection, caller } = *misread;
             return Err(Box::new(match caller {
-                Some(caller) => Box::pin(recorded(front, &caller, rejection)).await,
+                Some(caller) => Box::pin(recorded(front, &caller, None, rejection)).await,
                 None => unrecorded(front, rejection),
             }));
         }
@@ -358,16 +431,20 @@ fn json_response(status: StatusCode, body: Vec<u8>) -> Response<Body> {
     response
 }
 
+const TRACE: HeaderName = HeaderName::from_static("x-trace-id");
+const SPAN: HeaderName = HeaderName::from_static("x-span-id");
+const CALL: HeaderName = HeaderName::from_static("x-call-id");
+
 /// What names a call in the headers of its answer: identifiers are always good values.
-struct Marks([(&'static str, Option<HeaderValue>); 3]);
+struct Marks([(HeaderName, Option<HeaderValue>); 3]);
 
 impl Marks {
     fn of(caller: &Caller) -> Self {
         let value = |text: &str| HeaderValue::from_str(text).ok();
         Self([
-            ("x-trace-id", value(&caller.trace_id)),
-            ("x-span-id", value(&caller.span_id)),
-            ("x-call-id", value(&caller.call_id)),
+            (TRACE, value(&caller.trace_id)),
+            (SPAN, value(&caller.span_id)),
+            (CALL, value(&caller.call_id)),
         ])
     }
 
@@ -380,7 +457,7 @@ impl Marks {
         let headers = response.headers_mut();
         for (name, value) in self.0 {
             if let Some(value) = value {
-                headers.insert(HeaderName::from_static(name), value);
+                headers.insert(name, value);
             }
         }
         response

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::files::root::Root;
 use crate::http::front::{Front, Reach};
+use crate::http::lines::Times;
 use crate::http::listen::{self, Listening, Unread};
 use crate::http::local::{self, Offered, Shells};
 use crate::http::otlp::Exporter;
@@ -167,7 +168,13 @@ pub async fn serve(
     announce(&listeners, &options, &desk)?;
     let app = routes::router_with(Arc::clone(&front), further(&front));
     let app = Entrance::new(Arc::clone(&front), app);
-    let listening = Listening::start(listeners, &app, tls.as_ref(), &unread(&front));
+    let listening = Listening::start(
+        listeners,
+        &app,
+        tls.as_ref(),
+        &unread(&front),
+        Times::default(),
+    );
     let tending = tokio::spawn(tend(Arc::clone(&desk), options.jwks.clone(), guard));
     stopped.await;
     stop(&front, listening, &log).await;
@@ -408,6 +415,7 @@ async fn tend(desk: Arc<Desk>, jwks: Option<(PathBuf, Expected)>, guard: Arc<Gua
     loop {
         tokio::time::sleep(limits::KEYS_POLL).await;
         desk.settle_floods(Instant::now()).await;
+        desk.sweep();
         let Some((path, expected)) = &jwks else {
             continue;
         };

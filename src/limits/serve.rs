@@ -14,6 +14,8 @@ pub const MIN_DATABASE_READERS: usize = 4;
 pub const MAX_DATABASE_READERS: usize = 8;
 /// Questions to a database that wait for a thread before the next caller has to wait.
 pub const MAX_WAITING_READS: usize = 8192;
+/// Contexts that are kept for the next calls of tools of sites.
+pub const SPARE_CONTEXTS: usize = 64;
 /// Room that is made for the one spelling of an input, in bytes; longer ones take more.
 pub const CANONICAL_BYTES: usize = 256;
 /// Headers of an answer there is room for at once.
@@ -32,6 +34,8 @@ pub const MAX_WAITING_WRITES: usize = 8192;
 pub const GATHER_PAUSE: Duration = Duration::from_micros(500);
 /// Writes that are worth a commit: nobody waits for more.
 pub const GATHERED_WRITES: usize = 128;
+/// A pause in which less came than this part of what waited before was the last one.
+pub const GATHER_SHARE: usize = 16;
 /// Most such pauses before a commit.
 pub const MAX_GATHER_PAUSES: u32 = 3;
 /// Most writes of one commit: more would only make each caller wait longer, and while these are
@@ -134,6 +138,12 @@ pub const MAX_BODY_BYTES: usize = 1 << 20;
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the head of a request may take to arrive; an idle connection is closed then.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an answer may wait to be taken by a client who does not read.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same when the server ends.
+pub const LAST_ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often connections are looked at.
+pub const CONNECTION_TICK: Duration = Duration::from_secs(1);
 /// Largest head of a request, in bytes.
 pub const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Most connections at a time.

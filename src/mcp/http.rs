@@ -14,6 +14,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, RequestMetaObject, Tool};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, ServerHandler};
+use tokio::sync::mpsc;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
@@ -30,6 +31,9 @@ use crate::service::desk::ListRequest;
 use crate::service::offer::Offered;
 use crate::service::principal::Principal;
 use crate::service::{Desk, Rejection};
+
+/// The protocol, as the ledger calls it.
+const FRONT_END: &str = "mcp";
 
 /// What a model is told of the tools of a site.
 const OF_A_SITE: &str = "The tools of a site answer for the tenant and the site of the request. Each \
@@ -108,14 +112,26 @@ async fn admitted(State(door): State<Door>, request: Request, next: Next) -> Res
     let principal = match identify(&door, &headers) {
         Ok(principal) => principal,
         Err(rejection) => {
-            let response = routes::refused(&door.front, &headers, rejection).await;
+            let sender = sender(None);
+            let response = routes::refused(&door.front, &headers, sender, rejection).await;
             return bodies::unread(response, &headers, body).await;
         }
     };
     let request = Request::from_parts(parts, body);
-    match enter(&door, principal, request, next).await {
+    match enter(&door, principal.clone(), request, next).await {
         Ok(response) => response,
-        Err(rejection) => routes::refused(&door.front, &headers, rejection).await,
+        Err(rejection) => {
+            let sender = sender(Some(&principal));
+            routes::refused(&door.front, &headers, sender, rejection).await
+        }
+    }
+}
+
+/// Who sent a request that is refused here.
+fn sender(principal: Option<&Principal>) -> routes::Sender<'_> {
+    routes::Sender {
+        front_end: FRONT_END,
+        principal,
     }
 }
 
@@ -142,7 +158,7 @@ async fn enter(
         Method::POST => {
             let body = bodies::read(&parts, body).await?;
             if let Err(refusal) = lines::message(&body) {
-                return Ok(no_message(&door.front, &parts.headers, *refusal).await);
+                return Ok(no_message(door, &principal, &parts.headers, *refusal).await);
             }
             let is_first = named == Named::Nothing && sessions::may_begin(&body);
             let opening = match is_first {
@@ -171,12 +187,18 @@ async fn enter(
 }
 
 /// Answers what is no message, in the words of the protocol.
-async fn no_message(front: &Front, headers: &HeaderMap, mut refusal: Refusal) -> Response<Body> {
+async fn no_message(
+    door: &Door,
+    principal: &Principal,
+    headers: &HeaderMap,
+    mut refusal: Refusal,
+) -> Response<Body> {
+    let front = &door.front;
     let mut message = refusal.error.message.into_owned();
     front.desk.redactor().redact_in_again(&mut message);
     let rejection = Rejection::malformed(message.clone());
     refusal.error.message = message.into();
-    let mut response = routes::refused(front, headers, rejection).await;
+    let mut response = routes::refused(front, headers, sender(Some(principal)), rejection).await;
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     *response.body_mut() = Body::from(refusal.answer().to_string());
@@ -222,7 +244,10 @@ impl Remote {
             let rejection = Rejection::invalid(error.message.to_string());
             match asked.extensions.get::<Parts>() {
                 // The client has the error as its answer.
-                Some(parts) => drop(routes::refused(&self.front, &parts.headers, rejection).await),
+                Some(parts) => {
+                    let sender = sender(parts.extensions.get());
+                    drop(routes::refused(&self.front, &parts.headers, sender, rejection).await);
+                }
                 None => drop(routes::note_unrecorded(&self.front, rejection)),
             }
         }
@@ -256,7 +281,7 @@ impl Remote {
         let Some((tenant, site_id)) = tenant.zip(site_id) else {
             return Ok(None);
         };
-        let mut caller = site::caller("mcp", meta, tenant, site_id)?;
+        let mut caller = site::caller(FRONT_END, meta, tenant, site_id)?;
         if let Some(trace) = header_id(headers, "x-trace-id")? {
             caller.trace_id = trace;
         }
@@ -349,9 +374,11 @@ impl Backend for Remote {
         }
         let (is_gone, cancel) = (Arc::clone(&caller.is_gone), Cancel::default());
         caller.cancel = Some(cancel.clone());
+        let mut progress = Progress::new(&asked);
+        let (printed, mut prints) = mpsc::channel(limits::CHANNEL_DEPTH);
+        caller.printed = Some(printed).filter(|_| progress.is_wanted());
         let request = site::request(request);
         let mut called = std::pin::pin!(self.front.call(caller, principal, request));
-        let mut progress = Progress::new(&asked);
         loop {
             tokio::select! {
                 biased;
@@ -359,6 +386,7 @@ impl Backend for Remote {
                     progress.end().await;
                     return answer::of_reply(reply, &trace).map(Into::into);
                 }
+                Some(text) = prints.recv() => progress.note(&text),
                 () = progress.due() => progress.tell(),
                 // What it did must be recorded, whoever waits for it.
                 () = asked.ct.cancelled(), if !cancel.is_cancelled() => {

@@ -16,7 +16,7 @@ use crate::tools::Call;
 pub fn tool(entry: &Entry<Call>) -> Tool {
     let spec = &entry.spec;
     let description = format!("{}. {}", spec.summary, spec.details);
-    Tool::new(spec.name, description, object(entry.schema.published()))
+    Tool::new(spec.name, description, object(entry.schema.of_input()))
         .with_title(entry.title.clone())
         .with_raw_output_schema(Arc::new(output(entry)))
         .with_annotations(annotations(entry.service.hints))

@@ -7,6 +7,7 @@ mod form;
 mod look;
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
@@ -14,12 +15,16 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
-use hyper_util::service::TowerToHyperService;
+use hyper::body::Incoming;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tower::ServiceExt;
 
 use crate::error::{ErrorCode, ToolError};
+use crate::http::connection::App;
+use crate::http::lines::Times;
 use crate::http::listen::{self, Listening, Unread};
+use crate::http::wire::Peer;
 use crate::limits;
 use crate::store::ids;
 use crate::tool::context::{Question, Reply};
@@ -96,7 +101,7 @@ impl Page {
         let router = Router::new().fallback(answer_request).with_state(sheet);
         let nobody: Unread = Arc::new(|_| ());
         let listening =
-            Listening::start(listeners, &TowerToHyperService::new(router), None, &nobody);
+            Listening::start(listeners, &Shown(router), None, &nobody, Times::default());
         let serving = tokio::spawn(async move {
             tokio::time::sleep(limits::PROMPT_TIMEOUT + limits::PAGE_GRACE).await;
             drop(listening);
@@ -128,6 +133,23 @@ impl Page {
             tokio::time::sleep(limits::PAGE_GRACE).await;
             drop(self);
         });
+    }
+}
+
+/// Answers requests for the page.
+#[derive(Clone)]
+struct Shown(Router);
+
+impl App for Shown {
+    type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+
+    fn answer(&self, request: axum::http::Request<Incoming>, _: &Peer) -> Self::Answering {
+        let answering = self.0.clone().oneshot(request.map(Body::new));
+        Box::pin(async { answering.await.unwrap_or_else(|never| match never {}) })
+    }
+
+    fn is_stream(&self, _: &axum::http::Request<Incoming>) -> bool {
+        false
     }
 }
 

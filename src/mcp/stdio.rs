@@ -94,6 +94,10 @@ impl Backend for Connection {
     }
 }
 
+/// What helps whoever cannot have the data of a site: as a rule another window has it.
+const ONE_AT_A_TIME: &str =
+    "end the other one; or have one `karyi serve`, and name its /mcp in every window";
+
 async fn site_call(
     (options, opened): &(SiteOptions, OnceCell<Opened>),
     secrets: Secrets,
@@ -104,7 +108,7 @@ async fn site_call(
         Ok(opened) => opened,
         Err(error) => {
             let message = format!("the data of the site cannot be opened: {error:#}");
-            let error = ToolError::new(ErrorCode::Unavailable, message);
+            let error = ToolError::new(ErrorCode::Unavailable, message).with_hint(ONE_AT_A_TIME);
             return Ok(answer::of_error(&error).into());
         }
     };

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::exec::cancel::Cancel;
+use crate::service::running::Printed;
 pub use crate::store::ids::is_id;
 use crate::store::{StoreError, ids};
 use crate::vault::redact::Redactor;
@@ -53,6 +54,8 @@ pub struct Caller {
     /// Thrown when the caller does not want the call any more, where that can be said; only what works
     /// on this machine stops.
     pub cancel: Option<Cancel>,
+    /// Where what a command prints goes meanwhile, when the caller follows it.
+    pub printed: Option<Printed>,
     /// Set when the caller has gone.
     pub is_gone: Arc<AtomicBool>,
 }
@@ -87,6 +90,7 @@ impl Caller {
             shell_session: None,
             patience: None,
             cancel: None,
+            printed: None,
             is_gone: Arc::default(),
         })
     }

@@ -10,6 +10,7 @@ use crate::service::caller::Caller;
 use crate::service::fields::{self, Problem};
 use crate::service::recording::About;
 use crate::service::running::Failed;
+use crate::store::members::Members;
 use crate::tool::FieldText;
 use crate::vault::redact::Redactor;
 
@@ -43,19 +44,24 @@ impl Envelope {
     /// # Errors
     /// A member cannot be written.
     pub fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let Some(output) = &self.output else {
-            return serde_json::to_vec(self);
-        };
-        // All else comes after the first member.
-        let others = serde_json::to_string(self)?;
-        let (first, rest) = others.split_once(',').unwrap_or_default();
-        let mut text = String::with_capacity(output.bytes() + limits::ENVELOPE_BYTES);
-        text.push_str(first);
-        text.push_str(",\"output\":");
-        output.add_to(&mut text);
-        text.push(',');
-        text.push_str(rest);
-        Ok(text.into_bytes())
+        let output = self.output.as_ref();
+        let room = output.map_or(0, FieldText::bytes) + limits::ENVELOPE_BYTES;
+        let mut text = Vec::with_capacity(room);
+        let mut members = Members::begin(&mut text);
+        let success: &[u8] = if self.success { b"true" } else { b"false" };
+        members.value("success").extend_from_slice(success);
+        if let Some(output) = output {
+            output.add_to(members.value("output"));
+        }
+        members.some("error", self.error.as_deref());
+        members.some("error_type", self.error_type.as_deref());
+        members.some("error_code", self.error_code.as_deref());
+        if !self.errors.is_empty() {
+            serde_json::to_writer(members.value("errors"), &self.errors)?;
+        }
+        self.audit.add_to(members.value("audit"));
+        members.end();
+        Ok(text)
     }
 
     /// Makes the answer to a call that took so long.
@@ -120,6 +126,21 @@ pub struct Audit {
     pub request_payload_hash: String,
 }
 
+impl Audit {
+    fn add_to(&self, text: &mut Vec<u8>) {
+        let mut members = Members::begin(text);
+        members.text("trace_id", &self.trace_id);
+        members.text("call_id", &self.call_id);
+        members.text("tool_name", &self.tool_name);
+        members.text("status", &self.status);
+        members.number("latency_ms", self.latency_ms);
+        members.some("error_type", self.error_type.as_deref());
+        members.some("error_message", self.error_message.as_deref());
+        members.text("request_payload_hash", &self.request_payload_hash);
+        members.end();
+    }
+}
+
 /// Why a call did not come to a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -157,6 +178,12 @@ impl Failure {
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self.error_type, "Timeout" | "Cancelled")
+    }
+
+    /// Whether the tool broke.
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        self.error_type == "Internal"
     }
 
     /// Masks values of secrets in what a caller wrote.

@@ -3,14 +3,12 @@
 //! What a script gets is one misfit at a time; a caller over the network gets all of them at once.
 //! The schema is the same.
 
-use std::collections::HashMap;
-
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::service::rule::{Kind, Others, Rule};
 use crate::tool::fit;
-use crate::tool::schema::{self, ArgumentSchema};
+use crate::tool::schema::ArgumentSchema;
 use crate::vault::redact::Redactor;
 
 /// Most problems that are told.
@@ -18,6 +16,9 @@ const MAX_PROBLEMS: usize = 50;
 
 /// Most characters of a name that is told.
 const MAX_NAME_CHARS: usize = 100;
+
+/// Members of an object that are looked through one by one.
+const FEW_MEMBERS: usize = 16;
 
 /// One problem of an input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +65,7 @@ pub fn in_words(problems: &[Problem]) -> String {
 #[derive(Debug)]
 pub struct InputCheck {
     schema: Value,
-    patterns: HashMap<String, Regex>,
+    rule: Rule,
 }
 
 impl InputCheck {
@@ -72,22 +73,16 @@ impl InputCheck {
     #[must_use]
     pub fn of(schema: &ArgumentSchema) -> Self {
         let schema = schema.published();
-        let mut patterns = HashMap::new();
-        collect(&schema, &mut patterns);
-        Self { schema, patterns }
+        let rule = Rule::of(&schema);
+        Self { schema, rule }
     }
 
     /// Returns what does not fit. Of an input that does, whole numbers are written as such where
     /// the schema asks for them: `5.0` is 5.
     #[must_use]
     pub fn problems(&self, input: &mut Value) -> Vec<Problem> {
-        let mut found = Found {
-            check: self,
-            path: Vec::new(),
-            problems: Vec::new(),
-            has_point: false,
-        };
-        found.value(input, &self.schema);
+        let mut found = Found::default();
+        found.value(input, &self.rule);
         let Found {
             problems,
             has_point,
@@ -98,21 +93,6 @@ impl InputCheck {
             let _ = fit::check(input, &self.schema, "");
         }
         problems
-    }
-}
-
-fn collect(schema: &Value, patterns: &mut HashMap<String, Regex>) {
-    match schema {
-        Value::Object(map) => {
-            if let Some(Value::String(pattern)) = map.get("pattern")
-                && let Ok(regex) = Regex::new(pattern)
-            {
-                patterns.insert(pattern.clone(), regex);
-            }
-            map.values().for_each(|value| collect(value, patterns));
-        }
-        Value::Array(list) => list.iter().for_each(|value| collect(value, patterns)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -131,8 +111,8 @@ impl Step<'_> {
     }
 }
 
+#[derive(Default)]
 struct Found<'c> {
-    check: &'c InputCheck,
     path: Vec<Step<'c>>,
     problems: Vec<Problem>,
     /// Whether a whole number is written with a point or an exponent.
@@ -150,64 +130,47 @@ impl<'c> Found<'c> {
         }
     }
 
-    fn value(&mut self, value: &'c Value, schema: &'c Value) {
-        if !self.is_of_kind(value, schema) {
-            return self.tell(format!("expected {}", schema::expected(schema)));
+    fn value(&mut self, value: &'c Value, rule: &'c Rule) {
+        if !self.is_of_kind(value, rule) {
+            return self.tell(format!("expected {}", rule.expected));
         }
         match value {
-            Value::String(text) => self.text(text, schema),
-            Value::Number(number) => self.number(number.as_f64().unwrap_or(f64::NAN), schema),
-            Value::Array(list) => self.list(list, schema),
-            Value::Object(map) => self.object(map, schema),
+            Value::String(text) => self.text(text, rule),
+            Value::Number(number) => self.number(number.as_f64().unwrap_or(f64::NAN), rule),
+            Value::Array(list) => self.list(list, rule),
+            Value::Object(map) => self.object(map, rule),
             Value::Null | Value::Bool(_) => {}
         }
     }
 
-    fn is_of_kind(&mut self, value: &'c Value, schema: &'c Value) -> bool {
-        if let Some(choices) = schema::alternatives(schema) {
+    fn is_of_kind(&mut self, value: &'c Value, rule: &'c Rule) -> bool {
+        if let Some(choices) = &rule.choices {
             return choices.iter().any(|choice| {
-                let check = self.check;
-                let mut inner = Found {
-                    check,
-                    path: Vec::new(),
-                    problems: Vec::new(),
-                    has_point: false,
-                };
+                let mut inner = Found::default();
                 inner.value(value, choice);
                 self.has_point |= inner.has_point;
                 inner.problems.is_empty()
             });
         }
-        let is_listed = match (schema.get("enum"), schema.get("const")) {
-            (Some(Value::Array(choices)), _) => choices.contains(value),
-            (_, Some(only)) => only == value,
-            _ => true,
-        };
-        let is_integer = schema::has_type(schema, "integer");
-        self.has_point |= is_integer && value.is_f64();
-        is_listed && (schema.get("type").is_none() || has_kind(value, schema))
+        let is_listed = rule
+            .listed
+            .as_ref()
+            .is_none_or(|listed| listed.contains(value));
+        self.has_point |= rule.kinds.has(Kind::Integer) && value.is_f64();
+        is_listed && rule.kinds.fit(value)
     }
 
-    fn text(&mut self, text: &str, schema: &Value) {
+    fn text(&mut self, text: &str, rule: &Rule) {
         let length = text.chars().count() as u64;
-        self.size(length, schema, ("minLength", "maxLength"), "characters");
-        if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
-            && self
-                .check
-                .patterns
-                .get(pattern)
-                .is_some_and(|regex| !regex.is_match(text))
+        self.size(length, rule.length, "characters");
+        if let Some(pattern) = &rule.pattern
+            && !pattern.is_match(text)
         {
-            self.tell(format!("expected text that matches {pattern}"));
+            self.tell(format!("expected text that matches {}", pattern.as_str()));
         }
     }
 
-    fn size(&mut self, size: u64, schema: &Value, keys: (&str, &str), unit: &str) {
-        let least = schema.get(keys.0).and_then(Value::as_u64).unwrap_or(0);
-        let most = schema
-            .get(keys.1)
-            .and_then(Value::as_u64)
-            .unwrap_or(u64::MAX);
+    fn size(&mut self, size: u64, (least, most): (u64, u64), unit: &str) {
         if size < least {
             self.tell(format!("expected at least {least} {unit}, found {size}"));
         } else if size > most {
@@ -215,45 +178,43 @@ impl<'c> Found<'c> {
         }
     }
 
-    fn number(&mut self, number: f64, schema: &Value) {
-        let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
-        let is_out = bound("minimum").is_some_and(|least| number < least)
-            || bound("maximum").is_some_and(|most| number > most);
+    fn number(&mut self, number: f64, rule: &Rule) {
+        let is_out = rule.least.is_some_and(|least| number < least)
+            || rule.most.is_some_and(|most| number > most);
         if is_out {
-            self.tell(format!("expected {}", schema::expected(schema)));
+            self.tell(format!("expected {}", rule.expected));
         }
     }
 
-    fn list(&mut self, list: &'c [Value], schema: &'c Value) {
-        self.size(list.len() as u64, schema, ("minItems", "maxItems"), "items");
+    fn list(&mut self, list: &'c [Value], rule: &'c Rule) {
+        self.size(list.len() as u64, rule.items, "items");
         for (place, item) in list.iter().enumerate().take(MAX_PROBLEMS) {
-            self.inside(Step::Place(place), item, schema::item(schema, place));
+            // Without a rule anything may stand there.
+            if let Some(rule) = rule.item(place) {
+                self.inside(Step::Place(place), item, rule);
+            }
         }
     }
 
-    fn object(&mut self, map: &'c Map<String, Value>, schema: &'c Value) {
-        for property in schema::properties(schema) {
-            match map.get(property.name) {
+    fn object(&mut self, map: &'c Map<String, Value>, rule: &'c Rule) {
+        for property in &rule.properties {
+            match member(map, &property.name) {
                 None if property.is_required => {
-                    self.path.push(Step::Name(property.name));
+                    self.path.push(Step::Name(&property.name));
                     self.tell("field required");
                     self.path.pop();
                 }
                 // What may be left out may be null.
                 Some(Value::Null) if !property.is_required => {}
                 None => {}
-                Some(value) => self.inside(Step::Name(property.name), value, property.schema),
+                Some(value) => self.inside(Step::Name(&property.name), value, &property.rule),
             }
         }
-        let is_declared = |key: &str| {
-            schema
-                .get("properties")
-                .is_some_and(|p| p.get(key).is_some())
-        };
-        for (key, value) in map.iter().filter(|(key, _)| !is_declared(key)) {
-            match schema::key(schema, key) {
-                Some(known) => self.inside(Step::Name(key), value, known),
-                None => {
+        for (key, value) in map.iter().filter(|(key, _)| !rule.declares(key)) {
+            match &rule.others {
+                Others::Any => {}
+                Others::Fit(known) => self.inside(Step::Name(key), value, known),
+                Others::None => {
                     self.path.push(Step::Name(key));
                     self.tell("there is no such field");
                     self.path.pop();
@@ -262,24 +223,23 @@ impl<'c> Found<'c> {
         }
     }
 
-    fn inside(&mut self, step: Step<'c>, value: &'c Value, schema: &'c Value) {
+    fn inside(&mut self, step: Step<'c>, value: &'c Value, rule: &'c Rule) {
         if self.problems.len() < MAX_PROBLEMS {
             self.path.push(step);
-            self.value(value, schema);
+            self.value(value, rule);
             self.path.pop();
         }
     }
 }
 
-fn has_kind(value: &Value, schema: &Value) -> bool {
-    let is = |name| schema::has_type(schema, name);
-    match value {
-        Value::Null => is("null"),
-        Value::Bool(_) => is("boolean"),
-        Value::String(_) => is("string"),
-        Value::Array(_) => is("array"),
-        Value::Object(_) => is("object"),
-        Value::Number(number) => is("number") || (is("integer") && fit::is_whole(number)),
+/// Returns a member of an object. Among few of them it is found faster than by its hash.
+fn member<'m>(map: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
+    match map.len() <= FEW_MEMBERS {
+        true => map
+            .iter()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value),
+        false => map.get(name),
     }
 }
 

@@ -3,43 +3,56 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
-
 use crate::limits;
 use crate::store::ids;
+use crate::store::members::Members;
 
 /// One line of the log.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub struct Line<'a> {
     /// What happened.
     pub event: &'a str,
     /// The trace.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<&'a str>,
     /// The tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<&'a str>,
     /// The tenant.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<&'a str>,
     /// The site.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub site_id: Option<&'a str>,
     /// Time since the request came, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<u64>,
     /// Identifier of the call in the ledger.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub call_id: Option<&'a str>,
     /// Status of the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub http_status: Option<u16>,
     /// Kind of the error.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error_type: Option<&'a str>,
     /// What there is to say.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<&'a str>,
+}
+
+impl Line<'_> {
+    /// Adds the line to a text: an object whose last member is the time now.
+    fn add_to(&self, text: &mut Vec<u8>) {
+        let mut members = Members::begin(text);
+        members.text("event", self.event);
+        members.some("trace_id", self.trace_id);
+        members.some("tool_name", self.tool_name);
+        members.some("tenant_id", self.tenant_id);
+        members.some("site_id", self.site_id);
+        members.some_number("latency_ms", self.latency_ms);
+        members.some("call_id", self.call_id);
+        members.some_number("http_status", self.http_status.map(u64::from));
+        members.some("error_type", self.error_type);
+        members.some("message", self.message);
+        let time = members.value("timestamp");
+        time.push(b'"');
+        ids::add_now(time);
+        time.push(b'"');
+        members.end();
+        text.push(b'\n');
+    }
 }
 
 thread_local! {
@@ -73,9 +86,24 @@ pub struct Lines {
 #[derive(Default)]
 struct Waiting {
     text: Vec<u8>,
+    /// Lines there was no room for.
+    lost: u64,
     is_closed: bool,
     /// Whether the reader sleeps.
     is_idle: bool,
+}
+
+impl Waiting {
+    /// Says how many lines are missing here.
+    fn tell_lost(&mut self) {
+        let lost = std::mem::take(&mut self.lost);
+        let start = format!(
+            "{{\"event\":\"log_lines_lost\",\"message\":\"{lost} lines were lost: the log was not read\",\"timestamp\":\""
+        );
+        self.text.extend_from_slice(start.as_bytes());
+        ids::add_now(&mut self.text);
+        self.text.extend_from_slice(b"\"}\n");
+    }
 }
 
 impl Lines {
@@ -106,7 +134,11 @@ impl Lines {
     fn add(&self, line: &[u8]) {
         let mut waiting = self.lock();
         if waiting.text.len() + line.len() > limits::MAX_WAITING_LOG_BYTES {
+            waiting.lost += 1;
             return;
+        }
+        if waiting.lost > 0 {
+            waiting.tell_lost();
         }
         waiting.text.extend_from_slice(line);
         if std::mem::take(&mut waiting.is_idle) {
@@ -136,14 +168,7 @@ impl Log {
         let Some(lines) = &self.lines else { return };
         LINE.with_borrow_mut(|text| {
             text.clear();
-            if serde_json::to_writer(&mut *text, line).is_err() {
-                return;
-            }
-            // A line is an object, and its time the last member.
-            text.pop();
-            text.extend_from_slice(b",\"timestamp\":\"");
-            ids::add_now(text);
-            text.extend_from_slice(b"\"}\n");
+            line.add_to(text);
             lines.0.add(text);
         });
     }
@@ -192,6 +217,14 @@ mod tests {
         assert!(lines.take(&mut text));
         assert_eq!(text.split(|byte| *byte == b'\n').count(), 4);
         assert!(text.ends_with(b"Z\"}\n"));
+        // When it is read again it says how many.
+        log.write(&Line::default());
+        log.write(&Line::default());
+        assert!(lines.take(&mut text));
+        let text = String::from_utf8(text).unwrap();
+        let told: Vec<&str> = text.lines().collect();
+        let lost = "{\"event\":\"log_lines_lost\",\"message\":\"7 lines were lost: the log was not read\",\"timestamp\":\"2";
+        assert!(told.len() == 3 && told[0].starts_with(lost), "{text}");
     }
 
     #[test]

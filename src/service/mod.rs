@@ -12,6 +12,7 @@
 pub mod books;
 pub mod caller;
 pub mod canonical;
+mod contexts;
 pub mod desk;
 pub mod envelope;
 pub mod fields;
@@ -25,6 +26,7 @@ pub mod principal;
 pub mod rates;
 pub mod recording;
 pub mod rejection;
+mod rule;
 pub mod running;
 mod serving;
 pub mod spans;

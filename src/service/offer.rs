@@ -71,7 +71,7 @@ impl Offered {
             version: self.entry.service.version,
             description: format!("{}. {}", spec.summary, spec.details),
             category: self.entry.service.category,
-            input_schema: closed(self.entry.schema.published()),
+            input_schema: self.entry.schema.of_input(),
             output_schema: output.unwrap_or_else(|| json!({"type": "object"})),
             requires_auth: true,
             ai_callable: self.entry.service.audience == Audience::Anyone,
@@ -83,16 +83,6 @@ fn scopes(service: &Service) -> Vec<String> {
     let own = format!("{CALL}{}", service.category);
     let others = service.scopes.iter().map(|scope| (*scope).to_owned());
     std::iter::once(own).chain(others).collect()
-}
-
-/// Says what is required even when nothing is.
-fn closed(mut schema: Value) -> Value {
-    if let Value::Object(map) = &mut schema
-        && !map.contains_key("required")
-    {
-        map.insert("required".into(), json!([]));
-    }
-    schema
 }
 
 /// Returns the tools of sites, and those of this machine that are named.

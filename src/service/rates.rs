@@ -59,7 +59,6 @@ impl Limiter {
     /// # Errors
     /// It is empty: the whole seconds after which it is not, at least 1.
     pub fn take(&self, bucket: &String) -> Result<(), u64> {
-        self.sweep();
         self.buckets.check_key(bucket).map_err(|until| {
             let wait = until.wait_time_from(self.clock.now());
             let part = u64::from(wait.subsec_nanos() > 0);
@@ -67,8 +66,8 @@ impl Limiter {
         })
     }
 
-    /// Forgets full buckets, so that names nobody uses take no room.
-    fn sweep(&self) {
+    /// Forgets full buckets once in a while, so that names nobody uses take no room.
+    pub fn sweep(&self) {
         if let Ok(mut swept) = self.swept.try_lock()
             && swept.elapsed() >= limits::SWEEP_BUCKETS_EVERY
         {

@@ -6,8 +6,9 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{self, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use tokio::sync::mpsc;
 use tokio::time::error::Elapsed;
 
 use crate::error::{ErrorCode, ToolError};
@@ -16,6 +17,7 @@ use crate::limits;
 use crate::tool::FieldText;
 use crate::tool::service::Access;
 use crate::tools::Call;
+use crate::vault::redact::Redacted;
 
 /// What a running call will come to.
 pub type Running = Pin<Box<dyn Future<Output = Result<FieldText, Failed>> + Send>>;
@@ -41,11 +43,20 @@ impl From<ToolError> for Failed {
     }
 }
 
+/// Where what a running command prints goes, for who follows it. Pieces nobody takes are lost.
+pub type Printed = mpsc::Sender<Redacted>;
+
 /// Runs tools that work on this machine, each call apart from all others.
 pub trait LocalTools: Send + Sync {
     /// Runs a call, in the shell of its owner when it has one. When what it returns is dropped,
     /// whatever it started is ended, or goes on as a job of its owner's shell.
-    fn run(&self, call: Call, deadline: Instant, owner: Option<String>) -> Running;
+    fn run(
+        &self,
+        call: Call,
+        deadline: Instant,
+        owner: Option<String>,
+        printed: Option<Printed>,
+    ) -> Running;
 
     /// Ends every shell.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
@@ -89,34 +100,42 @@ pub async fn before<T>(
     }
 }
 
-/// Work that is done to its end on a task of its own when nobody waits for it any more.
-pub struct Lasting<F: Future + Send + 'static>
-where
-    F::Output: Send,
-{
-    work: Option<Pin<Box<F>>>,
-    is_left: Arc<AtomicBool>,
-}
-
-impl<F: Future + Send + 'static> Lasting<F>
-where
-    F::Output: Send,
-{
-    /// Makes it of work that is done by whoever waits for it, as long as somebody does; `is_left` is
-    /// set when nobody does.
-    pub fn new(work: F, is_left: Arc<AtomicBool>) -> Self {
-        let work = Some(Box::pin(work));
-        Self { work, is_left }
+/// Waits for work so long. What is done at once is not timed at all.
+///
+/// # Errors
+/// The time was up.
+pub async fn within<T>(
+    time: Duration,
+    mut work: Pin<&mut impl Future<Output = T>>,
+) -> Result<T, Elapsed> {
+    match poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await {
+        Poll::Ready(value) => Ok(value),
+        Poll::Pending => Box::pin(tokio::time::timeout(time, work)).await,
     }
 }
 
-impl<F: Future + Send + 'static> Future for Lasting<F>
-where
-    F::Output: Send,
-{
-    type Output = F::Output;
+/// Work that is done to its end on a task of its own when nobody waits for it any more.
+pub struct Lasting<T: Send + 'static> {
+    work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+    is_left: Arc<AtomicBool>,
+}
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Self::Output> {
+impl<T: Send + 'static> Lasting<T> {
+    /// Makes it of work that is done by whoever waits for it, as long as somebody does; `is_left` is
+    /// set when nobody does.
+    pub fn new(work: impl Future<Output = T> + Send + 'static, is_left: Arc<AtomicBool>) -> Self {
+        let work: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(work);
+        Self {
+            work: Some(work),
+            is_left,
+        }
+    }
+}
+
+impl<T: Send + 'static> Future for Lasting<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<T> {
         // Work that has ended or broke is dropped and never waited for again.
         let Some(mut work) = self.work.take() else {
             return Poll::Pending;
@@ -129,10 +148,7 @@ where
     }
 }
 
-impl<F: Future + Send + 'static> Drop for Lasting<F>
-where
-    F::Output: Send,
-{
+impl<T: Send + 'static> Drop for Lasting<T> {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
         self.is_left.store(true, Ordering::Relaxed);
@@ -189,7 +205,6 @@ pub async fn until(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[tokio::test]
     async fn work_that_nobody_waits_for_is_done_to_its_end() {

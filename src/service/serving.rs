@@ -9,6 +9,7 @@ use crate::limits;
 use crate::service::books::Books;
 use crate::service::caller::{Caller, Request};
 use crate::service::canonical::PayloadHash;
+use crate::service::contexts::Contexts;
 use crate::service::envelope::{Envelope, Failure};
 use crate::service::fields::{self, Problem};
 use crate::service::log::Line;
@@ -23,7 +24,7 @@ use crate::store::StoreError;
 use crate::store::site::{Claim, RepeatKey, Scope};
 use crate::tool::service::{Access, Audience};
 use crate::tool::site::Sight;
-use crate::tool::{Context, FieldText, SiteAccess, fit};
+use crate::tool::{FieldText, SiteAccess, fit};
 use crate::tools::Call;
 
 /// How serving a call ended.
@@ -52,6 +53,8 @@ pub(super) struct Serving<'a> {
     pub(super) parts: &'a Parts,
     /// What is written of it.
     pub(super) books: &'a Books,
+    /// What tools of sites work with.
+    pub(super) contexts: &'a Arc<Contexts>,
     /// How often a tool may be called.
     pub(super) buckets: Option<&'a Limiter>,
     /// Where it comes from.
@@ -178,7 +181,7 @@ impl Serving<'_> {
                 Ok(Ending::Kept(fields, time))
             }
             // It may have taken effect, or may yet.
-            Ok(Err(failure)) if self.may_have_effect(&failure) => Ok(Ending::Failure(failure)),
+            Ok(Err(failure)) if self.may_have_effect(&failure) => Ok(ending(Err(failure))),
             other => {
                 let released = sites.release(&later, key).await;
                 self.tell_of_key("key_not_released", released);
@@ -190,7 +193,8 @@ impl Serving<'_> {
     /// Whether what was asked may be done all the same. A write of a site is undone when it comes
     /// back without success; one that was not waited for may still be committed.
     fn may_have_effect(&self, failure: &Failure) -> bool {
-        failure.is_given_up || (failure.is_open() && !self.tool.is_of_site())
+        failure.is_given_up
+            || ((failure.is_open() || failure.is_internal()) && !self.tool.is_of_site())
     }
 
     /// Tells in the log that a key could not be kept as it should be.
@@ -206,7 +210,7 @@ impl Serving<'_> {
         });
     }
 
-    /// Runs a call whose input is good: `Err` when it did not reach the tool or broke it.
+    /// Runs a call whose input is good: `Err` when it did not reach the tool.
     async fn run(&self, call: Call, scope: &Scope) -> Result<Result<FieldText, Failure>, Ending> {
         let access = self.tool.entry.service.access;
         if access == Access::Write {
@@ -218,12 +222,7 @@ impl Serving<'_> {
         let running = self.running(call, scope);
         match running::until(scope.deadline, access, running).await {
             Ok(fields) => Ok(self.masked(fields)),
-            Err(failed) => match Failure::from(failed) {
-                failure if failure.error_type == "Internal" => {
-                    Err(Rejection::internal(failure.message).into())
-                }
-                failure => Ok(Err(failure)),
-            },
+            Err(failed) => Ok(Err(failed.into())),
         }
     }
 
@@ -248,7 +247,7 @@ impl Serving<'_> {
             let owner = session
                 .filter(|_| self.principal.proof == Proof::Authenticated)
                 .map(|session| format!("{}\n{session}", self.principal.id));
-            let running = local.run(call, scope.deadline, owner);
+            let running = local.run(call, scope.deadline, owner, self.caller.printed.clone());
             return match &self.caller.cancel {
                 Some(cancel) => running::unless(cancel.clone(), running),
                 None => running,
@@ -267,17 +266,20 @@ impl Serving<'_> {
                 Sight::Published
             },
         };
-        let context = Context {
-            site: Some(site),
-            ..parts.context.clone()
-        };
-        Box::pin(async move { Ok(call.run(&context).await?.output) })
+        let contexts = Arc::clone(self.contexts);
+        Box::pin(async move {
+            let context = contexts.of(site);
+            let result = call.run(&context).await;
+            contexts.give_back(context);
+            Ok(result?.output)
+        })
     }
 }
 
 fn ending(result: Result<FieldText, Failure>) -> Ending {
     match result {
         Ok(fields) => Ending::Output(fields),
+        Err(failure) if failure.is_internal() => Rejection::internal(failure.message).into(),
         Err(failure) => Ending::Failure(failure),
     }
 }

@@ -50,7 +50,7 @@ pub fn now() -> String {
 /// Returns a point in time as text of a fixed width, so that texts sort as times do.
 #[must_use]
 pub fn text_of(time: Timestamp) -> String {
-    let stamp = stamp(time).map(|stamp| stamp.iter().map(|byte| char::from(*byte)).collect());
+    let stamp = stamp(time).map(|stamp| ascii(stamp.to_vec()));
     // Before 1970 parts of a second count backwards.
     stamp.unwrap_or_else(|| format!("{time:.6}"))
 }
@@ -134,30 +134,35 @@ pub fn new_id() -> Result<String, StoreError> {
     let mut bytes = random::<16>()?;
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let mut id = String::with_capacity(bytes.len() * 2 + 4);
+    let mut id = Vec::with_capacity(bytes.len() * 2 + 4);
     for (place, byte) in bytes.iter().enumerate() {
         if matches!(place, 4 | 6 | 8 | 10) {
-            id.push('-');
+            id.push(b'-');
         }
-        id.extend(digits(*byte));
+        id.extend_from_slice(&digits(*byte));
     }
-    Ok(id)
+    Ok(ascii(id))
 }
 
 /// Writes bytes as lower-case hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
+    let mut text = Vec::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        text.extend(digits(*byte));
+        text.extend_from_slice(&digits(*byte));
     }
-    text
+    ascii(text)
+}
+
+/// Returns signs of ASCII as text.
+fn ascii(signs: Vec<u8>) -> String {
+    String::from_utf8(signs).unwrap_or_default()
 }
 
 /// Returns the two digits of a byte.
-fn digits(byte: u8) -> [char; 2] {
+fn digits(byte: u8) -> [u8; 2] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    [byte >> 4, byte & 0x0f].map(|nibble| char::from(DIGITS[usize::from(nibble)]))
+    [byte >> 4, byte & 0x0f].map(|nibble| DIGITS[usize::from(nibble)])
 }
 
 /// Reads hexadecimal digits.

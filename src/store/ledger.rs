@@ -10,6 +10,7 @@ use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
 use crate::store::Pending;
+use crate::store::members::Members;
 
 /// The hash of a record.
 pub type Hash = [u8; 32];
@@ -123,6 +124,54 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Record<'_> {
+    /// Adds the text that is kept and hashed: what serde writes.
+    pub fn add_to(&self, text: &mut Vec<u8>) {
+        let mut members = Members::begin(text);
+        members.text("call_id", &self.call_id);
+        members.text("front_end", &self.front_end);
+        members.text("ts_start", &self.ts_start);
+        members.text("ts_end", &self.ts_end);
+        members.number("latency_ms", self.latency_ms);
+        members.text("trace_id", &self.trace_id);
+        members.some("span_id", self.span_id.as_deref());
+        members.some("parent_span_id", self.parent_span_id.as_deref());
+        members.some("w3c_trace_id", self.w3c_trace_id.as_deref());
+        members.some("context_trace_id", self.context_trace_id.as_deref());
+        members.text("tenant_id", &self.tenant_id);
+        members.text("site_id", &self.site_id);
+        members.some("user_id", self.user_id.as_deref());
+        members.some("session_id", self.session_id.as_deref());
+        members.some("npc_id", self.npc_id.as_deref());
+        members.some("principal", self.principal.as_deref());
+        members.text("request_type", &self.request_type);
+        members.text("tool_name", &self.tool_name);
+        members.some("tool_version", self.tool_version.as_deref());
+        members.some("request_payload_hash", self.request_payload_hash.as_deref());
+        if let Some(input) = &self.input {
+            // Into memory nothing fails.
+            let _ = serde_json::to_writer(members.value("input"), input);
+        }
+        members.text("status", &self.status);
+        members.some("error_type", self.error_type.as_deref());
+        members.some("error", self.error.as_deref());
+        members.some_number("http_status", self.http_status.map(u64::from));
+        members.some_number("attempt", self.attempt.map(u64::from));
+        members.some("idempotency_key", self.idempotency_key.as_deref());
+        members.when("replayed", self.replayed);
+        members.when("disconnected", self.disconnected);
+        members.some_number("count", self.count);
+        let calls = members.value("tool_calls");
+        calls.push(b'[');
+        for (place, call) in self.tool_calls.iter().enumerate() {
+            if place > 0 {
+                calls.push(b',');
+            }
+            call.add_to(calls);
+        }
+        calls.push(b']');
+        members.end();
+    }
+
     /// Returns the same with texts of its own.
     #[must_use]
     pub fn into_owned(self) -> Record<'static> {
@@ -167,6 +216,15 @@ impl Record<'_> {
 }
 
 impl ToolCall<'_> {
+    fn add_to(&self, text: &mut Vec<u8>) {
+        let mut members = Members::begin(text);
+        members.text("name", &self.name);
+        members.text("status", &self.status);
+        members.number("latency_ms", self.latency_ms);
+        members.some("payload_hash", self.payload_hash.as_deref());
+        members.end();
+    }
+
     fn into_owned(self) -> ToolCall<'static> {
         ToolCall {
             name: own(self.name),
@@ -218,4 +276,51 @@ pub trait Ledger: Send + Sync {
 
     /// Writes something durably and takes it away again: whether records can be kept now.
     fn probe(&self) -> Pending<'_, ()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_record_is_its_serialization() {
+        let text = |name: &'static str| Some(Cow::Borrowed(name));
+        let call = ToolCall {
+            name: "a\"b".into(),
+            status: "error".into(),
+            latency_ms: 7,
+            payload_hash: text("h"),
+        };
+        let full = Record {
+            span_id: text("1"),
+            parent_span_id: text("2"),
+            w3c_trace_id: text("3"),
+            context_trace_id: text("4"),
+            user_id: text("5"),
+            session_id: text("6"),
+            npc_id: text("7"),
+            principal: text("8"),
+            tool_version: text("9"),
+            request_payload_hash: text("10"),
+            input: Some(serde_json::json!({"a": [1.5, "\n"]})),
+            error_type: text("11"),
+            error: text("\u{1}\\"),
+            http_status: Some(200),
+            attempt: Some(12),
+            idempotency_key: text("13"),
+            replayed: true,
+            disconnected: true,
+            count: Some(14),
+            latency_ms: 15,
+            tool_calls: vec![call, ToolCall::default()],
+            call_id: "c".into(),
+            ..Record::default()
+        };
+        for record in [full, Record::default()] {
+            let mut written = Vec::new();
+            record.add_to(&mut written);
+            let expected = serde_json::to_string(&record).unwrap();
+            assert_eq!(String::from_utf8(written).unwrap(), expected);
+        }
+    }
 }

@@ -7,6 +7,7 @@ pub mod error;
 pub mod ids;
 pub mod import;
 pub mod ledger;
+pub mod members;
 pub mod rules;
 pub mod site;
 pub mod sqlite;

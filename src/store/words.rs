@@ -1,8 +1,13 @@
 //! Text to the words that search knows.
 //!
-//! Chinese and Japanese have no spaces, so runs of their characters are cut into overlapping pairs;
+//! Chinese and Japanese have no spaces, and Korean writes endings onto its words, so runs of their
+//! characters are cut into overlapping pairs;
 //! everything else is cut into lower-cased words. The last character of a run stands alone too: a
 //! single character is then found as the start of a pair or as itself.
+
+/// Counts the ways in which texts were ever cut: an index that was written in another one is written
+/// anew.
+pub const WAY: u64 = 2;
 
 /// Returns the words of a text, separated by spaces, for the index.
 #[must_use]
@@ -84,10 +89,11 @@ fn pairs(run: &str, found: &mut dyn FnMut(Word<'_>)) {
     }
 }
 
-/// Whether a character belongs to a script without spaces between words.
+/// Whether a character belongs to a script whose words are not found by the spaces between them.
 fn is_ideograph(c: char) -> bool {
     matches!(c,
-        '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}'
+        '\u{1100}'..='\u{11ff}' | '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}'
+        | '\u{3130}'..='\u{318f}' | '\u{3400}'..='\u{4dbf}' | '\u{ac00}'..='\u{d7a3}'
         | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
 }
 
@@ -109,6 +115,7 @@ mod tests {
         check("严氏家训", "严氏 氏家 家训 训");
         check("古井,Well No.7", "古井 井 well no 7");
         check("井", "井");
+        check("한국어 조선", "한국 국어 어 조선 선");
         check("Über 10%", "über 10");
         check("%_\"*^", "");
     }

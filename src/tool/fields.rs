@@ -39,7 +39,7 @@ pub trait Later: Send + Sync {
     fn bytes(&self) -> usize;
 
     /// Adds the text, just as the result serializes: a JSON object.
-    fn write(&self, text: &mut String);
+    fn write(&self, text: &mut Vec<u8>);
 }
 
 /// The fields of a result as the text of a JSON object: for who only passes them on, this is much
@@ -56,9 +56,10 @@ impl FieldText {
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.text.get_or_init(|| {
-            let mut text = String::with_capacity(self.bytes());
+            let mut text = Vec::with_capacity(self.bytes());
             self.add_to(&mut text);
-            text
+            // What is put together of texts is text.
+            String::from_utf8(text).unwrap_or_default()
         })
     }
 
@@ -70,9 +71,9 @@ impl FieldText {
     }
 
     /// Adds the text to another one.
-    pub fn add_to(&self, text: &mut String) {
+    pub fn add_to(&self, text: &mut Vec<u8>) {
         match (self.text.get(), &self.later) {
-            (Some(own), _) => text.push_str(own),
+            (Some(own), _) => text.extend_from_slice(own.as_bytes()),
             (None, Some(later)) => later.write(text),
             (None, None) => {}
         }

@@ -134,6 +134,14 @@ pub fn key<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
     if let Some(found) = named.and_then(|map| map.get(key)) {
         return Some(found);
     }
+    others(schema)
+}
+
+/// Returns the schema of the values under keys that an object does not name; nothing when there are
+/// no such keys.
+#[must_use]
+pub fn others(schema: &Value) -> Option<&Value> {
+    let named = schema.get("properties").and_then(Value::as_object);
     const OPEN: [&str; 4] = ["anyOf", "oneOf", "allOf", "patternProperties"];
     match schema.get("additionalProperties") {
         Some(Value::Bool(false)) => None,
@@ -246,6 +254,19 @@ impl ArgumentSchema {
         walk(&mut value, &mut |map| {
             map.shift_remove(ANNOTATION);
         });
+        value
+    }
+
+    /// Returns the schema of arguments as it is published: it says what is required even when nothing
+    /// is.
+    #[must_use]
+    pub fn of_input(&self) -> Value {
+        let mut value = self.published();
+        if let Value::Object(map) = &mut value
+            && !map.contains_key("required")
+        {
+            map.insert("required".into(), Value::Array(Vec::new()));
+        }
         value
     }
 

@@ -157,6 +157,23 @@ fn a_session_lists_and_calls_the_tools_of_a_site() {
 }
 
 #[test]
+fn inputs_have_one_schema_on_every_route() {
+    let server = Server::start(&SITE);
+    let session = hello(&server, &[]);
+    let list = request(2, "tools/list", json!({}));
+    let listed = last(&post(&server, &list, &[("Mcp-Session-Id", &session)]));
+    let by_name = |tools: &Value, schema: &str| -> Vec<(String, Value)> {
+        let tools = tools.as_array().unwrap().iter();
+        let one = |tool: &Value| (tool["name"].to_string(), tool[schema].clone());
+        tools.map(one).collect()
+    };
+    let own = server.post("/api/tools/list", &[], "{}").json();
+    let own = by_name(&own["tools"], "input_schema");
+    assert_eq!(by_name(&listed["result"]["tools"], "inputSchema"), own);
+    assert!(own.iter().all(|(_, schema)| schema["required"].is_array()));
+}
+
+#[test]
 fn without_initialize_every_request_stands_alone() {
     let server = Server::start(&SITE);
     let answer = call(
@@ -312,6 +329,18 @@ fn wrong_headers_are_refused_as_on_every_route() {
     assert_eq!(
         (&record["trace_id"], &record["http_status"]),
         (&json!("t1"), &json!(422))
+    );
+    assert_eq!(
+        (&record["front_end"], &record["principal"]),
+        (&json!("mcp"), &json!("key:internal"))
+    );
+    // The same for what is no message.
+    let answer = server.post("/mcp", &[accept, key], "{");
+    assert_eq!(answer.status, 400, "{answer:?}");
+    let record = server.last_record();
+    assert_eq!(
+        (&record["front_end"], &record["principal"]),
+        (&json!("mcp"), &json!("key:internal"))
     );
 }
 
@@ -539,7 +568,10 @@ fn a_call_over_http_tells_progress_and_can_be_cancelled() {
     let key = ("X-Internal-API-Key", KEY);
     let session = hello(&server, &[key]);
     let pipe = Pipe::at(server.dir.path().join("pipe"));
-    let text = format!("{{ echo $$; sleep 500; }} > {}", pipe.path.display());
+    let text = format!(
+        "echo first; echo so far; {{ echo $$; sleep 500; }} > {}",
+        pipe.path.display()
+    );
     let params =
         json!({"name": "command", "arguments": {"text": text}, "_meta": {"progressToken": 7}});
     let mut stream = server.connect();
@@ -550,9 +582,11 @@ fn a_call_over_http_tells_progress_and_can_be_cancelled() {
         .write_all(&server.request("/mcp", &headers, &call))
         .unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(stream));
+    // With the last line, as soon as the shell has printed it.
     let progress = lines.find(|line| {
-        line.as_ref()
-            .is_ok_and(|line| line.contains("notifications/progress"))
+        line.as_ref().is_ok_and(|line| {
+            line.contains("notifications/progress") && line.contains(" s: so far\"")
+        })
     });
     assert!(progress.unwrap().unwrap().contains("\"progressToken\":7"));
     pipe.pid();

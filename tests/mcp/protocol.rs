@@ -334,3 +334,34 @@ fn the_tools_of_a_site_are_there_when_one_is_named() {
         .unwrap();
     assert_eq!(count, 3);
 }
+
+#[test]
+fn one_window_at_a_time_has_the_data_of_a_site() {
+    let dir = tempfile::tempdir().unwrap();
+    let window = || {
+        let karyi = mcp()
+            .args(&["--tenant", "yantian", "--site", "yantian-main", "--data"])
+            .arg(crate::serve::village())
+            .arg("--db")
+            .arg(dir.path().join("site.db"));
+        Client::hello(karyi, &json!({}))
+    };
+    let (mut first, mut second) = (window(), window());
+    first.good("get_site_map", json!({}));
+    let error = second.bad("get_site_map", json!({}));
+    assert_eq!(error["code"], "unavailable", "{error}");
+    let (message, hint) = (error["message"].as_str().unwrap(), &error["hint"]);
+    assert!(
+        message.contains("another karyi serves this database"),
+        "{error}"
+    );
+    assert_eq!(
+        *hint,
+        "end the other one; or have one `karyi serve`, and name its /mcp in every window"
+    );
+    // The tools of the machine are there all the same.
+    assert_eq!(names(&second.request("tools/list", json!({}))).len(), 12);
+    assert!(first.end().0.success());
+    second.good("get_site_map", json!({}));
+    assert!(second.end().0.success());
+}

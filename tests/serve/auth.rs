@@ -444,6 +444,25 @@ fn guesses_at_a_value_are_limited() {
 }
 
 #[test]
+fn guesses_at_tenants_are_limited() {
+    let dir = tempfile::tempdir().unwrap();
+    let keys = json!({"keys": [{"id": "a", "key": KEY, "tenants": ["yantian"], "sites": ["*"], "scopes": ["tools:call:site"]}]});
+    let path = file(&dir, "keys", &keys.to_string());
+    let server = Server::start(&["--key-file", &path, "--tenant-rate", "1:3"]);
+    let status = |tenant: &str| {
+        let headers = [("X-Internal-API-Key", KEY), ("X-Tenant-ID", tenant)];
+        server.answer("get_site_map", &json!({}), &headers).status
+    };
+    let found: Vec<u16> = (0..20)
+        .map(|number| status(&format!("t{number}")))
+        .collect();
+    assert_eq!(found[..3], [403; 3]);
+    assert!(found.contains(&429), "{found:?}");
+    // It takes nothing from the tenant that is theirs.
+    assert_eq!(status("yantian"), 200);
+}
+
+#[test]
 fn what_has_no_record_is_masked_in_answer_and_log() {
     let value = "tok-5f2c9d81aa";
     let (_dir, server) = with_secret(value, &[]);

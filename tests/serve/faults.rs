@@ -444,6 +444,37 @@ fn a_key_stays_taken_while_its_write_may_still_be_done() {
 }
 
 #[test]
+fn a_key_stays_taken_when_its_tool_breaks() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
+    let reply = runtime().block_on(async {
+        let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
+        caller.idempotency_key = Some("broken".into());
+        let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
+        let request = Request {
+            tool_name: "log_user_event".into(),
+            input: json!({"event_type": "a"}),
+            context: Default::default(),
+        };
+        desk.call(caller, &principal, request).await
+    });
+    let status = match reply {
+        Reply::Refused(rejection) => rejection.status,
+        other => panic!("{other:?}"),
+    };
+    let released = RELEASED.lock().unwrap().clone();
+    assert_eq!(
+        (status, released.contains(&"broken".to_owned())),
+        (500, false)
+    );
+    let intents = super::count(
+        &dir.path().join("ledger.db"),
+        "SELECT count(*) FROM intents",
+    );
+    assert_eq!(intents, 0);
+}
+
+#[test]
 fn a_key_that_cannot_be_kept_as_it_should_be_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let (log, lines) = Log::new();

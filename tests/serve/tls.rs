@@ -104,6 +104,13 @@ fn calls_are_encrypted_for_who_trusts_the_certificate() {
     assert_eq!((bare.status, bare.body.as_str()), (0, ""));
     assert_eq!(call(&url, &secret, Some(&cert)).0, Some(0));
     assert_eq!(server.records().len(), 2);
+    // Who has only connected does not hold up the end.
+    let silent = server.connect();
+    assert_eq!(call(&url, &secret, Some(&cert)).0, Some(0));
+    let start = std::time::Instant::now();
+    server.stop();
+    assert!(start.elapsed() < std::time::Duration::from_secs(20));
+    drop(silent);
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn gather<T>(receiver: &mut mpsc::Receiver<T>, batch: &mut Vec<T>) {
             batch.push(item);
         }
         let came = batch.len() - before;
-        if came <= before / 4 {
+        if came <= before / limits::GATHER_SHARE {
             return;
         }
     }

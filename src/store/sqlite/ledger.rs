@@ -160,10 +160,9 @@ impl Ledger for SqliteLedger {
 }
 
 fn text(record: &Record<'_>) -> Result<String, StoreError> {
-    let broken = |error: &dyn std::fmt::Display| StoreError::Broken(error.to_string());
     let mut text = Vec::with_capacity(limits::RECORD_BYTES);
-    serde_json::to_writer(&mut text, record).map_err(|error| broken(&error))?;
-    String::from_utf8(text).map_err(|error| broken(&error))
+    record.add_to(&mut text);
+    String::from_utf8(text).map_err(|error| StoreError::Broken(error.to_string()))
 }
 
 /// What the writing thread has.

@@ -7,6 +7,7 @@
 mod connection;
 mod error;
 mod group;
+mod index;
 mod keys;
 mod ledger;
 mod library;

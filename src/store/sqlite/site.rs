@@ -22,8 +22,8 @@ use crate::store::sqlite::readers::Readers;
 use crate::store::sqlite::recent::{Asked, Recent};
 use crate::store::sqlite::revision::{self, Revision};
 use crate::store::sqlite::writer::Writer;
-use crate::store::sqlite::{keys, search};
-use crate::store::{Pending, StoreError, ids, words};
+use crate::store::sqlite::{index, keys, search};
+use crate::store::{Pending, StoreError, ids};
 
 const STEPS: &[&str] = &["
 CREATE TABLE sites (
@@ -94,7 +94,7 @@ CREATE TABLE repeat_keys (
   PRIMARY KEY (site, principal, tool, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX repeat_keys_age ON repeat_keys (created_second);
-", revision::STEP];
+", revision::STEP, index::STEP];
 
 /// The data of sites, open to be read and written.
 pub struct SqliteSites {
@@ -112,8 +112,10 @@ impl SqliteSites {
     /// The file cannot be opened, or is something else.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let commits = Arc::default();
+        let mut connection = open_to_write(path, STEPS)?;
+        index::renew(&mut connection)?;
         Ok(Self {
-            writer: Writer::start(open_to_write(path, STEPS)?, Arc::clone(&commits))?,
+            writer: Writer::start(connection, Arc::clone(&commits))?,
             readers: Readers::start(path.to_owned())?,
             revision: Revision::of(path.to_owned(), commits),
             shelf: Arc::default(),
@@ -437,22 +439,7 @@ fn insert_content(
         ":by": stored.author, ":at": stored.at,
     })?;
     let row = connection.last_insert_rowid();
-    let summary = content.summary.as_deref().unwrap_or_default();
-    let about = [
-        content.tags.join(" "),
-        content.domains.join(" "),
-        summary.to_owned(),
-    ]
-    .join(" ");
-    let sql = "INSERT INTO contents_words (rowid, scope, title, tags, body) VALUES (?, ?, ?, ?, ?)";
-    connection.prepare_cached(sql)?.execute((
-        row,
-        search::scope_word(site),
-        words::index_text(&content.title),
-        words::index_text(&about),
-        words::index_text(&content.body),
-    ))?;
-    Ok(())
+    index::add(connection, row, site, content)
 }
 
 fn import(connection: &Connection, bundle: &Bundle) -> Result<bool, StoreError> {

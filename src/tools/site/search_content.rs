@@ -1,6 +1,6 @@
 //! `search_content`: the texts of a site that match best.
 
-use std::fmt::Write;
+use std::io::Write;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -122,16 +122,17 @@ impl Later for Prepared {
         items + self.query.len() + limits::FIELDS_AROUND_BYTES
     }
 
-    fn write(&self, text: &mut String) {
+    fn write(&self, text: &mut Vec<u8>) {
         let items = &self.found.items;
-        text.push_str("{\"items\":[");
+        text.extend_from_slice(b"{\"items\":[");
         for (place, kept) in items.iter().enumerate() {
             if place > 0 {
-                text.push(',');
+                text.push(b',');
             }
-            text.push_str(Items::shown(kept));
+            text.extend_from_slice(Items::shown(kept).as_bytes());
         }
         let (total, query) = (self.found.total, &self.query);
+        // Into memory nothing fails.
         let _ = write!(text, "],\"total\":{total},\"query\":{query}}}");
     }
 }
@@ -292,8 +293,9 @@ mod tests {
                 query: "say \"no\"".into(),
             };
             let expected = serde_json::to_string(&output).unwrap();
-            let mut text = String::from("before");
+            let mut text = b"before".to_vec();
             SearchContent::later(&output).unwrap().write(&mut text);
+            let text = String::from_utf8(text).unwrap();
             assert_eq!(text, format!("before{expected}"));
         }
     }

@@ -351,3 +351,29 @@ fn two_profiles_in_use_are_refused_by_the_database() {
     assert!(matches!(import_of(&sites, two), Err(StoreError::Broken(_))));
     assert_eq!(run(sites.site(&scope("t", "a"))).unwrap(), None);
 }
+
+#[test]
+fn an_index_that_was_written_in_another_way_is_written_anew() {
+    let (dir, sites) = open();
+    let contents = vec![content("a", "한국어 조선", "古井 well")];
+    import_of(&sites, bundle("t", "s", contents)).unwrap();
+    drop(sites);
+    let path = dir.path().join("site.db");
+    // As it was before there was another way: Korean in words.
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(
+        "INSERT INTO contents_words (contents_words) VALUES ('delete-all');
+        INSERT INTO contents_words (rowid, scope, title, tags, body)
+        SELECT number, 'no', '한국어 조선', '', '古井 井 well' FROM contents;
+        DROP TABLE words_way; PRAGMA user_version = 2;",
+    )
+    .unwrap();
+    drop(old);
+    for _ in 0..2 {
+        let sites = SqliteSites::open(&path).unwrap();
+        for query in ["한국", "국어", "조선", "古井", "well"] {
+            let found = ids_of(&sites, &scope("t", "s"), ask(query));
+            assert_eq!(found, (vec!["a".to_owned()], 1), "{query}");
+        }
+    }
+}

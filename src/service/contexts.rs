@@ -1,0 +1,46 @@
+//! What tools of sites work with, used again by the next call.
+//!
+//! A context holds a dozen shared things; to count their users up and down for every call on two
+//! processors at a time costs more than the search.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::limits;
+use crate::tool::{Context, SiteAccess};
+
+/// Contexts without a site.
+pub(super) struct Contexts {
+    base: Context,
+    spare: Mutex<Vec<Context>>,
+}
+
+impl Contexts {
+    /// Makes them of one.
+    pub(super) fn new(base: Context) -> Self {
+        Self {
+            base,
+            spare: Mutex::default(),
+        }
+    }
+
+    /// Returns one for a call that is about a site.
+    pub(super) fn of(&self, site: SiteAccess) -> Context {
+        let spare = self.lock().pop();
+        let mut context = spare.unwrap_or_else(|| self.base.clone());
+        context.site = Some(site);
+        context
+    }
+
+    /// Takes one back; of a call that was given up it is gone with the call.
+    pub(super) fn give_back(&self, mut context: Context) {
+        context.site = None;
+        let mut spare = self.lock();
+        if spare.len() < limits::SPARE_CONTEXTS {
+            spare.push(context);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Context>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

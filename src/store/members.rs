@@ -1,0 +1,124 @@
+//! JSON objects that are written member by member.
+//!
+//! Records, log lines and answers are written for every call, and their names need no look for signs
+//! that must be escaped. What comes out is what serde writes; tests compare both.
+
+/// An object that is being written.
+pub struct Members<'t> {
+    text: &'t mut Vec<u8>,
+    is_first: bool,
+}
+
+impl<'t> Members<'t> {
+    /// Begins an object at the end of a text.
+    pub fn begin(text: &'t mut Vec<u8>) -> Self {
+        text.push(b'{');
+        Self {
+            text,
+            is_first: true,
+        }
+    }
+
+    /// Ends it.
+    pub fn end(self) {
+        self.text.push(b'}');
+    }
+
+    /// Begins a member and returns where its value is written; the name needs no escapes.
+    pub fn value(&mut self, name: &str) -> &mut Vec<u8> {
+        let start: &[u8] = match std::mem::take(&mut self.is_first) {
+            true => b"\"",
+            false => b",\"",
+        };
+        self.text.extend_from_slice(start);
+        self.text.extend_from_slice(name.as_bytes());
+        self.text.extend_from_slice(b"\":");
+        self.text
+    }
+
+    /// Adds a text.
+    pub fn text(&mut self, name: &str, value: &str) {
+        add_text(self.value(name), value);
+    }
+
+    /// Adds a text, when there is one.
+    pub fn some(&mut self, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.text(name, value);
+        }
+    }
+
+    /// Adds a number.
+    pub fn number(&mut self, name: &str, value: u64) {
+        add_number(self.value(name), value);
+    }
+
+    /// Adds a number, when there is one.
+    pub fn some_number(&mut self, name: &str, value: Option<u64>) {
+        if let Some(value) = value {
+            self.number(name, value);
+        }
+    }
+
+    /// Adds `true`, when it is.
+    pub fn when(&mut self, name: &str, value: bool) {
+        if value {
+            self.value(name).extend_from_slice(b"true");
+        }
+    }
+}
+
+/// Adds a text as JSON.
+pub fn add_text(out: &mut Vec<u8>, value: &str) {
+    let is_plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
+    if value.as_bytes().iter().all(is_plain) {
+        out.push(b'"');
+        out.extend_from_slice(value.as_bytes());
+        out.push(b'"');
+    } else {
+        // Into memory nothing fails.
+        let _ = serde_json::to_writer(out, value);
+    }
+}
+
+fn add_number(out: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0; 20];
+    let mut length = 0;
+    for place in digits.iter_mut().rev() {
+        *place = b"0123456789"[usize::from((value % 10) as u8)];
+        value /= 10;
+        length += 1;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(digits.get(digits.len() - length..).unwrap_or_default());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_written_is_json() {
+        let mut out = b"x".to_vec();
+        let mut members = Members::begin(&mut out);
+        members.text("a", "plain 古井 \u{7f}");
+        members.some("b", Some("\"\\\n\u{1}"));
+        members.some("c", None);
+        members.number("d", 0);
+        members.some_number("e", Some(u64::MAX));
+        members.when("f", true);
+        members.when("g", false);
+        members.value("h").extend_from_slice(b"[]");
+        members.end();
+        let expected = json!({
+            "a": "plain 古井 \u{7f}", "b": "\"\\\n\u{1}", "d": 0, "e": u64::MAX, "f": true, "h": []
+        });
+        assert_eq!(String::from_utf8(out).unwrap(), format!("x{expected}"));
+        let mut empty = Vec::new();
+        Members::begin(&mut empty).end();
+        assert_eq!(empty, b"{}");
+    }
+}
