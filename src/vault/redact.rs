@@ -26,6 +26,7 @@ pub use text::Redacted;
 
 mod edges;
 mod encodings;
+mod forks;
 mod lane;
 mod parts;
 mod stream;

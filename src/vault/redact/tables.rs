@@ -411,6 +411,18 @@ impl Tables {
         self.samples.has(first(key, SAMPLE))
     }
 
+    /// Whether a form may go on after these bytes, of which there are fewer than a window.
+    pub(super) fn may_begin(&self, bytes: &[u8]) -> bool {
+        let key = number(bytes, 0);
+        match bytes.len() {
+            0 => false,
+            1 => self.ones.has(key),
+            2 | 3 => self.twos.has(first(key, 2)),
+            4 | 5 => self.fours.has(first(key, 4)),
+            _ => self.samples.has(first(key, SAMPLE)),
+        }
+    }
+
     /// Returns how many bytes at the end of `bytes`, fewer than a window, may be the start of a match.
     pub(super) fn open_end(&self, bytes: &[u8]) -> usize {
         let end = |length: usize| {

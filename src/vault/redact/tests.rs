@@ -665,6 +665,70 @@ fn values_are_known_whichever_of_their_characters_are_escaped() {
     check(&[("K", "2o2Ks*)cD#fCjgpY")], &text, &text);
 }
 
+/// A sign that stands for itself takes nothing from the value behind it, whatever stands between them.
+#[test]
+fn a_sign_before_a_value_hides_nothing_of_it() {
+    let cases = [
+        (
+            "BC}8Aw7é+",
+            "100%\nBC%7\u{1b}P1$r0m\u{1b}\\d8Aw7é+ ",
+            "100%\n[KARYI:K:escaped] ",
+        ),
+        (
+            "bfdpr78\\/^",
+            "100%\nb\nf\nd\np\nr\n7\n8\n\\\n/\n%\n5\ne x",
+            "100%\n[KARYI:K:escaped] x",
+        ),
+        (
+            "\\BCC!H.<n",
+            "7 \\   \\   B   C   C   \\   !   H   .   <   n &",
+            "7 [KARYI:K:escaped] &",
+        ),
+        ("BC}8Aw7é+", "100%BC%7d8Aw7é+", "100%[KARYI:K:escaped]"),
+        ("amp;a<b>1", "a & amp;a&lt;b&gt;1", "a & [KARYI:K:xml]"),
+        ("x41!!bcde", "\\ x41\\!\\!bcde", "\\ [KARYI:K:escaped]"),
+        ("u00e9b-cd", "\\ u00e9b\\x2dcd", "\\ [KARYI:K:escaped]"),
+        (
+            "n-o-p-q-r",
+            "C:\\n\\x2do\\x2dp\\x2dq-r",
+            "C:\\[KARYI:K:escaped]",
+        ),
+        // Two signs are one that is quoted, or one before an escape.
+        ("!\"ab-cd/e", "\\\\x21\\x22ab-cd/e", "\\[KARYI:K:escaped]"),
+        (
+            "\\!ab-cd/e",
+            "x\\\\\\\\\\x21ab-cd/e",
+            "x\\\\[KARYI:K:escaped]",
+        ),
+        (
+            "ab-cd/efg-hij-klm",
+            "%\nab%2dcd/ef%67%2dhij%2dklm.",
+            "%\n[KARYI:K:escaped].",
+        ),
+    ];
+    for (value, text, expected) in cases {
+        check(&[("K", value)], text, expected);
+    }
+    let redactor = Redactor::new(&secrets(&[("K", "BCa}8Aw7é+")]));
+    assert_eq!(cut(&redactor, "100% BCa%7d"), "100% [KARYI:K:escaped]");
+    assert_eq!(cut(&redactor, "100% BCa%7d8A"), "100% [KARYI:K:escaped]");
+    assert_eq!(cut(&redactor, "100% BCa%7d8x"), "100% BCa%7d8x");
+}
+
+/// A title that has ended keeps nothing back, whatever it ended with.
+#[test]
+fn a_closed_title_holds_nothing_back() {
+    for start in 1..T.len().min(30) {
+        let redactor = Redactor::new(&secrets(&[("K", T)]));
+        let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+        let title = format!("\u{1b}]0;title {}\u{7}", &T[..start.min(11)]);
+        stream.push(&title, &mut out);
+        stream.push(&"~^ ".repeat(100), &mut out);
+        let held = stream.held_back();
+        assert!(held.len() < tables::WINDOW, "{start} {held}");
+    }
+}
+
 /// An escape that is not whole hides nothing of what stands before it, and keeps nothing back.
 #[test]
 fn half_an_escape_is_no_escape() {

@@ -5,6 +5,7 @@
 //! escapes themselves are read: backslashes of shells and languages, `%NN`, references of XML. Only
 //! what stands near an escape is taken: a stretch without any is looked at as it is already.
 
+use super::forks::{Fork, Forks};
 use super::lane::{AROUND, Found, Lane};
 use super::tables::Tables;
 use crate::limits::MAX_ESCAPE_BYTES;
@@ -12,13 +13,40 @@ use crate::vault::view::{self, Sink};
 
 /// Low bits of a place that hold how many bytes more the escape takes, what stands in between
 /// included.
-const LENGTH_BITS: u32 = 10;
+pub(super) const LENGTH_BITS: u32 = 10;
 /// Longest stretch that an escape may be spread over.
-const MOST_MORE: u64 = (1 << LENGTH_BITS) - 1;
+pub(super) const MOST_MORE: u64 = (1 << LENGTH_BITS) - 1;
 
-/// What the escapes of one kind begin with. Text that is written in one kind may hold the signs of
+/// How the escapes of one kind are read. Text that is written in one kind may hold the signs of
 /// the others as they are.
-pub(super) const SIGNS: [u8; 3] = *b"\\%&";
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    /// What they begin with.
+    pub(super) sign: u8,
+    /// Whether a blank after the sign may be what is escaped.
+    is_parted: bool,
+}
+
+impl Kind {
+    const fn new(sign: u8) -> Self {
+        Self {
+            sign,
+            is_parted: false,
+        }
+    }
+}
+
+/// All of them. A blank after a backslash is one that a shell has quoted, or stands between any two
+/// characters of the text.
+pub(super) const KINDS: [Kind; 4] = [
+    Kind {
+        sign: b'\\',
+        is_parted: true,
+    },
+    Kind::new(b'\\'),
+    Kind::new(b'%'),
+    Kind::new(b'&'),
+];
 
 /// The text that places are in, as far as it is known.
 pub(super) struct Known<'a> {
@@ -46,30 +74,33 @@ impl Known<'_> {
 /// for the sign and nothing else, however many colours stand in it.
 #[derive(Clone)]
 pub(super) struct Unescaped {
-    sign: u8,
+    kind: Kind,
     /// Its places hold the length of an escape, too.
     lane: Lane,
     /// How many visible bytes at the end may become an escape.
     open: usize,
     /// How many visible bytes are still taken.
     left: usize,
+    /// Where a value may begin within an escape.
+    forks: Forks,
 }
 
 impl Unescaped {
-    /// Begins to read the escapes with a sign.
-    pub(super) fn new(sign: u8) -> Self {
+    /// Begins to read the escapes of a kind.
+    pub(super) fn new(kind: Kind) -> Self {
         Self {
-            sign,
+            kind,
             lane: Lane::default(),
             open: 0,
             left: 0,
+            forks: Forks::default(),
         }
     }
 }
 
 /// What some bytes are that start like an escape.
 #[derive(Debug, PartialEq, Eq)]
-enum Reading {
+pub(super) enum Reading {
     /// More bytes tell.
     Open,
     /// No escape.
@@ -99,7 +130,7 @@ impl Unescaped {
         self.open = 0;
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
-            let Some(plain) = view::find(self.sign, rest) else {
+            let Some(plain) = view::find(self.kind.sign, rest) else {
                 return self.plain(main, at, rest.len());
             };
             self.plain(main, at, plain);
@@ -153,10 +184,8 @@ impl Unescaped {
 
     /// Takes what an escape stands for; returns how many of its bytes need no other look.
     fn escape(&mut self, escape: &Reading, main: &Lane, at: usize, known: &Known<'_>) -> usize {
-        let is_parted = || {
-            let is_backslash = self.sign == b'\\';
-            is_backslash && known.has_blank_between(main.place(at), main.place(at + 1))
-        };
+        let is_parted =
+            || self.kind.is_parted && known.has_blank_between(main.place(at), main.place(at + 1));
         match escape {
             // Wherever white space stands, it hides nothing; but a backslash may be meant for it.
             Reading::Byte(_, 2 | 3) if is_parted() => 1,
@@ -172,22 +201,26 @@ impl Unescaped {
 
     /// Takes bytes that an escape of some length stands for.
     fn put(&mut self, bytes: &[u8], main: &Lane, at: usize, length: usize) -> usize {
-        let first = main.place(at);
-        let more = main.place(at + length - 1).saturating_sub(first);
-        let place = first << LENGTH_BITS | more.min(MOST_MORE);
+        let place = packed(main, at, length);
         for byte in bytes {
             // Not visible ones are left out.
             self.lane.take(&[*byte], place);
         }
+        self.forks.add(Fork {
+            start: main.count_of(at),
+            length,
+            after: self.lane.count(),
+        });
         length
     }
 
     /// Finds matches in what came.
-    pub(super) fn scan(&mut self, tables: &Tables, found: &mut Vec<Found>) {
+    pub(super) fn scan(&mut self, main: &Lane, tables: &Tables, found: &mut Vec<Found>) {
         let from = found.len();
         self.lane.scan(tables, found);
-        self.lane.forget(false);
         unpack_all(found, from);
+        self.forks.scan(main, &self.lane, tables, found);
+        self.lane.forget(false);
     }
 
     /// Looks up what the samples left open at the end.
@@ -201,19 +234,23 @@ impl Unescaped {
     pub(super) fn open_from(&self, main: &Lane, tables: &Tables) -> Option<u64> {
         let lane = self.lane.open_from(tables);
         let lane = lane.map(|place| place >> LENGTH_BITS);
-        lane.into_iter().chain(self.half_escape(main)).min()
+        let open = lane.into_iter().chain(self.half_escape(main));
+        open.chain(self.forks.open_from()).min()
     }
 
     /// Finds what is a match if nothing comes any more.
-    pub(super) fn flush(&self, found: &mut Vec<Found>) {
+    pub(super) fn flush(&mut self, main: &Lane, tables: &Tables, found: &mut Vec<Found>) {
         let from = found.len();
         self.lane.flush(found);
         unpack_all(found, from);
+        self.forks.flush(main, &self.lane, tables, found);
     }
 
     /// Finds what may be the start of a match at the end, after it was flushed.
-    pub(super) fn cut(&self, tables: &Tables) -> Option<Found> {
-        let mut found = self.lane.cut(tables)?;
+    pub(super) fn cut(&self, main: &Lane, tables: &Tables) -> Option<Found> {
+        let Some(mut found) = self.lane.cut(tables) else {
+            return self.forks.cut(main, &self.lane, tables);
+        };
         unpack(&mut found);
         Some(found)
     }
@@ -223,6 +260,13 @@ impl Unescaped {
         let at = main.bytes().len().checked_sub(self.open)?;
         (self.open > 0).then(|| main.place(at))
     }
+}
+
+/// Returns the place of an escape with its length.
+pub(super) fn packed(main: &Lane, at: usize, length: usize) -> u64 {
+    let first = main.place(at);
+    let more = main.place(at + length - 1).saturating_sub(first);
+    first << LENGTH_BITS | more.min(MOST_MORE)
 }
 
 fn unpack_all(found: &mut [Found], from: usize) {
@@ -238,7 +282,7 @@ fn unpack(found: &mut Found) {
 }
 
 /// Reads an escape. At the end nothing follows.
-fn reading(bytes: &[u8], is_end: bool) -> Reading {
+pub(super) fn reading(bytes: &[u8], is_end: bool) -> Reading {
     let bytes = bytes.get(..MAX_ESCAPE_BYTES).unwrap_or(bytes);
     let reading = match bytes.first() {
         Some(b'\\') => backslash(bytes, is_end),
