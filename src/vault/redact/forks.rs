@@ -7,9 +7,9 @@
 
 use zeroize::Zeroizing;
 
+use super::escapes::{LENGTH_BITS, MOST_MORE, Reading, packed, reading};
 use super::lane::{Found, Lane, Run};
 use super::tables::{Tables, WINDOW, number};
-use super::unescaped::{LENGTH_BITS, MOST_MORE, Reading, packed, reading};
 use crate::limits;
 use crate::vault::view::is_visible;
 
@@ -25,6 +25,14 @@ pub(super) struct Fork {
     pub(super) length: usize,
     /// How many bytes of the text without escapes stand before what follows it.
     pub(super) after: u64,
+}
+
+/// What escapes are looked at with: the text with them and without, and what is looked for.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    pub(super) main: &'a Lane,
+    pub(super) lane: &'a Lane,
+    pub(super) tables: &'a Tables,
 }
 
 /// The escapes with too little behind them as yet.
@@ -198,17 +206,11 @@ impl Forks {
     }
 
     /// Finds matches that begin within an escape.
-    pub(super) fn scan(
-        &mut self,
-        main: &Lane,
-        lane: &Lane,
-        tables: &Tables,
-        found: &mut Vec<Found>,
-    ) {
+    pub(super) fn scan(&mut self, around: Around<'_>, found: &mut Vec<Found>) {
         self.open = None;
         let mut forks = std::mem::take(&mut self.forks);
         forks.retain(|fork| {
-            let open = look(fork, main, lane, tables, false, found);
+            let open = look(fork, around, false, found);
             self.open = self.open.into_iter().chain(open).min();
             open.is_some()
         });
@@ -221,16 +223,17 @@ impl Forks {
     }
 
     /// Finds what is a match if nothing comes any more.
-    pub(super) fn flush(&self, main: &Lane, lane: &Lane, tables: &Tables, found: &mut Vec<Found>) {
+    pub(super) fn flush(&self, around: Around<'_>, found: &mut Vec<Found>) {
         for fork in &self.forks {
-            look(fork, main, lane, tables, true, found);
+            look(fork, around, true, found);
         }
     }
 
     /// Finds what may be the start of a match at the end, after it was flushed.
-    pub(super) fn cut(&self, main: &Lane, lane: &Lane, tables: &Tables) -> Option<Found> {
+    pub(super) fn cut(&self, around: Around<'_>) -> Option<Found> {
+        let tables = around.tables;
         self.forks.iter().find_map(|fork| {
-            let text = read(fork, main, lane, true)?;
+            let text = read(fork, around, true)?;
             let at = (0..text.own).find(|at| matches!(text.begun(*at, tables), Begun::Open))?;
             let bytes = text.from(at);
             let is_long = bytes.len() >= limits::MIN_CUT_SECRET_BYTES;
@@ -255,7 +258,8 @@ fn is_double(bytes: &[u8], at: usize) -> bool {
 }
 
 /// Reads an escape otherwise; nothing when it is not there any more.
-fn read(fork: &Fork, main: &Lane, lane: &Lane, is_end: bool) -> Option<Text> {
+fn read(fork: &Fork, around: Around<'_>, is_end: bool) -> Option<Text> {
+    let Around { main, lane, .. } = around;
     let at = main.index(fork.start)?;
     match is_double(main.bytes(), at) {
         true => Text::shifted(at, main, is_end),
@@ -265,7 +269,8 @@ fn read(fork: &Fork, main: &Lane, lane: &Lane, is_end: bool) -> Option<Text> {
 
 /// Whether enough stands behind an escape to see that no value begins within it: so it is with almost all.
 #[inline]
-fn is_harmless(fork: &Fork, main: &Lane, lane: &Lane, tables: &Tables) -> bool {
+fn is_harmless(fork: &Fork, around: Around<'_>) -> bool {
+    let Around { main, lane, tables } = around;
     let (Some(at), Some(after)) = (main.index(fork.start), lane.index(fork.after)) else {
         return true;
     };
@@ -287,19 +292,17 @@ fn is_harmless(fork: &Fork, main: &Lane, lane: &Lane, tables: &Tables) -> bool {
 }
 
 /// Looks whether a value begins within an escape; returns from where on it may still.
-fn look(
-    fork: &Fork,
-    main: &Lane,
-    lane: &Lane,
-    tables: &Tables,
-    is_end: bool,
-    found: &mut Vec<Found>,
-) -> Option<u64> {
-    if is_harmless(fork, main, lane, tables) {
+fn look(fork: &Fork, around: Around<'_>, is_end: bool, found: &mut Vec<Found>) -> Option<u64> {
+    let Around { main, tables, .. } = around;
+    if is_harmless(fork, around) {
         return None;
     }
-    let mut text = read(fork, main, lane, is_end)?;
+    let mut text = read(fork, around, is_end)?;
     text.is_whole |= is_end;
+    if text.length == 0 && !text.is_whole {
+        // Behind the first sign nothing is known as yet.
+        return main.index(fork.start).map(|at| main.place(at + 1));
+    }
     for at in 0..text.own {
         match text.begun(at, tables) {
             Begun::Nothing => {}

@@ -59,8 +59,11 @@ struct Scan {
 pub(super) struct Run {
     start: u64,
     end: u64,
-    hits: usize,
-    /// How many hits are a match.
+    /// How many characters they have, but for those of the last one.
+    before: usize,
+    /// The last one.
+    gram: Gram,
+    /// How many characters are a match.
     need: usize,
     /// The longest part that belongs to one secret, and the last one.
     best: Part,
@@ -85,19 +88,25 @@ impl Run {
         let mut run = Self {
             start,
             end,
-            hits: 0,
+            before: 0,
+            gram,
             need: usize::MAX,
             best: part,
             last: part,
         };
-        run.add(gram, end);
+        run.count(gram, end);
         run
     }
 
     /// Goes on with the next stretch.
     pub(super) fn add(&mut self, gram: Gram, end: u64) {
+        self.before += self.gram.first_weight();
+        self.gram = gram;
+        self.count(gram, end);
+    }
+
+    fn count(&mut self, gram: Gram, end: u64) {
         self.end = end;
-        self.hits += 1;
         if gram.is_secret() {
             self.need = self.need.min(gram.need());
         }
@@ -117,7 +126,7 @@ impl Run {
 
     /// Whether it is long enough.
     pub(super) fn is_match(&self) -> bool {
-        self.hits >= self.need
+        self.before + self.gram.weight() >= self.need
     }
 
     /// Whether it holds anything that is secret.
