@@ -261,6 +261,8 @@ pub struct Binding {
     pub not_in_zsh: Option<NotInZsh>,
     /// Whether only zsh can read the script that has it.
     pub needs_zsh: bool,
+    /// Whether it is one word, where it is read as code, only with the usual `IFS`.
+    pub is_split: bool,
 }
 
 /// What zsh would make of a value that other shells take as it is.

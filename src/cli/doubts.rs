@@ -10,6 +10,11 @@ use crate::vault::visible_bytes;
 
 /// Warns of what is probably a mistake about a value, and of what of it is masked less well.
 pub(super) fn tell(name: &SecretName, value: &SecretValue) {
+    if shows(name.as_str(), value.expose()) {
+        say(&format!(
+            "warning: the name {name} shows its value, and names are shown everywhere: choose another one"
+        ));
+    }
     for doubt in doubts(value.expose()) {
         say(&format!("warning: the value of {name} {doubt}"));
     }
@@ -23,6 +28,15 @@ pub(super) fn tell(name: &SecretName, value: &SecretValue) {
             "warning: the password in the value of {name} {told}"
         ));
     }
+}
+
+/// Whether a name holds a value, in any case of letters.
+fn shows(name: &str, value: &str) -> bool {
+    let (name, value) = (
+        name.to_ascii_lowercase(),
+        Zeroizing::new(value.trim().to_ascii_lowercase()),
+    );
+    value.len() >= limits::MIN_SECRET_BYTES && name.contains(value.as_str())
 }
 
 /// Returns what there is to say of a password of so many bytes.
@@ -83,6 +97,14 @@ fn doubts(value: &str) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_show_a_value_are_told() {
+        assert!(shows("hunter2xx", "hunter2xx"));
+        assert!(shows("MYHUNTERPASSWORD99", "HunterPassword99\n"));
+        assert!(!shows("DB_PASSWORD", "hunter2xx"));
+        assert!(!shows("ABC", "abc"));
+    }
 
     #[test]
     fn likely_mistakes_are_told() {

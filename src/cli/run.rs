@@ -351,6 +351,7 @@ impl Run {
             context: self.context.clone(),
             cap: self.cap,
             is_live: matches!(self.format, Format::Text | Format::Jsonl),
+            is_watched: matches!(self.format, Format::Text | Format::Jsonl),
             has_colour: self.format == Format::Text && screen::colour(&io::stdout()) == Colour::On,
             is_dry_run: self.is_dry_run,
             events,
@@ -456,7 +457,8 @@ pub(super) fn permits(args: &SessionArgs, context: &Context) -> anyhow::Result<P
         }
     };
     let name = |text: &String| {
-        SecretName::parse(text).with_context(|| format!("--allow: {text:?} is no name of a secret"))
+        // What it is instead may be a value.
+        SecretName::parse(text).context("--allow: this is no name of a secret")
     };
     let allowed = args.allow.iter().map(name).collect::<anyhow::Result<_>>()?;
     Ok(Permits::new(file, context.sessions.cwd(), allowed))

@@ -114,7 +114,7 @@ async fn while_shown(
         tokio::select! {
             biased;
             answered = &mut answered => return answered,
-            () = tokio::time::sleep(limits::SHOW_HELD_AFTER), if stage.is_live => {}
+            () = tokio::time::sleep(limits::SHOW_HELD_AFTER), if stage.is_watched => {}
         }
         if let Some(event) = target.output.show_idle() {
             stage.pass_on(event).await;

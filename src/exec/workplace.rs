@@ -54,6 +54,7 @@ impl Workplace {
             },
             cap: self.cap,
             is_live: false,
+            is_watched: false,
             has_colour: false,
             is_dry_run: false,
             events,

@@ -29,7 +29,10 @@ impl Delivery {
             .filter(|binding| binding.holds == Holds::Value)
             .collect();
         let variable = format!("{}_", values.first()?.variable);
-        let checks: Vec<String> = values.iter().copied().map(length_check).collect();
+        let mut checks: Vec<String> = values.iter().copied().map(length_check).collect();
+        if bindings.iter().any(|binding| binding.is_split) {
+            checks.push(USUAL_IFS.to_owned());
+        }
         let names = values.iter().map(|binding| binding.variable.clone());
         Some(Self {
             variable,
@@ -65,6 +68,9 @@ impl Delivery {
     }
 }
 
+/// The condition that an expansion is parted at blanks and line breaks only; zsh has a NUL there as well.
+const USUAL_IFS: &str = "( -z ${IFS+x} || $IFS == $' \\t\\n' || $IFS == $' \\t\\n\\0' )";
+
 /// Returns the condition that a variable is as long as its value. Where the shell counts bytes instead
 /// of characters it finds more.
 fn length_check(binding: &Binding) -> String {
@@ -97,6 +103,7 @@ mod tests {
             holds,
             not_in_zsh: None,
             needs_zsh: false,
+            is_split: variable == "v3",
         };
         let bindings = [
             binding("v1", "é-secret", Holds::Value),
@@ -117,6 +124,11 @@ mod tests {
         ];
         assert_eq!(lines, expected);
         assert!(Delivery::of(&bindings[1..]).is_none());
+        let split = Delivery::of(&[binding("v3", "abc", Holds::Value)]).unwrap();
+        assert_eq!(
+            split.check_line(),
+            "[[ ${#v3} -ge 3 && ${#v3} -le 3 && ( -z ${IFS+x} || $IFS == $' \\t\\n' || $IFS == $' \\t\\n\\0' ) ]] && v3_=\n"
+        );
         assert!(lacks_values(b"himBH~") && !lacks_values(b"himBH") && !lacks_values(b""));
     }
 }

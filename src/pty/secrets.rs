@@ -256,6 +256,7 @@ mod tests {
             holds,
             not_in_zsh: None,
             needs_zsh: false,
+            is_split: false,
         }
     }
 

@@ -328,7 +328,8 @@ impl Vault {
         Ok(rows(&index, Some((self.chosen.kind, &kept))))
     }
 
-    /// Makes the index say what the store holds. Returns the names that were added and removed.
+    /// Makes the index say what the store holds. Returns the names that were added and removed; what is damaged
+    /// stays as it is.
     ///
     /// # Errors
     /// What the store or the system says.
@@ -342,7 +343,11 @@ impl Vault {
                     removed.push(row.name);
                 }
                 State::Untracked => {
-                    let policy = self.get(&row.name)?.policy;
+                    let policy = match self.get(&row.name) {
+                        Ok(record) => record.policy,
+                        Err(error) if error.code == ErrorCode::BadVault => continue,
+                        Err(error) => return Err(error),
+                    };
                     let terms = Terms { note: None, policy };
                     Index::change(&self.directory, |index| {
                         self.list_in(index, &row.name, &terms);

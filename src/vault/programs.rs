@@ -7,6 +7,7 @@
 mod builtins;
 mod environment;
 mod files;
+mod inner;
 mod input;
 mod known;
 mod names;
@@ -16,6 +17,7 @@ mod table;
 
 pub(super) use environment::assignment_demands;
 pub(super) use files::{code_files, files_in_code, opens_file};
+pub(super) use inner::{argument_content, inner_code, reads_script, settings};
 pub(super) use input::{argument_file_demands, input_demands};
 pub(super) use output::prints;
 pub(super) use runs::names_program;
@@ -164,7 +166,7 @@ fn run_demands((program, arguments): Run<'_>, current: &Word) -> Demands {
     match program {
         Reads::Shell => match input::code_word(arguments) {
             Some(code) if !code.is_dynamic && !code.is_cut => {
-                script::argument_demands(code.text()).unwrap_or(Demands::ANY_CODE)
+                script::argument_demands(code.text()).map_or(Demands::ANY_CODE, |(own, _)| own)
             }
             _ => shell_demands(arguments, current),
         },

@@ -26,12 +26,16 @@ pub use text::Redacted;
 
 mod edges;
 mod encodings;
+mod escapes;
+mod forks;
 mod lane;
 mod parts;
+mod phrases;
 mod stream;
 mod tables;
 mod text;
 mod unescaped;
+mod visible;
 mod written;
 
 /// Masks the session's secrets; clones share their tables.

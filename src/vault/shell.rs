@@ -245,6 +245,7 @@ impl<'a> Variables<'a> {
             false => Some(NotInZsh::Code),
         };
         binding.not_in_zsh = binding.not_in_zsh.or(not_in_zsh);
+        binding.is_split |= spot.place.demands.split;
         let variable = &binding.variable;
         Ok(match spot.place.quote {
             Quote::Bare => format!("\"${{{variable}}}\""),
@@ -265,6 +266,7 @@ impl<'a> Variables<'a> {
                 holds,
                 not_in_zsh: None,
                 needs_zsh: self.needs_zsh,
+                is_split: false,
             };
             self.known.insert(key.clone(), binding);
         }
@@ -298,7 +300,9 @@ fn random_variable(name: &SecretName) -> String {
 }
 
 fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError> {
-    let refused = refused_anywhere(spot).or_else(|| refused_value(name, value, spot.place.demands));
+    let refused = refused_anywhere(spot)
+        .or_else(|| refused_words(spot))
+        .or_else(|| refused_value(name, value, spot.place.demands));
     let Some((code, what, hint)) = refused else {
         return Ok(());
     };
@@ -327,6 +331,23 @@ fn refused_anywhere(spot: Spot<'_>) -> Option<Refusal> {
     demands
         .code_variable
         .then_some((ErrorCode::UnsafeContext, what, hint))
+}
+
+/// Returns why no value can stand where it is read as code after the script has changed it.
+fn refused_words(spot: Spot<'_>) -> Option<Refusal> {
+    let demands = spot.place.demands;
+    let is_parted =
+        || demands.split && memchr::memmem::find(spot.text.as_bytes(), b"IFS").is_some();
+    let what = match () {
+        () if demands.changed => {
+            "in text that is read as code after other text was put into it by ${name/...}"
+        }
+        () if is_parted() => {
+            "in text that is read as code without double quotes around it, and the script names IFS"
+        }
+        () => return None,
+    };
+    Some((ErrorCode::UnsafeNestedParse, what, None))
 }
 
 /// Returns why a value cannot stand where these are demanded.

@@ -111,7 +111,6 @@ impl View {
                     None => {
                         if length < rest.len() {
                             *self = Self::Escape;
-                            inside.divide(at + length as u64);
                         }
                         (length + 1).min(rest.len())
                     }
@@ -137,6 +136,10 @@ impl View {
             }
         }
         inside.take(bytes.get(..length).unwrap_or_default(), at);
+        if *self == Self::Ground {
+            // What stands in the next one does not belong to it, and nothing waits for that.
+            inside.divide(at + length as u64);
+        }
         length
     }
 }

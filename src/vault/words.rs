@@ -25,6 +25,10 @@ pub(super) struct Demands {
     pub(super) zsh: bool,
     /// What is demanded for the shell comes of an expansion that may become several words.
     pub(super) unquoted: bool,
+    /// An expansion without quotes brings it there: it is one word only as long as `IFS` is as always.
+    pub(super) split: bool,
+    /// The script puts other text into it before.
+    pub(super) changed: bool,
     /// It runs when the value of a placeholder is gone; a variable of the script may hold one still.
     pub(super) in_function: bool,
     /// No value may stand here, and why.
@@ -44,6 +48,8 @@ impl Demands {
         code_variable: false,
         zsh: false,
         unquoted: false,
+        split: false,
+        changed: false,
         in_function: false,
         forbidden: None,
     };
@@ -111,6 +117,11 @@ impl Demands {
         }
     }
 
+    /// Whether the value is read as code.
+    pub(super) fn is_code(self) -> bool {
+        self.shell || self.program
+    }
+
     /// Returns both demands together.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
@@ -125,6 +136,8 @@ impl Demands {
             code_variable: self.code_variable || other.code_variable,
             zsh: self.zsh || other.zsh,
             unquoted: self.unquoted || other.unquoted,
+            split: self.split || other.split,
+            changed: self.changed || other.changed,
             in_function: self.in_function || other.in_function,
             forbidden: self.forbidden.or(other.forbidden),
         }

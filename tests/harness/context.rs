@@ -68,6 +68,7 @@ pub fn stage(
     Stage {
         cap: Cap::default(),
         is_live: false,
+        is_watched: false,
         has_colour: false,
         is_dry_run: false,
         events,

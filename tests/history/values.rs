@@ -40,6 +40,53 @@ fn a_value_is_neither_shown_nor_kept() {
     assert_eq!(kept, 0, "{entries}");
 }
 
+/// Without a key a file with a value in any form is not kept: a Secret of Kubernetes holds base64.
+#[test]
+fn a_file_with_an_encoded_value_is_not_kept_in_clear() {
+    let makers = [
+        "printf %s $KARYI{K} | base64 -w0",
+        "printf 'user:%s' $KARYI{K} | base64 -w0",
+        "printf %s $KARYI{K} | rev",
+        "printf %s $KARYI{K} | xxd -p | tr -d '\\n'",
+        "printf %s $KARYI{K} | cut -c1-14",
+    ];
+    let mut script = String::from("<tools>");
+    for (at, maker) in makers.iter().enumerate() {
+        script.push_str(&format!(
+            "<command>printf 'a: %s\\nx: 1\\n' \"$({maker})\" > f{at}</command>\
+             <edit><file src=\"f{at}\"><find>x: 1</find><replace>x: 2</replace></file></edit>"
+        ));
+    }
+    script.push_str("</tools>");
+    let args = [
+        "run",
+        "--no-interactive",
+        "--no-rc",
+        "--json",
+        "--vault",
+        "env",
+        "-",
+    ];
+    let karyi = Karyi::with_args(&args)
+        .env("KARYI_VAR_K", VALUE)
+        .stdin(&script);
+    let contents = karyi
+        .work()
+        .join("../home/.local/state/karyi/journal/contents");
+    let ran = karyi.run();
+    let report = ran.json();
+    let results = report["results"].as_array().unwrap();
+    let undo: Vec<&Value> = results
+        .iter()
+        .skip(1)
+        .step_by(2)
+        .map(|r| &r["undo"])
+        .collect();
+    assert_eq!(undo, vec!["unavailable"; makers.len()], "{report}");
+    let kept = std::fs::read_dir(contents).map_or(0, Iterator::count);
+    assert_eq!(kept, 0, "{report}");
+}
+
 const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
 
 const OLD_TEXT: &str = "token=none\nend\n";

@@ -51,6 +51,24 @@ fn a_value_is_masked_in_everything_that_leaves() {
     }
 }
 
+/// What may become a value is told to no client before it is known that it does not.
+#[test]
+fn progress_shows_no_part_that_is_held_back() {
+    let mut client = Client::hello(with_value(), &json!({}));
+    let gate = Gate::in_dir(&client.karyi.work());
+    let params = json!({
+        "name": "command",
+        "arguments": {"text": "v=$KARYI{TOKEN}; echo begun~; printf %s \"${v:0:9}\"; read < go"},
+        "_meta": {"progressToken": 1},
+    });
+    let id = client.begin("tools/call", params);
+    let progress = client.wait_for(|message| message["method"] == "notifications/progress");
+    assert!(!progress.to_string().contains(&VALUE[..9]), "{progress}");
+    gate.open();
+    let answer = client.answer(id).to_string();
+    assert!(answer.contains("begun"), "{answer}");
+}
+
 #[test]
 fn without_a_way_to_ask_the_error_says_what_to_do() {
     for capabilities in [

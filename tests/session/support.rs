@@ -115,6 +115,7 @@ impl Shell {
             holds: karyi::secret::Holds::Value,
             not_in_zsh: None,
             needs_zsh: false,
+            is_split: false,
             variable: (*variable).into(),
             value: SecretValue::new((*value).into()),
         };

@@ -21,6 +21,8 @@ struct Counting {
     opened: AtomicUsize,
     read: AtomicUsize,
     fails: std::sync::Mutex<Option<ErrorCode>>,
+    /// The key of an item that is no text.
+    binary: std::sync::Mutex<Option<Key>>,
 }
 
 impl Counting {
@@ -54,6 +56,9 @@ impl Store for Counting {
     fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
         self.check()?;
         self.read.fetch_add(1, Ordering::SeqCst);
+        if self.binary.lock().unwrap().as_ref() == Some(key) {
+            return Err(ToolError::new(ErrorCode::BadVault, "no text"));
+        }
         self.memory.get(key)
     }
     fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
@@ -197,6 +202,20 @@ fn what_breaks_in_between_is_seen_and_repaired() {
         states(&vault),
         expected.map(|(name, state)| (name.to_owned(), state))
     );
+    // What is damaged hinders nothing else.
+    let long_ago = Key::of(&name("AAA"));
+    store.memory.set(&long_ago, &long("binary")).unwrap();
+    *store.binary.lock().unwrap() = Some(long_ago.clone());
+    store
+        .memory
+        .set(&Key::of(&name("LATE")), &long("late"))
+        .unwrap();
+    let (added, removed) = vault.repair().unwrap();
+    assert_eq!((added, removed), (vec![name("LATE")], vec![]));
+    for gone in [long_ago, Key::of(&name("LATE"))] {
+        store.memory.remove(&gone).unwrap();
+    }
+    vault.repair().unwrap();
     // The index is gone: everything comes back from the store but notes and dates.
     std::fs::remove_file(root.path().join("vars.json")).unwrap();
     vault.repair().unwrap();

@@ -18,6 +18,8 @@ pub(super) struct Entry {
 pub(super) fn read(text: &str) -> (Vec<Entry>, Vec<usize>) {
     let (mut entries, mut odd) = (Vec::new(), Vec::new());
     let mut lines = text.lines().enumerate();
+    // What stands behind a quotation mark that is not closed may be a part of a value.
+    let mut is_doubtful = false;
     while let Some((number, line)) = lines.next() {
         let plain = line.trim_start();
         if plain.is_empty() || plain.starts_with('#') {
@@ -31,7 +33,12 @@ pub(super) fn read(text: &str) -> (Vec<Entry>, Vec<usize>) {
             odd.push(number + 1);
             continue;
         };
+        if is_doubtful && (value.trim().is_empty() || value.starts_with('=')) {
+            odd.push(number + 1);
+            continue;
+        }
         let mut rest = Zeroizing::new(value.trim_start().to_owned());
+        let next = lines.clone();
         // A value in quotation marks may have several lines.
         while is_open(&rest)
             && let Some((_, more)) = lines.next()
@@ -45,7 +52,12 @@ pub(super) fn read(text: &str) -> (Vec<Entry>, Vec<usize>) {
                 key: key.trim_end().to_owned(),
                 value,
             }),
-            None => odd.push(number + 1),
+            None => {
+                // It takes no other line with it.
+                is_doubtful |= rest.contains('\n') || is_open(&rest);
+                odd.push(number + 1);
+                lines = next;
+            }
         }
     }
     (entries, odd)
@@ -173,7 +185,18 @@ mod tests {
             &[(1, "A", "one\ntwo"), (3, "B", "3")],
             &[],
         );
-        check("nothing\nA='open\nB=2", &[], &[1, 2]);
+        check("nothing\nA='open\nB=2", &[(3, "B", "2")], &[1, 2]);
+        check(
+            "A=\"open\nB=two\nC=\"x\"\nD='y'",
+            &[(2, "B", "two"), (3, "C", "x"), (4, "D", "y")],
+            &[1],
+        );
+        // Of a key whose quotation mark is not closed no line becomes a name.
+        check(
+            "K=\"-----BEGIN KEY-----\nMIIEvQ==\nAQEF=\n-----END KEY-----\nA=1",
+            &[(5, "A", "1")],
+            &[1, 2, 3, 4],
+        );
         check("A=密码'🔑'", &[(1, "A", "密码'🔑'")], &[]);
         check("export \t A='1' # c", &[(1, "A", "1")], &[]);
         check(

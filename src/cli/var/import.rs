@@ -61,7 +61,9 @@ pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
     }
     let (entries, odd) = dotenv::read(text);
     for line in odd {
-        say(&format!("warning: line {line} is no KEY=value"));
+        say(&format!(
+            "warning: line {line} is no KEY=value, or its quotation marks are not those of one value"
+        ));
     }
     let is_chosen = args.yes || args.all || !args.select.is_empty();
     if !is_chosen {

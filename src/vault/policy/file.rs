@@ -21,6 +21,40 @@ pub struct PolicyFile {
     terms: BTreeMap<SecretName, Terms>,
 }
 
+/// Returns where a file is wrong, and how, without what stands there: it may be a list of values by mistake.
+fn problem(text: &str, error: &toml::de::Error) -> String {
+    let start = error.span().map_or(0, |span| span.start);
+    let before = text.get(..start).unwrap_or_default();
+    let line = 1 + before.matches('\n').count();
+    let column = 1 + before.chars().rev().take_while(|c| *c != '\n').count();
+    let message = error.message();
+    // A key that is not known is named; a value that is in its place is not.
+    let said = match message.starts_with("unknown field") {
+        true => message.to_owned(),
+        false => without_quoted(message),
+    };
+    format!("no TOML of a policy at line {line}, column {column}: {said}")
+}
+
+/// Returns a message without what it quotes.
+fn without_quoted(message: &str) -> String {
+    let mut said = String::with_capacity(message.len());
+    let mut quote = None;
+    for c in message.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => continue,
+            None if matches!(c, '"' | '`') => {
+                quote = Some(c);
+                said.push_str("...");
+                continue;
+            }
+            None => said.push(c),
+        }
+    }
+    said
+}
+
 /// The file as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,14 +70,12 @@ impl PolicyFile {
     /// # Errors
     /// `bad_policy`, with the place.
     pub fn parse(text: &str) -> Result<Self, ToolError> {
-        let document: Document = toml::from_str(text).map_err(|error| {
-            let message = error.to_string();
-            bad(message.trim_end().to_owned())
-        })?;
+        let document: Document =
+            toml::from_str(text).map_err(|error| bad(problem(text, &error)))?;
         let mut terms = BTreeMap::new();
         for (key, said) in document.secret {
             let name = SecretName::parse(&key)
-                .ok_or_else(|| bad(format!("[secret.{key}]: {key:?} is no name of a secret")))?;
+                .ok_or_else(|| bad("a table [secret...] is for what is no name of a secret"))?;
             let checked = Policy::unrestricted().narrowed(&said);
             checked.map_err(|error| bad(format!("[secret.{name}]: {}", error.message)))?;
             if let Some(other) = terms

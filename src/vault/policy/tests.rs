@@ -180,8 +180,28 @@ fn files_are_read_strictly() {
     check("[secrets.K]\n", "unknown field `secrets`");
     check("[secret.'a b']\n", "no name of a secret");
     check("[secret.K]\nexpires = '30d'", "expected a date");
-    check("[secret.K]\nuse = 'never'", "never");
+    check("[secret.K]\nuse = 'never'", "line 2, column 7");
     check("[secret.K\n", "TOML");
+    // A file of values is given by mistake.
+    for text in [
+        "tools = [\"Zvalue-as-arg-77",
+        "TOKEN=Zvalue-as-arg-77",
+        "TOKEN=\"Zvalue-as-arg-77\"",
+        "[secret.K]\ntools = \"Zvalue-as-arg-77\"",
+        "[secret.K]\nuse = \"Zvalue-as-arg-77\"",
+        "[secret.K]\nexpires = \"Zvalue-as-arg-77\"",
+        "[secret.K]\ndirs = [\"Zvalue-as-arg-77\"]",
+        "[secret.K]\nhosts = [\"Zvalue-as-arg-77/\"]",
+        "[secret.\"Zvalue-as-arg-77\"]",
+        "Zvalue-as-arg-77",
+    ] {
+        if let Err(error) = PolicyFile::parse(text) {
+            assert!(
+                !format!("{error:?}").contains("Zvalue"),
+                "{text}: {error:?}"
+            );
+        }
+    }
     let file = PolicyFile::parse("[secret.K]\nuse = 'ask'").unwrap();
     assert_eq!(
         file.narrow(&name(), &Policy::default()).approval,

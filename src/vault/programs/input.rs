@@ -332,7 +332,7 @@ pub(super) fn code_word(arguments: &[Word]) -> Option<&Word> {
 }
 
 /// Returns the code after, or in, the option of a program that has it run by a shell.
-fn option_code(arguments: &[Word], letter: char) -> Option<Word> {
+pub(super) fn option_code(arguments: &[Word], letter: char) -> Option<Word> {
     let at = arguments
         .iter()
         .position(|word| has_command_option(word, letter))?;

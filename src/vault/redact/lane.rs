@@ -17,6 +17,10 @@ use crate::vault::view::{SAMPLE, Sink, is_visible};
 /// escape in it has fewer on either side.
 pub(super) const AROUND: usize = limits::REDACTED_RUN_BYTES + 4;
 
+/// How many settled bytes are kept: an escape may come that they stand before, or be open at the end, and
+/// as many escapes as a match has bytes may follow one that is looked at again.
+const KEPT: usize = AROUND + (limits::REDACTED_RUN_BYTES + 2) * limits::MAX_ESCAPE_BYTES;
+
 /// A stretch of the text that belongs to a secret, in bytes of the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
@@ -35,6 +39,8 @@ pub(super) struct Lane {
     places: Vec<u64>,
     /// How many of both are in use.
     length: usize,
+    /// How many were forgotten.
+    forgotten: u64,
     wide: Scan,
     narrow: Scan,
 }
@@ -50,11 +56,14 @@ struct Scan {
 
 /// Stretches in a row that all belong to secrets.
 #[derive(Clone)]
-struct Run {
+pub(super) struct Run {
     start: u64,
     end: u64,
-    hits: usize,
-    /// How many hits are a match.
+    /// How many characters they have, but for those of the last one.
+    before: usize,
+    /// The last one.
+    gram: Gram,
+    /// How many characters are a match.
     need: usize,
     /// The longest part that belongs to one secret, and the last one.
     best: Part,
@@ -69,7 +78,8 @@ struct Part {
 }
 
 impl Run {
-    fn new(gram: Gram, start: u64, end: u64) -> Self {
+    /// Starts with a stretch.
+    pub(super) fn new(gram: Gram, start: u64, end: u64) -> Self {
         let part = Part {
             secret: gram.secret(),
             form: gram.form(),
@@ -78,18 +88,25 @@ impl Run {
         let mut run = Self {
             start,
             end,
-            hits: 0,
+            before: 0,
+            gram,
             need: usize::MAX,
             best: part,
             last: part,
         };
-        run.add(gram, end);
+        run.count(gram, end);
         run
     }
 
-    fn add(&mut self, gram: Gram, end: u64) {
+    /// Goes on with the next stretch.
+    pub(super) fn add(&mut self, gram: Gram, end: u64) {
+        self.before += self.gram.first_weight();
+        self.gram = gram;
+        self.count(gram, end);
+    }
+
+    fn count(&mut self, gram: Gram, end: u64) {
         self.end = end;
-        self.hits += 1;
         if gram.is_secret() {
             self.need = self.need.min(gram.need());
         }
@@ -107,8 +124,9 @@ impl Run {
         }
     }
 
-    fn is_match(&self) -> bool {
-        self.hits >= self.need
+    /// Whether it is long enough.
+    pub(super) fn is_match(&self) -> bool {
+        self.before + self.gram.weight() >= self.need
     }
 
     /// Whether it holds anything that is secret.
@@ -116,7 +134,8 @@ impl Run {
         self.need < usize::MAX
     }
 
-    fn found(&self) -> Found {
+    /// Returns the stretch of the text.
+    pub(super) fn found(&self) -> Found {
         Found {
             start: self.start,
             end: self.end + 1,
@@ -207,6 +226,21 @@ impl Lane {
     /// Returns the visible bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    /// Returns how many visible bytes there were, the forgotten ones too.
+    pub(super) fn count(&self) -> u64 {
+        self.forgotten + self.length as u64
+    }
+
+    /// Returns how many there were before one of them.
+    pub(super) fn count_of(&self, at: usize) -> u64 {
+        self.forgotten + at as u64
+    }
+
+    /// Returns which of the bytes is the one before which so many came.
+    pub(super) fn index(&self, count: u64) -> Option<usize> {
+        usize::try_from(count.checked_sub(self.forgotten)?).ok()
     }
 
     fn key(&self, at: usize) -> u64 {
@@ -332,8 +366,8 @@ impl Lane {
             self.narrow.done = self.wide.done;
         }
         let settled = self.wide.done.min(self.narrow.done).min(self.length);
-        // An escape may come that these stand before, or be open at the end.
-        let settled = settled.saturating_sub(AROUND + limits::MAX_ESCAPE_BYTES);
+        let settled = settled.saturating_sub(KEPT);
+        self.forgotten += settled as u64;
         self.bytes.copy_within(settled..self.length, 0);
         self.places.copy_within(settled..self.length, 0);
         self.length -= settled;

@@ -6,28 +6,7 @@
 
 use std::ops::Range;
 
-/// Phrases that many values share and that say nothing.
-const COMMON: &[&str] = &[
-    "-----BEGIN ",
-    "-----END ",
-    " PRIVATE KEY-----",
-    "https://",
-    "http://",
-    "postgres://",
-    "postgresql://",
-    "mysql://",
-    "mongodb+srv://",
-    "mongodb://",
-    "redis://",
-    "amqp://",
-    ".amazonaws.com",
-    ".windows.net",
-    "googleapis.com",
-    "hooks.slack.com/services/",
-    "api.telegram.org",
-    "localhost",
-    "127.0.0.1",
-];
+use super::phrases;
 
 /// Shortest secret part of a structured value that has a name, such as a password, in bytes.
 const MIN_NAMED: usize = 4;
@@ -43,10 +22,8 @@ pub(super) fn secret_bytes(value: &str) -> Vec<bool> {
     for part in parts {
         mark(&mut mask, part, true);
     }
-    for phrase in COMMON {
-        for (at, _) in value.match_indices(phrase) {
-            mark(&mut mask, at..at + phrase.len(), false);
-        }
+    for part in phrases::parts(value) {
+        mark(&mut mask, part, false);
     }
     if !mask.contains(&true) {
         mask.fill(true);
@@ -121,9 +98,13 @@ pub(super) fn percent_decoded(text: &str) -> Option<String> {
         .filter(|decoded| decoded != text)
 }
 
+/// Whether a text is the scheme of a URL, or several as in `jdbc:mysql`.
 fn is_scheme(text: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte);
-    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(is_part)
+    let is_one = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(is_part)
+    };
+    text.split(':').all(is_one)
 }
 
 /// The password, the values of the query and the parts of the path that look like tokens.
@@ -137,25 +118,27 @@ fn url_parts(value: &str) -> Vec<Range<usize>> {
         return Vec::new();
     }
     let rest_at = start + scheme.len() + "://".len();
-    let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let authority_end = rest.find(['/', '?', '#', ';']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at(authority_end);
     let mut parts: Vec<Range<usize>> = user_part(authority)
         .into_iter()
         .map(|part| rest_at + part.start..rest_at + part.end)
         .collect();
     let mut at = rest_at + authority_end;
-    let mut is_path = true;
+    let (mut is_path, mut key) = (true, "");
     for piece in tail.split_inclusive(['/', '?', '#', '&', '=', ';']) {
         let text = piece.trim_end_matches(['/', '?', '#', '&', '=', ';']);
+        let is_key = piece.ends_with('=');
         let is_secret = if is_path {
             is_token(text)
         } else {
-            text.len() >= MIN_NAMED && !piece.ends_with('=')
+            text.len() >= MIN_NAMED && !is_key && !phrases::is_setting(key, text)
         };
         if is_secret {
             parts.push(at..at + text.len());
         }
-        is_path &= !piece.ends_with(['?', '#']);
+        key = if is_key { text } else { "" };
+        is_path &= !piece.ends_with(['?', '#', ';']);
         at += piece.len();
     }
     parts
@@ -179,7 +162,11 @@ fn json_parts(value: &str) -> Vec<Range<usize>> {
         return Vec::new();
     };
     let mut leaves = Vec::new();
-    collect(&parsed, "", &mut leaves);
+    let is_account = parsed
+        .get("type")
+        .and_then(serde_json::Value::as_str)
+        .is_some_and(|kind| phrases::ACCOUNTS.contains(&kind));
+    collect(&parsed, "", is_account, &mut leaves);
     let mut parts = Vec::new();
     for leaf in leaves {
         let quoted = serde_json::Value::from(leaf).to_string();
@@ -195,8 +182,14 @@ fn json_parts(value: &str) -> Vec<Range<usize>> {
     parts
 }
 
-fn collect<'a>(value: &'a serde_json::Value, key: &str, leaves: &mut Vec<&'a str>) {
+fn collect<'a>(
+    value: &'a serde_json::Value,
+    key: &str,
+    is_account: bool,
+    leaves: &mut Vec<&'a str>,
+) {
     match value {
+        serde_json::Value::String(_) if is_account && phrases::PUBLIC_KEYS.contains(&key) => {}
         serde_json::Value::String(text) => {
             let key = key.to_ascii_lowercase();
             let words = ["key", "secret", "token", "password", "passwd", "credential"];
@@ -207,10 +200,14 @@ fn collect<'a>(value: &'a serde_json::Value, key: &str, leaves: &mut Vec<&'a str
                 leaves.extend((password.len() >= MIN_NAMED).then_some(password));
             }
         }
-        serde_json::Value::Array(items) => items.iter().for_each(|item| collect(item, key, leaves)),
+        serde_json::Value::Array(items) => {
+            items
+                .iter()
+                .for_each(|item| collect(item, key, is_account, leaves));
+        }
         serde_json::Value::Object(map) => {
             for (key, value) in map {
-                collect(value, key, leaves);
+                collect(value, key, is_account, leaves);
             }
         }
         _ => {}
@@ -273,6 +270,27 @@ mod tests {
         check("https://hooks.slack.com/services/T0/«B012ABCDEF»/«xyzXYZ0123»");
         check("https://example.com/v1?user=«anna»&sig=«abc123def»#«frag»");
         check("https://«example.com/plain»");
+    }
+
+    #[test]
+    fn connection_strings_of_other_programs_are_urls_too() {
+        check(
+            "jdbc:postgresql://db.example.com:5432/prod?user=«admin»&password=«Zk7qPw2L»&ssl=true",
+        );
+        check("jdbc:sqlserver://db.example.com:1433;databaseName=«prod»;password=«Zk7qPw2L»");
+        check("mongodb+srv://u:«Zk7qPw2L»@c.example.net/db?retryWrites=true&w=majority&x=«true»");
+        check("https://h.example.com/?w=«Zk7qPw2L»&ssl=«tr4e»");
+        check("«jdbc:oracle:thin:u/Zk7qPw2L@//h:1521/x»");
+    }
+
+    #[test]
+    fn what_an_account_says_of_its_project_is_no_secret() {
+        check(
+            "{\"type\":\"service_account\",\"project_id\":\"my-project-123456\",\"private_key_id\":\"«0a1b2c3d4e5f»\",\
+             \"client_email\":\"deploy@my-project-123456.iam.gserviceaccount.com\",\
+             \"token_uri\":\"https://oauth2.googleapis.com/token\"}",
+        );
+        check("{\"type\":\"other\",\"project_id\":\"«my-project-123456»\"}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::encodings::Form;
 use super::lane::{Found, Lane};
 use super::tables::{Hot, Tables};
 use super::text::Redacted;
-use super::unescaped::{Known, SIGNS, Unescaped};
+use super::unescaped::{KINDS, Known, Unescaped};
 use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::session::Secrets;
@@ -54,7 +54,7 @@ pub struct RedactStream {
     /// What is visible.
     main: Lane,
     /// What is visible around escapes of shells and languages, without those of one kind.
-    unescaped: [Unescaped; SIGNS.len()],
+    unescaped: [Unescaped; KINDS.len()],
     /// What stands inside of escape sequences.
     inside: Lane,
     /// The secrets seen so far: shorter parts of them are masked from then on.
@@ -81,7 +81,7 @@ impl RedactStream {
             tables: source.tables(),
             view: View::Ground,
             main: Lane::default(),
-            unescaped: SIGNS.map(Unescaped::new),
+            unescaped: KINDS.map(Unescaped::new),
             inside: Lane::default(),
             hot: None,
             held: Zeroizing::new(String::new()),
@@ -146,7 +146,8 @@ impl RedactStream {
         self.flush_lanes();
         self.find_shorts(true);
         let cut = [&self.main, &self.inside].map(|lane| lane.cut(&self.tables));
-        let unescaped = self.unescaped.each_ref().map(|lane| lane.cut(&self.tables));
+        let unescaped = self.unescaped.each_ref();
+        let unescaped = unescaped.map(|lane| lane.cut(&self.main, &self.tables));
         for found in cut.into_iter().chain(unescaped).flatten() {
             self.add_region(found);
         }
@@ -183,9 +184,9 @@ impl RedactStream {
         };
         for lane in &mut self.unescaped {
             lane.close(&self.main, &known);
-            lane.scan(&self.tables, &mut found);
+            lane.scan(&self.main, &self.tables, &mut found);
             lane.scan_end(&self.tables, &mut found);
-            lane.flush(&mut found);
+            lane.flush(&self.main, &self.tables, &mut found);
         }
         found
             .into_iter()
@@ -216,7 +217,7 @@ impl RedactStream {
     fn change_tables(&mut self) {
         let old = std::mem::replace(&mut self.tables, self.source.tables());
         self.main = Lane::default();
-        self.unescaped = SIGNS.map(Unescaped::new);
+        self.unescaped = KINDS.map(Unescaped::new);
         self.inside = Lane::default();
         self.view = View::Ground;
         self.hot = None;
@@ -263,7 +264,7 @@ impl RedactStream {
         self.inside.scan(&self.tables, &mut found);
         found.drain(..).for_each(|found| self.add(found));
         for lane in &mut self.unescaped {
-            lane.scan(&self.tables, &mut found);
+            lane.scan(&self.main, &self.tables, &mut found);
         }
         found.drain(..).for_each(|found| self.add_unescaped(found));
         if let Some(hot) = self.hot.clone() {

@@ -4,16 +4,15 @@
 //! Eight bytes are a number, so that one look into a hash table tells whether they belong to a
 //! secret; before that a bitmap of six bytes tells that almost nothing does.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use zeroize::Zeroizing;
 
-use super::encodings::{Encoded, Form, for_each_form};
+use super::encodings::{Form, for_each_form};
 use super::parts::{passwords, percent_decoded, secret_bytes};
+use super::visible::Visible;
 use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::session::Secrets;
-use crate::vault::view::{self, SAMPLE, is_visible};
+use crate::vault::view::{self, SAMPLE};
 
 /// Bytes of a stretch in the table.
 pub(super) const WINDOW: usize = 8;
@@ -23,38 +22,82 @@ pub(super) const WINDOW: usize = 8;
 pub(super) struct Gram(u32);
 
 impl Gram {
-    fn new(secret: usize, form: Form, need: usize, is_secret: bool) -> Self {
-        let secret = u32::try_from(secret).unwrap_or(u32::MAX) & 0x003F_FFFF;
-        let need = need.min(7) as u32;
-        Self(secret | (form as u32) << 22 | need << 27 | u32::from(is_secret) << 30)
+    /// Bits of the number of the secret, of the form, and of each weight.
+    const SECRET: u32 = 16;
+    const FORM: u32 = 4;
+    const WEIGHT: u32 = 4;
+    /// Where the others stand.
+    const NEED_AT: u32 = Self::SECRET + Self::FORM;
+    const SECRET_AT: u32 = Self::NEED_AT + Self::WEIGHT;
+    const FIRST_AT: u32 = Self::SECRET_AT + 1;
+    const WEIGHT_AT: u32 = Self::FIRST_AT + 1;
+
+    fn new(secret: usize, form: Form, is_secret: bool, weights: Weights) -> Self {
+        let part = |number: usize, bits: u32| {
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            number.min((1 << bits) - 1)
+        };
+        let secret = part(secret, Self::SECRET);
+        let form = part(form as usize, Self::FORM) << Self::SECRET;
+        let need = part(weights.need, Self::WEIGHT) << Self::NEED_AT;
+        let is_secret = u32::from(is_secret) << Self::SECRET_AT;
+        let first = part(weights.first, 1) << Self::FIRST_AT;
+        let weight = part(weights.all, Self::WEIGHT) << Self::WEIGHT_AT;
+        Self(secret | form | need | is_secret | first | weight)
+    }
+
+    fn part(self, at: u32, bits: u32) -> usize {
+        (self.0 >> at & ((1 << bits) - 1)) as usize
     }
 
     /// The number of the secret.
     pub(super) fn secret(self) -> usize {
-        (self.0 & 0x003F_FFFF) as usize
+        self.part(0, Self::SECRET)
     }
 
     /// The form they are of.
     pub(super) fn form(self) -> Form {
-        Form::of_number(self.0 >> 22 & 31)
+        Form::of_number(self.0 >> Self::SECRET & ((1 << Self::FORM) - 1))
     }
 
-    /// How many of them in a row are a match.
+    /// How many characters a match has.
     pub(super) fn need(self) -> usize {
-        (self.0 >> 27 & 7) as usize
+        self.part(Self::NEED_AT, Self::WEIGHT)
     }
 
     /// Whether they hold a part of what is secret about the value.
     pub(super) fn is_secret(self) -> bool {
-        self.0 >> 30 & 1 == 1
+        self.part(Self::SECRET_AT, 1) == 1
+    }
+
+    /// How many characters they count for, and how many the first byte does.
+    pub(super) fn weight(self) -> usize {
+        self.part(Self::WEIGHT_AT, Self::WEIGHT)
+    }
+
+    pub(super) fn first_weight(self) -> usize {
+        self.part(Self::FIRST_AT, 1)
     }
 
     /// The same for a shorter match.
     fn or_sooner(self, other: Self) -> Self {
-        let need = self.need().min(other.need());
+        let weights = Weights {
+            need: self.need().min(other.need()),
+            first: self.first_weight().max(other.first_weight()),
+            all: self.weight().max(other.weight()),
+        };
         let is_secret = self.is_secret() || other.is_secret();
-        Self::new(self.secret(), self.form(), need, is_secret)
+        Self::new(self.secret(), self.form(), is_secret, weights)
     }
+}
+
+/// How many characters bytes count for.
+struct Weights {
+    /// In a match.
+    need: usize,
+    /// Their first one, and all of them.
+    first: usize,
+    all: usize,
 }
 
 /// A hash table from numbers that are not 0 to grams.
@@ -303,7 +346,7 @@ impl Tables {
         self.has_escapes |= value.contains(['\\', '&']);
         self.add_whole(value, secret);
         let mut seen = Vec::new();
-        let mut visible = Visible::of(secret_bytes(value));
+        let mut visible = Visible::of(value, secret_bytes(value));
         for_each_form(value, |form, encoded| {
             visible.take(encoded);
             let fingerprint = visible.fingerprint();
@@ -337,7 +380,7 @@ impl Tables {
     fn add_decoded(&mut self, part: &str, secret: usize, starts: &mut Vec<(u64, Gram)>) {
         self.add_short(part, secret);
         self.has_escapes |= part.contains(['\\', '&']);
-        let mut visible = Visible::of(vec![true; part.len()]);
+        let mut visible = Visible::of(part, vec![true; part.len()]);
         for_each_form(part, |form, encoded| {
             visible.take(encoded);
             if view::visible_bytes(part) >= WINDOW {
@@ -369,19 +412,25 @@ impl Tables {
         for at in stretches..bytes.len() {
             self.add_pieces(bytes, at);
         }
-        let longest = bytes.len().min(limits::REDACTED_RUN_BYTES);
+        let most = visible
+            .weight(0, bytes.len())
+            .min(limits::REDACTED_RUN_BYTES);
         for at in 0..stretches {
             // A secret part that is shorter than a run is matched as a whole.
-            let length = visible.stretch_at(at, WINDOW).min(longest);
-            let need = length.max(WINDOW) + 1 - WINDOW;
+            let need = visible.stretch_at(at, WINDOW).min(most).max(1);
             let is_secret = visible.secret_in(at, WINDOW) >= WINDOW / 2;
-            let gram = Gram::new(secret, form, need, is_secret);
+            let weights = Weights {
+                need,
+                first: visible.weight(at, 1),
+                all: visible.weight(at, WINDOW),
+            };
+            let gram = Gram::new(secret, form, is_secret, weights);
             // The pieces of a known stretch are known.
             if self.grams.insert(number(bytes, at), gram) {
                 self.add_pieces(bytes, at);
             }
             if is_secret {
-                self.step = self.step.min(need + WINDOW - SAMPLE);
+                self.step = self.step.min(need.max(WINDOW) + 1 - SAMPLE);
             }
             if at == 0 {
                 starts.push((number(bytes, 0).swap_bytes(), gram));
@@ -409,6 +458,18 @@ impl Tables {
     #[inline]
     pub(super) fn may_have(&self, key: u64) -> bool {
         self.samples.has(first(key, SAMPLE))
+    }
+
+    /// Whether a form may go on after these bytes, of which there are fewer than a window.
+    pub(super) fn may_begin(&self, bytes: &[u8]) -> bool {
+        let key = number(bytes, 0);
+        match bytes.len() {
+            0 => false,
+            1 => self.ones.has(key),
+            2 | 3 => self.twos.has(first(key, 2)),
+            4 | 5 => self.fours.has(first(key, 4)),
+            _ => self.samples.has(first(key, SAMPLE)),
+        }
     }
 
     /// Returns how many bytes at the end of `bytes`, fewer than a window, may be the start of a match.
@@ -475,104 +536,6 @@ fn stretches_per_byte(length: usize) -> usize {
     }
 }
 
-/// A form as it is compared: what is visible of it.
-struct Visible {
-    /// Which bytes of the value are secret.
-    mask: Vec<bool>,
-    /// Whether all of them are.
-    is_all_secret: bool,
-    bytes: Zeroizing<Vec<u8>>,
-    /// How many bytes before each one are secret.
-    secret_before: Vec<u32>,
-    /// The length of the secret stretch that each byte is in.
-    stretches: Vec<u32>,
-}
-
-impl Visible {
-    /// Begins with a value of which these bytes are secret.
-    fn of(mask: Vec<bool>) -> Self {
-        Self {
-            is_all_secret: !mask.contains(&false),
-            mask,
-            bytes: Zeroizing::new(Vec::new()),
-            secret_before: Vec::new(),
-            stretches: Vec::new(),
-        }
-    }
-
-    fn take(&mut self, encoded: &Encoded) {
-        self.bytes.clear();
-        if self.bytes.capacity() < encoded.bytes.len() {
-            // What is there would not be wiped if it moved.
-            self.bytes = Zeroizing::new(Vec::with_capacity(encoded.bytes.capacity()));
-        }
-        self.secret_before.clear();
-        self.stretches.clear();
-        let shown = view::shown(&encoded.bytes);
-        if self.is_all_secret {
-            let bytes = encoded.bytes.iter().enumerate();
-            let bytes = bytes.filter(|(at, _)| shown.get(*at) != Some(&false));
-            let visible = bytes
-                .map(|(_, byte)| *byte)
-                .filter(|byte| is_visible(*byte));
-            self.bytes.extend(visible);
-            return;
-        }
-        let mut secret = 0;
-        let mut stretch_start = 0;
-        for (at, (byte, source)) in encoded.bytes.iter().zip(&encoded.sources).enumerate() {
-            if !is_visible(*byte) || shown.get(at) == Some(&false) {
-                continue;
-            }
-            self.bytes.push(*byte);
-            self.secret_before.push(secret);
-            let is_secret = self.mask.get(*source as usize) == Some(&true);
-            secret += u32::from(is_secret);
-            if !is_secret {
-                self.close_stretch(stretch_start);
-                stretch_start = self.bytes.len();
-            }
-            self.stretches.push(0);
-        }
-        self.close_stretch(stretch_start);
-        self.secret_before.push(secret);
-    }
-
-    fn close_stretch(&mut self, start: usize) {
-        let length = u32::try_from(self.stretches.len() - start.min(self.stretches.len()));
-        let stretch = self.stretches.get_mut(start..).unwrap_or_default();
-        stretch.fill(length.unwrap_or(u32::MAX));
-    }
-
-    /// How many of some bytes are secret.
-    fn secret_in(&self, at: usize, length: usize) -> usize {
-        if self.is_all_secret {
-            return length;
-        }
-        let before = |at: usize| self.secret_before.get(at).copied().unwrap_or(0);
-        (before(at + length) - before(at)) as usize
-    }
-
-    /// Length of the secret stretch that all of some bytes are in; when there is none, no limit.
-    fn stretch_at(&self, at: usize, length: usize) -> usize {
-        if self.is_all_secret {
-            return self.bytes.len();
-        }
-        if self.secret_in(at, length) < length {
-            return usize::MAX;
-        }
-        self.stretches
-            .get(at)
-            .map_or(0, |stretch| *stretch as usize)
-    }
-
-    fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.bytes.hash(&mut hasher);
-        hasher.finish()
-    }
-}
-
 /// The stretches of six bytes of secrets that were seen in a text.
 #[derive(Clone)]
 pub(super) struct Hot {
@@ -624,7 +587,7 @@ impl Hot {
     }
 
     fn add_forms(&mut self, value: &str, mask: Vec<bool>, secret: usize) {
-        let mut visible = Visible::of(mask);
+        let mut visible = Visible::of(value, mask);
         let mut is_short = false;
         for_each_form(value, |form, encoded| {
             visible.take(encoded);
@@ -636,7 +599,13 @@ impl Hot {
             for at in 0..=visible.bytes.len() - SAMPLE {
                 if visible.secret_in(at, SAMPLE) == SAMPLE {
                     let key = first(number(&visible.bytes, at), SAMPLE);
-                    self.grams.insert(key, Gram::new(secret, form, 1, true));
+                    let weights = Weights {
+                        need: SAMPLE,
+                        first: visible.weight(at, 1),
+                        all: visible.weight(at, SAMPLE),
+                    };
+                    let gram = Gram::new(secret, form, true, weights);
+                    self.grams.insert(key, gram);
                 }
             }
         });

@@ -665,6 +665,202 @@ fn values_are_known_whichever_of_their_characters_are_escaped() {
     check(&[("K", "2o2Ks*)cD#fCjgpY")], &text, &text);
 }
 
+/// A sign that stands for itself takes nothing from the value behind it, whatever stands between them.
+#[test]
+fn a_sign_before_a_value_hides_nothing_of_it() {
+    let cases = [
+        (
+            "BC}8Aw7é+",
+            "100%\nBC%7\u{1b}P1$r0m\u{1b}\\d8Aw7é+ ",
+            "100%\n[KARYI:K:escaped] ",
+        ),
+        (
+            "bfdpr78\\/^",
+            "100%\nb\nf\nd\np\nr\n7\n8\n\\\n/\n%\n5\ne x",
+            "100%\n[KARYI:K:escaped] x",
+        ),
+        (
+            "\\BCC!H.<n",
+            "7 \\   \\   B   C   C   \\   !   H   .   <   n &",
+            "7 [KARYI:K:escaped] &",
+        ),
+        ("BC}8Aw7é+", "100%BC%7d8Aw7é+", "100%[KARYI:K:escaped]"),
+        ("amp;a<b>1", "a & amp;a&lt;b&gt;1", "a & [KARYI:K:xml]"),
+        ("x41!!bcde", "\\ x41\\!\\!bcde", "\\ [KARYI:K:shell]"),
+        ("u00e9b-cd", "\\ u00e9b\\x2dcd", "\\ [KARYI:K:escaped]"),
+        (
+            "n-o-p-q-r",
+            "C:\\n\\x2do\\x2dp\\x2dq-r",
+            "C:\\[KARYI:K:escaped]",
+        ),
+        // Two signs are one that is quoted, or one before an escape.
+        ("!\"ab-cd/e", "\\\\x21\\x22ab-cd/e", "\\[KARYI:K:escaped]"),
+        ("\\!ab-cd/e", "x\\\\\\\\\\x21ab-cd/e", "x[KARYI:K:escaped]"),
+        (
+            "ab-cd/efg-hij-klm",
+            "%\nab%2dcd/ef%67%2dhij%2dklm.",
+            "%\n[KARYI:K:escaped].",
+        ),
+    ];
+    for (value, text, expected) in cases {
+        check(&[("K", value)], text, expected);
+    }
+    let redactor = Redactor::new(&secrets(&[("K", "BCa}8Aw7é+")]));
+    assert_eq!(cut(&redactor, "100% BC%61%7d"), "100% [KARYI:K:part]");
+    assert_eq!(cut(&redactor, "100% BC%61%7d8A"), "100% [KARYI:K:part]");
+    assert_eq!(cut(&redactor, "100% BC%61%7d8x"), "100% BC%61%7d8x");
+}
+
+/// Of the rest of a value nothing is lost by that.
+#[test]
+fn white_space_and_rows_of_one_byte_are_no_part_of_a_value() {
+    let yaml =
+        "apiVersion: v1\nusers:\n- name: admin\n  user:\n        token: Zk7qPw2LmX9v\n\n\n\n\n";
+    let plain = [
+        "00000000: 6465 6620 6628 293a 0a20 2020 2069 6620  def f():.    if ",
+        "64656620 28293a0a202020202020202020202020202020202020202020202020206966",
+        "ICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICBpZg==",
+        "def%20f()%3A%0A%20%20%20%20%20%20%20%20if",
+        "\\x20\\x20\\x20\\x20\\x20\\x20",
+        "&#32;&#32;&#32;&#32;&#32;&#32;",
+        "\\n\\n\\n\\n\\n\\n\\n",
+    ];
+    for text in plain {
+        check(&[("K", yaml)], text, text);
+    }
+    let hex: String = yaml.bytes().map(|byte| format!("{byte:02x}")).collect();
+    check(&[("K", yaml)], &hex, "[KARYI:K:hex]");
+    check(&[("K", yaml)], yaml, "$KARYI{K}");
+    check(&[("K", yaml)], "token: Zk7qPw2", "[KARYI:K:part]");
+    // A row of one byte, and what has little else.
+    let row = "key-00000000000000-end";
+    for text in [
+        "0000000000000000",
+        "0x0000000000000000",
+        "30303030303030303030",
+        "----key-0000",
+    ] {
+        check(&[("K", row)], text, text);
+    }
+    check(&[("K", row)], row, "$KARYI{K}");
+    check(
+        &[("K", row)],
+        "6b65792d30303030303030303030303030302d656e64",
+        "[KARYI:K:hex]",
+    );
+    for value in [
+        "aaaaaaaaaaaaaaaa",
+        "ab              cd",
+        "=======-=",
+        "a        b        c        d",
+    ] {
+        check(&[("K", value)], value, "$KARYI{K}");
+        let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let percent: String = value.replace(' ', "%20").replace('=', "%3D");
+        if view::visible_bytes(value) >= tables::WINDOW {
+            check(&[("K", value)], &hex, "[KARYI:K:hex]");
+            assert!(redacted(value, &percent).contains("KARYI"), "{percent}");
+        }
+    }
+}
+
+fn redacted(value: &str, text: &str) -> String {
+    let redactor = Redactor::new(&secrets(&[("K", value)]));
+    redactor.redact_str(text).into_owned()
+}
+
+/// A character counts once, however many bytes it takes.
+#[test]
+fn characters_count_and_not_their_bytes() {
+    for (value, part) in [
+        ("我的密码是1234567890", "我的密码"),
+        ("Пароль-мой-секретный", "Пароль"),
+        ("密码是什么pass-1234", "密码"),
+    ] {
+        let escape = |text: &str, digits: &dyn Fn(u16) -> String| -> String {
+            text.encode_utf16().map(digits).collect()
+        };
+        let json = |text: &str| escape(text, &|unit| format!("\\u{unit:04x}"));
+        let bytes = |text: &str, before: &str| -> String {
+            text.bytes()
+                .map(|byte| format!("{before}{byte:02x}"))
+                .collect()
+        };
+        let forms = |text: &str| {
+            [
+                text.to_owned(),
+                json(text),
+                bytes(text, "%"),
+                bytes(text, ""),
+                bytes(text, "\\x"),
+            ]
+        };
+        for shown in forms(part) {
+            let text = format!("<{shown}>");
+            check(&[("K", value)], &text, &text);
+        }
+        for shown in forms(value) {
+            let text = redacted(value, &format!("<{shown}>"));
+            assert!(
+                text.starts_with("<[KARYI:K:") || text == "<$KARYI{K}>",
+                "{shown} {text}"
+            );
+            assert_eq!(text.matches("KARYI").count(), 1, "{shown} {text}");
+        }
+    }
+    let value = "Пароль-мой-секретный";
+    check(&[("K", value)], "<роль-мой-се>", "<роль-мой-се>");
+    check(&[("K", value)], "<роль-мой-сек>", "<[KARYI:K:part]>");
+    let text = format!("{value} <й-сек> <й-секр>");
+    check(&[("K", value)], &text, "$KARYI{K} <й-сек> <[KARYI:K:part]>");
+}
+
+/// Two keys of one kind begin alike.
+#[test]
+fn heads_of_keys_and_tokens_are_no_secret() {
+    let rsa = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\nMzEfYyjiWA4R4/M2bS1GB4t7NXp98C3SC6dVMvDuictGeurT8jNbvJZHtCSuYEvu\n-----END PRIVATE KEY-----\n";
+    let other = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDdq1mPz0uXlBn2\n";
+    check(&[("K", rsa)], other, other);
+    check(&[("K", rsa)], rsa, "$KARYI{K}");
+    check(&[("K", rsa)], "C7VJTUt9Us8cKj", "[KARYI:K:part]");
+    let jwt = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U";
+    let others = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJvdGhlci0xMjM0In0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c";
+    check(&[("K", jwt)], others, others);
+    check(&[("K", jwt)], jwt, "$KARYI{K}");
+    check(&[("K", jwt)], "sig dozjgNryP4J3jVm", "sig [KARYI:K:part]");
+    let ssh = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW\nQyNTUxOQAAACCk3Wq0Zr7mVx2LbN8yT1uJ5oHcE9aPsXfGdQwBvRkMIg\n-----END OPENSSH PRIVATE KEY-----\n";
+    let text = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABx";
+    check(&[("K", ssh)], text, text);
+    check(&[("K", ssh)], "k3Wq0Zr7mVx2LbN8", "[KARYI:K:part]");
+    let account = "{\"type\":\"service_account\",\"project_id\":\"my-project-123456\",\"private_key_id\":\"0a1b2c3d4e5f6a7b\",\"private_key\":\"-----BEGIN PRIVATE KEY-----\\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\\n-----END PRIVATE KEY-----\\n\",\"client_email\":\"deploy@my-project-123456.iam.gserviceaccount.com\",\"token_uri\":\"https://oauth2.googleapis.com/token\"}";
+    let text = "https://oauth2.googleapis.com/token deploy@my-project-123456.iam.gserviceaccount.com project my-project-123456";
+    check(&[("K", account)], text, text);
+    check(
+        &[("K", account)],
+        "id 0a1b2c3d4e5f6a7b",
+        "id [KARYI:K:part]",
+    );
+    check(&[("K", account)], account, "$KARYI{K}");
+    let jdbc = "jdbc:postgresql://db.example.com:5432/prod?user=admin&password=Zk7qPw2LmX9v";
+    let text = "at jdbc:postgresql://db.example.com:5432/prod now";
+    check(&[("K", jdbc)], text, text);
+    check(&[("K", jdbc)], "pw Zk7qPw2LmX9v", "pw [KARYI:K:part]");
+}
+
+/// A title that has ended keeps nothing back, whatever it ended with.
+#[test]
+fn a_closed_title_holds_nothing_back() {
+    for start in 1..T.len().min(30) {
+        let redactor = Redactor::new(&secrets(&[("K", T)]));
+        let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+        let title = format!("\u{1b}]0;title {}\u{7}", &T[..start.min(11)]);
+        stream.push(&title, &mut out);
+        stream.push(&"~^ ".repeat(100), &mut out);
+        let held = stream.held_back();
+        assert!(held.len() < tables::WINDOW, "{start} {held}");
+    }
+}
+
 /// An escape that is not whole hides nothing of what stands before it, and keeps nothing back.
 #[test]
 fn half_an_escape_is_no_escape() {

@@ -23,6 +23,7 @@ impl Reader<'_> {
     pub(super) fn commands(&mut self, closer: Closer) -> Step {
         let outer = std::mem::replace(&mut self.frame, Frame::new(closer, self.places.len()));
         let parameters = std::mem::take(&mut self.parameters);
+        self.frame.printed_before = self.printed.len();
         let result = self.list();
         self.parameters = parameters;
         let inner = std::mem::replace(&mut self.frame, outer);
@@ -503,6 +504,8 @@ impl Reader<'_> {
         // What `=~`, and `==` in zsh, has found.
         let clause = self.frame.clause_hole..self.places.len();
         self.assigns("BASH_REMATCH", clause);
+        let text = self.frame.clause_text.clone();
+        self.assigns_text("BASH_REMATCH", &text);
         self.end_clause();
     }
 }

@@ -56,6 +56,7 @@ impl Reader<'_> {
             self.note_namerefs(own);
         }
         self.demand_of_aliases(&words);
+        self.note_inner(&words);
         if matches!(declarer, "alias" | "hash") {
             self.note_aliases(own);
         }
@@ -73,6 +74,7 @@ impl Reader<'_> {
         self.note_files(&words, input);
         self.demand_of_output(first);
         self.note_output(&words);
+        self.note_printed_text(&words, separator);
         let frame = &mut self.frame;
         frame.in_test = false;
         frame.ends_compound = false;
@@ -137,6 +139,9 @@ impl Reader<'_> {
             if is_shared {
                 self.feeds_reads(holes);
             }
+        }
+        if is_shared {
+            self.feeds_text();
         }
         // `read x < FILE`, `$(<FILE)`
         let content = demands.and(self.inherited);

@@ -89,8 +89,13 @@ impl Reader<'_> {
         }
         self.assigns_read(words, &(first..self.places.len()));
         let holes = self.frame.pipeline_hole..self.places.len();
+        let text = match written.is_empty() {
+            true => String::new(),
+            false => self.told_text(words),
+        };
         for name in written {
             self.writes_file(&name, holes.clone());
+            self.writes_text(&name, &text);
             let pipeline = self.frame.pipeline;
             for document in &mut self.frame.documents {
                 if document.pipeline == pipeline {
@@ -187,6 +192,14 @@ impl Reader<'_> {
             entry.demands = entry.demands.and(code);
             let holes = entry.holes.clone();
             self.require(holes, code);
+        }
+    }
+
+    /// Notes that a text is written to a file, with which the shell may calculate when it reads that.
+    fn writes_text(&mut self, name: &str, text: &str) {
+        if !text.trim().is_empty() {
+            self.files.0.entry(base(name)).or_default();
+            self.file_gets_text(&base(name), text);
         }
     }
 

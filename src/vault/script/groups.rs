@@ -104,6 +104,9 @@ impl Reader<'_> {
         if is_subshell || is_list {
             self.compound_end();
         } else {
+            if is_array {
+                self.note_elements(start);
+            }
             let word = self.word();
             word.expands();
             word.is_pattern |= !is_array;

@@ -10,6 +10,7 @@ mod continuations;
 mod endings;
 mod files;
 mod groups;
+mod inner;
 mod output;
 mod quotes;
 mod redirections;
@@ -64,6 +65,10 @@ pub(in crate::vault) struct Place {
     level: usize,
     /// Whether the command it stands in may print it.
     is_printed: bool,
+    /// Whether what stands here is parted at the characters of `IFS`.
+    is_split: bool,
+    /// Whether other text is put into what stands here.
+    is_changed: bool,
     /// The variable that stands here, which is no placeholder.
     variable: Option<String>,
 }
@@ -78,6 +83,9 @@ pub(in crate::vault) struct Unreadable {
 }
 
 type Step<T = ()> = Result<T, Unreadable>;
+
+/// What is demanded of variables, each by its name: of their values, and of what the files hold that they name.
+type ByName = HashMap<String, (Demands, Demands)>;
 
 /// Returns the place of every hole. The holes are in order and do not overlap.
 pub(in crate::vault) fn places(script: &str, holes: &[Hole]) -> Step<Vec<Place>> {
@@ -110,8 +118,8 @@ pub(in crate::vault) fn reads(script: &str) -> Option<Demands> {
     Some(reader.frame.reads)
 }
 
-/// Returns what a script demands of its arguments, if it can be read.
-pub(in crate::vault) fn argument_demands(script: &str) -> Option<Demands> {
+/// Returns what a script demands of its arguments, and of what files hold that they name, if it can be read.
+pub(in crate::vault) fn argument_demands(script: &str) -> Option<(Demands, Demands)> {
     let mut reader = Reader::new(script, &[]);
     reader.commands(Closer::End).ok()?;
     Some(reader.arguments())
@@ -119,10 +127,18 @@ pub(in crate::vault) fn argument_demands(script: &str) -> Option<Demands> {
 
 /// Returns what a script demands of each variable, by value and by what a file of that name holds; nothing when
 /// that cannot be said.
-fn variable_demands(script: &str) -> Option<HashMap<String, (Demands, Demands)>> {
+fn variable_demands(script: &str) -> Option<ByName> {
     let mut reader = Reader::new(script, &[]);
     reader.commands(Closer::End).ok()?;
     reader.names()
+}
+
+/// Returns what a script of another shell demands of each variable that it inherits, by value and by what a file of
+/// that name holds, and what of all of them, if it can be read.
+fn inherited_demands(script: &str) -> Option<(ByName, Demands)> {
+    let mut reader = Reader::new(script, &[]);
+    reader.commands(Closer::End).ok()?;
+    Some(reader.inherited())
 }
 
 /// What ends a list of commands.
@@ -175,6 +191,8 @@ struct HereDocument {
     is_printed: bool,
     /// Whether more than one command may read it.
     is_shared: bool,
+    /// Whether a shell reads it as a script.
+    is_script: bool,
     /// Files that its pipeline writes, and variables it is read into.
     files: Vec<String>,
     variables: Vec<String>,
@@ -212,6 +230,11 @@ struct Frame {
     command_hole: usize,
     /// Holes in here-strings of the command.
     input_holes: Vec<Range<usize>>,
+    /// The text of these, and what the commands before a pipe print.
+    input_text: String,
+    piped_text: String,
+    /// How many texts were printed before the pipeline.
+    printed_before: usize,
     /// The first hole after the operator of a regular expression.
     pattern_hole: Option<usize>,
     /// The first hole after the last `&&` or `||` of a test.
@@ -276,6 +299,9 @@ impl Frame {
             pipeline_hole: hole,
             command_hole: hole,
             input_holes: Vec::new(),
+            input_text: String::new(),
+            piped_text: String::new(),
+            printed_before: 0,
             pattern_hole: None,
             clause_hole: hole,
             clause_text: String::new(),
@@ -387,6 +413,15 @@ impl Frame {
         }
     }
 
+    /// What is demanded of what a file holds that the current word names.
+    fn content_demands(&self) -> Demands {
+        let is_argument = self.role == Role::Argument && !self.in_test;
+        match is_argument {
+            true => programs::argument_content(&self.words),
+            false => Demands::NONE,
+        }
+    }
+
     fn demands(&self) -> Demands {
         let body = if self.is_body || self.expects_body || self.follows_body {
             Demands::IN_FUNCTION
@@ -456,6 +491,8 @@ struct Reader<'a> {
     later: Demands,
     /// Whether `$_` may stand somewhere.
     uses_last_word: bool,
+    /// Texts that the commands of substitutions may print.
+    printed: Vec<String>,
 }
 
 impl<'a> Reader<'a> {
@@ -485,6 +522,7 @@ impl<'a> Reader<'a> {
             uses_last_word: ["$_", "${_"].iter().any(|text| script.contains(text)),
             reads_escapes: false,
             subscript: 0..0,
+            printed: Vec::new(),
         }
     }
 }
@@ -561,7 +599,7 @@ impl Reader<'_> {
         if demands.echo && self.reads_escapes {
             demands = demands.and(Demands::FORMAT);
         }
-        let mut content = self.inherited;
+        let mut content = self.inherited.and(self.frame.content_demands());
         if word.is_some_and(|word| programs::opens_file(word.text())) {
             content = content.and(Demands::ANY_CODE);
         }
@@ -585,6 +623,8 @@ impl Reader<'_> {
             in_parameter: self.parameters > 0,
             level: self.level,
             is_printed: true,
+            is_split: false,
+            is_changed: false,
             variable: None,
         });
         self.passed += 1;
@@ -663,13 +703,16 @@ impl Reader<'_> {
             false => Demands::NONE,
         };
         self.level += 1;
+        let printed = self.printed.len();
         let result = self.nested(demands, |reader| {
             reader.inherited.number = false;
             read(reader)
         });
         self.level -= 1;
         let level = self.level;
+        self.note_substituted(printed, is_number);
         for place in self.places.get_mut(first..).unwrap_or_default() {
+            place.is_split |= is_bare;
             if place.level == level + 1 {
                 place.level -= usize::from(place.is_printed);
                 place.is_printed = true;

@@ -20,7 +20,8 @@ impl Reader<'_> {
         }
     }
 
-    fn may_print(&self, words: &[Word]) -> bool {
+    /// Whether a command may print what it is told.
+    pub(super) fn may_print(&self, words: &[Word]) -> bool {
         let is_alias = |word: &Word| self.aliases.contains(word.text());
         self.aliases.contains("") || words.iter().any(is_alias) || programs::prints(words)
     }

@@ -333,12 +333,13 @@ impl Reader<'_> {
             };
             self.uses(name.clone(), quote, demands);
         }
+        let used = self.places.len().checked_sub(1).filter(|_| is_used);
         if self.peek(0) == Some(b'[') {
             self.at += 1;
             self.expression(b"]")?;
             self.no_continuation()?;
         }
-        self.operator(quote, name, assigned)
+        self.operator(quote, name, assigned, used)
     }
 
     /// Passes the name of `${name...}`.
@@ -366,8 +367,14 @@ impl Reader<'_> {
     }
 
     /// Reads what follows the name of `${name...}`, and the brace.
-    fn operator(&mut self, quote: Quote, name: Range<usize>, assigned: Demands) -> Step {
-        let first = self.places.len();
+    fn operator(
+        &mut self,
+        quote: Quote,
+        name: Range<usize>,
+        assigned: Demands,
+        used: Option<usize>,
+    ) -> Step {
+        let (first, start) = (self.places.len(), self.at);
         match (self.peek(0), self.peek(1)) {
             // What only zsh has, or nobody: `${${...}[...]}`, `${+name[...]}`.
             (Some(byte), _) if !b"=:-?+/#%^,}".contains(&byte) => self.expression(b"}"),
@@ -385,14 +392,25 @@ impl Reader<'_> {
                 let name = self.bytes.get(name).unwrap_or_default();
                 let name = String::from_utf8_lossy(name).into_owned();
                 self.assigns(&name, first..self.places.len());
+                let text = self.text_from(start);
+                self.assigns_text(&name, &text);
                 Ok(())
             }
             (Some(b':'), Some(b'-' | b'?' | b'+')) | (Some(b'-' | b'?' | b'+'), _) => {
-                self.parameter_word(quote, false)
+                self.parameter_word(quote, false)?;
+                if self.inherited.number {
+                    let text = self.text_from(start);
+                    self.calculates_with(&text);
+                }
+                Ok(())
             }
             (Some(b':'), _) => self.expression(b"}"),
             (Some(b'/'), _) => {
                 if self.pattern(quote)? {
+                    // The text may be more than a value may hold.
+                    if let Some(place) = self.places.get_mut(used.unwrap_or(usize::MAX)) {
+                        place.is_changed = true;
+                    }
                     self.parameter_word(quote, true)
                 } else {
                     Ok(())

@@ -145,7 +145,11 @@ impl Reader<'_> {
             self.token()?;
         }
         self.frame.input_holes.push(first..self.places.len());
-        self.frame.word = None;
+        if let Some(word) = self.frame.word.take() {
+            let text = self.whole_text(&word);
+            self.frame.input_text.push_str(&text);
+            self.frame.input_text.push('\n');
+        }
         self.frame.role = Role::Argument;
         Ok(false)
     }
@@ -200,6 +204,7 @@ impl Reader<'_> {
             demands,
             is_printed: true,
             is_shared: false,
+            is_script: false,
             files: Vec::new(),
             variables: Vec::new(),
             command,
@@ -212,7 +217,7 @@ impl Reader<'_> {
     pub(super) fn here_documents(&mut self) -> Step {
         for document in std::mem::take(&mut self.frame.documents) {
             let (end, after) = self.body_end(&document)?;
-            let first = self.places.len();
+            let (first, start) = (self.places.len(), self.at);
             let limit = std::mem::replace(&mut self.limit, end);
             let result = if document.is_quoted {
                 self.literal_body();
@@ -222,6 +227,7 @@ impl Reader<'_> {
             };
             self.limit = limit;
             result?;
+            self.note_document(&document, start..end);
             self.at = after;
             for name in &document.files {
                 self.writes_file(name, first..self.places.len());

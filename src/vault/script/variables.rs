@@ -7,13 +7,16 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::{Place, Quote, Reader};
+use super::{ByName, Place, Quote, Reader};
 use crate::limits;
 use crate::vault::programs::{self, DECLARATIONS};
 use crate::vault::words::{Demands, Word, is_name};
 
 /// What the arguments of the script and of its functions are called here, all of them.
 const ARGUMENTS: &str = "@";
+
+/// What the texts are called here that more than one command may read.
+const INPUTS: &str = "<";
 
 /// What stands before the name of a file that is followed as a variable is.
 const FILE: &str = "file ";
@@ -105,16 +108,17 @@ impl Reader<'_> {
             demands = demands.and(self.frame.program_demands());
             demands = demands.and(self.frame.list_demands());
         }
-        let content = self.inherited;
+        let content = self.inherited.and(self.frame.content_demands());
         let at = self.stands(name, quote, demands);
         if let Some(place) = self.places.get_mut(at) {
             place.content = content;
+            place.is_split = quote == Quote::Bare;
         }
     }
 
     fn name_at(&self, name: Range<usize>) -> Option<String> {
         let name = std::str::from_utf8(self.bytes.get(name)?).ok()?;
-        let is_argument = matches!(name, "@" | "*") || name.parse::<u32>().is_ok_and(|at| at > 0);
+        let is_argument = matches!(name, "@" | "*") || name.parse::<u32>().is_ok();
         match is_argument {
             true => Some(ARGUMENTS.to_owned()),
             false => is_name(name).then(|| canonical(name)),
@@ -139,7 +143,7 @@ impl Reader<'_> {
     }
 
     /// Notes that a variable is given a text, with which it may be calculated later.
-    fn assigns_text(&mut self, name: &str, text: &str) {
+    pub(super) fn assigns_text(&mut self, name: &str, text: &str) {
         let names: Vec<&str> = names_in(text).take(MAX_NAMES).collect();
         if !names.is_empty() {
             let known = self.variables.names.entry(canonical(name)).or_default();
@@ -165,8 +169,13 @@ impl Reader<'_> {
         self.assigns(&format!("{FILE}{name}"), places);
     }
 
+    /// Notes that a text is written to a file.
+    pub(super) fn file_gets_text(&mut self, name: &str, text: &str) {
+        self.assigns_text(&format!("{FILE}{name}"), text);
+    }
+
     /// Adds a place where a variable stands; returns which one it is.
-    fn stands(&mut self, name: String, quote: Quote, demands: Demands) -> usize {
+    pub(super) fn stands(&mut self, name: String, quote: Quote, demands: Demands) -> usize {
         self.places.push(Place {
             quote,
             demands,
@@ -176,6 +185,8 @@ impl Reader<'_> {
             program: None,
             level: self.level,
             is_printed: true,
+            is_split: false,
+            is_changed: false,
             variable: Some(name),
         });
         self.places.len() - 1
@@ -232,13 +243,18 @@ impl Reader<'_> {
         match super::variable_demands(code) {
             Some(names) => {
                 for (name, (value, content)) in names {
-                    let at = self.stands(name, Quote::Text, value);
-                    if let Some(place) = self.places.get_mut(at) {
-                        place.content = content;
-                    }
+                    self.stands_inside(name, value, content);
                 }
             }
             None => self.evaluates(),
+        }
+    }
+
+    /// Notes that a variable stands in code of another shell.
+    pub(super) fn stands_inside(&mut self, name: String, value: Demands, content: Demands) {
+        let at = self.stands(name, Quote::Text, value);
+        if let Some(place) = self.places.get_mut(at) {
+            place.content = content;
         }
     }
 
@@ -309,7 +325,11 @@ impl Reader<'_> {
                 }
                 rest.iter().for_each(|word| self.assigns_word(word));
             }
-            _ => {}
+            _ => {
+                for (name, word) in programs::settings(words) {
+                    self.assigns(name, word.first_place..word.places);
+                }
+            }
         }
     }
 
@@ -382,6 +402,10 @@ impl Reader<'_> {
             .map(bare)
             .filter(|text| is_name(text));
         let names: Vec<&str> = names.chain(["REPLY", "MAPFILE"]).collect();
+        let text = self.frame.input_text.clone() + &self.frame.piped_text;
+        for name in &names {
+            self.assigns_text(name, &text);
+        }
         let known: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         self.variables.read.extend(known);
         for name in &names {
@@ -419,25 +443,44 @@ impl Reader<'_> {
         self.demand_of_kept();
         self.propagate();
         self.places.retain(|place| place.variable.is_none());
+        for place in &mut self.places {
+            place.demands.split |= place.is_split && place.demands.is_code();
+        }
         self.places
     }
 
     /// Returns what is demanded of each variable of a script; nothing when it gives one to another.
-    pub(super) fn names(mut self) -> Option<HashMap<String, (Demands, Demands)>> {
+    pub(super) fn names(mut self) -> Option<ByName> {
         let hidden = self.variables.hidden;
         let is_plain =
             self.variables.places.is_empty() && !hidden.is_indirect && !hidden.is_evaluated;
         is_plain.then(|| self.propagate())
     }
 
-    /// Returns what is demanded of the arguments of a script.
-    pub(super) fn arguments(mut self) -> Demands {
+    /// Returns what is demanded of the arguments of a script, and of what files hold that they name.
+    pub(super) fn arguments(mut self) -> (Demands, Demands) {
         self.demand_of_kept();
         let names = self.propagate();
         let hidden = self.hidden_demands();
         names
             .get(ARGUMENTS)
-            .map_or(hidden, |(own, _)| hidden.and(*own))
+            .map_or((hidden, hidden), |(own, content)| {
+                (hidden.and(*own), hidden.and(*content))
+            })
+    }
+
+    /// Returns what is demanded of the variables that a script of another shell inherits, each by name, and of all of
+    /// them.
+    pub(super) fn inherited(mut self) -> (ByName, Demands) {
+        self.demand_of_kept();
+        let mut names = self.propagate();
+        names.remove(ARGUMENTS);
+        (names, self.hidden_demands())
+    }
+
+    /// Notes the names in a text that is an input of more than one command.
+    pub(super) fn feeds_names(&mut self, text: &str) {
+        self.assigns_text(INPUTS, text);
     }
 
     /// What is demanded of every value in a variable, since its way from there is not followed.
@@ -468,6 +511,10 @@ impl Reader<'_> {
                 self.assigns(name, places.clone());
             }
         }
+        for name in &names {
+            let known = self.variables.names.entry(canonical(name)).or_default();
+            known.insert(INPUTS.to_owned());
+        }
     }
 
     fn demand_of_kept(&mut self) {
@@ -485,8 +532,8 @@ impl Reader<'_> {
 
     /// Brings what is demanded of variables to what they are given; returns it by name, of values and of what
     /// files hold.
-    fn propagate(&mut self) -> HashMap<String, (Demands, Demands)> {
-        let mut names: HashMap<String, (Demands, Demands)> = HashMap::new();
+    fn propagate(&mut self) -> ByName {
+        let mut names = ByName::new();
         let mut changed: Vec<usize> = (0..self.places.len()).collect();
         while let Some(at) = changed.pop() {
             let Some(place) = self.places.get(at) else {
@@ -495,7 +542,9 @@ impl Reader<'_> {
             let Some(name) = place.variable.clone() else {
                 continue;
             };
-            let new = (passed_on(place.demands), passed_on(place.content));
+            let mut new = (passed_on(place.demands), passed_on(place.content));
+            new.0.split |= place.is_split && new.0.is_code();
+            new.0.changed |= place.is_changed && new.0.is_code();
             self.demand_of_name(name, new, &mut names, &mut changed);
         }
         names
@@ -505,7 +554,7 @@ impl Reader<'_> {
         &mut self,
         name: String,
         new: (Demands, Demands),
-        names: &mut HashMap<String, (Demands, Demands)>,
+        names: &mut ByName,
         changed: &mut Vec<usize>,
     ) {
         let mut open = vec![(name, new)];

@@ -1,5 +1,6 @@
 //! Real shells receive exactly the values.
 
+mod nested;
 mod numbers;
 mod second;
 mod variables;

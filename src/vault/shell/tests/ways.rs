@@ -5,7 +5,7 @@ use super::{check_outcomes, outcome};
 const HOSTILE: &str = "a[$(touch pwned)] '\"";
 
 #[track_caller]
-fn check_unsafe(value: &str, scripts: &[&str]) {
+pub(super) fn check_unsafe(value: &str, scripts: &[&str]) {
     let others: Vec<_> = scripts
         .iter()
         .map(|script| (outcome(value, script), *script))

@@ -1,0 +1,77 @@
+//! Shells inside of a script: the code they are given, and the variables that stand among words.
+
+use super::input::{code_word, option_code};
+use super::known::wraps;
+use super::runs::{Run, runs};
+use super::table::Reads;
+use crate::vault::script;
+use crate::vault::words::{Demands, Word, is_name};
+
+/// Programs of this machine that take all their words for code of a shell.
+const LOCAL: &[&str] = &["watch", "parallel", "sem", "hyperfine", "watchexec"];
+
+/// Returns the code that a command gives to shells, each with the words before and behind it.
+pub(in crate::vault) fn inner_code(words: &[Word]) -> Vec<(Word, &[Word])> {
+    let mut found = Vec::new();
+    for (reads, arguments) in runs(words) {
+        let code = match reads {
+            Reads::Shell => code_word(arguments).cloned(),
+            Reads::ShellAfter(letter) => option_code(arguments, letter),
+            _ => None,
+        };
+        found.extend(code.map(|code| (code, arguments)));
+    }
+    let is_local = words
+        .first()
+        .is_some_and(|word| LOCAL.contains(&word.program()));
+    found.extend(
+        words
+            .iter()
+            .skip(1)
+            .filter(|_| is_local)
+            .map(|word| (word.clone(), &[] as &[Word])),
+    );
+    found
+}
+
+/// Whether a shell among the programs of a command reads its script from its input.
+pub(in crate::vault) fn reads_script(words: &[Word]) -> bool {
+    let reads =
+        |(reads, arguments): Run<'_>| reads == Reads::Shell && code_word(arguments).is_none();
+    runs(words).into_iter().any(reads)
+}
+
+/// Returns the variables that a command sets for the program it runs: `env NAME=`, `docker run -e NAME=`.
+pub(in crate::vault) fn settings(words: &[Word]) -> Vec<(&str, &Word)> {
+    let is_wrapper = words.first().is_some_and(|word| wraps(word.program()));
+    let mut found = Vec::new();
+    for word in words.iter().skip(1).filter(|_| is_wrapper) {
+        let Some((before, _)) = word.text().rsplit_once('=') else {
+            continue;
+        };
+        for name in before.split('=') {
+            // `-eNAME=`
+            let glued = name.strip_prefix('-').and_then(|name| name.get(1..));
+            let names = [Some(name), glued].into_iter().flatten();
+            found.extend(names.filter(|name| is_name(name)).map(|name| (name, word)));
+        }
+    }
+    found
+}
+
+/// Returns what shells among the programs of a command demand of files that are named by a further word.
+pub(in crate::vault) fn argument_content(words: &[Word]) -> Demands {
+    let mut demands = Demands::NONE;
+    for (code, arguments) in inner_code(words) {
+        if arguments.is_empty() {
+            continue;
+        }
+        let read = script::argument_demands(code.text());
+        let own = match read {
+            Some((_, content)) if !code.is_cut => content,
+            _ => Demands::ANY_CODE,
+        };
+        demands = demands.and(own);
+    }
+    demands
+}

@@ -1,0 +1,220 @@
+//! The escapes of shells, languages, URLs and XML: what stands for which character.
+
+use super::lane::Lane;
+use crate::limits::MAX_ESCAPE_BYTES;
+
+/// Low bits of a place that hold how many bytes more the escape takes, what stands in between
+/// included.
+pub(super) const LENGTH_BITS: u32 = 10;
+/// Longest stretch that an escape may be spread over.
+pub(super) const MOST_MORE: u64 = (1 << LENGTH_BITS) - 1;
+
+/// What some bytes are that start like an escape.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// More bytes tell.
+    Open,
+    /// No escape.
+    Plain,
+    /// The first byte counts as nothing, the second as itself.
+    Quoted,
+    /// So many bytes stand for a character.
+    Char(char, usize),
+    /// So many bytes stand for a byte.
+    Byte(u8, usize),
+}
+
+/// Returns the place of an escape with its length.
+pub(super) fn packed(main: &Lane, at: usize, length: usize) -> u64 {
+    let first = main.place(at);
+    let more = main.place(at + length - 1).saturating_sub(first);
+    first << LENGTH_BITS | more.min(MOST_MORE)
+}
+
+/// Reads an escape. At the end nothing follows.
+pub(super) fn reading(bytes: &[u8], is_end: bool) -> Reading {
+    let bytes = bytes.get(..MAX_ESCAPE_BYTES).unwrap_or(bytes);
+    let reading = match bytes.first() {
+        Some(b'\\') => backslash(bytes, is_end),
+        Some(b'%') => percent(bytes),
+        _ => reference(bytes),
+    };
+    match reading {
+        Reading::Open if is_end || bytes.len() == MAX_ESCAPE_BYTES => Reading::Plain,
+        reading => reading,
+    }
+}
+
+fn backslash(bytes: &[u8], is_end: bool) -> Reading {
+    let Some(next) = bytes.get(1) else {
+        return Reading::Open;
+    };
+    let number = match next {
+        b'x' => number(bytes, 2, 2).map(|byte| Reading::Byte(byte as u8, 4)),
+        b'u' if bytes.get(2) == Some(&b'{') => braced(bytes),
+        b'u' => number(bytes, 2, 4).map(|code| character(code, 6)),
+        b'U' => number(bytes, 2, 8).map(|code| character(code, 10)),
+        b'0'..=b'7' => return octal(bytes, is_end),
+        b'a' | b'b' | b'e' | b'f' | b'n' | b'r' | b't' | b'v' => Ok(Reading::Byte(b'\n', 2)),
+        // A backslash stands for itself where another one stands before it.
+        b'\\' => Ok(Reading::Byte(b'\\', 2)),
+        _ => Err(false),
+    };
+    number.unwrap_or_else(|is_open| match is_open {
+        true if !is_end => Reading::Open,
+        _ => Reading::Quoted,
+    })
+}
+
+fn percent(bytes: &[u8]) -> Reading {
+    let read = match bytes.get(1) {
+        None => return Reading::Open,
+        Some(b'u') => number(bytes, 2, 4).map(|code| character(code, 6)),
+        Some(_) => number(bytes, 1, 2).map(|byte| Reading::Byte(byte as u8, 3)),
+    };
+    read.unwrap_or_else(|is_open| {
+        if is_open {
+            Reading::Open
+        } else {
+            Reading::Plain
+        }
+    })
+}
+
+/// Reads digits of a known count; else tells whether more bytes are needed.
+fn number(bytes: &[u8], at: usize, count: usize) -> Result<u32, bool> {
+    let digits = bytes
+        .get(at..bytes.len().min(at + count))
+        .unwrap_or_default();
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return Err(false);
+    }
+    if digits.len() < count {
+        return Err(true);
+    }
+    Ok(digits
+        .iter()
+        .fold(0, |number, digit| number << 4 | value(*digit)))
+}
+
+fn value(digit: u8) -> u32 {
+    char::from(digit).to_digit(16).unwrap_or(0)
+}
+
+fn character(code: u32, length: usize) -> Reading {
+    char::from_u32(code).map_or(Reading::Plain, |code| Reading::Char(code, length))
+}
+
+/// `\u{...}`
+fn braced(bytes: &[u8]) -> Result<Reading, bool> {
+    let digits = bytes.get(3..).unwrap_or_default();
+    let count = digits.iter().take_while(|digit| digit.is_ascii_hexdigit());
+    let count = count.count();
+    match digits.get(count) {
+        None => Err(count <= 6),
+        Some(b'}') if (1..=6).contains(&count) => {
+            let code = number(bytes, 3, count)?;
+            Ok(character(code, count + 4))
+        }
+        Some(_) => Err(false),
+    }
+}
+
+/// One to three octal digits, or four after a zero when that is a byte.
+fn octal(bytes: &[u8], is_end: bool) -> Reading {
+    let digits = bytes.get(1..).unwrap_or_default();
+    let most = if digits.first() == Some(&b'0') { 4 } else { 3 };
+    let count = digits.iter().take(most);
+    let count = count
+        .take_while(|digit| matches!(digit, b'0'..=b'7'))
+        .count();
+    if count == digits.len() && count < most && !is_end {
+        return Reading::Open;
+    }
+    let number = |count: usize| {
+        let digits = digits.iter().take(count);
+        digits.fold(0_u32, |number, digit| number << 3 | u32::from(digit - b'0'))
+    };
+    let longest = (1..=count).rev().find(|count| number(*count) <= 0xFF);
+    let count = longest.unwrap_or(1);
+    Reading::Byte(number(count) as u8, count + 1)
+}
+
+/// `&amp;` and the like, and the number of a character.
+fn reference(bytes: &[u8]) -> Reading {
+    let rest = bytes.get(1..).unwrap_or_default();
+    if !matches!(rest.first(), None | Some(b'#' | b'a' | b'l' | b'g' | b'q')) {
+        return Reading::Plain;
+    }
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
+    let Some(end) = rest.iter().position(|byte| !is_name(byte)) else {
+        return Reading::Open;
+    };
+    let (name, after) = rest.split_at(end);
+    if after.first() != Some(&b';') {
+        return Reading::Plain;
+    }
+    let number = match name {
+        [b'#', b'x' | b'X', digits @ ..] => digits_of(digits, 16),
+        [b'#', digits @ ..] => digits_of(digits, 10),
+        b"amp" => Some('&'),
+        b"lt" => Some('<'),
+        b"gt" => Some('>'),
+        b"quot" => Some('"'),
+        b"apos" => Some('\''),
+        _ => None,
+    };
+    number.map_or(Reading::Plain, |found| Reading::Char(found, end + 2))
+}
+
+fn digits_of(digits: &[u8], base: u32) -> Option<char> {
+    let text = std::str::from_utf8(digits).ok()?;
+    char::from_u32(u32::from_str_radix(text, base).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_read() {
+        let cases: [(&str, Reading); 29] = [
+            ("\\", Reading::Open),
+            ("\\*", Reading::Quoted),
+            ("\\n", Reading::Byte(b'\n', 2)),
+            ("\\\\", Reading::Byte(b'\\', 2)),
+            ("\\x4", Reading::Open),
+            ("\\x41", Reading::Byte(b'A', 4)),
+            ("\\xg", Reading::Quoted),
+            ("\\u00e", Reading::Open),
+            ("\\u00e9", Reading::Char('é', 6)),
+            ("\\u{e9}", Reading::Char('é', 6)),
+            ("\\u{e9", Reading::Open),
+            ("\\ud83d", Reading::Plain),
+            ("\\U0001F600", Reading::Char('\u{1F600}', 10)),
+            ("\\10", Reading::Open),
+            ("\\101", Reading::Byte(b'A', 4)),
+            ("\\0101", Reading::Byte(b'A', 5)),
+            ("\\0411", Reading::Byte(b'!', 4)),
+            ("\\418", Reading::Byte(b'!', 3)),
+            ("%4", Reading::Open),
+            ("%4a", Reading::Byte(b'J', 3)),
+            ("%4g", Reading::Plain),
+            ("%u0041", Reading::Char('A', 6)),
+            ("&am", Reading::Open),
+            ("&amp;", Reading::Char('&', 5)),
+            ("&#x2F;", Reading::Char('/', 6)),
+            ("&a-b;", Reading::Plain),
+            ("&x", Reading::Plain),
+            ("&#+65;", Reading::Plain),
+            ("&#65;&#66;", Reading::Char('A', 5)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(reading(text.as_bytes(), false), expected, "{text}");
+        }
+        assert_eq!(reading(b"\\41", true), Reading::Byte(b'!', 3));
+        assert_eq!(reading(b"\\x4", true), Reading::Quoted);
+        assert_eq!(reading(b"&am", true), Reading::Plain);
+        assert_eq!(reading(b"&#12345678901", false), Reading::Plain);
+    }
+}

@@ -1,0 +1,317 @@
+//! Values that begin within what was read as an escape.
+//!
+//! A sign may stand for itself: `100% BC%7d` is read as `%BC`, and a value after the blank has lost its
+//! beginning then. So every escape is looked at once more, from each of its bytes after the sign on, together
+//! with what the text behind it stands for. A longer value is known by the rest of it alone; what is sought
+//! here is no longer than a match.
+
+use zeroize::Zeroizing;
+
+use super::escapes::{LENGTH_BITS, MOST_MORE, Reading, packed, reading};
+use super::lane::{Found, Lane, Run};
+use super::tables::{Tables, WINDOW, number};
+use crate::limits;
+use crate::vault::view::is_visible;
+
+/// How many bytes behind an escape are looked at: a match that has more of them is found without it.
+const BEHIND: usize = limits::REDACTED_RUN_BYTES;
+
+/// An escape that was read.
+#[derive(Clone, Copy)]
+pub(super) struct Fork {
+    /// How many visible bytes stand before it.
+    pub(super) start: u64,
+    /// How many it takes.
+    pub(super) length: usize,
+    /// How many bytes of the text without escapes stand before what follows it.
+    pub(super) after: u64,
+}
+
+/// What escapes are looked at with: the text with them and without, and what is looked for.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    pub(super) main: &'a Lane,
+    pub(super) lane: &'a Lane,
+    pub(super) tables: &'a Tables,
+}
+
+/// The escapes with too little behind them as yet.
+#[derive(Clone, Default)]
+pub(super) struct Forks {
+    forks: Vec<Fork>,
+    /// The place from which on one of them may still become a match.
+    open: Option<u64>,
+}
+
+/// What an escape and the text behind it are, read from its second byte on.
+struct Text {
+    bytes: Zeroizing<[u8; Text::MOST]>,
+    /// For each byte the first and the last place of what it stands for.
+    places: [(u64, u64); Text::MOST],
+    length: usize,
+    /// How many bytes are the escape's own, so that a value may begin there.
+    own: usize,
+    /// Whether nothing can follow that matters.
+    is_whole: bool,
+}
+
+/// What a text is from one of its bytes on.
+enum Begun {
+    Nothing,
+    Open,
+    Match(Run),
+}
+
+impl Text {
+    const MOST: usize = limits::MAX_ESCAPE_BYTES + BEHIND;
+
+    fn new() -> Self {
+        Self {
+            bytes: Zeroizing::new([0; Self::MOST]),
+            places: [(0, 0); Self::MOST],
+            length: 0,
+            own: 0,
+            is_whole: false,
+        }
+    }
+
+    fn push(&mut self, byte: u8, places: (u64, u64)) {
+        if let (Some(to), Some(to_places)) = (
+            self.bytes.get_mut(self.length),
+            self.places.get_mut(self.length),
+        ) {
+            (*to, *to_places) = (byte, places);
+            self.length += 1;
+        }
+    }
+
+    /// Returns the bytes from one on.
+    fn from(&self, at: usize) -> &[u8] {
+        self.bytes.get(at..self.length).unwrap_or_default()
+    }
+
+    fn place(&self, at: usize) -> (u64, u64) {
+        self.places.get(at).copied().unwrap_or_default()
+    }
+
+    /// Reads an escape as plain text, and behind it what `lane` has.
+    fn plain(fork: &Fork, at: usize, main: &Lane, lane: &Lane) -> Option<Self> {
+        let mut text = Self::new();
+        let own = at + 1..at + fork.length;
+        for (index, byte) in own.clone().zip(main.bytes().get(own)?) {
+            let place = main.place(index);
+            text.push(*byte, (place, place));
+        }
+        text.own = text.length;
+        let after = lane.index(fork.after)?;
+        let behind = lane.bytes().get(after..)?;
+        for (index, byte) in (after..).zip(behind.iter().take(BEHIND)) {
+            let place = lane.place(index);
+            let first = place >> LENGTH_BITS;
+            text.push(*byte, (first, first + (place & MOST_MORE)));
+        }
+        text.is_whole = behind.len() >= BEHIND;
+        Some(text)
+    }
+
+    /// Reads from the second of two signs on: it may begin an escape itself.
+    fn shifted(at: usize, main: &Lane, is_end: bool) -> Option<Self> {
+        let mut text = Self::new();
+        let bytes = main.bytes();
+        let sign = *bytes.get(at)?;
+        let mut at = at + 1;
+        text.own = 1;
+        while text.length < BEHIND {
+            let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) else {
+                return Some(text);
+            };
+            let read = match rest.first() {
+                Some(first) if *first == sign => reading(rest, is_end),
+                _ => Reading::Plain,
+            };
+            at += match read {
+                Reading::Open => return Some(text),
+                Reading::Quoted => 1,
+                Reading::Plain => {
+                    let place = main.place(at);
+                    rest.iter()
+                        .take(1)
+                        .for_each(|byte| text.push(*byte, (place, place)));
+                    1
+                }
+                Reading::Byte(byte, length) => {
+                    text.push_escape(&[byte], packed(main, at, length));
+                    length
+                }
+                Reading::Char(character, length) => {
+                    let bytes = &mut [0; 4];
+                    let bytes = character.encode_utf8(bytes).as_bytes();
+                    text.push_escape(bytes, packed(main, at, length));
+                    length
+                }
+            };
+        }
+        text.is_whole = true;
+        Some(text)
+    }
+
+    fn push_escape(&mut self, bytes: &[u8], place: u64) {
+        let first = place >> LENGTH_BITS;
+        let visible = bytes.iter().filter(|byte| is_visible(**byte));
+        visible.for_each(|byte| self.push(*byte, (first, first + (place & MOST_MORE))));
+    }
+
+    /// Looks whether a value begins with one of the bytes.
+    fn begun(&self, at: usize, tables: &Tables) -> Begun {
+        let bytes = self.from(at);
+        if bytes.len() < WINDOW {
+            let is_known = !self.is_whole && tables.may_begin(bytes);
+            return if is_known {
+                Begun::Open
+            } else {
+                Begun::Nothing
+            };
+        }
+        let mut run: Option<Run> = None;
+        let mut is_open = !self.is_whole;
+        for start in at..=self.length - WINDOW {
+            let key = number(self.bytes.as_slice(), start);
+            let gram = if tables.may_have(key) {
+                tables.grams.get(key)
+            } else {
+                None
+            };
+            let Some(gram) = gram else {
+                is_open = false;
+                break;
+            };
+            let end = self.place(start + WINDOW - 1).1;
+            match &mut run {
+                None => run = Some(Run::new(gram, self.place(start).0, end)),
+                Some(run) => run.add(gram, end),
+            }
+        }
+        match run {
+            Some(_) if is_open => Begun::Open,
+            Some(run) if run.is_match() => Begun::Match(run),
+            _ => Begun::Nothing,
+        }
+    }
+}
+
+impl Forks {
+    /// Takes note of an escape.
+    pub(super) fn add(&mut self, fork: Fork) {
+        self.forks.push(fork);
+    }
+
+    /// Finds matches that begin within an escape.
+    pub(super) fn scan(&mut self, around: Around<'_>, found: &mut Vec<Found>) {
+        self.open = None;
+        let mut forks = std::mem::take(&mut self.forks);
+        forks.retain(|fork| {
+            let open = look(fork, around, false, found);
+            self.open = self.open.into_iter().chain(open).min();
+            open.is_some()
+        });
+        self.forks = forks;
+    }
+
+    /// Returns the place from which on the text may still become a match.
+    pub(super) fn open_from(&self) -> Option<u64> {
+        self.open
+    }
+
+    /// Finds what is a match if nothing comes any more.
+    pub(super) fn flush(&self, around: Around<'_>, found: &mut Vec<Found>) {
+        for fork in &self.forks {
+            look(fork, around, true, found);
+        }
+    }
+
+    /// Finds what may be the start of a match at the end, after it was flushed.
+    pub(super) fn cut(&self, around: Around<'_>) -> Option<Found> {
+        let tables = around.tables;
+        self.forks.iter().find_map(|fork| {
+            let text = read(fork, around, true)?;
+            let at = (0..text.own).find(|at| matches!(text.begun(*at, tables), Begun::Open))?;
+            let bytes = text.from(at);
+            let is_long = bytes.len() >= limits::MIN_CUT_SECRET_BYTES;
+            let gram = tables.started_by(bytes.get(..bytes.len().min(WINDOW))?);
+            let gram = gram.filter(|gram| is_long && gram.is_secret())?;
+            Some(Found {
+                start: text.place(at).0,
+                end: text.place(text.length - 1).1 + 1,
+                secret: gram.secret(),
+                form: gram.form(),
+                length: bytes.len(),
+            })
+        })
+    }
+}
+
+/// Whether an escape begins with its sign twice.
+fn is_double(bytes: &[u8], at: usize) -> bool {
+    bytes
+        .get(at)
+        .is_some_and(|sign| bytes.get(at + 1) == Some(sign))
+}
+
+/// Reads an escape otherwise; nothing when it is not there any more.
+fn read(fork: &Fork, around: Around<'_>, is_end: bool) -> Option<Text> {
+    let Around { main, lane, .. } = around;
+    let at = main.index(fork.start)?;
+    match is_double(main.bytes(), at) {
+        true => Text::shifted(at, main, is_end),
+        false => Text::plain(fork, at, main, lane),
+    }
+}
+
+/// Whether enough stands behind an escape to see that no value begins within it: so it is with almost all.
+#[inline]
+fn is_harmless(fork: &Fork, around: Around<'_>) -> bool {
+    let Around { main, lane, tables } = around;
+    let (Some(at), Some(after)) = (main.index(fork.start), lane.index(fork.after)) else {
+        return true;
+    };
+    let own = main.bytes().get(at + 1..at + fork.length);
+    let behind = lane.bytes().get(after..after + WINDOW - 1);
+    let (Some(own), Some(behind)) = (own, behind) else {
+        return false;
+    };
+    if is_double(main.bytes(), at) {
+        return false;
+    }
+    let mut bytes = Zeroizing::new([0; Text::MOST]);
+    let both = own.iter().chain(behind);
+    bytes
+        .iter_mut()
+        .zip(both)
+        .for_each(|(to, byte)| *to = *byte);
+    (0..own.len()).all(|at| !tables.may_have(number(bytes.as_slice(), at)))
+}
+
+/// Looks whether a value begins within an escape; returns from where on it may still.
+fn look(fork: &Fork, around: Around<'_>, is_end: bool, found: &mut Vec<Found>) -> Option<u64> {
+    let Around { main, tables, .. } = around;
+    if is_harmless(fork, around) {
+        return None;
+    }
+    let mut text = read(fork, around, is_end)?;
+    text.is_whole |= is_end;
+    if text.length == 0 && !text.is_whole {
+        // Behind the first sign nothing is known as yet.
+        return main.index(fork.start).map(|at| main.place(at + 1));
+    }
+    for at in 0..text.own {
+        match text.begun(at, tables) {
+            Begun::Nothing => {}
+            Begun::Open => return Some(text.place(at).0),
+            Begun::Match(run) => {
+                found.push(run.found());
+                return None;
+            }
+        }
+    }
+    None
+}
