@@ -280,15 +280,46 @@ fn is_harmless(fork: &Fork, around: Around<'_>) -> bool {
         return false;
     };
     if is_double(main.bytes(), at) {
+        return is_in_step(main, at);
+    }
+    if own.len() > 16 - (WINDOW - 1) {
         return false;
     }
-    let mut bytes = Zeroizing::new([0; Text::MOST]);
-    let both = own.iter().chain(behind);
-    bytes
-        .iter_mut()
-        .zip(both)
-        .for_each(|(to, byte)| *to = *byte);
-    (0..own.len()).all(|at| !tables.may_have(number(bytes.as_slice(), at)))
+    // As numbers they leave nothing in memory that had to be wiped.
+    let gather = |bytes: &[u8]| {
+        let bytes = bytes.iter().rev();
+        bytes.fold(0_u128, |number, byte| number << 8 | u128::from(*byte))
+    };
+    let both = gather(own) | gather(behind) << (8 * own.len());
+    (0..own.len()).all(|at| !tables.may_have((both >> (8 * at)) as u64))
+}
+
+/// Most signs in a row that are counted.
+const MOST_SIGNS: usize = 16;
+
+/// Whether a text in which a sign follows its like is the same, from the second one on, as what was read from the first
+/// one on, or a part of it that comes last: then what begins in it is found there. Pairs of signs stand for one each, and
+/// so it is where what follows them is itself with a sign before it as well as without.
+fn is_in_step(main: &Lane, at: usize) -> bool {
+    let bytes = main.bytes().get(at..).unwrap_or_default();
+    let Some(sign) = bytes.first() else {
+        return false;
+    };
+    let signs = bytes.iter().take(MOST_SIGNS + 1);
+    let signs = signs.take_while(|byte| *byte == sign).count();
+    let Some(next) = bytes.get(signs).filter(|_| signs <= MOST_SIGNS) else {
+        return false;
+    };
+    // White space between them is read in several ways.
+    if main.place(at + signs).checked_sub(main.place(at)) != Some(signs as u64) {
+        return false;
+    }
+    match next {
+        b'x' | b'u' | b'U' | b'0'..=b'7' => false,
+        // With a sign they are not visible, and what follows them is a part of both.
+        b'a' | b'b' | b'e' | b'f' | b'n' | b'r' | b't' | b'v' => signs == 2,
+        _ => true,
+    }
 }
 
 /// Looks whether a value begins within an escape; returns from where on it may still.
