@@ -3,7 +3,7 @@
 //! A request says where it belongs by headers, by `_meta`, or by what the server was started with.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
 use axum::body::Body;
@@ -169,12 +169,21 @@ async fn enter(
         }
         _ => (body, None),
     };
-    parts.extensions.insert(principal);
+    let reached = Reached::default();
+    let sent = parts.headers.clone();
+    parts.extensions.insert(principal.clone());
+    parts.extensions.insert(reached.clone());
     let answering = next.run(Request::from_parts(parts, body));
     let response = match opening {
         Some(opening) => begin(opening, answering).await?,
         None => answering.await,
     };
+    if response.status().is_client_error() && !reached.0.load(Ordering::Relaxed) {
+        // The client has the answer already.
+        let rejection = unread(response.status());
+        let sender = sender(Some(&principal));
+        drop(routes::refused(&door.front, &sent, sender, rejection).await);
+    }
     Ok(match (method, named) {
         (Method::DELETE, Named::Own(id)) => {
             door.sessions.forget(&id);
@@ -184,6 +193,21 @@ async fn enter(
         (Method::DELETE, Named::Unknown) if response.status().is_success() => no_session(),
         _ => response,
     })
+}
+
+/// Whether a request came as far as what records it.
+#[derive(Clone, Default)]
+struct Reached(Arc<AtomicBool>);
+
+/// What is recorded of a request that the protocol refused.
+fn unread(status: StatusCode) -> Rejection {
+    let detail = format!("the protocol refused the request with status {status}");
+    let mut rejection = match status {
+        StatusCode::NOT_FOUND => Rejection::no_path(detail),
+        _ => Rejection::malformed(detail),
+    };
+    rejection.status = status.as_u16();
+    rejection
 }
 
 /// Answers what is no message, in the words of the protocol.
@@ -256,6 +280,9 @@ impl Remote {
 
     fn read(&self, asked: &Asked) -> Result<Asking, ErrorData> {
         let parts = asked.extensions.get::<Parts>();
+        if let Some(reached) = parts.and_then(|parts| parts.extensions.get::<Reached>()) {
+            reached.0.store(true, Ordering::Relaxed);
+        }
         let principal = parts.and_then(|parts| parts.extensions.get::<Principal>());
         let unknown = || ErrorData::internal_error("the caller is not known", None);
         let (parts, principal) = parts.zip(principal).ok_or_else(unknown)?;

@@ -334,6 +334,27 @@ fn wrong_headers_are_refused_as_on_every_route() {
         (&record["front_end"], &record["principal"]),
         (&json!("mcp"), &json!("key:internal"))
     );
+    // What the protocol refuses by itself is recorded, too.
+    let text = ("Accept", "text/html");
+    let unknown = ("Mcp-Session-Id", "nobody's");
+    for (headers, status) in [
+        ([&place[..], &[accept, unknown]].concat(), 404),
+        ([&place[..], &[text]].concat(), 406),
+    ] {
+        let before = server.records().len();
+        let answer = server.post("/mcp", &headers, &list);
+        assert_eq!(answer.status, status, "{answer:?}");
+        let record = server.last_record();
+        assert_eq!(server.records().len(), before + 1, "{status}");
+        assert_eq!(
+            (
+                &record["http_status"],
+                &record["front_end"],
+                &record["principal"]
+            ),
+            (&json!(status), &json!("mcp"), &json!("key:internal"))
+        );
+    }
     // The same for what is no message.
     let answer = server.post("/mcp", &[accept, key], "{");
     assert_eq!(answer.status, 400, "{answer:?}");
