@@ -147,6 +147,13 @@ impl Line {
         let _ = self.full_since.compare_exchange(NEVER, now, set, read);
     }
 
+    /// Notes that the client has taken some of what waits for it.
+    fn go_on(&self) {
+        if self.is_full() {
+            self.full_since.store(self.now(), Ordering::Relaxed);
+        }
+    }
+
     fn drain(&self) {
         if self.is_full() {
             self.full_since.store(NEVER, Ordering::Relaxed);
@@ -201,9 +208,10 @@ impl<S: OverTcp> Wire<S> {
         }
     }
 
-    fn sent<T>(&self, polled: Poll<T>) -> Poll<T> {
-        if polled.is_pending() {
-            self.line.fill();
+    fn written(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match polled {
+            Poll::Pending => self.line.fill(),
+            Poll::Ready(_) => self.line.go_on(),
         }
         polled
     }
@@ -226,7 +234,7 @@ impl<S: OverTcp> AsyncWrite for Wire<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.sent(polled)
+        self.written(polled)
     }
 
     fn poll_write_vectored(
@@ -235,7 +243,7 @@ impl<S: OverTcp> AsyncWrite for Wire<S> {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.sent(polled)
+        self.written(polled)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -255,6 +263,38 @@ impl<S: OverTcp> AsyncWrite for Wire<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.sent(polled)
+        if polled.is_pending() {
+            self.line.fill();
+        }
+        polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_reads_on_is_not_late() {
+        let ticks = Arc::<AtomicU64>::default();
+        let line = Line::new(&ticks);
+        line.begin(false);
+        let patience = Patience { head: 3, answer: 3 };
+        let late_at = |tick: u64| {
+            ticks.store(tick, Ordering::Relaxed);
+            line.is_late(patience)
+        };
+        // Without anything that waits nobody is late with an answer.
+        line.go_on();
+        assert!(!late_at(9));
+        line.fill();
+        assert!(!late_at(12));
+        line.fill();
+        assert!(late_at(13));
+        line.go_on();
+        assert!(!late_at(16));
+        assert!(late_at(17));
+        line.drain();
+        assert!(!late_at(99));
     }
 }

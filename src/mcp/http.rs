@@ -187,12 +187,20 @@ async fn enter(
     Ok(match (method, named) {
         (Method::DELETE, Named::Own(id)) => {
             door.sessions.forget(&id);
-            response
+            ended(response)
         }
         // rmcp takes the end of what never was as done.
         (Method::DELETE, Named::Unknown) if response.status().is_success() => no_session(),
         _ => response,
     })
+}
+
+/// The answer to the end of a session. What rmcp says, that it will be done, is an error to some clients.
+fn ended(mut response: Response<Body>) -> Response<Body> {
+    if response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
 }
 
 /// Whether a request came as far as what records it.
