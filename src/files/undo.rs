@@ -98,12 +98,7 @@ struct Goal<'a> {
 /// What is in the way; nothing is changed then.
 pub fn undo(recorder: &Recorder, journal: &Journal, which: &Which) -> Result<Undone, UndoError> {
     let listed = Listed::to_undo(journal, which.clone())?;
-    let mut recovered = Vec::new();
-    let undone = take_back(recorder, journal, &listed, &mut recovered)?;
-    Ok(Undone {
-        recovered,
-        ..undone
-    })
+    take_back(recorder, journal, &listed, &mut Vec::new())
 }
 
 /// Takes back what was chosen before. What became of files that were left half changed is in `recovered`, also when
