@@ -4,6 +4,7 @@ mod contexts;
 mod delivery;
 mod matrix;
 mod moves;
+mod one_shell;
 mod permits;
 mod question;
 mod random;

@@ -8,4 +8,5 @@ mod keep;
 mod keyring;
 mod own;
 mod run;
+mod told;
 mod var;

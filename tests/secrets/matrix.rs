@@ -1,8 +1,9 @@
 //! Every place of a script with every hostile value, in real shells through the whole session: a
 //! program receives exactly the value, or the call is refused.
 
-use super::contexts::{BASH, COMMON, Place, Rule, ZSH};
+use super::contexts::{COMMON, Place, Rule};
 use super::moves;
+use super::one_shell::{BASH, ZSH};
 use super::support::{Bench, code};
 use super::values::HOSTILE;
 use std::fs;

@@ -1,0 +1,264 @@
+//! Values in the encodings and escapes that are known.
+
+use super::*;
+
+/// A whole value in another form is shown as the name of the form.
+fn named(value: &str, shown: &str, form: &str) {
+    let expected = format!("<[KARYI:K:{form}]>");
+    check(&[("K", value)], &format!("<{shown}>"), &expected);
+}
+
+/// What programs make of a value, in base64: the characters at the edge hold bits of others.
+#[test]
+fn values_in_base64_are_named_as_such() {
+    check(
+        &[("K", T)],
+        "x UzNjcjN0LVQwa2VuL1ZhbCt1ZV9BYkNkRWYwMTIzNDU2Nzg5eHl6Cg==",
+        "x [KARYI:K:base64]Cg==",
+    );
+    check(
+        &[("K", T)],
+        "UzNjcjN0LVQwa2VuL1Zh\nbCt1ZV9BYkNkRWYwMTIz\nNDU2Nzg5eHl6",
+        "[KARYI:K:base64]",
+    );
+    check(
+        &[("K", T)],
+        "dXNlcjpTM2NyM3QtVDBrZW4vVmFsK3VlX0FiQ2RFZjAxMjM0NTY3ODl4eXo=",
+        "dXNlcjp[KARYI:K:base64]o=",
+    );
+    check(
+        &[("K", "??>>??>>~~")],
+        "Pz8-Pj8_Pj5-fg==",
+        "[KARYI:K:base64]g==",
+    );
+}
+
+/// What programs make of a value.
+#[test]
+fn encoded_values_are_named_as_such() {
+    named(
+        T,
+        "5333637233742d54306b656e2f56616c2b75655f4162436445663031323334353637383978797a",
+        "hex",
+    );
+    named(
+        T,
+        "5333637233742D54306B656E2F56616C2B75655F4162436445663031323334353637383978797A",
+        "hex",
+    );
+    named("abcdefgh", "6261 6463 6665 6867", "hex");
+    named("abc/def?ghi", "abc%2Fdef%3Fghi", "percent");
+    named("abc/def?ghi", "abc%2fdef%3fghi", "percent");
+    named("a b&c=d é", "a+b%26c%3Dd+%C3%A9", "percent");
+    named("say \"hi\" now", r#"say \"hi\" now"#, "json");
+    named("say \"hi\" now", r#"say \\\"hi\\\" now"#, "json");
+    named("密码🔑pass", r"\u5bc6\u7801\ud83d\udd11pass", "json");
+    named("a<b&c'd\"e", "a&lt;b&amp;c&#x27;d&quot;e", "xml");
+    named(
+        "hunter2x",
+        "&#104;&#117;&#110;&#116;&#101;&#114;&#50;&#120;",
+        "xml",
+    );
+    named(
+        "hunter2x",
+        "&#x68;&#x75;&#x6e;&#x74;&#x65;&#x72;&#x32;&#x78;",
+        "xml",
+    );
+    named("it's mine", r"it'\''s mine", "shell");
+    named("it's mine", r#"it'"'"'s mine"#, "shell");
+    named(Q, r#"it\'s\ \"a\"\ \$HOME\ \`id\`\ \\"#, "shell");
+    named(Q, r#"it's \"a\" \$HOME \`id\` \\"#, "shell");
+    named("it's\ta\nb", r"it\'s\ta\nb", "shell");
+    named(T, "zyx9876543210fEdCbA_eu+laV/nek0T-t3rc3S", "reversed");
+    check(&[("K", "hunter2x")], "NB2W45DFOIZHQ", "[KARYI:K:base32]Q");
+    named("hunter2x", r"\x68\x75\x6e\x74\x65\x72\x32\x78", "escaped");
+    named(
+        "hunter2x",
+        "%u0068%u0075%u006e%u0074%u0065%u0072%u0032%u0078",
+        "escaped",
+    );
+    named("密码-1234", r"\xe5\xaf\x86\xe7\xa0\x81-1234", "escaped");
+    check(
+        &[("K", "hunter2x")],
+        "h\0u\0n\0t\0e\0r\x002\0x\0",
+        "[KARYI:K:part]\0",
+    );
+}
+
+#[test]
+fn json_strings_and_keys_are_masked() {
+    let redactor = Redactor::new(&secrets(&[("K", "se\"cret-1")]));
+    let mut value = serde_json::json!({"se\"cret-1": [1, "a se\"cret-1 b"], "ok": {"x": null}});
+    redactor.redact_json(&mut value);
+    let expected = serde_json::json!({"$KARYI{K}": [1, "a $KARYI{K} b"], "ok": {"x": null}});
+    assert_eq!(value, expected);
+}
+
+#[test]
+fn a_value_that_comes_up_only_when_text_is_escaped_is_masked() {
+    let redactor = Redactor::new(&secrets(&[
+        ("K", "a&lt;b&gt;c-1234"),
+        ("L", "tab\\tquote\\\""),
+    ]));
+    assert_eq!(redactor.redact_str("x a<b>c-1234"), "x $KARYI{K}");
+    assert_eq!(redactor.redact_str("tab\tquote\""), "$KARYI{L}");
+    assert_eq!(redactor.redact_str("tab\tquote"), "tab\tquote");
+}
+
+#[test]
+fn text_that_was_redacted_stays_as_it_is() {
+    let redactor = Redactor::new(&secrets(&[("K", T)]));
+    let once = redactor.redact(&format!("$KARYI{{X}} {T} {}", &T[..20]));
+    assert_eq!(once.as_str(), "$$KARYI{X} $KARYI{K} [KARYI:K:part]");
+    assert_eq!(redactor.redact_kept(once.as_str()), once);
+}
+
+#[test]
+fn what_comes_up_only_when_written_is_masked_in_its_place() {
+    let redactor = Redactor::new(&secrets(&[("T", "Zq8!vR2#mK5$wP9&xL3")]));
+    let text = |leak: &str| format!("if (a < b && c) {{ {leak} }}\nsecond & \"line\" \\n\n");
+    assert_eq!(
+        redactor.redact_str(&text("$wP9&xL3")),
+        text("[KARYI:T:xml]")
+    );
+    assert_eq!(redactor.redact_str(&text("nothing")), text("nothing"));
+}
+
+#[test]
+fn octal_escapes_of_bash_are_masked() {
+    let value = "пароль-密码-it's";
+    let escaped: String = value.bytes().map(|byte| format!("\\{byte:03o}")).collect();
+    named(value, &escaped, "escaped");
+    let traced: String = value
+        .bytes()
+        .map(|byte| match byte {
+            b'\'' => "\\'".to_owned(),
+            0x20..=0x7e => char::from(byte).to_string(),
+            _ => format!("\\{byte:03o}"),
+        })
+        .collect();
+    check(
+        &[("K", value)],
+        &format!("+ v=$'{traced}'"),
+        "+ v=$'[KARYI:K:escaped]'",
+    );
+    let ascii: String = T.bytes().map(|byte| format!("\\{byte:03o}")).collect();
+    named(T, &ascii, "escaped");
+}
+
+#[test]
+fn decoded_passwords_of_urls_are_masked() {
+    let url = "postgres://admin:p%40ss%2Fw0rd%21x@db.example.com:5432/prod";
+    check(&[("K", url)], "pw p@ss/w0rd!x.", "pw [KARYI:K:part].");
+    check(&[("K", url)], url, "$KARYI{K}");
+    // Parts of it as of any value: from 12 bytes on, from 6 once it was seen.
+    let long = "postgres://admin:p%40ss%2Fw0rd%21xyzzy@db.example.com:5432/prod";
+    check(&[("K", long)], "part ss/w0rd! end", "part ss/w0rd! end");
+    check(&[("K", long)], "p@ss/w0rd!xy", "[KARYI:K:part]");
+    check(
+        &[("K", long)],
+        "pw p@ss/w0rd!xyzzy then ss/w0rd! end",
+        "pw [KARYI:K:part] then [KARYI:K:part] end",
+    );
+    let short = "postgres://admin:p%40s!x@db.example.com:5432/prod";
+    check(&[("K", short)], "pw p@s!x end", "pw [KARYI:K:part] end");
+}
+
+/// Encoders differ in what they escape; none of their lists is known here.
+#[test]
+fn values_are_known_whichever_of_their_characters_are_escaped() {
+    let cases = [
+        // bash's %q puts no backslash before # and ~ inside of a word.
+        ("2o2Ks*)cD#fCjgpY", "2o2Ks\\*\\)cD#fCjgpY"),
+        ("p#Ss~w0rd!~x#2(a)~k", "p#Ss~w0rd\\!~x#2\\(a\\)~k"),
+        ("J9XO#qn_!6)n7s~U", "J9XO%23qn%5F%216%29n7s%7EU"),
+        ("AF8zX=u`Z:QdV41o", "AF8zX=u%60Z:QdV41o"),
+        ("a b/c d&e f=g h~i j~", "a+b/c+d%26e+f=g+h~i+j%7e"),
+        (
+            "x\"y'z\"1'2\"3'4\"5'6",
+            "x&#34;y&#39;z&#34;1&#39;2&#34;3&#39;4&#34;5&#39;6",
+        ),
+        (
+            "a/b=c/d=e/f=g/h=",
+            "a&#x2F;b&#x3D;c&#x2F;d&#x3D;e&#x2F;f&#x3D;g&#x2F;h&#x3D;",
+        ),
+        ("db-pass:word+12345", "db\\x2dpass:word\\x2b12345"),
+        ("LhSéJbé!LKMIgoJR", "LhS\\xe9Jb\\xe9!LKMIgoJR"),
+        ("LhSéJbé!LKMIgoJR", "LhS\\u{e9}Jb\\u{e9}!LKMIgoJR"),
+        ("a!b@c#d$e%f^g&h*i", "a\\041b\\0100c#d\\44e%f^g&h*i"),
+        (
+            "q\\w\\e\\r\\t\\y\\u\\i\\o",
+            "q\\x5Cw\\x5Ce\\x5Cr\\x5Ct\\x5Cy\\x5Cu\\x5Ci\\x5Co",
+        ),
+    ];
+    for (value, shown) in cases {
+        named(value, shown, "escaped");
+    }
+    // Coloured, wrapped, and with an escaped blank.
+    named(
+        "p#Ss w0rd!~x#2(a)~k",
+        "p#Ss\\ w0rd\\\r\n!~x\u{1b}[1m#2\\\u{1b}[0m(a\\)~k",
+        "escaped",
+    );
+    named(
+        "J9XO#qn_!6)n7s~U",
+        "J9XO%\n23qn%5\u{1b}[KF%216%29n7s%7E\u{1b}[KU",
+        "escaped",
+    );
+    named("a nb c\\d*e*f*g*h", "a\\ nb\\ c\\\\d\\*e\\*f*g*h", "shell");
+    named(
+        "2,iq{@/6bwy-;\"ef",
+        "2 , i q { @ / 6 b w y \\ x 2 d ; \\ x 2 2 e f",
+        "escaped",
+    );
+    // Far from any escape and near many others.
+    let text = format!("\\n%41 {T} \\t &amp; {}", "C:\\dir\\%d 100% a&b;");
+    check(&[("K", T)], &text, &text.replace(T, "$KARYI{K}"));
+    let wide = "x".repeat(100);
+    let text = format!("\\({wide} 2o2Ks\\*\\){wide}");
+    check(&[("K", "2o2Ks*)cD#fCjgpY")], &text, &text);
+}
+
+/// An escape that is not whole hides nothing of what stands before it, and keeps nothing back.
+#[test]
+fn half_an_escape_is_no_escape() {
+    let value = "p#Ss~w0rd!~x#2(a)~k";
+    for end in ["\\", "%", "%4", "&", "&am", "\\x", "\\u{12", "&#x1F60"] {
+        let text = format!("{value}{end}");
+        check(&[("K", value)], &text, &format!("$KARYI{{K}}{end}"));
+        check(&[("K", value)], &format!("a{end}"), &format!("a{end}"));
+        check(
+            &[("K", value)],
+            &format!("a{end}\u{1b}[1m b"),
+            &format!("a{end}\u{1b}[1m b"),
+        );
+    }
+    let redactor = Redactor::new(&secrets(&[("K", value)]));
+    assert_eq!(cut(&redactor, "a p#Ss~w0rd\\!~x\\"), "a [KARYI:K:escaped]");
+}
+
+/// Forms share stretches with each other and with those of other values.
+#[test]
+fn every_piece_of_every_form_is_in_the_tables() {
+    let values = [("A", T), ("B", &T[3..]), ("C", Q), ("D", "pw1!z")];
+    let tables = tables::Tables::build(&secrets(&values));
+    for (_, value) in values {
+        encodings::for_each_form(value, |form, encoded| {
+            let mut visible = encoded.bytes.to_vec();
+            visible.retain(|byte| view::is_visible(*byte));
+            for at in 0..visible.len() {
+                let piece = &visible[at..visible.len().min(at + tables::WINDOW)];
+                let is_whole = piece.len() == tables::WINDOW;
+                let gram = tables.grams.get(tables::number(piece, 0));
+                assert_eq!(gram.is_some(), is_whole, "{form:?} of {value:?} at {at}");
+                // Whatever the end of a text is, all of it is held back.
+                let ends: Vec<usize> = (1..tables::WINDOW.min(piece.len() + 1)).collect();
+                let held: Vec<usize> = ends
+                    .iter()
+                    .map(|end| tables.open_end(&piece[..*end]))
+                    .collect();
+                assert_eq!(held, ends, "{form:?} of {value:?} at {at}");
+            }
+        });
+    }
+}

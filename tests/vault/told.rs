@@ -1,0 +1,322 @@
+//! What `karyi var` says to its users: mistakes, doubts and damage, and what to do about them.
+
+use std::fs;
+
+use super::home::Home;
+use super::var::VALUE;
+
+#[test]
+fn likely_mistakes_are_told() {
+    let home = Home::new();
+    home.set("FIRST", VALUE, &[]);
+    let set = |name: &str, value: &str| home.karyi(&["var", "set", name, "--stdin"], value).exit(0);
+    assert!(
+        set("A", "Bearer abcdefgh")
+            .stderr
+            .contains("scheme of a header")
+    );
+    assert!(set("B", VALUE).stderr.contains("the same as that of FIRST"));
+    assert!(set("C", "token-12 \n").stderr.contains("white space"));
+    let raw = home
+        .karyi(&["var", "set", "D", "--stdin", "--raw"], "token-12\n")
+        .exit(0);
+    assert!(raw.stderr.contains("line break"), "{}", raw.stderr);
+    let used = "<tools><command>printf %s \"$KARYI{D}\" | wc -c</command></tools>";
+    assert!(home.script(used).exit(0).stdout.contains(">9\n"));
+}
+
+#[test]
+fn what_is_said_helps() {
+    let home = Home::new();
+    let long = home.karyi(
+        &[
+            "var",
+            "set",
+            "A",
+            "--stdin",
+            "--vault",
+            "age",
+            "--age-identity",
+            home.identity().to_str().unwrap(),
+        ],
+        &"x".repeat(61 << 10),
+    );
+    let long = long.exit(2).error("bad_value");
+    assert!(
+        long.stderr.contains("longer than 61440") && !long.stderr.contains("4 bytes"),
+        "{}",
+        long.stderr
+    );
+    home.set("TOKEN", VALUE, &["--expires", "30d"]);
+    let json = home.karyi(&["var", "list", "--json"], "").json();
+    let secret = &json["secrets"][0];
+    for time in [
+        &secret["created"],
+        &secret["updated"],
+        &secret["policy"]["expires"],
+    ] {
+        assert!(
+            time.as_str().unwrap().ends_with('Z') && !time.as_str().unwrap().contains('.'),
+            "{json:#}"
+        );
+    }
+    assert_eq!(secret["used"], serde_json::Value::Null);
+    home.script("<tools><command>: $KARYI{TOKEN}</command></tools>")
+        .exit(0);
+    let shown = home.karyi(&["var", "show", "TOKEN", "--json"], "").json();
+    let used: jiff::Timestamp = shown["used"].as_str().unwrap().parse().unwrap();
+    let age = jiff::Timestamp::now().duration_since(used);
+    assert!(age.as_secs().abs() < 3600, "{shown:#}");
+    let past = [
+        "var",
+        "set",
+        "TOKEN",
+        "--keep-value",
+        "--expires",
+        "2020-01-01",
+    ];
+    let past = home.karyi(&past, "").exit(0);
+    assert!(
+        past.stderr.contains("warning: --expires lies in the past"),
+        "{}",
+        past.stderr
+    );
+}
+
+#[test]
+fn the_day_that_was_typed_is_listed() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &["--expires", "2999-12-31"]);
+    for args in [
+        &["var", "list"][..],
+        &["var", "show", "TOKEN"],
+        &["var", "list", "--json"],
+    ] {
+        let shown = home.karyi(args, "").exit(0).stdout;
+        assert!(
+            shown.contains("2999-12-31") && !shown.contains("3000-01"),
+            "{shown}"
+        );
+    }
+}
+
+/// A vault with a passphrase, and nobody there to type it.
+#[test]
+fn a_missing_passphrase_is_told() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let index = fs::read_to_string(home.index()).unwrap();
+    let mut index: serde_json::Value = serde_json::from_str(&index).unwrap();
+    index["store"].as_object_mut().unwrap().remove("identity");
+    fs::write(home.index(), index.to_string()).unwrap();
+    let ran = home
+        .script("<tools><command>echo $KARYI{OTHER}</command></tools>")
+        .exit(3);
+    let ran = ran.error("secret_prompt_unavailable");
+    assert!(
+        ran.stdout.contains("--age-passphrase-fd") && !ran.stdout.contains("--stdin"),
+        "{}",
+        ran.stdout
+    );
+    let set = home
+        .karyi(&["var", "set", "OTHER"], "")
+        .exit(3)
+        .error("secret_prompt_unavailable");
+    assert!(!set.stderr.contains("--stdin"), "{}", set.stderr);
+}
+
+#[test]
+fn what_is_to_be_done_about_a_damaged_vault_leads_out() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    fs::write(home.index(), "{").unwrap();
+    let told = home.karyi(&["var", "doctor"], "").exit(1).stdout;
+    assert!(
+        told.contains("move it away") && told.contains("--vault age"),
+        "{told}"
+    );
+    fs::remove_file(home.index()).unwrap();
+    let told = home
+        .karyi(&["var", "doctor", "--repair"], "")
+        .exit(2)
+        .stderr;
+    assert!(told.contains("name it: --vault os"), "{told}");
+    fs::remove_file(home.path().join("karyi/data/vault.age")).unwrap();
+    home.set("TOKEN", VALUE, &[]);
+    fs::write(home.path().join("karyi/data/vault.age"), "no age file").unwrap();
+    let told = home.karyi(&["var", "doctor"], "").exit(1).stdout;
+    assert!(!told.contains("see `karyi var doctor`"), "{told}");
+}
+
+#[test]
+fn doubts_about_a_value_are_told_however_it_comes() {
+    let home = Home::new();
+    home.set("KEPT_TOKEN", VALUE, &[]);
+    let url = "postgres://u:pw1@db.example.com/prod";
+    let expected = [
+        "warning: the password in the value of DB_DSN is too short to be masked where it stands alone",
+        "warning: the value of API_TOKEN ends in white space",
+    ];
+    let check = |stderr: &str| {
+        for warning in expected {
+            assert!(stderr.contains(warning), "{warning:?} not in {stderr}");
+        }
+    };
+    let text = format!("DB_DSN={url}\nAPI_TOKEN='a-long-token '\n");
+    fs::write(home.work().join(".env"), text).unwrap();
+    check(
+        &home
+            .karyi(&["var", "import", ".env", "--all"], "")
+            .exit(0)
+            .stderr,
+    );
+    let pairs = format!("DB_DSN\0{url}\0API_TOKEN\0a-long-token \0");
+    let script = "<tools><command>true</command></tools>";
+    let given = ["run", "--no-interactive", "--vars-fd", "0", "-c", script];
+    check(&home.karyi(&given, &pairs).exit(0).stderr);
+    let set = home
+        .karyi(&["var", "set", "DB_DSN", "--stdin"], url)
+        .exit(0);
+    assert!(set.stderr.contains(expected[0]), "{}", set.stderr);
+}
+
+#[test]
+fn a_damaged_index_is_told_and_never_overwritten() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    fs::write(home.index(), "{").unwrap();
+    for args in [
+        ["var", "list"].as_slice(),
+        &["var", "rm", "TOKEN"],
+        &["var", "get", "TOKEN"],
+    ] {
+        home.karyi(args, "").exit(1).error("bad_vault");
+    }
+    home.karyi(&["var", "set", "TOKEN", "--stdin"], VALUE)
+        .exit(1)
+        .error("bad_vault");
+    assert_eq!(fs::read_to_string(home.index()).unwrap(), "{");
+    let ran = home
+        .script("<tools><command>echo fine</command></tools>")
+        .exit(0);
+    assert!(
+        ran.stdout.contains("redaction_incomplete"),
+        "{}",
+        ran.stdout
+    );
+    home.karyi(&["var", "doctor"], "").exit(1);
+    fs::remove_file(home.index()).unwrap();
+    let identity = home.identity();
+    let repair = [
+        "var",
+        "doctor",
+        "--repair",
+        "--vault",
+        "age",
+        "--age-identity",
+        identity.to_str().unwrap(),
+    ];
+    home.karyi(&repair, "").exit(0);
+    let listed = home.karyi(&["var", "list"], "").exit(0);
+    assert!(listed.stdout.contains("TOKEN"), "{}", listed.stdout);
+}
+
+#[test]
+fn doctor_tells_of_the_vault() {
+    let home = Home::new();
+    let fresh = home.karyi(&["var", "doctor", "--json"], "").exit(0).json();
+    assert_eq!(fresh["status"], "ok", "{fresh:#}");
+    home.set("TOKEN", VALUE, &[]);
+    let used = home.karyi(&["var", "doctor"], "").exit(0);
+    assert!(
+        used.stdout.contains("index and store agree"),
+        "{}",
+        used.stdout
+    );
+    let doctor = home.karyi(&["doctor", "--json"], "").exit(0).json();
+    let checks = doctor["checks"].as_array().unwrap();
+    let find = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap();
+    assert_eq!(find("keyring")["status"], "limited", "{doctor:#}");
+    assert!(
+        find("keyring")["found"]
+            .as_str()
+            .unwrap()
+            .contains("keyring_unavailable")
+    );
+    assert_eq!(find("secrets")["status"], "ok", "{doctor:#}");
+}
+
+#[test]
+fn the_prompt_names_the_secrets_that_can_be_used() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &["--note", "for deploys"]);
+    home.set("PLAIN", "another-value", &[]);
+    home.set("OLD", "expired-value", &["--expires", "2020-01-01"]);
+    home.set(
+        "SHUT",
+        "sealed-value",
+        &[
+            "--output",
+            "sealed",
+            "--tools",
+            "url_fetch",
+            "--hosts",
+            "a.com",
+        ],
+    );
+    home.set("AWAY", "bound-value", &["--dirs", "/nowhere/at/all"]);
+    let plain = home
+        .karyi(&["tools", "prompt", "--no-var-names"], "")
+        .exit(0);
+    let named = home.karyi(&["tools", "prompt"], "").exit(0).hides(VALUE);
+    let names = "\nSecrets you may use by name, without ever seeing a value:\n\
+        - $KARYI{PLAIN}\n- $KARYI{TOKEN} for deploys\n";
+    assert_eq!(named.stdout, plain.stdout + names);
+}
+
+#[test]
+fn a_vault_file_that_is_gone_is_told_and_not_made_anew() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    home.set("OTHER", "another-value", &[]);
+    let file = home.path().join("karyi/data/vault.age");
+    let away = home.path().join("away.age");
+    fs::rename(&file, &away).unwrap();
+    let script = "<tools><command>echo fine</command></tools>";
+    let ran = home.script(script).exit(0);
+    assert!(
+        ran.stdout.contains("redaction_incomplete"),
+        "{}",
+        ran.stdout
+    );
+    home.karyi(&["run", "--require-vault", "-c", script], "")
+        .exit(3)
+        .error("vault_unavailable");
+    let told = home.karyi(&["var", "doctor"], "").exit(1);
+    for part in ["the store has none", "forget them (2)", "--repair"] {
+        assert!(told.stdout.contains(part), "{part}: {}", told.stdout);
+    }
+    for args in [
+        ["var", "set", "Q1", "--stdin"].as_slice(),
+        &["var", "rotate", "TOKEN", "--stdin"],
+        &["var", "rename", "TOKEN", "TOKEN2"],
+    ] {
+        home.karyi(args, "the-value-of-q1")
+            .exit(3)
+            .error("vault_unavailable");
+    }
+    let env = home.work().join(".env");
+    fs::write(&env, "API_TOKEN=abcdef0123456789\n").unwrap();
+    home.karyi(&["var", "import", "--all", env.to_str().unwrap()], "")
+        .exit(3)
+        .error("vault_unavailable");
+    assert!(!file.exists());
+    // It comes back, and all is well.
+    fs::rename(&away, &file).unwrap();
+    home.karyi(&["run", "--require-vault", "-c", script], "")
+        .exit(0);
+    // Or it is forgotten, and a new one may be made.
+    fs::remove_file(&file).unwrap();
+    home.karyi(&["var", "doctor", "--repair"], "").exit(0);
+    home.set("Q1", "the-value-of-q1", &[]);
+}
