@@ -33,7 +33,7 @@ use crate::vault::store::memory::MemoryStore;
 use crate::vault::store::os::{Attended, OsStore};
 use crate::vault::store::{Kind, Store};
 
-use given::{given, has_given, insert_given, named, pairs_of, passphrase};
+use given::{given, has_given, insert_given, mask_keys, named, pairs_of, passphrase};
 use keeper::StoreKeeper;
 
 /// Name of the encrypted file, in the directory of karyi's data.
@@ -351,6 +351,7 @@ fn attach(
     let Some(chosen) = chosen.filter(|chosen| chosen.kind.is_persistent()) else {
         return Ok(None);
     };
+    mask_keys(secrets, flags.age_passphrase_fd, chosen.identity.as_deref());
     let directory = place.directory.clone();
     let opened = chosen.clone();
     let open = Box::new(move || Ok(place.store(&opened)));

@@ -42,7 +42,9 @@ pub async fn run(stage: Stage, job: Job) -> Outcome {
     stage.tell(started(&about)).await;
     let mut call = job.call;
     let warnings = stage.permits.warnings(&mut call, &stage.context.secrets);
-    let resolved = resolve::resolve(&mut call, &stage.context.secrets);
+    let secrets = &stage.context.secrets;
+    let resolved = stage.permits.check_ends(&mut call, secrets);
+    let resolved = resolved.and_then(|()| resolve::resolve(&mut call, secrets));
     let is_resolved = resolved.is_ok();
     let mut outcome = match resolved {
         Err(error) => outcome(&about, Err(error)),

@@ -116,6 +116,29 @@ impl Permits {
         Ok(())
     }
 
+    /// Checks that no secret of a call has expired since its block was checked: the calls before it may take
+    /// long.
+    ///
+    /// # Errors
+    /// `secret_expired`.
+    pub fn check_ends(&self, call: &mut Call, secrets: &Secrets) -> Result<(), ToolError> {
+        let mut checked = Ok(());
+        call.templates(&mut |_, template| {
+            let names = match template.has_placeholder() && checked.is_ok() {
+                true => substitute::names_in(template.source()).unwrap_or_default(),
+                false => Vec::new(),
+            };
+            for name in names {
+                if checked.is_ok()
+                    && let Some(policy) = self.policy(&name, secrets)
+                {
+                    checked = policy.check_end(&name, Timestamp::now());
+                }
+            }
+        });
+        checked
+    }
+
     /// Returns what a person should know about the secrets of a call.
     #[must_use]
     pub fn warnings(&self, call: &mut Call, secrets: &Secrets) -> Vec<String> {

@@ -19,7 +19,8 @@ pub fn forget_variables(prefix: &str) {
     sys::forget_variables(prefix.as_bytes());
 }
 
-/// Takes over a descriptor that the process was started with; no program started later gets it.
+/// Takes over a descriptor that the process was started with: no program started later gets it, and its
+/// number leads to nothing any more.
 ///
 /// # Errors
 /// There is no such descriptor.

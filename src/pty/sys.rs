@@ -168,14 +168,35 @@ pub(super) fn forget_variables(prefix: &[u8]) {
     }
 }
 
-/// Makes a second descriptor of an inherited one, and keeps the first from every program started
-/// later.
+/// Makes a second descriptor of an inherited one, and puts `/dev/null` in place of the first, which no
+/// program started later gets: whoever opened it by its number would read what came by it once more.
 pub(super) fn take_inherited(descriptor: RawFd) -> io::Result<OwnedFd> {
     let own = duplicate(descriptor)?;
-    // SAFETY: the call takes three integers and touches no memory; a wrong number gives EBADF.
-    let result = unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+    let nothing = std::fs::File::open("/dev/null")?;
+    // SAFETY: the call takes three integers and touches no memory; the number is that of an open
+    // descriptor, which nothing in this process owns.
+    let result = unsafe { replace(nothing.as_raw_fd(), descriptor) };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(own)
+}
+
+/// Puts a copy of one descriptor in place of another, closed in every program started later.
+#[cfg(target_os = "linux")]
+unsafe fn replace(from: RawFd, to: RawFd) -> libc::c_int {
+    // SAFETY: as told by the caller.
+    unsafe { libc::dup3(from, to, libc::O_CLOEXEC) }
+}
+
+/// Puts a copy of one descriptor in place of another, closed in every program started later.
+#[cfg(not(target_os = "linux"))]
+unsafe fn replace(from: RawFd, to: RawFd) -> libc::c_int {
+    // SAFETY: as told by the caller.
+    unsafe {
+        match libc::dup2(from, to) {
+            done if done < 0 => done,
+            _ => libc::fcntl(to, libc::F_SETFD, libc::FD_CLOEXEC),
+        }
+    }
 }

@@ -265,10 +265,7 @@ impl Policy {
         cwd: &Path,
         now: Timestamp,
     ) -> Result<(), ToolError> {
-        if let Some(end) = self.expires.filter(|end| *end <= now) {
-            let message = format!("{name} expired on {}", day(end));
-            return Err(ToolError::new(ErrorCode::SecretExpired, message));
-        }
+        self.check_end(name, now)?;
         if self.shown == Shown::Sealed && tool != "url_fetch" {
             let message = format!("{name} is sealed, and <{tool}> could show it");
             return Err(ToolError::new(ErrorCode::SealedInShell, message));
@@ -286,6 +283,20 @@ impl Policy {
             return Err(self.denied(name, &message));
         }
         Ok(())
+    }
+
+    /// Checks that the secret has not expired.
+    ///
+    /// # Errors
+    /// `secret_expired`.
+    pub fn check_end(&self, name: &SecretName, now: Timestamp) -> Result<(), ToolError> {
+        match self.expires.filter(|end| *end <= now) {
+            Some(end) => {
+                let message = format!("{name} expired on {}", day(end));
+                Err(ToolError::new(ErrorCode::SecretExpired, message))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether the secret is meant for a program, by the last part of its path.

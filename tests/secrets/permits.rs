@@ -35,6 +35,24 @@ const EDIT: &str =
     "<edit><file src=\"f\"><find></find><replace>x $KARYI{K}</replace></file></edit>";
 
 #[test]
+fn a_secret_that_ends_while_its_block_runs_is_used_no_more() {
+    let end = jiff::Timestamp::now() + std::time::Duration::from_secs(4);
+    let mut bench = stored(Terms {
+        expires: Some(end.to_string()),
+        ..Terms::default()
+    });
+    let until = format!(
+        "<command>until [ $(date +%s%3N) -gt {} ]; do sleep 0.1; done</command>",
+        end.as_millisecond()
+    );
+    check(
+        &mut bench,
+        &format!("{COMMAND}{until}{COMMAND}"),
+        &["ok", "ok", "secret_expired"],
+    );
+}
+
+#[test]
 fn nothing_of_a_refused_block_runs() {
     let mut bench = stored(Terms::default());
     let block = format!("<command>touch ran</command>{EDIT}{COMMAND}");

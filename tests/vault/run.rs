@@ -168,6 +168,48 @@ fn values_come_by_environment_and_leave_it() {
 }
 
 #[test]
+fn what_opens_the_vault_is_no_output() {
+    let passphrase = "a passphrase of this test";
+    let home = Home::new();
+    let file = home.path().join("p.env");
+    fs::write(&file, format!("TOKEN={VALUE}\n")).unwrap();
+    let import = ["var", "import", file.to_str().unwrap(), "--all"];
+    let age = ["--vault", "age", "--age-passphrase-fd", "3"];
+    home.karyi_with_fd(&[import, age].concat(), passphrase.as_bytes())
+        .exit(0);
+    // Its file, and the descriptor it came by, of karyi and of what karyi runs.
+    let script = "<tools><read><file src=\"/proc/self/fd/3\"/></read><read><file src=\"../descriptor\"/></read>\
+        <command>cat ../descriptor; cat /proc/$PPID/fd/3; cat <&3</command></tools>";
+    let run = ["run", "--json", "--age-passphrase-fd", "3", "-c", script];
+    let ran = home
+        .karyi_with_fd(&run, passphrase.as_bytes())
+        .hides(passphrase);
+    let masked = ran.stdout.matches("$KARYI{KARYI_PASSPHRASE}").count();
+    assert_eq!(masked, 2, "{}", ran.stdout);
+
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let identity = fs::read_to_string(home.identity()).unwrap();
+    let script = "<tools><command>cat ../identity</command></tools>";
+    let ran = home.karyi(&["run", "-"], script).exit(0).hides(&identity);
+    assert!(
+        ran.stdout.contains("$KARYI{KARYI_IDENTITY}"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn values_that_came_by_a_descriptor_are_there_no_more() {
+    let home = Home::new();
+    let pairs = format!("TOKEN\0{VALUE}\0");
+    let script = "<tools><command>wc -c < /proc/$PPID/fd/3; test -e /dev/fd/3 || echo none</command></tools>";
+    let run = ["run", "--format", "text", "--vars-fd", "3", "-c", script];
+    let ran = home.karyi_with_fd(&run, pairs.as_bytes()).exit(0);
+    assert!(ran.stdout.contains("0\nnone\n"), "{}", ran.stdout);
+}
+
+#[test]
 fn a_passphrase_opens_the_file() {
     let home = Home::new();
     let set = [

@@ -135,6 +135,10 @@ fn short_and_broken_values_are_refused() {
     set("long-enough", &["--tools", "nothing"])
         .exit(2)
         .error("bad_policy");
+    // Quoted, so that no shell has read it.
+    set("long-enough", &["--dirs", "~/work"])
+        .exit(2)
+        .error("bad_policy");
     set("long-enough", &["--session"])
         .exit(2)
         .error("no_session");

@@ -183,7 +183,11 @@ pub(super) enum ShownName {
 impl PolicyArgs {
     /// Returns what is said about the policy; directories become absolute.
     pub(super) fn terms(&self) -> Terms {
-        let absolute = |dir: &PathBuf| std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+        let absolute = |dir: &PathBuf| match dir.as_os_str().as_encoded_bytes() {
+            // Only shells know whose home directory that is; it is refused as it stands.
+            [b'~', ..] => dir.clone(),
+            _ => std::path::absolute(dir).unwrap_or_else(|_| dir.clone()),
+        };
         let dirs = self
             .dirs
             .as_ref()

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::fd::RawFd;
+use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 
 use zeroize::Zeroizing;
@@ -96,18 +97,54 @@ pub(super) fn pairs_of(descriptor: RawFd) -> Result<Vec<(String, SecretValue)>, 
     })
 }
 
-/// The passphrase that came by descriptor: it can be read once, and may be needed again.
-static PASSPHRASE: OnceLock<SecretValue> = OnceLock::new();
+/// What came of the passphrase by descriptor: it can be read once, and may be needed again.
+static PASSPHRASE: OnceLock<Result<SecretValue, ToolError>> = OnceLock::new();
 
 /// Returns the passphrase that comes by a descriptor.
 pub(super) fn passphrase(descriptor: RawFd) -> Result<SecretValue, ToolError> {
-    if let Some(known) = PASSPHRASE.get() {
-        return Ok(known.duplicate());
+    let read = || {
+        let most = limits::MAX_PASSPHRASE_BYTES as u64 + 2;
+        let bytes = read_descriptor(descriptor, most, "--age-passphrase-fd")?;
+        passphrase_of(&bytes)
+    };
+    match PASSPHRASE.get_or_init(read) {
+        Ok(known) => Ok(known.duplicate()),
+        Err(error) => Err(error.clone()),
     }
-    let most = limits::MAX_PASSPHRASE_BYTES as u64 + 2;
-    let bytes = read_descriptor(descriptor, most, "--age-passphrase-fd")?;
-    let read = passphrase_of(&bytes)?;
-    Ok(PASSPHRASE.get_or_init(|| read).duplicate())
+}
+
+/// Lets redaction know what opens the vault, which opens all its values: the passphrase that comes by a
+/// descriptor, and the secret lines of an identity file. What cannot be read is told by whoever needs it.
+pub(super) fn mask_keys(secrets: &Secrets, descriptor: Option<RawFd>, identity: Option<&Path>) {
+    let given = descriptor.and_then(|descriptor| passphrase(descriptor).ok());
+    let read = |path: &Path| Some(Zeroizing::new(std::fs::read(path).ok()?));
+    let identity = identity.and_then(read).unwrap_or_default();
+    let keys = secret_lines(&identity);
+    let all = given.map(|value| ("KARYI_PASSPHRASE", value));
+    for (name, value) in all
+        .into_iter()
+        .chain(keys.map(|key| ("KARYI_IDENTITY", key)))
+    {
+        if let Some(name) = SecretName::parse(name) {
+            // What is too short to be masked is no passphrase that keeps anything.
+            let _ = secrets.mask_only(&name, value);
+        }
+    }
+}
+
+/// Returns what is secret in an identity file: its keys, or all of a private key of ssh.
+fn secret_lines(file: &[u8]) -> impl Iterator<Item = SecretValue> {
+    let text = std::str::from_utf8(file).unwrap_or_default();
+    let whole = text.contains("PRIVATE KEY").then_some(text);
+    let keys = text
+        .lines()
+        .filter(|line| line.starts_with("AGE-SECRET-KEY-"));
+    let found: Vec<SecretValue> = whole
+        .into_iter()
+        .chain(keys)
+        .map(|text| SecretValue::new(text.to_owned()))
+        .collect();
+    found.into_iter()
 }
 
 /// Reads everything from a descriptor, in a thread of its own: its writer may never end.
