@@ -132,6 +132,7 @@ fn responses(answer: &str) -> Value {
         ("415", "The body is not JSON"),
         ("422", "The request is not what it should be"),
         ("429", "Too many calls"),
+        ("431", "The head of the request is too large"),
         ("500", "A part of the server broke"),
         ("503", "Nothing can be done now"),
     ];

@@ -127,7 +127,7 @@ async fn answered(
     request: axum::http::Request<Incoming>,
     peer: Peer,
 ) -> Response<Body> {
-    match front.check_origin(request.uri(), request.headers()) {
+    match front.check_head(request.uri(), request.headers()) {
         Ok(()) => call(front, request, peer).await,
         Err(rejection) => {
             let request = request.map(Body::new);
@@ -138,7 +138,7 @@ async fn answered(
 
 /// Refuses what is not meant for this server, and counts every answer.
 async fn at_the_door(State(front): State<Shared>, request: Request, next: Next) -> Response<Body> {
-    let checked = front.check_origin(request.uri(), request.headers());
+    let checked = front.check_head(request.uri(), request.headers());
     let response = match checked {
         Ok(()) => next.run(request).await,
         Err(rejection) => Box::pin(turned_away(&front, request, rejection)).await,
@@ -228,7 +228,7 @@ pub fn note_unrecorded(front: &Front, mut rejection: Rejection) -> Rejection {
     front.desk.metrics().unrecorded();
     front.desk.log().write(&Line {
         event: "request_refused",
-        http_status: Some(rejection.status),
+        http_status: Some(rejection.status).filter(|status| *status > 0),
         error_type: Some(rejection.error_type),
         message: Some(&rejection.detail),
         ..Line::default()
@@ -236,8 +236,13 @@ pub fn note_unrecorded(front: &Front, mut rejection: Rejection) -> Rejection {
     rejection
 }
 
-/// Counts and logs an answer to bytes that are no request.
-pub fn note_unread(front: &Front, status: u16) {
+/// Counts and logs bytes that are no request, with the status of the answer if they got one.
+pub fn note_unread(front: &Front, status: Option<u16>) {
+    let Some(status) = status else {
+        let detail = "the client spoke HTTP/2; the connection was closed without an answer";
+        note_unrecorded(front, Rejection::malformed(detail).unanswered());
+        return;
+    };
     front.desk.metrics().answered(status);
     let refusal = Rejection::malformed("the head of the request could not be read");
     note_unrecorded(front, Rejection { status, ..refusal });
