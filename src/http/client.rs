@@ -283,7 +283,7 @@ mod tests {
         check("Wed, 21 Oct 2099 07:28:00 GMT", Some(60));
         check("Wed, 21 Oct 2099 07:26:00 GMT", Some(0));
         // The old forms of dates.
-        check("Wednesday, 21-Oct-99 07:28:00 GMT", Some(0));
+        check("Thursday, 21-Oct-99 07:28:00 GMT", Some(0));
         check("Wed Oct 21 07:28:00 2099", Some(60));
         check("Thu Oct  1 07:28:00 2099", Some(0));
         // Very long, but a number.

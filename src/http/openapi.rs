@@ -295,7 +295,7 @@ fn problem() -> Value {
         "required": ["type", "title", "status", "detail", "error_code"],
         "properties": {
             "type": text, "title": text, "status": {"type": "integer"}, "detail": text,
-            "error_code": text, "trace_id": text, "errors": {"type": "array"},
+            "instance": text, "error_code": text, "trace_id": text, "errors": {"type": "array"},
             "retry_after": {"type": "integer"},
         },
     })

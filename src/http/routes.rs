@@ -19,6 +19,7 @@ use tower::ServiceExt;
 use crate::http::connection::App;
 use crate::http::front::{Front, Reach};
 use crate::http::headers::Misread;
+use crate::http::problem::Refused;
 use crate::http::wire::Peer;
 use crate::http::{bodies, headers, openapi, problem};
 use crate::limits;
@@ -213,7 +214,7 @@ async fn recorded(
     let about = About::default();
     let refused = front.desk.refuse(caller, principal, &about, rejection);
     let rejection = refused.await;
-    let response = problem::response(&rejection, Some(&caller.trace_id));
+    let response = problem::response(&rejection, Some(Refused::of(caller)));
     marked(response, caller)
 }
 
@@ -339,7 +340,7 @@ async fn list(State(front): State<Shared>, request: Request) -> Response<Body> {
             let body = json!({"total": tools.len(), "tools": tools}).to_string();
             json_response(StatusCode::OK, body.into_bytes())
         }
-        Err(rejection) => problem::response(&rejection, Some(&caller.trace_id)),
+        Err(rejection) => problem::response(&rejection, Some(Refused::of(&caller))),
     };
     marked(response, &caller)
 }
@@ -380,15 +381,15 @@ where
         }
         Ok(wish) => front.call_to_its_end(caller, &principal, wish).await,
     };
-    let response = reply_response(reply, marks.trace_id());
+    let response = reply_response(reply, marks.call());
     marks.put(response)
 }
 
-fn reply_response(reply: Reply, trace_id: Option<&str>) -> Response<Body> {
+fn reply_response(reply: Reply, call: Option<Refused<'_>>) -> Response<Body> {
     match reply {
         Reply::Fresh(envelope) => match envelope.to_json() {
             Ok(body) => json_response(StatusCode::OK, body),
-            Err(error) => problem::response(&Rejection::internal(error.to_string()), trace_id),
+            Err(error) => problem::response(&Rejection::internal(error.to_string()), call),
         },
         Reply::Replay(body) => {
             let mut response = json_response(StatusCode::OK, body);
@@ -397,7 +398,7 @@ fn reply_response(reply: Reply, trace_id: Option<&str>) -> Response<Body> {
                 .insert("idempotency-replayed", HeaderValue::from_static("true"));
             response
         }
-        Reply::Refused(rejection) => problem::response(&rejection, trace_id),
+        Reply::Refused(rejection) => problem::response(&rejection, call),
     }
 }
 
@@ -420,7 +421,7 @@ async fn admitted(
     match front.desk.admit(&caller, &credential).await {
         Ok(principal) => Ok((caller, principal)),
         Err(rejection) => {
-            let response = problem::response(&rejection, Some(&caller.trace_id));
+            let response = problem::response(&rejection, Some(Refused::of(&caller)));
             Err(Box::new(marked(response, &caller)))
         }
     }
@@ -453,9 +454,12 @@ impl Marks {
         ])
     }
 
-    fn trace_id(&self) -> Option<&str> {
-        let [(_, trace_id), ..] = &self.0;
-        trace_id.as_ref()?.to_str().ok()
+    fn call(&self) -> Option<Refused<'_>> {
+        let [(_, trace_id), _, (_, call_id)] = &self.0;
+        Some(Refused {
+            trace_id: trace_id.as_ref()?.to_str().ok()?,
+            call_id: call_id.as_ref()?.to_str().ok()?,
+        })
     }
 
     fn put(self, mut response: Response<Body>) -> Response<Body> {

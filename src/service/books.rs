@@ -162,9 +162,9 @@ impl Books {
 
     /// Has records written that had to wait, when there are any.
     pub async fn catch_up(&self) {
-        if self.ledger.late() > 0 {
-            // What stands against it was told when they came to wait.
-            let _ = self.probe().await;
+        // What stands against it was told when they came to wait.
+        if self.ledger.late() > 0 && self.ledger.catch_up().await.is_ok() {
+            self.is_failing.store(false, Ordering::Relaxed);
         }
     }
 

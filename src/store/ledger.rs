@@ -278,6 +278,9 @@ pub trait Ledger: Send + Sync {
     /// Writes something durably and takes it away again: whether records can be kept now.
     fn probe(&self) -> Pending<'_, ()>;
 
+    /// Writes what waits in memory, if that is possible at once.
+    fn catch_up(&self) -> Pending<'_, ()>;
+
     /// Returns how much waits in memory because it could not be written; every write that succeeds
     /// takes all of it along.
     fn late(&self) -> usize;

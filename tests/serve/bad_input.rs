@@ -20,6 +20,10 @@ fn is_problem(answer: &Answer, status: u16, code: &str) {
         (&problem["status"], &problem["error_code"], &problem["type"]),
         (&json!(status), &json!(code), &json!("about:blank"))
     );
+    let call = answer
+        .header("x-call-id")
+        .map(|id| format!("urn:uuid:{id}"));
+    assert_eq!(problem["instance"], json!(call));
 }
 
 #[track_caller]

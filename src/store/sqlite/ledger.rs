@@ -129,6 +129,10 @@ impl Ledger for SqliteLedger {
         Box::pin(async move { self.wish(Wish::Probe).await.map(drop) })
     }
 
+    fn catch_up(&self) -> Pending<'_, ()> {
+        Box::pin(async move { self.wish(Wish::CatchUp).await.map(drop) })
+    }
+
     fn late(&self) -> usize {
         self.late.load(Ordering::Relaxed)
     }

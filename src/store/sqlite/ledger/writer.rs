@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
@@ -32,6 +33,8 @@ pub(super) enum Wish {
     Settle,
     /// To write something at all.
     Probe,
+    /// To write what waits.
+    CatchUp,
 }
 
 /// A wish and who waits for it.
@@ -104,7 +107,7 @@ impl Writer {
 
     /// Writes what waited, then all of a batch, together.
     pub(super) fn commit(&mut self, batch: Vec<Item>) {
-        match self.together(&batch) {
+        match self.in_time(&batch) {
             Ok(counts) => {
                 for ((wish, reply), count) in batch.into_iter().zip(counts) {
                     let told = reply.send(Ok(count));
@@ -124,6 +127,20 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Writes a batch. Nobody waits for another program only to write what waits: others would have to wait
+    /// behind that.
+    fn in_time(&mut self, batch: &[Item]) -> Result<Vec<usize>, StoreError> {
+        let is_catching_up = |(wish, _): &Item| matches!(wish, Wish::CatchUp);
+        if !batch.iter().all(is_catching_up) {
+            return self.together(batch);
+        }
+        self.connection.busy_timeout(Duration::ZERO)?;
+        let result = self.together(batch);
+        self.connection
+            .busy_timeout(limits::DATABASE_BUSY_TIMEOUT)?;
+        result
     }
 
     /// Keeps a record for the next commit when there is room for it: always when something was
@@ -171,6 +188,7 @@ impl Writer {
                 Wish::Keep(kept) => self.keep(&mut chain, &mut changes, kept)?,
                 Wish::Settle => settle(&mut chain)?,
                 Wish::Probe => probe(&transaction)?,
+                Wish::CatchUp => 0,
             });
         }
         drop(chain);
