@@ -17,16 +17,26 @@ pub const WAY: u64 = 3;
 /// Returns a text in the spelling in which texts are compared: composed, and in lower case.
 #[must_use]
 pub fn folded(text: &str) -> Cow<'_, str> {
-    let is_folded = |c: char| match c.is_ascii() {
-        true => !c.is_ascii_uppercase(),
-        false => c.to_lowercase().eq([c]),
-    };
+    if text.chars().all(is_plain) {
+        return text.into();
+    }
     if is_nfc_quick(text.chars()) != IsNormalized::Yes {
         return text.nfc().collect::<String>().to_lowercase().into();
     }
-    match text.chars().all(is_folded) {
+    match text.chars().all(|c| c.to_lowercase().eq([c])) {
         true => text.into(),
         false => text.to_lowercase().into(),
+    }
+}
+
+/// Whether a character is never composed with the one before it and has no other case; of most others
+/// that takes longer to tell.
+fn is_plain(c: char) -> bool {
+    match c {
+        '\0'..='\u{7f}' => !c.is_ascii_uppercase(),
+        '\u{2010}'..='\u{2027}' | '\u{3001}'..='\u{3029}' | '\u{ff01}'..='\u{ff20}' => true,
+        '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => true,
+        _ => false,
     }
 }
 
@@ -170,5 +180,16 @@ mod tests {
         }
         assert!(matches!(folded("古井 well %"), Cow::Borrowed(_)));
         assert_eq!(folded("Über"), "über");
+    }
+
+    #[test]
+    fn what_is_plain_stays_as_it_is() {
+        let plain = ('\0'..=char::MAX).filter(|c| is_plain(*c));
+        for c in plain {
+            // Beside anything, also what composes with the one before it.
+            let text = format!("{c}{c}a");
+            assert_eq!(is_nfc_quick(text.chars()), IsNormalized::Yes, "{c:?}");
+            assert_eq!(text.to_lowercase(), text, "{c:?}");
+        }
     }
 }

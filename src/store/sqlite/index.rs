@@ -17,7 +17,8 @@ CREATE TABLE words_way (number INTEGER NOT NULL) STRICT;
 INSERT INTO words_way VALUES (1);
 ";
 
-/// The step that gives every site words of its own. The tokenizer takes each word as it is.
+/// The step that gives every site words of its own. The tokenizer takes each word as it is; what is asked of
+/// every content with a word is found without its texts.
 pub(super) const OWN_STEP: &str = "
 DROP TABLE contents_words;
 CREATE VIRTUAL TABLE contents_words USING fts5 (
@@ -25,6 +26,7 @@ CREATE VIRTUAL TABLE contents_words USING fts5 (
 );
 ALTER TABLE contents ADD COLUMN words INTEGER;
 CREATE INDEX contents_published ON contents (site, words) WHERE status = 'published';
+CREATE INDEX contents_facts ON contents (number, site, status, content_type, tags, credibility, id, words);
 UPDATE words_way SET number = 0;
 ";
 

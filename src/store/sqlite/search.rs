@@ -3,7 +3,6 @@
 //! The index holds pairs of characters and words; the best match by bm25 comes first, and a text
 //! that has the query to the letter counts for more. A query without words is looked for as it is.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use memchr::memmem::Finder;
@@ -18,7 +17,7 @@ use crate::store::{StoreError, words};
 const PUBLISHED: &str = "SELECT count(*), coalesce(sum(words), 0) FROM contents \
     WHERE site = ? AND status = 'published' AND words IS NOT NULL";
 const FACTS: &str = "SELECT site, status, content_type, tags, credibility, id, words \
-    FROM contents WHERE number = ?";
+    FROM contents INDEXED BY contents_facts WHERE number = ?";
 const TEXTS: &str = "SELECT title, body FROM contents WHERE number = ?";
 /// Contents that may match a query without words: all.
 const ALL: &str = "SELECT site, status, content_type, tags, credibility, id, words, number \
@@ -153,17 +152,14 @@ impl Wanted<'_> {
         Ok(ranked.collect())
     }
 
-    /// Returns which words the contents of the site have.
-    fn places(&self, words: &[Sought]) -> Result<BTreeMap<i64, Vec<Hit>>, StoreError> {
+    /// Returns which words the contents of the site have, by their rows.
+    fn places(&self, words: &[Sought]) -> Result<Vec<(i64, Vec<Hit>)>, StoreError> {
         self.connection.prepare_cached(INSTANCES)?.execute(())?;
-        let mut places: BTreeMap<i64, Vec<Hit>> = BTreeMap::new();
+        let mut all: Vec<(i64, Hit)> = Vec::new();
         for (number, word) in words.iter().enumerate() {
-            let mut add = |row, weight| {
-                let hits = places.entry(row).or_default();
-                match hits.last_mut() {
-                    Some((last, sum)) if *last == number => *sum += weight,
-                    _ => hits.push((number, weight)),
-                }
+            let mut add = |row, weight| match all.last_mut() {
+                Some((last, (word, sum))) if (*last, *word) == (row, number) => *sum += weight,
+                _ => all.push((row, (number, weight))),
             };
             index::each_place(
                 self.connection,
@@ -173,7 +169,11 @@ impl Wanted<'_> {
                 &mut add,
             )?;
         }
-        Ok(places)
+        all.sort_unstable();
+        let rows = all.chunk_by(|(one, _), (other, _)| one == other);
+        Ok(rows
+            .filter_map(|places| Some((places.first()?.0, hits(places))))
+            .collect())
     }
 
     /// Returns the contents that have the query to the letter.
@@ -268,6 +268,18 @@ impl Candidate {
             rank: self.facts.rank(score),
         }
     }
+}
+
+/// Returns the words at places of one row: each once.
+fn hits(places: &[(i64, Hit)]) -> Vec<Hit> {
+    let mut hits: Vec<Hit> = Vec::new();
+    for (_, (word, weight)) in places {
+        match hits.last_mut() {
+            Some((last, sum)) if last == word => *sum += weight,
+            _ => hits.push((*word, *weight)),
+        }
+    }
+    hits
 }
 
 fn add_one(counts: &mut [u64], place: usize) {
