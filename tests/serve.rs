@@ -7,6 +7,7 @@ mod client;
 mod disk;
 mod faults;
 mod killed;
+mod late;
 mod leaving;
 mod ledger;
 mod openapi;

@@ -11,6 +11,7 @@ use axum::http::{HeaderValue, Request, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use jiff::Timestamp;
+use jiff::civil::DateTime;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -190,14 +191,23 @@ async fn once(
 
 /// Reads a `Retry-After`: seconds, or a date as HTTP writes it.
 fn wait_of(text: &str, now: Timestamp) -> Option<Duration> {
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More than there is a number for is longer than anybody waits.
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
-    let date = jiff::fmt::rfc2822::DateTimeParser::new()
-        .parse_timestamp(text)
-        .ok()?;
     // What is past need not be waited for.
-    Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
+    Some(Duration::try_from(date_of(text)?.duration_since(now)).unwrap_or_default())
+}
+
+/// Reads a date in one of the three forms of HTTP, of which the last two are old.
+fn date_of(text: &str) -> Option<Timestamp> {
+    let usual = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text);
+    let old = |form| DateTime::strptime(form, text)?.in_tz("UTC");
+    let date =
+        usual.or_else(|_| Ok::<_, jiff::Error>(old("%A, %d-%b-%y %H:%M:%S GMT")?.timestamp()));
+    date.or_else(|_| Ok::<_, jiff::Error>(old("%a %b %e %H:%M:%S %Y")?.timestamp()))
+        .ok()
 }
 
 fn request(
@@ -272,7 +282,14 @@ mod tests {
         check("2", Some(2));
         check("Wed, 21 Oct 2099 07:28:00 GMT", Some(60));
         check("Wed, 21 Oct 2099 07:26:00 GMT", Some(0));
-        check("soon", None);
-        check("-1", None);
+        // The old forms of dates.
+        check("Thursday, 21-Oct-99 07:28:00 GMT", Some(0));
+        check("Wed Oct 21 07:28:00 2099", Some(60));
+        check("Thu Oct  1 07:28:00 2099", Some(0));
+        // Very long, but a number.
+        check("999999999999999999999999999999", Some(u64::MAX));
+        for text in ["soon", "-1", "+5", "1.5", "", "21 Oct 2099"] {
+            check(text, None);
+        }
     }
 }

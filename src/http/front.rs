@@ -142,12 +142,20 @@ impl Front {
         self.ending.clone()
     }
 
-    /// Checks that a request is meant for this server, and does not come from the page of another
-    /// one that somebody looks at in a browser.
+    /// Checks that the head of a request is not too large, that the request is meant for this server, and
+    /// does not come from the page of another one that somebody looks at in a browser.
     ///
     /// # Errors
-    /// 400 without a host, 403 for another one or another origin.
-    pub fn check_origin(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
+    /// 431, 400 without a host, 403 for another one or another origin.
+    pub fn check_head(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
+        if size_of_head(uri, headers) > limits::MAX_HEAD_BYTES {
+            let detail = format!("the head may have {} bytes", limits::MAX_HEAD_BYTES);
+            return Err(Rejection::head_too_large(detail));
+        }
+        self.check_origin(uri, headers)
+    }
+
+    fn check_origin(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let named = hosts.next().and_then(|value| value.to_str().ok());
         if hosts.next().is_some() {
@@ -196,6 +204,16 @@ impl Front {
             && self.is_own_host(host)
             && port.unwrap_or(usual) == self.port
     }
+}
+
+/// Returns about how many bytes the head of a request has: those between its names and values are
+/// counted as if they were as few as possible.
+fn size_of_head(uri: &Uri, headers: &HeaderMap) -> usize {
+    let path = uri.path_and_query().map_or(0, |path| path.as_str().len());
+    let fields = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + ":\r\n".len());
+    fields.fold(path, usize::saturating_add)
 }
 
 /// Cuts a port off; an address of version 6 stands in brackets.

@@ -23,8 +23,9 @@ pub struct Listening {
     permits: Arc<Semaphore>,
 }
 
-/// Told the status of every answer to bytes that are no request: it is given without asking the app.
-pub type Unread = Arc<dyn Fn(u16) + Send + Sync>;
+/// Told of bytes that are no request, with the status of the answer: it is given without asking the
+/// app. What HTTP/2 begins with has none, for who speaks that would not understand it.
+pub type Unread = Arc<dyn Fn(Option<u16>) + Send + Sync>;
 
 /// What every connection needs.
 #[derive(Clone)]
@@ -178,17 +179,11 @@ async fn connection(stream: TcpStream, mut shared: Shared<impl App>) {
     };
     shared.lines.remove(&line);
     // Other errors of a connection concern nobody but its client.
-    if let Some(status) = ended.err().as_ref().and_then(status_of) {
-        (shared.unread)(status);
-    }
-}
-
-/// Returns the status that hyper has answered with to what it could not read.
-fn status_of(error: &hyper::Error) -> Option<u16> {
-    match error {
-        error if error.is_parse_version_h2() => None,
-        error if error.is_parse_too_large() => Some(431),
-        error => error.is_parse().then_some(400),
+    match ended {
+        Err(error) if error.is_parse_version_h2() => (shared.unread)(None),
+        Err(error) if error.is_parse_too_large() => (shared.unread)(Some(431)),
+        Err(error) if error.is_parse() => (shared.unread)(Some(400)),
+        _ => {}
     }
 }
 

@@ -132,6 +132,7 @@ fn responses(answer: &str) -> Value {
         ("415", "The body is not JSON"),
         ("422", "The request is not what it should be"),
         ("429", "Too many calls"),
+        ("431", "The head of the request is too large"),
         ("500", "A part of the server broke"),
         ("503", "Nothing can be done now"),
     ];
@@ -294,7 +295,7 @@ fn problem() -> Value {
         "required": ["type", "title", "status", "detail", "error_code"],
         "properties": {
             "type": text, "title": text, "status": {"type": "integer"}, "detail": text,
-            "error_code": text, "trace_id": text, "errors": {"type": "array"},
+            "instance": text, "error_code": text, "trace_id": text, "errors": {"type": "array"},
             "retry_after": {"type": "integer"},
         },
     })

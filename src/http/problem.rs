@@ -4,11 +4,32 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value, json};
 
+use crate::service::caller::Caller;
 use crate::service::rejection::Rejection;
 
-/// Makes the response of a refusal.
+/// The call that is refused.
+#[derive(Debug, Clone, Copy)]
+pub struct Refused<'a> {
+    /// Its trace.
+    pub trace_id: &'a str,
+    /// Its identifier in the ledger.
+    pub call_id: &'a str,
+}
+
+impl<'a> Refused<'a> {
+    /// The call of a caller.
+    #[must_use]
+    pub fn of(caller: &'a Caller) -> Self {
+        Self {
+            trace_id: &caller.trace_id,
+            call_id: &caller.call_id,
+        }
+    }
+}
+
+/// Makes the response of a refusal; of a call when it is known.
 #[must_use]
-pub fn response(rejection: &Rejection, trace_id: Option<&str>) -> Response<Body> {
+pub fn response(rejection: &Rejection, call: Option<Refused<'_>>) -> Response<Body> {
     let status =
         StatusCode::from_u16(rejection.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut body = Map::from_iter([
@@ -21,7 +42,8 @@ pub fn response(rejection: &Rejection, trace_id: Option<&str>) -> Response<Body>
         ("detail".to_owned(), json!(rejection.detail)),
         ("error_code".to_owned(), json!(rejection.code)),
     ]);
-    if let Some(trace_id) = trace_id {
+    if let Some(Refused { trace_id, call_id }) = call {
+        body.insert("instance".into(), json!(format!("urn:uuid:{call_id}")));
         body.insert("trace_id".into(), json!(trace_id));
     }
     if !rejection.errors.is_empty() {

@@ -19,6 +19,7 @@ use tower::ServiceExt;
 use crate::http::connection::App;
 use crate::http::front::{Front, Reach};
 use crate::http::headers::Misread;
+use crate::http::problem::Refused;
 use crate::http::wire::Peer;
 use crate::http::{bodies, headers, openapi, problem};
 use crate::limits;
@@ -127,7 +128,7 @@ async fn answered(
     request: axum::http::Request<Incoming>,
     peer: Peer,
 ) -> Response<Body> {
-    match front.check_origin(request.uri(), request.headers()) {
+    match front.check_head(request.uri(), request.headers()) {
         Ok(()) => call(front, request, peer).await,
         Err(rejection) => {
             let request = request.map(Body::new);
@@ -138,7 +139,7 @@ async fn answered(
 
 /// Refuses what is not meant for this server, and counts every answer.
 async fn at_the_door(State(front): State<Shared>, request: Request, next: Next) -> Response<Body> {
-    let checked = front.check_origin(request.uri(), request.headers());
+    let checked = front.check_head(request.uri(), request.headers());
     let response = match checked {
         Ok(()) => next.run(request).await,
         Err(rejection) => Box::pin(turned_away(&front, request, rejection)).await,
@@ -213,7 +214,7 @@ async fn recorded(
     let about = About::default();
     let refused = front.desk.refuse(caller, principal, &about, rejection);
     let rejection = refused.await;
-    let response = problem::response(&rejection, Some(&caller.trace_id));
+    let response = problem::response(&rejection, Some(Refused::of(caller)));
     marked(response, caller)
 }
 
@@ -228,7 +229,7 @@ pub fn note_unrecorded(front: &Front, mut rejection: Rejection) -> Rejection {
     front.desk.metrics().unrecorded();
     front.desk.log().write(&Line {
         event: "request_refused",
-        http_status: Some(rejection.status),
+        http_status: Some(rejection.status).filter(|status| *status > 0),
         error_type: Some(rejection.error_type),
         message: Some(&rejection.detail),
         ..Line::default()
@@ -236,8 +237,13 @@ pub fn note_unrecorded(front: &Front, mut rejection: Rejection) -> Rejection {
     rejection
 }
 
-/// Counts and logs an answer to bytes that are no request.
-pub fn note_unread(front: &Front, status: u16) {
+/// Counts and logs bytes that are no request, with the status of the answer if they got one.
+pub fn note_unread(front: &Front, status: Option<u16>) {
+    let Some(status) = status else {
+        let detail = "the client spoke HTTP/2; the connection was closed without an answer";
+        note_unrecorded(front, Rejection::malformed(detail).unanswered());
+        return;
+    };
     front.desk.metrics().answered(status);
     let refusal = Rejection::malformed("the head of the request could not be read");
     note_unrecorded(front, Rejection { status, ..refusal });
@@ -334,7 +340,7 @@ async fn list(State(front): State<Shared>, request: Request) -> Response<Body> {
             let body = json!({"total": tools.len(), "tools": tools}).to_string();
             json_response(StatusCode::OK, body.into_bytes())
         }
-        Err(rejection) => problem::response(&rejection, Some(&caller.trace_id)),
+        Err(rejection) => problem::response(&rejection, Some(Refused::of(&caller))),
     };
     marked(response, &caller)
 }
@@ -375,15 +381,15 @@ where
         }
         Ok(wish) => front.call_to_its_end(caller, &principal, wish).await,
     };
-    let response = reply_response(reply, marks.trace_id());
+    let response = reply_response(reply, marks.call());
     marks.put(response)
 }
 
-fn reply_response(reply: Reply, trace_id: Option<&str>) -> Response<Body> {
+fn reply_response(reply: Reply, call: Option<Refused<'_>>) -> Response<Body> {
     match reply {
         Reply::Fresh(envelope) => match envelope.to_json() {
             Ok(body) => json_response(StatusCode::OK, body),
-            Err(error) => problem::response(&Rejection::internal(error.to_string()), trace_id),
+            Err(error) => problem::response(&Rejection::internal(error.to_string()), call),
         },
         Reply::Replay(body) => {
             let mut response = json_response(StatusCode::OK, body);
@@ -392,7 +398,7 @@ fn reply_response(reply: Reply, trace_id: Option<&str>) -> Response<Body> {
                 .insert("idempotency-replayed", HeaderValue::from_static("true"));
             response
         }
-        Reply::Refused(rejection) => problem::response(&rejection, trace_id),
+        Reply::Refused(rejection) => problem::response(&rejection, call),
     }
 }
 
@@ -415,7 +421,7 @@ async fn admitted(
     match front.desk.admit(&caller, &credential).await {
         Ok(principal) => Ok((caller, principal)),
         Err(rejection) => {
-            let response = problem::response(&rejection, Some(&caller.trace_id));
+            let response = problem::response(&rejection, Some(Refused::of(&caller)));
             Err(Box::new(marked(response, &caller)))
         }
     }
@@ -448,9 +454,12 @@ impl Marks {
         ])
     }
 
-    fn trace_id(&self) -> Option<&str> {
-        let [(_, trace_id), ..] = &self.0;
-        trace_id.as_ref()?.to_str().ok()
+    fn call(&self) -> Option<Refused<'_>> {
+        let [(_, trace_id), _, (_, call_id)] = &self.0;
+        Some(Refused {
+            trace_id: trace_id.as_ref()?.to_str().ok()?,
+            call_id: call_id.as_ref()?.to_str().ok()?,
+        })
     }
 
     fn put(self, mut response: Response<Body>) -> Response<Body> {

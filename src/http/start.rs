@@ -182,8 +182,7 @@ pub async fn serve(
     tending.abort();
     let _ = tending.await;
     desk.close().await;
-    desk.settle_floods(Instant::now() + limits::FLOOD_WINDOW)
-        .await;
+    desk.end_books().await;
     drop((front, desk));
     if let Some(exporter) = exporter {
         exporter.end().await;
@@ -415,6 +414,7 @@ async fn tend(desk: Arc<Desk>, jwks: Option<(PathBuf, Expected)>, guard: Arc<Gua
     loop {
         tokio::time::sleep(limits::KEYS_POLL).await;
         desk.settle_floods(Instant::now()).await;
+        desk.catch_up().await;
         desk.sweep();
         let Some((path, expected)) = &jwks else {
             continue;

@@ -182,15 +182,24 @@ impl OverTcp for TlsStream<TcpStream> {
 }
 
 /// A stream that notes what its client does.
+///
+/// What is written for a client who is gone is dropped, and reading goes on: requests that had come whole by
+/// then are served and recorded like others.
 pub struct Wire<S> {
     stream: S,
     line: Arc<Line>,
+    /// Whether nothing that is written arrives any more.
+    is_cut: bool,
 }
 
 impl<S: OverTcp> Wire<S> {
     /// Makes it of a stream.
     pub fn new(stream: S, line: Arc<Line>) -> Self {
-        Self { stream, line }
+        Self {
+            stream,
+            line,
+            is_cut: false,
+        }
     }
 
     /// Looks whether the client has left while its request is being answered: nobody reads then.
@@ -208,10 +217,21 @@ impl<S: OverTcp> Wire<S> {
         }
     }
 
-    fn written(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    /// Notes what came of writing so many bytes.
+    fn written(
+        &mut self,
+        polled: Poll<io::Result<usize>>,
+        bytes: usize,
+    ) -> Poll<io::Result<usize>> {
         match polled {
             Poll::Pending => self.line.fill(),
-            Poll::Ready(_) => self.line.go_on(),
+            Poll::Ready(Ok(_)) => self.line.go_on(),
+            Poll::Ready(Err(_)) => {
+                self.is_cut = true;
+                self.line.drain();
+                self.line.peer.leave();
+                return Poll::Ready(Ok(bytes));
+            }
         }
         polled
     }
@@ -233,8 +253,11 @@ impl<S: OverTcp> AsyncWrite for Wire<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.is_cut {
+            return Poll::Ready(Ok(bytes.len()));
+        }
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.written(polled)
+        self.written(polled, bytes.len())
     }
 
     fn poll_write_vectored(
@@ -242,8 +265,15 @@ impl<S: OverTcp> AsyncWrite for Wire<S> {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let bytes = || parts.iter().map(|part| part.len()).sum();
+        if self.is_cut {
+            return Poll::Ready(Ok(bytes()));
+        }
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.written(polled)
+        match polled {
+            Poll::Ready(Err(_)) => self.written(polled, bytes()),
+            _ => self.written(polled, 0),
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -252,6 +282,9 @@ impl<S: OverTcp> AsyncWrite for Wire<S> {
 
     /// Is called whenever all was written, and whenever there is nothing to do.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_cut {
+            return Poll::Ready(Ok(()));
+        }
         let polled = Pin::new(&mut self.stream).poll_flush(context);
         match polled {
             Poll::Ready(_) => self.line.drain(),
@@ -262,6 +295,9 @@ impl<S: OverTcp> AsyncWrite for Wire<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_cut {
+            return Poll::Ready(Ok(()));
+        }
         let polled = Pin::new(&mut self.stream).poll_shutdown(context);
         if polled.is_pending() {
             self.line.fill();

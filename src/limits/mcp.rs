@@ -38,6 +38,12 @@ pub const MAX_MCP_SESSIONS: usize = 1024;
 pub const MAX_MCP_SESSIONS_EACH: usize = 256;
 /// How long such a session stays without a message.
 pub const MCP_SESSION_IDLE: Duration = Duration::from_secs(300);
+/// How long the answer to a call in such a session can be asked for again by a client that comes back.
+pub const REPLAY_TIME: Duration = Duration::from_secs(60);
+/// Most such answers.
+pub const MAX_REPLAYED_CALLS: usize = 1024;
+/// Most bytes of them, as text; the oldest go first.
+pub const MAX_REPLAYED_BYTES: usize = 32 << 20;
 /// When a caller who has too many may try again: some will have ended by then.
 pub const MCP_SESSION_RETRY: Duration = Duration::from_secs(30);
 /// Pages for values that wait for a call to be made again.

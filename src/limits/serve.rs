@@ -27,6 +27,15 @@ pub const RECORD_BYTES: usize = 1 << 10;
 pub const LEDGER_CHECKPOINT_PAGES: u32 = 8192;
 /// Memory of the ledger's writer for pages of its index, in KiB: traces come in any order.
 pub const LEDGER_CACHE_KIB: i64 = 16 << 10;
+/// Records of the ledger that wait in memory while it cannot be written, in bytes: those of further calls that
+/// only read are lost. Of calls that changed something all wait.
+pub const MAX_LATE_RECORD_BYTES: usize = 32 << 20;
+/// How long the end of the server tries to write them.
+pub const LATE_RECORDS_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause between two such tries.
+pub const LATE_RECORDS_PAUSE: Duration = Duration::from_millis(100);
+/// How long the record of a call is waited for at least, also when its caller has no time left.
+pub const RECORD_GRACE: Duration = Duration::from_millis(200);
 /// Writes that wait for the writing thread before the next caller has to wait.
 pub const MAX_WAITING_WRITES: usize = 8192;
 /// How long the writing thread waits for more when several callers write, at first: a commit costs as

@@ -23,6 +23,7 @@ use crate::http::{bodies, headers, routes};
 use crate::limits;
 use crate::mcp::lines::{self, Refusal};
 use crate::mcp::progress::Progress;
+use crate::mcp::replay::Replaying;
 use crate::mcp::server::{Asked, Backend, Server};
 use crate::mcp::sessions::{self, Named, Opening, Sessions};
 use crate::mcp::{answer, listing, site};
@@ -94,7 +95,7 @@ pub fn router_with<H: ServerHandler>(
             defaults: defaults.clone(),
         }))))
     };
-    let manager = Arc::new(sessions::manager(limits::MCP_SESSION_IDLE));
+    let manager = Arc::new(Replaying::new(limits::MCP_SESSION_IDLE));
     let door = Door {
         front: Arc::clone(front),
         sessions: Arc::new(Sessions::new(Arc::clone(&manager))),

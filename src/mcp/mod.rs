@@ -19,6 +19,7 @@ pub mod listing;
 pub mod page;
 pub mod progress;
 pub mod questions;
+pub mod replay;
 pub mod server;
 pub mod sessions;
 pub mod site;

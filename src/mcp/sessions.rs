@@ -5,15 +5,14 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use axum::http::header::HeaderName;
 use axum::http::{HeaderMap, HeaderValue};
 use rmcp::transport::streamable_http_server::session::SessionManager;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use serde::Deserialize;
 
 use crate::limits;
+use crate::mcp::replay::Replaying;
 use crate::service::Rejection;
 
 /// The header that names a session.
@@ -21,18 +20,10 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// What stands for the session of somebody else; no session is called that.
 const NONE: HeaderValue = HeaderValue::from_static("none");
 
-/// Returns what keeps sessions, and ends each that had no message for as long as `idle`.
-#[must_use]
-pub fn manager(idle: Duration) -> LocalSessionManager {
-    let mut manager = LocalSessionManager::default();
-    manager.session_config.keep_alive = Some(idle);
-    manager
-}
-
 /// The sessions of all callers.
 #[derive(Default)]
 pub struct Sessions {
-    manager: Arc<LocalSessionManager>,
+    manager: Arc<Replaying>,
     book: Mutex<Book>,
 }
 
@@ -98,7 +89,7 @@ impl Opening {
 impl Sessions {
     /// Makes the empty book of what `manager` keeps.
     #[must_use]
-    pub fn new(manager: Arc<LocalSessionManager>) -> Self {
+    pub fn new(manager: Arc<Replaying>) -> Self {
         Self {
             manager,
             book: Mutex::default(),
@@ -191,6 +182,8 @@ pub fn may_begin(message: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
     use axum::body::Body;
     use axum::http::{Request, StatusCode};
     use rmcp::ServerHandler;
@@ -218,7 +211,7 @@ mod tests {
         const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{
             "protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
         const PING: &str = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
-        let manager = Arc::new(manager(Duration::from_millis(1)));
+        let manager = Arc::new(Replaying::new(Duration::from_millis(1)));
         let sessions = Arc::new(Sessions::new(Arc::clone(&manager)));
         let config = StreamableHttpServerConfig::default();
         let service = StreamableHttpService::new(|| Ok(Empty), Arc::clone(&manager), config);

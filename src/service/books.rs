@@ -1,5 +1,6 @@
 //! What is written of calls: records and intents in the ledger, log lines, numbers, spans.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -12,9 +13,10 @@ use crate::service::principal::Principal;
 use crate::service::rates::Flood;
 use crate::service::recording::{About, End, record};
 use crate::service::rejection::Rejection;
+use crate::service::running;
 use crate::service::spans::Spans;
 use crate::store::ledger::Record;
-use crate::store::{Ledger, StoreError, ids};
+use crate::store::{Ledger, Pending, StoreError, ids};
 
 /// What is written of calls.
 pub struct Books {
@@ -69,16 +71,17 @@ impl Books {
             error_type: Some(rejection.error_type.into()),
             error: Some(rejection.detail.clone()),
             http_status: rejection.status,
+            latency_ms: caller.latency_ms(),
             ..End::default()
         };
         let name = principal.map_or("nobody", |principal| principal.id.as_str());
         let row = record(caller, principal, &about, &end).into_owned();
         let due = self.flood.decide(name, Instant::now(), row);
         if let Some((last, count)) = due.held {
-            self.write_held(last, count).await;
+            self.write_held(last, count, caller.answer_by()).await;
         }
         if let Some(row) = due.own {
-            self.write(&row).await;
+            self.write(&row, caller.answer_by()).await;
             self.tell("tool_call_error", caller, &about, &end);
         }
         self.trace(caller, &about, &end);
@@ -88,19 +91,19 @@ impl Books {
     /// Records the refusals that were held back of callers who have been silent at `until`.
     pub async fn settle_floods(&self, until: Instant) {
         for (last, count) in self.flood.overdue(until) {
-            self.write_held(last, count).await;
+            self.write_held(last, count, None).await;
         }
     }
 
     /// Writes the record that stands for many refusals of one caller, of which it was the last.
-    async fn write_held(&self, last: Record<'_>, count: u64) {
+    async fn write_held(&self, last: Record<'_>, count: u64, by: Option<Instant>) {
         let call_id = ids::new_id().map_or(last.call_id, Into::into);
         let row = Record {
             call_id,
             count: Some(count),
             ..last
         };
-        self.write(&row).await;
+        self.write(&row, by).await;
         self.log.write(&Line {
             event: "flood_recorded",
             call_id: Some(&row.call_id),
@@ -120,7 +123,7 @@ impl Books {
         };
         if about.tool_version.is_some() {
             self.metrics
-                .called(&about.tool_name, status, caller.latency_ms());
+                .called(&about.tool_name, status, end.latency_ms);
         }
         if end.is_replay {
             self.metrics.replayed();
@@ -143,17 +146,46 @@ impl Books {
         let make = || record(caller, Some(principal), about, end);
         // The record is text by the time that is waited for.
         let kept = self.ledger.keep(&make());
-        match kept.await {
+        match in_time(kept, caller.answer_by()).await {
             Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
             Err(error) => self.failed(&make(), &error),
         }
     }
 
     /// Writes a record; one that cannot be written is told in the log.
-    async fn write(&self, record: &Record<'_>) {
-        match self.ledger.keep(record).await {
+    async fn write(&self, record: &Record<'_>, by: Option<Instant>) {
+        match in_time(self.ledger.keep(record), by).await {
             Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
             Err(error) => self.failed(record, &error),
+        }
+    }
+
+    /// Has records written that had to wait, when there are any.
+    pub async fn catch_up(&self) {
+        // What stands against it was told when they came to wait.
+        if self.ledger.late() > 0 && self.ledger.catch_up().await.is_ok() {
+            self.is_failing.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Does so for as long as the end of the server may take, and tells what is lost with it.
+    pub async fn end(&self) {
+        let limit = Instant::now() + limits::LATE_RECORDS_TIMEOUT;
+        loop {
+            self.catch_up().await;
+            let late = self.ledger.late();
+            if late == 0 {
+                return;
+            }
+            if Instant::now() >= limit {
+                let message = format!("{late} records could not be written before the end");
+                return self.log.write(&Line {
+                    event: "records_lost",
+                    message: Some(&message),
+                    ..Line::default()
+                });
+            }
+            tokio::time::sleep(limits::LATE_RECORDS_PAUSE).await;
         }
     }
 
@@ -182,10 +214,12 @@ impl Books {
     ) -> Result<(), Rejection> {
         let end = End {
             error_type: Some("Started".into()),
+            latency_ms: caller.latency_ms(),
             ..End::default()
         };
         let intent = record(caller, Some(principal), about, &end);
-        let noted = self.ledger.intend(&intent).await;
+        // One that is written too late is taken away again.
+        let noted = in_time(self.ledger.intend(&intent), caller.answer_by()).await;
         noted.map_err(|error| {
             self.failed(&intent, &error);
             let detail = "the ledger cannot be written now, so nothing was changed";
@@ -218,7 +252,7 @@ impl Books {
             tool_name: Some(about.tool_name.as_str()).filter(|name| !name.is_empty()),
             tenant_id: Some(&caller.tenant_id),
             site_id: Some(&caller.site_id),
-            latency_ms: is_over.then(|| caller.latency_ms()),
+            latency_ms: is_over.then_some(end.latency_ms),
             call_id: Some(&caller.call_id),
             http_status: is_over.then_some(end.http_status),
             error_type: end.error_type.as_deref(),
@@ -233,4 +267,14 @@ impl Books {
             spans.tell(caller, about, end);
         }
     }
+}
+
+/// Waits for the ledger, but when its caller named a time not longer than that: what was to be kept is
+/// written all the same.
+async fn in_time(work: Pending<'_, ()>, by: Option<Instant>) -> Result<(), StoreError> {
+    let Some(by) = by else { return work.await };
+    // Whose time is up already waits a moment, as long as a commit usually takes.
+    let by = by.max(Instant::now() + limits::RECORD_GRACE);
+    let ended = running::before(by, pin!(work)).await;
+    ended.unwrap_or(Err(StoreError::Late))
 }

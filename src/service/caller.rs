@@ -129,6 +129,12 @@ impl Caller {
         u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// Returns until when the caller waits for an answer, when they said so.
+    #[must_use]
+    pub fn answer_by(&self) -> Option<Instant> {
+        self.patience.map(|patience| self.since + patience)
+    }
+
     /// Whether the body names no other tenant or site.
     #[must_use]
     pub fn fits(&self, context: &BodyContext) -> bool {

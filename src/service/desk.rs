@@ -223,6 +223,19 @@ impl Desk {
         self.books.settle_floods(until).await;
     }
 
+    /// Has records written that had to wait; to be called now and then.
+    pub async fn catch_up(&self) {
+        self.books.catch_up().await;
+    }
+
+    /// Ends the books of a server that serves no more.
+    pub async fn end_books(&self) {
+        self.books
+            .settle_floods(Instant::now() + limits::FLOOD_WINDOW)
+            .await;
+        self.books.end().await;
+    }
+
     /// Whether the ledger could not be written the last time.
     #[must_use]
     pub fn is_failing(&self) -> bool {
@@ -279,6 +292,7 @@ impl Desk {
             .collect();
         let end = End {
             http_status: 200,
+            latency_ms: caller.latency_ms(),
             ..End::default()
         };
         self.books.keep(caller, principal, &about, &end).await;
@@ -412,11 +426,16 @@ impl Desk {
         if let Ending::Failure(failure) = &mut ending {
             failure.mask(&self.parts.redactor);
         }
+        let time = match &ending {
+            // What is kept as the answer says so already.
+            Ending::Kept(_, time) => *time,
+            _ => caller.latency_ms(),
+        };
         let mut end = End {
             http_status: 200,
+            latency_ms: time,
             ..End::default()
         };
-        let time = caller.latency_ms();
         let finished = match ending {
             Ending::Refused(rejection) => {
                 let refused = self.refuse(caller, Some(principal), about, rejection);
@@ -431,8 +450,7 @@ impl Desk {
                 end.error = Some(failure.message.clone());
                 Finished::Fresh(time, Err(failure))
             }
-            Ending::Output(fields) => Finished::Fresh(time, Ok(fields)),
-            Ending::Kept(fields, time) => Finished::Fresh(time, Ok(fields)),
+            Ending::Output(fields) | Ending::Kept(fields, _) => Finished::Fresh(time, Ok(fields)),
         };
         self.books.finish(caller, principal, about, &end).await;
         finished

@@ -34,6 +34,8 @@ pub struct End {
     pub error: Option<String>,
     /// Status of the answer.
     pub http_status: u16,
+    /// Time since the request came, in milliseconds: the same in the answer, the record and the log.
+    pub latency_ms: u64,
     /// Whether the answer is that of an earlier call.
     pub is_replay: bool,
 }
@@ -52,7 +54,7 @@ pub fn record<'a>(
     } else {
         "success"
     };
-    let latency_ms = caller.latency_ms();
+    let latency_ms = end.latency_ms;
     let call = ToolCall {
         name: about.tool_name.as_str().into(),
         status: status.into(),

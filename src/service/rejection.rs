@@ -6,7 +6,7 @@ use crate::vault::redact::Redactor;
 /// Why a request is refused, in the words of HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// The HTTP status.
+    /// The HTTP status; 0 when there is no answer.
     pub status: u16,
     /// What kind of refusal it is, for programs.
     pub code: &'static str,
@@ -68,6 +68,8 @@ rejections! {
     invalid = 422 "invalid_request" "ValidationError";
     /// The key was used for another input.
     key_reused = 422 "idempotency_key_reused" "Conflict";
+    /// The head of the request is too large.
+    head_too_large = 431 "head_too_large" "TooLarge";
     /// There were too many requests.
     too_many = 429 "rate_limited" "RateLimited";
     /// A part of the server broke.
@@ -91,6 +93,13 @@ impl Rejection {
     #[must_use]
     pub fn with_errors(mut self, errors: Vec<Problem>) -> Self {
         self.errors = errors;
+        self
+    }
+
+    /// Takes the answer away.
+    #[must_use]
+    pub fn unanswered(mut self) -> Self {
+        self.status = 0;
         self
     }
 

@@ -12,6 +12,9 @@ pub enum StoreError {
     /// The disk is full.
     #[error("the disk is full")]
     Full,
+    /// It cannot be written now and waits in memory.
+    #[error("it cannot be written now and waits in memory until it can")]
+    Late,
     /// What is there already stands against it.
     #[error("{0}")]
     Conflict(String),

@@ -2,28 +2,65 @@
 //!
 //! Chinese and Japanese have no spaces, and Korean writes endings onto its words, so runs of their
 //! characters are cut into overlapping pairs;
-//! everything else is cut into lower-cased words. The last character of a run stands alone too: a
+//! everything else is cut into lower-cased words, after letters and their marks were composed (NFC), so
+//! that it makes no difference how a text spells them. The last character of a run stands alone too: a
 //! single character is then found as the start of a pair or as itself.
+
+use std::borrow::Cow;
+
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 /// Counts the ways in which texts were ever cut: an index that was written in another one is written
 /// anew.
-pub const WAY: u64 = 2;
+pub const WAY: u64 = 3;
 
-/// Returns the words of a text, separated by spaces, for the index.
+/// Returns a text in the spelling in which texts are compared: composed, and in lower case.
 #[must_use]
-pub fn index_text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() * 2);
+pub fn folded(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_plain) {
+        return text.into();
+    }
+    if is_nfc_quick(text.chars()) != IsNormalized::Yes {
+        return text.nfc().collect::<String>().to_lowercase().into();
+    }
+    match text.chars().all(|c| c.to_lowercase().eq([c])) {
+        true => text.into(),
+        false => text.to_lowercase().into(),
+    }
+}
+
+/// Whether a character is never composed with the one before it and has no other case; of most others
+/// that takes longer to tell.
+fn is_plain(c: char) -> bool {
+    match c {
+        '\0'..='\u{7f}' => !c.is_ascii_uppercase(),
+        '\u{2010}'..='\u{2027}' | '\u{3001}'..='\u{3029}' | '\u{ff01}'..='\u{ff20}' => true,
+        '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => true,
+        _ => false,
+    }
+}
+
+/// Adds the words of a text to the text of an index, a space after each, and returns how many there are.
+/// `mark` stands before each of them.
+pub fn index_text(text: &str, mark: &str, out: &mut String) -> u64 {
+    let mut count = 0;
+    let mut add = |word: &str| {
+        out.extend([mark, word, " "]);
+        count += 1;
+    };
     each_word(text, &mut |word| {
-        out.push_str(word.text);
-        out.push(' ');
+        add(word.text);
         if word.is_end_of_run
-            && let Some(last) = word.text.chars().next_back().filter(|_| word.is_pair)
+            && let Some((start, _)) = word
+                .text
+                .char_indices()
+                .next_back()
+                .filter(|_| word.is_pair)
         {
-            out.push(last);
-            out.push(' ');
+            add(word.text.get(start..).unwrap_or_default());
         }
     });
-    out
+    count
 }
 
 /// One word as it is found.
@@ -40,8 +77,8 @@ pub struct Word<'a> {
 
 /// Gives every word of a text to `found`, in order.
 pub fn each_word(text: &str, found: &mut dyn FnMut(Word<'_>)) {
-    let lower = text.to_lowercase();
-    let mut rest = lower.as_str();
+    let folded = folded(text);
+    let mut rest = &*folded;
     while let Some(first) = rest.chars().next() {
         let is_same: fn(char) -> bool = match first {
             c if is_ideograph(c) => is_ideograph,
@@ -107,7 +144,10 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        assert_eq!(index_text(text).trim_end(), expected);
+        let mut out = String::new();
+        let count = index_text(text, "", &mut out);
+        assert_eq!(out.trim_end(), expected);
+        assert_eq!(count, expected.split_whitespace().count() as u64);
     }
 
     #[test]
@@ -118,5 +158,38 @@ mod tests {
         check("한국어 조선", "한국 국어 어 조선 선");
         check("Über 10%", "über 10");
         check("%_\"*^", "");
+        let mut out = "before ".to_owned();
+        assert_eq!(index_text("古井 7", "s·", &mut out), 3);
+        assert_eq!(out, "before s·古井 s·井 s·7 ");
+    }
+
+    #[test]
+    fn a_text_is_the_same_however_its_letters_are_composed() {
+        let pairs = [
+            (
+                "\u{1112}\u{1161}\u{11ab}\u{1100}\u{116e}\u{11a8}",
+                "한국 국",
+            ),
+            ("U\u{308}ber", "über"),
+            ("か\u{3099}く", "がく く"),
+            ("\u{212b}", "å"),
+        ];
+        for (text, expected) in pairs {
+            check(text, expected);
+            assert_eq!(folded(text), folded(&text.nfc().collect::<String>()));
+        }
+        assert!(matches!(folded("古井 well %"), Cow::Borrowed(_)));
+        assert_eq!(folded("Über"), "über");
+    }
+
+    #[test]
+    fn what_is_plain_stays_as_it_is() {
+        let plain = ('\0'..=char::MAX).filter(|c| is_plain(*c));
+        for c in plain {
+            // Beside anything, also what composes with the one before it.
+            let text = format!("{c}{c}a");
+            assert_eq!(is_nfc_quick(text.chars()), IsNormalized::Yes, "{c:?}");
+            assert_eq!(text.to_lowercase(), text, "{c:?}");
+        }
     }
 }

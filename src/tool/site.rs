@@ -42,10 +42,12 @@ impl From<StoreError> for ToolError {
             StoreError::Conflict(message) => {
                 Self::new(ErrorCode::NotFound, message).with_hint("check tenant and site")
             }
-            StoreError::Busy | StoreError::Full | StoreError::Closed => Self::new(
-                ErrorCode::Unavailable,
-                "the data of the site cannot be reached now",
-            ),
+            StoreError::Busy | StoreError::Full | StoreError::Late | StoreError::Closed => {
+                Self::new(
+                    ErrorCode::Unavailable,
+                    "the data of the site cannot be reached now",
+                )
+            }
             // What a database says may name files and statements.
             StoreError::Broken(_) => Self::new(
                 ErrorCode::Internal,

@@ -20,6 +20,10 @@ fn is_problem(answer: &Answer, status: u16, code: &str) {
         (&problem["status"], &problem["error_code"], &problem["type"]),
         (&json!(status), &json!(code), &json!("about:blank"))
     );
+    let call = answer
+        .header("x-call-id")
+        .map(|id| format!("urn:uuid:{id}"));
+    assert_eq!(problem["instance"], json!(call));
 }
 
 #[track_caller]
@@ -286,6 +290,37 @@ fn bytes_that_are_no_request_are_refused() {
     let numbers = server.get("/metrics").body;
     let counted = "karyi_http_responses_total{status=\"431\"} 1";
     assert!(numbers.contains(counted), "{numbers}");
+    is_served(&server);
+}
+
+#[test]
+fn a_large_head_is_refused_also_when_it_comes_at_once() {
+    let server = Server::start(&[]);
+    let padded = |bytes: usize| {
+        let field = ("X-Padding", "v".repeat(bytes));
+        server.answer("get_site_map", &json!({}), &[(field.0, &field.1)])
+    };
+    assert_eq!(padded(60 << 10).status, 200);
+    is_problem(&padded(64 << 10), 431, "head_too_large");
+    let record = server.last_record();
+    assert_eq!(
+        (&record["http_status"], &record["error_type"]),
+        (&json!(431), &json!("TooLarge"))
+    );
+    is_served(&server);
+}
+
+#[test]
+fn who_speaks_http_2_is_told_of_in_the_log() {
+    let server = Server::start(&[]);
+    let answer = server.raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    assert_eq!((answer.status, answer.head.as_str()), (0, ""));
+    let line = server.wait_for("request_refused");
+    let expected = "the client spoke HTTP/2; the connection was closed without an answer";
+    assert_eq!(
+        (&line["message"], &line["http_status"]),
+        (&json!(expected), &Value::Null)
+    );
     is_served(&server);
 }
 

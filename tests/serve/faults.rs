@@ -27,11 +27,11 @@ use tower::ServiceExt;
 
 use super::{Server, answer};
 
-fn draft() -> Value {
+pub fn draft() -> Value {
     json!({"content_type": "story", "title": "a", "body": "b"})
 }
 
-fn lock(path: &std::path::Path) -> rusqlite::Connection {
+pub fn lock(path: &std::path::Path) -> rusqlite::Connection {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.execute_batch("BEGIN IMMEDIATE").unwrap();
     connection

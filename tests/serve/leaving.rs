@@ -70,6 +70,34 @@ fn a_command_ends_with_the_connection_of_its_caller() {
     );
 }
 
+/// All of them have come whole.
+#[test]
+fn requests_that_were_sent_ahead_are_made_when_their_caller_has_left() {
+    const CALLS: usize = 20;
+    let server = Server::start(&[]);
+    let input = json!({"content_type": "story", "title": "a", "body": "b"});
+    let body = json!({"tool_name": "create_draft_content", "input": input}).to_string();
+    let request = server.request("/api/tools/call", &[], &body);
+    let request = String::from_utf8(request)
+        .unwrap()
+        .replace("Connection: close\r\n", "");
+    server
+        .connect()
+        .write_all(request.repeat(CALLS).as_bytes())
+        .unwrap();
+    let start = Instant::now();
+    while server.records().len() < CALLS {
+        assert!(start.elapsed() < SOON, "{}", server.records().len());
+        std::thread::yield_now();
+    }
+    let records = server.records();
+    let good = records
+        .iter()
+        .filter(|record| record["status"] == "success");
+    assert_eq!((good.count(), server.drafts()), (CALLS, CALLS as u64));
+    assert_eq!(records[CALLS - 1]["disconnected"], true);
+}
+
 #[test]
 fn half_a_head_does_not_hold_up_the_end() {
     let server = Server::start(&[]);

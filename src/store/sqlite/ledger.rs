@@ -5,17 +5,21 @@
 //! alone stands there twice, for its index: to read it from the text costs more than to insert a row.
 //! That both are the same is verified, too.
 
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+mod writer;
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension, TransactionBehavior};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::oneshot;
 
 use crate::limits;
 use crate::store::ledger::{self, GENESIS, Hash, Record, Row};
 use crate::store::sqlite::connection::{open_to_read, open_to_write};
 use crate::store::sqlite::group::Group;
-use crate::store::{Ledger, Pending, StoreError, ids};
+use crate::store::sqlite::ledger::writer::{Item, Kept, Wish, Writer};
+use crate::store::{Ledger, Pending, StoreError};
 
 const STEPS: &[&str] = &[
     "
@@ -70,42 +74,11 @@ FROM ledger_rows;
 ",
 ];
 
-const INSERT: &str = "INSERT INTO ledger_rows (seq, hash, record, trace_id) VALUES (?, ?, ?, ?)";
-const LAST: &str = "SELECT seq, hash FROM ledger_rows ORDER BY seq DESC LIMIT 1";
-/// Stands for no call.
-const PROBE: &str = "probe";
-const FORGET: &str = "DELETE FROM intents WHERE call_id = ?";
-
-/// What is asked of the writing thread.
-enum Wish {
-    Intend { call_id: String, record: String },
-    Keep(Kept),
-    Settle,
-    Probe,
-}
-
-/// A record that is to be kept.
-struct Kept {
-    call_id: String,
-    trace_id: String,
-    record: String,
-}
-
-impl Kept {
-    fn of(record: &Record<'_>) -> Result<Self, StoreError> {
-        Ok(Self {
-            call_id: record.call_id.clone().into_owned(),
-            trace_id: record.trace_id.clone().into_owned(),
-            record: text(record)?,
-        })
-    }
-}
-
-type Item = (Wish, oneshot::Sender<Result<usize, StoreError>>);
-
 /// The ledger, open to be written.
 pub struct SqliteLedger {
     group: Group<Item>,
+    /// How much waits to be written again.
+    late: Arc<AtomicUsize>,
 }
 
 impl SqliteLedger {
@@ -119,12 +92,10 @@ impl SqliteLedger {
         connection.pragma_update_and_check(None, "wal_autocheckpoint", pages, |_| Ok(()))?;
         // A negative number counts KiB.
         connection.pragma_update(None, "cache_size", -limits::LEDGER_CACHE_KIB)?;
-        let mut writer = Writer {
-            connection,
-            intended: HashSet::new(),
-        };
+        let late = Arc::default();
+        let mut writer = Writer::new(connection, Arc::clone(&late));
         let group = Group::start("ledger writer", move |batch| writer.commit(batch))?;
-        Ok(Self { group })
+        Ok(Self { group, late })
     }
 
     async fn wish(&self, wish: Wish) -> Result<usize, StoreError> {
@@ -139,7 +110,7 @@ impl Ledger for SqliteLedger {
         Box::pin(async move {
             let wish = Wish::Intend {
                 call_id: record.call_id.clone().into_owned(),
-                record: text(record)?,
+                record: writer::text(record)?,
             };
             self.wish(wish).await.map(drop)
         })
@@ -157,141 +128,14 @@ impl Ledger for SqliteLedger {
     fn probe(&self) -> Pending<'_, ()> {
         Box::pin(async move { self.wish(Wish::Probe).await.map(drop) })
     }
-}
 
-fn text(record: &Record<'_>) -> Result<String, StoreError> {
-    let mut text = Vec::with_capacity(limits::RECORD_BYTES);
-    record.add_to(&mut text);
-    String::from_utf8(text).map_err(|error| StoreError::Broken(error.to_string()))
-}
-
-/// What the writing thread has.
-struct Writer {
-    connection: Connection,
-    /// Calls whose intent was written; most calls have none to be taken away.
-    intended: HashSet<String>,
-}
-
-impl Writer {
-    fn commit(&mut self, batch: Vec<Item>) {
-        let (wishes, replies): (Vec<Wish>, Vec<_>) = batch.into_iter().unzip();
-        let result = self.together(wishes);
-        for (number, reply) in replies.into_iter().enumerate() {
-            let answer = result
-                .as_ref()
-                .map(|counts| counts.get(number).copied().unwrap_or(0));
-            // A caller that is gone needs no answer.
-            let _ = reply.send(answer.map_err(Clone::clone));
-        }
+    fn catch_up(&self) -> Pending<'_, ()> {
+        Box::pin(async move { self.wish(Wish::CatchUp).await.map(drop) })
     }
 
-    fn together(&mut self, wishes: Vec<Wish>) -> Result<Vec<usize>, StoreError> {
-        let immediate = TransactionBehavior::Immediate;
-        let transaction = self.connection.transaction_with_behavior(immediate)?;
-        let mut chain = Chain::of(&transaction)?;
-        let mut counts = Vec::with_capacity(wishes.len());
-        for wish in wishes {
-            counts.push(grant(&mut chain, &mut self.intended, wish)?);
-        }
-        drop(chain);
-        transaction.commit()?;
-        Ok(counts)
+    fn late(&self) -> usize {
+        self.late.load(Ordering::Relaxed)
     }
-}
-
-fn grant(
-    chain: &mut Chain<'_>,
-    intended: &mut HashSet<String>,
-    wish: Wish,
-) -> Result<usize, StoreError> {
-    match wish {
-        Wish::Intend { call_id, record } => {
-            let sql = "INSERT INTO intents (call_id, record) VALUES (?, ?)";
-            let mut insert = chain.connection.prepare_cached(sql)?;
-            insert.execute((&call_id, record))?;
-            intended.insert(call_id);
-            Ok(1)
-        }
-        Wish::Keep(kept) => {
-            chain.append(&kept)?;
-            match intended.remove(&kept.call_id) {
-                true => Ok(chain
-                    .connection
-                    .prepare_cached(FORGET)?
-                    .execute([kept.call_id])?),
-                false => Ok(0),
-            }
-        }
-        Wish::Settle => settle(chain),
-        Wish::Probe => probe(chain.connection),
-    }
-}
-
-/// The end of the chain inside a transaction.
-struct Chain<'c> {
-    connection: &'c Connection,
-    insert: CachedStatement<'c>,
-    seq: u64,
-    hash: Hash,
-}
-
-impl<'c> Chain<'c> {
-    fn of(connection: &'c Connection) -> Result<Self, StoreError> {
-        let last = connection
-            .prepare_cached(LAST)?
-            .query_row((), |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        let (seq, hash) = last.unwrap_or((0, GENESIS));
-        Ok(Self {
-            connection,
-            insert: connection.prepare_cached(INSERT)?,
-            seq,
-            hash,
-        })
-    }
-
-    fn append(&mut self, kept: &Kept) -> Result<(), StoreError> {
-        let seq = self.seq + 1;
-        let hash = ledger::hash(&self.hash, seq, &kept.record);
-        let row = (seq, hash, &kept.record, &kept.trace_id);
-        self.insert.execute(row)?;
-        (self.seq, self.hash) = (seq, hash);
-        Ok(())
-    }
-}
-
-/// Writes an intent and takes it away: the page has changed, so it has to reach the disk.
-fn probe(connection: &Connection) -> Result<usize, StoreError> {
-    let sql = "INSERT INTO intents (call_id, record) VALUES (?, '')";
-    connection.prepare_cached(sql)?.execute([PROBE])?;
-    Ok(connection.prepare_cached(FORGET)?.execute([PROBE])?)
-}
-
-fn settle(chain: &mut Chain<'_>) -> Result<usize, StoreError> {
-    let orphans: Vec<String> = chain
-        .connection
-        .prepare("SELECT record FROM intents ORDER BY call_id")?
-        .query_map((), |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    for text in &orphans {
-        chain.append(&interrupted(text)?)?;
-    }
-    chain.connection.execute("DELETE FROM intents", ())?;
-    Ok(orphans.len())
-}
-
-fn interrupted(text_of_intent: &str) -> Result<Kept, StoreError> {
-    let broken = |error: serde_json::Error| StoreError::Broken(format!("an intent: {error}"));
-    let mut record: Record<'_> = serde_json::from_str(text_of_intent).map_err(broken)?;
-    record.ts_end = ids::now().into();
-    record.status = "error".into();
-    record.error_type = Some("Interrupted".into());
-    record.error = Some("the server ended while the call ran; it may have taken effect".into());
-    record
-        .tool_calls
-        .iter_mut()
-        .for_each(|call| call.status = "error".into());
-    Kept::of(&record)
 }
 
 /// What came of checking the chain.

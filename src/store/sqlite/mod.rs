@@ -17,6 +17,7 @@ mod queue;
 mod readers;
 mod recent;
 mod revision;
+mod score;
 mod search;
 mod site;
 mod writer;

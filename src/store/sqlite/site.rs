@@ -94,7 +94,7 @@ CREATE TABLE repeat_keys (
   PRIMARY KEY (site, principal, tool, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX repeat_keys_age ON repeat_keys (created_second);
-", revision::STEP, index::STEP];
+", revision::STEP, index::STEP, index::OWN_STEP];
 
 /// The data of sites, open to be read and written.
 pub struct SqliteSites {
@@ -429,17 +429,18 @@ fn insert_content(
     stored: &Stored<'_>,
 ) -> Result<(), StoreError> {
     let content = stored.content;
+    let words = index::Words::of(site, content);
     let sql = "INSERT INTO contents (site, id, content_type, status, credibility, title, body, tags, content, \
-        imported, created_by, created_at) \
-        VALUES (:site, :id, :type, :status, :credibility, :title, :body, :tags, :content, :imported, :by, :at)";
+        imported, created_by, created_at, words) \
+        VALUES (:site, :id, :type, :status, :credibility, :title, :body, :tags, :content, :imported, :by, :at, \
+        :words)";
     connection.prepare_cached(sql)?.execute(named_params! {
         ":site": site, ":id": content.id, ":type": content.content_type, ":status": content.status,
         ":credibility": content.credibility_score, ":title": content.title, ":body": content.body,
         ":tags": text(&content.tags)?, ":content": text(content)?, ":imported": stored.imported,
-        ":by": stored.author, ":at": stored.at,
+        ":by": stored.author, ":at": stored.at, ":words": words.count,
     })?;
-    let row = connection.last_insert_rowid();
-    index::add(connection, row, site, content)
+    words.add(connection, connection.last_insert_rowid())
 }
 
 fn import(connection: &Connection, bundle: &Bundle) -> Result<bool, StoreError> {

@@ -70,7 +70,7 @@ fn an_old_ledger_goes_on_as_a_new_one() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     let old = open_to_write(&path, &STEPS[..1]).unwrap();
-    let text = text(&record("old")).unwrap();
+    let text = writer::text(&record("old")).unwrap();
     let insert = "INSERT INTO trace_ledger (seq, hash, record) VALUES (?, ?, ?)";
     let first = ledger::hash(&GENESIS, 1, &text);
     old.execute(insert, (1, first, &text)).unwrap();
@@ -185,16 +185,178 @@ fn a_call_that_never_ended_becomes_an_error() {
     ));
 }
 
+/// A ledger that another program holds, and that program.
+fn held(path: &Path) -> Connection {
+    let other = Connection::open(path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    other
+}
+
+/// The calls of a ledger in their order, with their errors; its chain is whole.
+fn calls(path: &Path) -> Vec<(String, Option<String>)> {
+    let file = LedgerFile::open(path).unwrap();
+    let verdict = file.verify(None).unwrap();
+    assert!(matches!(verdict, Verdict::Whole { .. }), "{verdict:?}");
+    let rows = file.tail(100).unwrap();
+    let records = rows
+        .iter()
+        .map(|row| serde_json::from_str(&row.record).unwrap());
+    records
+        .map(|record: Record<'_>| {
+            let error = record.error_type.map(std::borrow::Cow::into_owned);
+            (record.call_id.into_owned(), error)
+        })
+        .collect()
+}
+
+fn good(calls: &[&str]) -> Vec<(String, Option<String>)> {
+    calls
+        .iter()
+        .map(|call| ((*call).to_owned(), None))
+        .collect()
+}
+
+fn intents(path: &Path) -> u64 {
+    let connection = Connection::open(path).unwrap();
+    let sql = "SELECT count(*) FROM intents";
+    connection.query_row(sql, (), |row| row.get(0)).unwrap()
+}
+
 #[test]
-fn a_locked_ledger_is_an_error_and_works_again_later() {
+fn records_of_a_locked_ledger_wait_and_are_written_in_their_order() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     let ledger = SqliteLedger::open(&path).unwrap();
-    let other = Connection::open(&path).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    assert_eq!(run(ledger.keep(&record("a"))), Err(StoreError::Busy));
+    run(ledger.intend(&record("changes"))).unwrap();
+    let other = held(&path);
+    let more = record("more");
+    let results = run(async {
+        tokio::join!(
+            ledger.keep(&record("reads")),
+            ledger.keep(&record("changes")),
+            ledger.intend(&more),
+        )
+    });
+    let busy = Err(StoreError::Busy);
+    assert_eq!(
+        results,
+        (Err(StoreError::Late), Err(StoreError::Late), busy.clone())
+    );
+    assert_eq!((run(ledger.probe()), ledger.late()), (busy, 2));
     other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(run(ledger.keep(&record("b"))), Ok(()));
+    assert_eq!(run(ledger.keep(&record("next"))), Ok(()));
+    assert_eq!((ledger.late(), intents(&path)), (0, 0));
+    assert_eq!(calls(&path), good(&["reads", "changes", "next"]));
     drop(ledger);
-    assert_eq!(LedgerFile::open(&path).unwrap().tail(9).unwrap().len(), 1);
+    let ledger = SqliteLedger::open(&path).unwrap();
+    assert_eq!(run(ledger.settle()), Ok(0));
+}
+
+#[test]
+fn records_that_wait_are_written_by_who_looks_after_them_or_at_the_end() {
+    for way in ["probe", "catch up", "end"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger.db");
+        let ledger = SqliteLedger::open(&path).unwrap();
+        run(ledger.intend(&record("a"))).unwrap();
+        let other = held(&path);
+        assert_eq!(run(ledger.keep(&record("a"))), Err(StoreError::Late));
+        let since = std::time::Instant::now();
+        assert_eq!(run(ledger.catch_up()), Err(StoreError::Busy));
+        assert!(since.elapsed() < limits::DATABASE_BUSY_TIMEOUT);
+        other.execute_batch("ROLLBACK").unwrap();
+        let written = match way {
+            "probe" => run(ledger.probe()),
+            "catch up" => run(ledger.catch_up()),
+            _ => Err(StoreError::Late),
+        };
+        assert_eq!(ledger.late(), usize::from(written.is_err()));
+        if written.is_ok() {
+            assert_eq!(calls(&path), good(&["a"]));
+        }
+        drop(ledger);
+        assert_eq!((calls(&path), intents(&path)), (good(&["a"]), 0));
+    }
+}
+
+/// A writer that waits for nobody, and how much waits in it.
+fn writer(path: &Path) -> (Writer, Arc<AtomicUsize>) {
+    let connection = open_to_write(path, STEPS).unwrap();
+    connection.busy_timeout(std::time::Duration::ZERO).unwrap();
+    let waiting = Arc::default();
+    (Writer::new(connection, Arc::clone(&waiting)), waiting)
+}
+
+/// Does what is wished; returns what each caller is told.
+fn commit(writer: &mut Writer, wishes: Vec<Wish>) -> Vec<Result<usize, StoreError>> {
+    let (batch, answers): (Vec<Item>, Vec<_>) = wishes
+        .into_iter()
+        .map(|wish| {
+            let (reply, answer) = oneshot::channel();
+            ((wish, reply), answer)
+        })
+        .unzip();
+    writer.commit(batch);
+    let told = answers.into_iter().map(|mut answer| answer.try_recv());
+    told.map(Result::unwrap).collect()
+}
+
+fn intend(call: &str) -> Wish {
+    Wish::Intend {
+        call_id: call.into(),
+        record: writer::text(&record(call)).unwrap(),
+    }
+}
+
+fn large(call: &str) -> Wish {
+    let mut large = record(call);
+    large.error = Some("x".repeat(limits::MAX_LATE_RECORD_BYTES / 3).into());
+    Wish::Keep(Kept::of(&large).unwrap())
+}
+
+#[test]
+fn no_more_wait_than_there_is_room_for_but_all_that_changed_something() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ledger.db");
+    let (mut writer, waiting) = writer(&path);
+    let begun = commit(&mut writer, vec![intend("changes"), intend("again")]);
+    assert_eq!(begun, [Ok(1), Ok(1)]);
+    let other = held(&path);
+    let wishes = ["a", "b", "c", "changes", "d"].map(large).into();
+    let (late, busy) = (Err(StoreError::Late), Err(StoreError::Busy));
+    let told = commit(&mut writer, wishes);
+    let expected = [late.clone(), late.clone(), busy.clone(), late.clone(), busy];
+    assert_eq!(
+        (told, waiting.load(Ordering::Relaxed)),
+        (expected.into(), 3)
+    );
+    other.execute_batch("ROLLBACK").unwrap();
+    // There is room again, and what did not wait has an intent no longer.
+    assert_eq!(commit(&mut writer, vec![Wish::Probe]), [Ok(1)]);
+    let other = held(&path);
+    assert_eq!(commit(&mut writer, vec![large("again")]), [late]);
+    other.execute_batch("ROLLBACK").unwrap();
+    drop(writer);
+    assert_eq!(calls(&path), good(&["a", "b", "changes", "again"]));
+    assert_eq!(intents(&path), 0);
+}
+
+#[test]
+fn a_call_that_nobody_waits_for_to_begin_leaves_no_intent() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ledger.db");
+    let (mut writer, waiting) = writer(&path);
+    let given_up = |call| {
+        let (reply, _) = oneshot::channel();
+        (intend(call), reply)
+    };
+    writer.commit(vec![given_up("a")]);
+    assert_eq!((intents(&path), waiting.load(Ordering::Relaxed)), (0, 1));
+    // One that was written all the same is taken away with the next commit.
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .execute("INSERT INTO intents VALUES ('a', '')", ())
+        .unwrap();
+    assert_eq!(commit(&mut writer, vec![Wish::Probe]), [Ok(1)]);
+    assert_eq!((intents(&path), waiting.load(Ordering::Relaxed)), (0, 0));
 }

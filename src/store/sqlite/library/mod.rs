@@ -1,11 +1,9 @@
 //! The contents of all sites in memory, with the index of their words: what a search finds there is
 //! what the database would find, in the same order and with the same scores.
 //!
-//! The index is a copy of that of the database, and scores are computed as its bm25 does, from the
-//! same numbers and step by step. What the copy cannot answer, such as words that the database
-//! might cut otherwise than we do, is left to the database.
+//! The index is a copy of that of the database, and scores are added up from the same numbers in the
+//! same order. What the copy cannot answer, such as what cannot be read, is left to the database.
 
-mod plain;
 mod read;
 mod shelf;
 
@@ -20,14 +18,8 @@ pub(super) use shelf::Shelf;
 
 use crate::limits;
 use crate::store::site::{Found, Kept, Query, Scope};
-use crate::store::sqlite::search::{Rank, weighted};
+use crate::store::sqlite::score::{Published, Rank, gain, weighted};
 use crate::store::words;
-
-/// The constants of the database's bm25.
-const K1: f64 = 1.2;
-const B: f64 = 0.75;
-/// What a word counts for that more than half of all contents have.
-const LEAST_IDF: f64 = 1e-6;
 
 /// Sites by tenant and name.
 type Sites = HashMap<Box<str>, HashMap<Box<str>, Site>>;
@@ -38,17 +30,16 @@ pub(super) struct Library {
     sites: Sites,
     /// Those of one site stand together.
     contents: Vec<Held>,
-    /// Contents in the index of the database.
-    rows: i64,
-    /// By their bytes.
-    terms: Vec<Term>,
 }
 
-/// Where the contents of a site are.
+/// What a site has.
 struct Site {
     contents: Range<u32>,
     /// Of their titles and texts.
     bytes: usize,
+    published: Published,
+    /// The words of its contents, by their bytes.
+    terms: Vec<Term>,
 }
 
 /// A content.
@@ -58,19 +49,19 @@ struct Held {
     content_type: Box<str>,
     tags: Vec<String>,
     credibility: f64,
-    /// Title and text as they are searched: without capitals of ASCII.
-    title: Lowered,
-    body: Lowered,
+    /// Title and text as they are searched.
+    title: Folded,
+    body: Folded,
     /// The part of the score that depends on the content's length alone.
     norm: f64,
-    /// Whether the index says that it belongs to its site.
+    /// Whether its words are in the index.
     is_indexed: bool,
     /// Nothing when it cannot be read.
     kept: Option<Arc<Kept>>,
 }
 
 /// A text for the search; nothing when it is just that of the content.
-type Lowered = Option<Box<str>>;
+type Folded = Option<Box<str>>;
 
 /// A word of the index.
 struct Term {
@@ -82,9 +73,12 @@ struct Term {
 /// That a content has a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
+    /// Which one of its site.
     content: u32,
     /// How often, each time by the weight of its column.
     weight: u32,
+    /// Whether it is published.
+    is_published: bool,
 }
 
 /// Why a search is not answered.
@@ -134,21 +128,23 @@ impl Library {
         };
         let mut steps = Steps(steps);
         steps.take(site.contents.len() + site.bytes / 16)?;
-        let hits = self.hits(&query.text, &mut steps)?;
-        let text = query.text.trim().to_lowercase();
+        let hits = site.hits(&query.text, &mut steps)?;
+        let text = words::folded(query.text.trim());
         let wanted = Wanted {
             query,
-            finder: Finder::new(&text),
+            finder: Finder::new(&*text),
         };
         let range = site.contents.start as usize..site.contents.end as usize;
         let held = self.contents.get(range).unwrap_or_default();
         let matches = match hits.is_empty() {
             true => wanted.exact(held),
-            false => wanted.marked(held, &marks(&site.contents, held, &hits), &hits),
+            false => wanted.marked(held, &marks(held, &hits), &hits),
         };
         best(matches, query.limit)
     }
+}
 
+impl Site {
     /// Looks up the words of a text.
     fn hits(&self, text: &str, steps: &mut Steps) -> Result<Vec<Hits<'_>>, Unanswered> {
         let mut hits = Ok(Vec::new());
@@ -163,9 +159,6 @@ impl Library {
     }
 
     fn hit(&self, word: &words::Word<'_>, steps: &mut Steps) -> Result<Hits<'_>, Unanswered> {
-        if !plain::is_plain(word.text) {
-            return Err(Unanswered::Unknown);
-        }
         let first = self.terms.partition_point(|term| *term.text < *word.text);
         let rest = self.terms.get(first..).unwrap_or_default();
         let places = match word.is_alone {
@@ -176,18 +169,12 @@ impl Library {
             },
         };
         steps.take(places.len())?;
+        let having = places.iter().filter(|place| place.is_published).count();
         Ok(Hits {
-            idf: self.idf(places.len()),
+            idf: self.published.idf(having as u64),
             places,
             is_pair: word.is_pair,
         })
-    }
-
-    #[allow(clippy::cast_precision_loss)]
-    fn idf(&self, hits: usize) -> f64 {
-        let hits = i64::try_from(hits).unwrap_or(i64::MAX);
-        let idf = (((self.rows - hits) as f64 + 0.5) / (hits as f64 + 0.5)).ln();
-        if idf <= 0.0 { LEAST_IDF } else { idf }
     }
 }
 
@@ -209,21 +196,17 @@ fn started(terms: &[Term], start: &str, steps: &mut Steps) -> Result<Vec<Place>,
     Ok(places)
 }
 
-/// Adds up what the words say of the contents of one site: word by word, as the database does, so
-/// that the sums are the same to the last digit.
-fn marks(site: &Range<u32>, held: &[Held], hits: &[Hits<'_>]) -> Vec<Mark> {
+/// Adds up what the words say of the contents of one site: word by word, as it is done with the
+/// database, so that the sums are the same to the last digit.
+fn marks(held: &[Held], hits: &[Hits<'_>]) -> Vec<Mark> {
     let mut marks = vec![Mark::default(); held.len()];
     for hit in hits {
-        let start = hit
-            .places
-            .partition_point(|place| place.content < site.start);
-        for place in hit.places.get(start..).unwrap_or_default() {
-            let number = place.content.wrapping_sub(site.start) as usize;
+        for place in &*hit.places {
+            let number = place.content as usize;
             let (Some(mark), Some(content)) = (marks.get_mut(number), held.get(number)) else {
                 break;
             };
-            let often = f64::from(place.weight);
-            mark.score += hit.idf * ((often * (K1 + 1.0)) / (often + content.norm));
+            mark.score += gain(hit.idf, place.weight, content.norm);
             mark.pairs += u32::from(hit.is_pair);
         }
     }
@@ -258,7 +241,7 @@ impl Wanted<'_> {
         marked
             .filter(|(held, mark)| mark.score > 0.0 && held.is_indexed && self.is_wanted(held))
             // What has the query to the letter has all its pairs.
-            .map(|(held, mark)| self.matching(held, -mark.score, mark.pairs == pairs))
+            .map(|(held, mark)| self.matching(held, mark.score, mark.pairs == pairs))
             .collect()
     }
 

@@ -87,8 +87,6 @@ mod tests {
             revision: 1,
             sites: HashMap::new(),
             contents: Vec::new(),
-            rows: 0,
-            terms: Vec::new(),
         };
         // At first at once, and by one only.
         assert!(shelf.is_wanted(1, Duration::ZERO) && !shelf.is_wanted(1, ms(1000)));

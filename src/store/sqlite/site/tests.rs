@@ -81,14 +81,19 @@ fn with_library(sites: &SqliteSites) {
     }
 }
 
-#[test]
-fn changes_are_found_in_the_library_and_in_the_database() {
-    // The library cannot tell how the database cuts the last word.
-    changes_are_found("古井", with_library);
-    changes_are_found("古井 ς", |_| ());
+/// Has the library never read: whoever is to do that does not.
+fn without_library(sites: &SqliteSites) {
+    sites.shelf.is_wanted(0, Duration::from_secs(60));
 }
 
-fn changes_are_found(text: &str, prepare: fn(&SqliteSites)) {
+#[test]
+fn changes_are_found_in_the_library_and_in_the_database() {
+    changes_are_found(with_library);
+    changes_are_found(without_library);
+}
+
+fn changes_are_found(prepare: fn(&SqliteSites)) {
+    let text = "古井";
     let (dir, sites) = open();
     let scope = scope("t", "a");
     let well = content("well", "古井", "严氏古井");
@@ -354,20 +359,21 @@ fn two_profiles_in_use_are_refused_by_the_database() {
 
 #[test]
 fn an_index_that_was_written_in_another_way_is_written_anew() {
-    let (dir, sites) = open();
-    let contents = vec![content("a", "한국어 조선", "古井 well")];
-    import_of(&sites, bundle("t", "s", contents)).unwrap();
-    drop(sites);
+    let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("site.db");
-    // As it was before there was another way: Korean in words.
-    let old = Connection::open(&path).unwrap();
+    // As it was when all sites had their words together, and letters their marks beside them.
+    let old = open_to_write(&path, &STEPS[..3]).unwrap();
     old.execute_batch(
-        "INSERT INTO contents_words (contents_words) VALUES ('delete-all');
+        "INSERT INTO sites VALUES (1, 't', 's', '{}', '');
         INSERT INTO contents_words (rowid, scope, title, tags, body)
-        SELECT number, 'no', '한국어 조선', '', '古井 井 well' FROM contents;
-        DROP TABLE words_way; PRAGMA user_version = 2;",
+        VALUES (7, 's1', '한국어 조선', '', '古井 井 well');
+        UPDATE words_way SET number = 2;",
     )
     .unwrap();
+    let texts = content("a", "\u{1112}\u{1161}\u{11ab}국어 조선", "古井 well");
+    let sql = "INSERT INTO contents VALUES (7, 1, 'a', 'knowledge', 'published', 1, ?, ?, '[]', ?, 1, '', '')";
+    let row = (&texts.title, &texts.body, text(&texts).unwrap());
+    old.execute(sql, row).unwrap();
     drop(old);
     for _ in 0..2 {
         let sites = SqliteSites::open(&path).unwrap();
@@ -375,5 +381,41 @@ fn an_index_that_was_written_in_another_way_is_written_anew() {
             let found = ids_of(&sites, &scope("t", "s"), ask(query));
             assert_eq!(found, (vec!["a".to_owned()], 1), "{query}");
         }
+    }
+}
+
+#[test]
+fn letters_are_found_however_they_are_composed() {
+    let (_dir, sites) = open();
+    let scope = scope("t", "s");
+    let (composed, apart) = (
+        "한국어",
+        "\u{1112}\u{1161}\u{11ab}\u{1100}\u{116e}\u{11a8}\u{110b}\u{1165}",
+    );
+    let contents = vec![
+        content("a", apart, "U\u{308}ber"),
+        content("b", composed, "über"),
+    ];
+    import_of(&sites, bundle("t", "s", contents)).unwrap();
+    for query in ["한국", apart, "über", "u\u{308}ber", "Ü"] {
+        let found = ids_of(&sites, &scope, ask(query));
+        let expected = match query {
+            "Ü" => vec![],
+            _ => vec!["a".to_owned(), "b".to_owned()],
+        };
+        assert_eq!(
+            (found.0, found.1),
+            (expected.clone(), expected.len() as u64),
+            "{query}"
+        );
+    }
+    // A content as long that has the words, but not to the letter, comes after both.
+    let other = content("0", "국어 한국", "well");
+    let mut contents = vec![other];
+    contents.extend([content("a", apart, "well"), content("b", composed, "well")]);
+    import_of(&sites, bundle("t", "s", contents)).unwrap();
+    for query in [composed, apart] {
+        let (found, _) = ids_of(&sites, &scope, ask(query));
+        assert_eq!(found, ["a", "b", "0"], "{query}");
     }
 }

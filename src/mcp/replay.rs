@@ -1,0 +1,415 @@
+//! Sessions whose answers can be asked for again.
+//!
+//! A client whose connection broke comes back with `Last-Event-ID`. The library gives it what comes from
+//! then on, but nothing when the call has ended meanwhile. Here the events of every call are kept as they
+//! come, and for a while after the answer.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io::{self, Write};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use futures_core::Stream;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::{
+    EventStream, RestoreOutcome, ServerSseMessage, SessionId, SessionManager,
+};
+
+use crate::limits;
+
+/// The sessions of the library, with what was answered in them of late.
+#[derive(Default)]
+pub struct Replaying {
+    sessions: LocalSessionManager,
+    shelf: Arc<Mutex<Shelf>>,
+}
+
+impl Replaying {
+    /// Makes it; a session that had no message for as long as `idle` ends.
+    #[must_use]
+    pub fn new(idle: Duration) -> Self {
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(idle);
+        Self {
+            sessions,
+            shelf: Arc::default(),
+        }
+    }
+
+    /// Takes the events of a call as they come, whether or not somebody reads them.
+    fn follow(
+        &self,
+        session: &SessionId,
+        events: &Arc<Events>,
+        stream: impl Stream<Item = ServerSseMessage> + Send + 'static,
+    ) {
+        let (shelf, session) = (Arc::clone(&self.shelf), Arc::clone(session));
+        let events = Arc::clone(events);
+        tokio::spawn(async move {
+            let (mut stream, mut call) = (pin!(stream), None);
+            while let Some(event) = poll_fn(|context| stream.as_mut().poll_next(context)).await {
+                if let Some(number) = event.event_id.as_deref().and_then(call_named) {
+                    let own = call.get_or_insert_with(|| (session.clone(), number));
+                    lock(&shelf).add(own, &events);
+                }
+                events.add(event);
+            }
+            events.end();
+            if let Some(call) = call {
+                lock(&shelf).close(call, events.bytes());
+            }
+        });
+    }
+}
+
+impl SessionManager for Replaying {
+    type Error = <LocalSessionManager as SessionManager>::Error;
+    type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        self.sessions.create_session().await
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        self.sessions.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
+        self.sessions.has_session(id).await
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        lock(&self.shelf).forget(id);
+        self.sessions.close_session(id).await
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let stream = self.sessions.create_stream(id, message).await?;
+        let events = Arc::<Events>::default();
+        self.follow(id, &events, stream);
+        Ok(Reading { events, next: 0 })
+    }
+
+    async fn accept_message(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(), Self::Error> {
+        self.sessions.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.sessions.create_standalone_stream(id).await
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let call = call_named(&last_event_id).map(|call| (Arc::clone(id), call));
+        let events = call.and_then(|call| lock(&self.shelf).find(&call));
+        let Some(events) = events else {
+            let stream = self.sessions.resume(id, last_event_id).await?;
+            return Ok(Box::pin(stream) as EventStream);
+        };
+        // A stream that was closed before the answer goes on where it ended.
+        if let Some(last) = events.go_on() {
+            match self.sessions.resume(id, last).await {
+                Ok(stream) => self.follow(id, &events, stream),
+                Err(_) => events.end(),
+            }
+        }
+        let next = events.after(&last_event_id);
+        Ok(Box::pin(Reading { events, next }))
+    }
+
+    async fn restore_session(
+        &self,
+        id: SessionId,
+    ) -> Result<RestoreOutcome<Self::Transport>, Self::Error> {
+        self.sessions.restore_session(id).await
+    }
+}
+
+/// Returns which call of its session an event belongs to by its name, `INDEX/CALL`; those of no call have
+/// no such number.
+fn call_named(event: &str) -> Option<u64> {
+    event.split_once('/')?.1.parse().ok()
+}
+
+/// A session and a call in it.
+type Call = (SessionId, u64);
+
+/// The events of the calls of all sessions.
+#[derive(Default)]
+struct Shelf {
+    calls: HashMap<Call, Arc<Events>>,
+    /// Calls that have ended: when, and how much they take; the oldest first.
+    ended: Vec<(Instant, usize, Call)>,
+}
+
+impl Shelf {
+    fn add(&mut self, call: &Call, events: &Arc<Events>) {
+        if !self.calls.contains_key(call) {
+            self.calls.insert(call.clone(), Arc::clone(events));
+        }
+    }
+
+    fn find(&mut self, call: &Call) -> Option<Arc<Events>> {
+        self.sweep();
+        self.calls.get(call).cloned()
+    }
+
+    /// Notes that no more events of a call come.
+    fn close(&mut self, call: Call, bytes: usize) {
+        self.ended.retain(|(_, _, other)| *other != call);
+        self.ended.push((Instant::now(), bytes, call));
+        self.sweep();
+    }
+
+    fn forget(&mut self, session: &SessionId) {
+        self.calls.retain(|(own, _), _| own != session);
+        self.ended.retain(|(_, _, (own, _))| own != session);
+    }
+
+    /// Forgets what is too old, and the oldest of what is too much.
+    fn sweep(&mut self) {
+        let mut bytes: usize = self.ended.iter().map(|(_, bytes, _)| bytes).sum();
+        let mut count = self.ended.len();
+        while let Some((since, size, call)) = self.ended.first() {
+            let is_too_much =
+                bytes > limits::MAX_REPLAYED_BYTES || count > limits::MAX_REPLAYED_CALLS;
+            if !is_too_much && since.elapsed() < limits::REPLAY_TIME {
+                return;
+            }
+            (bytes, count) = (bytes - size, count - 1);
+            self.calls.remove(call);
+            self.ended.remove(0);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The events of one call.
+#[derive(Default)]
+struct Events {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    events: Vec<ServerSseMessage>,
+    /// Whether no more come, as far as is known.
+    is_over: bool,
+    /// Those who wait for more.
+    readers: Vec<Waker>,
+}
+
+impl State {
+    fn has_answer(&self) -> bool {
+        let last = self
+            .events
+            .last()
+            .and_then(|event| event.message.as_deref());
+        matches!(
+            last,
+            Some(ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_))
+        )
+    }
+
+    fn wake(&mut self) {
+        self.readers.drain(..).for_each(Waker::wake);
+    }
+}
+
+impl Events {
+    fn add(&self, event: ServerSseMessage) {
+        let mut state = lock(&self.state);
+        // What is given again after a break may be known.
+        let is_known =
+            |own: &ServerSseMessage| own.event_id.is_some() && own.event_id == event.event_id;
+        if !state.events.iter().any(is_known) {
+            state.events.push(event);
+            state.wake();
+        }
+    }
+
+    /// Notes that the stream has ended.
+    fn end(&self) {
+        let mut state = lock(&self.state);
+        state.is_over = true;
+        state.wake();
+    }
+
+    /// Opens a stream again that ended without an answer; returns the name of its last event.
+    fn go_on(&self) -> Option<String> {
+        let mut state = lock(&self.state);
+        if !state.is_over || state.has_answer() {
+            return None;
+        }
+        let last = state.events.last()?.event_id.clone()?;
+        state.is_over = false;
+        Some(last)
+    }
+
+    /// Returns the number of the first event after another one.
+    fn after(&self, event: &str) -> usize {
+        let state = lock(&self.state);
+        let is_it = |own: &ServerSseMessage| own.event_id.as_deref() == Some(event);
+        state
+            .events
+            .iter()
+            .position(is_it)
+            .map_or(0, |number| number + 1)
+    }
+
+    /// Returns about how much memory they take.
+    fn bytes(&self) -> usize {
+        let state = lock(&self.state);
+        let messages = state
+            .events
+            .iter()
+            .filter_map(|event| event.message.as_deref());
+        messages.map(size_of_text).sum()
+    }
+}
+
+/// Counts the bytes of a message as text.
+fn size_of_text(message: &ServerJsonRpcMessage) -> usize {
+    struct Counter(usize);
+    impl Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(size_of::<ServerSseMessage>());
+    // Whatever was sent can be written.
+    let _ = serde_json::to_writer(&mut counter, message);
+    counter.0
+}
+
+/// One who reads the events of a call.
+struct Reading {
+    events: Arc<Events>,
+    next: usize,
+}
+
+impl Stream for Reading {
+    type Item = ServerSseMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let events = Arc::clone(&self.events);
+        let mut state = lock(&events.state);
+        if let Some(event) = state.events.get(self.next) {
+            self.next += 1;
+            return Poll::Ready(Some(event.clone()));
+        }
+        if state.is_over {
+            return Poll::Ready(None);
+        }
+        if !state
+            .readers
+            .iter()
+            .any(|own| own.will_wake(context.waker()))
+        {
+            state.readers.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(id: &str, answer: Option<&str>) -> ServerSseMessage {
+        let mut event = ServerSseMessage::priming(id, Duration::from_secs(3));
+        let message = answer.map(|text| {
+            let message = serde_json::json!({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": text}});
+            serde_json::from_value(message).unwrap()
+        });
+        event.message = message.map(Arc::new);
+        event
+    }
+
+    /// Events of a call in order, with how it ended.
+    fn events(list: &[(&str, Option<&str>)]) -> Arc<Events> {
+        let events = Arc::<Events>::default();
+        list.iter()
+            .for_each(|(id, answer)| events.add(event(id, *answer)));
+        events
+    }
+
+    #[test]
+    fn a_stream_that_was_cut_goes_on_and_one_that_ended_does_not() {
+        let cut = events(&[("0/7", None), ("1/7", None)]);
+        assert_eq!(cut.go_on(), None);
+        cut.end();
+        assert_eq!(cut.go_on().as_deref(), Some("1/7"));
+        // It is open again.
+        assert_eq!(cut.go_on(), None);
+        cut.add(event("1/7", None));
+        cut.add(event("2/7", Some("done")));
+        cut.end();
+        assert_eq!(cut.go_on(), None);
+        assert_eq!(
+            ["0/7", "1/7", "2/7", "3/7"].map(|id| cut.after(id)),
+            [1, 2, 3, 0]
+        );
+    }
+
+    #[test]
+    fn answers_are_kept_within_bounds() {
+        let mut shelf = Shelf::default();
+        let session: SessionId = "s".into();
+        let mut keep = |number: u64, text: &str| {
+            let id = format!("0/{number}");
+            let events = events(&[(&id, Some(text))]);
+            let call = (Arc::clone(&session), number);
+            shelf.add(&call, &events);
+            shelf.close(call, events.bytes());
+            (0..=number)
+                .filter(|number| shelf.find(&(Arc::clone(&session), *number)).is_some())
+                .count()
+        };
+        for number in 0..limits::MAX_REPLAYED_CALLS as u64 {
+            assert_eq!(keep(number, ""), number as usize + 1);
+        }
+        let most = limits::MAX_REPLAYED_CALLS;
+        assert_eq!(keep(most as u64, ""), most);
+        // Three of these are too much.
+        let large = "x".repeat(limits::MAX_REPLAYED_BYTES / 5 * 2);
+        assert_eq!(keep(most as u64 + 1, &large), most);
+        assert_eq!(keep(most as u64 + 2, &large), most);
+        assert_eq!(keep(most as u64 + 3, &large), 2);
+        for (since, ..) in &mut shelf.ended {
+            *since -= limits::REPLAY_TIME;
+        }
+        shelf.sweep();
+        assert!(shelf.calls.is_empty() && shelf.ended.is_empty());
+    }
+}
