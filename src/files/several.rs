@@ -23,7 +23,9 @@ pub(super) fn all<T>(
 }
 
 /// Makes one error of several: with the code of the first, and what each says.
-pub(super) fn together(errors: Vec<ToolError>) -> Option<ToolError> {
+pub(super) fn together(mut errors: Vec<ToolError>) -> Option<ToolError> {
+    // A file that is named twice may fail twice.
+    errors.dedup_by(|later, earlier| later.message == earlier.message);
     let count = errors.len();
     let mut errors = errors.into_iter();
     let mut first = errors.next()?;

@@ -431,6 +431,8 @@ fn every_file_that_fails_is_told() {
         pair("none", "x"),
         pair("c/.", "three"),
         pair("d", "x"),
+        // Told once.
+        pair("c/.", "threee"),
     ];
     // A path that leads nowhere is known before anything is read.
     let result = fails(
@@ -444,7 +446,7 @@ fn every_file_that_fails_is_told() {
         .file("a", "one\n")
         .file("b", "two\n")
         .file("d/x", "");
-    let files = [&files[..4], &files[5..]].concat();
+    let files = [&files[..4], &files[5..6]].concat();
     let result = fails(
         karyi,
         &format!("<edit>{}</edit>", files.concat()),
