@@ -240,7 +240,7 @@ tool_codes! {
     /// What is needed to undo the change is not kept.
     UndoUnavailable = "undo_unavailable", Failed, "restore the file from version control or a backup";
     /// Two arguments do not go together.
-    BadArguments = "bad_arguments", Failed, "see `karyi tools NAME` for the arguments";
+    BadArguments = "bad_arguments", Failed, "see `karyi tools` for the arguments";
     /// A regular expression or glob is broken.
     BadPattern = "bad_pattern", Failed, "correct the pattern, or leave out regex=\"true\" to search literally";
     /// Another input or output error.
@@ -369,6 +369,17 @@ impl ToolError {
         self
     }
 
+    /// Names the tool it is an error of, where the standard hint leaves that open.
+    #[must_use]
+    pub fn of_tool(self, tool: &str) -> Self {
+        match (self.code, self.hint == self.code.hint()) {
+            (ErrorCode::BadArguments, true) => {
+                self.with_hint(format!("see `karyi tools {tool}` for the arguments"))
+            }
+            _ => self,
+        }
+    }
+
     /// Makes an error from a failed system call on `path`.
     #[must_use]
     pub fn from_io(path: &std::path::Path, error: &std::io::Error) -> Self {
@@ -382,6 +393,7 @@ impl ToolError {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ErrorCode::NoSpace,
             ErrorKind::ReadOnlyFilesystem => ErrorCode::ReadOnly,
             ErrorKind::InvalidFilename => ErrorCode::NameTooLong,
+            ErrorKind::Other if is_no_file(error) => ErrorCode::NotAFile,
             _ => ErrorCode::Io,
         };
         let found = Self::new(code, format!("{}: {error}", path.display()));
@@ -392,6 +404,15 @@ impl ToolError {
             _ => found,
         }
     }
+}
+
+/// What an input or output error says of a path that leads to no file.
+#[derive(Debug, thiserror::Error)]
+#[error("expected a file, found a pipe, socket or device")]
+pub struct NoFile;
+
+fn is_no_file(error: &std::io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<NoFile>())
 }
 
 const BUSY: &str = "the system uses it; a file that is mounted by itself, as in containers, can be written to with \

@@ -152,6 +152,7 @@ impl Outcome {
         if !error.names.is_empty() {
             fields.insert("names".into(), error.names.clone().into());
         }
+        let error = error.of_tool(&tool);
         Self {
             id,
             tool,

@@ -4,6 +4,8 @@ mod conflicts;
 mod damage;
 mod half_done;
 mod listing;
+#[cfg(target_os = "linux")]
+mod memory;
 mod patches;
 mod room;
 mod values;

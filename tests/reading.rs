@@ -1,5 +1,7 @@
 //! Reading and searching through the program: what is there, what is left out, what cannot be read.
 
+mod hints;
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -226,14 +228,10 @@ fn lines_behind_the_end_are_told() {
         json!("the file has 2 lines, and line 3 was asked for"),
     );
     check("empty", "2-5", json!("the file is empty"));
-    for (name, lines) in [
-        ("two", "2-9"),
-        ("two", "-9"),
-        ("empty", "1-"),
-        ("empty", "-3"),
-    ] {
-        check(name, lines, Value::Null);
-    }
+    check("empty", "1-", json!("the file is empty"));
+    check("empty", "-3", json!("the file is empty"));
+    check("two", "2-9", Value::Null);
+    check("two", "-9", Value::Null);
 }
 
 #[test]

@@ -202,6 +202,9 @@ Exit status:
 pub(super) struct HistoryArgs {
     #[command(subcommand)]
     pub(super) topic: Option<HistoryTopic>,
+    /// What was meant for `show` or `--file`, so that it can be said
+    #[arg(hide = true)]
+    pub(super) meant: Option<String>,
     /// Only changes of this run of karyi
     #[arg(long, value_name = "SESSION")]
     pub(super) session: Option<String>,

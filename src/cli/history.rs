@@ -11,7 +11,7 @@ use crate::cli::args::{HistoryArgs, HistoryTopic};
 use crate::cli::journal::{self, time};
 use crate::cli::shown::{self, Shown};
 use crate::cli::vault::VaultFlags;
-use crate::cli::{fail, fail_with, print, say, screen};
+use crate::cli::{fail, fail_any, fail_with, print, say, screen};
 use crate::files::diff::{Caps, Diff};
 use crate::files::edit::{Show, shown_diff};
 use crate::files::encoding::Encoding;
@@ -30,9 +30,26 @@ pub(super) fn history(args: HistoryArgs) -> ExitCode {
             json,
             vault,
         }) => show(number, json, &vault),
-        None => list(&args),
+        None => match &args.meant {
+            Some(meant) => return fail(&meant_hint(meant)),
+            None => list(&args),
+        },
     };
-    result.unwrap_or_else(|error| fail(&format!("{error:#}")))
+    result.unwrap_or_else(|error| fail_any(&error))
+}
+
+/// Says how to write what a word without an option can only have meant.
+fn meant_hint(meant: &str) -> String {
+    let shown = safe_line(meant);
+    match meant.parse::<u64>() {
+        Ok(number) => format!(
+            "expected no argument, found {shown:?}\nhint: `karyi history show {number}` shows that change"
+        ),
+        Err(_) => format!(
+            "expected no argument, found {shown:?}\nhint: `karyi history --file {shown}` lists the changes of a file, \
+             `karyi history show N` shows one"
+        ),
+    }
 }
 
 fn list(args: &HistoryArgs) -> anyhow::Result<ExitCode> {

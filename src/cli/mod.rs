@@ -155,6 +155,17 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::from(USAGE)
 }
 
+/// Tells the user about an error, with its code if it has one, and returns its exit status.
+fn fail_any(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref::<ToolError>() {
+        Some(error) => {
+            fail_with(error);
+            ExitCode::from(USAGE)
+        }
+        None => fail(&format!("{error:#}")),
+    }
+}
+
 /// Tells the user about an error with a code and returns its exit status.
 fn fail_with(error: &ToolError) -> ExitCode {
     say(&format!("{}: {}", error.code.as_str(), error.message));

@@ -123,7 +123,9 @@ fn remove_leftovers(base: &Path) {
     let runs = entries.filter(|entry| is_of_run(&entry.file_name()));
     for entry in runs.take(limits::MAX_OUTPUT_LEFTOVERS) {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let Some(directory) = File::open(entry.path()).ok().filter(|_| is_directory) else {
+        // To open anything else, such as a pipe, could take forever.
+        let opened = is_directory.then(|| File::open(entry.path()).ok());
+        let Some(directory) = opened.flatten() else {
             continue;
         };
         // Held until it is removed.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::args::UndoArgs;
 use crate::cli::history::{compare_bytes, describe};
-use crate::cli::{USAGE, fail, fail_with, journal, print, say, screen, serve, shown};
+use crate::cli::{USAGE, fail_any, fail_with, journal, print, say, screen, serve, shown};
 use crate::error::{ErrorCode, ToolError};
 use crate::files::diff::{Caps, Diff};
 use crate::files::journal::Journal;
@@ -30,7 +30,7 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
     }
     let listed = match listed(args) {
         Ok(listed) => listed,
-        Err(error) => return fail(&format!("{error:#}")),
+        Err(error) => return fail_any(&error),
     };
     // Whether there is such a change is told below.
     let chosen = listed.chosen().unwrap_or_default();
@@ -277,9 +277,9 @@ impl View {
             // It is only renamed.
             return Some(Diff::default());
         }
-        let now = file.now.as_deref().unwrap_or_default();
-        let restored = file.restored.as_deref().unwrap_or_default();
-        compare_bytes(now, restored, &self.redactor, Caps::RESULT)
+        let bytes = |content: &'_ Option<Arc<Vec<u8>>>| content.clone().unwrap_or_default();
+        let (now, restored) = (bytes(&file.now), bytes(&file.restored));
+        compare_bytes(&now, &restored, &self.redactor, Caps::RESULT)
     }
 
     fn content_diff(&self, old: &Content, new: &Content) -> Option<Diff> {

@@ -266,7 +266,7 @@ fn outcome(about: &About, answered: Answered) -> Outcome {
             id,
             tool: tool.into(),
             status: answer.status,
-            error: answer.problem,
+            error: answer.problem.map(|error| error.of_tool(tool)),
             fields: answer.output,
             output: None,
             duration_ms: 0,

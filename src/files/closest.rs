@@ -42,6 +42,12 @@ const MAX_SHOWN_BYTES: usize = 200;
 const MAX_QUOTED_BYTES: usize = 60;
 /// Bytes without blanks from which a line hardly stands in many places.
 const TELLING_BYTES: usize = 8;
+/// Bytes of the stretches by which lines are compared.
+const TRIGRAM: usize = 3;
+/// Bytes of those of short lines.
+const BIGRAM: usize = 2;
+/// Bytes without blanks up to which a line is short.
+const SHORT_BYTES: usize = 6;
 /// Lines by which the parts of a passage may be shifted.
 const MAX_SHIFT: usize = 8;
 /// Differences that are named.
@@ -96,14 +102,14 @@ pub(super) fn is_nearest(text: &str, find: &str, replacement: &str) -> bool {
 }
 
 fn nearness(text: &str, find: &str) -> Nearness {
-    if skeleton::find(text, find).is_some() {
+    if skeleton::is_found(text, find) {
         return Nearness::Skeleton;
     }
     let wanted: Vec<&str> = find.lines().take(MAX_FIND_LINES).collect();
     let lines: Vec<&str> = text.lines().collect();
     let by_lines = by_equal_lines(&lines, &wanted).map(|(score, _)| Nearness::Lines(score));
     by_lines
-        .or_else(|| by_trigrams(&lines, &wanted).map(|(score, _)| Nearness::Trigrams(score)))
+        .or_else(|| by_grams(&lines, &wanted, TRIGRAM).map(|(score, _)| Nearness::Trigrams(score)))
         .unwrap_or(Nearness::Far)
 }
 
@@ -130,7 +136,9 @@ fn closest_line(text: &str, find: &str) -> Option<Passage> {
         return Some(passage);
     }
     let lines: Vec<&str> = text.lines().collect();
-    let (_, place) = by_equal_lines(&lines, &wanted).or_else(|| by_trigrams(&lines, &wanted))?;
+    let (_, place) = by_equal_lines(&lines, &wanted)
+        .or_else(|| by_grams(&lines, &wanted, TRIGRAM))
+        .or_else(|| by_grams(&lines, &wanted, BIGRAM))?;
     let found = lines.get(place.clone())?;
     Some(Passage {
         first_line: place.start + 1,
@@ -152,13 +160,29 @@ fn at(text: &str, place: Range<usize>, find: &str) -> Passage {
         text: show(&found),
         differences: match found.len() == wanted.len() {
             true => differences(compared(&found), compared(&wanted), first_line),
-            false => vec![format!(
-                "its lines are broken elsewhere: the file has {}, the text to find {}",
-                counted(found.len(), "line"),
-                counted(wanted.len(), "line")
-            )],
+            false => broken_elsewhere(&found, &wanted),
         },
     }
+}
+
+/// Says that two passages have other numbers of lines.
+fn broken_elsewhere(found: &[&str], wanted: &[&str]) -> Vec<String> {
+    let mut words = vec![format!(
+        "its lines are broken elsewhere: the file has {}, the text to find {}",
+        counted(found.len(), "line"),
+        counted(wanted.len(), "line")
+    )];
+    let is_escaped = |lines: &[&str]| lines.iter().any(|line| line.contains("\\n"));
+    match (is_escaped(found), is_escaped(wanted)) {
+        (true, false) => {
+            words.push("the file has `\\n` where the text to find breaks the line".into())
+        }
+        (false, true) => {
+            words.push("the text to find has `\\n` where the file breaks the line".into())
+        }
+        (true, true) | (false, false) => {}
+    }
+    words
 }
 
 /// Returns the lines that are compared: the time for it grows with the square.
@@ -253,20 +277,23 @@ fn weight(bones: &str) -> usize {
     bones.len().min(40)
 }
 
-/// Compares each line with the longest wanted one by the trigrams they share, and returns how many of 1000
-/// the best one has, with its place.
-fn by_trigrams(lines: &[&str], wanted: &[&str]) -> Option<(usize, Range<usize>)> {
+/// Compares each line with the longest wanted one by the stretches of some bytes that they share, and returns how
+/// many of 1000 the best one has, with its place. Shorter stretches are for a short line alone: in others they
+/// say too little.
+fn by_grams(lines: &[&str], wanted: &[&str], length: usize) -> Option<(usize, Range<usize>)> {
     let (place, longest) = wanted
         .iter()
         .enumerate()
         .max_by_key(|(_, line)| line.trim().len())?;
-    let goal = trigrams(&skeleton_of(longest));
-    if goal.is_empty() {
+    let bones = skeleton_of(longest);
+    let goal = grams(&bones, length);
+    if goal.is_empty() || length < TRIGRAM && bones.len() > SHORT_BYTES {
         return None;
     }
     let mut best = (0, 0, 0);
     for (index, line) in lines.iter().enumerate() {
-        let found = trigrams(&skeleton_of(line));
+        let bones = skeleton_of(line);
+        let found = grams(&bones, length);
         let shared = found.iter().filter(|gram| goal.binary_search(gram).is_ok());
         let score = shared.count() * 1000 / goal.len();
         let nearness = usize::MAX - found.len().abs_diff(goal.len());
@@ -278,10 +305,9 @@ fn by_trigrams(lines: &[&str], wanted: &[&str]) -> Option<(usize, Range<usize>)>
     (best.0 >= 500).then(|| (best.0, start..lines.len().min(start + wanted.len())))
 }
 
-/// Returns the trigrams of a skeleton, each once, in order.
-fn trigrams(bones: &str) -> Vec<[u8; 3]> {
-    let grams = bones.as_bytes().windows(3);
-    let mut grams: Vec<[u8; 3]> = grams.filter_map(|gram| gram.try_into().ok()).collect();
+/// Returns the stretches of so many bytes of a skeleton, each once, in order.
+fn grams(bones: &str, length: usize) -> Vec<&[u8]> {
+    let mut grams: Vec<&[u8]> = bones.as_bytes().windows(length).collect();
     grams.sort_unstable();
     grams.dedup();
     grams

@@ -327,8 +327,8 @@ impl<'a> Writer<'a> {
             body.lines(' ', self.old.get(at..old.start).unwrap_or_default());
             let gone = self.old.get(old.clone()).unwrap_or_default();
             let added = self.new.get(new).unwrap_or_default();
-            body.lines('-', gone);
-            body.lines('+', added);
+            body.changed('-', gone, added);
+            body.changed('+', added, gone);
             // The context after it must have room too.
             let end = body.mark();
             body.lines(' ', &self.after(old.end));

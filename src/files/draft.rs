@@ -14,7 +14,9 @@ use super::exact;
 use super::links;
 use super::matching::{self, Pair, PairResult, Written};
 use super::missing;
+use super::recode::CONVERT;
 use super::root::Root;
+use super::several;
 use super::target::Way;
 use super::unmatched::describe;
 use super::wanted::FileEdit;
@@ -135,7 +137,11 @@ impl Draft {
             let original = self.original.as_ref();
             let original = original.and_then(|bytes| Encoding::read(bytes).ok());
             let original = original.as_ref().map(|(_, text)| text.as_ref());
-            describe(edit, error, &before, original)
+            let error = describe(edit, error, &before, original);
+            match encoding.is_doubtful() && edit.pairs.iter().any(|pair| !pair.find.is_ascii()) {
+                true => with_doubt(error, encoding),
+                false => error,
+            }
         })?;
         let is_changed = after != *before || !self.exists;
         if encoding.is_doubtful() {
@@ -247,6 +253,16 @@ fn refuse_new_characters(
     Err(ToolError::new(ErrorCode::NotEncodable, message).with_hint(GUESSED))
 }
 
+/// Says that a text may not be found because its encoding is another one.
+fn with_doubt(error: ToolError, encoding: Encoding) -> ToolError {
+    let name = encoding.name().unwrap_or("utf-8");
+    let hint = format!(
+        "{}\nthe file was read as {name}, which is only a guess: if <read> shows it wrong, {CONVERT}",
+        error.hint.trim_end()
+    );
+    error.with_hint(hint)
+}
+
 fn no_text(shown: &Path, error: NoText) -> ToolError {
     let shown = shown.display();
     let message = match error {
@@ -260,7 +276,13 @@ fn no_text(shown: &Path, error: NoText) -> ToolError {
             format!("{shown}: expected text, found an unknown encoding at offset {at}")
         }
     };
-    ToolError::new(ErrorCode::BinaryFile, message)
+    let error_of_bytes = ToolError::new(ErrorCode::BinaryFile, message);
+    match error {
+        NoText::Binary(_) => error_of_bytes,
+        NoText::BrokenUtf8(_) | NoText::Unknown(_) => {
+            error_of_bytes.with_hint(format!("if it is a text in another encoding, {CONVERT}"))
+        }
+    }
 }
 
 /// Whether a file only gets another name: it stays the same file, with all its names.
@@ -447,8 +469,7 @@ impl<'a> Drafts<'a> {
     /// A text that its encoding lacks characters for, and `hard_linked`.
     pub(super) fn into_changes(self) -> Result<Vec<Change>, ToolError> {
         let may_break: Vec<bool> = self.drafts.iter().map(|draft| draft.breaks_links).collect();
-        let changes = self.drafts.into_iter().map(Draft::into_change);
-        let changes = changes.collect::<Result<Vec<_>, _>>()?;
+        let changes = several::all(self.drafts.into_iter().map(Draft::into_change))?;
         refuse_nested(&changes)?;
         for (change, may_break) in changes.iter().zip(may_break) {
             let links = change.before.as_ref().map_or(1, |found| found.stamp.links);

@@ -5,6 +5,7 @@
 //! evolving text. Encoding, byte order mark, line ends, mode and owner stay as they are. How the
 //! texts reach the disk is the concern of `transaction`.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,6 +21,7 @@ use super::pair::both;
 use super::recover::{Recovered, with_recovered};
 use super::risk::risk;
 use super::root::Root;
+use super::several;
 use super::transaction::{Recorder, Transaction};
 use super::unmatched::place;
 use crate::error::{ErrorCode, ToolError};
@@ -114,13 +116,10 @@ pub struct Done {
 /// Makes the changes in all files, or in none.
 ///
 /// # Errors
-/// The first thing that is in the way, with file, pair and what was found instead. Nothing is
+/// What is in the way in each file, with the pair and what was found instead. Nothing is
 /// changed then; should undoing fail on top of it, the message names the file and its copy.
 pub fn apply(edits: &[FileEdit], options: EditOptions<'_>) -> Result<Done, ToolError> {
-    let paths = edits
-        .iter()
-        .map(|edit| Paths::of(edit, options))
-        .collect::<Result<Vec<_>, _>>()?;
+    let paths = several::all(edits.iter().map(|edit| Paths::of(edit, options)))?;
     let all: Vec<&Path> = paths.iter().flat_map(Paths::all).collect();
     let transaction = Transaction::begin(options.recorder, &all)?;
     let is_wanted = AtomicBool::new(true);
@@ -234,20 +233,29 @@ fn plan(
     let mut results = Vec::with_capacity(edits.len());
     let mut pairs = Vec::with_capacity(edits.len());
     let mut shown: Vec<Shown> = Vec::new();
+    let (mut errors, mut failed) = (Vec::new(), HashSet::new());
     for (edit, paths) in edits.iter().zip(paths) {
+        // What is said of a file whose earlier change failed would be another state's.
+        if paths.all().any(|path| failed.contains(path)) {
+            failed.extend(paths.all().map(Path::to_owned));
+            continue;
+        }
         let risk = paths.all().find_map(risk);
-        let opened = drafts.open(&edit.path, paths.real);
-        let index = opened.map_err(|error| whole_file_hint(edit, error))?;
-        let (applied, mut result) = change(&mut drafts, index, edit, root)?;
+        let (index, new, applied, mut result) = match one(&mut drafts, edit, &paths, root) {
+            Ok(done) => done,
+            Err(error) => {
+                errors.push(error);
+                failed.extend(paths.all().map(Path::to_owned));
+                continue;
+            }
+        };
         let mut place = Shown {
             old: index,
-            new: index,
+            new,
             result: results.len(),
             encoding: None,
         };
-        if let (Some(to), Some(real)) = (&edit.to, paths.to) {
-            place.new = drafts.open(to, real)?;
-            drafts.rename(index, place.new, to)?;
+        if new != index {
             result.kind = Kind::Renamed;
         }
         if !matches!(result.kind, Kind::Unchanged | Kind::AlreadyApplied) {
@@ -264,6 +272,9 @@ fn plan(
         results.push(result);
         pairs.push(applied);
     }
+    if let Some(error) = several::together(errors) {
+        return Err(error);
+    }
     refuse_half_applied(edits, &pairs, &results)?;
     let changes = drafts.into_changes()?;
     Ok(Plan {
@@ -271,6 +282,28 @@ fn plan(
         results,
         shown,
     })
+}
+
+/// Does to the draft of one file what an edit says. Returns which it is, which it is by its new name, and what was
+/// done.
+fn one(
+    drafts: &mut Drafts<'_>,
+    edit: &FileEdit,
+    paths: &Paths,
+    root: &Root,
+) -> Result<(usize, usize, Vec<PairResult>, FileEdited), ToolError> {
+    let opened = drafts.open(&edit.path, paths.real.clone());
+    let index = opened.map_err(|error| whole_file_hint(edit, error))?;
+    let (applied, result) = change(drafts, index, edit, root)?;
+    let new = match (&edit.to, &paths.to) {
+        (Some(to), Some(real)) => {
+            let new = drafts.open(to, real.clone())?;
+            drafts.rename(index, new, to)?;
+            new
+        }
+        (Some(_), None) | (None, _) => index,
+    };
+    Ok((index, new, applied, result))
 }
 
 /// Says how to rename or remove what an edit cannot.
@@ -404,18 +437,21 @@ fn refuse_half_applied(
     if !pairs.iter().flatten().any(is_replaced) && !results.iter().any(is_moved) {
         return Ok(());
     }
-    for (edit, pairs) in edits.iter().zip(pairs) {
-        for (index, pair) in pairs.iter().enumerate() {
-            if let PairResult::AlreadyApplied { line } = pair {
+    let first = |(edit, pairs): (&FileEdit, &Vec<PairResult>)| {
+        let mut pairs = pairs.iter().enumerate();
+        pairs.find_map(|(index, pair)| match pair {
+            PairResult::AlreadyApplied { line } => {
                 let place = place(edit, index);
                 let message = format!(
                     "{place}: the text to find is gone, and its replacement is on line {line} already"
                 );
-                return Err(ToolError::new(ErrorCode::AlreadyApplied, message));
+                Some(ToolError::new(ErrorCode::AlreadyApplied, message))
             }
-        }
-    }
-    Ok(())
+            PairResult::Replaced { .. } => None,
+        })
+    };
+    let errors = edits.iter().zip(pairs).filter_map(first).collect();
+    several::together(errors).map_or(Ok(()), Err)
 }
 
 impl Shown {

@@ -46,7 +46,7 @@ const LEAST_UTF16_BYTES: usize = 4;
 /// Bytes from which most of it being ASCII is enough.
 const SURE_UTF16_BYTES: usize = 8;
 /// Bytes from which an encoding is guessed.
-const GUESSED_BYTES: usize = 1 << 20;
+pub(super) const GUESSED_BYTES: usize = 1 << 20;
 /// Characters beyond ASCII from which the guess among all encodings is trusted more than that only
 /// GB18030 and Latin-1 are usual.
 const TELLING_CHARACTERS: usize = 32;
@@ -82,6 +82,21 @@ impl Encoding {
     /// Whether the file starts with a byte order mark.
     pub(super) fn has_mark(self) -> bool {
         self.has_mark
+    }
+
+    /// Returns what decodes it.
+    pub(super) fn decoder(self) -> &'static encoding_rs::Encoding {
+        match self.form {
+            Form::Utf8 => encoding_rs::UTF_8,
+            Form::Utf16Le => encoding_rs::UTF_16LE,
+            Form::Utf16Be => encoding_rs::UTF_16BE,
+            Form::Legacy(encoding) => encoding,
+        }
+    }
+
+    /// Whether each character takes two bytes or four.
+    pub(super) fn is_wide(self) -> bool {
+        matches!(self.form, Form::Utf16Le | Form::Utf16Be)
     }
 
     /// Returns the name shown to users; none for UTF-8, which goes without saying.

@@ -1,11 +1,13 @@
 //! Counts the lines of a text of any size and keeps the wanted ones.
+//!
+//! What is kept and counted is bytes of UTF-8, whatever the encoding of the file. So a first pass reads the bytes of
+//! the file as if they were UTF-8 and notes where the wanted lines stand; when they turn out to be something
+//! else, they alone are decoded in a second one.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::encoding::Encoding;
 use crate::capped;
 
 /// Bytes read at once.
@@ -25,12 +27,14 @@ pub struct TextView {
     pub total_lines: u64,
     /// Bytes of the whole file.
     pub total_bytes: u64,
-    /// Bytes of the wanted lines that are not shown because there are too many.
+    /// Bytes of the wanted lines, in UTF-8 like the text, that are not shown because there are too many.
     pub omitted_bytes: u64,
     /// Wanted lines of which nothing is shown.
     pub omitted_lines: u64,
     /// The encoding of the file when it is not UTF-8 and is known.
     pub encoding: Option<&'static str>,
+    /// Whether that is only a guess.
+    pub is_doubtful: bool,
     /// Whether bytes that no known encoding explains were replaced.
     pub is_lossy: bool,
 }
@@ -78,33 +82,72 @@ pub(super) fn start_of_last(
     Ok(0)
 }
 
-/// What is known of the encoding of a whole text of which some lines are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known {
-    /// Nothing: the shown lines have to tell it.
-    Nothing,
-    /// It is this one.
-    Encoding(Encoding),
-    /// It is none that gives the same bytes again.
-    NoText,
+/// Where the wanted lines stand in their file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Region {
+    /// Offset of the first of them.
+    pub(super) start: u64,
+    /// Their bytes.
+    pub(super) bytes: u64,
+    /// Where what is not ASCII begins in them, at a character.
+    pub(super) beyond_ascii: Option<u64>,
 }
 
-/// Returns the text of some bytes and the name of their encoding when it is not UTF-8; no text when
-/// the encoding is unknown.
-fn decode(bytes: &[u8], known: Known) -> (Option<Cow<'_, str>>, Option<&'static str>) {
-    let of_whole = match known {
-        Known::Encoding(encoding) => encoding.read_as(bytes).map(|text| (encoding, text)),
-        Known::Nothing | Known::NoText => None,
-    };
-    if let Some((encoding, text)) = of_whole {
-        return (Some(text), encoding.name());
+/// What bytes can be that come in pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Script {
+    #[default]
+    Ascii,
+    /// UTF-8 so far; the last character may not be whole: so many of its bytes are there.
+    Utf8 {
+        partial: [u8; 4],
+        count: usize,
+    },
+    Other,
+}
+
+impl Script {
+    fn push(&mut self, bytes: &[u8]) {
+        let (partial, count) = match *self {
+            Self::Ascii if bytes.is_ascii() => return,
+            Self::Ascii => ([0; 4], 0),
+            Self::Utf8 { partial, count } => (partial, count),
+            Self::Other => return,
+        };
+        let (mut first, mut rest) = (partial.get(..count).unwrap_or_default().to_vec(), bytes);
+        // A character that was begun is ended by itself, so that the piece need not be copied.
+        while !first.is_empty() && std::str::from_utf8(&first).is_err() {
+            match rest.split_first() {
+                Some((byte, after)) if first.len() < 4 => {
+                    first.push(*byte);
+                    rest = after;
+                }
+                Some(_) | None => break,
+            }
+        }
+        let is_begun = rest.is_empty();
+        *self = match (Self::of(&first), Self::of(rest)) {
+            (begun @ Self::Utf8 { .. }, _) if is_begun => begun,
+            (Self::Utf8 { count: 0, .. }, rest) => rest,
+            _ => Self::Other,
+        };
     }
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return (Some(Cow::Borrowed(text)), None);
-    }
-    match Encoding::read(bytes) {
-        Ok((encoding, text)) if known != Known::NoText => (Some(text), encoding.name()),
-        Ok(_) | Err(_) => (None, None),
+
+    /// Says what a piece is that begins at a character.
+    fn of(bytes: &[u8]) -> Self {
+        let (mut partial, mut count) = ([0; 4], 0);
+        if let Err(error) = std::str::from_utf8(bytes) {
+            let rest = bytes.get(error.valid_up_to()..).unwrap_or_default();
+            if error.error_len().is_some() {
+                return Self::Other;
+            }
+            count = rest.len();
+            partial
+                .iter_mut()
+                .zip(rest)
+                .for_each(|(to, byte)| *to = *byte);
+        }
+        Self::Utf8 { partial, count }
     }
 }
 
@@ -118,7 +161,8 @@ pub(super) struct Lines {
     kept: Vec<u8>,
     /// Line of the last byte kept.
     kept_line: u64,
-    wanted_bytes: u64,
+    wanted: Region,
+    script: Script,
     /// Line of the last wanted byte.
     wanted_line: u64,
     total_bytes: u64,
@@ -137,7 +181,8 @@ impl Lines {
             line: 1,
             kept: Vec::new(),
             kept_line: first.saturating_sub(1),
-            wanted_bytes: 0,
+            wanted: Region::default(),
+            script: Script::Ascii,
             wanted_line: first.saturating_sub(1),
             total_bytes: 0,
             mark_bytes: 0,
@@ -190,7 +235,8 @@ impl Lines {
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        self.total_bytes += bytes.len() as u64;
+        let end_of_all = self.total_bytes + bytes.len() as u64;
+        self.total_bytes = end_of_all;
         self.ends_in_break = bytes.last() == Some(&b'\n');
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -201,18 +247,27 @@ impl Lines {
             let end = memchr::memchr(b'\n', rest);
             let (line, after) = rest.split_at(end.map_or(rest.len(), |at| at + 1));
             if self.line >= self.first {
-                self.keep(line);
+                self.keep(line, end_of_all - rest.len() as u64);
             }
             self.line += u64::from(end.is_some());
             rest = after;
         }
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
-        self.wanted_bytes += bytes.len() as u64;
+    /// Takes a wanted piece of a line that stands at this place.
+    fn keep(&mut self, bytes: &[u8], at: u64) {
+        let was_ascii = self.script == Script::Ascii;
+        self.script.push(bytes);
+        if was_ascii && self.script != Script::Ascii {
+            self.wanted.beyond_ascii = Some(at);
+        }
+        if self.wanted.bytes == 0 {
+            self.wanted.start = at;
+        }
+        self.wanted.bytes += bytes.len() as u64;
         self.wanted_line = self.line;
         let free = self.max_bytes.saturating_sub(self.kept.len() as u64);
-        let is_open = self.kept.len() as u64 + bytes.len() as u64 == self.wanted_bytes;
+        let is_open = self.kept.len() as u64 + bytes.len() as u64 == self.wanted.bytes;
         let count = bytes.len().min(usize::try_from(free).unwrap_or(usize::MAX));
         if is_open && count > 0 {
             self.kept
@@ -221,34 +276,37 @@ impl Lines {
         }
     }
 
-    /// Whether what was kept says nothing of the encoding, or all there is to know.
-    pub(super) fn is_plain_or_whole(&self) -> bool {
-        self.kept.is_ascii() || self.kept.len() as u64 + self.mark_bytes == self.total_bytes
+    /// Returns where the wanted lines stand.
+    pub(super) fn wanted(&self) -> Region {
+        self.wanted
     }
 
-    /// Returns what was kept and counted.
-    pub(super) fn finish(self) -> TextView {
-        self.finish_as(Known::Nothing)
+    /// Whether the wanted lines are UTF-8.
+    pub(super) fn is_utf8(&self) -> bool {
+        matches!(self.script, Script::Ascii | Script::Utf8 { count: 0, .. })
     }
 
-    /// Does so with what is known of the encoding of the whole text.
-    pub(super) fn finish_as(mut self, known: Known) -> TextView {
-        if self.wanted_bytes > self.kept.len() as u64 {
+    /// Whether everything but a byte order mark is wanted.
+    pub(super) fn is_whole(&self) -> bool {
+        self.wanted.bytes + self.mark_bytes == self.total_bytes
+    }
+
+    /// Returns what was kept and counted, of a text in UTF-8.
+    pub(super) fn finish(mut self) -> TextView {
+        if self.wanted.bytes > self.kept.len() as u64 {
             self.drop_partial();
         }
-        let omitted_bytes = self.wanted_bytes - self.kept.len() as u64;
-        let (text, encoding) = decode(&self.kept, known);
-        let is_lossy = text.is_none();
-        let text = text.unwrap_or_else(|| String::from_utf8_lossy(&self.kept));
+        let omitted_bytes = self.wanted.bytes - self.kept.len() as u64;
         TextView {
-            text: text.into_owned(),
+            text: into_text(self.kept),
             first_line: self.first,
             total_lines: self.line - u64::from(self.ends_in_break),
             total_bytes: self.total_bytes,
             omitted_bytes,
             omitted_lines: self.wanted_line - self.kept_line,
-            encoding,
-            is_lossy,
+            encoding: None,
+            is_doubtful: false,
+            is_lossy: false,
         }
     }
 
@@ -273,6 +331,11 @@ impl Lines {
     }
 }
 
+fn into_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 /// Returns how many bytes at the end are the start of a character that is not whole.
 fn partial_character(bytes: &[u8]) -> usize {
     let end = bytes.len().saturating_sub(3);
@@ -295,6 +358,26 @@ mod tests {
             let mut lines = Lines::new((1, u64::MAX), max);
             lines.push("\u{E9}a\n".repeat(3).as_bytes());
             assert_eq!(lines.finish().omitted_lines, omitted, "{max}");
+        }
+    }
+
+    #[test]
+    fn what_is_utf_8_is_known_in_any_pieces() {
+        for (bytes, expected) in [
+            ("a\u{E9}\u{4E2D}\u{1F600}b".as_bytes(), true),
+            (b"abc", true),
+            (b"a\xC3", false),
+            (b"a\xC3\xC3\xA9", false),
+            (b"\xF0\x9F\x98x", false),
+            (b"\xF0\x9F\x98\x80\x80", false),
+            (b"\xA9a", false),
+        ] {
+            for size in 1..=bytes.len() {
+                let mut script = Script::Ascii;
+                bytes.chunks(size).for_each(|piece| script.push(piece));
+                let is_utf8 = matches!(script, Script::Ascii | Script::Utf8 { count: 0, .. });
+                assert_eq!(is_utf8, expected, "{bytes:?} {size}");
+            }
         }
     }
 

@@ -18,7 +18,8 @@ use std::time::Instant;
 
 use rustix::fs::{CWD, Mode, OFlags};
 
-use crate::error::{ErrorCode, ToolError};
+use super::own_file;
+use crate::error::{ErrorCode, NoFile, ToolError};
 use crate::limits;
 
 /// Lock files for paths: enough that two files rarely share one.
@@ -102,9 +103,11 @@ fn shared_directory(path: &Path) -> io::Result<Option<OwnedFd>> {
 /// moment: then another run may hold the lock, and to go on without would be to change the file beside it.
 fn will_stay(error: &io::Error) -> bool {
     use io::ErrorKind;
-    let nameless = [nix::libc::ENOLCK, nix::libc::ELOOP];
+    let nameless = [nix::libc::ENOLCK, nix::libc::ELOOP, nix::libc::ENXIO];
     let number = error.raw_os_error();
+    let is_no_file = || error.get_ref().is_some_and(|inner| inner.is::<NoFile>());
     number.is_some_and(|number| nameless.contains(&number))
+        || is_no_file()
         || matches!(
             error.kind(),
             ErrorKind::StorageFull
@@ -174,7 +177,7 @@ fn stripe(bytes: &[u8]) -> u64 {
 /// `edit_busy` when that takes too long, or the file cannot be made.
 pub(super) fn lock_file(path: &Path) -> Result<File, ToolError> {
     let locked = open(path).and_then(wait_for);
-    let locked = locked.map_err(|error| ToolError::from_io(path, &error))?;
+    let locked = locked.map_err(|error| own_file::error(path, &error))?;
     locked.ok_or_else(busy)
 }
 
@@ -206,7 +209,7 @@ pub(super) fn busy() -> ToolError {
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true).mode(0o600);
-    options.open(path)
+    own_file::open(&mut options, path)
 }
 
 /// Makes a directory that only the user may enter.

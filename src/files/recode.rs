@@ -4,6 +4,10 @@ use std::io::{self, Read};
 
 use encoding_rs::{CoderResult, Decoder, Encoding};
 
+/// What to do about a text whose encoding is not known for sure.
+pub const CONVERT: &str = "convert it to UTF-8 first: <command>iconv -f gb18030 -t utf-8 OLD > NEW</command>, with its real \
+                           encoding for gb18030";
+
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 16 << 10;
 
@@ -19,20 +23,36 @@ pub(super) struct Recoded<R> {
     is_at_end: bool,
     /// Whether the decoder has given its last character.
     is_done: bool,
+    has_errors: bool,
 }
 
 impl<R: Read> Recoded<R> {
     /// Starts at the first byte of a text; its byte order mark is left out.
     pub(super) fn new(below: R, encoding: &'static Encoding) -> Self {
+        Self::with(below, encoding.new_decoder_with_bom_removal())
+    }
+
+    /// Starts at a character in a text, where no byte order mark is one.
+    pub(super) fn within(below: R, encoding: &'static Encoding) -> Self {
+        Self::with(below, encoding.new_decoder_without_bom_handling())
+    }
+
+    fn with(below: R, decoder: Decoder) -> Self {
         Self {
             below,
-            decoder: encoding.new_decoder_with_bom_removal(),
+            decoder,
             buffer: vec![0; BUFFER_BYTES],
             start: 0,
             end: 0,
             is_at_end: false,
             is_done: false,
+            has_errors: false,
         }
+    }
+
+    /// Whether something so far was no character.
+    pub(super) fn has_errors(&self) -> bool {
+        self.has_errors
     }
 }
 
@@ -46,8 +66,10 @@ impl<R: Read> Read for Recoded<R> {
             }
             let bytes = self.buffer.get(self.start..self.end).unwrap_or_default();
             let is_last = self.is_at_end;
-            let (result, read, written, _) = self.decoder.decode_to_utf8(bytes, out, is_last);
+            let (result, read, written, has_errors) =
+                self.decoder.decode_to_utf8(bytes, out, is_last);
             self.start += read;
+            self.has_errors |= has_errors;
             self.is_done = is_last && result == CoderResult::InputEmpty;
             if written > 0 {
                 return Ok(written);

@@ -142,7 +142,8 @@ impl Root {
         }
         refuse_home(cwd, path)?;
         let real = canonical_for_plan(&cwd.join(path));
-        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        let written = path.as_os_str().as_encoded_bytes();
+        if written.ends_with(b"/") || written.ends_with(b"/.") {
             check_is_directory(path, &real)?;
         }
         let is_linked = || {
@@ -153,10 +154,7 @@ impl Root {
             return Err(own_file(path));
         }
         match &self.directory {
-            Some(root) if !real.starts_with(root) => Err(ToolError::new(
-                ErrorCode::OutsideRoot,
-                format!("{}: outside of {}", path.display(), root.display()),
-            )),
+            Some(root) if !real.starts_with(root) => Err(outside(root, cwd, path)),
             _ => Ok(real),
         }
     }
@@ -172,6 +170,21 @@ impl Root {
         }
         Ok(real)
     }
+}
+
+/// Says that a path leads out of the root; where the paths of the call start may lie outside of it, too.
+fn outside(root: &Path, cwd: &Path, path: &Path) -> ToolError {
+    let (shown, root_shown) = (path.display(), root.display());
+    let message = format!("{shown}: outside of {root_shown}");
+    let error = ToolError::new(ErrorCode::OutsideRoot, message);
+    if path.is_absolute() || canonical_for_plan(cwd).starts_with(root) {
+        return error;
+    }
+    error.with_hint(format!(
+        "paths start in the working directory {}, which is outside of the root: start karyi with --cwd \
+         {root_shown} too, change there with <command>cd</command>, or write whole paths",
+        cwd.display()
+    ))
 }
 
 fn own_file(path: &Path) -> ToolError {
@@ -199,8 +212,8 @@ fn check_is_directory(shown: &Path, real: &Path) -> Result<(), ToolError> {
     let io = |error| ToolError::from_io(shown, &error);
     let found = std::fs::metadata(real).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => io(error).with_hint(
-            "a path that ends with a slash names a directory, and there is none; to name a file, or a new one, \
-             leave out the slash",
+            "a path that ends with a slash, or with a dot behind one, names a directory, and there is none; to name \
+             a file, or a new one, leave out the slash",
         ),
         _ => io(error),
     });
@@ -209,7 +222,7 @@ fn check_is_directory(shown: &Path, real: &Path) -> Result<(), ToolError> {
     }
     let message = format!("{}: expected a directory, found a file", shown.display());
     Err(ToolError::new(ErrorCode::NotADirectory, message)
-        .with_hint("leave out the slash at the end to name a file"))
+        .with_hint("leave out the slash at the end, and a dot behind it, to name a file"))
 }
 
 /// Returns the one spelling of an absolute path under which effects are compared: symlinks are
@@ -320,6 +333,22 @@ mod tests {
         check("../out/passwd", Err(ErrorCode::OutsideRoot));
         check("../../dir2", Err(ErrorCode::OutsideRoot));
         check("", Err(ErrorCode::BadArguments));
+        check("../file/", Err(ErrorCode::NotADirectory));
+        check("../file/.", Err(ErrorCode::NotADirectory));
+        check("../to_file/.", Err(ErrorCode::NotADirectory));
+        check("../new/.", Err(ErrorCode::NotFound));
+        check("../sub/.", Ok("dir/sub"));
+        let hint = |cwd: &Path| {
+            let error = root.resolve(cwd, Path::new("../../x")).unwrap_err();
+            error.hint
+        };
+        assert_eq!(hint(&cwd), ErrorCode::OutsideRoot.hint());
+        let shown = top.display();
+        let expected = format!(
+            "paths start in the working directory {shown}, which is outside of the root: start karyi with --cwd \
+             {shown}/dir too, change there with <command>cd</command>, or write whole paths"
+        );
+        assert_eq!(hint(&top), expected);
         assert_eq!(
             Root::unconfined()
                 .resolve(&cwd, Path::new("/etc/x"))

@@ -1,4 +1,5 @@
-//! What is left of a text without white space, case, quote style and characters that only look alike.
+//! What is left of a text without white space, case, quote style and characters that only look alike, whatever way
+//! they are spelled: as one character, as a letter with marks behind it, as an escape.
 //!
 //! Two texts with the same skeleton mean the same to a reader; a model that copied one often wrote the
 //! other.
@@ -6,50 +7,88 @@
 use std::ops::Range;
 
 use memchr::memmem;
+use unicode_normalization::char::decompose_compatible;
 
-/// Bytes of a skeleton from which its place tells something.
+use unit::{Reading, Unit, units};
+
+pub(super) mod unit;
+
+/// Bytes of a skeleton from which its place tells something by itself.
 const LEAST_BYTES: usize = 3;
+/// Most characters that one is taken apart into. The few that stand for more are left whole, so that no text
+/// becomes many times as long.
+const MOST_PARTS: usize = 4;
 
 /// Returns the skeleton of a text.
 pub(super) fn skeleton(text: &str) -> String {
-    bones(text).collect()
+    bones(text, Reading::Escapes)
 }
 
-fn bones(text: &str) -> impl Iterator<Item = char> {
-    let visible = text.chars().filter(|c| !is_blank(*c));
-    visible.map(plain).flat_map(char::to_lowercase)
+fn bones(text: &str, reading: Reading) -> String {
+    let mut bones = String::with_capacity(text.len());
+    for unit in units(text, reading) {
+        match unit.character {
+            c if is_blank(c) => {}
+            // Most are such, and long texts are made of them.
+            c if is_itself(c) => bones.push(c.to_ascii_lowercase()),
+            c => bones.extend(bones_of(c)),
+        }
+    }
+    bones
+}
+
+/// Whether a character is ASCII and looks like no other.
+fn is_itself(character: char) -> bool {
+    character.is_ascii() && !matches!(character, '\'' | '`')
+}
+
+fn bones_of(character: char) -> impl Iterator<Item = char> {
+    plain(character).flat_map(char::to_lowercase)
 }
 
 /// Returns the first place of `text` with the same skeleton as `find`, with the blanks around it that
-/// share its lines with nothing else.
+/// share its lines with nothing else. Where both are spelled alike comes first, then where one of them is
+/// escaped.
 pub(super) fn find(text: &str, find: &str) -> Option<Range<usize>> {
-    let wanted = skeleton(find);
-    if wanted.len() < LEAST_BYTES {
-        return None;
-    }
-    let whole = skeleton(text);
-    let place = memmem::find(whole.as_bytes(), wanted.as_bytes())?;
-    // The text is walked again: to note where each line starts would take more memory than the text when they
-    // are short.
-    let start = offset_of(text, place);
-    let last = offset_of(text, place + wanted.len() - 1);
-    let end = last + text.get(last..)?.chars().next()?.len_utf8();
-    Some(with_blanks(text, start..end))
+    let may_escape = [text, find].map(|text| memchr::memchr2(b'&', b'\\', text.as_bytes()));
+    find_read(text, find, Reading::ToTheLetter).or_else(|| {
+        let may_escape = may_escape.iter().any(Option::is_some);
+        may_escape.then(|| find_read(text, find, Reading::Escapes))?
+    })
 }
 
-/// Returns the offset of the character that a byte of the skeleton comes from.
-fn offset_of(text: &str, bone: usize) -> usize {
-    let mut seen = 0;
-    for (at, character) in text.char_indices().filter(|(_, c)| !is_blank(*c)) {
-        seen += plain(character)
-            .to_lowercase()
-            .map(char::len_utf8)
-            .sum::<usize>();
-        if seen > bone {
-            return at;
-        }
+/// Whether [`find`] finds a place, of a text that is long enough for that to tell something.
+pub(super) fn is_found(text: &str, find: &str) -> bool {
+    skeleton(find).len() >= LEAST_BYTES && self::find(text, find).is_some()
+}
+
+fn find_read(text: &str, find: &str, reading: Reading) -> Option<Range<usize>> {
+    let wanted = bones(find, reading);
+    if wanted.is_empty() {
+        return None;
     }
-    text.len()
+    let whole = bones(text, reading);
+    let place = memmem::find(whole.as_bytes(), wanted.as_bytes())?;
+    drop(whole);
+    // The text is walked again: to note where each line starts would take more memory than the text when they
+    // are short.
+    let start = unit_of(text, place, reading)?;
+    let last = unit_of(text, place + wanted.len() - 1, reading)?;
+    Some(with_blanks(text, start.range.start..last.range.end))
+}
+
+/// Returns the piece of the text that a byte of the skeleton comes from.
+fn unit_of(text: &str, bone: usize, reading: Reading) -> Option<Unit> {
+    let mut seen = 0;
+    units(text, reading)
+        .filter(|unit| !is_blank(unit.character))
+        .find(|unit| {
+            seen += match is_itself(unit.character) {
+                true => 1,
+                false => bones_of(unit.character).map(char::len_utf8).sum(),
+            };
+            seen > bone
+        })
 }
 
 fn with_blanks(text: &str, place: Range<usize>) -> Range<usize> {
@@ -87,13 +126,35 @@ const LOOK_ALIKES: &[(&str, &str)] = &[
         "ABESIJKMHOPCTXYaesijopcyxhdqw",
     ),
     ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανρ", "ABEZHIKMNOPTYXoavp"),
-    ("ı‚…․⁄∕∗˗；：，。（）！？", "i,..//*-;:,.()!?"),
+    ("ı‚․⁄∕∗˗；：，。（）！？", "i,.//*-;:,.()!?"),
 ];
 
-/// Returns the plain spelling of a character that only looks different.
-pub(super) fn plain(character: char) -> char {
+/// Returns the plain spelling of a character: the parts it is made of, each as what it looks like.
+pub(super) fn plain(character: char) -> impl Iterator<Item = char> + Clone {
+    let mut parts = [None; MOST_PARTS];
+    let known = alias(character);
+    if character.is_ascii() || known != character {
+        parts[0] = Some(known);
+        return parts.into_iter().flatten();
+    }
+    let mut count = 0;
+    decompose_compatible(character, |part| {
+        if let Some(slot) = parts.get_mut(count) {
+            *slot = Some(alias(part)).filter(|part| !is_blank(*part));
+        }
+        count += 1;
+    });
+    if count > MOST_PARTS {
+        parts = [None; MOST_PARTS];
+        parts[0] = Some(character);
+    }
+    parts.into_iter().flatten()
+}
+
+/// Returns the usual character that another one looks like.
+fn alias(character: char) -> char {
     match character {
-        c if c.is_ascii() && !matches!(c, '\'' | '`') => c,
+        c if is_itself(c) => c,
         '\'' | '`' | '‘' | '’' | '‛' | '“' | '”' | '„' | '′' | '″' | '＂' | '＇' => {
             '"'
         }
@@ -133,7 +194,48 @@ mod tests {
         check("a\u{130}bc", "\u{130}b", Some("\u{130}b"));
         check("foo\u{AD}bar baz", "foobar", Some("foo\u{AD}bar"));
         check("abc", "abd", None);
-        check("ab", "ab", None);
+        check("xAB", "ab", Some("AB"));
+        check("x", "", None);
         check("", "", None);
+        check(" ", "\t", None);
+    }
+
+    #[test]
+    fn it_is_found_in_whatever_way_its_characters_are_spelled() {
+        check("un caf\u{E9}.", "cafe\u{301}", Some("caf\u{E9}"));
+        check("un cafe\u{301}.", "caf\u{E9}", Some("cafe\u{301}"));
+        check(
+            "\u{D55C}\u{AE00}",
+            "\u{1112}\u{1161}\u{11AB}\u{1100}\u{1173}\u{11AF}",
+            Some("\u{D55C}\u{AE00}"),
+        );
+        check(
+            "\u{1112}\u{1161}\u{11AB}!",
+            "\u{D55C}",
+            Some("\u{1112}\u{1161}\u{11AB}"),
+        );
+        check(
+            "a \u{FF46}\u{FF4E}\u{FF08}1\u{FF09}",
+            "fn(1)",
+            Some("\u{FF46}\u{FF4E}\u{FF08}1\u{FF09}"),
+        );
+        check("\u{FB01}n \u{2026}", "fin ...", Some("\u{FB01}n \u{2026}"));
+        check("\u{FF76}\u{FF9E}", "\u{30AC}", Some("\u{FF76}\u{FF9E}"));
+        check(
+            "if a &lt; b &amp;&amp; c",
+            "a < b && c",
+            Some("a &lt; b &amp;&amp; c"),
+        );
+        check("if a < b", "a &lt; b", Some("a < b"));
+        check(
+            "caf\\u00e9 \\ud83d\\ude00",
+            "caf\u{E9} \u{1F600}",
+            Some("caf\\u00e9 \\ud83d\\ude00"),
+        );
+        check("caf\u{E9}", "caf\\u00e9", Some("caf\u{E9}"));
+        // The one that is spelled alike comes first.
+        check("a &lt; b; A < b", "a < b", Some("A < b"));
+        // What stands for very many is one.
+        check("x\u{FDFA}y", "\u{FDFA} Y", Some("\u{FDFA}y"));
     }
 }

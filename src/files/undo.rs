@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::change::{Change, Dress};
 use super::dress::Had;
@@ -44,8 +45,6 @@ pub struct Undone {
     pub files: Vec<Restored>,
     /// The number of its own entry; none when nothing was done.
     pub number: Option<u64>,
-    /// Files of earlier changes that were left half done and are whole now.
-    pub recovered: Vec<Recovered>,
     /// What of the whole list of changes was found broken when the undo was recorded.
     pub damage: Option<Damage>,
     /// What lies beside the files and could not be removed.
@@ -60,9 +59,9 @@ pub struct Restored {
     /// Where it goes; none when it stays where it is.
     pub to: Option<PathBuf>,
     /// What it holds before; none when it is not there.
-    pub now: Option<Vec<u8>>,
+    pub now: Option<Arc<Vec<u8>>>,
     /// What it holds after; none when it is removed.
-    pub restored: Option<Vec<u8>>,
+    pub restored: Option<Arc<Vec<u8>>>,
     /// What of it could not be restored.
     pub note: Option<String>,
 }
@@ -127,14 +126,14 @@ pub fn take_back(
     let changes = changes(journal, &goals, &listed.foreseen);
     let changes = changes.map_err(|error| hint_at(error, recovered))?;
     listed.refuse_over(&chosen)?;
-    let mut files = restored(&changes);
     let receipt = transaction.take_back(&changes, &chosen)?;
-    notes::note(&mut files, &changes, &receipt.losses);
+    let notes = notes::notes(&changes, &receipt.losses);
+    let mut files = restored(changes);
+    notes::note(&mut files, notes);
     Ok(Undone {
         numbers,
         files,
         number: receipt.number,
-        recovered: recovered.clone(),
         damage: receipt.damage,
         leftovers: receipt.leftovers,
     })
@@ -145,18 +144,16 @@ pub fn take_back(
 /// # Errors
 /// What would be in the way.
 pub fn try_out(journal: &Journal, listed: &Listed) -> Result<Undone, UndoError> {
-    let recovered = listed.recovered.clone();
     let chosen = listed.chosen()?;
     let goals = goals(journal, &chosen).map_err(|e| listed.with_way_out(e, journal))?;
     check_size(&goals, limits::MAX_UNDO_BYTES)?;
     let changes = changes(journal, &goals, &listed.foreseen);
-    let changes = changes.map_err(|error| hint_at(error, &recovered))?;
+    let changes = changes.map_err(|error| hint_at(error, &listed.recovered))?;
     listed.refuse_over(&chosen)?;
     Ok(Undone {
         numbers: chosen.iter().map(|entry| entry.number).collect(),
-        files: restored(&changes),
+        files: restored(changes),
         number: None,
-        recovered,
         damage: None,
         leftovers: None,
     })
@@ -300,7 +297,7 @@ fn changes(
             (Some(_), None) | (None, Some(_)) => false,
         };
         if !is_as_written {
-            let now = change.bytes().map(<[u8]>::to_vec);
+            let now = change.before.map(|found| Arc::unwrap_or_clone(found.bytes));
             let found = now.map_or(Content::Missing, Content::Bytes);
             conflicts.push(Conflict::new(journal, path, goal.wrote, found, restored));
             continue;
@@ -417,22 +414,27 @@ fn content(journal: &Journal, path: &Path, version: &Version) -> Result<Vec<u8>,
     })
 }
 
-/// Says what becomes of each file.
-fn restored(changes: &[Change]) -> Vec<Restored> {
-    let paths: Vec<AtPath<'_, &[u8]>> = changes
+/// Says what becomes of each file. The contents go with it: they may be large.
+fn restored(mut changes: Vec<Change>) -> Vec<Restored> {
+    let news = changes.iter_mut().map(|change| change.after.take());
+    let news: Vec<_> = news
+        .map(|after| after.map(|after| Arc::new(after.bytes)))
+        .collect();
+    let paths: Vec<AtPath<'_, &Arc<Vec<u8>>>> = changes
         .iter()
-        .map(|change| AtPath {
+        .zip(&news)
+        .map(|(change, new)| AtPath {
             path: &change.real,
-            old: change.bytes(),
-            new: change.after.as_ref().map(|after| after.bytes.as_slice()),
+            old: change.before.as_ref().map(|found| &found.bytes),
+            new: new.as_ref(),
             renamed_to: change.renamed_to.as_deref(),
         })
         .collect();
     let files = told(&paths).into_iter().map(|file| Restored {
         path: file.path.to_owned(),
         to: file.to.map(Path::to_owned),
-        now: file.old.map(<[u8]>::to_vec),
-        restored: file.new.map(<[u8]>::to_vec),
+        now: file.old.cloned(),
+        restored: file.new.cloned(),
         note: None,
     });
     files.collect()

@@ -22,6 +22,13 @@ const OVERLAPS: &str = "the text was there until an earlier find of this call re
                         order, each on what those before it left; write one find for both";
 const NO_LAST_BREAK: &str = "the text ends the file, whose last line has no line break: leave every line break at \
                              the end of <find> out, and of <replace>";
+const EMPTY_FILE: &str = "the file is empty: leave <find> empty to fill it";
+const BLANK_FILE: &str =
+    "the file holds nothing but white space; read it, and copy that as it stands";
+const SHORT: &str =
+    "so short a text has no closest passage: read the file, and copy a whole line as it stands";
+/// Visible characters below which a text to find is short.
+const SHORT_FIND: usize = 4;
 const SAY_WHICH: &str = "wrap the text in <![CDATA[...]]> exactly as it stands in the file, and add \
                          lines around it until it is unique";
 
@@ -47,8 +54,13 @@ pub(super) fn describe(
         } => {
             let what = nowhere(replacement.filter(|_| !has_secret));
             let error = make(ErrorCode::FindNotFound, what);
-            let closest = closest.filter(|_| !has_secret);
-            let closest = closest.map_or_else(|| error.hint.clone(), |found| closest_hint(&found));
+            let find = edit.pairs.get(pair).map_or("", |pair| pair.find.as_str());
+            let closest = match has_secret {
+                // What a value is like, or how long, is its own affair.
+                true => None,
+                false => told(closest, find, before),
+            };
+            let closest = closest.unwrap_or_else(|| error.hint.clone());
             let closest = with_cut(closest, searched_lines);
             let hint = more_likely(edit, pair, before, original);
             let hint = hint.map_or(closest, str::to_owned);
@@ -84,13 +96,31 @@ pub(super) fn describe(
             );
             error.with_hint("name the text to replace; to write the file anew, delete it first")
         }
-        MatchErrorKind::TooLarge => {
-            let most = limits::MAX_EDIT_FILE_BYTES;
-            make(
-                ErrorCode::FileTooLarge,
-                format!("the result would have more than {most} bytes, or too many places change"),
-            )
-        }
+        MatchErrorKind::TooLarge => make(ErrorCode::FileTooLarge, too_large()),
+    }
+}
+
+fn too_large() -> String {
+    let most = limits::MAX_EDIT_FILE_BYTES;
+    format!("the result would have more than {most} bytes, or too many places change")
+}
+
+/// Says what comes closest, or why nothing does.
+fn told(closest: Option<Passage>, find: &str, before: &str) -> Option<String> {
+    match closest {
+        Some(found) => Some(closest_hint(&found)),
+        None => nothing_close(find, before).map(str::to_owned),
+    }
+}
+
+/// Says why nothing comes close, when that is plain.
+fn nothing_close(find: &str, before: &str) -> Option<&'static str> {
+    let visible = find.chars().filter(|c| !c.is_whitespace()).take(SHORT_FIND);
+    match before.trim().is_empty() {
+        true if before.is_empty() => Some(EMPTY_FILE),
+        true => Some(BLANK_FILE),
+        false if visible.count() < SHORT_FIND => Some(SHORT),
+        false => None,
     }
 }
 

@@ -7,6 +7,7 @@ use super::Mode;
 use super::attribute::Written;
 use super::chars::is_name;
 use super::diagnose::{Fault, Outcome, did_you_mean, shown};
+use super::form::{form, with_form};
 use super::source::Mark;
 use super::table::{Body, Groups, Parameter, Place, Rule, Table};
 use crate::call::{Name, RawAttribute, RawBody, RawElement, RawText};
@@ -119,9 +120,11 @@ impl Open {
         let fault = Fault::ahead(Code::UnexpectedElement, 0, length, message);
         let known = self.rule.child_names();
         let slip = known.iter().all(|known| *known != name);
-        match did_you_mean(name, known.into_iter()).filter(|_| slip) {
-            Some(hint) => fault.with_hint(hint),
-            None => fault,
+        let meant = did_you_mean(name, known.into_iter()).filter(|_| slip);
+        match (meant, form(&self.rule)) {
+            (Some(hint), _) => fault.with_hint(with_form(hint, &self.rule)),
+            (None, Some(form)) => fault.with_hint(format!("write {form}")),
+            (None, None) => fault,
         }
     }
 
@@ -143,6 +146,7 @@ impl Open {
                 "add <{0}>...</{0}> after the element before it",
                 missing.name
             );
+            let hint = with_form(hint, &self.rule);
             return Err(Fault::at(Code::MissingChild, &self.mark, message).with_hint(hint));
         }
         // Groups are complete here, so counting their last elements counts them.
@@ -170,6 +174,7 @@ impl Open {
                 names.join(" or ")
             );
             let hint = format!("add {} inside <{}>", names.join(" or "), self.name);
+            let hint = with_form(hint, &self.rule);
             return Err(Fault::at(Code::MissingChild, &self.mark, message).with_hint(hint));
         }
         Ok(())
@@ -369,7 +374,7 @@ impl<'r> Attributes<'r> {
                 true => format!("<{}> takes no attribute here; remove it", self.name),
                 false => format!("remove it; <{}> takes {}", self.name, known.join(", ")),
             });
-        fault.with_hint(hint)
+        fault.with_hint(with_form(hint, self.rule))
     }
 
     fn twice(&self, name: &str) -> Box<Fault> {

@@ -28,6 +28,7 @@ mod envelope;
 pub mod escapes;
 mod faults;
 mod follow;
+mod form;
 pub mod grammar;
 mod ids;
 mod json;

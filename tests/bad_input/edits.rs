@@ -412,3 +412,55 @@ fn a_name_that_a_killed_run_keeps_is_told_as_such() {
         "{result}"
     );
 }
+
+#[test]
+fn every_file_that_fails_is_told() {
+    let karyi = Karyi::new()
+        .file("a", "one\n")
+        .file("b", "two\n")
+        .file("c", "three\n")
+        .file("d/x", "");
+    let pair = |src: &str, find: &str| {
+        format!("<file src=\"{src}\"><find>{find}</find><replace>x</replace></file>")
+    };
+    let files = [
+        pair("a", "one"),
+        pair("b", "twoo"),
+        // Named again after it failed.
+        pair("b", "nothing"),
+        pair("none", "x"),
+        pair("c/.", "three"),
+        pair("d", "x"),
+        // Told once.
+        pair("c/.", "threee"),
+    ];
+    // A path that leads nowhere is known before anything is read.
+    let result = fails(
+        karyi,
+        &format!("<edit>{}</edit>", files.concat()),
+        "not_a_directory",
+        1,
+    );
+    assert_eq!(result["message"], "c/.: expected a directory, found a file");
+    let karyi = Karyi::new()
+        .file("a", "one\n")
+        .file("b", "two\n")
+        .file("d/x", "");
+    let files = [&files[..4], &files[5..6]].concat();
+    let result = fails(
+        karyi,
+        &format!("<edit>{}</edit>", files.concat()),
+        "find_not_found",
+        1,
+    );
+    assert_eq!(
+        result["message"],
+        "3 files fail: 1. b: expected the text to find once, found it nowhere; 2. none: there is no such file \
+         (not_found); 3. d: expected a file, found a directory (is_directory)"
+    );
+    assert_eq!(
+        result["hint"],
+        "1. closest is line 1, to copy as it stands:\ntwo\nline 1: the file has `two` where the text to find has `twoo`\n\
+         2. check the path; to create the file, leave the first <find> empty\n3. name a file inside the directory"
+    );
+}

@@ -228,3 +228,59 @@ fn an_entry_that_a_loss_of_power_took_means_a_conflict() {
     text(&again(&karyi, &["undo"]), 0);
     assert_eq!(read(&karyi, "a").unwrap(), "three\n");
 }
+
+/// Puts something that is no file in the place of a file of the journal.
+fn in_the_way(path: &std::path::Path, kind: &str) {
+    let _ = std::fs::remove_file(path);
+    match kind {
+        "directory" => std::fs::create_dir(path).unwrap(),
+        "pipe" => nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+        _ => std::os::unix::fs::symlink("/dev/zero", path).unwrap(),
+    }
+}
+
+#[test]
+fn what_is_no_file_in_the_journal_is_told_and_never_waited_for() {
+    let edit = |from: &str, to: &str| {
+        let pair = format!("<find>{from}</find><replace>{to}</replace>");
+        format!("<tools><edit><file src=\"a\">{pair}</file></edit></tools>")
+    };
+    for (kind, code) in [
+        ("directory", "is_directory"),
+        ("pipe", "not_a_file"),
+        ("link", "symlink_loop"),
+    ] {
+        let karyi = Karyi::new().file("a", "one\n");
+        parsed(&run(&karyi, &edit("one", "two")), 0);
+        let journal = state(&karyi);
+        let list = journal.join("entries");
+        in_the_way(&list, kind);
+        in_the_way(&journal.join("transactions/x.json"), kind);
+        in_the_way(&journal.join("damage-told"), kind);
+        let hint = "hint: karyi keeps a file of its own there: move away what is in its place, and it is made anew";
+        for args in [
+            &["history"][..],
+            &["history", "show", "1"],
+            &["undo"],
+            &["undo", "--dry-run"],
+        ] {
+            let refused = again(&karyi, args);
+            let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+            let named = format!("karyi: {code}: {}", list.display());
+            assert!(
+                said.contains(&named) && said.contains(hint),
+                "{kind} {args:?}: {said}"
+            );
+            assert_eq!(refused.status.code(), Some(2), "{kind} {args:?}: {said}");
+        }
+        let report = parsed(&run(&karyi, &edit("two", "three")), 0);
+        let result = &report["results"][0];
+        assert_eq!(result["undo"], "unavailable", "{kind}: {result}");
+        assert!(result["warning"].is_string(), "{kind}: {result}");
+        assert_eq!(read(&karyi, "a").as_deref(), Some("three\n"), "{kind}");
+        // The lock of the list, and those of paths.
+        in_the_way(&journal.join("locks/entries"), kind);
+        let report = parsed(&run(&karyi, &edit("three", "four")), 0);
+        assert_eq!(report["results"][0]["undo"], "unavailable", "{kind}");
+    }
+}

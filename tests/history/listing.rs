@@ -110,3 +110,37 @@ fn a_file_that_was_never_changed_is_told() {
     let list = again(&karyi, &["history", "--file", "a"]);
     assert!(list.stderr.is_empty() && !list.stdout.is_empty());
 }
+
+#[test]
+fn a_number_without_show_is_told_how_to_be_written() {
+    let karyi = Karyi::new();
+    for (word, hint) in [
+        (
+            "7",
+            "karyi: expected no argument, found \"7\"\nhint: `karyi history show 7` shows that change\n",
+        ),
+        (
+            "src",
+            "karyi: expected no argument, found \"src\"\nhint: `karyi history --file src` lists the changes of a file, \
+             `karyi history show N` shows one\n",
+        ),
+    ] {
+        let refused = again(&karyi, &["history", word]);
+        text(&refused, 2);
+        assert_eq!(String::from_utf8_lossy(&refused.stderr), hint);
+    }
+}
+
+#[test]
+fn an_undo_that_is_tried_out_shows_what_would_change() {
+    let karyi = Karyi::new().file("a", "one\ntwo\n").file("gone", "x\n");
+    text(&run(&karyi, SCRIPT), 0);
+    let [a, b, gone, new] = ["a", "b", "gone", "d/new"].map(|name| place(&karyi, name));
+    let shown = text(&again(&karyi, &["undo", "--dry-run"]), 0);
+    let expected = format!(
+        "rename {b} to {a}\n     1 - 1\n     1 + one\n     2   two\nrecreate {gone}\n     1 + x\nremove {new}\n\
+     \x20    1 - new\n         no line break at the end of the file\nwould undo change 1; nothing was changed\n"
+    );
+    assert_eq!(shown, expected);
+    assert_eq!(read(&karyi, "b").as_deref(), Some("1\ntwo\n"));
+}

@@ -80,7 +80,7 @@ fn hints_name_what_is_near() {
     check(
         Mode::Repair,
         "<tools><read><file scr='a'/></read></tools>",
-        "unknown-attribute 1:14: <file> has no attribute `scr`\n<tools><read><file scr='a'/></read></tools>\n             ^^^^^^^^^^^^^^^\ndid you mean `src`?",
+        "unknown-attribute 1:14: <file> has no attribute `scr`\n<tools><read><file scr='a'/></read></tools>\n             ^^^^^^^^^^^^^^^\ndid you mean `src`?; write <file src=\"...\"/>",
     );
     check(
         Mode::Repair,

@@ -248,3 +248,40 @@ fn each_message_gives_its_code() {
         );
     }
 }
+
+/// What was written wrongly is told with the form it has to have.
+#[test]
+fn the_form_is_told() {
+    let edit = "<edit><file src=\"...\"><find>...</find><replace>...</replace></file></edit>";
+    let file = "<file src=\"...\"><find>...</find><replace>...</replace></file>";
+    let read = "<read><file src=\"...\"/><search pattern=\"...\"/></read>";
+    for (call, hint) in [
+        ("<edit path=\"a\"/>", format!("<edit> takes no attribute here; remove it; write {edit}")),
+        ("<edit><path>a</path></edit>", format!("write {edit}")),
+        ("<edit><file src=\"a\"><old>x</old></file></edit>", format!("write {file}")),
+        ("<edit><file src=\"a\"><fnd>x</fnd></file></edit>", format!("did you mean `find`?; write {file}")),
+        (
+            "<edit><file path=\"a\"/></edit>",
+            format!("remove it; <file> takes src, to, delete, break_links; write {file}"),
+        ),
+        ("<read path=\"a\"/>", format!("<read> takes no attribute here; remove it; write {read}")),
+        ("<read><path>a</path></read>", format!("write {read}")),
+        ("<read/>", format!("add <file> or <search> inside <read>; write {read}")),
+        (
+            "<read><search query=\"a\"/></read>",
+            "remove it; <search> takes pattern, path, glob, regex, ignore_case, all, max, context; write \
+             <search pattern=\"...\"/>"
+                .to_owned(),
+        ),
+        ("<read><file scr=\"a\"/></read>", "did you mean `src`?; write <file src=\"...\"/>".to_owned()),
+        (
+            "<command shell=\"x\">ls</command>",
+            "remove it; <command> takes timeout, cwd, name".to_owned(),
+        ),
+    ] {
+        let message = format!("<tools>{call}</tools>");
+        let found = diagnostics(Mode::Repair, message.as_bytes());
+        let found = found.last().map(|found| found.hint.as_str());
+        assert_eq!(found, Some(hint.as_str()), "{call}");
+    }
+}

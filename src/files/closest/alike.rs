@@ -1,5 +1,8 @@
-//! Names the characters that look alike and are not the same, each kind once.
+//! Names the characters that look alike or stand for the same, and are not the same, each kind once.
 
+use std::ops::Range;
+
+use super::super::skeleton::unit::{Reading, Unit, units};
 use super::super::skeleton::{is_blank, plain};
 
 /// Kinds that are named in one line.
@@ -9,30 +12,33 @@ const MAX_KINDS: usize = 8;
 #[derive(Default)]
 pub(super) struct Alike {
     /// Characters of the file with those of the text to find.
-    named: Vec<(char, char)>,
+    named: Vec<(String, String)>,
     /// Lines that differ in what was named already, and in nothing else.
     lines: usize,
 }
 
 impl Alike {
-    /// Says how a line differs from the wanted one, when that is only in characters that look alike and in
-    /// white space; nothing new is an empty text.
+    /// Says how a line differs from the wanted one, when that is only in characters that look alike or are escaped,
+    /// and in white space; nothing new is an empty text.
     pub(super) fn tell(&mut self, there: &str, wanted: &str) -> Option<String> {
-        let (a, b) = (visible(there), visible(wanted));
-        let is_alike = a.clone().map(plain).eq(b.clone().map(plain));
-        if !is_alike || a.clone().eq(b.clone()) {
+        if !all(there).eq(all(wanted)) {
             return None;
         }
-        let mut kinds: Vec<(char, char)> = Vec::new();
-        for pair in a.zip(b).filter(|(a, b)| a != b) {
+        let pairs = pairs(there, wanted);
+        if pairs.is_empty() {
+            return None;
+        }
+        let mut kinds: Vec<(&str, &str)> = Vec::new();
+        for pair in pairs {
             if kinds.len() > MAX_KINDS {
                 break;
             }
-            if !kinds.contains(&pair) && !self.named.contains(&pair) {
+            let is_named = |(a, b): &(String, String)| (a.as_str(), b.as_str()) == pair;
+            if !kinds.contains(&pair) && !self.named.iter().any(is_named) {
                 kinds.push(pair);
             }
         }
-        let has_other_blanks = !(there.chars().map(plain)).eq(wanted.chars().map(plain));
+        let has_other_blanks = !with_blanks(there).eq(with_blanks(wanted));
         let blanks = if has_other_blanks {
             "; white space differs, too"
         } else {
@@ -43,7 +49,9 @@ impl Alike {
             return Some(String::new());
         }
         let text = in_words(&kinds) + blanks;
-        self.named.extend(kinds.into_iter().take(MAX_KINDS));
+        let named = kinds.into_iter().take(MAX_KINDS);
+        self.named
+            .extend(named.map(|(a, b)| (a.to_owned(), b.to_owned())));
         Some(text)
     }
 
@@ -57,27 +65,108 @@ impl Alike {
     }
 }
 
-fn in_words(kinds: &[(char, char)]) -> String {
+fn in_words(kinds: &[(&str, &str)]) -> String {
     if kinds.is_empty() {
         return "the same characters differ".into();
     }
-    let code = |c: char| format!("{c} (U+{:04X})", u32::from(c));
-    let word = |(index, (a, b)): (usize, &(char, char))| match index {
+    let word = |(index, (a, b)): (usize, &(&str, &str))| match index {
         0 => format!(
             "the file has {} where the text to find has {}",
-            code(*a),
-            code(*b)
+            code(a),
+            code(b)
         ),
-        _ => format!("{} where it has {}", code(*a), code(*b)),
+        _ => format!("{} where it has {}", code(a), code(b)),
     };
     let shown = kinds.iter().enumerate().take(MAX_KINDS).map(word);
     let mut text = shown.collect::<Vec<_>>().join(", ");
     if kinds.len() > MAX_KINDS {
         text += ", and others";
     }
-    text + ", which only look alike"
+    let is_escaped = |(a, b): &&(&str, &str)| is_escape(a) || is_escape(b);
+    let what = match kinds.iter().filter(is_escaped).count() {
+        0 => "only look alike",
+        count if count == kinds.len() => "stand for the same",
+        _ => "only look alike or stand for the same",
+    };
+    text = format!("{text}, which {what}");
+    // Most programs would write what has marks of its own as one character, whatever they read.
+    let apart = kinds.iter().map(|(there, _)| *there);
+    if let Some(there) = apart
+        .filter(|there| !is_escape(there))
+        .find(|c| c.chars().nth(1).is_some())
+    {
+        text += &format!("; `{}` spells what the file has", as_references(there));
+    }
+    text
 }
 
-fn visible(text: &str) -> impl Iterator<Item = char> + Clone + '_ {
-    text.chars().filter(|c| !is_blank(*c))
+/// Writes a character so that it can be told from what looks like it.
+fn code(piece: &str) -> String {
+    if is_escape(piece) {
+        return format!("`{piece}`");
+    }
+    let codes: Vec<String> = piece
+        .chars()
+        .map(|c| format!("U+{:04X}", u32::from(c)))
+        .collect();
+    format!("{piece} ({})", codes.join(" "))
+}
+
+fn is_escape(piece: &str) -> bool {
+    piece.len() > 1 && piece.starts_with(['&', '\\'])
+}
+
+/// Writes what is not ASCII as references, which nothing on the way changes.
+fn as_references(piece: &str) -> String {
+    let reference = |c: char| match c.is_ascii() {
+        true => c.to_string(),
+        false => format!("&#x{:X};", u32::from(c)),
+    };
+    piece.chars().map(reference).collect()
+}
+
+/// Returns the characters of a line that can be seen, each as the parts that it is made of.
+fn all(line: &str) -> impl Iterator<Item = char> + '_ {
+    visible(line).flat_map(|unit| plain(unit.character))
+}
+
+/// Does so with the blanks between them.
+fn with_blanks(line: &str) -> impl Iterator<Item = char> + '_ {
+    units(line, Reading::Escapes).flat_map(|unit| {
+        let blank = Some(unit.character).filter(|c| is_blank(*c));
+        let parts = plain(unit.character).filter(move |_| blank.is_none());
+        blank.into_iter().chain(parts)
+    })
+}
+
+fn visible(line: &str) -> impl Iterator<Item = Unit> + '_ {
+    units(line, Reading::Escapes).filter(|unit| !is_blank(unit.character))
+}
+
+/// Returns the shortest stretches of two lines that have the same parts and are not the same.
+fn pairs<'a>(there: &'a str, wanted: &'a str) -> Vec<(&'a str, &'a str)> {
+    let stretch = |unit: Unit| (unit.range, plain(unit.character).count());
+    let (mut a, mut b) = (visible(there).map(stretch), visible(wanted).map(stretch));
+    let mut pairs = Vec::new();
+    while let (Some(mut left), Some(mut right)) = (a.next(), b.next()) {
+        while left.1 != right.1 {
+            let (shorter, rest): (&mut (Range<usize>, usize), &mut dyn Iterator<Item = _>) =
+                match left.1 < right.1 {
+                    true => (&mut left, &mut a),
+                    false => (&mut right, &mut b),
+                };
+            let Some((range, count)) = rest.next() else {
+                return pairs;
+            };
+            *shorter = (shorter.0.start..range.end, shorter.1 + count);
+        }
+        let pair = (
+            there.get(left.0).unwrap_or_default(),
+            wanted.get(right.0).unwrap_or_default(),
+        );
+        if pair.0 != pair.1 {
+            pairs.push(pair);
+        }
+    }
+    pairs
 }

@@ -75,7 +75,19 @@ impl Body {
             if self.is_full {
                 return;
             }
-            self.line(sign, line);
+            self.line(sign, line, None);
+        }
+    }
+
+    /// Writes changed lines of one side as long as there is room; of a long one, the part where it differs from the
+    /// line in the same place of the other side.
+    pub(super) fn changed(&mut self, sign: char, lines: &[&str], others: &[&str]) {
+        let others = others.iter().copied().map(Some);
+        for (line, other) in lines.iter().zip(others.chain(std::iter::repeat(None))) {
+            if self.is_full {
+                return;
+            }
+            self.line(sign, line, other);
         }
     }
 
@@ -87,9 +99,9 @@ impl Body {
             // Compared as shares, without division.
             let is_old = olds * added.len() <= news * gone.len() && olds < gone.len();
             match is_old {
-                true => self.lines('-', gone.get(olds..=olds).unwrap_or_default()),
+                true => self.changed('-', part(gone, olds), part(added, olds)),
                 false if news < added.len() => {
-                    self.lines('+', added.get(news..=news).unwrap_or_default());
+                    self.changed('+', part(added, news), part(gone, news));
                 }
                 false => break,
             }
@@ -106,17 +118,19 @@ impl Body {
         if !gone.is_empty() && !added.is_empty() && (olds == 0 || news == 0) {
             return;
         }
-        self.lines('-', gone.get(..olds).unwrap_or_default());
-        self.lines('+', added.get(..news).unwrap_or_default());
+        self.changed('-', gone.get(..olds).unwrap_or_default(), added);
+        self.changed('+', added.get(..news).unwrap_or_default(), gone);
     }
 
-    fn line(&mut self, sign: char, line: &str) {
+    fn line(&mut self, sign: char, line: &str, other: Option<&str>) {
         let whole = line.strip_suffix('\n');
         let body = whole.unwrap_or(line);
-        let most = body.floor_char_boundary(self.line_bytes);
-        let shown = body.get(..most).unwrap_or(body);
-        let is_cut = shown.len() < body.len();
-        let marks = usize::from(whole.is_none()) + usize::from(is_cut);
+        let from = self.first_shown(body, other);
+        let rest = body.get(from..).unwrap_or(body);
+        let most = rest.floor_char_boundary(self.line_bytes);
+        let shown = rest.get(..most).unwrap_or(rest);
+        let is_cut = shown.len() < rest.len();
+        let marks = usize::from(whole.is_none()) + usize::from(is_cut) + usize::from(from > 0);
         let (lines, bytes) = (
             1 + usize::from(whole.is_none()),
             shown.len() + 2 + MARK_BYTES * marks,
@@ -128,10 +142,13 @@ impl Body {
         self.lines_left -= lines;
         self.bytes_left -= bytes;
         self.text.push(sign);
+        if from > 0 {
+            self.text.push_str(&format!("[... {from} bytes before]"));
+        }
         self.text.push_str(shown);
         if is_cut {
             self.text
-                .push_str(&format!("[... {} more bytes]", body.len() - shown.len()));
+                .push_str(&format!("[... {} more bytes]", rest.len() - shown.len()));
         }
         self.text.push('\n');
         if whole.is_none() {
@@ -141,4 +158,22 @@ impl Body {
         self.new += usize::from(sign != '-');
         self.changed += usize::from(sign != ' ');
     }
+
+    /// Returns where the shown part of a line starts: a little before it begins to differ from the other one, when
+    /// it is too long to be shown whole and does not differ earlier.
+    fn first_shown(&self, body: &str, other: Option<&str>) -> usize {
+        let Some(other) = other.filter(|_| body.len() > self.line_bytes) else {
+            return 0;
+        };
+        let pairs = body.bytes().zip(other.bytes());
+        let same = pairs.take_while(|(a, b)| a == b).count();
+        match same > self.line_bytes / 2 {
+            true => body.floor_char_boundary(same.min(body.len()) - self.line_bytes / 4),
+            false => 0,
+        }
+    }
+}
+
+fn part<'a, 'b>(lines: &'a [&'b str], index: usize) -> &'a [&'b str] {
+    lines.get(index..=index).unwrap_or_default()
 }

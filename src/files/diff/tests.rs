@@ -43,6 +43,56 @@ fn hunks_have_context_and_places() {
 }
 
 #[test]
+fn of_a_long_line_the_part_that_differs_is_shown() {
+    let most = Caps::RESULT.line_bytes;
+    let line =
+        |word: &str, after: usize| format!("{}{word}{}", "a".repeat(3000), "b".repeat(after));
+    let before = 3000 - most / 4;
+    let cut = |word: &str, after: usize| {
+        let left = after + most / 4 + word.len() - most;
+        let shown = format!("{}{word}{}", "a".repeat(most / 4), "b".repeat(after - left));
+        format!("[... {before} bytes before]{shown}[... {left} more bytes]")
+    };
+    for (old, new, expected) in [
+        // In the middle, at the end, and where a line was only longer.
+        (
+            line("old", 900),
+            line("new!", 900),
+            format!("-{}\n+{}\n", cut("old", 900), cut("new!", 900)),
+        ),
+        (
+            line("x", 0),
+            line("y", 0),
+            format!(
+                "-[... {before} bytes before]{0}x\n+[... {before} bytes before]{0}y\n",
+                "a".repeat(most / 4)
+            ),
+        ),
+        (
+            line("", 0),
+            line("\u{E9}", 0),
+            format!(
+                "-[... {before} bytes before]{0}\n+[... {before} bytes before]{0}\u{E9}\n",
+                "a".repeat(most / 4)
+            ),
+        ),
+        (
+            format!("x{}", line("", 0)),
+            format!("y{}", line("", 0)),
+            format!(
+                "-x{0}[... {1} more bytes]\n+y{0}[... {1} more bytes]\n",
+                "a".repeat(most - 1),
+                3001 - most
+            ),
+        ),
+    ] {
+        let found = diff(&format!("{old}\n"), &format!("{new}\n"), Caps::RESULT);
+        assert_eq!(found.text, format!("@@ -1 +1 @@\n{expected}"));
+        assert_eq!((found.added, found.removed, found.omitted), (1, 1, 0));
+    }
+}
+
+#[test]
 fn a_diff_gives_the_new_text_again() {
     let mut seed = 7_u64;
     let mut next = |most: u64| {

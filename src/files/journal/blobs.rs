@@ -14,6 +14,7 @@ use chacha20poly1305::aead::{Aead, KeyInit};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use tempfile::NamedTempFile;
 
+use crate::files::own_file;
 use crate::limits;
 
 /// First byte of a content that is only compressed.
@@ -167,11 +168,11 @@ impl Blobs {
 
     /// Returns the file of a content that is kept already and whole.
     fn kept(&self, path: &Path, name: &str, bytes: &[u8]) -> Option<File> {
-        let file = File::open(path).ok()?;
+        let file = own_file::open_to_read(path).ok()?;
         // Somebody may be about to remove what nobody refers to: a fresh one is left alone.
         let now = FileTimes::new().set_modified(SystemTime::now());
         file.set_times(now).ok()?;
-        self.get(name)
+        self.get(name, bytes.len() as u64)
             .is_ok_and(|kept| kept == bytes)
             .then_some(file)
     }
@@ -191,15 +192,17 @@ impl Blobs {
         Ok((ENCRYPTED, sealed.map_err(|_| io::ErrorKind::Other)?))
     }
 
-    /// Returns a content.
+    /// Returns a content, which is said to have so many bytes.
     ///
     /// # Errors
     /// It is not there, was kept under another key, or is broken.
-    pub(super) fn get(&self, name: &str) -> io::Result<Vec<u8>> {
+    pub(super) fn get(&self, name: &str, size: u64) -> io::Result<Vec<u8>> {
         let path = self.path(name).ok_or(io::ErrorKind::InvalidInput)?;
         let mut stored = Vec::new();
         let most = limits::MAX_EDIT_FILE_BYTES + limits::MAX_EDIT_FILE_BYTES / 8;
-        File::open(path)?.take(most).read_to_end(&mut stored)?;
+        own_file::open_to_read(&path)?
+            .take(most)
+            .read_to_end(&mut stored)?;
         let broken = || io::Error::from(io::ErrorKind::InvalidData);
         let (kind, body) = stored.split_first().ok_or_else(broken)?;
         let opened;
@@ -213,7 +216,7 @@ impl Blobs {
             }
             _ => return Err(broken()),
         };
-        let bytes = decompress(compressed)?;
+        let bytes = decompress(compressed, size)?;
         let is_same = self.name(&bytes) == name || blake3::hash(&bytes).to_hex().as_str() == name;
         if is_same { Ok(bytes) } else { Err(broken()) }
     }
@@ -290,8 +293,10 @@ fn compress(bytes: &[u8], is_wanted: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-fn decompress(compressed: &[u8]) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+/// A vector that grows while it is read would be copied, and take three times its size meanwhile.
+fn decompress(compressed: &[u8], size: u64) -> io::Result<Vec<u8>> {
+    let size = size.min(limits::MAX_EDIT_FILE_BYTES);
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
     zstd::stream::read::Decoder::new(compressed)?
         .take(limits::MAX_EDIT_FILE_BYTES + 1)
         .read_to_end(&mut bytes)?;
@@ -322,7 +327,7 @@ mod tests {
         drop(blobs.prepare(&bytes, &|| true).unwrap());
         assert!(blobs.list().is_empty());
         let name = put(&blobs, &bytes);
-        assert_eq!(blobs.get(&name).unwrap(), bytes);
+        assert_eq!(blobs.get(&name, 0).unwrap(), bytes);
     }
 
     #[test]
@@ -334,23 +339,23 @@ mod tests {
             let keep = |blobs: &Blobs| put(blobs, bytes);
             let (a, b) = (keep(&plain), keep(&sealed));
             assert_ne!(a, b);
-            assert_eq!(plain.get(&a).unwrap(), bytes);
+            assert_eq!(plain.get(&a, 0).unwrap(), bytes);
             // What was kept before there was a key can still be read with it.
-            assert_eq!(sealed.get(&a).unwrap(), bytes);
-            assert_eq!(sealed.get(&b).unwrap(), bytes);
-            assert!(plain.get(&b).is_err());
+            assert_eq!(sealed.get(&a, 5).unwrap(), bytes);
+            assert_eq!(sealed.get(&b, 0).unwrap(), bytes);
+            assert!(plain.get(&b, 0).is_err());
             let other = Blobs::new(temp.path().into(), Some(&[8; 32]));
-            assert!(other.get(&b).is_err());
+            assert!(other.get(&b, 0).is_err());
         }
         let name = put(&plain, b"broken");
         for broken in [&[][..], &[PLAIN], &[PLAIN, 1, 2, 3]] {
             std::fs::write(plain.path(&name).unwrap(), broken).unwrap();
-            assert!(plain.get(&name).is_err());
+            assert!(plain.get(&name, 6).is_err());
             // Kept again, it is whole again.
             assert_eq!(put(&plain, b"broken"), name);
-            assert_eq!(plain.get(&name).unwrap(), b"broken");
+            assert_eq!(plain.get(&name, 6).unwrap(), b"broken");
         }
-        assert!(plain.get("../../etc/passwd").is_err());
+        assert!(plain.get("../../etc/passwd", 0).is_err());
     }
 
     #[test]

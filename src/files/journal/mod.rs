@@ -16,6 +16,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,8 +24,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::Access;
 
 use super::attributes::Attributes;
-use super::locks;
 use super::pair::both;
+use super::{locks, own_file};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use blobs::Blobs;
@@ -199,7 +200,7 @@ impl Journal {
         if !version.is_kept {
             return Err(io::ErrorKind::NotFound.into());
         }
-        self.blobs.get(&version.content)
+        self.blobs.get(&version.content, version.size)
     }
 
     /// Keeps the attributes of a file; returns their name, which is empty when they cannot be kept.
@@ -224,7 +225,7 @@ impl Journal {
         match version.attributes.as_deref() {
             None => Some(Attributes::default()),
             Some("") => None,
-            Some(name) => serde_json::from_slice(&self.blobs.get(name).ok()?).ok(),
+            Some(name) => serde_json::from_slice(&self.blobs.get(name, 0).ok()?).ok(),
         }
     }
 
@@ -237,7 +238,7 @@ impl Journal {
         let lock = locks::lock_file(&self.entries_lock())?;
         let had_entries = self.had_entries();
         let path = self.entries_path();
-        let io = |error: io::Error| ToolError::from_io(&path, &error);
+        let io = |error: io::Error| own_file::error(&path, &error);
         let is_new = !path.exists();
         let before = self.list_mark();
         let (number, file) = self.add_line(entry, had_entries).map_err(io)?;
@@ -260,7 +261,7 @@ impl Journal {
     fn add_line(&self, mut entry: Entry, had_entries: bool) -> io::Result<(u64, File)> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
-        let mut file = options.open(self.entries_path())?;
+        let mut file = own_file::open(&mut options, &self.entries_path())?;
         let tail = Tail::read(&mut file)?;
         let damage = tail.damage(had_entries);
         if damage.is_some() {
@@ -289,8 +290,7 @@ impl Journal {
     /// Notes lines that are broken anywhere in the list, unless so many were told already.
     fn note_broken(&self, damage: Option<Damage>) {
         let path = self.directory.join("damage-told");
-        let told = std::fs::read_to_string(&path).ok();
-        let told = told.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let told = number_in(&path).unwrap_or(0);
         let broken = match damage {
             Some(Damage::Lines(broken)) => broken,
             None | Some(Damage::Emptied) => 0,
@@ -343,8 +343,7 @@ impl Journal {
     /// Returns the last number that was given, which stands in that lock: a list that was emptied or cut does
     /// not say it any more, and no two changes may have the same.
     pub(super) fn last_number(&self) -> u64 {
-        let written = std::fs::read_to_string(self.entries_lock()).ok();
-        let number = written.and_then(|text| text.trim().parse().ok());
+        let number: Option<u64> = number_in(&self.entries_lock());
         // No list comes so far; then it is not what was written.
         number.filter(|number| *number < u64::MAX / 2).unwrap_or(0)
     }
@@ -380,8 +379,8 @@ impl Journal {
     ) -> Result<(Vec<Entry>, Option<Damage>), ToolError> {
         let had_entries = self.had_entries();
         let path = self.entries_path();
-        let io = |error: io::Error| ToolError::from_io(&path, &error);
-        let mut file = match File::open(&path) {
+        let io = |error: io::Error| own_file::error(&path, &error);
+        let mut file = match own_file::open_to_read(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok((Vec::new(), Damage::of(had_entries, 0)));
@@ -426,7 +425,13 @@ pub(super) fn milliseconds(time: SystemTime) -> u64 {
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(path)?.write_all(text.as_bytes())
+    own_file::open(&mut options, path)?.write_all(text.as_bytes())
+}
+
+/// Returns the number that stands in a file.
+fn number_in<N: FromStr>(path: &Path) -> Option<N> {
+    let bytes = own_file::read(path).ok()?;
+    std::str::from_utf8(&bytes).ok()?.trim().parse().ok()
 }
 
 /// Makes the names in a directory last. A file system that cannot do that has no more to offer.

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -11,6 +10,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::own_file;
 use super::blobs::Kept;
 use super::{Entry, Journal, milliseconds, sync_directory, write_private};
 use crate::error::ToolError;
@@ -88,7 +88,7 @@ impl Journal {
     /// was taken, once an hour, and when the list was not as it had been left. The lock of the entries is held.
     pub(super) fn look_over(&self, before: ListMark, now: SystemTime) {
         let path = self.looked_path();
-        let known = std::fs::read(&path).ok();
+        let known = own_file::read(&path).ok();
         let known: Option<Looked> = known.and_then(|known| serde_json::from_slice(&known).ok());
         let taken = self.taken.swap(0, Ordering::Relaxed);
         let now_ms = milliseconds(now);
@@ -167,7 +167,7 @@ impl Journal {
         let records = std::fs::read_dir(self.transactions()).into_iter().flatten();
         let read = |path: PathBuf| {
             let mut bytes = Vec::new();
-            let file = File::open(path).ok()?;
+            let file = own_file::open_to_read(&path).ok()?;
             let read = file.take(limits::MAX_INTENT_BYTES).read_to_end(&mut bytes);
             // The first line is the plan.
             let line = bytes.split(|byte| *byte == b'\n').nth(1)?;

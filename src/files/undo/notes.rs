@@ -10,17 +10,24 @@ use super::super::dress::Had;
 use super::Restored;
 
 /// Says of which files that came back the owner is another one now, or attributes are lost.
-pub(super) fn note(files: &mut [Restored], changes: &[Change], losses: &[(PathBuf, String)]) {
+pub(super) fn notes(changes: &[Change], losses: &[(PathBuf, String)]) -> Vec<(PathBuf, String)> {
     let again = changes.iter().filter_map(|change| {
         let after = change.after.as_ref()?;
         let note = note_again(&change.real, &after.dress)?;
-        Some((&change.real, note))
+        Some((change.real.clone(), note))
     });
-    let lost = losses.iter().map(|(path, names)| (path, lost(names)));
-    for (path, note) in again.chain(lost) {
+    let lost = losses
+        .iter()
+        .map(|(path, names)| (path.clone(), lost(names)));
+    again.chain(lost).collect()
+}
+
+/// Puts notes to their files.
+pub(super) fn note(files: &mut [Restored], notes: Vec<(PathBuf, String)>) {
+    for (path, note) in notes {
         let file = files
             .iter_mut()
-            .find(|file| file.to.as_ref().unwrap_or(&file.path) == path);
+            .find(|file| *file.to.as_ref().unwrap_or(&file.path) == path);
         if let Some(file) = file {
             file.note = Some(note);
         }

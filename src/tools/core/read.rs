@@ -9,8 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, ToolError};
-use crate::files::lines::TextView;
-use crate::files::listing::{self, Listing, Scope};
+use crate::files::listing::{self, Scope};
 use crate::files::root::Root;
 use crate::files::search::{self, Case, Match, SearchFound, SearchOptions, Syntax};
 use crate::files::view::{self, LineRange, ViewOptions, Viewed};
@@ -23,6 +22,10 @@ use crate::tool::service::Hints;
 use crate::tool::sessions::{JOB_PREFIX, JobFiles};
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
+
+mod shown;
+
+use shown::{ignored_of_directory, listing_shown, text_shown};
 
 /// The tool.
 pub struct Read;
@@ -49,7 +52,7 @@ pub struct File {
     pub src: Template,
     /// Lines: `10-40`, `10-`, `7`, or `-50` for the last 50.
     pub lines: Option<String>,
-    /// Most bytes to show; 262144 when absent.
+    /// Most bytes to show, in UTF-8; 262144 when absent.
     pub max_bytes: Option<u64>,
     /// List ignored files too.
     #[serde(default)]
@@ -121,7 +124,7 @@ pub struct FileShown {
     /// Lines of the whole file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_lines: Option<u64>,
-    /// Bytes of the wanted lines that are not shown.
+    /// Bytes of the wanted lines that are not shown, in UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted_bytes: Option<u64>,
     /// Wanted lines of which nothing is shown.
@@ -333,6 +336,7 @@ impl Place {
         let mut problem = None;
         for file in &args.files {
             let shown = self.file(file).unwrap_or_else(|error| {
+                let error = error.of_tool(Read::SPEC.name);
                 let shown = FileShown {
                     problem: Some((&error).into()),
                     ..FileShown::default()
@@ -347,6 +351,7 @@ impl Place {
         }
         for search in &args.searches {
             let shown = self.search(search).unwrap_or_else(|error| {
+                let error = error.of_tool(Read::SPEC.name);
                 let shown = SearchShown {
                     problem: Some((&error).into()),
                     ..SearchShown::default()
@@ -397,7 +402,7 @@ impl Place {
         let (root, real) = self.find(path)?;
         Ok(
             match view::view(root, Path::new(path), &real, &options, &self.cancelled)? {
-                Viewed::Text(text) => text_shown(text, options.lines),
+                Viewed::Text(text) => text_shown(text, file.lines.is_some(), options.lines),
                 Viewed::Directory(listing) => FileShown {
                     advice: ignored_of_directory(file),
                     ..listing_shown(&listing)
@@ -535,66 +540,4 @@ fn push_match(text: &mut String, found: &Match, first: u64) {
 
 fn more_than_none(count: u64) -> Option<u64> {
     (count > 0).then_some(count)
-}
-
-fn text_shown(text: TextView, wanted: LineRange) -> FileShown {
-    FileShown {
-        advice: past_end(&text, wanted),
-        kind: Some("text"),
-        bytes: Some(text.total_bytes),
-        first_line: Some(text.first_line),
-        total_lines: Some(text.total_lines),
-        omitted_bytes: more_than_none(text.omitted_bytes),
-        omitted_lines: more_than_none(text.omitted_lines),
-        encoding: text.encoding,
-        is_lossy: text.is_lossy,
-        output: Some(text.text),
-        ..FileShown::default()
-    }
-}
-
-/// Says how many lines there are when the wanted ones lie behind them.
-fn past_end(text: &TextView, wanted: LineRange) -> Option<String> {
-    let LineRange::From { first, .. } = wanted else {
-        return None;
-    };
-    match text.total_lines {
-        _ if first == 1 => None,
-        lines if first <= lines => None,
-        0 => Some("the file is empty".into()),
-        1 => Some(format!(
-            "the file has 1 line, and line {first} was asked for"
-        )),
-        lines => Some(format!(
-            "the file has {lines} lines, and line {first} was asked for"
-        )),
-    }
-}
-
-/// Says which attributes mean nothing for a directory.
-fn ignored_of_directory(file: &File) -> Option<String> {
-    let what = match (&file.lines, file.max_bytes) {
-        (None, None) => return None,
-        (Some(_), None) => "lines means",
-        (None, Some(_)) => "max_bytes means",
-        (Some(_), Some(_)) => "lines and max_bytes mean",
-    };
-    Some(format!(
-        "{what} nothing for a directory; depth says how much of it is listed"
-    ))
-}
-
-fn listing_shown(listing: &Listing) -> FileShown {
-    let mut output = String::new();
-    for entry in &listing.entries {
-        output.push_str(&entry.label());
-        output.push('\n');
-    }
-    FileShown {
-        kind: Some("directory"),
-        omitted_entries: more_than_none(listing.omitted_entries),
-        ignored_entries: more_than_none(listing.ignored_entries),
-        output: Some(output),
-        ..FileShown::default()
-    }
 }

@@ -287,3 +287,134 @@ fn a_command_in_a_hint_takes_the_path_as_it_is() {
         }
     }
 }
+
+#[test]
+fn what_is_spelled_otherwise_is_told_with_what_to_copy() {
+    let told = |text: &str, find: &str| {
+        let place = Place::new(&[("a", text.as_bytes())]);
+        let tree = place.tree();
+        let error = place.apply(&[edit("a", &[(find, "x")])]).unwrap_err();
+        assert_eq!(error.code, ErrorCode::FindNotFound, "{find:?}");
+        assert_eq!(place.tree(), tree);
+        error.hint
+    };
+    for (text, find, hint) in SPELLED_OTHERWISE {
+        assert_eq!(told(text, find), *hint, "{text:?} {find:?}");
+    }
+}
+
+/// What the file holds, what is looked for, and the hint.
+const SPELLED_OTHERWISE: &[(&str, &str, &str)] = &[
+    (
+        "un caf\u{E9} noir\n",
+        "cafe\u{301}",
+        "closest is line 1, to copy as it stands:\ncaf\u{E9}\nline 1: the file has \u{E9} (U+00E9) where the text to find \
+         has e\u{301} (U+0065 U+0301), which only look alike",
+    ),
+    (
+        "un cafe\u{301} noir\n",
+        "caf\u{E9}",
+        "closest is line 1, to copy as it stands:\ncafe\u{301}\nline 1: the file has e\u{301} (U+0065 U+0301) where the \
+         text to find has \u{E9} (U+00E9), which only look alike; `e&#x301;` spells what the file has",
+    ),
+    (
+        "\u{E9}\n",
+        "e\u{301}",
+        "closest is line 1, to copy as it stands:\n\u{E9}\nline 1: the file has \u{E9} (U+00E9) where the text to find has \
+         e\u{301} (U+0065 U+0301), which only look alike",
+    ),
+    (
+        "\u{D55C}\u{AE00}\n",
+        "\u{1112}\u{1161}\u{11AB}",
+        "closest is line 1, to copy as it stands:\n\u{D55C}\nline 1: the file has \u{D55C} (U+D55C) where the text to find \
+         has \u{1112}\u{1161}\u{11AB} (U+1112 U+1161 U+11AB), which only look alike",
+    ),
+    (
+        "\u{1112}\u{1161}\u{11AB}\n",
+        "\u{D55C}",
+        "closest is line 1, to copy as it stands:\n\u{1112}\u{1161}\u{11AB}\nline 1: the file has \
+         \u{1112}\u{1161}\u{11AB} (U+1112 U+1161 U+11AB) where the text to find has \u{D55C} (U+D55C), which only look \
+         alike; `&#x1112;&#x1161;&#x11AB;` spells what the file has",
+    ),
+    (
+        "\u{FF4F}\u{FF4B}\n",
+        "ok",
+        "closest is line 1, to copy as it stands:\n\u{FF4F}\u{FF4B}\nline 1: the file has \u{FF4F} (U+FF4F) where the text \
+         to find has o (U+006F), \u{FF4B} (U+FF4B) where it has k (U+006B), which only look alike",
+    ),
+    (
+        "ok\n",
+        "\u{FF4F}\u{FF4B}",
+        "closest is line 1, to copy as it stands:\nok\nline 1: the file has o (U+006F) where the text to find has \
+         \u{FF4F} (U+FF4F), k (U+006B) where it has \u{FF4B} (U+FF4B), which only look alike",
+    ),
+    (
+        "a \u{FB01}n\n",
+        "fin",
+        "closest is line 1, to copy as it stands:\n\u{FB01}n\nline 1: the file has \u{FB01} (U+FB01) where the text to find \
+         has fi (U+0066 U+0069), which only look alike",
+    ),
+    (
+        "wait\u{2026}\n",
+        "wait...",
+        "closest is line 1, to copy as it stands:\nwait\u{2026}\nline 1: the file has \u{2026} (U+2026) where the text to \
+         find has ... (U+002E U+002E U+002E), which only look alike",
+    ),
+    (
+        "<b>\n",
+        "&lt;",
+        "closest is line 1, to copy as it stands:\n<\nline 1: the file has < (U+003C) where the text to find has `&lt;`, \
+         which stand for the same",
+    ),
+    (
+        "a &lt;b> c\n",
+        "a <b>",
+        "closest is line 1, to copy as it stands:\na &lt;b>\nline 1: the file has `&lt;` where the text to find has < \
+         (U+003C), which stand for the same",
+    ),
+    (
+        "x = \"caf\\u00e9\"\n",
+        "x = \"caf\u{E9}\"",
+        "closest is line 1, to copy as it stands:\nx = \"caf\\u00e9\"\nline 1: the file has `\\u00e9` where the text to \
+         find has \u{E9} (U+00E9), which stand for the same",
+    ),
+    (
+        "x = \"caf\u{E9}\"\n",
+        "caf\\u00e9",
+        "closest is line 1, to copy as it stands:\ncaf\u{E9}\nline 1: the file has \u{E9} (U+00E9) where the text to find \
+         has `\\u00e9`, which stand for the same",
+    ),
+    (
+        "say(\"hi\")\n",
+        "say(\\\"hi\\\")",
+        "closest is line 1, to copy as it stands:\nsay(\"hi\")\nline 1: the file has \" (U+0022) where the text to find \
+         has `\\\"`, which stand for the same",
+    ),
+    (
+        "one\ntwo\n",
+        "one\\ntwo",
+        "closest is lines 1-2, to copy as it stands:\none\ntwo\nits lines are broken elsewhere: the file has 2 lines, \
+         the text to find 1 line; the text to find has `\\n` where the file breaks the line",
+    ),
+    (
+        "ab\n",
+        "AB",
+        "closest is line 1, to copy as it stands:\nab\nline 1: upper and lower case differ",
+    ),
+    (
+        "car = 1\n",
+        "cat",
+        "closest is line 1, to copy as it stands:\ncar = 1\nline 1: the file has `car = 1` where the text to find has `cat`",
+    ),
+    (
+        "words\n",
+        "zq",
+        "so short a text has no closest passage: read the file, and copy a whole line as it stands",
+    ),
+    ("", "zq", "the file is empty: leave <find> empty to fill it"),
+    (
+        " \n\n",
+        "zq",
+        "the file holds nothing but white space; read it, and copy that as it stands",
+    ),
+];

@@ -88,11 +88,10 @@ fn a_dry_run_changes_nothing() {
             note: None,
             path: place.path("a"),
             to: None,
-            now: Some(b"1".to_vec()),
+            now: Some(Arc::new(b"1".to_vec())),
             restored: None,
         }],
         number: None,
-        recovered: Vec::new(),
         damage: None,
         leftovers: None,
     };

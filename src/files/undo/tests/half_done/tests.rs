@@ -47,22 +47,25 @@ fn what_was_left_half_done_is_ended_before_the_choice() {
     place.write("b", Some("1"));
     place.write("a", Some("1"));
     leave(&place, &[("a", "1", "2"), ("b", "1", "2")]);
-    let words = |undone: &Undone| -> Vec<&str> {
-        let words = undone.recovered.iter().map(|file| file.became.as_str());
-        words.collect()
+    let words = |recovered: &[Recovered]| -> Vec<&str> {
+        recovered.iter().map(|file| file.became.as_str()).collect()
     };
     let now = || [place.read("a").unwrap(), place.read("b").unwrap()];
-    let shown = dry_run(&place, &Which::Last(1));
-    assert_eq!(words(&shown), ["waiting"; 2]);
+    dry_run(&place, &Which::Last(1));
+    let listed = Listed::to_try(&place.journal, Which::Last(1)).unwrap();
+    assert_eq!(words(&listed.recovered), ["waiting"; 2]);
     assert_eq!(now(), ["1", "1"]);
-    let undone = undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+    let listed = Listed::to_undo(&place.journal, Which::Last(1)).unwrap();
+    let mut recovered = Vec::new();
+    let undone = take_back(&place.recorder, &place.journal, &listed, &mut recovered).unwrap();
     assert_eq!(
-        (undone.numbers.as_slice(), words(&undone)),
+        (undone.numbers.as_slice(), words(&recovered)),
         (&[3][..], vec!["completed"; 2])
     );
     assert_eq!(now(), ["1", "1"]);
-    let undone = undo(&place.recorder, &place.journal, &Which::Number(4)).unwrap();
-    assert_eq!(words(&undone), Vec::<&str>::new());
+    let listed = Listed::to_undo(&place.journal, Which::Number(4)).unwrap();
+    take_back(&place.recorder, &place.journal, &listed, &mut recovered).unwrap();
+    assert_eq!(words(&recovered), Vec::<&str>::new());
     assert_eq!(now(), ["2", "2"]);
 }
 
@@ -87,7 +90,9 @@ fn a_dry_run_foresees_what_the_real_one_ends_first() {
         let before = place.tree(&["a", "b"]);
         let shown = dry_run(&place, &Which::Last(1));
         assert_eq!(place.tree(&["a", "b"]), before);
-        let undone = undo(&place.recorder, &place.journal, &Which::Last(1)).unwrap();
+        let listed = Listed::to_undo(&place.journal, Which::Last(1)).unwrap();
+        let mut recovered = Vec::new();
+        let undone = take_back(&place.recorder, &place.journal, &listed, &mut recovered).unwrap();
         assert_eq!(undone.numbers, [number]);
         assert_eq!((shown.numbers, shown.files), (undone.numbers, undone.files));
     }
