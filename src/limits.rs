@@ -70,6 +70,8 @@ pub const MAX_PARALLEL_CALLS: usize = 16;
 pub const CHANNEL_DEPTH: usize = 256;
 /// How long a call runs on a terminal before a spinner shows that it is still at work.
 pub const SPINNER_DELAY: Duration = Duration::from_millis(400);
+/// How much of a report is gathered before it is written: what a pipe takes at once.
+pub const REPORT_BUFFER_BYTES: usize = 64 << 10;
 /// Pause between two pictures of the spinner.
 pub const SPINNER_STEP: Duration = Duration::from_millis(100);
 /// Most diagnostics listed in one report; the rest are counted.

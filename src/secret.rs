@@ -208,14 +208,30 @@ fn placeholder(text: &str, start: usize, closer: char) -> Option<(Piece<'_>, usi
 /// `$KARYI{NAME}` always means a value and both survive a round trip through an edit.
 #[must_use]
 pub fn escape(text: &str) -> Cow<'_, str> {
-    if !text.contains("$KARYI") {
+    let mut shown = String::new();
+    let mut from = 0;
+    for at in memchr::memmem::find_iter(text.as_bytes(), PLACEHOLDER) {
+        let after = text.as_bytes().get(at + PLACEHOLDER.len());
+        if !matches!(after, Some(b'{' | b'<')) {
+            continue;
+        }
+        if shown.is_empty() {
+            // Most texts have few of them.
+            shown.reserve(text.len() + text.len() / 64 + 1);
+        }
+        shown.push_str(text.get(from..at).unwrap_or_default());
+        shown.push('$');
+        from = at;
+    }
+    if shown.is_empty() {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(
-        text.replace("$KARYI{", "$$KARYI{")
-            .replace("$KARYI<", "$$KARYI<"),
-    )
+    shown.push_str(text.get(from..).unwrap_or_default());
+    Cow::Owned(shown)
 }
+
+/// What stands before the name in a placeholder.
+const PLACEHOLDER: &str = "$KARYI";
 
 /// Makes placeholders literal text, but those of the names that are offered: escapes what is not,
 /// and was not yet, so that what was shown escaped can be written back.

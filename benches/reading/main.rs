@@ -26,8 +26,9 @@ use gate::Gate;
 type Part = fn(&mut Gate);
 
 fn main() {
-    let parts: [(&str, Part); 3] = [
+    let parts: [(&str, Part); 4] = [
         ("search", search::measure),
+        ("lines", search::measure_lines),
         ("huge", huge::measure),
         ("start", start::measure),
     ];

@@ -533,26 +533,28 @@ impl Reader {
     }
 }
 
-/// Reads a script in a thread of its own; a blocked read must not hold up anything.
+/// Reads a script in a thread of its own, unless it is there already; a blocked read must not hold up
+/// anything.
 fn read(
     input: Input,
     mut bare_calls: BareCalls,
 ) -> anyhow::Result<(Reader, mpsc::Receiver<Chunk>)> {
     let (chunks, receiver) = mpsc::channel(4);
     let (ends, ended) = std::sync::mpsc::channel();
+    let (name, source): (String, Box<dyn Read + Send>) = match input {
+        Input::Text(text) => {
+            bare_calls.feed(text.as_bytes());
+            // There is room for it, and somebody who receives it.
+            let _ = chunks.try_send(Ok(text.into_bytes()));
+            let _ = ends.send(Ok(bare_calls.finish()));
+            return Ok((Reader(ended), receiver));
+        }
+        Input::File(path, file) => (path.display().to_string(), Box::new(file)),
+        Input::Stdin => ("standard input".into(), Box::new(io::stdin())),
+    };
     let work = move || {
-        let result = match input {
-            Input::Text(text) => {
-                bare_calls.feed(text.as_bytes());
-                let _ = chunks.blocking_send(Ok(text.into_bytes()));
-                Ok(())
-            }
-            Input::File(path, file) => copy(file, &chunks, &mut bare_calls)
-                .with_context(|| format!("reading {}", path.display())),
-            Input::Stdin => {
-                copy(io::stdin(), &chunks, &mut bare_calls).context("reading standard input")
-            }
-        };
+        let result = copy(source, &chunks, &mut bare_calls);
+        let result = result.with_context(|| format!("reading {name}"));
         // Told before the channel closes, so that it is known when the message has ended.
         let is_readable = result.is_ok();
         let _ = ends.send(result.map(|()| bare_calls.finish()));

@@ -110,7 +110,7 @@ fn report(
 }
 
 fn style(format: Format) -> Box<dyn Style + Send> {
-    let out = BufWriter::new(io::stdout());
+    let out = BufWriter::with_capacity(limits::REPORT_BUFFER_BYTES, io::stdout());
     match format {
         Format::Xml => Box::new(Xml::new(out)),
         Format::Json => Box::new(Json::new(out)),

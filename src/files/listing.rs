@@ -94,10 +94,28 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
+    /// Returns what is wanted of a walk that starts at a resolved directory.
+    pub(super) fn below(&self, top: &Path) -> Filter {
+        let own = self.own.may_be_below(top).then(|| Arc::clone(&self.own));
+        let scope = self.scope;
+        Filter { scope, own }
+    }
+}
+
+/// Which entries of one walk are wanted.
+#[derive(Debug, Clone)]
+pub(super) struct Filter {
+    scope: Scope,
+    /// What is never shown, when the walk may come to it.
+    own: Option<Arc<Own>>,
+}
+
+impl Filter {
     /// Whether a walk goes on with an entry that no file excludes.
     pub(super) fn is_shown(&self, entry: &DirEntry) -> bool {
         let is_git = self.scope == Scope::NotIgnored && entry.file_name() == ".git";
-        !(is_git || self.own.hides(entry.path()))
+        let is_own = |own: &Arc<Own>| own.hides(entry.path());
+        !(is_git || self.own.as_ref().is_some_and(is_own))
     }
 }
 
@@ -243,8 +261,8 @@ fn open(way: &Way, directory: &Path, wanted: &Wanted, room: usize) -> std::io::R
 
 /// Starts a walk that reads no settings of the user, only `.gitignore` files, and leaves out karyi's
 /// own.
-pub(super) fn walk_builder(directory: &Path, wanted: &Wanted) -> WalkBuilder {
-    let respects = wanted.scope == Scope::NotIgnored;
+pub(super) fn walk_builder(directory: &Path, filter: &Filter) -> WalkBuilder {
+    let respects = filter.scope == Scope::NotIgnored;
     let mut builder = WalkBuilder::new(directory);
     builder
         .standard_filters(false)
@@ -256,8 +274,8 @@ pub(super) fn walk_builder(directory: &Path, wanted: &Wanted) -> WalkBuilder {
     builder
         .require_git(is_in_repository(directory))
         .follow_links(false);
-    let wanted = wanted.clone();
-    builder.filter_entry(move |entry| entry.depth() == 0 || wanted.is_shown(entry));
+    let filter = filter.clone();
+    builder.filter_entry(move |entry| entry.depth() == 0 || filter.is_shown(entry));
     builder
 }
 
@@ -272,7 +290,8 @@ pub(super) fn is_in_repository(directory: &Path) -> bool {
 }
 
 fn walk(directory: &Path, wanted: &Wanted) -> impl Iterator<Item = PathBuf> {
-    let walk = walk_builder(directory, wanted).max_depth(Some(1)).build();
+    let mut walk = walk_builder(directory, &wanted.below(directory));
+    let walk = walk.max_depth(Some(1)).build();
     walk.filter_map(Result::ok)
         .filter(|entry| entry.depth() == 1)
         .map(ignore::DirEntry::into_path)

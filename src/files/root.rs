@@ -62,6 +62,13 @@ impl Own {
         linked
     }
 
+    /// Whether a resolved directory is one of them, or may hold some: else nothing below it need be
+    /// asked about.
+    pub(super) fn may_be_below(&self, top: &Path) -> bool {
+        let meets = |dir: &PathBuf| dir.starts_with(top) || top.starts_with(dir);
+        self.private.iter().any(meets)
+    }
+
     fn is_private(&self, real: &Path) -> bool {
         self.private.iter().any(|dir| real.starts_with(dir))
     }
@@ -384,5 +391,18 @@ mod tests {
         check("own/output/../vault.age", false);
         check("own/output/1", true);
         check("owner", true);
+        let top = temp.path().canonicalize().unwrap();
+        let below = |path: &str| root.own().may_be_below(&top.join(path));
+        let asked = [
+            "",
+            "own",
+            "own/keys",
+            "own/output",
+            "owner",
+            "ow",
+            "other/own",
+        ]
+        .map(below);
+        assert_eq!(asked, [true, true, true, true, false, false, false]);
     }
 }

@@ -4,9 +4,11 @@
 //! that the same search gives the same result. All matches are counted; the first ones are shown.
 //! What `.gitignore` names is left out, and so are hidden and binary files and links.
 
+mod found;
 mod lines;
 mod pattern;
 mod tally;
+mod text;
 
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
@@ -31,6 +33,8 @@ use crate::limits;
 use lines::Lines;
 use pattern::Glob;
 use tally::Tally;
+
+pub use found::{FileFound, Line, Role};
 
 /// How a pattern is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,8 +78,8 @@ pub struct SearchOptions<'a> {
 /// What a search found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchFound {
-    /// The first matching lines, by path and line.
-    pub matches: Vec<Match>,
+    /// The files of the first matching lines, by path.
+    pub files: Vec<FileFound>,
     /// All matching lines, shown or not.
     pub total_matches: u64,
     /// Files with a matching line.
@@ -92,30 +96,8 @@ impl SearchFound {
     /// Returns how many matching lines are not shown.
     #[must_use]
     pub fn omitted_matches(&self) -> u64 {
-        self.total_matches.saturating_sub(self.matches.len() as u64)
-    }
-}
-
-/// One matching line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Match {
-    /// The file, as the searched path was given.
-    pub path: PathBuf,
-    /// Number of the line, from 1.
-    pub line: u64,
-    /// The line without its end; a long one is cut.
-    pub text: String,
-    /// Lines before it that are not shown with the match before.
-    pub before: Vec<String>,
-    /// Lines after it.
-    pub after: Vec<String>,
-}
-
-impl Match {
-    /// Returns the bytes of text it shows.
-    fn shown_bytes(&self) -> usize {
-        let around = self.before.iter().chain(&self.after);
-        self.text.len() + around.map(String::len).sum::<usize>()
+        let shown: usize = self.files.iter().map(FileFound::matches).sum();
+        self.total_matches.saturating_sub(shown as u64)
     }
 }
 
@@ -161,7 +143,7 @@ pub fn search(
     };
     readable.map_err(|error| ToolError::from_io(shown, &error))?;
     if found.is_file() {
-        let searched = search.file(&mut search.worker(), real, shown.to_owned());
+        let searched = search.file(&mut search.worker(), real, || shown.to_owned());
         searched.map_err(|error| unsearched(shown, &error))?;
     } else {
         search.tree();
@@ -230,31 +212,32 @@ impl Search<'_> {
             .heap_limit(Some(limits::SEARCH_LINE_BUFFER_BYTES));
         Worker {
             searcher: builder.build(),
-            buffer: Vec::new(),
+            buffer: vec![0; limits::SEARCH_READ_BYTES],
         }
     }
 
     /// Searches every wanted file below the path. Outside of repositories every `.gitignore` counts, and a walk
     /// that does so goes into no repository, where those around it must not: each of them has a walk of its own.
     fn tree(&self) {
-        let mut walk = walk_builder(self.real, &self.wanted);
+        let filter = self.wanted.below(self.real);
+        let mut walk = walk_builder(self.real, &filter);
         let repositories: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
         if self.options.scope == Scope::NotIgnored && !is_in_repository(self.real) {
-            let (wanted, found) = (self.wanted.clone(), Arc::clone(&repositories));
+            let (filter, found) = (filter.clone(), Arc::clone(&repositories));
             walk.filter_entry(move |entry| {
-                let is_other = entry.depth() > 0 && wanted.is_shown(entry) && is_top(entry);
+                let is_other = entry.depth() > 0 && filter.is_shown(entry) && is_top(entry);
                 if is_other {
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     found.push(entry.path().to_owned());
                 }
-                entry.depth() == 0 || wanted.is_shown(entry) && !is_other
+                entry.depth() == 0 || filter.is_shown(entry) && !is_other
             });
         }
         self.walk(walk);
         let found =
             std::mem::take(&mut *repositories.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some((first, others)) = found.split_first() {
-            let mut walk = walk_builder(first, &self.wanted);
+            let mut walk = walk_builder(first, &filter);
             others.iter().for_each(|path| {
                 walk.add(path);
             });
@@ -282,11 +265,13 @@ impl Search<'_> {
     }
 
     fn entry(&self, worker: &mut Worker, entry: &DirEntry) {
-        let below = entry.path().strip_prefix(self.real);
-        let below = below.unwrap_or(entry.path());
+        let below = || {
+            let below = entry.path().strip_prefix(self.real);
+            below.unwrap_or(entry.path())
+        };
         let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-        if is_file && self.glob.as_ref().is_none_or(|glob| glob.is_match(below)) {
-            let searched = self.file(worker, entry.path(), join(self.shown, below));
+        if is_file && self.glob.as_ref().is_none_or(|glob| glob.is_match(below())) {
+            let searched = self.file(worker, entry.path(), || join(self.shown, below()));
             if searched.is_err() {
                 self.tally.unreadable();
             }
@@ -299,8 +284,14 @@ impl Search<'_> {
         may_be_linked(found) && linked().contains(&identity(found))
     }
 
-    fn file(&self, worker: &mut Worker, real: &Path, shown: PathBuf) -> io::Result<()> {
-        let mut lines = Lines::new(&self.matcher, &shown, self.tally.most_matches());
+    /// Searches a file, which results call what `shown` returns.
+    fn file(
+        &self,
+        worker: &mut Worker,
+        real: &Path,
+        shown: impl Fn() -> PathBuf,
+    ) -> io::Result<()> {
+        let mut lines = Lines::new(&self.matcher, self.tally.most_matches());
         let file = self.way.file(real)?;
         if !self.is_own(&file.metadata()?) {
             worker.search(&self.matcher, &file, &mut lines)?;
@@ -308,8 +299,11 @@ impl Search<'_> {
         if lines.is_binary {
             self.tally.binary();
         } else {
-            let (matches, total) = (lines.matches, lines.total);
-            self.tally.searched(shown, matches, total);
+            let (mut found, total) = (lines.found, lines.total);
+            if found.matches() > 0 {
+                found.path = shown();
+            }
+            self.tally.searched(found, total);
         }
         Ok(())
     }
@@ -318,11 +312,31 @@ impl Search<'_> {
 /// What one thread searches with.
 struct Worker {
     searcher: Searcher,
-    /// Holds one file at a time.
+    /// Holds one file at a time, or the start of a large one.
     buffer: Vec<u8>,
 }
 
 impl Worker {
+    /// Reads a file, but no more than one byte beyond what is searched as a whole; returns how much of the
+    /// buffer it fills.
+    fn read(&mut self, mut file: &File) -> io::Result<usize> {
+        let most = limits::SEARCH_WHOLE_BYTES + 1;
+        let mut length = 0;
+        while (length as u64) < most {
+            if length == self.buffer.len() {
+                let room = usize::try_from(most).unwrap_or(usize::MAX);
+                self.buffer.resize(room.min(2 * length), 0);
+            }
+            match file.read(self.buffer.get_mut(length..).unwrap_or_default()) {
+                Ok(0) => break,
+                Ok(more) => length += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(length)
+    }
+
     /// Searches a file: a small one as the text it is, in whatever encoding; a large one as it is
     /// read, which finds what is UTF-8, or UTF-16 with a byte order mark.
     fn search(
@@ -331,11 +345,9 @@ impl Worker {
         file: &File,
         lines: &mut Lines<'_>,
     ) -> io::Result<()> {
-        self.buffer.clear();
-        let most = limits::SEARCH_WHOLE_BYTES;
-        file.take(most + 1).read_to_end(&mut self.buffer)?;
-        let bytes = self.buffer.as_slice();
-        if bytes.len() as u64 > most {
+        let length = self.read(file)?;
+        let bytes = self.buffer.get(..length).unwrap_or_default();
+        if bytes.len() as u64 > limits::SEARCH_WHOLE_BYTES {
             return self
                 .searcher
                 .search_reader(matcher, bytes.chain(file), lines);

@@ -356,7 +356,7 @@ fn fields(outcome: Outcome, is_kept: bool) -> Result<FieldText, Failed> {
 
 /// Returns a result as it is written. The id means something only where a job can go on.
 fn written(outcome: &Outcome, is_kept: bool) -> Result<FieldText, ToolError> {
-    let mut fields = wire::result(outcome);
+    let mut fields = wire::result(outcome).to_map();
     fields.shift_remove("tool");
     if !is_kept {
         // What it names is gone with the shell.

@@ -17,6 +17,8 @@ pub const MAX_EDIT_BYTES: u64 = 1 << 30;
 pub const MAX_UNDO_BYTES: u64 = 2 << 30;
 /// Largest file that `search` reads whole, to tell its encoding; larger ones are searched as they are read.
 pub const SEARCH_WHOLE_BYTES: u64 = 4 << 20;
+/// Bytes that `search` asks for at once, so that most files need one question.
+pub const SEARCH_READ_BYTES: usize = 64 << 10;
 /// Longest path that a file may get: what Linux takes in one call.
 pub const MAX_PATH_BYTES: usize = 4095;
 /// Most bytes of the names of a file's attributes, and of the value of one: what Linux allows.

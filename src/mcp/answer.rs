@@ -18,7 +18,7 @@ const LEDGER_KEYS: [&str; 2] = ["karyi/trace_id", "karyi/call_id"];
 /// Makes the result of a call on this machine; jobs are told of when there are any.
 #[must_use]
 pub fn of_outcome(outcome: &Outcome, jobs: &[JobNews], warnings: &[String]) -> CallToolResult {
-    let mut fields = wire::result(outcome);
+    let mut fields = wire::result(outcome).to_map();
     fields.shift_remove("tool");
     if !warnings.is_empty() {
         let own = fields.entry("warnings").or_insert_with(|| json!([]));

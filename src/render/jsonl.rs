@@ -2,9 +2,10 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::outcome::Outcome;
+use crate::render::fields::{Field, Fields};
 use crate::render::json::summary_fields;
 use crate::render::{Noted, Printed, Started, Style, Summary, wire};
 
@@ -19,35 +20,43 @@ impl<W: Write> Jsonl<W> {
         Self { out }
     }
 
-    fn line(&mut self, event: &str, fields: Map<String, Value>) -> io::Result<()> {
-        let mut map = Map::new();
-        map.insert("event".into(), event.into());
-        map.extend(fields);
-        serde_json::to_writer(&mut self.out, &map)?;
+    fn line<'a>(
+        &mut self,
+        event: &'a str,
+        fields: impl IntoIterator<Item = (&'a str, Field<'a>)>,
+    ) -> io::Result<()> {
+        let mut line = Fields::default();
+        line.set("event", Field::Text(event));
+        for (name, field) in fields {
+            line.set(name, field);
+        }
+        serde_json::to_writer(&mut self.out, &line)?;
         self.out.write_all(b"\n")?;
         self.out.flush()
     }
 }
 
+fn text<'a>((name, text): (&'a str, &'a str)) -> (&'a str, Field<'a>) {
+    (name, Field::Text(text))
+}
+
 impl<W: Write> Style for Jsonl<W> {
     fn started(&mut self, call: &Started<'_>) -> io::Result<()> {
         let fields = [("id", call.id), ("tool", call.tool), ("title", call.title)];
-        let fields = fields.map(|(key, value)| (key.to_owned(), Value::from(value)));
-        self.line("started", Map::from_iter(fields))
+        self.line("started", fields.map(text))
     }
 
     fn output(&mut self, output: &Printed<'_>) -> io::Result<()> {
         let fields = [("id", output.id), ("text", output.text)];
-        let fields = fields.map(|(key, value)| (key.to_owned(), Value::from(value)));
-        self.line("output", Map::from_iter(fields))
+        self.line("output", fields.map(text))
     }
 
     fn result(&mut self, _: u64, outcome: &Outcome) -> io::Result<()> {
-        self.line("finished", wire::result(outcome))
+        self.line("finished", wire::result(outcome).iter())
     }
 
     fn diagnostic(&mut self, noted: &Noted) -> io::Result<()> {
-        self.line("diagnostic", wire::diagnostic(noted))
+        self.line("diagnostic", Fields::of(&wire::diagnostic(noted)).iter())
     }
 
     /// Results were told one by one; the report counts them.
@@ -55,7 +64,7 @@ impl<W: Write> Style for Jsonl<W> {
         let mut fields = Map::new();
         fields.insert("calls".into(), summary.calls.into());
         fields.extend(summary_fields(summary));
-        self.line("report", fields)
+        self.line("report", Fields::of(&fields).iter())
     }
 
     fn is_unordered(&self) -> bool {

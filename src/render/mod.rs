@@ -8,6 +8,7 @@ pub mod call_list;
 pub mod call_text;
 pub mod diagnostic;
 pub mod diff_text;
+pub mod fields;
 pub mod json;
 pub mod jsonl;
 pub mod paint;

@@ -48,10 +48,33 @@ impl Colour {
 /// breaks and tabs stay.
 #[must_use]
 pub fn safe(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_unsafe) {
-        return Cow::Borrowed(text);
+    match has_unsafe(text) {
+        false => Cow::Borrowed(text),
+        true => Cow::Owned(text.chars().map(visible).collect()),
     }
-    Cow::Owned(text.chars().map(visible).collect())
+}
+
+/// Bytes looked at together: most stretches are plain, which is seen without telling characters apart.
+const STRETCH_BYTES: usize = 64;
+
+fn has_unsafe(text: &str) -> bool {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.ceil_char_boundary(STRETCH_BYTES.min(rest.len()));
+        let (stretch, after) = rest.split_at(end);
+        if !is_plain(stretch) && stretch.chars().any(is_unsafe) {
+            return true;
+        }
+        rest = after;
+    }
+    false
+}
+
+/// Whether a text has nothing but printable ASCII, line breaks and tabs.
+fn is_plain(text: &str) -> bool {
+    let is_plain = |byte: u8| matches!(byte, b'\n' | b'\t' | b' '..=b'~');
+    // Without a branch for each byte, many are looked at in one step.
+    text.bytes().fold(true, |all, byte| all & is_plain(byte))
 }
 
 /// Does so with text whose own colours may stay: a colour sequence is the only one that does.
@@ -97,7 +120,7 @@ pub fn safe_line(text: &str) -> Cow<'_, str> {
 /// Does so with JSON text, which means the same afterwards.
 #[must_use]
 pub fn safe_json(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unsafe) {
+    if !has_unsafe(text) {
         return text.into();
     }
     let mut shown = String::with_capacity(text.len());
@@ -159,6 +182,30 @@ mod tests {
     #[test]
     fn bidirectional_overrides_are_shown() {
         assert_eq!(safe("a\u{202E}b\u{9b}31m\u{7f}"), "a\u{FFFD}b\u{FFFD}31m␡");
+    }
+
+    #[test]
+    fn what_is_unsafe_is_found_wherever_it_stands() {
+        let unsafe_ones = [
+            "\x1b",
+            "\r",
+            "\x7f",
+            "\u{85}",
+            "\u{61C}",
+            "\u{200B}",
+            "\u{FEFF}",
+            "\u{E0001}",
+        ];
+        for before in 0..2 * STRETCH_BYTES {
+            for fill in ["a", "\u{E9}", "\u{2500}", "\u{1F600}"] {
+                let start = fill.repeat(before) + "\t\n ~";
+                assert!(!has_unsafe(&start), "{start:?}");
+                for found in unsafe_ones {
+                    let text = format!("{start}{found}{fill}");
+                    assert!(has_unsafe(&text), "{text:?}");
+                }
+            }
+        }
     }
 
     #[test]

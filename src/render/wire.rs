@@ -7,33 +7,36 @@ use serde_json::{Map, Value, json};
 use crate::error::Excerpt;
 use crate::outcome::{JobNews, Outcome};
 use crate::render::Noted;
+use crate::render::fields::{Field, Fields};
 use crate::render::paint::safe;
 
-/// Returns a result as a JSON object.
+/// Returns a result as the fields of an object.
 #[must_use]
-pub fn result(outcome: &Outcome) -> Map<String, Value> {
-    let mut map = Map::new();
-    map.insert("id".into(), json!(outcome.id));
-    map.insert("tool".into(), json!(outcome.tool));
-    map.insert("status".into(), json!(outcome.status.as_str()));
+pub fn result(outcome: &Outcome) -> Fields<'_> {
+    let mut fields = Fields::default();
+    fields.set("id", Field::Text(&outcome.id));
+    fields.set("tool", Field::Text(&outcome.tool));
+    fields.set("status", Field::Text(outcome.status.as_str()));
     if let Some(error) = &outcome.error {
-        map.insert("code".into(), json!(error.code.as_str()));
-        map.insert("message".into(), json!(error.message));
-        map.insert("hint".into(), json!(error.hint));
+        fields.set("code", Field::Text(error.code.as_str()));
+        fields.set("message", Field::Text(&error.message));
+        fields.set("hint", Field::Text(&error.hint));
     }
-    map.extend(outcome.fields.clone());
-    map.insert("duration_ms".into(), json!(outcome.duration_ms));
+    for (name, value) in &outcome.fields {
+        fields.set(name, value.into());
+    }
+    fields.set("duration_ms", Field::Number(outcome.duration_ms));
     if let Some(view) = &outcome.output {
-        map.insert("output".into(), json!(view.text));
+        fields.set("output", Field::Text(&view.text));
         if view.omitted_bytes > 0 {
-            map.insert("omitted_bytes".into(), json!(view.omitted_bytes));
-            map.insert("omitted_lines".into(), json!(view.omitted_lines));
+            fields.set("omitted_bytes", Field::Number(view.omitted_bytes));
+            fields.set("omitted_lines", Field::Number(view.omitted_lines));
         }
     }
     if !outcome.repairs.is_empty() {
-        map.insert("repairs".into(), json!(outcome.repairs));
+        fields.set("repairs", Field::Words(&outcome.repairs));
     }
-    map
+    fields
 }
 
 /// What [`result`] adds to the fields of a tool: name, type, and what it means.

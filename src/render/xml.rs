@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use serde_json::{Map, Value};
 
 use crate::outcome::Outcome;
+use crate::render::fields::{Field, Fields};
 use crate::render::{Style, Summary, wire};
 
 /// Fields that hold text and not a word or number.
@@ -52,21 +53,19 @@ impl<W: Write> Xml<W> {
         if items.is_empty() {
             return Ok(());
         }
-        let mut text = String::from("  ");
         let items = items.into_iter().map(Value::Object).collect();
-        child(&mut text, name, &Value::Array(items));
-        text.push('\n');
-        self.out.write_all(text.as_bytes())
+        self.out.write_all(b"  ")?;
+        child(&mut self.out, name, Field::Value(&Value::Array(items)))?;
+        self.out.write_all(b"\n")
     }
 }
 
 impl<W: Write> Style for Xml<W> {
     fn result(&mut self, _: u64, outcome: &Outcome) -> io::Result<()> {
         self.open()?;
-        let mut text = String::from("  ");
-        element(&mut text, "result", &wire::result(outcome));
-        text.push('\n');
-        self.out.write_all(text.as_bytes())?;
+        self.out.write_all(b"  ")?;
+        element(&mut self.out, "result", &wire::result(outcome))?;
+        self.out.write_all(b"\n")?;
         self.out.flush()
     }
 
@@ -77,106 +76,96 @@ impl<W: Write> Style for Xml<W> {
             summary.diagnostics.iter().map(wire::diagnostic).collect(),
         )?;
         self.list("jobs", summary.jobs.iter().map(wire::job).collect())?;
-        let mut map = Map::new();
-        map.insert("status".into(), summary.status.as_str().into());
-        if let Some(shell) = summary.shell {
-            map.insert("shell".into(), shell.into());
+        let mut fields = Fields::default();
+        fields.set("status", Field::Text(summary.status.as_str()));
+        for (name, text) in [("shell", summary.shell), ("note", summary.note)] {
+            if let Some(text) = text {
+                fields.set(name, Field::Text(text));
+            }
         }
-        if let Some(note) = summary.note {
-            map.insert("note".into(), note.into());
+        for (name, count) in [
+            ("omitted_diagnostics", summary.omitted_diagnostics),
+            ("omitted_jobs", summary.omitted_jobs),
+        ] {
+            if count > 0 {
+                fields.set(name, Field::Number(count));
+            }
         }
-        if summary.omitted_diagnostics > 0 {
-            map.insert(
-                "omitted_diagnostics".into(),
-                summary.omitted_diagnostics.into(),
-            );
-        }
-        if summary.omitted_jobs > 0 {
-            map.insert("omitted_jobs".into(), summary.omitted_jobs.into());
-        }
-        let mut text = String::from("  ");
-        element(&mut text, "summary", &map);
-        text.push_str("\n</results>\n");
-        self.out.write_all(text.as_bytes())?;
+        self.out.write_all(b"  ")?;
+        element(&mut self.out, "summary", &fields)?;
+        self.out.write_all(b"\n</results>\n")?;
         self.out.flush()
     }
 }
 
 /// Writes an object as an element.
-fn element(out: &mut String, name: &str, map: &Map<String, Value>) {
-    out.push('<');
-    out.push_str(name);
-    for (key, value) in map.iter().filter(|(key, value)| is_attribute(key, value)) {
-        out.push(' ');
-        out.push_str(key);
-        out.push_str("=\"");
-        match value {
-            Value::String(text) => escape_attribute(out, text),
-            other => out.push_str(&other.to_string()),
-        }
-        out.push('"');
-    }
-    let children: Vec<_> = map
+fn element(out: &mut dyn Write, name: &str, fields: &Fields<'_>) -> io::Result<()> {
+    write!(out, "<{name}")?;
+    for (key, field) in fields
         .iter()
-        .filter(|(key, value)| is_child(key, value))
-        .collect();
-    if children.is_empty() {
-        out.push_str("/>");
-        return;
+        .filter(|(key, field)| is_attribute(key, field))
+    {
+        write!(out, " {key}=\"")?;
+        match field {
+            Field::Text(text) => escape_attribute(out, text)?,
+            Field::Number(number) => write!(out, "{number}")?,
+            Field::Value(value) => write!(out, "{value}")?,
+            Field::Words(_) => {}
+        }
+        out.write_all(b"\"")?;
     }
-    out.push('>');
-    for (key, value) in children {
-        child(out, key, value);
+    let mut children = fields
+        .iter()
+        .filter(|(key, field)| is_child(key, field))
+        .peekable();
+    if children.peek().is_none() {
+        return out.write_all(b"/>");
     }
-    close(out, name);
+    out.write_all(b">")?;
+    for (key, field) in children {
+        child(out, key, field)?;
+    }
+    close(out, name)
 }
 
 /// Writes a text, list or object as a child element.
-fn child(out: &mut String, name: &str, value: &Value) {
-    match value {
-        Value::Object(map) => element(out, name, map),
-        Value::Array(items) => {
-            open(out, name);
-            for item in items {
-                child(out, &singular(name), item);
+fn child(out: &mut dyn Write, name: &str, field: Field<'_>) -> io::Result<()> {
+    if let Field::Value(Value::Object(map)) = field {
+        return element(out, name, &Fields::of(map));
+    }
+    write!(out, "<{name}>")?;
+    match field {
+        Field::Text(text) => escape_text(out, text)?,
+        Field::Number(number) => write!(out, "{number}")?,
+        Field::Words(words) => {
+            for word in words {
+                child(out, &singular(name), Field::Text(word))?;
             }
-            close(out, name);
         }
-        Value::String(text) => {
-            open(out, name);
-            escape_text(out, text);
-            close(out, name);
+        Field::Value(Value::Array(items)) => {
+            for item in items {
+                child(out, &singular(name), item.into())?;
+            }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {
-            open(out, name);
-            out.push_str(&value.to_string());
-            close(out, name);
-        }
+        Field::Value(value) => write!(out, "{value}")?,
+    }
+    close(out, name)
+}
+
+fn close(out: &mut dyn Write, name: &str) -> io::Result<()> {
+    write!(out, "</{name}>")
+}
+
+fn is_attribute(key: &str, field: &Field<'_>) -> bool {
+    match field {
+        Field::Text(_) => !TEXTS.contains(&key),
+        Field::Number(_) | Field::Value(Value::Bool(_) | Value::Number(_)) => true,
+        Field::Words(_) | Field::Value(_) => false,
     }
 }
 
-fn open(out: &mut String, name: &str) {
-    out.push('<');
-    out.push_str(name);
-    out.push('>');
-}
-
-fn close(out: &mut String, name: &str) {
-    out.push_str("</");
-    out.push_str(name);
-    out.push('>');
-}
-
-fn is_attribute(key: &str, value: &Value) -> bool {
-    match value {
-        Value::Bool(_) | Value::Number(_) => true,
-        Value::String(_) => !TEXTS.contains(&key),
-        Value::Null | Value::Array(_) | Value::Object(_) => false,
-    }
-}
-
-fn is_child(key: &str, value: &Value) -> bool {
-    !value.is_null() && !is_attribute(key, value)
+fn is_child(key: &str, field: &Field<'_>) -> bool {
+    *field != Field::Value(&Value::Null) && !is_attribute(key, field)
 }
 
 /// Returns the name of one item of a list.
@@ -195,18 +184,63 @@ fn singular(name: &str) -> Cow<'_, str> {
     }
 }
 
-fn escape_text(out: &mut String, text: &str) {
-    escape(out, text, &|c| match c {
-        '&' => Some("&amp;"),
-        '<' => Some("&lt;"),
-        '>' => Some("&gt;"),
-        '\r' => Some("&#13;"),
-        _ => None,
-    });
+fn escape_text(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    escape(out, text, &TEXT_STOPS)
 }
 
-fn escape_attribute(out: &mut String, text: &str) {
-    escape(out, text, &|c| match c {
+fn escape_attribute(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    escape(out, text, &ATTRIBUTE_STOPS)
+}
+
+/// The first bytes of characters that may not stand as they are.
+type Stops = [bool; 256];
+
+const TEXT_STOPS: Stops = stops(b"&<>\r");
+const ATTRIBUTE_STOPS: Stops = stops(b"&<>\"\t\n\r");
+
+/// Adds what XML cannot carry.
+const fn stops(escaped: &[u8]) -> Stops {
+    let mut stops = [false; 256];
+    let mut byte = 0;
+    while byte < b' ' {
+        stops[byte as usize] = !matches!(byte, b'\t' | b'\n' | b'\r');
+        byte += 1;
+    }
+    // How U+FFFE and U+FFFF start, and others that are fine.
+    stops[0xEF] = true;
+    let mut at = 0;
+    while at < escaped.len() {
+        stops[escaped[at] as usize] = true;
+        at += 1;
+    }
+    stops
+}
+
+/// Writes a text; what stands between two characters that may not goes out as a whole.
+fn escape(out: &mut dyn Write, text: &str, stops: &Stops) -> io::Result<()> {
+    let mut rest = text;
+    loop {
+        let is_stop = |byte: &u8| stops.get(usize::from(*byte)).is_some_and(|stop| *stop);
+        let at = rest.as_bytes().iter().position(is_stop);
+        let (plain, after) = rest.split_at(at.unwrap_or(rest.len()));
+        out.write_all(plain.as_bytes())?;
+        let mut characters = after.chars();
+        let Some(c) = characters.next() else {
+            return Ok(());
+        };
+        match reference(c) {
+            Some(name) => out.write_all(name.as_bytes())?,
+            None => {
+                let c = if is_xml(c) { c } else { '\u{FFFD}' };
+                out.write_all(c.encode_utf8(&mut [0; 4]).as_bytes())?;
+            }
+        }
+        rest = characters.as_str();
+    }
+}
+
+fn reference(c: char) -> Option<&'static str> {
+    match c {
         '&' => Some("&amp;"),
         '<' => Some("&lt;"),
         '>' => Some("&gt;"),
@@ -215,16 +249,6 @@ fn escape_attribute(out: &mut String, text: &str) {
         '\n' => Some("&#10;"),
         '\r' => Some("&#13;"),
         _ => None,
-    });
-}
-
-fn escape(out: &mut String, text: &str, reference: &dyn Fn(char) -> Option<&'static str>) {
-    for c in text.chars() {
-        match reference(c) {
-            Some(name) => out.push_str(name),
-            None if is_xml(c) => out.push(c),
-            None => out.push('\u{FFFD}'),
-        }
     }
 }
 
@@ -239,11 +263,11 @@ mod tests {
     use serde_json::json;
 
     fn check(value: Value, expected: &str) {
-        let mut out = String::new();
+        let mut out = Vec::new();
         if let Value::Object(map) = &value {
-            element(&mut out, "r", map);
+            element(&mut out, "r", &Fields::of(map)).unwrap();
         }
-        assert_eq!(out, expected, "{value}");
+        assert_eq!(String::from_utf8(out).unwrap(), expected, "{value}");
     }
 
     #[test]
@@ -270,6 +294,47 @@ mod tests {
             "<r><files><file src=\"a\"><text>x</text></file></files><lost><item>a</item></lost>\
              <matches><match>1</match></matches><entries><entry>2</entry></entries></r>",
         );
+    }
+
+    #[test]
+    fn a_word_list_is_a_list() {
+        let mut out = Vec::new();
+        child(&mut out, "repairs", Field::Words(&["R4", "R7"])).unwrap();
+        let expected = "<repairs><repair>R4</repair><repair>R7</repair></repairs>";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn every_character_is_itself_or_escaped() {
+        let seen = |escape: fn(&mut dyn Write, &str) -> io::Result<()>, text: &str| {
+            let mut out = Vec::new();
+            escape(&mut out, text).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        for c in ('\0'..='\u{2FF}').chain('\u{F700}'..='\u{100FF}') {
+            let text = format!("a\u{2500}{c}b");
+            let own = |attribute: bool| match c {
+                '&' => "&amp;".to_owned(),
+                '<' => "&lt;".into(),
+                '>' => "&gt;".into(),
+                '\r' => "&#13;".into(),
+                '"' if attribute => "&quot;".into(),
+                '\t' if attribute => "&#9;".into(),
+                '\n' if attribute => "&#10;".into(),
+                c if is_xml(c) => c.into(),
+                _ => "\u{FFFD}".into(),
+            };
+            for (escape, attribute) in [
+                (
+                    escape_text as fn(&mut dyn Write, &str) -> io::Result<()>,
+                    false,
+                ),
+                (escape_attribute, true),
+            ] {
+                let expected = format!("a\u{2500}{}b", own(attribute));
+                assert_eq!(seen(escape, &text), expected, "{c:?}");
+            }
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! Parser, help, prompt and grammars read it; a call is decoded through it.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
 use crate::call::{RawCall, RawElement};
@@ -18,10 +20,10 @@ pub struct Entry<C> {
     pub spec: Spec,
     /// Its name for a person.
     pub title: String,
-    /// The schema of its arguments.
-    pub schema: ArgumentSchema,
+    /// The schema of its arguments, made when it is asked for: a run needs few of them.
+    pub schema: Lazy<ArgumentSchema>,
     /// The schema of its result, when that is promised to callers.
-    pub output_schema: Option<ArgumentSchema>,
+    pub output_schema: Lazy<Option<ArgumentSchema>>,
     /// What the callers of a server must know of it.
     pub service: Service,
     /// Makes a typed call of JSON arguments.
@@ -29,6 +31,9 @@ pub struct Entry<C> {
     /// Notes how the texts of a typed call were written.
     pub note_sources: fn(&mut C, &RawElement),
 }
+
+/// Something that is made when it is first asked for.
+pub type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
 
 /// Returns the name of a tool for a person: the one it has, else its wire name with blanks.
 #[must_use]

@@ -6,7 +6,7 @@ pub mod site;
 
 use crate::error::ToolError;
 use crate::secret::{SecretName, Template};
-use crate::tool::registry::{self, Entry, Registry};
+use crate::tool::registry::{self, Entry, Lazy, Registry};
 use crate::tool::schema::ArgumentSchema;
 use crate::tool::{Answer, Context, Effect, Fields, Spec, Tool, Use};
 
@@ -29,8 +29,8 @@ macro_rules! tools {
                 Entry {
                     spec: <$tool as Tool>::SPEC,
                     title: registry::title(<$tool as Tool>::TITLE, <$tool as Tool>::SPEC.name),
-                    schema: ArgumentSchema::of::<<$tool as Tool>::Args>(),
-                    output_schema: <$tool as Tool>::output_schema(),
+                    schema: Lazy::new(Box::new(ArgumentSchema::of::<<$tool as Tool>::Args>)),
+                    output_schema: Lazy::new(Box::new(<$tool as Tool>::output_schema)),
                     service: <$tool as Tool>::SERVICE,
                     from_json: |value| serde_json::from_value(value).map(Call::$variant),
                     note_sources: |call, element| {

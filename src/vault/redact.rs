@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use super::session::Secrets;
 use super::view;
+use crate::secret;
 use stream::Source;
 
 pub use stream::RedactStream;
@@ -186,8 +187,12 @@ impl Redactor {
 
     fn leaf<'a>(&self, text: &'a str, stream: RedactStream) -> Cow<'a, str> {
         let tables = self.source.tables();
-        if tables.is_empty() && memchr::memmem::find(text.as_bytes(), b"$KARYI").is_none() {
-            return Cow::Borrowed(text);
+        if tables.is_empty() {
+            // There is no value to look for, so nothing need be held back, and nothing copied twice.
+            return match stream.keeps_placeholders() {
+                true => Cow::Borrowed(text),
+                false => secret::escape(text),
+            };
         }
         let masked = self.masked_when_struck(masked(text, stream), text);
         if tables.has_escapes && text.contains(['"', '\\', '\n', '\r', '\t', '<', '>', '&', '\'']) {

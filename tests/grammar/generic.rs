@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use karyi::outcome::Status;
 use karyi::reference::grammar::{Notation, grammar};
 use karyi::syntax::Mode;
-use karyi::tool::registry::{Entry, Registry};
+use karyi::tool::registry::{Entry, Lazy, Registry};
 use karyi::tool::schema::ArgumentSchema;
 use karyi::tool::spec::{Example, Family, Form, Spec};
 use karyi::tools;
@@ -66,7 +66,7 @@ enum Extra {
     List(Vec<Value>),
 }
 
-fn entry<T: JsonSchema>(name: &'static str) -> Entry<Value> {
+fn entry<T: JsonSchema + 'static>(name: &'static str) -> Entry<Value> {
     Entry {
         spec: Spec {
             name,
@@ -86,8 +86,8 @@ fn entry<T: JsonSchema>(name: &'static str) -> Entry<Value> {
             }],
         },
         title: String::new(),
-        schema: ArgumentSchema::of::<T>(),
-        output_schema: None,
+        schema: Lazy::new(Box::new(ArgumentSchema::of::<T>)),
+        output_schema: Lazy::new(Box::new(|| None)),
         service: karyi::tool::Service::LOCAL,
         from_json: Ok,
         note_sources: |_, _| {},
@@ -99,8 +99,11 @@ fn registry() -> Registry<Value> {
     let core = core.entries().iter().map(|entry| Entry {
         spec: entry.spec,
         title: entry.title.clone(),
-        schema: entry.schema.clone(),
-        output_schema: None,
+        schema: Lazy::new(Box::new({
+            let schema = ArgumentSchema::clone(&entry.schema);
+            || schema
+        })),
+        output_schema: Lazy::new(Box::new(|| None)),
         service: entry.service,
         from_json: Ok,
         note_sources: |_, _| {},

@@ -1,26 +1,23 @@
 //! Collects the matching lines of one file, with those around them.
 
+use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
 
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkContextKind, SinkMatch};
 
-use super::Match;
+use super::found::{FileFound, Role};
 use crate::limits;
 
 /// What was found in one file.
 pub(super) struct Lines<'a> {
     matcher: &'a RegexMatcher,
-    path: &'a Path,
     free_matches: usize,
     free_bytes: usize,
     /// The first matching lines.
-    pub(super) matches: Vec<Match>,
-    /// Context lines that wait for the match they stand before.
-    before: Vec<String>,
+    pub(super) found: FileFound,
     /// All matching lines.
     pub(super) total: u64,
     /// Whether the file is no text; then what was found in it does not count.
@@ -29,28 +26,26 @@ pub(super) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// Starts a file of which at most so many matches are kept.
-    pub(super) fn new(matcher: &'a RegexMatcher, path: &'a Path, most_matches: usize) -> Self {
+    pub(super) fn new(matcher: &'a RegexMatcher, most_matches: usize) -> Self {
         Self {
             matcher,
-            path,
             free_matches: most_matches,
             free_bytes: limits::MAX_SEARCH_TEXT_BYTES,
-            matches: Vec::new(),
-            before: Vec::new(),
+            found: FileFound::default(),
             total: 0,
             is_binary: false,
         }
     }
 
     fn has_room(&self) -> bool {
-        self.matches.len() < self.free_matches && self.free_bytes > 0
+        self.found.matches() < self.free_matches && self.free_bytes > 0
     }
 
-    /// Returns a line to show, around the place where it matches.
-    fn take(&mut self, bytes: &[u8], place: Range<usize>) -> String {
+    /// Adds a line to show, around the place where it matches.
+    fn take(&mut self, role: Role, number: Option<u64>, bytes: &[u8], place: Range<usize>) {
         let line = show(bytes, place);
         self.free_bytes = self.free_bytes.saturating_sub(line.len());
-        line
+        self.found.push(role, number.unwrap_or(0), &line);
     }
 
     fn place(&self, line: &[u8]) -> Range<usize> {
@@ -67,35 +62,27 @@ impl Sink for Lines<'_> {
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
         self.total += 1;
-        let before = std::mem::take(&mut self.before);
         if self.has_room() {
             let place = self.place(found.bytes());
-            let text = self.take(found.bytes(), place);
-            self.matches.push(Match {
-                path: self.path.to_owned(),
-                line: found.line_number().unwrap_or(0),
-                text,
-                before,
-                after: Vec::new(),
-            });
+            self.take(Role::Match, found.line_number(), found.bytes(), place);
         } else {
+            self.found.drop_waiting();
             self.free_matches = 0;
         }
         Ok(true)
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
-        let is_after = *context.kind() == SinkContextKind::After;
-        if !is_after && self.has_room() {
-            let line = self.take(context.bytes(), 0..0);
-            self.before.push(line);
-        }
-        // The lines after a match that is not shown belong to no shown one either.
-        if is_after && self.matches.len() as u64 == self.total && self.free_bytes > 0 {
-            let line = self.take(context.bytes(), 0..0);
-            if let Some(last) = self.matches.last_mut() {
-                last.after.push(line);
+        let (role, is_shown) = match *context.kind() {
+            // The lines after a match that is not shown belong to no shown one either.
+            SinkContextKind::After => {
+                let is_of_shown = self.found.matches() as u64 == self.total;
+                (Role::After, is_of_shown && self.free_bytes > 0)
             }
+            _ => (Role::Before, self.has_room()),
+        };
+        if is_shown {
+            self.take(role, context.line_number(), context.bytes(), 0..0);
         }
         Ok(true)
     }
@@ -107,19 +94,21 @@ impl Sink for Lines<'_> {
 }
 
 /// Returns a line without its end; of a long one what stands around `place`.
-fn show(bytes: &[u8], place: Range<usize>) -> String {
+fn show(bytes: &[u8], place: Range<usize>) -> Cow<'_, str> {
     let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let most = limits::MAX_SEARCH_LINE_BYTES;
     if line.len() <= most {
-        return String::from_utf8_lossy(line).into_owned();
+        // Most lines are whole, which is seen much sooner than how to replace what is broken.
+        let whole = std::str::from_utf8(line).map(Cow::Borrowed);
+        return whole.unwrap_or_else(|_| String::from_utf8_lossy(line));
     }
     let around = most.saturating_sub(place.len()) / 2;
     let start = place.start.saturating_sub(around).min(line.len() - most);
     let start = border(line, start);
     let end = border(line, (start + most).min(line.len()));
     let shown = String::from_utf8_lossy(line.get(start..end).unwrap_or_default());
-    format!("{}{shown}{}", gap(start), gap(line.len() - end))
+    Cow::Owned(format!("{}{shown}{}", gap(start), gap(line.len() - end)))
 }
 
 fn gap(bytes: usize) -> String {

@@ -3,12 +3,10 @@
 //! Threads come to files in any order. Only what could still be among the first matches is kept, so
 //! memory does not grow with the number of matches, and the result does not depend on who was first.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Match, SearchFound};
+use super::{FileFound, SearchFound};
 use crate::limits;
 
 /// The counts and first matches so far.
@@ -22,10 +20,10 @@ pub(super) struct Tally {
     first: Mutex<First>,
 }
 
-/// The matches of the first files, by path.
+/// The matches of the first files.
 #[derive(Default)]
 struct First {
-    files: BTreeMap<PathBuf, Vec<Match>>,
+    files: Vec<FileFound>,
     matches: usize,
     bytes: usize,
 }
@@ -60,15 +58,15 @@ impl Tally {
     }
 
     /// Counts a text file and keeps its matches.
-    pub(super) fn searched(&self, path: PathBuf, matches: Vec<Match>, total: u64) {
+    pub(super) fn searched(&self, found: FileFound, total: u64) {
         self.files_searched.fetch_add(1, Ordering::Relaxed);
         if total > 0 {
             self.files_matched.fetch_add(1, Ordering::Relaxed);
             self.total_matches.fetch_add(total, Ordering::Relaxed);
         }
-        if !matches.is_empty() {
+        if found.matches() > 0 {
             let mut first = self.first();
-            first.add(path, matches);
+            first.add(found);
             // Twice as much as is needed, so that each is looked at a few times at most.
             let is_much = first.matches > 2 * self.most_matches;
             if is_much || first.bytes > 2 * limits::MAX_SEARCH_TEXT_BYTES {
@@ -82,7 +80,7 @@ impl Tally {
         let mut first = std::mem::take(&mut *self.first());
         first.cut(self.most_matches);
         SearchFound {
-            matches: first.files.into_values().flatten().collect(),
+            files: first.files,
             total_matches: self.total_matches.into_inner(),
             files_matched: self.files_matched.into_inner(),
             files_searched: self.files_searched.into_inner(),
@@ -98,29 +96,27 @@ impl Tally {
 }
 
 impl First {
-    fn add(&mut self, path: PathBuf, matches: Vec<Match>) {
-        self.matches += matches.len();
-        self.bytes += matches.iter().map(Match::shown_bytes).sum::<usize>();
-        self.files.insert(path, matches);
+    fn add(&mut self, found: FileFound) {
+        self.matches += found.matches();
+        self.bytes += found.bytes();
+        self.files.push(found);
     }
 
-    /// Drops what stands behind so many matches, or behind too much text. The last one may reach
-    /// over the limit, as long lines are cut anyway.
+    /// Puts the files into the order of their paths and drops what stands behind so many matches, or
+    /// behind too much text. The last one may reach over the limit, as long lines are cut anyway.
     fn cut(&mut self, most_matches: usize) {
-        let all = std::mem::take(self);
-        for (path, mut matches) in all.files {
-            let mut bytes = self.bytes;
-            let mut free = most_matches.saturating_sub(self.matches);
-            matches.retain(|found| {
-                let is_kept = free > 0 && bytes < limits::MAX_SEARCH_TEXT_BYTES;
-                free = if is_kept { free - 1 } else { 0 };
-                bytes += found.shown_bytes();
-                is_kept
-            });
-            if matches.is_empty() {
+        let mut all = std::mem::take(self).files;
+        all.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        self.files.reserve(all.len());
+        for mut found in all {
+            found.cut(
+                most_matches.saturating_sub(self.matches),
+                limits::MAX_SEARCH_TEXT_BYTES.saturating_sub(self.bytes),
+            );
+            if found.matches() == 0 {
                 return;
             }
-            self.add(path, matches);
+            self.add(found);
         }
     }
 }
@@ -128,29 +124,28 @@ impl First {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::search::found::Role;
     use std::path::Path;
 
-    fn found(file: usize, count: usize, text: &str) -> (PathBuf, Vec<Match>) {
-        let path = PathBuf::from(format!("{file:04}"));
-        let one = |line: usize| Match {
-            path: path.clone(),
-            line: line as u64,
-            text: text.to_owned(),
-            before: Vec::new(),
-            after: Vec::new(),
-        };
-        let matches = (1..=count).map(one).collect();
-        (path, matches)
+    fn found(file: usize, count: u64, text: &str) -> FileFound {
+        let mut found = FileFound::named(&format!("{file:04}"));
+        for line in 1..=count {
+            found.push(Role::Match, line, text);
+        }
+        found
     }
 
     fn run(order: impl Iterator<Item = usize>, most: usize, text: &str) -> SearchFound {
         let tally = Tally::new(most);
         for file in order {
-            let (path, matches) = found(file, 3, text);
-            tally.searched(path, matches, 5);
+            tally.searched(found(file, 3, text), 5);
             assert!(tally.first().matches <= 2 * most + 3);
         }
         tally.finish()
+    }
+
+    fn shown(found: &SearchFound) -> usize {
+        found.files.iter().map(FileFound::matches).sum()
     }
 
     #[test]
@@ -161,9 +156,12 @@ mod tests {
         assert_eq!(forward, backward);
         assert_eq!(forward, mixed);
         assert_eq!((forward.total_matches, forward.files_matched), (2500, 500));
-        let last = forward.matches.last().unwrap();
-        assert_eq!(forward.matches.len(), 10);
-        assert_eq!((last.path.as_path(), last.line), (Path::new("0003"), 1));
+        let last = forward.files.last().unwrap();
+        assert_eq!(shown(&forward), 10);
+        assert_eq!(
+            (last.path.as_path(), last.matches()),
+            (Path::new("0003"), 1)
+        );
     }
 
     #[test]
@@ -172,6 +170,6 @@ mod tests {
         let forward = run(0..20, 100, &text);
         let backward = run((0..20).rev(), 100, &text);
         assert_eq!(forward, backward);
-        assert_eq!(forward.matches.len(), 6);
+        assert_eq!(shown(&forward), 6);
     }
 }

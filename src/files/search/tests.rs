@@ -2,6 +2,39 @@
 
 use super::*;
 
+/// A matching line with the lines around it.
+#[derive(Debug, Default, PartialEq)]
+struct Match {
+    path: PathBuf,
+    line: u64,
+    text: String,
+    before: Vec<String>,
+    after: Vec<String>,
+}
+
+fn matches(found: &SearchFound) -> Vec<Match> {
+    let mut all: Vec<Match> = Vec::new();
+    let mut before = Vec::new();
+    for file in &found.files {
+        for line in file.lines() {
+            let text = line.text.to_owned();
+            match line.role {
+                Role::Before => before.push(text),
+                Role::After => all.last_mut().unwrap().after.push(text),
+                Role::Match => all.push(Match {
+                    path: file.path.clone(),
+                    line: line.number,
+                    text,
+                    before: std::mem::take(&mut before),
+                    after: Vec::new(),
+                }),
+            }
+        }
+    }
+    assert!(before.is_empty(), "{before:?} stands before no match");
+    all
+}
+
 fn tree(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     let temp = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
@@ -43,8 +76,7 @@ fn run(temp: &tempfile::TempDir, options: &SearchOptions<'_>) -> SearchFound {
 
 fn check(options: &SearchOptions<'_>, expected: &[&str]) {
     let found = run(&project(), options);
-    let shown: Vec<String> = found
-        .matches
+    let shown: Vec<String> = matches(&found)
         .iter()
         .map(|m| format!("{}:{}:{}", m.path.display(), m.line, m.text))
         .collect();
@@ -123,11 +155,10 @@ fn the_same_search_gives_the_same_result() {
         ..options("x")
     };
     let first = run(&temp, &options);
-    assert_eq!((first.matches.len(), first.total_matches), (55, 3000));
-    let is_sorted = first
-        .matches
-        .is_sorted_by_key(|found| (found.path.clone(), found.line));
-    assert!(is_sorted, "{:?}", first.matches);
+    let shown = matches(&first);
+    assert_eq!((shown.len(), first.total_matches), (55, 3000));
+    let is_sorted = shown.is_sorted_by_key(|found| (found.path.clone(), found.line));
+    assert!(is_sorted, "{shown:?}");
     for _ in 0..20 {
         assert_eq!(run(&temp, &options), first);
     }
@@ -231,8 +262,7 @@ fn context_stands_around_a_match() {
             ..options("x")
         },
     );
-    let seen: Vec<_> = found
-        .matches
+    let seen: Vec<_> = matches(&found)
         .into_iter()
         .map(|m| (m.before, m.after))
         .collect();
@@ -261,7 +291,7 @@ fn what_is_not_shown_is_counted() {
     );
     assert_eq!(
         (
-            found.matches.len(),
+            matches(&found).len(),
             found.total_matches,
             found.omitted_matches()
         ),
@@ -269,7 +299,7 @@ fn what_is_not_shown_is_counted() {
     );
     let long = "é".repeat(5000);
     let temp = tree(&[("a", long.as_bytes())]);
-    let text = &run(&temp, &options("é")).matches[0].text;
+    let text = &matches(&run(&temp, &options("é")))[0].text;
     assert!(
         text.len() < 2100 && text.ends_with("[... 8000 bytes omitted ...]"),
         "{}",
@@ -307,8 +337,7 @@ fn texts_of_every_encoding_are_searched() {
     let check = |options: &SearchOptions<'_>, expected: &[(&str, u64, &str)]| {
         let found = run(&temp, options);
         let name = |m: &Match| m.path.display().to_string();
-        let lines: Vec<_> = found
-            .matches
+        let lines: Vec<_> = matches(&found)
             .iter()
             .map(|m| (name(m), m.line, m.text.clone()))
             .collect();
@@ -346,7 +375,7 @@ fn one_file_can_be_searched() {
         &options("fn b"),
     )
     .unwrap();
-    assert_eq!(found.matches[0].path, Path::new("src/a.rs"));
+    assert_eq!(matches(&found)[0].path, Path::new("src/a.rs"));
     let found = search(
         &Root::unconfined(),
         Path::new("target"),
@@ -418,8 +447,8 @@ fn lines_end_with_lf_or_cr_lf() {
             syntax: Syntax::Regex,
             ..options(pattern)
         };
-        let matches = run(&temp, &options).matches.into_iter();
-        matches
+        let found = matches(&run(&temp, &options)).into_iter();
+        found
             .map(|found| (found.path.display().to_string(), found.line))
             .collect()
     };
@@ -444,7 +473,7 @@ fn a_repository_in_another_starts_anew() {
         ("built/a.txt", b"needle"),
     ]);
     let check = |expected: &[&str]| {
-        let found = run(&temp, &options("needle")).matches.into_iter();
+        let found = matches(&run(&temp, &options("needle"))).into_iter();
         let paths = found.map(|found| found.path.display().to_string());
         assert_eq!(paths.collect::<Vec<_>>(), expected);
     };

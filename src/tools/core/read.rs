@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, ToolError};
-use crate::files::listing::{self, Scope};
+use crate::files::listing::Scope;
 use crate::files::root::Root;
-use crate::files::search::{self, Case, Match, SearchFound, SearchOptions, Syntax};
+use crate::files::search::{self, Case, SearchFound, SearchOptions, Syntax};
 use crate::files::view::{self, LineRange, ViewOptions, Viewed};
 use crate::limits;
 use crate::outcome::Status;
@@ -501,40 +501,8 @@ fn search_shown(found: &SearchFound) -> SearchShown {
         files_searched: found.files_searched,
         files_binary: more_than_none(found.files_binary),
         files_unreadable: more_than_none(found.files_unreadable),
-        output: Some(search_output(&found.matches)),
+        output: Some(found.text()),
         ..SearchShown::default()
-    }
-}
-
-/// Writes matches and the lines around them as search tools do, with `--` between stretches of lines
-/// that do not meet.
-fn search_output(matches: &[Match]) -> String {
-    let has_context = matches
-        .iter()
-        .any(|found| !(found.before.is_empty() && found.after.is_empty()));
-    let mut text = String::new();
-    let mut last: Option<(&Path, u64)> = None;
-    for found in matches {
-        let first = found.line.saturating_sub(found.before.len() as u64);
-        let meets = last.is_none_or(|(path, line)| path == found.path && line + 1 == first);
-        if has_context && !meets {
-            text.push_str("--\n");
-        }
-        push_match(&mut text, found, first);
-        last = Some((&found.path, found.line + found.after.len() as u64));
-    }
-    text
-}
-
-fn push_match(text: &mut String, found: &Match, first: u64) {
-    let path = found.path.strip_prefix(".").unwrap_or(&found.path);
-    let path = listing::one_line(&path.to_string_lossy());
-    for (number, line) in (first..).zip(&found.before) {
-        text.push_str(&format!("{path}-{number}-{line}\n"));
-    }
-    text.push_str(&format!("{path}:{}:{}\n", found.line, found.text));
-    for (number, line) in (found.line + 1..).zip(&found.after) {
-        text.push_str(&format!("{path}-{number}-{line}\n"));
     }
 }
 

@@ -168,6 +168,10 @@ impl RedactStream {
         self.held.get(self.index(self.given)..).unwrap_or_default()
     }
 
+    pub(super) fn keeps_placeholders(&self) -> bool {
+        self.keeps_placeholders
+    }
+
     pub(super) fn is_changed(&self) -> bool {
         self.is_changed
     }
