@@ -76,7 +76,10 @@ impl Job {
         // What is mended after the mark may be that descriptor.
         let is_simple = self.is_alone && !self.is_mended && !self.may_cover;
         let kept = match is_simple && self.delivery.is_none() {
-            true => live.kept.lines(kind, &live.places, self.number),
+            true => {
+                let process = live.process.as_ref();
+                live.kept.lines(kind, &live.places, process, self.number)
+            }
             false => None,
         };
         let (places, number, may_cover) = (&live.places, self.number, self.may_cover);

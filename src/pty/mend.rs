@@ -71,10 +71,12 @@ impl Kind {
             return String::new();
         }
         let fifo = quote(places.file("in").as_os_str());
+        let marks = quote(places.file("marks").as_os_str());
         let terminal = quote(places.terminal.as_os_str());
         // Keywords leave `$_` alone, which may hold the status of the command.
         format!(
-            "[[ /dev/stdin -ef {fifo} && ! -t 1 && ! -t 2 ]] || \\exec <{fifo} >/dev/null 2>&1\n\
+            "[[ /dev/stdin -ef {fifo} && /dev/stdout -ef {marks} && ! -t 2 ]] \
+             || \\exec <{fifo} >{marks} 2>/dev/null\n\
              [[ -t 255 ]] || \\exec 255<>{terminal}\n"
         )
     }
