@@ -459,10 +459,10 @@ impl Engine {
             running.live.flush_input();
         }
         self.tracker.follow(None);
-        let (shell, known, kin) = (running.live.pid, &mut self.known_children, &self.kin);
-        let (background, omitted) = match running.live.kept.files.children() {
-            Some(children) => background::left_by(shell, children, known, kin),
-            None => background::left_unseen(shell, self.shared.may_leave(), known, kin),
+        let live = running.live.clone();
+        let (background, omitted) = self.left_in_background(&live);
+        let Some(running) = &self.running else {
+            return;
         };
         running.live.hints.reset();
         let mut has_stopped = running.live.has_stopped_child(mark.status);
@@ -502,6 +502,22 @@ impl Engine {
         if let Some(answer) = answer {
             answer.send();
         }
+    }
+
+    /// Returns what the running command leaves in the background, and how many processes are left out.
+    fn left_in_background(&mut self, live: &Live) -> (Vec<Background>, u64) {
+        let (shell, known, kin) = (live.pid, &mut self.known_children, &self.kin);
+        let (may_leave, may_part) = self.shared.may_leave();
+        let (mut left, omitted) = match live.kept.files.children() {
+            Some(children) => background::left_by(shell, children, known, kin),
+            None => background::left_unseen(shell, may_leave, known, kin),
+        };
+        if !may_part {
+            return (left, omitted);
+        }
+        let (apart, more) = background::left_apart(shell, &left, self.ended_at, kin);
+        left.extend(apart);
+        (left, omitted + more)
     }
 
     /// Does what the owner of the session asked for. What comes after the order to end is never

@@ -49,6 +49,8 @@ pub(super) struct Job {
     pub(super) may_hide_stop: bool,
     /// Whether it may leave something in the background.
     pub(super) may_leave: bool,
+    /// Whether that may have left the shell's session by the time it ends.
+    pub(super) may_part: bool,
     /// Whether it may have changed the directory.
     pub(super) may_move: bool,
     /// Whether it may have limited the shell's descriptors.
