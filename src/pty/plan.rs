@@ -184,8 +184,8 @@ impl Plan {
         if let Some(file) = variable(&self.env, "ENV") {
             builder.env("KARYI_ENV", file);
         }
-        // Not removed: some shells would read a file of their own instead.
-        builder.env("ENV", "");
+        // Neither removed nor empty: some shells would read a file of their own instead.
+        builder.env("ENV", "/dev/null");
         // ksh would open the user's before it can be told not to.
         builder.env("HISTFILE", "/dev/null");
         builder.env("TERM", "xterm-256color");
