@@ -339,6 +339,25 @@ fn a_job_that_goes_on_in_its_child_is_followed() {
     }
 }
 
+/// The shell's own child has ended by then, and was never seen.
+#[test]
+fn a_job_that_left_the_session_before_its_command_ended_is_listed() {
+    let reports = reports(&[
+        "<command id=\"b\">setsid sh -c 'echo $$ &gt;pid; exec sleep 100' &amp; \
+         until grep -q ^sleep /proc/$(cat pid)/cmdline; do sleep 0.02; done 2&gt;&amp;-; \
+         wait $!</command>",
+        &format!("<ctrl end=\"true\" job=\"b\">c</ctrl>{UNTIL_GONE}"),
+        "<command>(setsid sleep 101 &amp;); sleep 0.1</command>",
+    ]);
+    let running = json!([{
+        "id": "b", "state": "running", "background": true, "command": "sleep 100"
+    }]);
+    assert_eq!(jobs(&reports[0]), running);
+    assert_eq!(field(&reports[1], "status"), ["killed", "ok"]);
+    assert_eq!(jobs(&reports[1])[0]["state"], "ended");
+    assert_eq!(jobs(&reports[2]), Value::Null);
+}
+
 #[test]
 fn a_session_beside_one_that_is_beside_has_its_environment() {
     let reports = reports(&["<command>f() { :; }; export A=1</command>\

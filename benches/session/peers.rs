@@ -1,7 +1,7 @@
 //! Other ways to have a shell run `true` and to know that it has.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read as _, Write};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -23,8 +23,9 @@ const MARK: u8 = 1;
 /// bash given the same line as by a session, and nothing else: no engine, no checks, no result.
 /// What a session takes longer is its own doing.
 pub(crate) struct Bare {
-    terminal: Terminal,
+    _terminal: Terminal,
     lines: File,
+    marks: File,
     script: File,
     directory: tempfile::TempDir,
 }
@@ -32,31 +33,42 @@ pub(crate) struct Bare {
 impl Bare {
     pub(crate) fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let fifo = directory.path().join("in");
-        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let lines = File::options().read(true).write(true).open(&fifo).unwrap();
+        let fifo = |name: &str| {
+            let path = directory.path().join(name);
+            nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+            let file = File::options().read(true).write(true).open(&path).unwrap();
+            (path, file)
+        };
+        let ((input, lines), (output, marks)) = (fifo("in"), fifo("marks"));
         let script = File::create(directory.path().join("script")).unwrap();
         let shell = "exec bash --norc --noprofile --noediting -i <\"$0\"";
-        let arguments = ["-c", shell, fifo.to_str().unwrap()];
+        let arguments = ["-c", shell, input.to_str().unwrap()];
         let mut bare = Self {
-            terminal: Terminal::start(Modes::PlainOutput, "sh", &arguments),
+            _terminal: Terminal::start(Modes::PlainOutput, "sh", &arguments),
             lines,
+            marks,
             script,
             directory,
         };
-        bare.lines.write_all(b"\\exec >/dev/null 2>&1\n").unwrap();
+        let quiet = format!("\\exec >'{}' 2>/dev/null\n", output.display());
+        bare.lines.write_all(quiet.as_bytes()).unwrap();
         bare.trip();
         bare
     }
 
     pub(crate) fn trip(&mut self) {
         let script = self.directory.path().join("script");
-        let mark = "\\builtin printf '\\033]133;D;n0;%s;%s;%s;n0\\001%.0s' \"7;$?\" \"$-\" \"${PWD-}\" \"7;$?\" >&255";
+        let mark = "\\builtin printf '\\033]133;D;%s\\001%.0s' \"n0;7;$?;$-;${PWD-};n0\" \"7;$?\"";
         let script = script.display();
         let line = format!("\\builtin . '{script}' 0<&255 1>&255 2>&255; {mark}\n");
         self.script.write_all_at(b"true\n", 0).unwrap();
         self.lines.write_all(line.as_bytes()).unwrap();
-        self.terminal.read_to(MARK);
+        let mut buffer = [0; 4096];
+        let mut is_told = false;
+        while !is_told {
+            let count = self.marks.read(&mut buffer).unwrap();
+            is_told = buffer.iter().take(count).any(|byte| *byte == MARK);
+        }
     }
 }
 

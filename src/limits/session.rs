@@ -93,6 +93,10 @@ pub const OPEN_LINE_BYTES: usize = 512;
 pub const READS_IN_A_ROW: usize = 32;
 /// Most ancestors of this process among which a session of its own kind is looked for.
 pub const MAX_ANCESTORS: usize = 64;
+/// How often what the shell tells is read in a row; together more than a FIFO holds.
+pub const READS_OF_TOLD: usize = 80;
+/// Output that may stand on the terminal before a mark that came beside it: more than a terminal holds.
+pub const MAX_UNREAD_OUTPUT: usize = 64 << 10;
 /// Longest mark in bytes: a path of the system's greatest length and its frame.
 pub const MAX_MARK_BYTES: usize = 8 << 10;
 /// Most entries of a program's `io_uring` that are looked at.

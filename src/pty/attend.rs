@@ -127,6 +127,7 @@ impl Engine {
             return;
         }
         // What was printed before the job began to wait belongs to the result.
+        self.hear();
         if self.read_terminal() {
             return;
         }
@@ -335,7 +336,9 @@ impl Engine {
             return;
         }
         // What has come in by now still belongs to the call, and may end it.
-        if self.read_terminal() && self.shared.lock().call.is_none() {
+        self.hear();
+        while self.read_terminal() && self.told.is_pending() {}
+        if self.shared.lock().call.is_none() {
             return;
         }
         let is_unread = {

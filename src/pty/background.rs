@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::Signal;
@@ -329,6 +330,51 @@ pub(super) fn left_without(
         job.has_terminal = false;
     }
     (jobs, omitted)
+}
+
+/// Returns what a command put in the background since `since` and what had left the shell's session by
+/// the time the command ended, as the program of `setsid x &` does; `fresh` is what it left there. The
+/// second value is that of [`left_by`].
+pub(super) fn left_apart(
+    shell: i32,
+    fresh: &[Background],
+    since: Instant,
+    kin: &Kin,
+) -> (Vec<Background>, u64) {
+    if !process::are_shown() {
+        return (Vec::new(), 0);
+    }
+    let is_apart = |seen: &Process| seen.session == seen.pid && seen.pid != shell;
+    let is_young = |seen: &Process| {
+        let longest = since.elapsed() + limits::PROCESS_CLOCK_TICK;
+        seen.age().is_some_and(|age| age <= longest)
+    };
+    if !has_adopted(|seen| is_apart(seen) && is_young(seen)) {
+        return (Vec::new(), 0);
+    }
+    for job in fresh {
+        // What goes on in a child has it before others.
+        let _ = job.doing();
+    }
+    let mut apart = ending::orphans(&kin.tag);
+    apart.retain(|seen| is_apart(seen) && is_young(seen) && kin.claim(seen));
+    let most = limits::MAX_FOLLOWED_PROCESSES_OF_COMMAND;
+    let omitted = apart.len().saturating_sub(most) as u64;
+    apart.truncate(most);
+    (by_group(shell, apart, kin), omitted)
+}
+
+/// Whether this program may have adopted such a process. To look at all there are takes long, and mostly
+/// there is none.
+#[cfg(target_os = "linux")]
+fn has_adopted(is_wanted: impl Fn(&Process) -> bool) -> bool {
+    let mut adopted = process::adopted().into_iter().filter_map(process::find);
+    !process::lists_children() || adopted.any(|seen| is_wanted(&seen))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn has_adopted(_: impl Fn(&Process) -> bool) -> bool {
+    true
 }
 
 fn by_group(shell: i32, processes: Vec<Process>, kin: &Kin) -> Vec<Background> {

@@ -15,6 +15,7 @@ use super::alarm::Alarm;
 use super::call::Sink;
 use super::engine::Engine;
 use super::live::Live;
+use super::marks::Mark;
 use super::options::CommandRequest;
 use super::session::{Session, Waiting};
 
@@ -79,7 +80,7 @@ impl Driver<'_> {
     /// Hides the output from the session's thread; returns whether that is so.
     fn shuts_gate(&self) -> bool {
         let gate = self.live.gate.as_ref();
-        gate.is_some_and(|gate| gate.shut(&self.live.master))
+        gate.is_some_and(|gate| gate.shut(self.live.sources()))
     }
 
     /// Waits for the end of the command, but not for long.
@@ -95,7 +96,7 @@ impl Driver<'_> {
 impl Drop for Driver<'_> {
     fn drop(&mut self) {
         if let Some(gate) = &self.live.gate {
-            gate.open(&self.live.master);
+            gate.open(self.live.sources());
         }
     }
 }
@@ -103,25 +104,23 @@ impl Drop for Driver<'_> {
 impl Engine {
     /// Waits until something comes, and takes it in when it is nothing but the mark.
     fn step(&mut self, live: &Live, until: Instant) -> Step {
-        if !self.unread.is_empty() {
+        if !self.unread.is_empty() || self.told.is_pending() {
             return Step::HandOver;
         }
-        let is_heard = |alarm: &mut Alarm| has_output(live, alarm, until);
-        if !self.alarm.as_mut().is_some_and(is_heard) {
-            return Step::Nothing;
+        let job = self.shared.lock().job.as_ref().map(|job| job.number);
+        self.cutter.await_mark(job);
+        loop {
+            let alarm = self.alarm.as_mut();
+            let Some(news) = alarm.and_then(|alarm| await_news(live, alarm, until)) else {
+                return Step::Nothing;
+            };
+            let is_told = news.is_told && self.told.hear(&live.marks, &self.cutter, job);
+            // What the shell prints there beside marks is nothing to anyone.
+            if is_told || news.has_output {
+                break;
+            }
         }
-        let Self { shared, cutter, .. } = self;
-        let job = shared.lock().job.as_ref().map(|job| job.number);
-        cutter.await_mark(job);
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let count = super::live::read_some(&live.master, &mut buffer);
-        let bytes = buffer.get(..count).unwrap_or_default();
-        let mark = self.cutter.only_mark(bytes);
-        if mark.is_none() {
-            self.unread.extend_from_slice(bytes);
-        }
-        self.buffer = buffer;
-        let Some(mark) = mark else {
+        let Some(mark) = self.read_mark(live) else {
             return Step::HandOver;
         };
         self.command_ended(mark);
@@ -130,11 +129,36 @@ impl Engine {
         }
         Step::Answered
     }
+
+    /// Reads the terminal, which has nothing to say when the mark was told; all that is not the mark
+    /// alone is left unread.
+    fn read_mark(&mut self, live: &Live) -> Option<Mark> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let count = super::live::read_some(&live.master, &mut buffer);
+        let bytes = buffer.get(..count).unwrap_or_default();
+        let mark = match self.told.mark() {
+            Some(told) if count == 0 => self.cutter.only_mark(told),
+            Some(_) => None,
+            None => self.cutter.only_mark(bytes),
+        };
+        match mark {
+            Some(_) => self.told.pass(),
+            None => self.unread.extend_from_slice(bytes),
+        }
+        self.buffer = buffer;
+        mark
+    }
 }
 
-/// Waits for output, but not longer than until a point in time.
+/// What has come.
+struct News {
+    has_output: bool,
+    is_told: bool,
+}
+
+/// Waits for the terminal or the shell to say something, but not longer than until a point in time.
 #[cfg(target_os = "linux")]
-fn has_output(live: &Live, alarm: &mut Alarm, until: Instant) -> bool {
+fn await_news(live: &Live, alarm: &mut Alarm, until: Instant) -> Option<News> {
     use std::os::fd::AsFd;
 
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -142,22 +166,26 @@ fn has_output(live: &Live, alarm: &mut Alarm, until: Instant) -> bool {
     loop {
         let now = Instant::now();
         if now >= until || !alarm.set(now, until) {
-            return false;
+            return None;
         }
+        let [master, marks] = live.sources();
         let input = PollFlags::POLLIN;
         let mut asked =
-            [&live.master.as_fd(), &alarm.as_fd()].map(|from| PollFd::new(*from, input));
+            [master.as_fd(), marks.as_fd(), alarm.as_fd()].map(|from| PollFd::new(from, input));
         let is_there = poll(&mut asked, PollTimeout::NONE).is_ok();
-        let [output, _] = asked;
+        let [has_output, is_told, _] = asked.map(|asked| asked.any().unwrap_or(true));
         // An alarm that was set for an earlier command, or a signal, ends no wait.
-        if is_there && output.any().unwrap_or(true) {
-            return true;
+        if is_there && (has_output || is_told) {
+            return Some(News {
+                has_output,
+                is_told,
+            });
         }
     }
 }
 
 /// Elsewhere nobody drives.
 #[cfg(not(target_os = "linux"))]
-fn has_output(_live: &Live, _alarm: &mut Alarm, _until: Instant) -> bool {
-    false
+fn await_news(_live: &Live, _alarm: &mut Alarm, _until: Instant) -> Option<News> {
+    None
 }

@@ -28,6 +28,7 @@ use super::options::Seed;
 use super::plan::Plan;
 use super::snapshot::Collector;
 use super::state::{Order, Shared};
+use super::told::Told;
 use super::tracker::Tracker;
 use super::wait::{Scanner, Watch};
 use super::withhold::HoldsSecret;
@@ -57,6 +58,8 @@ pub(super) struct Engine {
     pub(super) alarm: Option<Alarm>,
     /// What a caller has read and left to the thread.
     pub(super) unread: Vec<u8>,
+    /// What the shell has told beside the terminal.
+    pub(super) told: Told,
     pub(super) watch: Watch,
     pub(super) scanner: Scanner,
     pub(super) hint_reader: HintReader,
@@ -149,6 +152,9 @@ impl Sleep {
             asked.push(PollFd::new(snapshots.as_fd(), input));
             // The other side alone is told that the terminal was hung up.
             asked.push(PollFd::new(live.slave.as_fd(), PollFlags::empty()));
+            // Through the gate, where there is one.
+            let told = live.gate.as_ref().map_or(input, |_| PollFlags::empty());
+            asked.push(PollFd::new(live.marks.as_fd(), told));
             if let Some(process) = &live.process {
                 asked.push(PollFd::new(process.as_fd(), input));
             }
@@ -169,10 +175,10 @@ impl Sleep {
             .is_some_and(|live| live.process.is_some());
         Events {
             was_woken: has(0),
-            has_output: has(1),
+            has_output: has(1) || has(4),
             has_snapshot: has(2),
             is_hung_up: has(3),
-            has_ended: has_process && has(4),
+            has_ended: has_process && has(5),
         }
     }
 }
@@ -180,7 +186,7 @@ impl Sleep {
 impl Engine {
     /// Does what there is to do after a sleep.
     fn act(&mut self, events: Events) {
-        if events.has_output || !self.unread.is_empty() {
+        if events.has_output || !self.unread.is_empty() || self.told.is_pending() {
             self.read_for_a_while();
         }
         if events.is_hung_up {
@@ -253,6 +259,7 @@ impl Engine {
 
     /// Reads what is there, but not for ever: orders and time limits wait meanwhile.
     fn read_for_a_while(&mut self) {
+        self.hear();
         for _ in 0..limits::READS_IN_A_ROW {
             if !self.read_terminal() {
                 return;
@@ -260,7 +267,7 @@ impl Engine {
         }
     }
 
-    /// Reads output once. Returns whether there was any.
+    /// Reads output once, or takes in a mark that was told before. Returns whether there was any.
     pub(super) fn read_terminal(&mut self) -> bool {
         let Some(running) = &self.running else {
             return false;
@@ -275,7 +282,7 @@ impl Engine {
         let count = read_some(&live.master, &mut buffer);
         self.take_in(buffer.get(..count).unwrap_or_default(), &live);
         self.buffer = buffer;
-        count > 0
+        self.take_in_told(count, &live) || count > 0
     }
 
     /// Takes in what was read.
@@ -294,6 +301,30 @@ impl Engine {
             }
         }
         self.look_afresh();
+    }
+
+    /// Reads what the shell has told. What is on the terminal by now was printed before that.
+    pub(super) fn hear(&mut self) {
+        let Some(running) = &self.running else {
+            return;
+        };
+        let job = self.shared.lock().job.as_ref().map(|job| job.number);
+        self.cutter.await_mark(job);
+        self.told.hear(&running.live.marks, &self.cutter, job);
+    }
+
+    /// Takes in a mark that was told, if the output before it is read; returns whether it did.
+    fn take_in_told(&mut self, count: usize, live: &Live) -> bool {
+        if !self.told.is_pending() {
+            return false;
+        }
+        let job = self.shared.lock().job.as_ref().map(|job| job.number);
+        let Some(mark) = self.told.after(count, job) else {
+            return false;
+        };
+        self.take_in(&mark, live);
+        self.hear();
+        true
     }
 
     /// Hands output up to the next mark to whom it belongs.
@@ -428,10 +459,10 @@ impl Engine {
             running.live.flush_input();
         }
         self.tracker.follow(None);
-        let (shell, known, kin) = (running.live.pid, &mut self.known_children, &self.kin);
-        let (background, omitted) = match running.live.kept.files.children() {
-            Some(children) => background::left_by(shell, children, known, kin),
-            None => background::left_unseen(shell, self.shared.may_leave(), known, kin),
+        let live = running.live.clone();
+        let (background, omitted) = self.left_in_background(&live);
+        let Some(running) = &self.running else {
+            return;
         };
         running.live.hints.reset();
         let mut has_stopped = running.live.has_stopped_child(mark.status);
@@ -471,6 +502,22 @@ impl Engine {
         if let Some(answer) = answer {
             answer.send();
         }
+    }
+
+    /// Returns what the running command leaves in the background, and how many processes are left out.
+    fn left_in_background(&mut self, live: &Live) -> (Vec<Background>, u64) {
+        let (shell, known, kin) = (live.pid, &mut self.known_children, &self.kin);
+        let (may_leave, may_part) = self.shared.may_leave();
+        let (mut left, omitted) = match live.kept.files.children() {
+            Some(children) => background::left_by(shell, children, known, kin),
+            None => background::left_unseen(shell, may_leave, known, kin),
+        };
+        if !may_part {
+            return (left, omitted);
+        }
+        let (apart, more) = background::left_apart(shell, &left, self.ended_at, kin);
+        left.extend(apart);
+        (left, omitted + more)
     }
 
     /// Does what the owner of the session asked for. What comes after the order to end is never

@@ -49,6 +49,8 @@ pub(super) struct Job {
     pub(super) may_hide_stop: bool,
     /// Whether it may leave something in the background.
     pub(super) may_leave: bool,
+    /// Whether that may have left the shell's session by the time it ends.
+    pub(super) may_part: bool,
     /// Whether it may have changed the directory.
     pub(super) may_move: bool,
     /// Whether it may have limited the shell's descriptors.
@@ -76,7 +78,10 @@ impl Job {
         // What is mended after the mark may be that descriptor.
         let is_simple = self.is_alone && !self.is_mended && !self.may_cover;
         let kept = match is_simple && self.delivery.is_none() {
-            true => live.kept.lines(kind, &live.places, self.number),
+            true => {
+                let process = live.process.as_ref();
+                live.kept.lines(kind, &live.places, process, self.number)
+            }
             false => None,
         };
         let (places, number, may_cover) = (&live.places, self.number, self.may_cover);

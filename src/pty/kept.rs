@@ -1,21 +1,22 @@
 //! What is kept of a shell to make its commands cheap.
 //!
-//! bash keeps a descriptor of the terminal for itself. A script run on copies of it, and a mark
-//! printed there, cost no opening of the terminal. A command can close it, or make the terminal one
-//! that could not be opened again; then all goes to the terminal by its name, which fails where a
-//! script would fail, too. And a program can change how all copies of it work - make it return at
+//! bash keeps a descriptor of the terminal for itself. A script run on copies of it costs no opening of
+//! the terminal, and its mark goes where bash prints between commands (`told`). A command can close
+//! either, or make the terminal one that could not be opened again; then all goes to the terminal by
+//! its name, which fails where a script would fail, too. And a program can change how all copies of it work - make it return at
 //! once instead of waiting, as ssh and node do. So it is lent only to a script that is alone on the
 //! terminal, and is set back before the next one.
 
 use std::io;
 use std::os::fd::OwnedFd;
+#[cfg(target_os = "linux")]
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-#[cfg(target_os = "linux")]
-use nix::fcntl::OFlag;
 use nix::sys::stat::{FileStat, Mode, fstat};
+#[cfg(target_os = "linux")]
+use nix::{fcntl::OFlag, libc::EBADF};
 
 use super::kept_files::KeptFiles;
 use super::marks::Mark;
@@ -31,11 +32,17 @@ pub(super) struct Kept {
     /// The device and number of the shell's FIFO.
     pub(super) fifo: (u64, u64),
     pid: i32,
-    /// Whether scripts and marks go to the descriptor on which the shell keeps the terminal.
+    /// Whether scripts go to the descriptor on which the shell keeps the terminal, and marks beside it.
     has_terminal: AtomicBool,
     /// A copy of that descriptor.
     #[cfg(target_os = "linux")]
     terminal: OnceLock<OwnedFd>,
+    /// A copy of the shell's standard input.
+    #[cfg(target_os = "linux")]
+    input: OnceLock<OwnedFd>,
+    /// Whether the kernel does not compare the shell's descriptors with copies of them.
+    #[cfg(target_os = "linux")]
+    refuses_comparing: AtomicBool,
     /// Whether the kernel gives no copies of the shell's descriptors.
     #[cfg(target_os = "linux")]
     refuses_copies: AtomicBool,
@@ -57,34 +64,87 @@ impl Kept {
             #[cfg(target_os = "linux")]
             terminal: OnceLock::new(),
             #[cfg(target_os = "linux")]
+            input: OnceLock::new(),
+            #[cfg(target_os = "linux")]
+            refuses_comparing: AtomicBool::new(false),
+            #[cfg(target_os = "linux")]
             refuses_copies: AtomicBool::new(false),
             lines: OnceLock::new(),
         })
     }
 
-    /// Finds out whether the shell keeps a descriptor of the terminal that can be lent.
+    /// Finds out whether the shell keeps a descriptor of the terminal that can be lent, and tells its
+    /// marks beside the terminal.
     #[cfg(target_os = "linux")]
-    pub(super) fn find_terminal(&self, kind: Kind, terminal: &Path, process: Option<&OwnedFd>) {
-        let entry = format!("/proc/{}/fd/{KEPT_TERMINAL}", self.pid);
-        let is_ours = std::fs::read_link(entry).is_ok_and(|path| path == terminal);
+    pub(super) fn find_terminal(&self, kind: Kind, places: &Places, process: Option<&OwnedFd>) {
+        let is_at = |descriptor: i32, path: &Path| {
+            let entry = format!("/proc/{}/fd/{descriptor}", self.pid);
+            std::fs::read_link(entry).is_ok_and(|found| found == path)
+        };
+        let is_ours = is_at(KEPT_TERMINAL, &places.terminal) && is_at(1, &places.file("marks"));
         if kind != Kind::Bash || !is_ours || !self.files.tell_children() {
             return;
         }
-        let copy = process.and_then(|process| {
-            super::sys::descriptor_of(process, KEPT_TERMINAL)
-                .ok()
-                .filter(is_usual)
-        });
-        if let Some(copy) = copy
-            && self.terminal.set(copy).is_ok()
+        let copy_of = |number| super::sys::descriptor_of(process?, number).ok();
+        if let Some(input) = copy_of(0).filter(|input| self.is_fifo(input)) {
+            let _ = self.input.set(input);
+        }
+        if let Some(terminal) = copy_of(KEPT_TERMINAL).filter(is_usual)
+            && self.terminal.set(terminal).is_ok()
         {
             self.has_terminal.store(true, Ordering::Relaxed);
         }
     }
 
+    /// Whether a descriptor is open on the shell's FIFO.
+    #[cfg(target_os = "linux")]
+    fn is_fifo(&self, descriptor: &OwnedFd) -> bool {
+        fstat(descriptor).is_ok_and(|file| identity(&file) == self.fifo)
+    }
+
+    /// Whether the shell still has under a number what a copy was made of; unknown where the kernel does
+    /// not tell.
+    #[cfg(target_os = "linux")]
+    fn is_still(&self, number: i32, copy: &OwnedFd) -> Option<bool> {
+        if self.refuses_comparing.load(Ordering::Relaxed) {
+            return None;
+        }
+        let is_same = super::sys::is_copied_from(self.pid, number, copy);
+        // A descriptor that was closed is an answer as well.
+        if is_same
+            .as_ref()
+            .is_err_and(|error| error.raw_os_error() == Some(EBADF))
+        {
+            return Some(false);
+        }
+        if is_same.is_err() {
+            self.refuses_comparing.store(true, Ordering::Relaxed);
+        }
+        is_same.ok()
+    }
+
+    /// Whether the shell still keeps the descriptor of the terminal. Without it no script runs, and the
+    /// mark, which is told elsewhere, would give its command a status that nothing has.
+    #[cfg(target_os = "linux")]
+    fn keeps_terminal(&self, process: Option<&OwnedFd>) -> bool {
+        let Some(terminal) = self.terminal.get() else {
+            return false;
+        };
+        self.is_still(KEPT_TERMINAL, terminal).unwrap_or_else(|| {
+            let copy = process.and_then(|p| super::sys::descriptor_of(p, KEPT_TERMINAL).ok());
+            let both = copy.and_then(|copy| Some((fstat(copy).ok()?, fstat(terminal).ok()?)));
+            both.is_some_and(|(found, ours)| identity(&found) == identity(&ours))
+        })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn keeps_terminal(&self, _: Option<&OwnedFd>) -> bool {
+        false
+    }
+
     /// Elsewhere nothing tells what it is.
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn find_terminal(&self, _: Kind, _: &Path, _: Option<&OwnedFd>) {}
+    pub(super) fn find_terminal(&self, _: Kind, _: &Places, _: Option<&OwnedFd>) {}
 
     /// Whether the shell can put its own descriptors aside: it does so behind the one it copies.
     #[cfg(target_os = "linux")]
@@ -112,18 +172,25 @@ impl Kept {
     #[cfg(not(target_os = "linux"))]
     fn mend_terminal(&self) {}
 
-    /// Has scripts and marks go to the terminal by its name: the shell's own descriptor is not to be relied on.
+    /// Has scripts and marks go to the terminal by its name: the shell's own descriptors are not to be relied on.
     pub(super) fn distrust_terminal(&self) {
         self.has_terminal.store(false, Ordering::Relaxed);
     }
 
-    /// Returns the lines that run the script file and print the command's mark there, if they may.
+    /// Returns the lines that run the script file there and tell the command's mark, if they may.
     /// The script must be alone on the terminal.
-    pub(super) fn lines(&self, kind: Kind, places: &Places, number: u64) -> Option<[String; 2]> {
-        if !self.has_terminal() {
+    pub(super) fn lines(
+        &self,
+        kind: Kind,
+        places: &Places,
+        process: Option<&OwnedFd>,
+        number: u64,
+    ) -> Option<[String; 2]> {
+        if !self.has_terminal() || !self.has_room() {
             return None;
         }
-        if !self.has_room() {
+        if !self.keeps_terminal(process) {
+            self.distrust_terminal();
             return None;
         }
         self.mend_terminal();
@@ -136,13 +203,13 @@ impl Kept {
         Some(parts.each_ref().map(|parts| parts.join(&number)))
     }
 
-    /// Whether marks go to the descriptor the shell keeps.
+    /// Whether scripts go to the descriptor the shell keeps.
     fn has_terminal(&self) -> bool {
         self.has_terminal.load(Ordering::Relaxed)
     }
 
-    /// Whether a mark came to the descriptor the shell keeps although the shell cannot open the
-    /// terminal any more, as it must for the next script.
+    /// Whether a mark was told although the shell cannot open the terminal any more, as it must for the
+    /// next script.
     pub(super) fn is_misled_by(&self, mark: &Mark, terminal: &OwnedFd) -> bool {
         let owner = Mode::S_IRUSR | Mode::S_IWUSR;
         let opens = || {
@@ -154,6 +221,12 @@ impl Kept {
 
     /// Whether the shell has its FIFO as its input, so far as that can be seen at a glance.
     pub(super) fn has_input(&self, process: Option<&OwnedFd>) -> bool {
+        #[cfg(target_os = "linux")]
+        if let Some(input) = self.input.get()
+            && self.is_still(0, input) == Some(true)
+        {
+            return true;
+        }
         // To take a copy of the descriptor is half the work of following its name.
         let input = self.copy_input(process).and_then(|copy| fstat(copy).ok());
         let input = input.or_else(|| self.files.input());

@@ -68,6 +68,8 @@ pub(super) struct Live {
     pub(super) master: OwnedFd,
     pub(super) slave: OwnedFd,
     pub(super) fifo: OwnedFd,
+    /// The FIFO that is the standard output of bash between commands.
+    pub(super) marks: OwnedFd,
     /// Readable when the shell has ended.
     pub(super) process: Option<OwnedFd>,
     pub(super) places: Places,
@@ -102,6 +104,11 @@ pub(super) struct Owned {
 }
 
 impl Live {
+    /// Returns where the end of a command may be told.
+    pub(super) fn sources(&self) -> [&OwnedFd; 2] {
+        [&self.master, &self.marks]
+    }
+
     /// Gives the shell lines to run.
     ///
     /// # Errors

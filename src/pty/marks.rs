@@ -6,6 +6,7 @@
 //! one, a forged or a replayed one, stays output.
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -121,6 +122,19 @@ impl MarkCutter {
             Look::Mark(mark, length) if self.held.is_empty() && length == bytes.len() => Some(mark),
             _ => None,
         }
+    }
+
+    /// Returns where the expected mark is among bytes of which nothing else counts.
+    pub(super) fn find_mark(&self, bytes: &[u8]) -> Option<Range<usize>> {
+        self.expected?;
+        let mut starts = memchr::memmem::find_iter(bytes, &self.prefix);
+        starts.find_map(|start| {
+            let rest = bytes.get(start..)?;
+            match self.look(rest) {
+                Look::Mark(_, length) => Some(start..start + length),
+                Look::Partial | Look::Other => None,
+            }
+        })
     }
 
     fn push_fresh(&mut self, bytes: &[u8], output: &mut dyn FnMut(&[u8])) -> (usize, Option<Mark>) {

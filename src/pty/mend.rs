@@ -71,10 +71,12 @@ impl Kind {
             return String::new();
         }
         let fifo = quote(places.file("in").as_os_str());
+        let marks = quote(places.file("marks").as_os_str());
         let terminal = quote(places.terminal.as_os_str());
         // Keywords leave `$_` alone, which may hold the status of the command.
         format!(
-            "[[ /dev/stdin -ef {fifo} && ! -t 1 && ! -t 2 ]] || \\exec <{fifo} >/dev/null 2>&1\n\
+            "[[ /dev/stdin -ef {fifo} && /dev/stdout -ef {marks} && ! -t 2 ]] \
+             || \\exec <{fifo} >{marks} 2>/dev/null\n\
              [[ -t 255 ]] || \\exec 255<>{terminal}\n"
         )
     }
@@ -161,12 +163,28 @@ impl Kind {
 
 /// Whether a script has a `&` that is not part of `&&` or of a redirection.
 pub(super) fn starts_background(script: &str) -> bool {
-    let is_other = |at: usize| {
-        let before = at.checked_sub(1).and_then(|at| script.as_bytes().get(at));
-        let after = script.as_bytes().get(at + 1);
-        matches!(before, Some(b'&' | b'>' | b'<')) || matches!(after, Some(b'&' | b'>'))
-    };
-    memchr::memchr_iter(b'&', script.as_bytes()).any(|at| !is_other(at))
+    memchr::memchr_iter(b'&', script.as_bytes()).any(|at| puts_in_background(script, at))
+}
+
+/// Whether such a `&` stands outside of parentheses: `(x &)` is how a script says that it wants to have
+/// nothing more to do with `x`.
+pub(super) fn starts_job(script: &str) -> bool {
+    let mut depth = 0_usize;
+    memchr::memchr3_iter(b'&', b'(', b')', script.as_bytes()).any(|at| {
+        match script.as_bytes().get(at) {
+            Some(b'(') => depth += 1,
+            Some(b')') => depth = depth.saturating_sub(1),
+            _ => return depth == 0 && puts_in_background(script, at),
+        }
+        false
+    })
+}
+
+/// Whether the `&` at a place is not part of `&&` or of a redirection.
+fn puts_in_background(script: &str, at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|at| script.as_bytes().get(at));
+    let after = script.as_bytes().get(at + 1);
+    !matches!(before, Some(b'&' | b'>' | b'<')) && !matches!(after, Some(b'&' | b'>'))
 }
 
 fn holds(script: &str, word: &str) -> bool {
@@ -184,6 +202,17 @@ mod tests {
         }
         for script in ["", "a && b", "a 2>&1", "a &>f", "a <&3", "a >& f"] {
             assert!(!starts_background(script), "{script}");
+        }
+        for script in [
+            "x & sleep 1",
+            "(a; b) & c",
+            "$(a) &",
+            "case a in b) c & ;; esac",
+        ] {
+            assert!(starts_job(script), "{script}");
+        }
+        for script in ["(x &)", "((x) & y); z", "$(x &); a && b", "a 2>&1"] {
+            assert!(!starts_job(script), "{script}");
         }
     }
 }

@@ -57,6 +57,7 @@ mod sys;
 #[cfg(target_os = "linux")]
 mod syscall;
 pub mod text;
+mod told;
 mod tracker;
 mod wait;
 mod withhold;

@@ -77,6 +77,7 @@ impl Plan {
             nonce: self.nonce.clone(),
         };
         let fifo = make_fifo(&places.file("in"))?;
+        let marks = make_fifo(&places.file("marks"))?;
         let state = self.make_state_fifo()?;
         let builder = self.command(&places, cwd);
         let child = pair
@@ -92,10 +93,11 @@ impl Plan {
         let live = Live {
             pid,
             kept: Kept::of(pid, &fifo)?,
-            gate: Gate::new(&master),
+            gate: Gate::new([&master, &marks]),
             master,
             slave,
             fifo,
+            marks,
             process: process::open(pid),
             places,
             hints: Hints::default(),
@@ -182,8 +184,8 @@ impl Plan {
         if let Some(file) = variable(&self.env, "ENV") {
             builder.env("KARYI_ENV", file);
         }
-        // Not removed: some shells would read a file of their own instead.
-        builder.env("ENV", "");
+        // Neither removed nor empty: some shells would read a file of their own instead.
+        builder.env("ENV", "/dev/null");
         // ksh would open the user's before it can be told not to.
         builder.env("HISTFILE", "/dev/null");
         builder.env("TERM", "xterm-256color");

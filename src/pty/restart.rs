@@ -24,6 +24,7 @@ use super::marks::Mark;
 use super::process::{self, Process};
 use super::snapshot::{Feeder, Snapshot};
 use super::state::Order;
+use super::told::Told;
 
 /// What is gone with every shell.
 const ALWAYS_LOST: [&str; 3] = ["variables", "traps", "jobs"];
@@ -196,6 +197,7 @@ impl Engine {
 
     /// Reads what the shell printed before it ended; others may go on printing.
     pub(super) fn read_last_output(&mut self) {
+        self.hear();
         let until = Instant::now() + limits::LAST_OUTPUT_TIMEOUT;
         while Instant::now() < until && self.read_terminal() {}
     }
@@ -414,9 +416,8 @@ impl Engine {
         running.owned.reset_modes(&running.live);
         running.live.flush_input();
         let live = &running.live;
-        let (kind, terminal) = (self.shared.kind, &live.places.terminal);
         live.kept
-            .find_terminal(kind, terminal, live.process.as_ref());
+            .find_terminal(self.shared.kind, &live.places, live.process.as_ref());
         let _ = std::fs::remove_file(running.live.places.file("restore"));
         let mut state = self.shared.lock();
         state.cwd = running.live.directory(mark.cwd);
@@ -425,6 +426,7 @@ impl Engine {
         state.asked_snapshots = 0;
         drop(state);
         self.collector.received = 0;
+        self.told = Told::default();
         self.running = Some(running);
         self.ended_at = Instant::now();
         self.unsaved_since = Some(self.ended_at);

@@ -34,6 +34,7 @@ use super::snapshot::Collector;
 use super::starting::Start;
 use super::state::{self, Order, Shared, State};
 use super::sweep;
+use super::told::Told;
 use super::tracker::Tracker;
 use super::wait::{Scanner, Watch};
 
@@ -518,6 +519,7 @@ fn prepare(
         buffer: vec![0; limits::TERMINAL_READ_BYTES],
         alarm: Alarm::new(),
         unread: Vec::new(),
+        told: Told::default(),
         watch: Watch::new(),
         scanner: Scanner::default(),
         hint_reader: HintReader::default(),

@@ -129,8 +129,8 @@ impl Kind {
     }
 
     /// Returns the lines that do so in bash on the descriptor of the terminal that the shell keeps:
-    /// nothing has to be opened, and what bash does before it reads a line comes after the mark. The
-    /// second line prints the mark of a script that broke off the first; it does nothing else, so a
+    /// nothing has to be opened, and what bash does before it reads a line comes after the mark, which
+    /// is told beside the terminal. The second line prints the mark of a script that broke off the first; it does nothing else, so a
     /// command that has ended does without.
     pub(super) fn lines_with_kept_terminal(self, places: &Places, sequence: &str) -> [String; 2] {
         let terminal = format!("&{KEPT_TERMINAL}");
@@ -139,7 +139,7 @@ impl Kind {
             "script",
             &format!("0<{terminal} 1>{terminal} 2>{terminal}"),
         );
-        let mark = self.mark_on(&terminal, places, &format!("{sequence};$?"));
+        let mark = self.told_mark(places, &format!("{sequence};$?"));
         let last = self.last();
         [
             format!("{run}; {mark}\n"),
@@ -208,11 +208,7 @@ impl Kind {
 
     /// Returns the command that prints a mark; `ending` expands to the command's number and status.
     pub(super) fn mark_of(self, places: &Places, ending: &str) -> String {
-        self.mark_on(&places.quoted_terminal(), places, ending)
-    }
-
-    fn mark_on(self, terminal: &str, places: &Places, ending: &str) -> String {
-        let builtin = self.builtin();
+        let (builtin, terminal) = (self.builtin(), places.quoted_terminal());
         let nonce = &places.nonce;
         match self {
             // Its printf is another program.
@@ -226,6 +222,16 @@ impl Kind {
                  \"{ending}\" \"$-\" \"${{PWD-}}\" \"{ending}\" >{terminal}"
             ),
         }
+    }
+
+    /// Returns the command that tells the mark of a command beside the terminal, by what is the shell's
+    /// standard output between commands.
+    fn told_mark(self, places: &Places, ending: &str) -> String {
+        let (builtin, nonce) = (self.builtin(), &places.nonce);
+        // The last word is printed nowhere; it is there for `$_`.
+        format!(
+            "{builtin} printf '\\033]133;D;%s\\007%.0s' \"{nonce};{ending};$-;${{PWD-}};{nonce}\" \"{ending}\""
+        )
     }
 
     /// Returns the line that lets the next command see the exit status of the last one.
@@ -347,8 +353,9 @@ impl Kind {
         let builtin = self.builtin();
         // Named through `builtin`, exec would take its redirections back.
         let quiet = match self {
-            Self::Ksh => "\\exec >/dev/null",
-            _ => "\\exec >/dev/null 2>&1",
+            Self::Bash => format!("\\exec >{} 2>/dev/null", places.quoted("marks")),
+            Self::Ksh => "\\exec >/dev/null".to_owned(),
+            Self::Zsh | Self::Mksh | Self::Posix => "\\exec >/dev/null 2>&1".to_owned(),
         };
         format!("{quiet}\n{builtin} . {}\n", places.quoted("setup"))
     }
@@ -395,11 +402,10 @@ mod tests {
         let kept = r#"\builtin . '/run/it'\''s/script' 0<&255 1>&255 2>&255; MARK
 case ${_-} in "7;"*) ;; *) MARK;; esac
 "#;
-        let mark = bash.lines().nth(1).unwrap();
-        let mark = mark.replace(">'/dev/pts/3'", ">&255");
+        let mark = r#"\builtin printf '\033]133;D;%s\007%.0s' "n0;7;$?;$-;${PWD-};n0" "7;$?""#;
         assert_eq!(
             Kind::Bash.lines_with_kept_terminal(&places(), "7").concat(),
-            kept.replace("MARK", &mark)
+            kept.replace("MARK", mark)
         );
         let dash = r#"\command . '/run/it'\''s/script' 0<>'/dev/pts/3' 1>&0 2>&0
 KARYI_LAST="7;$?"; \command printf '\033]133;D;n0;%s;%s;%s;n0\007%.0s' "${KARYI_LAST-}" "$-" "${PWD-}" "${KARYI_LAST-}" >'/dev/pts/3'

@@ -9,7 +9,7 @@ use crate::secret::Binding;
 use super::delivery::Delivery;
 use super::job::Job;
 use super::live::Live;
-use super::mend::starts_background;
+use super::mend::{starts_background, starts_job};
 use super::secrets::{Carrier, carriers};
 use super::shell::Kind;
 use super::state::{State, failure, no_shell};
@@ -109,6 +109,7 @@ impl State {
             is_mended: kind.needs_mending(start.script),
             is_alone: !self.has_children && !may_leave,
             may_leave,
+            may_part: starts_job(start.script),
             may_cover: kind.may_cover(start.script),
             may_move: Kind::may_move(start.script),
             may_limit: Kind::may_limit(start.script),

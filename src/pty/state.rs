@@ -142,9 +142,12 @@ impl Shared {
         self.is_claimed.load(Ordering::Relaxed)
     }
 
-    /// Whether the running command may leave something in the background.
-    pub(super) fn may_leave(&self) -> bool {
-        self.lock().job.as_ref().is_some_and(|job| job.may_leave)
+    /// Whether the running command may leave something in the background, and whether that may have
+    /// left the shell's session.
+    pub(super) fn may_leave(&self) -> (bool, bool) {
+        let state = self.lock();
+        let job = state.job.as_ref();
+        job.map_or((false, false), |job| (job.may_leave, job.may_part))
     }
 
     /// Has the session's thread look at the state.

@@ -100,6 +100,20 @@ pub(super) fn descriptor_of(process: impl AsFd, number: RawFd) -> io::Result<Own
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
+/// Whether what a process has under a number is the very thing that a descriptor of ours is a copy of.
+#[cfg(target_os = "linux")]
+pub(super) fn is_copied_from(process: i32, number: RawFd, copy: impl AsFd) -> io::Result<bool> {
+    const FILE: libc::c_int = 0;
+    let (own, copy) = (std::process::id(), copy.as_fd().as_raw_fd());
+    // SAFETY: the call takes integers and touches no memory of this process.
+    let result = unsafe { libc::syscall(libc::SYS_kcmp, process, own, FILE, number, copy) };
+    match result {
+        0 => Ok(true),
+        1.. => Ok(false),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Sends a signal to the process that a descriptor stands for.
 #[cfg(target_os = "linux")]
 pub(super) fn signal_process(process: impl AsFd, signal: i32) -> io::Result<()> {

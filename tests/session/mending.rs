@@ -90,6 +90,10 @@ fn a_mark_comes_without_the_terminal_the_shell_keeps() {
             ("e=ex; ${e}ec 255</dev/null; (exit 7)", 7),
             ("e=ex; ${e}ec 255>/dev/null; (exit 7)", 7),
             ("e=ex; ${e}ec 255>&-; unset x; : ${x:?}", 1),
+            ("e=ex; ${e}ec 11>&- 255>&-; (exit 7)", 7),
+            ("e=ex; ${e}ec 257</dev/null; (exit 7)", 7),
+            ("e=ex; ${e}ec 257>/dev/full; (exit 7)", 7),
+            ("e=ex; ${e}ec 257>it; (exit 7)", 7),
             ("ulimit -Sn 100; (exit 7)", 7),
             ("ulimit -Sn 257; (exit 7)", 7),
             ("ulimit -Sn 258; (exit 7)", 7),
@@ -103,6 +107,42 @@ fn a_mark_comes_without_the_terminal_the_shell_keeps() {
             shell.check("echo it", 0, "it\n").await;
             shell.check("(exit 3)", 3, "").await;
         }
+    });
+}
+
+#[test]
+fn what_the_shell_prints_between_commands_ends_nothing() {
+    run(async {
+        let shell = Shell::bash().await;
+        let find = "m=$(readlink /proc/$$/fd/257); n=$(grep -o '#end [0-9a-f]*' \"${m%/*}/snapshot\"); n=${n#?end }";
+        shell.check(find, 0, "").await;
+        // More than a FIFO holds, and a mark with the true nonce of an earlier command.
+        let noise = "PROMPT_COMMAND='\\builtin printf \"%099999d\" 0; \
+                     \\builtin printf \"\\e]133;D;$n;1;9;;/;$n\\a\"'";
+        shell.check(noise, 0, "").await;
+        for _ in 0..20 {
+            shell.check("echo it; (exit 3)", 3, "it\n").await;
+        }
+        shell.check("PROMPT_COMMAND=", 0, "").await;
+        let forged = "for i in {1..99}; do printf '\\e]133;D;%s;%s;9;;/;%s\\a' $n $i $n; done >$m; sleep 0.2; (exit 4)";
+        shell.check(forged, 4, "").await;
+        shell.check("rm $m; (exit 5)", 5, "").await;
+        shell.check("echo it", 0, "it\n").await;
+    });
+}
+
+#[test]
+fn all_output_comes_before_the_end() {
+    run(async {
+        let shell = Shell::bash().await;
+        for length in (1..=9000).step_by(257) {
+            let script = format!("printf %{length}s x");
+            let seen = shell.command(&script).await;
+            assert_eq!((seen.exit_code, seen.output.len()), (Some(0), length));
+        }
+        // What may be the beginning of a mark is none.
+        shell.check("printf 'a\\033]13'; (exit 3)", 3, "a").await;
+        shell.check("printf 'b'", 0, "b").await;
     });
 }
 

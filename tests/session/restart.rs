@@ -197,6 +197,20 @@ fn a_bad_rc_file_is_left_out() {
                          started: ";
             assert!(note.starts_with(begin), "{rc}: {note}");
         }
+        for (name, file) in [("zsh", ".zshrc"), ("ksh", ".kshrc"), ("mksh", ".mkshrc")] {
+            for rc in ["exit 1", "sleep 100"].iter().filter(|_| has(name)) {
+                let shell = Shell::with(|options| {
+                    std::fs::write(options.cwd.join(file), rc).unwrap();
+                    options.rc = Rc::User;
+                    options.shell = Some(name.into());
+                })
+                .await;
+                shell.check("echo on", 0, "on\n").await;
+                let note = shell.session.fallback().unwrap_or_default();
+                let begin = format!("{name} runs without its start-up files, ");
+                assert!(note.starts_with(&begin), "{name}, {rc}: {note}");
+            }
+        }
         for rc in [
             "if then",
             "echo 'abc",
