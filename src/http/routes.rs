@@ -1,5 +1,6 @@
 //! The paths of the server and what they do.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -214,8 +215,18 @@ async fn recorded(
     let about = About::default();
     let refused = front.desk.refuse(caller, principal, &about, rejection);
     let rejection = refused.await;
-    let response = problem::response(&rejection, Some(Refused::of(caller)));
-    marked(response, caller)
+    refusal(front, caller, &rejection)
+}
+
+/// Answers with a refusal whose identifiers may hold values of secrets.
+fn refusal(front: &Front, caller: &Caller, rejection: &Rejection) -> Response<Body> {
+    let caller = match rejection.status {
+        // Whoever is not known must not learn from a mask that a guess was right.
+        401 => Cow::Borrowed(caller),
+        _ => front.desk.shown(caller),
+    };
+    let response = problem::response(rejection, Some(Refused::of(&caller)));
+    marked(response, &caller)
 }
 
 /// Answers with a refusal of a request that does not say where it belongs.
@@ -420,10 +431,7 @@ async fn admitted(
     let credential = headers::credential(&parts.headers);
     match front.desk.admit(&caller, &credential).await {
         Ok(principal) => Ok((caller, principal)),
-        Err(rejection) => {
-            let response = problem::response(&rejection, Some(Refused::of(&caller)));
-            Err(Box::new(marked(response, &caller)))
-        }
+        Err(rejection) => Err(Box::new(refusal(front, &caller, &rejection))),
     }
 }
 

@@ -404,7 +404,7 @@ impl Backend for Remote {
                 false => Err(answer::unknown_tool(&self.desk().masked(&request.name))),
             };
         };
-        let trace = caller.trace_id.clone();
+        let trace = self.desk().shown(&caller).trace_id.clone();
         if let Err(rejection) = self.desk().enter(&caller, &principal).await {
             return Ok(answer::of_rejection(&rejection, &trace).into());
         }

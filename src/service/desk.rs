@@ -1,5 +1,6 @@
 //! The place where every call of a server is served, whatever protocol brought it.
 
+use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -194,6 +195,16 @@ impl Desk {
         }
     }
 
+    /// Returns a caller as an answer may name it: a refused one may bring values of secrets as identifiers.
+    #[must_use]
+    pub fn shown<'a>(&self, caller: &'a Caller) -> Cow<'a, Caller> {
+        let mut masked = caller.clone();
+        match masked.mask(&self.parts.redactor) {
+            true => Cow::Owned(masked),
+            false => Cow::Borrowed(caller),
+        }
+    }
+
     /// Records a refusal and returns it.
     pub async fn refuse(
         &self,
@@ -203,11 +214,7 @@ impl Desk {
         mut rejection: Rejection,
     ) -> Rejection {
         rejection.mask(&self.parts.redactor);
-        let mut masked = caller.clone();
-        let caller = match masked.mask(&self.parts.redactor) {
-            true => &masked,
-            false => caller,
-        };
+        let caller = &*self.shown(caller);
         // Seldom and large, so it has a place of its own in memory.
         Box::pin(self.books.refuse(caller, principal, about, rejection)).await
     }

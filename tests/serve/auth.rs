@@ -395,6 +395,10 @@ fn identifiers_with_a_value_are_refused_and_kept_nowhere() {
         let headers = [("X-Internal-API-Key", KEY), (header, id.as_str())];
         let answer = server.answer("log_user_event", &event, &headers);
         assert_eq!(answer.status, 422, "{header}: {answer:?}");
+        assert!(
+            !format!("{answer:?}").contains(value),
+            "{header}: {answer:?}"
+        );
         // Whoever is not known learns nothing.
         let answer = server.answer("log_user_event", &event, &[(header, &id)]);
         assert_eq!(answer.status, 401, "{header}: {answer:?}");
