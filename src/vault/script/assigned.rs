@@ -44,15 +44,7 @@ impl Reader<'_> {
                 }
             }
             name if first.is_function || name == "set" => {
-                self.assigns_text(ARGUMENTS, &texts(rest));
-                // `set -A NAME` of zsh and ksh.
-                if let [option, name, list @ ..] = rest
-                    && (option.has_option('A') || option.text().starts_with("+A"))
-                {
-                    self.assigns_text(name.text(), &texts(list));
-                    self.assigns(name.text(), all.clone());
-                }
-                self.assigns(ARGUMENTS, all);
+                self.note_arguments(rest, &all);
             }
             name if DECLARATIONS.contains(&name) => {
                 if rest.iter().any(|word| word.has_option('n')) {
@@ -76,6 +68,19 @@ impl Reader<'_> {
                 }
             }
         }
+    }
+
+    /// Notes what the arguments become, of a function or by `set`.
+    fn note_arguments(&mut self, words: &[Word], all: &Range<usize>) {
+        self.assigns_text(ARGUMENTS, &texts(words));
+        // `set -A NAME` of zsh and ksh.
+        if let [option, name, list @ ..] = words
+            && (option.has_option('A') || option.text().starts_with("+A"))
+        {
+            self.assigns_text(name.text(), &texts(list));
+            self.assigns(name.text(), all.clone());
+        }
+        self.assigns(ARGUMENTS, all.clone());
     }
 
     /// Notes that a command changes how values are read.
