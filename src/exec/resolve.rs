@@ -66,7 +66,9 @@ pub fn explain(error: ToolError, secrets: &Secrets) -> ToolError {
     if error.code != ErrorCode::UndefinedVariable {
         return error;
     }
-    let Some(failure) = secrets.source_failure() else {
+    let failure = secrets.source_failure();
+    // A value that is damaged says nothing about names that are not kept.
+    let Some(failure) = failure.filter(|_| secrets.may_be_stored(&error.names)) else {
         return error;
     };
     let failure = unreadable(failure);

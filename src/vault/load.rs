@@ -35,6 +35,8 @@ struct State {
     generation: Option<u64>,
     /// Names that came from the store.
     loaded: BTreeSet<SecretName>,
+    /// All names of the store and the index, once the store could be listed and read but for single values.
+    listed: Option<BTreeSet<String>>,
     /// Whether redaction knows the key of the undo journal.
     knows_journal_key: bool,
     /// Whether it was made since.
@@ -107,8 +109,15 @@ impl Loader {
     }
 
     fn load(&self, state: &mut State, secrets: &Secrets, index: &Index) -> Result<(), ToolError> {
+        state.listed = None;
         let store = self.opened(state)?;
         let names = store.list()?;
+        let kept = index.kept().map(|name| name.as_str().to_owned());
+        let listed = names
+            .iter()
+            .map(|name| name.as_str().to_owned())
+            .chain(kept);
+        let listed: BTreeSet<String> = listed.collect();
         if !state.knows_journal_key {
             state.knows_journal_key = mask_journal_key(store.as_ref(), secrets);
         }
@@ -131,6 +140,7 @@ impl Loader {
                 Err(error) => return Err(error),
             }
         }
+        state.listed = Some(listed);
         failure.map_or(Ok(()), Err)
     }
 
@@ -241,6 +251,12 @@ impl Source for Loader {
 
     fn failure(&self) -> Option<ToolError> {
         self.state().failure.clone()
+    }
+
+    fn may_hold(&self, name: &str) -> bool {
+        let state = self.state();
+        let is_listed = |names: &BTreeSet<String>| names.contains(name);
+        state.failure.is_some() && state.listed.as_ref().is_none_or(is_listed)
     }
 }
 

@@ -11,15 +11,20 @@ mod inner;
 mod input;
 mod known;
 mod names;
+mod options;
 mod output;
 mod runs;
 mod table;
 
-pub(super) use environment::assignment_demands;
+pub(super) use builtins::calculated_words;
+pub(super) use environment::{assignment_demands, names_loaded};
 pub(super) use files::{code_files, files_in_code, opens_file};
-pub(super) use inner::{argument_content, inner_code, reads_script, settings};
+pub(super) use inner::{
+    argument_content, changes_inner, inner_code, reads_script, reads_script_file, settings,
+};
 pub(super) use input::{argument_file_demands, input_demands};
-pub(super) use output::prints;
+pub(super) use options::reads_words;
+pub(super) use output::{prints, shows_variables};
 pub(super) use runs::names_program;
 
 use super::script;
@@ -27,6 +32,7 @@ use super::words::{Demands, Word, is_name};
 use builtins::{builtin_demands, unknown_builtin_demands};
 use input::has_script;
 use known::wraps;
+use options::{operand_demands, wrapper_demands};
 use runs::{Run, runs};
 use table::{
     BUILTINS, ENV_OPTIONS, GIT_COMMANDS, GIT_OPTIONS, PLAIN_MODULES, PYTHON_CODE, Reads,
@@ -146,12 +152,16 @@ fn own_argument_demands(words: &[Word], current: &Word) -> Demands {
     if let Some(demands) = builtin_demands(command.program(), arguments, current) {
         return demands;
     }
-    let runs = runs(words).into_iter();
-    let demands = runs.map(|run| match run_demands(run, current) {
+    let runs = runs(words);
+    let wrapper = match runs.is_empty() {
+        true => wrapper_demands(words, current),
+        false => Demands::NONE,
+    };
+    let demands = runs.into_iter().map(|run| match run_demands(run, current) {
         own if own.shell || own.program => own,
         own => own.and(operand_demands(run, current)),
     });
-    let demands = demands.fold(Demands::NONE, Demands::and);
+    let demands = demands.fold(wrapper, Demands::and);
     // `strace -o '|command'`
     let traces = matches!(command.program(), "strace" | "ltrace");
     let follows = arguments.last().is_some_and(|word| word.has_option('o'));
@@ -213,49 +223,6 @@ fn run_demands((program, arguments): Run<'_>, current: &Word) -> Demands {
         }
         Reads::Filter if is_plain_argument(arguments) => Demands::NONE,
         Reads::Filter | Reads::CodeAll | Reads::CodeEverywhere => Demands::PROGRAM,
-    }
-}
-
-/// Returns what a program demands of a value at the start of a word: some of its options are code.
-fn operand_demands((program, arguments): Run<'_>, current: &Word) -> Demands {
-    let ends_options = arguments
-        .iter()
-        .any(|word| word.text == "--" && !word.is_dynamic);
-    if !current.text.is_empty() || current.is_dynamic || ends_options {
-        return Demands::NONE;
-    }
-    match program {
-        Reads::CodeAfter(letters, names) if input::has_code(arguments, letters, names) => {
-            let reads_names = |word: &Word| word.has_option('n') || word.has_option('p');
-            // Perl opens what it is given, `command |` too.
-            match program == table::PERL && arguments.iter().any(reads_names) {
-                true => Demands::SHELL,
-                false => Demands::NONE,
-            }
-        }
-        Reads::CodeAfter(..) | Reads::Python if has_script(arguments) => Demands::NONE,
-        Reads::Python if module(arguments).is_some() || has_python_code(arguments) => Demands::NONE,
-        Reads::CodeAfter(..)
-        | Reads::Python
-        | Reads::Client(..)
-        | Reads::Editor(..)
-        | Reads::Git
-        | Reads::ShellAfter(_) => Demands::OPERAND,
-        Reads::ShellInOption(ENV_OPTIONS) => Demands::NONE,
-        Reads::ShellInOption(_) => Demands::OPERAND,
-        Reads::Shell
-        | Reads::ShellAll
-        | Reads::Unknown
-        | Reads::CodeAll
-        | Reads::Filter
-        | Reads::CodeEverywhere => Demands::NONE,
-    }
-}
-
-fn has_python_code(arguments: &[Word]) -> bool {
-    match PYTHON_CODE {
-        Reads::CodeAfter(letters, names) => input::has_code(arguments, letters, names),
-        _ => false,
     }
 }
 

@@ -44,6 +44,9 @@ pub trait Source: Send + Sync {
 
     /// Returns why not everything could be read at the last look.
     fn failure(&self) -> Option<ToolError>;
+
+    /// Whether what could not be read may be the value of that name.
+    fn may_hold(&self, name: &str) -> bool;
 }
 
 /// A handle on the session's secrets; clones share them.
@@ -265,6 +268,15 @@ impl Secrets {
     #[must_use]
     pub fn source_failure(&self) -> Option<ToolError> {
         self.shared.source.get()?.failure()
+    }
+
+    /// Whether one of these names may be that of a stored value that could not be read.
+    #[must_use]
+    pub fn may_be_stored(&self, names: &[String]) -> bool {
+        let source = self.shared.source.get();
+        source.is_some_and(|source| {
+            names.is_empty() || names.iter().any(|name| source.may_hold(name))
+        })
     }
 
     /// Lets `keep` protect the memory of every value there is and will be.

@@ -62,7 +62,12 @@ pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, Tool
                     place,
                 };
                 let other = in_zsh.as_ref().and_then(|places| places.get(at_mark));
-                resolved.push_str(&variables.reference(name, *holds, spot, other)?);
+                let reference = variables.reference(name, *holds, spot, other)?;
+                if let Some(sign) = place.follows_sign.then(|| resolved.pop()).flatten() {
+                    resolved.push('\\');
+                    resolved.push(sign);
+                }
+                resolved.push_str(&reference);
             }
             None => {
                 let literal = text.get(range.start + 1..range.end).unwrap_or_default();
@@ -343,7 +348,7 @@ fn refused_words(spot: Spot<'_>) -> Option<Refusal> {
             "in text that is read as code after other text was put into it by ${name/...}"
         }
         () if is_parted() => {
-            "in text that is read as code without double quotes around it, and the script names IFS"
+            "without double quotes where words are code or options, and the script names IFS"
         }
         () => return None,
     };
@@ -371,6 +376,10 @@ fn refused_value(name: &SecretName, value: &str, demands: Demands) -> Option<Ref
         };
         return Some((nested, what, hint));
     }
+    if demands.whole && !is_whole(value) {
+        let what = "without double quotes where a shell makes words of its own of it, and its value holds blanks or signs of file patterns";
+        return Some((nested, what, Some(WHOLE_HINT.to_owned())));
+    }
     if demands.operand && value.starts_with(['-', '+', '|', '!']) {
         let what = "where a program takes options that name code, and its value starts like one";
         return Some((nested, what, Some(OPERAND_HINT.to_owned())));
@@ -393,13 +402,15 @@ const NUMBER_HINT: &str = "only a whole number can be calculated with; compare t
 
 const PROGRAM_HINT: &str = "give it through the environment, X=$KARYI{NAME} before the command, and have the code itself read it there: os.environ['X'] in python, ENV['X'] in ruby, $ENV{X} in perl, process.env.X in node, ENVIRON[\"X\"] in awk, env.X in jq; never by \"$X\" inside of the code";
 
+const WHOLE_HINT: &str = "put double quotes around the variable, or around the substitution";
+
 const UNQUOTED_HINT: &str = "a variable before it may be several words, or the name of a shell: put double quotes around it, or write the program's name out";
 
 /// Returns why zsh cannot take a value where another shell can.
 fn not_in_zsh(value: &str, demands: Demands) -> Option<NotInZsh> {
     if demands.echo && value.contains('\\') {
         Some(NotInZsh::Backslash)
-    } else if demands.zsh && !is_shell_safe(value) {
+    } else if demands.not_in_zsh || demands.zsh && !is_shell_safe(value) {
         Some(NotInZsh::Code)
     } else {
         None
@@ -416,6 +427,11 @@ fn is_shell_safe(value: &str) -> bool {
         && value
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"_./:@%+,-".contains(&byte))
+}
+
+/// Whether a shell makes one word of a value without quotes.
+fn is_whole(value: &str) -> bool {
+    !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || "*?[(\\".contains(c))
 }
 
 fn is_format_safe(value: &str) -> bool {

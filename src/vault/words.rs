@@ -5,8 +5,15 @@
 pub(super) struct Demands {
     /// A whole number: the shell calculates with it.
     pub(super) number: bool,
+    /// The shell looks up the names in it, so that no other variable may hold what could be code, unless it is made
+    /// of digits.
+    pub(super) calculated: bool,
+    /// The same, where the shell is zsh.
+    pub(super) calculated_in_zsh: bool,
     /// Characters that mean nothing to a shell.
     pub(super) shell: bool,
+    /// A shell of this machine reads it as code, and has the variables of the script.
+    pub(super) local: bool,
     /// Letters, digits and underscores: they mean nothing to any language inside its strings.
     pub(super) program: bool,
     /// Neither `%` nor a backslash, nor a dash at the start: it is the format of `printf`.
@@ -23,10 +30,14 @@ pub(super) struct Demands {
     pub(super) code_variable: bool,
     /// Characters that mean nothing to a shell, where the shell is zsh.
     pub(super) zsh: bool,
+    /// No value, where the shell is zsh.
+    pub(super) not_in_zsh: bool,
     /// What is demanded for the shell comes of an expansion that may become several words.
     pub(super) unquoted: bool,
     /// An expansion without quotes brings it there: it is one word only as long as `IFS` is as always.
     pub(super) split: bool,
+    /// Nothing at which a shell parts words, or that it takes for a file pattern.
+    pub(super) whole: bool,
     /// The script puts other text into it before.
     pub(super) changed: bool,
     /// It runs when the value of a placeholder is gone; a variable of the script may hold one still.
@@ -38,7 +49,10 @@ pub(super) struct Demands {
 impl Demands {
     pub(super) const NONE: Self = Self {
         number: false,
+        calculated: false,
+        calculated_in_zsh: false,
         shell: false,
+        local: false,
         program: false,
         format: false,
         list: false,
@@ -47,8 +61,10 @@ impl Demands {
         operand: false,
         code_variable: false,
         zsh: false,
+        not_in_zsh: false,
         unquoted: false,
         split: false,
+        whole: false,
         changed: false,
         in_function: false,
         forbidden: None,
@@ -73,8 +89,19 @@ impl Demands {
         operand: true,
         ..Self::NONE
     };
+    /// One word without quotes, whatever it is.
+    pub(super) const WHOLE: Self = Self {
+        whole: true,
+        split: true,
+        ..Self::NONE
+    };
     pub(super) const CODE_VARIABLE: Self = Self {
         code_variable: true,
+        ..Self::NONE
+    };
+    pub(super) const NOT_IN_ZSH: Self = Self {
+        zsh: true,
+        not_in_zsh: true,
         ..Self::NONE
     };
     pub(super) const ZSH: Self = Self {
@@ -83,10 +110,39 @@ impl Demands {
     };
     pub(super) const NUMBER: Self = Self {
         number: true,
+        calculated: true,
+        calculated_in_zsh: true,
+        ..Self::NONE
+    };
+    /// A number with which nothing is calculated.
+    pub(super) const DIGITS: Self = Self {
+        number: true,
+        ..Self::NONE
+    };
+    /// A number that only zsh takes for an expression, as in `[ n -eq 1 ]`.
+    pub(super) const PLAIN_NUMBER: Self = Self {
+        number: true,
+        calculated_in_zsh: true,
+        ..Self::NONE
+    };
+    /// What zsh calculates, where another shell takes a number or nothing.
+    pub(super) const ZSH_NUMBER: Self = Self {
+        zsh: true,
+        calculated_in_zsh: true,
         ..Self::NONE
     };
     pub(super) const SHELL: Self = Self {
         shell: true,
+        ..Self::NONE
+    };
+    /// A program and its words.
+    pub(super) const COMMAND: Self = Self {
+        unquoted: true,
+        ..Self::NONE
+    };
+    /// Code of a shell that has the variables of the script.
+    pub(super) const LOCAL: Self = Self {
+        local: true,
         ..Self::NONE
     };
     pub(super) const IN_FUNCTION: Self = Self {
@@ -110,10 +166,46 @@ impl Demands {
         ..Self::NONE
     };
 
+    /// What names a variable, whose index is calculated.
+    pub(super) const VARIABLE_NAME: Self = Self {
+        calculated: true,
+        calculated_in_zsh: true,
+        ..Self::forbidden("in the place of a variable's name")
+    };
+
     pub(super) const fn forbidden(why: &'static str) -> Self {
         Self {
             forbidden: Some(why),
             ..Self::NONE
+        }
+    }
+
+    /// Returns what of these another place demands, too.
+    pub(super) fn only(self, other: Self) -> Self {
+        Self {
+            number: self.number && other.number,
+            calculated: self.calculated && other.calculated,
+            calculated_in_zsh: self.calculated_in_zsh && other.calculated_in_zsh,
+            ..Self::NONE
+        }
+    }
+
+    /// Returns what is demanded of a value that is not calculated with itself.
+    pub(super) fn uncalculated(self) -> Self {
+        Self {
+            number: false,
+            calculated: false,
+            calculated_in_zsh: false,
+            ..self
+        }
+    }
+
+    /// Returns the strictest of what the shells demand: which of them reads the value is not known.
+    pub(super) fn in_any_shell(self) -> Self {
+        Self {
+            shell: self.shell || self.zsh,
+            number: self.number || self.not_in_zsh,
+            ..self
         }
     }
 
@@ -126,7 +218,10 @@ impl Demands {
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             number: self.number || other.number,
+            calculated: self.calculated || other.calculated,
+            calculated_in_zsh: self.calculated_in_zsh || other.calculated_in_zsh,
             shell: self.shell || other.shell,
+            local: self.local || other.local,
             program: self.program || other.program,
             format: self.format || other.format,
             list: self.list || other.list,
@@ -135,8 +230,10 @@ impl Demands {
             operand: self.operand || other.operand,
             code_variable: self.code_variable || other.code_variable,
             zsh: self.zsh || other.zsh,
+            not_in_zsh: self.not_in_zsh || other.not_in_zsh,
             unquoted: self.unquoted || other.unquoted,
             split: self.split || other.split,
+            whole: self.whole || other.whole,
             changed: self.changed || other.changed,
             in_function: self.in_function || other.in_function,
             forbidden: self.forbidden.or(other.forbidden),
@@ -165,12 +262,18 @@ pub(super) struct Word {
     pub(super) has_flags: bool,
     /// Whether it is the variable that names the user's shell.
     pub(super) names_shell: bool,
+    /// Whether the shell makes characters of others in it, `$'\\x41'`.
+    pub(super) is_made: bool,
+    /// Whether a substitution in it prints text of the script that may be more than one plain word.
+    pub(super) is_told: bool,
     /// Whether characters at its end were cut.
     pub(super) is_cut: bool,
     /// Whether the script has a function of that name.
     pub(super) is_function: bool,
     /// How much of the text stands before its last expansion.
     pub(super) expanded_at: usize,
+    /// The same for each of them, as far as they are looked at.
+    pub(super) expansions: Vec<usize>,
     /// Where it begins and ends in the script.
     pub(super) span: (usize, usize),
     /// How many places stand before it, and before its end.
@@ -181,6 +284,8 @@ pub(super) struct Word {
 impl Word {
     /// No name or option that matters is longer, and hardly a script after `-c` that reads its input.
     const MAX_BYTES: usize = 1024;
+    /// Expansions of one word that are looked at.
+    const MAX_EXPANSIONS: usize = 64;
 
     pub(super) fn push(&mut self, byte: u8) {
         if self.text.len() < Self::MAX_BYTES {
@@ -199,6 +304,26 @@ impl Word {
     pub(super) fn expands(&mut self) {
         self.is_dynamic = true;
         self.expanded_at = self.text.len();
+        match self.expansions.len() < Self::MAX_EXPANSIONS {
+            true => self.expansions.push(self.expanded_at),
+            false => self.is_cut = true,
+        }
+    }
+
+    /// Returns the text as code that another shell gets, where an expansion of this one may be any word.
+    pub(super) fn code(&self) -> String {
+        let mut code = String::with_capacity(self.text.len() + self.expansions.len() * 4);
+        let mut at = 0;
+        if self.is_dynamic && self.expansions.is_empty() {
+            code.push_str("${1}");
+        }
+        for end in self.expansions.iter().copied() {
+            code.push_str(self.text.get(at..end).unwrap_or_default());
+            code.push_str("${1}");
+            at = end;
+        }
+        code.push_str(self.text.get(at..).unwrap_or_default());
+        code
     }
 
     /// Notes an unquoted character that is about to be added.
@@ -259,7 +384,8 @@ impl Word {
     pub(super) fn program(&self) -> &str {
         let name = self.text.rsplit('/').next().unwrap_or_default();
         // `=bash` is its path in zsh.
-        name.trim_start_matches('=')
+        // `\\builtin` is a builtin in ksh.
+        name.trim_start_matches(['=', '\\'])
     }
 
     /// Whether it stands for a compound command.

@@ -67,3 +67,33 @@ fn the_key_of_the_journal_is_not_shown() {
     let shown = Redactor::new(&secrets).redact_str(key).into_owned();
     assert_eq!(shown, "$KARYI{KARYI_JOURNAL_KEY}");
 }
+
+#[test]
+fn a_damaged_value_says_nothing_about_other_names() {
+    let (store, secrets) = (Arc::new(MemoryStore::default()), Secrets::default());
+    let bad = SecretValue::new(format!("karyi-secret 2 {{}}\n{VALUE}"));
+    store.set(&Key::of(&name()), &bad).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let opened = Arc::clone(&store) as Arc<dyn Store>;
+    let open: Open = Box::new(move || Ok(Arc::clone(&opened)));
+    let loader = Arc::new(Loader::new(dir.path().to_owned(), open));
+    secrets.attach(Arc::clone(&loader) as Arc<dyn Source>);
+    secrets.refresh(Need::Used);
+    assert!(secrets.source_failure().is_some());
+    let stored = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        secrets.may_be_stored(&names)
+    };
+    let found = [
+        stored(&["K"]),
+        stored(&["OTHER"]),
+        stored(&["OTHER", "K"]),
+        stored(&[]),
+    ];
+    assert_eq!(found, [true, false, true, true]);
+    // A store that cannot be listed may hold any name.
+    let open: Open = Box::new(|| Err(ToolError::new(ErrorCode::KeyringLocked, "locked")));
+    let loader = Loader::new(dir.path().to_owned(), open);
+    loader.refresh(&Secrets::default(), Need::Used);
+    assert!(loader.may_hold("OTHER"));
+}

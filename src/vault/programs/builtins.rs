@@ -28,7 +28,7 @@ pub(super) fn builtin_demands(
     current: &Word,
 ) -> Option<Demands> {
     let last = arguments.last().map_or("", Word::text);
-    let name = Demands::forbidden("in the place of a variable's name");
+    let name = Demands::VARIABLE_NAME;
     let has = |letter| arguments.iter().any(|word| word.has_option(letter));
     let demands = match command {
         "trap" | "alias" | "bind" | "complete" | "compgen" | "zle" | "zstyle" | "fc"
@@ -46,9 +46,9 @@ pub(super) fn builtin_demands(
         "print" if has('P') => Demands::forbidden("in text that is expanded as a prompt"),
         "print" if has('p') => Demands::SHELL.and(Demands::PROGRAM),
         "wait" if last == "-p" || current.text.starts_with("-p") => name,
-        "repeat" if arguments.is_empty() => Demands::NUMBER,
-        "let" | "shift" | "return" | "exit" | "break" | "continue" | "logout" | "bye"
-        | "sysseek" | "sysread" | "syswrite" | "zselect" | "strftime" => Demands::NUMBER,
+        "repeat" if arguments.is_empty() => Demands::PLAIN_NUMBER,
+        "let" => Demands::NUMBER,
+        name if CALCULATING.contains(&name) => Demands::PLAIN_NUMBER,
         "unset" | "read" | "mapfile" | "readarray" | "getopts" | "vared" | "function"
         | "nameref" => name,
         "for" | "select" | "foreach" if arguments.is_empty() => name,
@@ -63,13 +63,51 @@ pub(super) fn builtin_demands(
         "printf" if takes_field(format(arguments), "b") => Demands::FORMAT,
         "printf" if calculates(format(arguments)) => Demands::ZSH,
         "test" | "[" | "[[" if matches!(last, "-v" | "-R") => name,
-        "test" | "[" | "[[" if last == "-t" => Demands::NUMBER,
+        "test" | "[" | "[[" if last == "-t" => Demands::PLAIN_NUMBER,
         // `o=-v; [ $o ... ]`
         "test" | "[" if arguments.last().is_some_and(Word::may_be_flags) => Demands::ANY_CODE,
         _ if DECLARATIONS.contains(&command) => declaration_demands(command, arguments, current),
         _ => return None,
     };
     Some(demands)
+}
+
+/// Builtins that take numbers, which other shells than bash calculate.
+pub(super) const CALCULATING: &[&str] = &[
+    "shift", "return", "exit", "break", "continue", "logout", "bye", "sysseek", "sysread",
+    "syswrite", "zselect", "strftime",
+];
+
+/// Others that do with some of their words, which may be any text else.
+const SOMETIMES: &[&str] = &[
+    "repeat", "ulimit", "limit", "umask", "wait", "fc", "history", "echotc", "echoti", "sched",
+    "zformat",
+];
+
+/// Returns the words of a command in which a shell may calculate with names.
+pub(in crate::vault) fn calculated_words(words: &[Word]) -> Vec<&Word> {
+    let Some((first, rest)) = words.split_first() else {
+        return Vec::new();
+    };
+    if first.text() == "read" {
+        // What follows `-t`, `-u` or `-k`.
+        let pairs = rest.windows(2);
+        let takes = |word: &Word| {
+            word.text.starts_with('-') && word.text.ends_with(['t', 'u', 'k', 'n', 'N'])
+        };
+        let taken = pairs.filter(|pair| takes(&pair[0]));
+        return taken.map(|pair| &pair[1]).collect();
+    }
+    let name = first.text();
+    let prints = match name {
+        "printf" => calculates(format(rest)) || begins_unknown(rest),
+        "print" => calculates(printed_format(rest)) || rest.iter().any(|w| w.has_option('C')),
+        _ => false,
+    };
+    match prints || CALCULATING.contains(&name) || SOMETIMES.contains(&name) {
+        true => rest.iter().collect(),
+        false => Vec::new(),
+    }
 }
 
 /// Whether the first words are options as far as they are known, and one of them is not: it may be any.
@@ -140,10 +178,10 @@ fn declaration_demands(command: &str, arguments: &[Word], current: &Word) -> Dem
         })
     };
     let Some((name, before)) = current.text.split_once('=') else {
-        return Demands::forbidden("in the place of a variable's name");
+        return Demands::VARIABLE_NAME;
     };
     if is_option("n") || !is_name(name.trim_end_matches('+')) {
-        return Demands::forbidden("in the place of a variable's name");
+        return Demands::VARIABLE_NAME;
     }
     if is_option("iEF")
         || arguments.iter().any(Word::may_be_option)

@@ -3,7 +3,7 @@
 //! What a variable makes code is known by name, and for families of programs by how names end: whatever
 //! ends in `_EDITOR` or `_PAGER` is run, whatever starts with `LD_` names what is loaded.
 
-use crate::vault::words::Demands;
+use crate::vault::words::{Demands, Word};
 
 /// Returns what assigning to a variable demands of the value.
 pub(in crate::vault) fn assignment_demands(name: &str) -> Demands {
@@ -20,6 +20,16 @@ pub(in crate::vault) fn assignment_demands(name: &str) -> Demands {
     } else {
         Demands::NONE
     }
+}
+
+/// Whether a word so far is `NAME=` of a variable that names a file whose content programs load.
+pub(in crate::vault) fn names_loaded(word: &Word) -> bool {
+    const DATA: &[&str] = &["_ASKPASS", "_SSH_COMMAND", "GIT_SSH"];
+    let Some(name) = word.text().strip_suffix('=') else {
+        return false;
+    };
+    let is_data = DATA.iter().any(|end| name.ends_with(end));
+    (is_run_by_programs(name) || SHELL_CODE_VARIABLES.contains(&name)) && !is_data
 }
 
 /// Whether programs take the text of a variable for code, a command, options of an interpreter, or a place
@@ -49,6 +59,7 @@ const INTEGER_VARIABLES: &[&str] = &[
     "HISTSIZE",
     "SAVEHIST",
     "UID",
+    "USER_ID",
     "EUID",
     "GID",
     "EGID",

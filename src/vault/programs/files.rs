@@ -80,6 +80,16 @@ pub(in crate::vault) fn opens_file(text: &str) -> bool {
         "execfile(",
         "load(",
         "require(",
+        "require ",
+        "do q",
+        "do \"",
+        "do '",
+        "do(",
+        "dofile",
+        "source(",
+        "include",
+        "importlib",
+        "runpy",
     ];
     let start = text.trim_end_matches(['"', '\'']);
     let last = start

@@ -17,6 +17,25 @@ pub(in crate::vault) fn inner_code(words: &[Word]) -> Vec<(Word, &[Word])> {
         let code = match reads {
             Reads::Shell => code_word(arguments).cloned(),
             Reads::ShellAfter(letter) => option_code(arguments, letter),
+            // Whichever of the words is code.
+            Reads::Unknown | Reads::Git | Reads::ShellInOption(_) => {
+                found.extend(
+                    arguments
+                        .iter()
+                        .flat_map(codes_in)
+                        .map(|code| (code, arguments)),
+                );
+                None
+            }
+            Reads::ShellAll if !is_remote(words) => {
+                found.extend(
+                    arguments
+                        .iter()
+                        .flat_map(codes_in)
+                        .map(|code| (code, arguments)),
+                );
+                None
+            }
             _ => None,
         };
         found.extend(code.map(|code| (code, arguments)));
@@ -34,10 +53,83 @@ pub(in crate::vault) fn inner_code(words: &[Word]) -> Vec<(Word, &[Word])> {
     found
 }
 
+/// Returns the texts in a word that may be code of a shell: `alias.x=!code`, `--filter=code`.
+fn codes_in(word: &Word) -> Vec<Word> {
+    if !word.text.contains(['$', '`']) {
+        return Vec::new();
+    }
+    if word.is_dynamic {
+        return vec![word.clone()];
+    }
+    let text = word.text();
+    let behind = |sign: char| text.split_once(sign).map(|(_, code)| code.to_owned());
+    let texts = [Some(text.to_owned()), behind('='), behind('!')];
+    let of_text = |text| Word {
+        text,
+        ..word.clone()
+    };
+    texts.into_iter().flatten().map(of_text).collect()
+}
+
+/// Whether the code that a command is given runs on another machine, or is read elsewhere.
+fn is_remote(words: &[Word]) -> bool {
+    const REMOTE: &[&str] = &[
+        "ssh", "mosh", "autossh", "pssh", "pdsh", "clush", "make", "gmake", "just", "eval",
+        "source", ".",
+    ];
+    words.iter().any(|word| REMOTE.contains(&word.program()))
+}
+
+/// Whether options of a shell, before its code, may make it read values otherwise.
+pub(in crate::vault) fn changes_inner(arguments: &[Word]) -> bool {
+    const PLAIN: &[&str] = &[
+        "pipefail",
+        "errexit",
+        "nounset",
+        "xtrace",
+        "verbose",
+        "noglob",
+        "noclobber",
+        "allexport",
+        "posix",
+        "extglob",
+        "globstar",
+        "nullglob",
+        "lastpipe",
+        "inherit_errexit",
+    ];
+    let options = arguments
+        .iter()
+        .take_while(|word| !word.text.contains(|c: char| c.is_whitespace() || c == ';'));
+    let mut takes = false;
+    options.into_iter().any(|word| {
+        let is_name = std::mem::replace(
+            &mut takes,
+            word.text.starts_with(['-', '+'])
+                && !word.text.starts_with("--")
+                && word.text.contains(['o', 'O']),
+        );
+        let reads = word.text.to_ascii_lowercase().replace(['_', '-'], "");
+        is_name && !PLAIN.contains(&word.text()) || reads.contains("globsubst")
+    })
+}
+
+/// Whether a shell among the programs of a command reads its script from a file it is given next.
+pub(in crate::vault) fn reads_script_file(words: &[Word]) -> bool {
+    let reads = |(reads, arguments): Run<'_>| match reads {
+        Reads::Shell => code_word(arguments).is_none(),
+        Reads::Unknown => true,
+        _ => false,
+    };
+    runs(words).into_iter().any(reads)
+}
+
 /// Whether a shell among the programs of a command reads its script from its input.
 pub(in crate::vault) fn reads_script(words: &[Word]) -> bool {
-    let reads =
-        |(reads, arguments): Run<'_>| reads == Reads::Shell && code_word(arguments).is_none();
+    let reads = |(reads, arguments): Run<'_>| {
+        let is_whole = matches!(reads, Reads::ShellAll) && !is_remote(words);
+        is_whole || matches!(reads, Reads::Shell | Reads::Unknown) && code_word(arguments).is_none()
+    };
     runs(words).into_iter().any(reads)
 }
 

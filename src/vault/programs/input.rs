@@ -348,6 +348,7 @@ pub(super) fn option_code(arguments: &[Word], letter: char) -> Option<Word> {
     let text = glued.to_owned();
     Some(Word {
         text,
+        expansions: Vec::new(),
         ..option.clone()
     })
 }

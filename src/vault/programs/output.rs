@@ -3,7 +3,7 @@
 use super::known::wraps;
 use super::runs::runs;
 use super::table::{BUILTINS, Reads};
-use super::without_prefixes;
+use super::{DECLARATIONS, without_prefixes};
 use crate::vault::words::Word;
 
 /// Builtins that print nothing.
@@ -22,6 +22,46 @@ const PRINTERS: &[&str] = &[
     "uniq", "xargs", "xxd", "yes", "zcat",
 ];
 
+/// Whether a command prints variables, or their names.
+pub(in crate::vault) fn shows_variables(words: &[Word]) -> bool {
+    let is_option = |word: &Word| word.text.starts_with(['-', '+']);
+    let Some((first, rest)) = without_prefixes(words).split_first() else {
+        return false;
+    };
+    let has = |letters: &[char]| {
+        rest.iter()
+            .any(|word| letters.iter().any(|c| word.has_option(*c)))
+    };
+    let is_bare = rest.iter().all(is_option);
+    let is_own = match first.text() {
+        "set" => rest.is_empty() || rest.first().is_some_and(|word| word.text == "+"),
+        "compgen" => has(&['v', 'A', 'e']),
+        "setopt" | "unsetopt" => false,
+        name if DECLARATIONS.contains(&name) => is_bare || has(&['p', 'm']),
+        _ => false,
+    };
+    let shows = |word: &Word| {
+        matches!(word.program(), "printenv" | "env" | "genv" | "gprintenv")
+            || word.text.contains("/environ")
+    };
+    let lists = |(at, word): (usize, &Word)| {
+        let after = words.get(at + 1..).unwrap_or_default();
+        let is_alone = word.program() != "env"
+            || after
+                .iter()
+                .all(|word| is_option(word) || word.text.contains('='));
+        shows(word) && is_alone
+    };
+    let is_ps = first.program() == "ps" && rest.iter().any(|word| word.text.contains(['e', 'E']));
+    let wraps = wraps(first.program()) || shows(first);
+    is_own
+        || is_ps
+        || words
+            .iter()
+            .enumerate()
+            .any(|(at, word)| lists((at, word)) && (wraps || word.text.contains("/environ")))
+}
+
 /// Whether a command may print a value that stands among its words or in its input. A program that
 /// is in no list makes something else of it.
 pub(in crate::vault) fn prints(words: &[Word]) -> bool {
@@ -29,6 +69,9 @@ pub(in crate::vault) fn prints(words: &[Word]) -> bool {
     let Some((first, rest)) = own.split_first() else {
         return true;
     };
+    if shows_variables(words) {
+        return true;
+    }
     if SILENT.contains(&first.text()) {
         return false;
     }

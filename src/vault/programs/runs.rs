@@ -250,6 +250,39 @@ pub(in crate::vault) fn names_program(words: &[Word]) -> bool {
     !walk.takes && walk.is_open()
 }
 
+/// Returns the words of the program that a wrapper runs, from its name on, as far as it is known which one that is;
+/// nothing for what is no wrapper.
+pub(super) fn wrapped_program(words: &[Word]) -> Option<Option<&[Word]>> {
+    let (first, rest) = words.split_first()?;
+    if !wraps(first.program()) {
+        return None;
+    }
+    let mut walk = Walk::new(first.program());
+    for (at, word) in rest.iter().enumerate() {
+        match walk.step(word) {
+            Meaning::Program => return Some(rest.get(at..)),
+            Meaning::Unknown => return Some(None),
+            Meaning::Candidate | Meaning::Other => {}
+        }
+    }
+    Some(None)
+}
+
+/// Whether the next word of a wrapper is its own option or operand, and not what an option is known to take.
+pub(super) fn is_open_wrapper(words: &[Word]) -> bool {
+    let Some((first, rest)) = words
+        .split_first()
+        .filter(|(first, _)| wraps(first.program()))
+    else {
+        return false;
+    };
+    let mut walk = Walk::new(first.program());
+    let is_named = rest
+        .iter()
+        .any(|word| matches!(walk.step(word), Meaning::Program | Meaning::Unknown));
+    !is_named && !walk.takes
+}
+
 /// Programs of one command that are looked at one by one.
 const MAX_RUNS: usize = 16;
 

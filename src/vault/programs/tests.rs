@@ -28,7 +28,7 @@ fn check(command: &str, current: &str, expected: Demands) {
     );
 }
 
-const NAME: Demands = Demands::forbidden("in the place of a variable's name");
+const NAME: Demands = Demands::VARIABLE_NAME;
 
 #[test]
 fn plain_programs_demand_nothing() {

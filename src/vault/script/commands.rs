@@ -356,6 +356,7 @@ impl Reader<'_> {
         }
         if self.frame.role == Role::RedirectTarget {
             self.target(&word);
+            self.note_both_ways(&word);
         }
         if self.frame.role != Role::Argument {
             self.frame.role = Role::Argument;

@@ -11,15 +11,17 @@ impl Reader<'_> {
         let demands = clause_demands(&self.frame.words);
         self.require(self.frame.clause_hole..self.places.len(), demands);
         let text = std::mem::take(&mut self.frame.clause_text);
-        if demands != Demands::NONE {
-            self.calculates_with(&text);
-        }
+        self.calculates_in_test(&text, demands);
         self.frame.words.truncate(1);
         self.frame.clause_hole = self.places.len();
     }
 
     /// The same for the parts of `[` and `test`, which `-a` and `-o` divide.
     fn end_test(&mut self, words: &[Word]) {
+        for word in words.iter().filter(|word| word.is_list) {
+            // Its words may be operators.
+            self.require(word.first_place..word.places, Demands::ANY_CODE);
+        }
         let mut first = self.frame.command_hole;
         let is_divider = |word: &Word| matches!(word.text(), "-a" | "-o") && !word.is_dynamic;
         let mut clauses = words.split_inclusive(is_divider).peekable();
@@ -31,11 +33,26 @@ impl Reader<'_> {
             };
             let demands = clause_demands(clause);
             self.require(first..end, demands);
-            if demands != Demands::NONE {
-                let texts: Vec<&str> = clause.iter().map(Word::text).collect();
-                self.calculates_with(&texts.join(" "));
-            }
+            let texts: Vec<&str> = clause.iter().map(Word::text).collect();
+            self.calculates_in_test(&texts.join(" "), demands);
             first = end;
+        }
+    }
+
+    /// Notes what a part of a test calculates with: all its text, or only the index of a variable's name.
+    fn calculates_in_test(&mut self, text: &str, demands: Demands) {
+        let own = Demands {
+            number: true,
+            ..Demands::NUMBER.only(Demands {
+                number: true,
+                ..demands
+            })
+        };
+        if demands.number {
+            self.calculates_with(text, own);
+        } else if demands != Demands::NONE {
+            let index = text.split_once('[').map_or("", |(_, index)| index);
+            self.calculates_with(index, own);
         }
     }
 
@@ -56,6 +73,7 @@ impl Reader<'_> {
             self.note_namerefs(own);
         }
         self.demand_of_aliases(&words);
+        self.note_unknown(own);
         self.note_inner(&words);
         if matches!(declarer, "alias" | "hash") {
             self.note_aliases(own);
@@ -68,6 +86,11 @@ impl Reader<'_> {
             self.feeds_reads(self.frame.command_hole..self.places.len());
         }
         self.note_assigned(own);
+        for word in programs::calculated_words(own) {
+            // Without a dollar sign it is a name to zsh.
+            self.calculates_with(word.text(), Demands::ZSH_NUMBER);
+        }
+        self.note_shown(&words);
         self.note_code_words(own);
         self.reads_escapes |= own.iter().any(|word| word.text() == "xpg_echo");
         let input = self.demand_of_input(&words, sets);
@@ -96,6 +119,19 @@ impl Reader<'_> {
             frame.pipeline += 1;
             frame.fed_demands.clear();
             frame.pipeline_hole = self.places.len();
+        }
+    }
+
+    /// Notes a command that an expansion names: it may be any, with the texts of the variables as its words.
+    fn note_unknown(&mut self, words: &[Word]) {
+        let Some(first) = words.first().filter(|word| word.is_unknown_program()) else {
+            return;
+        };
+        if first.is_told {
+            self.evaluates();
+        }
+        for word in words.iter().filter(|word| word.is_dynamic) {
+            self.require(word.first_place..word.places, Demands::COMMAND);
         }
     }
 
@@ -130,10 +166,7 @@ impl Reader<'_> {
             // Whoever reads the descriptor later is not known.
             demands = demands.and(Demands::SHELL);
         }
-        let is_shared = words.first().is_none_or(|word| {
-            const ENDS: &[&str] = &["done", "fi", "esac", "end", "}", "coproc"];
-            word.is_nothing() || word.is_function || ENDS.contains(&word.text())
-        });
+        let is_shared = is_shared(words);
         for holes in std::mem::take(&mut self.frame.input_holes) {
             self.require(holes.clone(), demands);
             if is_shared {
@@ -170,7 +203,7 @@ impl Reader<'_> {
     }
 
     /// Demands something of all that stands before the pipe, and of nothing twice: a pipeline may be long.
-    fn require_fed(&mut self, demands: Demands) {
+    pub(super) fn require_fed(&mut self, demands: Demands) {
         let end = self.frame.command_hole;
         let start = self.frame.pipeline_hole;
         let known = &mut self.frame.fed_demands;
@@ -354,15 +387,25 @@ impl Reader<'_> {
     }
 }
 
+/// Whether the input of a command is that of more than one.
+pub(super) fn is_shared(words: &[Word]) -> bool {
+    words.first().is_none_or(|word| {
+        const ENDS: &[&str] = &["done", "fi", "esac", "end", "}", "coproc", "exec"];
+        word.is_nothing() || word.is_function || ENDS.contains(&word.text())
+    })
+}
+
 /// What a part of a test demands of the values in it.
 fn clause_demands(words: &[Word]) -> Demands {
     let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.text()));
     let number = match has(ARITHMETIC_TESTS) || has(&["-t"]) {
-        true => Demands::NUMBER,
+        // `[` takes a whole number but in zsh.
+        true if words.first().is_some_and(|word| word.text() == "[[") => Demands::NUMBER,
+        true => Demands::PLAIN_NUMBER,
         false => Demands::NONE,
     };
     match has(&["-v", "-R"]) {
-        true => number.and(Demands::forbidden("in the place of a variable's name")),
+        true => number.and(Demands::VARIABLE_NAME),
         false => number,
     }
 }

@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::Reader;
+use super::endings::is_shared;
+use super::texts;
+use crate::limits;
 use crate::vault::programs;
 use crate::vault::words::{Demands, Word};
 
@@ -18,6 +21,10 @@ struct Entry {
     holes: Range<usize>,
     /// What is demanded of them by those who read it.
     demands: Demands,
+    /// The text that is written there.
+    text: String,
+    /// Files that are copies of it.
+    copies: Vec<String>,
 }
 
 impl Files {
@@ -46,11 +53,8 @@ impl Reader<'_> {
     /// Notes what a whole command writes and has read as code; `input` is what it demands of its
     /// standard input.
     pub(super) fn note_files(&mut self, words: &[Word], input: Demands) {
-        let mut written = std::mem::take(&mut self.frame.written);
-        if let Some(at) = words.iter().position(|word| word.program() == "tee") {
-            let named = words.iter().skip(at + 1);
-            written.extend(named.filter_map(|word| self.file_name(word)));
-        }
+        let mut written = self.written_files(words);
+        self.note_opened(words, &written);
         self.note_copied(words);
         let copied = words
             .first()
@@ -68,6 +72,7 @@ impl Reader<'_> {
             self.reads_file(name, input.and(around));
         }
         self.note_scripts(words);
+        self.note_listed(words);
         for name in programs::files_in_code(words) {
             self.reads_file(name, Demands::ANY_CODE);
         }
@@ -87,7 +92,35 @@ impl Reader<'_> {
                 self.file_stands(&name);
             }
         }
-        self.assigns_read(words, &(first..self.places.len()));
+        let stands = first..self.places.len();
+        self.assigns_read(words, &stands);
+        if is_shared(words) {
+            // `while read x; do ...; done < FILE`
+            self.feeds_reads(stands);
+        }
+        self.write_files(words, written);
+    }
+
+    /// Returns the files that a command writes.
+    fn written_files(&mut self, words: &[Word]) -> Vec<String> {
+        let mut written = std::mem::take(&mut self.frame.written);
+        if let Some(at) = words.iter().position(|word| word.program() == "tee") {
+            let named = words.iter().skip(at + 1);
+            written.extend(named.filter_map(|word| self.file_name(word)));
+        }
+        let told = texts::written_names(words);
+        if !told.is_empty() {
+            let scripts = programs::code_files(words).into_iter();
+            let scripts: Vec<String> = scripts
+                .filter_map(|(word, _)| self.file_name(word))
+                .collect();
+            written.extend(told.into_iter().filter(|name| !scripts.contains(name)));
+        }
+        written
+    }
+
+    /// Notes that a command writes files.
+    fn write_files(&mut self, words: &[Word], written: Vec<String>) {
         let holes = self.frame.pipeline_hole..self.places.len();
         let text = match written.is_empty() {
             true => String::new(),
@@ -101,6 +134,18 @@ impl Reader<'_> {
                 if document.pipeline == pipeline {
                     document.files.push(name.clone());
                 }
+            }
+        }
+    }
+
+    /// Notes files that hold words of a command, as those of `xargs -a`.
+    fn note_listed(&mut self, words: &[Word]) {
+        let listed = programs::argument_file_demands(words);
+        for word in words.iter().filter(|_| listed != Demands::NONE) {
+            let glued = word.text().strip_prefix("-a");
+            let name = word.text().strip_prefix("--arg-file=").or(glued);
+            if let Some(name) = name.map(str::to_owned).or_else(|| self.file_name(word)) {
+                self.reads_file(name, listed);
             }
         }
     }
@@ -147,15 +192,16 @@ impl Reader<'_> {
             if let Some(holes) = holes {
                 self.writes_file(target, holes);
             }
+            let entry = self.files.0.entry(base(source)).or_default();
+            entry.copies.push(base(target));
+            let text = entry.text.clone();
+            self.writes_text(target, &text);
         }
     }
 
     /// What stands before a pipe may print the files that it names, and so may a substitution.
     fn note_fed(&mut self, words: &[Word], input: Demands) {
-        let around = Demands {
-            number: false,
-            ..self.inherited
-        };
+        let around = self.inherited.uncalculated();
         let names = words.iter().skip(1).take(MAX_NAMED);
         let names: Vec<String> = names.filter_map(|word| self.file_name(word)).collect();
         if self.frame.follows_pipe {
@@ -196,10 +242,64 @@ impl Reader<'_> {
     }
 
     /// Notes that a text is written to a file, with which the shell may calculate when it reads that.
-    fn writes_text(&mut self, name: &str, text: &str) {
+    pub(super) fn writes_text(&mut self, name: &str, text: &str) {
         if !text.trim().is_empty() {
-            self.files.0.entry(base(name)).or_default();
+            let entry = self.files.0.entry(base(name)).or_default();
+            if entry.text.len() < limits::MAX_CLAUSE_BYTES {
+                entry.text.push_str(text);
+                entry.text.push('\n');
+            } else if !entry.text.ends_with(texts::UNKNOWN) {
+                entry.text.push(texts::UNKNOWN);
+            }
             self.file_gets_text(&base(name), text);
+        }
+    }
+
+    /// Notes that the script writes a file.
+    pub(super) fn knows_file(&mut self, name: &str) {
+        self.files.0.entry(base(name)).or_default();
+    }
+
+    /// Returns what is demanded of all that is written to a file while it is open, or to a copy of it.
+    pub(super) fn opened_file_demands(&self, name: &str) -> Demands {
+        let any = self.files.0.get(ANY);
+        let mut demands = any.map_or(Demands::NONE, |entry| entry.demands);
+        let mut open = vec![base(name)];
+        let mut seen = Vec::new();
+        while let Some(name) = open.pop() {
+            let Some(entry) = self.files.0.get(&name).filter(|_| !seen.contains(&name)) else {
+                continue;
+            };
+            demands = demands.and(entry.demands).and(startup_demands(&name));
+            open.extend(entry.copies.iter().cloned());
+            seen.push(name);
+        }
+        demands
+    }
+
+    /// Reads the files that the script writes and a shell of it runs.
+    pub(super) fn note_run_files(&mut self) {
+        let any = self.files.0.get(ANY).is_some_and(|any| any.demands.shell);
+        let run = self
+            .files
+            .0
+            .values()
+            .filter(|entry| any || entry.demands.shell);
+        let texts: Vec<String> = run.map(|entry| entry.text.clone()).collect();
+        let run = self
+            .files
+            .0
+            .iter()
+            .filter(|(_, entry)| any || entry.demands.shell);
+        let names: Vec<String> = run.map(|(name, _)| file_key(name)).collect();
+        for name in names {
+            // Their expansions are parts of the code.
+            for at in self.variables.given(&name) {
+                self.require(at..at + 1, Demands::LOCAL);
+            }
+        }
+        for text in texts.into_iter().filter(|text| !text.is_empty()) {
+            self.note_script(&text);
         }
     }
 
@@ -220,7 +320,7 @@ impl Reader<'_> {
             false => entry.holes.start.min(holes.start),
         };
         entry.holes = first..entry.holes.end.max(holes.end);
-        let demands = entry.demands.and(any);
+        let demands = entry.demands.and(any).and(startup_demands(&base(name)));
         self.require(holes, demands);
     }
 }
@@ -230,6 +330,35 @@ const ANY: &str = "*";
 
 /// Programs that write what they read to the file they name last.
 const COPIERS: &[&str] = &["cp", "mv", "ln", "install", "dd", "rsync", "scp"];
+
+/// Returns the name under which a file is followed as a variable is.
+pub(super) fn file_key(name: &str) -> String {
+    format!("file {}", base(name))
+}
+
+/// What is demanded of what a file holds that shells read when they start.
+fn startup_demands(name: &str) -> Demands {
+    const STARTUP: &[&str] = &[
+        ".bashrc",
+        ".bash_profile",
+        ".bash_login",
+        ".bash_logout",
+        ".bash_aliases",
+        ".profile",
+        ".zshrc",
+        ".zshenv",
+        ".zprofile",
+        ".zlogin",
+        ".zlogout",
+        ".kshrc",
+        ".mkshrc",
+        ".envrc",
+    ];
+    match STARTUP.contains(&name) {
+        true => Demands::SHELL,
+        false => Demands::NONE,
+    }
+}
 
 /// Returns the last part of a path: what is before it may be spelt in many ways.
 fn base(name: &str) -> String {

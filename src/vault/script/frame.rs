@@ -119,8 +119,9 @@ pub(super) struct Frame {
     pub(super) fed: Vec<String>,
     /// Where these stand.
     pub(super) read_places: Vec<Range<usize>>,
-    /// Whether the redirection that is being read writes.
+    /// Whether the redirection that is being read writes, and whether it also reads.
     pub(super) writes: bool,
+    pub(super) reads_and_writes: bool,
     /// Whether the command's standard input is redirected.
     pub(super) has_input: bool,
     /// The compound commands of the frame that are open, by their keywords.
@@ -179,6 +180,7 @@ impl Frame {
             read_places: Vec::new(),
             fed: Vec::new(),
             writes: false,
+            reads_and_writes: false,
             has_input: false,
             compounds: Vec::new(),
             reads: Demands::NONE,
@@ -271,6 +273,24 @@ impl Frame {
         }
     }
 
+    /// What an expansion without quotes demands here since the shell may make other words of it, which may be
+    /// options, operators or a program.
+    pub(super) fn split_demands(&self) -> Demands {
+        let is_argument = self.role == Role::Argument && !self.in_test;
+        let is_case = matches!(self.cases.last(), Some(Case::Subject | Case::Pattern));
+        let is_list = matches!(self.closer, Closer::Array | Closer::Pattern);
+        let empty = Word::default();
+        let word = self.word.as_ref().unwrap_or(&empty);
+        let declares = matches!(self.words.first(), Some(first)
+            if DECLARATIONS.iter().any(|name| first.is_plain(name)));
+        let is_assignment = declares && !word.is_quoted && word.text().contains('=');
+        let is_free = !is_argument || is_case || is_list || word.is_assignment || is_assignment;
+        match !is_free && programs::reads_words(&self.words) {
+            true => Demands::WHOLE,
+            false => Demands::NONE,
+        }
+    }
+
     /// The same where the words become elements of a list, which may be a command later.
     pub(super) fn list_demands(&self) -> Demands {
         let sets = matches!(self.words.first(), Some(first) if first.is_plain("set"));
@@ -305,7 +325,7 @@ impl Frame {
                 programs::argument_demands(&self.words, self.word.as_ref().unwrap_or(&empty))
             }
             Role::RedirectTarget | Role::HereString => Demands::NONE,
-            Role::Descriptor => Demands::NUMBER,
+            Role::Descriptor => Demands::DIGITS,
         };
         body.and(words)
     }

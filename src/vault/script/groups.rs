@@ -113,8 +113,12 @@ impl Reader<'_> {
             if !is_array {
                 self.pattern_flags(start, first_hole);
                 self.glob_qualifiers(start..self.at, first_hole);
-                // Whatever else zsh makes of it.
-                self.require(first_hole..self.places.len(), Demands::ZSH);
+                if let Some(index) = self.text_from(start).split_once('[') {
+                    // A qualifier of zsh, or a range of characters.
+                    self.calculates_with(index.1, Demands::ZSH_NUMBER);
+                }
+                // Whatever else zsh makes of it: `e:program:` is code of harmless characters.
+                self.require(first_hole..self.places.len(), Demands::NOT_IN_ZSH);
             }
         }
         Ok(false)

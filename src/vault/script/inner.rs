@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::texts::{self, Spelt};
 use super::{HereDocument, Reader, Separator};
 use crate::limits;
 use crate::vault::programs;
@@ -12,8 +13,18 @@ impl Reader<'_> {
     /// Notes what the shells that a command starts do with the variables of the script.
     pub(super) fn note_inner(&mut self, words: &[Word]) {
         for (code, arguments) in programs::inner_code(words) {
-            let text = self.whole_text(&code);
+            let text = match code.is_dynamic {
+                true => code.code(),
+                false => self.whole_text(&code),
+            };
             self.note_script(&text);
+            self.require(code.first_place..code.places, Demands::LOCAL);
+            if code.is_dynamic && (code.is_cut || code.is_told) {
+                self.evaluates();
+            }
+            if programs::changes_inner(arguments) {
+                self.evaluates();
+            }
             if arguments.iter().any(|word| word.text() == "{}") {
                 // `find PLACE -exec sh -c CODE _ {}`
                 let (value, content) = super::argument_demands(&text)
@@ -26,36 +37,46 @@ impl Reader<'_> {
         if !programs::reads_script(words) {
             return;
         }
+        for holes in self.frame.input_holes.clone() {
+            self.require(holes, Demands::LOCAL);
+        }
         let text = self.frame.input_text.clone();
         self.note_script(&text);
         let (command, pipeline) = (self.frame.command, self.frame.pipeline);
         let follows = self.frame.follows_pipe;
         for document in &mut self.frame.documents {
-            document.is_script |=
-                document.command == command || follows && document.pipeline == pipeline;
+            let is_own = document.command == command || follows && document.pipeline == pipeline;
+            document.is_script |= is_own;
+            document.demands.local |= is_own;
         }
         if follows {
+            self.require_fed(Demands::LOCAL);
             let text = self.frame.piped_text.clone();
             self.note_script(&text);
         }
     }
 
     /// Notes what a script of another shell does with the variables that it inherits.
-    fn note_script(&mut self, script: &str) {
+    ///
+    /// Which shell reads it is not asked: what any of them would do counts.
+    pub(super) fn note_script(&mut self, script: &str) {
         if script.trim().is_empty() {
             return;
         }
-        let Some((names, hidden)) = super::inherited_demands(script) else {
+        let (code, depth) = (script.as_bytes(), self.inner + 1);
+        let is_known = !script.contains(texts::UNKNOWN) && depth <= MAX_INNER;
+        let Some(read) = super::inherited_demands(script, depth).filter(|_| is_known) else {
             return self.evaluates();
         };
-        for (name, (value, content)) in names {
-            self.stands_inside(name, value, content);
-        }
-        if hidden.shell {
-            self.evaluates();
-        }
-        if hidden.zsh {
-            self.changes_reading();
+        let in_zsh = code.contains(&b'}');
+        let in_zsh = in_zsh.then(|| super::inherited_demands_in_zsh(script, depth));
+        for (names, hidden) in [Some(read), in_zsh.flatten()].into_iter().flatten() {
+            for (name, (value, content)) in names {
+                self.stands_inside(name, value.in_any_shell(), content.in_any_shell());
+            }
+            if hidden.shell || hidden.zsh {
+                self.evaluates();
+            }
         }
     }
 
@@ -69,15 +90,18 @@ impl Reader<'_> {
                 false => self.note_script(&unescaped(&text)),
             }
         }
+        for name in &document.files {
+            self.writes_text(name, &text);
+        }
         let text = cut(&text);
         if document.is_shared {
-            self.feeds_names(text);
+            self.feeds_names(&text);
         }
         for name in &document.variables {
-            self.assigns_text(name, text);
+            self.assigns_text(name, &text);
         }
-        if self.level > 0 && document.is_printed {
-            self.printed.push(text.to_owned());
+        if self.level + self.listening > 0 && document.is_printed {
+            self.printed.push(text);
         }
     }
 
@@ -85,14 +109,15 @@ impl Reader<'_> {
     pub(super) fn note_printed_text(&mut self, words: &[Word], separator: Separator) {
         let is_simple = words.first().is_some_and(|word| !word.is_nothing());
         let prints = !is_simple || self.may_print(words);
-        let is_told = prints && (self.level > 0 || separator == Separator::Pipe);
+        let is_heard = self.level + self.listening > 0;
+        let is_told = prints && (is_heard || separator == Separator::Pipe);
         let text = match is_told {
             true => self.told_text(words),
             false => String::new(),
         };
         if !prints {
             self.printed.truncate(self.frame.printed_before);
-        } else if self.level > 0 {
+        } else if is_heard {
             self.printed.push(text.clone());
         }
         self.frame.input_text.clear();
@@ -108,12 +133,32 @@ impl Reader<'_> {
     /// Returns what a command is told by its words, its input and a pipe.
     pub(super) fn told_text(&self, words: &[Word]) -> String {
         let mut text = self.frame.piped_text.clone();
+        let program = programs::without_prefixes(words).first();
+        let program = program.map_or("", Word::program);
         for word in words.iter().skip(1) {
-            text.push_str(&self.whole_text(word));
+            if !texts::shown_text(program, word) {
+                continue;
+            }
+            if word.is_told {
+                text.push(texts::UNKNOWN);
+            }
+            match word.is_dynamic {
+                true => text.push_str(&word.code()),
+                false => text.push_str(&self.whole_text(word)),
+            }
             text.push('\n');
         }
         text.push_str(&self.frame.input_text);
-        cut(&text).to_owned()
+        if NAMERS.contains(&program) || words.first().is_some_and(|word| word.is_function) {
+            // Names of files and the like, and whatever the function prints.
+            text.push('_');
+        }
+        let is_literal = !text.replace("${1}", "").trim().is_empty();
+        if is_literal && !texts::prints_exactly(words) {
+            // As code it may be anything.
+            text.push(texts::UNKNOWN);
+        }
+        cut(&text)
     }
 
     /// Notes that the texts which a command gets are an input of more than one.
@@ -123,16 +168,22 @@ impl Reader<'_> {
     }
 
     /// Notes what a substitution has printed from one of the texts on.
-    pub(super) fn note_substituted(&mut self, first: usize, is_number: bool) {
+    pub(super) fn note_substituted(&mut self, first: usize, number: Demands) {
         let texts = self.printed.get(first..).unwrap_or_default();
         if texts.is_empty() {
             return;
         }
         let text = texts.join("\n");
-        if is_number {
-            self.calculates_with(&text);
+        if Spelt::of(&text).has_signs()
+            && let Some(word) = &mut self.frame.word
+        {
+            word.is_told = true;
         }
-        if self.level == 0 {
+        if number != Demands::NONE {
+            self.calculates_with(&text, number);
+            self.calculates_made(&text, number);
+        }
+        if self.level + self.listening == 0 {
             self.printed.clear();
         }
         self.note_given(&text);
@@ -145,7 +196,7 @@ impl Reader<'_> {
     }
 
     /// Notes that a text is a part of what the current word assigns, if it does.
-    fn note_given(&mut self, text: &str) {
+    pub(super) fn note_given(&mut self, text: &str) {
         let Some(word) = &self.frame.word else {
             return;
         };
@@ -155,9 +206,22 @@ impl Reader<'_> {
         let name = word.text().split(['=', '+', '[']).next();
         let name = name.unwrap_or_default().to_owned();
         self.assigns_text(&name, text);
-        if self.integers.contains(&name) {
-            self.calculates_with(text);
+    }
+
+    /// Notes that text is calculated with that a program has printed.
+    fn calculates_made(&mut self, text: &str, demands: Demands) {
+        if Spelt::of(text).has_letters() {
+            self.is_calculated(demands);
         }
+    }
+
+    /// Returns what the process substitution prints whose commands are read, for whoever reads it.
+    pub(super) fn heard_text(&mut self, first: usize) -> String {
+        let text = self.printed.get(first..).unwrap_or_default().join("\n");
+        if self.level + self.listening == 0 {
+            self.printed.clear();
+        }
+        cut(&text)
     }
 
     /// Returns the script from a place to here.
@@ -181,10 +245,23 @@ impl Reader<'_> {
     }
 }
 
+/// Programs that print names which the script may have made.
+const NAMERS: &[&str] = &[
+    "ls", "pwd", "find", "whoami", "hostname", "uname", "realpath", "readlink", "which", "type",
+    "tty",
+];
+
+/// Scripts in scripts that are read.
+const MAX_INNER: usize = 4;
+
 /// Returns as much of a text as is looked at for names.
-fn cut(text: &str) -> &str {
+fn cut(text: &str) -> String {
     let end = text.floor_char_boundary(limits::MAX_CLAUSE_BYTES.min(text.len()));
-    text.get(..end).unwrap_or_default()
+    let mut cut = text.get(..end).unwrap_or_default().to_owned();
+    if end < text.len() {
+        cut.push(texts::UNKNOWN);
+    }
+    cut
 }
 
 /// Returns the body of a here-document without its backslashes before signs of the shell.

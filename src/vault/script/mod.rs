@@ -5,9 +5,11 @@
 //! guess about a quote costs a wrong word; where a value would be read as code or calculated with,
 //! the reader errs on the side of demanding more of it.
 
+mod assigned;
 mod commands;
 mod continuations;
 mod endings;
+mod expressions;
 mod files;
 mod frame;
 mod groups;
@@ -15,6 +17,7 @@ mod inner;
 mod output;
 mod quotes;
 mod redirections;
+mod texts;
 mod variables;
 
 use std::collections::{HashMap, HashSet};
@@ -71,6 +74,12 @@ pub(in crate::vault) struct Place {
     is_split: bool,
     /// Whether other text is put into what stands here.
     is_changed: bool,
+    /// Whether a part of what stands here is used.
+    is_piece: bool,
+    /// Whether what a file holds stands here whose name is written: `$(cat FILE)`.
+    is_shown: bool,
+    /// Whether zsh would expand the sign before it, `=` or `~`, unless that is quoted.
+    pub(in crate::vault) follows_sign: bool,
     /// The variable that stands here, which is no placeholder.
     variable: Option<String>,
 }
@@ -137,8 +146,22 @@ fn variable_demands(script: &str) -> Option<ByName> {
 
 /// Returns what a script of another shell demands of each variable that it inherits, by value and by what a file of
 /// that name holds, and what of all of them, if it can be read.
-fn inherited_demands(script: &str) -> Option<(ByName, Demands)> {
-    let mut reader = Reader::new(script, &[]);
+fn inherited_demands(script: &str, inner: usize) -> Option<(ByName, Demands)> {
+    let mut reader = Reader {
+        inner,
+        ..Reader::new(script, &[])
+    };
+    reader.commands(Closer::End).ok()?;
+    Some(reader.inherited())
+}
+
+/// The same as zsh reads the script, if it can be read.
+fn inherited_demands_in_zsh(script: &str, inner: usize) -> Option<(ByName, Demands)> {
+    let mut reader = Reader {
+        inner,
+        is_zsh: true,
+        ..Reader::new(script, &[])
+    };
     reader.commands(Closer::End).ok()?;
     Some(reader.inherited())
 }
@@ -189,6 +212,12 @@ struct Reader<'a> {
     uses_last_word: bool,
     /// Texts that the commands of substitutions may print.
     printed: Vec<String>,
+    /// How many process substitutions stand around whose output is an input.
+    listening: usize,
+    /// How many process substitutions that are written to.
+    sinks: usize,
+    /// How many scripts stand around that are read by other shells.
+    inner: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -215,10 +244,13 @@ impl<'a> Reader<'a> {
             functions: HashSet::new(),
             function_reads: Demands::NONE,
             later: Demands::NONE,
-            uses_last_word: ["$_", "${_"].iter().any(|text| script.contains(text)),
+            uses_last_word: texts::names_last_word(script),
             reads_escapes: false,
             subscript: 0..0,
             printed: Vec::new(),
+            listening: 0,
+            sinks: 0,
+            inner: 0,
         }
     }
 }
@@ -296,7 +328,9 @@ impl Reader<'_> {
             demands = demands.and(Demands::FORMAT);
         }
         let mut content = self.inherited.and(self.frame.content_demands());
-        if word.is_some_and(|word| programs::opens_file(word.text())) {
+        if word
+            .is_some_and(|word| programs::opens_file(word.text()) || programs::names_loaded(word))
+        {
             content = content.and(Demands::ANY_CODE);
         }
         if self.subscript.contains(&hole.start) && quote != Quote::Comment {
@@ -309,6 +343,7 @@ impl Reader<'_> {
                 "in single quotes inside of an expansion",
             ));
         }
+        let follows_sign = quote == Quote::Bare && self.follows_sign(hole.start);
         let program = self.frame.program().filter(|_| quote != Quote::Comment);
         self.places.push(Place {
             quote,
@@ -321,6 +356,9 @@ impl Reader<'_> {
             is_printed: true,
             is_split: false,
             is_changed: false,
+            is_piece: false,
+            is_shown: false,
+            follows_sign,
             variable: None,
         });
         self.passed += 1;
@@ -328,6 +366,26 @@ impl Reader<'_> {
             word.expands();
         }
         self.at = hole.end;
+    }
+
+    /// Whether zsh expands the sign right before an offset: `=` at the start of a word is the path of a program, `~`
+    /// somebody's home.
+    fn follows_sign(&self, offset: usize) -> bool {
+        let before = |back: usize| offset.checked_sub(back).and_then(|at| self.bytes.get(at));
+        let Some(word) = self.frame.word.as_ref().filter(|word| !word.is_dynamic) else {
+            return false;
+        };
+        let text = word.text();
+        match before(1) {
+            _ if before(2) == Some(&b'\\') => false,
+            Some(b'~') => true,
+            Some(b'=') if self.frame.in_test => false,
+            Some(b'=') if text == "=" => {
+                before(2).is_none_or(|byte| byte.is_ascii_whitespace() || b"(<>|&;".contains(byte))
+            }
+            Some(b'=') => text.ends_with("==") || text.ends_with(":="),
+            _ => false,
+        }
     }
 
     /// What a range of numbers in braces demands: some shells make as many words as a value says.
@@ -367,13 +425,20 @@ impl Reader<'_> {
             return;
         }
         let level = self.level;
-        let printed = Demands {
-            number: false,
-            ..demands
-        };
+        let printed = demands.uncalculated();
         for place in self.places.get_mut(holes).unwrap_or_default() {
             let is_here = place.level <= level;
             let demands = if is_here { demands } else { printed };
+            place.demands = place.demands.and(demands);
+            place.content = place.content.and(demands);
+        }
+    }
+
+    /// Demands something of what a substitution prints whose places these are.
+    fn require_printed(&mut self, first: usize, demands: Demands) {
+        let level = self.level;
+        let places = self.places.get_mut(first..).unwrap_or_default().iter_mut();
+        for place in places.filter(|place| place.level <= level) {
             place.demands = place.demands.and(demands);
             place.content = place.content.and(demands);
         }
@@ -391,7 +456,9 @@ impl Reader<'_> {
     fn substitution(&mut self, demands: Demands, read: impl FnOnce(&mut Self) -> Step) -> Step {
         let first = self.places.len();
         let around = self.inherited.and(self.frame.demands());
-        let is_number = around.and(self.assignment_demands()).number;
+        let around = around.and(self.assignment_demands());
+        let number = Demands::NUMBER.only(around);
+        let is_number = number.number;
         // `$(echo ...)` without quotes may be a program and its arguments.
         let is_bare = self.frame.word.as_ref().is_some_and(|word| word.is_split);
         let program = match is_bare {
@@ -401,23 +468,33 @@ impl Reader<'_> {
         self.level += 1;
         let printed = self.printed.len();
         let result = self.nested(demands, |reader| {
-            reader.inherited.number = false;
+            reader.inherited = reader.inherited.uncalculated();
             read(reader)
         });
         self.level -= 1;
         let level = self.level;
-        self.note_substituted(printed, is_number);
+        self.note_substituted(printed, number);
         for place in self.places.get_mut(first..).unwrap_or_default() {
             place.is_split |= is_bare;
             if place.level == level + 1 {
                 place.level -= usize::from(place.is_printed);
+                place.is_shown |= place.is_printed;
                 place.is_printed = true;
             }
         }
         if is_number {
-            self.require(first..self.places.len(), Demands::NUMBER);
+            self.require(first..self.places.len(), number);
         }
         self.require(first..self.places.len(), program);
+        let pieces = match around.operand {
+            true => Demands::SHELL,
+            false => Demands::NONE,
+        };
+        let split = match is_bare {
+            true => self.frame.split_demands(),
+            false => Demands::NONE,
+        };
+        self.require_printed(first, pieces.and(split));
         result
     }
 

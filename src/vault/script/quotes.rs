@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::texts;
 use super::{Case, Closer, Quote, Reader, Role, Step};
 use crate::limits;
 use crate::vault::words::Demands;
@@ -77,6 +78,7 @@ impl Reader<'_> {
                     // It may be any character.
                     if let Some(word) = &mut self.frame.word {
                         word.expands();
+                        word.is_made = true;
                     }
                 }
                 Some(_) => self.literal(),
@@ -97,7 +99,16 @@ impl Reader<'_> {
                     self.at += 1;
                     return Ok(());
                 }
-                Some(b'\\') => self.escape()?,
+                Some(b'\\') => {
+                    let is_sign = |byte: u8| b"$`\"\\\n".contains(&byte);
+                    if self.peek(1).is_some_and(|byte| !is_sign(byte)) && !self.hole_at(self.at + 1)
+                    {
+                        // Here the backslash stays.
+                        self.literal();
+                    } else {
+                        self.escape()?;
+                    }
+                }
                 Some(b'$') => self.dollar(Quote::Double)?,
                 Some(b'`') => self.backtick(Quote::Double)?,
                 Some(_) => self.literal(),
@@ -196,7 +207,7 @@ impl Reader<'_> {
         let cut = end.min(start + limits::MAX_CLAUSE_BYTES);
         let text = self.bytes.get(start..cut).unwrap_or_default();
         let text = String::from_utf8_lossy(text).into_owned();
-        self.calculates_with(&text);
+        self.calculates_with(&text, Demands::PLAIN_NUMBER);
         Ok(())
     }
 
@@ -277,7 +288,11 @@ impl Reader<'_> {
         self.at += 2;
         if matches!(self.peek(0), Some(b' ' | b'\t' | b'\n' | b'|')) {
             // `${ command; }`
-            return self.substitution(Demands::NONE, |reader| reader.commands(Closer::Brace));
+            let start = self.at;
+            let result = self.substitution(Demands::NONE, |reader| reader.commands(Closer::Brace));
+            let text = self.text_from(start);
+            self.note_given(&text);
+            return result;
         }
         self.no_continuation()?;
         self.parameters += 1;
@@ -324,6 +339,9 @@ impl Reader<'_> {
             if self.bytes.get(name.clone()) == Some(b"#") {
                 self.uses_arguments();
             }
+        }
+        if is_indirect && lists_names && self.may_list(name.clone()) {
+            self.shows_variables(self.inherited);
         }
         if is_used {
             // The value names a variable, or is expanded once more.
@@ -392,31 +410,62 @@ impl Reader<'_> {
                 let name = self.bytes.get(name).unwrap_or_default();
                 let name = String::from_utf8_lossy(name).into_owned();
                 self.assigns(&name, first..self.places.len());
-                let text = self.text_from(start);
-                self.assigns_text(&name, &text);
+                let text = texts::literal_part(&self.text_from(start));
+                let text = text.trim_start_matches([':', '=']).trim_end_matches('}');
+                self.assigns_text(&name, text);
+                self.note_given(text);
                 Ok(())
             }
             (Some(b':'), Some(b'-' | b'?' | b'+')) | (Some(b'-' | b'?' | b'+'), _) => {
-                self.parameter_word(quote, false)?;
-                if self.inherited.number {
-                    let text = self.text_from(start);
-                    self.calculates_with(&text);
-                }
-                Ok(())
+                self.default_text(quote, start)
             }
-            (Some(b':'), _) => self.expression(b"}"),
+            (Some(b':'), _) => {
+                self.is_piece(used);
+                self.expression(b"}")
+            }
             (Some(b'/'), _) => {
+                self.is_piece(used);
                 if self.pattern(quote)? {
                     // The text may be more than a value may hold.
                     if let Some(place) = self.places.get_mut(used.unwrap_or(usize::MAX)) {
                         place.is_changed = true;
                     }
-                    self.parameter_word(quote, true)
+                    let start = self.at;
+                    self.parameter_word(quote, true)?;
+                    let text = texts::literal_part(&self.text_from(start));
+                    self.note_given(text.trim_end_matches('}'));
+                    Ok(())
                 } else {
                     Ok(())
                 }
             }
-            _ => self.parameter_word(quote, true),
+            (Some(b'}'), _) => self.parameter_word(quote, true),
+            _ => {
+                self.is_piece(used);
+                self.parameter_word(quote, true)
+            }
+        }
+    }
+
+    /// Reads the text that stands in for the value of `${name-text}`, from its operator on.
+    fn default_text(&mut self, quote: Quote, start: usize) -> Step {
+        self.parameter_word(quote, false)?;
+        let text = texts::literal_part(&self.text_from(start + 1));
+        let text = text
+            .trim_start_matches(['-', '+', '?'])
+            .trim_end_matches('}');
+        let number = Demands::NUMBER.only(self.inherited);
+        if number.number {
+            self.calculates_with(text, number);
+        }
+        self.note_given(text);
+        Ok(())
+    }
+
+    /// Notes that only a part of the variable is used that stands at a place.
+    fn is_piece(&mut self, used: Option<usize>) {
+        if let Some(place) = used.and_then(|at| self.places.get_mut(at)) {
+            place.is_piece = true;
         }
     }
 
@@ -465,7 +514,8 @@ impl Reader<'_> {
             self.is_indirect();
         }
         // How wide a text becomes is calculated.
-        self.calculates_with(&text);
+        self.calculates_with(&text, Demands::NUMBER);
+        self.note_given(&text);
         self.at += 1;
         Ok(())
     }
@@ -498,70 +548,6 @@ impl Reader<'_> {
                 Some(_) => self.at += 1,
             }
         }
-    }
-
-    /// Reads an arithmetic expression up to `closer`.
-    pub(super) fn expression(&mut self, closer: &'static [u8]) -> Step {
-        self.nested(Demands::NUMBER, |reader| reader.expression_body(closer))
-    }
-
-    fn expression_body(&mut self, closer: &'static [u8]) -> Step {
-        let mut open = 0_usize;
-        loop {
-            if self.hole_at(self.at) {
-                self.hole(Quote::Text, Demands::NUMBER);
-                continue;
-            }
-            if open == 0 && self.starts_with(closer) {
-                self.at += closer.len();
-                return Ok(());
-            }
-            match self.peek(0) {
-                None => return self.unreadable("an expression is not closed"),
-                Some(b'(' | b'[' | b'{') => open += 1,
-                Some(b')' | b']' | b'}') => open = open.saturating_sub(1),
-                Some(b'\\') if self.continues_at(self.at) => {
-                    self.continuation()?;
-                    continue;
-                }
-                Some(b'\\') => {
-                    self.escape()?;
-                    continue;
-                }
-                Some(b'\'') => {
-                    self.single()?;
-                    continue;
-                }
-                Some(b'"') => {
-                    self.double()?;
-                    continue;
-                }
-                Some(b'$') => {
-                    self.dollar(Quote::Text)?;
-                    continue;
-                }
-                Some(b'`') => {
-                    self.backtick(Quote::Text)?;
-                    continue;
-                }
-                Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => {
-                    self.bare_name();
-                    continue;
-                }
-                Some(_) => {}
-            }
-            self.at += 1;
-        }
-    }
-
-    /// Passes a name in an expression, where it stands for its value without a dollar sign.
-    fn bare_name(&mut self) {
-        let start = self.at;
-        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        while self.peek(0).is_some_and(is_word) && !self.hole_at(self.at) {
-            self.at += 1;
-        }
-        self.uses(start..self.at, Quote::Text, Demands::NUMBER);
     }
 
     /// Reads a command in backticks. They end at the first one without a backslash, whatever the

@@ -1,5 +1,6 @@
 //! Reads redirections, here-strings and the bodies of here-documents.
 
+use super::texts;
 use super::{Closer, HereDocument, Quote, Reader, Role, Step};
 use crate::vault::programs;
 use crate::vault::words::Demands;
@@ -34,6 +35,7 @@ impl Reader<'_> {
             return self.process_substitution(byte);
         }
         self.frame.writes = byte == b'>';
+        self.frame.reads_and_writes = self.starts_with(b"<>");
         // `<&3` is an input from around the command.
         if byte == b'<' && !has_descriptor && self.joined(self.at + 1).next() != Some(b'&') {
             self.frame.has_input = true;
@@ -85,8 +87,18 @@ impl Reader<'_> {
             word.is_dynamic && word.text().starts_with('{') && word.text().ends_with('}')
         });
         if names_descriptor {
-            let forbidden = Demands::forbidden("in the place of a variable's name");
-            self.require(self.frame.command_hole..self.places.len(), forbidden);
+            self.require(
+                self.frame.command_hole..self.places.len(),
+                Demands::VARIABLE_NAME,
+            );
+        }
+        let index = self.frame.word.as_ref().and_then(|word| {
+            let text = word.text().strip_prefix('{')?;
+            Some(text.split_once('[')?.1.to_owned())
+        });
+        if let Some(index) = index {
+            // `{b[x]}>`
+            self.calculates_with(&index, Demands::NUMBER);
         }
         let is_descriptor = self.frame.word.as_ref().is_some_and(|word| {
             let text = word.text();
@@ -116,8 +128,23 @@ impl Reader<'_> {
         // What runs there has an input of its own.
         let follows_pipe = std::mem::take(&mut self.frame.follows_pipe);
         let documents = self.frame.documents.len();
+        let printed = self.printed.len();
+        self.listening += usize::from(byte == b'<');
+        self.sinks += usize::from(byte == b'>');
         let result = self.nested(demands, |reader| reader.commands(Closer::Parenthesis));
+        self.sinks -= usize::from(byte == b'>');
+        self.listening -= usize::from(byte == b'<');
         self.check_documents(documents)?;
+        if byte == b'<' {
+            let text = self.heard_text(printed);
+            if is_script && programs::reads_script_file(&self.frame.words) {
+                self.note_script(&text);
+            }
+            if is_input {
+                self.frame.input_text.push_str(&text);
+                self.frame.input_text.push('\n');
+            }
+        }
         self.frame.follows_pipe = follows_pipe;
         let inside = std::mem::replace(&mut self.frame.reads, reads);
         result?;
@@ -146,8 +173,14 @@ impl Reader<'_> {
         }
         self.frame.input_holes.push(first..self.places.len());
         if let Some(word) = self.frame.word.take() {
-            let text = self.whole_text(&word);
+            let text = match word.is_dynamic {
+                true => word.code(),
+                false => self.whole_text(&word),
+            };
             self.frame.input_text.push_str(&text);
+            if word.is_made || word.is_told {
+                self.frame.input_text.push(texts::UNKNOWN);
+            }
             self.frame.input_text.push('\n');
         }
         self.frame.role = Role::Argument;

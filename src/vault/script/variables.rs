@@ -7,19 +7,18 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use super::files::file_key;
+use super::texts::{self, MADE, Spelt};
 use super::{ByName, Place, Quote, Reader};
 use crate::limits;
-use crate::vault::programs::{self, DECLARATIONS};
+use crate::vault::programs;
 use crate::vault::words::{Demands, Word, is_name};
 
 /// What the arguments of the script and of its functions are called here, all of them.
-const ARGUMENTS: &str = "@";
+pub(super) const ARGUMENTS: &str = "@";
 
 /// What the texts are called here that more than one command may read.
 const INPUTS: &str = "<";
-
-/// What stands before the name of a file that is followed as a variable is.
-const FILE: &str = "file ";
 
 /// What the script assigns to its variables.
 #[derive(Default)]
@@ -29,24 +28,69 @@ pub(super) struct Variables {
     /// Which names stand in the texts it assigns: where the shell calculates with a variable, it does so with
     /// those, too.
     names: HashMap<String, HashSet<String>>,
+    /// What the texts hold that it assigns.
+    spelt: HashMap<String, Spelt>,
+    /// Files that stay open while commands run.
+    pub(super) opened: Vec<String>,
+    /// Whether all variables are shown somewhere.
+    pub(super) shows_all: bool,
+    /// Variables that a `read` gets pieces of a text in.
+    parted: HashSet<String>,
     /// Variables that some `read` gets.
-    read: HashSet<String>,
+    pub(super) read: HashSet<String>,
     /// What loops, groups, functions and coprocesses get as their input, or print, and how deep: any `read` may
     /// get it.
     inputs: Vec<(usize, Range<usize>)>,
     /// What this shell may do with any variable, without its name standing there.
-    hidden: Hidden,
+    pub(super) hidden: Hidden,
 }
 
 /// Ways of a value that are not followed: then no variable, and no file of the script, may hold what could be code.
 #[derive(Default, Clone, Copy)]
-struct Hidden {
+pub(super) struct Hidden {
     /// A variable may stand for another one: `${!x}`, `declare -n`.
-    is_indirect: bool,
+    pub(super) is_indirect: bool,
     /// Text is read as code, by this shell and with its variables.
-    is_evaluated: bool,
+    pub(super) is_evaluated: bool,
     /// zsh is told to read values otherwise.
-    is_changed: bool,
+    pub(super) is_changed: bool,
+    /// Text with letters is calculated with, which may be any name.
+    pub(super) is_calculated: bool,
+    /// The same, by zsh only.
+    pub(super) is_calculated_in_zsh: bool,
+}
+
+impl Variables {
+    /// Notes that a variable, or a file, is given places.
+    pub(super) fn gets(&mut self, name: &str, places: &[usize]) {
+        let known = self.places.entry(name.to_owned()).or_default();
+        known.extend(places.iter().copied());
+    }
+
+    /// Returns the places that a variable is given.
+    pub(super) fn given(&self, name: &str) -> Vec<usize> {
+        self.places
+            .get(name)
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect()
+    }
+
+    /// Returns what the texts of a variable hold.
+    pub(super) fn spelt(&self, name: &str) -> Spelt {
+        let known = self.spelt.get(name).copied().unwrap_or_default();
+        match MADE.contains(&name) {
+            true => known.and(Spelt::LETTERS),
+            false => known,
+        }
+    }
+
+    /// Returns the names of all variables that are given something.
+    pub(super) fn names(&self) -> HashSet<String> {
+        let given = self.places.keys().chain(self.spelt.keys());
+        given.cloned().collect()
+    }
 }
 
 /// Commands and variables with which the shell reads text as code.
@@ -78,7 +122,7 @@ const TIED: &[&str] = &[
 ];
 
 /// Returns the name under which a variable is followed.
-fn canonical(name: &str) -> String {
+pub(super) fn canonical(name: &str) -> String {
     match name {
         "argv" | "OPTARG" | "BASH_ARGV" => ARGUMENTS.to_owned(),
         "match" | "MATCH" => "BASH_REMATCH".to_owned(),
@@ -103,10 +147,13 @@ impl Reader<'_> {
         };
         let around = self.inherited.and(self.frame.demands()).and(self.later);
         let mut demands = around.and(self.assignment_demands()).and(demands);
-        demands.number |= self.subscript.contains(&start);
+        if self.subscript.contains(&start) {
+            demands = demands.and(Demands::PLAIN_NUMBER);
+        }
         if quote == Quote::Bare {
             demands = demands.and(self.frame.program_demands());
             demands = demands.and(self.frame.list_demands());
+            demands = demands.and(self.frame.split_demands());
         }
         let content = self.inherited.and(self.frame.content_demands());
         let at = self.stands(name, quote, demands);
@@ -121,7 +168,7 @@ impl Reader<'_> {
         let is_argument = matches!(name, "@" | "*") || name.parse::<u32>().is_ok();
         match is_argument {
             true => Some(ARGUMENTS.to_owned()),
-            false => is_name(name).then(|| canonical(name)),
+            false => (is_name(name) || name == "-").then(|| canonical(name)),
         }
     }
 
@@ -149,29 +196,42 @@ impl Reader<'_> {
             let known = self.variables.names.entry(canonical(name)).or_default();
             known.extend(names.into_iter().map(canonical));
         }
+        if !text.is_empty() {
+            self.spells(name, Spelt::of(text));
+        }
+    }
+
+    /// Notes what the text holds that a variable is given.
+    pub(super) fn spells(&mut self, name: &str, spelt: Spelt) {
+        if name == "options" {
+            // `options[globsubst]=on` of zsh.
+            self.changes_reading();
+        }
+        let known = self.variables.spelt.entry(canonical(name)).or_default();
+        *known = known.and(spelt);
     }
 
     /// Notes that the names in a text are calculated with.
-    pub(super) fn calculates_with(&mut self, text: &str) {
+    pub(super) fn calculates_with(&mut self, text: &str, demands: Demands) {
         let names: Vec<String> = names_in(text).take(MAX_NAMES).map(canonical).collect();
         for name in names {
-            self.stands(name, Quote::Text, Demands::NUMBER);
+            self.stands(name, Quote::Text, demands);
         }
     }
 
     /// Notes that what a file of the script holds stands here.
     pub(super) fn file_stands(&mut self, name: &str) {
-        self.stands(format!("{FILE}{name}"), Quote::Text, self.inherited);
+        self.stands(file_key(name), Quote::Text, self.inherited);
     }
 
     /// Notes that places are written to a file.
     pub(super) fn file_gets(&mut self, name: &str, places: Range<usize>) {
-        self.assigns(&format!("{FILE}{name}"), places);
+        self.assigns(&file_key(name), places);
     }
 
     /// Notes that a text is written to a file.
     pub(super) fn file_gets_text(&mut self, name: &str, text: &str) {
-        self.assigns_text(&format!("{FILE}{name}"), text);
+        self.assigns_text(&file_key(name), text);
     }
 
     /// Adds a place where a variable stands; returns which one it is.
@@ -187,6 +247,9 @@ impl Reader<'_> {
             is_printed: true,
             is_split: false,
             is_changed: false,
+            is_piece: false,
+            is_shown: false,
+            follows_sign: false,
             variable: Some(name),
         });
         self.places.len() - 1
@@ -202,7 +265,11 @@ impl Reader<'_> {
         let Some((name, code)) = word.text().split_once('=') else {
             return;
         };
-        if programs::assignment_demands(name).forbidden.is_some() {
+        let demands = programs::assignment_demands(name);
+        if demands.code_variable && !word.is_dynamic {
+            self.note_script(code);
+        }
+        if demands.forbidden.is_some() {
             self.reads_file(code.to_owned(), Demands::ANY_CODE);
             self.note_code(word, code);
         }
@@ -278,170 +345,16 @@ impl Reader<'_> {
         let name = word.text().split(['=', '+', '[']).next();
         if let Some(name) = name.filter(|name| is_name(name)) {
             self.assigns(name, word.first_place..word.places);
-            let text = word.text().get(name.len()..).unwrap_or_default();
-            self.assigns_text(name, text);
-            if self.integers.contains(name) {
-                self.calculates_with(text);
-            }
-        }
-    }
-
-    /// Notes what a whole command assigns.
-    pub(super) fn note_assigned(&mut self, words: &[Word]) {
-        let Some((first, rest)) = words.split_first() else {
-            return;
-        };
-        let all = self.frame.command_hole..self.places.len();
-        self.note_readings(first, rest);
-        // `$_` is the last word.
-        if self.uses_last_word {
-            self.assigns("_", all.clone());
-        }
-        match first.text() {
-            "for" | "select" | "foreach" => self.note_loop(first, rest),
-            "cd" | "pushd" => {
-                self.assigns("PWD", all.clone());
-                self.assigns("OLDPWD", all);
-            }
-            "printf" | "print" => self.note_printed(first, rest),
-            "read" | "mapfile" | "readarray" => {
-                let is_number = |word: &Word| self.integers.contains(word.text());
-                if rest.iter().any(|word| word.is_dynamic || is_number(word)) {
-                    self.is_indirect();
-                }
-                self.assigns_input(rest);
-            }
-            "let" => self.calculates_with(&texts(rest)),
-            name if first.is_function || name == "set" => {
-                self.assigns_text(ARGUMENTS, &texts(rest));
-                self.assigns(ARGUMENTS, all);
-            }
-            name if DECLARATIONS.contains(&name) => {
-                if rest.iter().any(|word| word.has_option('n')) {
-                    self.is_indirect();
-                }
-                if rest.iter().any(|word| word.text().contains('[')) {
-                    self.calculates_with(&texts(rest));
-                }
-                rest.iter().for_each(|word| self.assigns_word(word));
-            }
-            _ => {
-                for (name, word) in programs::settings(words) {
-                    self.assigns(name, word.first_place..word.places);
-                }
-            }
-        }
-    }
-
-    /// Notes that a command changes how values are read.
-    fn note_readings(&mut self, first: &Word, rest: &[Word]) {
-        let has = |letter| rest.iter().any(|word| word.has_option(letter));
-        let changes = match first.text() {
-            "setopt" | "unsetopt" | "emulate" => true,
-            "set" => has('o'),
-            name => DECLARATIONS.contains(&name) && has('T'),
-        };
-        if changes {
-            self.changes_reading();
-        }
-    }
-
-    /// Notes what a loop gives its variable.
-    fn note_loop(&mut self, first: &Word, rest: &[Word]) {
-        let all = self.frame.command_hole..self.places.len();
-        if first.text() == "select" {
-            self.variables.read.insert("REPLY".to_owned());
-        }
-        let Some((name, list)) = rest.split_first() else {
-            return;
-        };
-        if !rest.iter().any(|word| word.is_plain("in")) {
-            // `for x` goes over the arguments.
-            let at = self.stands(ARGUMENTS.to_owned(), Quote::Double, Demands::NONE);
-            self.assigns(name.text(), at..at + 1);
-        }
-        self.assigns_text(name.text(), &texts(list));
-        self.assigns(name.text(), all);
-    }
-
-    /// Notes what is printed into a variable.
-    fn note_printed(&mut self, first: &Word, rest: &[Word]) {
-        let all = self.frame.command_hole..self.places.len();
-        let named = rest.windows(2).find(|pair| pair[0].text() == "-v");
-        let Some([_, name]) = named else {
-            return;
-        };
-        match name.is_dynamic {
-            true if first.text() == "printf" => self.is_indirect(),
-            true => self.changes_reading(),
-            false => {}
-        }
-        let (name, index) = name.text().split_once('[').unwrap_or((name.text(), ""));
-        self.calculates_with(index);
-        self.assigns_text(name, &texts(rest));
-        self.assigns(name, all);
-    }
-
-    /// Notes that a command reads its input into the variables among its words.
-    fn assigns_input(&mut self, words: &[Word]) {
-        let mut inputs = self.frame.input_holes.clone();
-        if self.frame.follows_pipe {
-            inputs.push(self.frame.pipeline_hole..self.frame.command_hole);
-        }
-        let bare = |text| -> &str { str::split(text, ['?', '[']).next().unwrap_or_default() };
-        let indexes: Vec<&str> = words
-            .iter()
-            .filter_map(|word| Some(word.text().split_once('[')?.1))
-            .collect();
-        if !indexes.is_empty() {
-            self.calculates_with(&indexes.join(" "));
-        }
-        let names = words
-            .iter()
-            .map(Word::text)
-            .map(bare)
-            .filter(|text| is_name(text));
-        let names: Vec<&str> = names.chain(["REPLY", "MAPFILE"]).collect();
-        let text = self.frame.input_text.clone() + &self.frame.piped_text;
-        for name in &names {
-            self.assigns_text(name, &text);
-        }
-        let known: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        self.variables.read.extend(known);
-        for name in &names {
-            for holes in &inputs {
-                self.assigns(name, holes.clone());
-            }
-        }
-        let (command, pipeline) = (self.frame.command, self.frame.pipeline);
-        let follows = self.frame.follows_pipe;
-        for document in &mut self.frame.documents {
-            if document.command == command || follows && document.pipeline == pipeline {
-                document
-                    .variables
-                    .extend(names.iter().map(|name| (*name).to_owned()));
-            }
-        }
-    }
-
-    /// Notes that a command reads a file, named at these places, into the variables among its words.
-    pub(super) fn assigns_read(&mut self, words: &[Word], places: &Range<usize>) {
-        let own = programs::without_prefixes(words);
-        let reads = |word: &Word| matches!(word.text(), "read" | "mapfile" | "readarray");
-        let Some((_, rest)) = own.split_first().filter(|(first, _)| reads(first)) else {
-            return;
-        };
-        for name in rest.iter().map(Word::text).chain(["REPLY", "MAPFILE"]) {
-            if is_name(name) {
-                self.assigns(name, places.clone());
+            self.assigns_text(name, texts::assigned_text(word));
+            if word.is_made {
+                self.spells(name, Spelt::LETTERS);
             }
         }
     }
 
     /// Returns the places of the holes, with what is demanded of the variables they come to.
     pub(super) fn resolved(mut self) -> Vec<Place> {
-        self.demand_of_kept();
-        self.propagate();
+        self.settled();
         self.places.retain(|place| place.variable.is_none());
         for place in &mut self.places {
             place.demands.split |= place.is_split && place.demands.is_code();
@@ -451,16 +364,15 @@ impl Reader<'_> {
 
     /// Returns what is demanded of each variable of a script; nothing when it gives one to another.
     pub(super) fn names(mut self) -> Option<ByName> {
-        let hidden = self.variables.hidden;
-        let is_plain =
-            self.variables.places.is_empty() && !hidden.is_indirect && !hidden.is_evaluated;
-        is_plain.then(|| self.propagate())
+        let is_plain = self.variables.places.is_empty();
+        let names = self.settled();
+        let is_followed = !self.hidden_demands().shell;
+        (is_plain && is_followed).then_some(names)
     }
 
     /// Returns what is demanded of the arguments of a script, and of what files hold that they name.
     pub(super) fn arguments(mut self) -> (Demands, Demands) {
-        self.demand_of_kept();
-        let names = self.propagate();
+        let names = self.settled();
         let hidden = self.hidden_demands();
         names
             .get(ARGUMENTS)
@@ -472,8 +384,7 @@ impl Reader<'_> {
     /// Returns what is demanded of the variables that a script of another shell inherits, each by name, and of all of
     /// them.
     pub(super) fn inherited(mut self) -> (ByName, Demands) {
-        self.demand_of_kept();
-        let mut names = self.propagate();
+        let mut names = self.settled();
         names.remove(ARGUMENTS);
         (names, self.hidden_demands())
     }
@@ -484,16 +395,8 @@ impl Reader<'_> {
     }
 
     /// What is demanded of every value in a variable, since its way from there is not followed.
-    fn hidden_demands(&self) -> Demands {
-        let hidden = self.variables.hidden;
-        let code = match hidden.is_evaluated || hidden.is_indirect {
-            true => Demands::SHELL,
-            false => Demands::NONE,
-        };
-        match hidden.is_changed {
-            true => code.and(Demands::ZSH),
-            false => code,
-        }
+    pub(super) fn hidden_demands(&self) -> Demands {
+        self.variables.hidden.demands()
     }
 
     /// Notes what is an input of more than one command.
@@ -503,8 +406,11 @@ impl Reader<'_> {
         }
     }
 
-    fn assign_inputs(&mut self) {
+    pub(super) fn assign_inputs(&mut self) {
         let names: Vec<String> = self.variables.read.drain().collect();
+        self.variables
+            .parted
+            .extend(names.iter().map(|name| canonical(name)));
         for (level, places) in std::mem::take(&mut self.variables.inputs) {
             self.level = level;
             for name in &names {
@@ -517,9 +423,7 @@ impl Reader<'_> {
         }
     }
 
-    fn demand_of_kept(&mut self) {
-        self.assign_inputs();
-        let demands = self.hidden_demands();
+    pub(super) fn demand_of_kept(&mut self, demands: Demands) {
         let kept = self.variables.places.values().flatten().copied();
         let kept: Vec<usize> = kept.chain(self.files.written()).collect();
         for at in kept {
@@ -532,7 +436,7 @@ impl Reader<'_> {
 
     /// Brings what is demanded of variables to what they are given; returns it by name, of values and of what
     /// files hold.
-    fn propagate(&mut self) -> ByName {
+    pub(super) fn propagate(&mut self) -> ByName {
         let mut names = ByName::new();
         let mut changed: Vec<usize> = (0..self.places.len()).collect();
         while let Some(at) = changed.pop() {
@@ -543,8 +447,15 @@ impl Reader<'_> {
                 continue;
             };
             let mut new = (passed_on(place.demands), passed_on(place.content));
+            if place.is_shown {
+                new.1 = new.1.and(new.0);
+            }
             new.0.split |= place.is_split && new.0.is_code();
             new.0.changed |= place.is_changed && new.0.is_code();
+            new.0.shell |= place.is_piece && new.0.operand;
+            if place.is_split && new.0.operand {
+                new.0 = new.0.and(Demands::WHOLE);
+            }
             self.demand_of_name(name, new, &mut names, &mut changed);
         }
         names
@@ -560,19 +471,30 @@ impl Reader<'_> {
         let mut open = vec![(name, new)];
         while let Some((name, new)) = open.pop() {
             let known = names.entry(name.clone()).or_default();
+            let mut new = new;
+            // What a `read` gets is a piece.
+            new.0.shell |= new.0.operand && self.variables.parted.contains(&name);
             let both = (known.0.and(new.0), known.1.and(new.1));
             if both == *known {
                 continue;
             }
             *known = both;
-            if both.0.number {
+            let number = Demands::NUMBER.only(both.0);
+            if number.number || number.calculated_in_zsh {
+                let own = match number.number {
+                    true => number,
+                    false => Demands::ZSH_NUMBER,
+                };
                 let texts = self.variables.names.get(&name).into_iter().flatten();
-                open.extend(texts.map(|name| (name.clone(), (Demands::NUMBER, Demands::NONE))));
+                open.extend(texts.map(|name| (name.clone(), (own, Demands::NONE))));
             }
             for at in self.variables.places.get(&name).into_iter().flatten() {
                 if let Some(place) = self.places.get_mut(*at) {
                     place.demands = place.demands.and(both.0);
                     place.content = place.content.and(both.1);
+                    if place.is_shown {
+                        place.content = place.content.and(both.0);
+                    }
                     changed.push(*at);
                 }
             }
@@ -580,14 +502,8 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the texts of words.
-fn texts(words: &[Word]) -> String {
-    let words = words.iter().take(MAX_NAMES).map(Word::text);
-    words.collect::<Vec<_>>().join(" ")
-}
-
 /// Names of one text that are looked at.
-const MAX_NAMES: usize = 64;
+pub(super) const MAX_NAMES: usize = 64;
 
 /// What a place demands of the value of a variable: where a placeholder is refused only since the value
 /// would be gone, there is nothing to demand, elsewhere it must be harmless.

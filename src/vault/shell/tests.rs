@@ -1,6 +1,8 @@
 //! Real shells receive exactly the values.
 
+mod coarse;
 mod continuations;
+mod daily;
 mod nested;
 mod numbers;
 mod refused;
@@ -155,6 +157,14 @@ fn words_and_quotes() {
     );
     check("x='it'\\''s VALUE'; recv \"$x\"", "[it's VALUE]");
     check("recv a\\\n VALUE", "[a][VALUE]");
+    check(
+        "recv =VALUE ~VALUE a=VALUE a~VALUE \\=VALUE; x=~VALUE; y==VALUE; recv \"$x\" \"$y\"",
+        "[=VALUE][~VALUE][a=VALUE][a~VALUE][=VALUE][~VALUE][=VALUE]",
+    );
+    check(
+        "a=(=VALUE ~VALUE); recv \"${a[@]}\"; for i in =VALUE; do recv \"$i\"; done; cat <<< =VALUE",
+        "[=VALUE][~VALUE][=VALUE]=VALUE\n",
+    );
     check("recv {a,VALUE} a#VALUE", "[a][VALUE][a#VALUE]");
     check("recv $((1+1))VALUE \"$((2))VALUE\"", "[2VALUE][2VALUE]");
     check_bash("recv \"$#VALUE\"", "[0VALUE]");

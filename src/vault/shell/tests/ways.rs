@@ -16,7 +16,7 @@ pub(super) fn check_unsafe(value: &str, scripts: &[&str]) {
 
 /// The same where only zsh would do it.
 #[track_caller]
-fn check_not_in_zsh(value: &str, scripts: &[&str]) {
+pub(super) fn check_not_in_zsh(value: &str, scripts: &[&str]) {
     let others: Vec<_> = scripts
         .iter()
         .map(|script| (outcome(value, script), *script))

@@ -16,7 +16,6 @@ const IN_ZSH: &[&str] = &[
     "set -A VALUE x",
     "zparseopts -a VALUE q",
     "dis_aliases[q2]=\"echo 'VALUE'\"",
-    "echo *(+VALUE)",
     "printf %d VALUE",
     "printf '%*s' VALUE x",
     "printf '%.*s' VALUE x",
@@ -109,6 +108,9 @@ const KNOWN: &[&str] = &[
 fn zsh_takes_no_value_that_it_may_read_as_code() {
     check_outcomes(HOSTILE, IN_ZSH, "not in zsh");
     check_outcomes("plain-value", IN_ZSH, "accepted");
+    // Qualifiers are code whatever their characters are.
+    let qualifiers = ["echo *(+VALUE)", "x=VALUE; ls *($x)", "ls *(VALUE)"];
+    check_outcomes("e:touch:", &qualifiers, "not in zsh");
 }
 
 #[test]

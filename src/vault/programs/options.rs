@@ -1,0 +1,120 @@
+//! What a command demands of a value that may become an option, an operator or the name of a program.
+
+use super::input::{self, has_script};
+use super::runs::{Run, is_open_wrapper, wrapped_program};
+use super::table::{self, BUILTINS, ENV_OPTIONS, PYTHON_CODE, Reads};
+use super::{DECLARATIONS, module, own_argument_demands};
+use crate::vault::words::{Demands, Word};
+
+/// Returns what a program demands of a value at the start of a word: some of its options are code.
+pub(super) fn operand_demands((program, arguments): Run<'_>, current: &Word) -> Demands {
+    let ends_options = arguments
+        .iter()
+        .any(|word| word.text == "--" && !word.is_dynamic);
+    if ends_options {
+        return Demands::NONE;
+    }
+    if names_any_option(program, current) {
+        return Demands::forbidden(NAMES_OPTION);
+    }
+    // `{VALUE,x}`
+    if !current.text.is_empty() && !current.text.starts_with('{') {
+        return Demands::NONE;
+    }
+    match program {
+        Reads::CodeAfter(letters, names) if input::has_code(arguments, letters, names) => {
+            let reads_names = |word: &Word| word.has_option('n') || word.has_option('p');
+            // Perl opens what it is given, `command |` too.
+            match program == table::PERL && arguments.iter().any(reads_names) {
+                true => Demands::SHELL,
+                false => Demands::NONE,
+            }
+        }
+        Reads::CodeAfter(..) | Reads::Python if has_script(arguments) => Demands::NONE,
+        Reads::Python if module(arguments).is_some() || has_python_code(arguments) => Demands::NONE,
+        Reads::CodeAfter(..)
+        | Reads::Python
+        | Reads::Client(..)
+        | Reads::Editor(..)
+        | Reads::Git
+        | Reads::ShellAfter(_) => Demands::OPERAND,
+        Reads::ShellInOption(ENV_OPTIONS) if arguments.iter().any(names_command) => Demands::NONE,
+        Reads::ShellInOption(_) => Demands::OPERAND,
+        Reads::Shell
+        | Reads::ShellAll
+        | Reads::Unknown
+        | Reads::CodeAll
+        | Reads::Filter
+        | Reads::CodeEverywhere => Demands::NONE,
+    }
+}
+
+/// Whether a word of `env` is the program it runs.
+fn names_command(word: &Word) -> bool {
+    !word.text.starts_with('-') && !word.text.contains('=')
+}
+
+/// Returns what a wrapper demands of a value among its own words, before the program it runs.
+pub(super) fn wrapper_demands(words: &[Word], current: &Word) -> Demands {
+    let is_option = matches!(current.text(), "" | "-" | "--");
+    if !is_option || !is_open_wrapper(words) {
+        return Demands::NONE;
+    }
+    match current.text() {
+        "" if words.iter().any(|word| word.text == "--") => Demands::NONE,
+        "" => Demands::OPERAND,
+        _ => Demands::forbidden(NAMES_OPTION),
+    }
+}
+
+const NAMES_OPTION: &str = "behind a dash, where it names the option";
+
+/// Whether a value after the current word would name the option, or be among the letters of options.
+fn names_any_option(program: Reads, current: &Word) -> bool {
+    let is_bundle = |text: &str| {
+        text.strip_prefix('-')
+            .is_some_and(|letters| letters.chars().all(|c| c.is_ascii_alphabetic()))
+    };
+    match program {
+        Reads::Client(..) | Reads::Editor(..) | Reads::ShellAfter(_) | Reads::Git => {
+            matches!(current.text(), "-" | "--")
+        }
+        Reads::CodeAfter(..) | Reads::Python | Reads::ShellInOption(_) => {
+            current.text == "--" || is_bundle(&current.text) && !current.text.ends_with('I')
+        }
+        _ => false,
+    }
+}
+
+/// Whether further words of a command may be its options, its operators or the program it runs, so that
+/// an expansion without quotes must be one word.
+pub(in crate::vault) fn reads_words(words: &[Word]) -> bool {
+    const PLAIN: &[&str] = &[
+        "", ":", "true", "false", "echo", "printf", "print", "for", "select", "foreach", "case",
+        "[[",
+    ];
+    let Some(first) = words.first() else {
+        return false;
+    };
+    if first.is_unknown_program() || first.is_nothing() {
+        return false;
+    }
+    if let Some(inner) = wrapped_program(words) {
+        return inner.is_none_or(|inner| {
+            let declares = |word: &Word| DECLARATIONS.contains(&word.text());
+            inner.first().is_some_and(declares) || reads_words(inner)
+        });
+    }
+    if BUILTINS.contains(&first.text()) {
+        return !PLAIN.contains(&first.text());
+    }
+    let demands = own_argument_demands(words, &Word::default());
+    demands.operand || demands.is_code()
+}
+
+fn has_python_code(arguments: &[Word]) -> bool {
+    match PYTHON_CODE {
+        Reads::CodeAfter(letters, names) => input::has_code(arguments, letters, names),
+        _ => false,
+    }
+}
