@@ -268,7 +268,8 @@ pub trait Ledger: Send + Sync {
     fn intend<'a>(&'a self, record: &'a Record<'_>) -> Pending<'a, ()>;
 
     /// Keeps the final record of a call durably, and forgets its intent. When that is not possible now
-    /// it fails with [`StoreError::Late`], and the record is written as soon as it can be.
+    /// it fails with [`StoreError::Late`](crate::store::StoreError::Late), and the record is written as
+    /// soon as it can be.
     fn keep<'a>(&'a self, record: &Record<'_>) -> Pending<'a, ()>;
 
     /// Turns the intents that earlier processes left into records of calls that were interrupted;
