@@ -4,14 +4,12 @@
 //! the tool only looks or the call has an idempotency key; never what the server decided.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, bail};
 use axum::http::{HeaderValue, Request, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Bytes;
-use jiff::Timestamp;
-use jiff::civil::DateTime;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -181,7 +179,7 @@ async fn once(
     let request = request(calling, server, trace, attempt)?;
     let answer = server.send(request).await?;
     let wait = answer.headers.get(header::RETRY_AFTER);
-    let wait = wait.and_then(|value| wait_of(value.to_str().ok()?, Timestamp::now()));
+    let wait = wait.and_then(|value| wait_of(value.to_str().ok()?, SystemTime::now()));
     Ok(Attempt::Answer {
         status: answer.status,
         body: String::from_utf8_lossy(&answer.body).into_owned(),
@@ -190,24 +188,15 @@ async fn once(
 }
 
 /// Reads a `Retry-After`: seconds, or a date as HTTP writes it.
-fn wait_of(text: &str, now: Timestamp) -> Option<Duration> {
+fn wait_of(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // More than there is a number for is longer than anybody waits.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
+    let date = httpdate::parse_http_date(text).ok()?;
     // What is past need not be waited for.
-    Some(Duration::try_from(date_of(text)?.duration_since(now)).unwrap_or_default())
-}
-
-/// Reads a date in one of the three forms of HTTP, of which the last two are old.
-fn date_of(text: &str) -> Option<Timestamp> {
-    let usual = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text);
-    let old = |form| DateTime::strptime(form, text)?.in_tz("UTC");
-    let date =
-        usual.or_else(|_| Ok::<_, jiff::Error>(old("%A, %d-%b-%y %H:%M:%S GMT")?.timestamp()));
-    date.or_else(|_| Ok::<_, jiff::Error>(old("%a %b %e %H:%M:%S %Y")?.timestamp()))
-        .ok()
+    Some(date.duration_since(now).unwrap_or_default())
 }
 
 fn request(
@@ -271,7 +260,8 @@ mod tests {
 
     #[test]
     fn the_time_to_wait_is_seconds_or_a_date() {
-        let now: Timestamp = "2099-10-21T07:27:00Z".parse().unwrap();
+        let now: jiff::Timestamp = "2099-10-21T07:27:00Z".parse().unwrap();
+        let now = SystemTime::from(now);
         let check = |text: &str, expected: Option<u64>| {
             assert_eq!(
                 wait_of(text, now),
