@@ -64,8 +64,10 @@ impl Reader<'_> {
             return;
         }
         let (code, depth) = (script.as_bytes(), self.inner + 1);
+        // Deeper ones are not even read: each level is a reader of its own.
         let is_known = !script.contains(spelt::UNKNOWN) && depth <= MAX_INNER;
-        let Some(read) = super::inherited_demands(script, depth).filter(|_| is_known) else {
+        let read = is_known.then(|| super::inherited_demands(script, depth));
+        let Some(read) = read.flatten() else {
             return self.evaluates();
         };
         let in_zsh = code.contains(&b'}');
