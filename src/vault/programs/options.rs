@@ -57,7 +57,8 @@ fn names_command(word: &Word) -> bool {
 /// Returns what a wrapper demands of a value among its own words, before the program it runs.
 pub(super) fn wrapper_demands(words: &[Word], current: &Word) -> Demands {
     let is_option = matches!(current.text(), "" | "-" | "--");
-    if !is_option || !is_open_wrapper(words) {
+    let runs_code = |word: &Word| RUNNERS.contains(&word.program());
+    if !is_option || !words.first().is_some_and(runs_code) || !is_open_wrapper(words) {
         return Demands::NONE;
     }
     match current.text() {
@@ -66,6 +67,13 @@ pub(super) fn wrapper_demands(words: &[Word], current: &Word) -> Demands {
         _ => Demands::forbidden(NAMES_OPTION),
     }
 }
+
+/// Wrappers of this machine, with options that run a program or a shell.
+const RUNNERS: &[&str] = &[
+    "sudo", "doas", "env", "strace", "ltrace", "xargs", "find", "time", "nice", "ionice", "chrt",
+    "timeout", "stdbuf", "setsid", "nohup", "chroot", "flock", "unshare", "nsenter", "taskset",
+    "prlimit", "script", "su", "runuser", "command", "builtin", "exec", "setpriv", "setarch",
+];
 
 const NAMES_OPTION: &str = "behind a dash, where it names the option";
 

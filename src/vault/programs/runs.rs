@@ -276,6 +276,14 @@ pub(super) fn is_open_wrapper(words: &[Word]) -> bool {
     else {
         return false;
     };
+    // `find -exec PROGRAM`
+    let is_started = |word: &Word| {
+        let starters = ["-exec", "-execdir", "-ok", "-okdir"];
+        starters.contains(&word.text()) && !word.is_dynamic
+    };
+    if rest.iter().any(is_started) {
+        return false;
+    }
     let mut walk = Walk::new(first.program());
     let is_named = rest
         .iter()

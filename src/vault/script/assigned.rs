@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::texts::Spelt;
+use super::spelt::Spelt;
 use super::variables::{ARGUMENTS, MAX_NAMES};
 use super::{Quote, Reader};
 use crate::vault::programs::{self, DECLARATIONS};
@@ -96,7 +96,9 @@ impl Reader<'_> {
                                 .text()
                                 .contains(|c: char| !"+-euxvnfahmBCo".contains(c))
                 };
-                programs::changes_inner(rest) || rest.iter().any(is_other)
+                let ends = |word: &Word| word.is_plain("--");
+                let options = rest.split(ends).next().unwrap_or_default();
+                programs::changes_inner(options) || options.iter().any(is_other)
             }
             name => DECLARATIONS.contains(&name) && has('T'),
         };

@@ -299,7 +299,9 @@ impl Reader<'_> {
     /// A descriptor that is given by an expansion may be that of a coprocess, which reads code.
     pub(super) fn descriptor(&mut self, word: &Word) {
         self.note_file(word);
-        if word.is_dynamic || word.is_plain("p") {
+        // What a descriptor is read for is no output.
+        let is_output = self.frame.writes || self.frame.reads_and_writes;
+        if is_output && (word.is_dynamic || word.is_plain("p")) {
             let unknown = Demands::SHELL.and(Demands::PROGRAM);
             self.frame.sinks = self.frame.sinks.and(unknown);
         }

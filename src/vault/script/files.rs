@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::Reader;
 use super::endings::is_shared;
-use super::texts;
+use super::spelt;
 use crate::limits;
 use crate::vault::programs;
 use crate::vault::words::{Demands, Word};
@@ -108,7 +108,7 @@ impl Reader<'_> {
             let named = words.iter().skip(at + 1);
             written.extend(named.filter_map(|word| self.file_name(word)));
         }
-        let told = texts::written_names(words);
+        let told = spelt::written_names(words);
         if !told.is_empty() {
             let scripts = programs::code_files(words).into_iter();
             let scripts: Vec<String> = scripts
@@ -248,8 +248,8 @@ impl Reader<'_> {
             if entry.text.len() < limits::MAX_CLAUSE_BYTES {
                 entry.text.push_str(text);
                 entry.text.push('\n');
-            } else if !entry.text.ends_with(texts::UNKNOWN) {
-                entry.text.push(texts::UNKNOWN);
+            } else if !entry.text.ends_with(spelt::UNKNOWN) {
+                entry.text.push(spelt::UNKNOWN);
             }
             self.file_gets_text(&base(name), text);
         }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::texts::{self, Spelt};
+use super::spelt::{self, Spelt};
 use super::{HereDocument, Reader, Separator};
 use crate::limits;
 use crate::vault::programs;
@@ -64,8 +64,10 @@ impl Reader<'_> {
             return;
         }
         let (code, depth) = (script.as_bytes(), self.inner + 1);
-        let is_known = !script.contains(texts::UNKNOWN) && depth <= MAX_INNER;
-        let Some(read) = super::inherited_demands(script, depth).filter(|_| is_known) else {
+        // Deeper ones are not even read: each level is a reader of its own.
+        let is_known = !script.contains(spelt::UNKNOWN) && depth <= MAX_INNER;
+        let read = is_known.then(|| super::inherited_demands(script, depth));
+        let Some(read) = read.flatten() else {
             return self.evaluates();
         };
         let in_zsh = code.contains(&b'}');
@@ -136,11 +138,11 @@ impl Reader<'_> {
         let program = programs::without_prefixes(words).first();
         let program = program.map_or("", Word::program);
         for word in words.iter().skip(1) {
-            if !texts::shown_text(program, word) {
+            if !spelt::shown_text(program, word) {
                 continue;
             }
             if word.is_told {
-                text.push(texts::UNKNOWN);
+                text.push(spelt::UNKNOWN);
             }
             match word.is_dynamic {
                 true => text.push_str(&word.code()),
@@ -154,9 +156,9 @@ impl Reader<'_> {
             text.push('_');
         }
         let is_literal = !text.replace("${1}", "").trim().is_empty();
-        if is_literal && !texts::prints_exactly(words) {
+        if is_literal && !spelt::prints_exactly(words) {
             // As code it may be anything.
-            text.push(texts::UNKNOWN);
+            text.push(spelt::UNKNOWN);
         }
         cut(&text)
     }
@@ -259,7 +261,7 @@ fn cut(text: &str) -> String {
     let end = text.floor_char_boundary(limits::MAX_CLAUSE_BYTES.min(text.len()));
     let mut cut = text.get(..end).unwrap_or_default().to_owned();
     if end < text.len() {
-        cut.push(texts::UNKNOWN);
+        cut.push(spelt::UNKNOWN);
     }
     cut
 }

@@ -17,6 +17,7 @@ mod inner;
 mod output;
 mod quotes;
 mod redirections;
+mod spelt;
 mod texts;
 mod variables;
 
@@ -244,7 +245,7 @@ impl<'a> Reader<'a> {
             functions: HashSet::new(),
             function_reads: Demands::NONE,
             later: Demands::NONE,
-            uses_last_word: texts::names_last_word(script),
+            uses_last_word: spelt::names_last_word(script),
             reads_escapes: false,
             subscript: 0..0,
             printed: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::texts;
+use super::spelt;
 use super::{Case, Closer, Quote, Reader, Role, Step};
 use crate::limits;
 use crate::vault::words::Demands;
@@ -410,7 +410,7 @@ impl Reader<'_> {
                 let name = self.bytes.get(name).unwrap_or_default();
                 let name = String::from_utf8_lossy(name).into_owned();
                 self.assigns(&name, first..self.places.len());
-                let text = texts::literal_part(&self.text_from(start));
+                let text = spelt::literal_part(&self.text_from(start));
                 let text = text.trim_start_matches([':', '=']).trim_end_matches('}');
                 self.assigns_text(&name, text);
                 self.note_given(text);
@@ -432,7 +432,7 @@ impl Reader<'_> {
                     }
                     let start = self.at;
                     self.parameter_word(quote, true)?;
-                    let text = texts::literal_part(&self.text_from(start));
+                    let text = spelt::literal_part(&self.text_from(start));
                     self.note_given(text.trim_end_matches('}'));
                     Ok(())
                 } else {
@@ -450,7 +450,7 @@ impl Reader<'_> {
     /// Reads the text that stands in for the value of `${name-text}`, from its operator on.
     fn default_text(&mut self, quote: Quote, start: usize) -> Step {
         self.parameter_word(quote, false)?;
-        let text = texts::literal_part(&self.text_from(start + 1));
+        let text = spelt::literal_part(&self.text_from(start + 1));
         let text = text
             .trim_start_matches(['-', '+', '?'])
             .trim_end_matches('}');

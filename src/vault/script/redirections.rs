@@ -1,6 +1,6 @@
 //! Reads redirections, here-strings and the bodies of here-documents.
 
-use super::texts;
+use super::spelt;
 use super::{Closer, HereDocument, Quote, Reader, Role, Step};
 use crate::vault::programs;
 use crate::vault::words::Demands;
@@ -179,7 +179,7 @@ impl Reader<'_> {
             };
             self.frame.input_text.push_str(&text);
             if word.is_made || word.is_told {
-                self.frame.input_text.push(texts::UNKNOWN);
+                self.frame.input_text.push(spelt::UNKNOWN);
             }
             self.frame.input_text.push('\n');
         }

@@ -7,132 +7,17 @@
 use std::ops::Range;
 
 use super::files::file_key;
+use super::spelt::literal_part;
 use super::variables::{ARGUMENTS, Hidden, canonical};
 use super::{ByName, Quote, Reader, Role};
 use crate::vault::programs;
-use crate::vault::words::{Demands, Word, is_name};
+use crate::vault::words::{Demands, Word};
 
 /// What the values of all variables are called here, those with the values of placeholders among them.
 const ALL: &str = "* all";
 
-/// What a text holds that a variable is given.
-#[derive(Default, Clone, Copy)]
-pub(super) struct Spelt {
-    /// Letters, or what the shell makes letters of.
-    has_letters: bool,
-    /// More than the characters that mean nothing to a shell.
-    has_signs: bool,
-    /// What a shell expands.
-    has_expansions: bool,
-}
-
-impl Spelt {
-    pub(super) const LETTERS: Self = Self {
-        has_letters: true,
-        has_signs: false,
-        has_expansions: false,
-    };
-
-    pub(super) fn of(text: &str) -> Self {
-        let makes_letters = |c: char| c.is_alphabetic() || "_\\*?[~\0".contains(c);
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+,-".contains(c);
-        let text = text.trim();
-        Self {
-            has_letters: text.contains(makes_letters),
-            has_signs: !text.chars().all(is_plain),
-            has_expansions: text.contains(['$', '`', '\0']),
-        }
-    }
-
-    pub(super) fn has_signs(self) -> bool {
-        self.has_signs
-    }
-
-    pub(super) fn has_letters(self) -> bool {
-        self.has_letters
-    }
-
-    pub(super) fn and(self, other: Self) -> Self {
-        Self {
-            has_letters: self.has_letters || other.has_letters,
-            has_signs: self.has_signs || other.has_signs,
-            has_expansions: self.has_expansions || other.has_expansions,
-        }
-    }
-}
-
-/// Variables whose text the shell makes of the script.
-pub(super) const MADE: &[&str] = &[
-    "FUNCNAME",
-    "BASH_COMMAND",
-    "BASH_SOURCE",
-    "BASH_EXECUTION_STRING",
-    "SHELLOPTS",
-    "BASHOPTS",
-    "DIRSTACK",
-    "dirstack",
-    "funcstack",
-    "functrace",
-    "funcfiletrace",
-    "funcsourcetrace",
-    "history",
-    "historywords",
-    "functions",
-    "aliases",
-    "options",
-    "commands",
-    "builtins",
-    "parameters",
-    "mapfile",
-    "ZSH_SCRIPT",
-    "ZSH_ARGZERO",
-    "-",
-];
-
 /// Functions that the shell itself calls with the words of other commands.
 const HANDLERS: &[&str] = &["command_not_found_handle", "preexec", "zshaddhistory"];
-
-/// Whether `$_` may be meant somewhere: the underscore stands alone.
-pub(super) fn names_last_word(script: &str) -> bool {
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let bytes = script.as_bytes();
-    memchr::memchr_iter(b'_', bytes).any(|at| {
-        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
-        !before.is_some_and(is_word) && !bytes.get(at + 1).is_some_and(is_word)
-    })
-}
-
-/// Returns a text without the expansions in it.
-pub(super) fn literal_part(text: &str) -> String {
-    let mut literal = String::new();
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '`' => _ = chars.by_ref().find(|c| *c == '`'),
-            '$' => match chars.peek() {
-                Some('{' | '(' | '[') => {
-                    let mut open = 0_usize;
-                    _ = chars.by_ref().find(|c| {
-                        match c {
-                            '{' | '(' | '[' => open += 1,
-                            '}' | ')' | ']' => open = open.saturating_sub(1),
-                            _ => {}
-                        }
-                        open == 0
-                    });
-                }
-                _ => {
-                    while chars
-                        .next_if(|c| c.is_ascii_alphanumeric() || *c == '_')
-                        .is_some()
-                    {}
-                }
-            },
-            _ => literal.push(c),
-        }
-    }
-    literal
-}
 
 impl Reader<'_> {
     /// Notes that the names in a text are calculated with, and what it is made of besides.
@@ -270,10 +155,10 @@ impl Reader<'_> {
         let mut found = self.variables.hidden;
         for (name, (demands, _)) in names {
             let spelt = self.variables.spelt(name);
-            let is_local = demands.local && spelt.has_signs;
-            found.is_evaluated |= is_local || demands.unquoted && spelt.has_expansions;
-            found.is_calculated |= demands.calculated && spelt.has_letters;
-            found.is_calculated_in_zsh |= demands.calculated_in_zsh && spelt.has_letters;
+            let is_local = demands.local && spelt.has_signs();
+            found.is_evaluated |= is_local || demands.unquoted && spelt.has_expansions();
+            found.is_calculated |= demands.calculated && spelt.has_letters();
+            found.is_calculated_in_zsh |= demands.calculated_in_zsh && spelt.has_letters();
         }
         self.variables.hidden = found;
     }
@@ -291,98 +176,4 @@ impl Hidden {
             false => code,
         }
     }
-}
-
-/// Returns a printer's word as far as it may be among what is printed: an option of one letter is not.
-pub(super) fn shown_text(program: &str, word: &Word) -> bool {
-    let text = word.text();
-    const READERS: &[&str] = &[
-        "cat", "head", "tail", "tac", "sort", "uniq", "nl", "cut", "rev", "fold", "paste",
-    ];
-    let is_builtin = matches!(program, "echo" | "printf" | "print");
-    let is_file = READERS.contains(&program) && !text.starts_with('-');
-    let letters = |text: &str| text.chars().filter(char::is_ascii_alphabetic).count();
-    let is_option = text.starts_with('-') && !text.starts_with("--");
-    let is_short = is_option && (letters(text) < 2 || program.ends_with("grep"));
-    let without = |names: &[&str]| {
-        let whole = text.to_owned();
-        names
-            .iter()
-            .fold(whole, |text, name| text.replace(name, ""))
-    };
-    let is_number = match program {
-        "date" => {
-            let fields = ["%s", "%N", "%Y", "%m", "%d", "%H", "%M", "%S", "%j", "%u"];
-            text.starts_with('+') && letters(&without(&fields)) == 0
-        }
-        "awk" | "gawk" | "mawk" => letters(&without(&["print", "NF", "NR", "END"])) == 0,
-        "sed" => letters(&without(&["p"])) == 0 || matches!(text, "s/[^0-9]*//g" | "s/[^0-9]//g"),
-        "jq" => {
-            let is_path = |c: char| c.is_ascii_alphanumeric() || "._[]".contains(c);
-            text.starts_with('.') && text.chars().all(is_path)
-        }
-        _ => false,
-    };
-    is_builtin || !is_short && !is_number && !is_file
-}
-
-/// Whether a command prints what it is told as it is written there.
-pub(super) fn prints_exactly(words: &[Word]) -> bool {
-    let own = programs::without_prefixes(words);
-    let Some((first, rest)) = own.split_first() else {
-        return true;
-    };
-    let is_literal = |word: &Word| !word.text().contains(['\\', '%']);
-    match first.text() {
-        "cat" | "tee" => true,
-        "echo" | "print" | "printf" => rest.iter().all(|word| {
-            is_literal(word) && !word.may_be_flags() && !word.is_made
-                || matches!(word.text(), "%s" | "%s\\n" | "%s\n")
-        }),
-        _ => {
-            rest.iter().all(|word| word.text().starts_with('-'))
-                && !MAKERS.contains(&first.program())
-        }
-    }
-}
-
-/// Programs that make other text of what they read, whatever they are told.
-const MAKERS: &[&str] = &[
-    "base64", "base32", "xxd", "rev", "tr", "sed", "awk", "gawk", "mawk", "perl", "iconv", "od",
-    "tac", "shuf", "sort", "python", "python3", "openssl", "gunzip", "zcat", "envsubst",
-];
-
-/// Stands in a text for what a program makes of it, which is not known.
-pub(super) const UNKNOWN: char = '\0';
-
-/// Returns the names of the files that a command may write other than by a redirection.
-pub(super) fn written_names(words: &[Word]) -> Vec<String> {
-    const WRITERS: &[&str] = &[
-        "sponge", "sort", "split", "csplit", "uniq", "xxd", "iconv", "openssl", "gpg", "uudecode",
-        "sed", "awk", "gawk", "mawk", "base64", "perl", "ruby",
-    ];
-    let Some(at) = words
-        .iter()
-        .position(|word| WRITERS.contains(&word.program()))
-    else {
-        return Vec::new();
-    };
-    let is_end = |c: char| c.is_whitespace() || ";&|()<>\"'`{}$=,".contains(c);
-    let words = words.iter().skip(at + 1).take(MAX_WORDS);
-    let names = words.flat_map(|word| word.text().split(is_end));
-    let names = names.filter(|name| !name.is_empty());
-    names.take(MAX_WORDS).map(str::to_owned).collect()
-}
-
-/// Words of one command that are looked at.
-const MAX_WORDS: usize = 32;
-
-/// Returns what a word assigns, without the name and the index.
-pub(super) fn assigned_text(word: &Word) -> &str {
-    let text = word.text();
-    let Some((before, value)) = text.split_once('=') else {
-        return "";
-    };
-    let name = before.split(['[', '+']).next().unwrap_or_default();
-    if is_name(name) { value } else { text }
 }

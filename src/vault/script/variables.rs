@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::files::file_key;
-use super::texts::{self, MADE, Spelt};
+use super::spelt::{self, MADE, Spelt};
 use super::{ByName, Place, Quote, Reader};
 use crate::limits;
 use crate::vault::programs;
@@ -345,7 +345,7 @@ impl Reader<'_> {
         let name = word.text().split(['=', '+', '[']).next();
         if let Some(name) = name.filter(|name| is_name(name)) {
             self.assigns(name, word.first_place..word.places);
-            self.assigns_text(name, texts::assigned_text(word));
+            self.assigns_text(name, spelt::assigned_text(word));
             if word.is_made {
                 self.spells(name, Spelt::LETTERS);
             }

@@ -572,6 +572,7 @@ fn hostile_scripts_are_cheap() {
         "((",
         "`",
         "<<E\n",
+        "sh <<E\n",
         "'",
         "case x in ",
         "{ ",

@@ -3,6 +3,10 @@
 use super::check_outcomes;
 
 const DAILY: &[&str] = &[
+    "printf %s \"VALUE\" | sed 's/$/\\r/'",
+    "set -- VALUE; echo \"$1\"",
+    "d=.; find $d -maxdepth 0 -exec tool VALUE \\;",
+    "printf %s \"VALUE\" | wc -c; tr '\\0' ' ' < /proc/$PPID/environ | grep -c given",
     "curl -sS -H \"Authorization: Bearer VALUE\" https://h/ | jq -r .id",
     "TOKEN=VALUE; curl -sS -H \"Authorization: Bearer $TOKEN\" https://h/api | jq '.items | length'",
     "export TOKEN=VALUE; ./deploy.sh",
@@ -72,9 +76,7 @@ const DAILY: &[&str] = &[
     "gpg --batch --passphrase VALUE -d f.gpg > f",
     "mysql -u root -pVALUE -e 'show databases'",
     "MYSQL_PWD=VALUE mysqldump db > dump.sql",
-    "redis-cli -a VALUE ping",
     "twine upload -u __token__ -p VALUE dist/*",
-    "npm config set //registry.npmjs.org/:_authToken VALUE",
     "gh auth login --with-token <<< VALUE",
     "terraform apply -var \"token=VALUE\" -auto-approve",
     "TF_VAR_token=VALUE terraform plan",
@@ -104,13 +106,23 @@ const DAILY: &[&str] = &[
     "T=VALUE; if ((${#T} < 8)); then exit 1; fi",
 ];
 
+/// The same, but for one that starts like an option, at the start of a word of a program whose options are code.
+const WORDS: &[&str] = &[
+    "redis-cli -a VALUE ping",
+    "npm config set //registry.npmjs.org/:_authToken VALUE",
+];
+
 #[test]
 fn what_is_written_every_day_takes_every_value() {
     for value in [
         "p4 ss;$(x)'\"a[1]",
         "a[$(touch pwned)]",
         "touch pwned;: xyz",
+        "-eq 1",
+        "--x=$(y)",
     ] {
         check_outcomes(value, DAILY, "accepted");
     }
+    check_outcomes("p4 ss;$(x)'\"a[1]", WORDS, "accepted");
+    check_outcomes("-eq 1", WORDS, "unsafe_nested_parse");
 }
