@@ -122,7 +122,38 @@ fn with_carriage_returns(text: &str, find: &str) -> Option<Passage> {
 }
 
 fn closest_line(text: &str, find: &str) -> Option<Passage> {
-    let find = find.trim_matches('\n');
+    let mut passage = closest_trimmed(text, find.trim_matches('\n'))?;
+    if passage.differences.is_empty() {
+        passage.differences.extend(ends_of(find));
+    }
+    Some(passage)
+}
+
+/// Says what stands before and after the lines of a text to find, when these are no other than those of the
+/// file.
+fn ends_of(find: &str) -> Option<String> {
+    let lines = find.trim_matches('\n');
+    let before = find.len() - find.trim_start_matches('\n').len();
+    let after = (find.len() - before - lines.len()).saturating_sub(1);
+    let blank = |count| counted(count, "blank line");
+    let has = match (before, after) {
+        (0, 0) if find.ends_with('\n') => "a line break at its end".to_owned(),
+        (0, 0) => return None,
+        (0, after) => format!("{} at its end", blank(after)),
+        (before, 0) => format!("{} at its start", blank(before)),
+        (before, after) => format!(
+            "{} at its start and {} at its end",
+            blank(before),
+            blank(after)
+        ),
+    };
+    Some(format!(
+        "the text to find has {has} that the file has not there"
+    ))
+}
+
+/// Looks for a passage with what stands between the first and the last line that is not empty.
+fn closest_trimmed(text: &str, find: &str) -> Option<Passage> {
     if let Some(place) = skeleton::find(text, find) {
         return Some(at(text, place, find));
     }

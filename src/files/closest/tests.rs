@@ -173,6 +173,25 @@ fn nothing_is_close() {
     assert_eq!(closest("", "x"), None);
 }
 
+#[test]
+fn blank_lines_at_the_ends_are_told() {
+    let cases = [
+        ("\nfn one() {", "1 blank line at its start"),
+        ("fn one() {\n\n\n", "2 blank lines at its end"),
+        (
+            "\n\nfn one() {\n\n",
+            "2 blank lines at its start and 1 blank line at its end",
+        ),
+    ];
+    for (find, has) in cases {
+        let told = format!("the text to find has {has} that the file has not there");
+        check(find, Some((1, 1, &[&told])));
+    }
+    let found = closest("a last line", "a last line\n").unwrap();
+    let told = ["the text to find has a line break at its end that the file has not there"];
+    assert_eq!(found.differences, told);
+}
+
 fn check_difference(there: &str, wanted: &str, expected: &str) {
     let alike = Alike::default().tell(there, wanted);
     let told = alike.unwrap_or_else(|| difference(there, wanted));
