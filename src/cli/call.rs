@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::args::CallArgs;
 use crate::cli::vault::VaultFlags;
-use crate::cli::{fail, print, serve, var};
+use crate::cli::{fail, print, say, serve, var};
 use crate::http::client::{self, Calling};
 use crate::limits;
 use crate::secret::{self, Piece, SecretName, SecretValue};
@@ -34,6 +34,12 @@ pub(super) fn call(args: CallArgs) -> ExitCode {
         Ok(answer) => {
             print(&format!("{}\n", answer.body.trim_end()));
             let body: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+            if !body.is_object() {
+                let status = answer.status;
+                say(&format!(
+                    "expected a JSON object as answer, found something else with HTTP status {status}"
+                ));
+            }
             ExitCode::from(u8::from(body["success"] != true))
         }
     }

@@ -78,6 +78,8 @@ pub struct SearchOptions<'a> {
 /// What a search found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchFound {
+    /// Whether lines around matches were asked for.
+    pub has_context: bool,
     /// The files of the first matching lines, by path.
     pub files: Vec<FileFound>,
     /// All matching lines, shown or not.
@@ -152,7 +154,10 @@ pub fn search(
         let message = "the search was interrupted";
         return Err(ToolError::new(ErrorCode::Cancelled, message));
     }
-    Ok(search.tally.finish())
+    Ok(SearchFound {
+        has_context: options.context > 0,
+        ..search.tally.finish()
+    })
 }
 
 /// Makes the error of a file that was named itself and cannot be searched.

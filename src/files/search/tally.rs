@@ -80,6 +80,7 @@ impl Tally {
         let mut first = std::mem::take(&mut *self.first());
         first.cut(self.most_matches);
         SearchFound {
+            has_context: false,
             files: first.files,
             total_matches: self.total_matches.into_inner(),
             files_matched: self.files_matched.into_inner(),

@@ -13,15 +13,13 @@ impl SearchFound {
     /// with `--` between stretches of lines that do not meet.
     #[must_use]
     pub fn text(&self) -> String {
-        let has_around = |found: &FileFound| found.matches() < found.lines().len();
-        let has_context = self.files.iter().any(has_around);
         // A text that grows is copied again and again.
         let mut text = String::with_capacity(self.files.iter().map(room).sum());
         for found in &self.files {
-            if has_context && !text.is_empty() {
+            if self.has_context && !text.is_empty() {
                 text.push_str("--\n");
             }
-            push(&mut text, found, has_context);
+            push(&mut text, found, self.has_context);
         }
         text
     }
@@ -75,8 +73,9 @@ mod tests {
         found
     }
 
-    fn check(files: &[FileFound], expected: &str) {
+    fn check(has_context: bool, files: &[FileFound], expected: &str) {
         let found = SearchFound {
+            has_context,
             files: files.to_vec(),
             ..SearchFound::default()
         };
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_are_divided_when_there_are_lines_around() {
+    fn stretches_are_divided_when_lines_around_are_asked_for() {
         let plain = file("./a", &[(Match, 2, "x"), (Match, 9, "")]);
         let around = file(
             "b\n",
@@ -105,9 +104,12 @@ mod tests {
                 (Match, 12345, "x"),
             ],
         );
-        check(&[], "");
-        check(std::slice::from_ref(&plain), "a:2:x\na:9:\n");
+        check(true, &[], "");
+        check(false, std::slice::from_ref(&plain), "a:2:x\na:9:\n");
+        // Also when no file has any.
+        check(true, std::slice::from_ref(&plain), "a:2:x\n--\na:9:\n");
         check(
+            true,
             &[plain, around],
             "a:2:x\n--\na:9:\n--\nb\u{FFFD}-1-1\nb\u{FFFD}:2:x\nb\u{FFFD}-3-3\nb\u{FFFD}:4:x\n--\n\
              b\u{FFFD}:12345:x\n",
