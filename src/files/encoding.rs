@@ -324,8 +324,8 @@ fn read_legacy(bytes: &[u8], at: usize) -> Result<(Encoding, Cow<'_, str>), NoTe
     }
     // What stands around the first byte that is not ASCII tells most.
     let from = at.saturating_sub(GUESSED_BYTES / 8);
-    let sample = bytes.get(from..bytes.len().min(from + GUESSED_BYTES));
-    let guessed = guess(sample.unwrap_or(bytes));
+    let to = bytes.len().min(from + GUESSED_BYTES);
+    let guessed = guess(bytes.get(from..to).unwrap_or(bytes), to == bytes.len());
     let shape = Shape::of(bytes);
     if shape.is_gb18030(guessed)
         && let Some(text) = decode_legacy(GB18030, bytes)
@@ -433,9 +433,10 @@ fn has_latin_letters(encoding: &'static encoding_rs::Encoding) -> bool {
     latin.count() > letters.len() / 2
 }
 
-fn guess(sample: &[u8]) -> &'static encoding_rs::Encoding {
+/// Guesses an encoding; a part of a text may end within a character.
+fn guess(sample: &[u8], is_to_its_end: bool) -> &'static encoding_rs::Encoding {
     let mut detector = chardetng::EncodingDetector::new(chardetng::Iso2022JpDetection::Deny);
-    detector.feed(sample, true);
+    detector.feed(sample, is_to_its_end);
     match detector.guess(None, chardetng::Utf8Detection::Deny) {
         encoding if encoding == GBK => GB18030,
         encoding => encoding,

@@ -36,6 +36,33 @@ fn encodings_are_told_apart_and_written_back() {
 }
 
 #[test]
+fn a_guess_from_a_part_that_ends_within_a_character_holds() {
+    let texts = [
+        (
+            GB18030,
+            "\u{8FD9}\u{662F}\u{4E00}\u{4E2A}\u{7B80}\u{5355}\u{7684}\u{6D4B}\u{8BD5}\u{6587}\u{4EF6}\u{3002}\n",
+        ),
+        (
+            encoding_rs::SHIFT_JIS,
+            "\u{3053}\u{308C}\u{306F}\u{65E5}\u{672C}\u{8A9E}\u{306E}\u{6587}\u{7AE0}\u{3067}\u{3059}\u{3002}\n",
+        ),
+        (
+            encoding_rs::EUC_KR,
+            "\u{C774}\u{AC83}\u{C740} \u{D55C}\u{AD6D}\u{C5B4} \u{BB38}\u{C7A5}\u{C785}\u{B2C8}\u{B2E4}.\n",
+        ),
+    ];
+    for (encoding, line) in texts {
+        let (line, ..) = encoding.encode(line);
+        let text = line.repeat(GUESSED_BYTES / line.len() + 10);
+        for before in ["", "a", "aa", "aaa"] {
+            let bytes = [before.as_bytes(), &text].concat();
+            let found = Encoding::read(&bytes).map(|(found, _)| found.decoder());
+            assert_eq!(found, Ok(encoding), "{before}");
+        }
+    }
+}
+
+#[test]
 fn short_texts_are_gb18030_or_latin_1_and_doubt_is_told() {
     let check = |bytes: &[u8], expected: (Option<&str>, bool)| {
         let (encoding, _) = Encoding::read(bytes).unwrap();
