@@ -137,7 +137,8 @@ fn kill_newest(records: &[&Record]) -> bool {
         let Some(newest) = process::newest() else {
             break;
         };
-        for pid in newest - limits::NEWEST_PROCESSES..=newest + 1 {
+        // The last first: by the time the others have been looked at it is somewhere else.
+        for pid in (newest - limits::NEWEST_PROCESSES..=newest + 2).rev() {
             // Before it is looked at: another may get its number meanwhile.
             let Some(descriptor) = process::open(pid) else {
                 continue;
