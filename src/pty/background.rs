@@ -52,8 +52,8 @@ struct Member {
     pid: i32,
     /// When it was started, in ticks since the system was.
     started: u64,
-    /// Readable once the process has ended.
-    end: OwnedFd,
+    /// Readable once the process has ended; none when that is known.
+    end: Option<OwnedFd>,
 }
 
 /// What a job in the background does.
@@ -76,10 +76,10 @@ impl PartialEq for Background {
 impl Eq for Background {}
 
 impl Background {
-    /// Returns how many processes it began with: how many descriptors it holds.
+    /// Returns how many of its processes run, as far as it is known: how many descriptors it holds.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.members().list.len()
+        self.members().alive().count()
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {
@@ -102,10 +102,10 @@ impl Background {
     #[must_use]
     pub fn doing(&self) -> Doing {
         let mut members = self.members();
-        if members.list.iter().all(Member::has_ended) {
+        if members.alive().next().is_none() {
             self.follow(&mut members);
         }
-        let mut alive = members.list.iter().filter(|member| !member.has_ended());
+        let mut alive = members.alive();
         let Some(first) = alive.next() else {
             return Doing::Ended;
         };
@@ -162,11 +162,12 @@ impl Background {
     /// Signals those of the processes it began with that are not among `reached` yet; one that is
     /// stopped goes on with it.
     pub(super) fn signal_members(&self, signal: Signal, reached: &mut HashSet<i32>) {
-        let members = self.members();
-        for member in members.list.iter().filter(|member| !member.has_ended()) {
-            if reached.insert(member.pid) {
-                let _ = process::send(&member.end, signal);
-                let _ = process::send(&member.end, Signal::SIGCONT);
+        for member in self.members().alive() {
+            if let Some(end) = &member.end
+                && reached.insert(member.pid)
+            {
+                let _ = process::send(end, signal);
+                let _ = process::send(end, Signal::SIGCONT);
             }
         }
     }
@@ -177,9 +178,7 @@ impl Background {
         let mut roots = self.own_group().map_or_else(Vec::new, |group| {
             group.members(&all).iter().map(|seen| seen.pid).collect()
         });
-        let members = self.members();
-        let alive = members.list.iter().filter(|member| !member.has_ended());
-        roots.extend(alive.map(|member| member.pid));
+        roots.extend(self.members().alive().map(|member| member.pid));
         group::below(&all, &roots)
     }
 
@@ -188,8 +187,8 @@ impl Background {
     #[must_use]
     pub fn command_line(&self) -> Option<String> {
         let words_of = |pid: i32| std::fs::read(format!("/proc/{pid}/cmdline")).ok();
-        let members = self.members();
-        let first = members.list.iter().find(|member| !member.has_ended())?;
+        let mut members = self.members();
+        let first = members.alive().next()?;
         let words = words_of(first.pid)?;
         // Its number may be another's by now.
         if first.has_ended() {
@@ -229,13 +228,21 @@ impl Kin {
     }
 }
 
+impl Members {
+    /// Returns those that run.
+    fn alive(&mut self) -> impl Iterator<Item = &mut Member> {
+        let list = self.list.iter_mut();
+        list.filter_map(|member| (!member.has_ended()).then_some(member))
+    }
+}
+
 impl Member {
     /// Makes that of a process, unless it has ended.
     fn of(seen: &Process) -> Option<Self> {
         Some(Self {
             pid: seen.pid,
             started: seen.started,
-            end: process::open(seen.pid)?,
+            end: Some(process::open(seen.pid)?),
         })
     }
 
@@ -247,9 +254,17 @@ impl Member {
         is_later && process::duration_of(later).is_some_and(is_soon)
     }
 
-    fn has_ended(&self) -> bool {
-        let mut asked = [PollFd::new(self.end.as_fd(), PollFlags::POLLIN)];
-        nix::poll::poll(&mut asked, PollTimeout::ZERO).is_ok_and(|count| count > 0)
+    /// Whether it has ended. Its descriptor is closed when it is seen to have.
+    fn has_ended(&mut self) -> bool {
+        let Some(end) = &self.end else {
+            return true;
+        };
+        let mut asked = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
+        let has_ended = nix::poll::poll(&mut asked, PollTimeout::ZERO).is_ok_and(|count| count > 0);
+        if has_ended {
+            self.end = None;
+        }
+        has_ended
     }
 }
 

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use karyi::outcome::Status;
+use karyi::pty::Background;
 
 use super::support::{Shell, run};
 
@@ -154,6 +155,7 @@ async fn settled(shell: &Shell) -> Counts {
     let until = Instant::now() + SETTLING;
     loop {
         shell.command("wait").await;
+        drop(shell.session.take_background());
         let counts = take(shell);
         if counts.processes == 1 {
             return counts;
@@ -221,4 +223,31 @@ fn files(directory: &Path) -> usize {
         _ => 1,
     };
     entries.map(count).sum()
+}
+
+/// Who never asks for what was left in the background holds a bounded number of descriptors, and none
+/// of what has ended.
+#[test]
+fn jobs_that_nobody_asks_for_hold_few_descriptors() {
+    run(async {
+        let shell = Shell::bash().await;
+        for _ in 0..5 {
+            let pairs = "for i in {1..32}; do sleep 500 | sleep 500 & done";
+            assert_eq!(shell.command(pairs).await.exit_code, Some(0));
+        }
+        let held =
+            |left: &[(u64, Background)]| left.iter().map(|(_, job)| job.size()).sum::<usize>();
+        let left = shell.session.take_background();
+        assert_eq!((left.len(), held(&left)), (128, 256));
+        assert_eq!(shell.session.take_omitted_background(), 64);
+        assert_eq!(
+            shell
+                .command("for group in $(jobs -p); do kill -- -$group; done; wait")
+                .await
+                .exit_code,
+            Some(0)
+        );
+        assert_eq!(held(&left), 0);
+        shell.session.close().await;
+    });
 }
