@@ -4,7 +4,6 @@ use crate::error::ToolError;
 use crate::outcome::Status;
 
 use super::call::{Answer, Input, Progress, too_late};
-use super::delivery;
 use super::state::State;
 
 impl State {
@@ -26,13 +25,13 @@ impl State {
         self.end_call(status, Some(exit_code))
     }
 
-    /// Ends the call that waits for a job that was not run, since a value did not come.
-    pub(super) fn end_unrun_job(&mut self, job: u64) -> Option<Answer> {
+    /// Ends the call that waits for a job that was not run.
+    pub(super) fn end_unrun_job(&mut self, job: u64, error: ToolError) -> Option<Answer> {
         self.note_end(job, 1);
         let call = self.call.take()?;
         Some(Answer {
             reply: call.reply,
-            result: Err(delivery::lacking()),
+            result: Err(error),
         })
     }
 

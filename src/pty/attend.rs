@@ -16,7 +16,8 @@ use super::ending;
 use super::engine::{Engine, TakenSink};
 use super::job::Verdict;
 use super::live::{InputPlace, Live};
-use super::wait::{Certainty, Finding, Watch, shows_input};
+use super::shell::Kind;
+use super::wait::{Activity, Certainty, Finding, Watch, shows_input};
 
 impl Engine {
     /// Does what is due: types, looks at the job, keeps time limits, saves the shell's state.
@@ -107,7 +108,10 @@ impl Engine {
         }
         live.wake_if_stopped();
         let start = processor_time();
-        let activity = live.subject().look(&mut self.scanner);
+        let activity = match live.subject().look(&mut self.scanner) {
+            Activity::Busy if self.is_deaf(live) => Activity::Deaf,
+            activity => activity,
+        };
         let now = Instant::now();
         let cost = processor_time().saturating_sub(start);
         let finding = self.watch.add(activity, now, cost);
@@ -134,6 +138,15 @@ impl Engine {
         self.act_on(finding, live);
     }
 
+    /// Whether the shell of a job that may close descriptors has closed what it reads its lines from.
+    fn is_deaf(&self, live: &Live) -> bool {
+        let state = self.shared.lock();
+        let script = state.script_identity();
+        let may_close = state.job.as_ref().is_some_and(|job| job.may_close);
+        drop(state);
+        may_close && live.is_deaf(script)
+    }
+
     /// Asks for the shell's end where the system cannot tell it by itself.
     fn has_ended(&mut self) -> bool {
         let child = self
@@ -147,7 +160,11 @@ impl Engine {
         match finding {
             Finding::Unknown => {}
             Finding::Idle => self.rescue(live),
-            Finding::HungUp => live.signal_shell(Signal::SIGKILL),
+            Finding::Astray(pid) => {
+                live.subject().end_astray(pid);
+                self.look_afresh();
+            }
+            Finding::HungUp | Finding::Deaf => live.signal_shell(Signal::SIGKILL),
             Finding::Reading(certainty) => {
                 self.job_waits(live, Status::AwaitingInput, certainty);
             }
@@ -291,6 +308,11 @@ impl Engine {
         }
         live.kept.distrust_terminal();
         let lines = kind.rescue_lines(&live.places, job.number, job.rescues);
+        // What a trap on EXIT reads in the shell's place is an empty line, and no line of ours.
+        let lines = lines.map(|lines| match kind {
+            Kind::Ksh | Kind::Posix => format!("\n{lines}"),
+            Kind::Bash | Kind::Zsh | Kind::Mksh => lines,
+        });
         if job.rescues == 0 {
             job.after
                 .extend(kind.forget_line("KARYI_LAST").into_bytes());

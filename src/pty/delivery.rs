@@ -1,4 +1,5 @@
-//! Sees to it that a command with secrets runs only when all of them came whole.
+//! Sees to it that a command with secrets runs only when all of them came whole, and tells why a
+//! command was not run.
 //!
 //! A shell whose `read` was disabled or covered, or in which zsh cannot set `IFS`, leaves the
 //! variables empty; the command would run with nothing in place of its values. So the shell looks
@@ -88,6 +89,14 @@ pub(super) fn lacks_values(flags: &[u8]) -> bool {
 pub(super) fn lacking() -> ToolError {
     let message = "a value did not arrive in the shell as it is, so the command was not run";
     ToolError::new(ErrorCode::SecretNotDelivered, message)
+}
+
+/// Returns the error of a command whose lines were read by something else than the shell.
+pub(super) fn not_begun() -> ToolError {
+    let message = "a trap, a hook or a prompt of the shell reads what is meant for the shell itself, \
+                   so the command was not run";
+    ToolError::new(ErrorCode::SessionFailed, message)
+        .with_hint("give what it runs another standard input, as in `trap 'read x </dev/tty' USR1`")
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::limits;
 use super::alarm::Alarm;
 use super::background::{self, Background, Kin};
 use super::call::{Call, Sink};
+use super::delivery;
 use super::hints::HintReader;
 use super::job::Verdict;
 use super::live::{InputPlace, Live, Owned, read_some};
@@ -419,6 +420,13 @@ impl Engine {
         }
         let place = running.live.input_place();
         let mut state = self.shared.lock();
+        if !mark.lacks_values && !state.has_begun_script() && place == InputPlace::Here {
+            let kind = self.shared.kind;
+            let job = state.job.as_mut();
+            if job.is_some_and(|job| job.give_again(live, kind)) {
+                return;
+            }
+        }
         match (place, &mut state.job) {
             (_, None) => return,
             (InputPlace::Here, Some(job))
@@ -493,7 +501,10 @@ impl Engine {
         state.has_children = !self.known_children.is_empty();
         state.note_background(job.number, background, omitted);
         let answer = match mark.lacks_values {
-            true => state.end_unrun_job(job.number),
+            true => state.end_unrun_job(job.number, delivery::lacking()),
+            false if !state.has_begun_script() => {
+                state.end_unrun_job(job.number, delivery::not_begun())
+            }
             false => state.end_job(job.number, mark.status, has_stopped),
         };
         drop(state);

@@ -10,6 +10,9 @@ const START: &[u8] = b"\x1b[?";
 /// The mode in which cursor keys are sent as ESC O instead of ESC [.
 const CURSOR_KEYS: &[u8] = b"1";
 
+/// What a terminal shows of Ctrl+C, Ctrl+Z and Ctrl+\.
+const SIGNAL_KEYS: [&[u8]; 3] = [b"^C", b"^Z", b"^\\"];
+
 /// What is known from the output so far; both sides of a session ask for it.
 #[derive(Debug, Default)]
 pub(super) struct Hints {
@@ -119,6 +122,8 @@ fn is_line_open(bytes: &[u8]) -> Option<bool> {
     let line = memchr::memrchr(b'\n', end).map(|at| at + 1);
     let rest = end.get(line.unwrap_or(0)..).unwrap_or_default();
     match prints(rest) {
+        // What a terminal shows of a key that is a signal is no question.
+        true if SIGNAL_KEYS.iter().any(|key| rest.ends_with(key)) => Some(false),
         true => Some(true),
         false => line.map(|_| false),
     }
@@ -191,5 +196,14 @@ mod tests {
         check(&["\r\n\x1b[32mgo on\x1b[0m "], false, true);
         check(&["", ""], false, false);
         check(&[&"x".repeat(9999)], false, true);
+    }
+
+    #[test]
+    fn what_is_shown_of_a_signal_key_is_no_question() {
+        for shown in ["^C", "^Z", "^\\", "a\nb ^C"] {
+            check(&[shown], false, false);
+        }
+        check(&["^Cmore? "], false, true);
+        check(&["^C\n? "], false, true);
     }
 }

@@ -1,8 +1,11 @@
 //! The command in the foreground, and the lines the shell gets for it.
 
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
+
+use crate::limits;
 
 use super::call::Sink;
 use super::delivery::Delivery;
@@ -20,9 +23,14 @@ pub(super) struct Job {
     /// Lines the shell gets after the mark.
     pub(super) after: Vec<u8>,
     /// FIFOs of its secrets, kept open until it ends.
-    pub(super) _secrets: Vec<Carrier>,
+    pub(super) secrets: Vec<Carrier>,
     /// Lines before those that run the script.
     pub(super) before: Vec<u8>,
+    /// Which of them the script cannot do without: not those that have the shell describe itself, and
+    /// not those for what it prints when it ends.
+    pub(super) needed: Range<usize>,
+    /// How often its lines were given again, since others had taken them.
+    pub(super) repeats: u32,
     /// The look whether its values came.
     pub(super) delivery: Option<Delivery>,
     /// Length of all lines the shell got.
@@ -41,6 +49,8 @@ pub(super) struct Job {
     pub(super) open_line_bytes: usize,
     /// Whether the shell gets back what the command may have closed.
     pub(super) is_mended: bool,
+    /// Whether it may close what the shell reads its lines from, so that it reads on in vain.
+    pub(super) may_close: bool,
     /// Whether it may hide what its mark is printed with.
     pub(super) may_cover: bool,
     /// Whether nothing else has the terminal, or will when it has ended.
@@ -112,11 +122,58 @@ impl Job {
         }
     }
 
+    /// Whether a shell that has not begun its script may be given it again: values are given once only.
+    pub(super) fn may_be_given_again(&self) -> bool {
+        !self.is_second && self.secrets.is_empty()
+    }
+
+    /// Leaves out what the script can do without: it may be that which kept the shell from it.
+    pub(super) fn leave_out(&mut self) {
+        let needed = self.before.get(self.needed.clone());
+        self.before = needed.unwrap_or_default().to_vec();
+        self.needed = 0..self.before.len();
+    }
+
+    /// Writes its lines to the same shell again, of which it has not got those that run the script;
+    /// returns whether that could be done.
+    pub(super) fn give_again(&mut self, live: &Live, kind: Kind) -> bool {
+        if self.repeats >= limits::MAX_REPEATED_LINES || !self.may_be_given_again() {
+            return false;
+        }
+        self.repeats += 1;
+        self.leave_out();
+        let mut lines = self.before.clone();
+        let run = kind.command_lines(&live.places, self.number, self.may_cover);
+        lines.extend(run.into_bytes());
+        if self.is_mended {
+            lines.extend(kind.descriptor_lines(&live.places).into_bytes());
+        }
+        let lines = spaced(&lines);
+        self.last_line.clear();
+        self.length = lines.len();
+        live.write_lines(&lines).is_ok()
+    }
+
     /// Whether the shell has read nothing of it; then another one may run it, once.
     pub(super) fn is_unread(&self, live: &Live) -> bool {
         let waiting = super::sys::bytes_waiting(&live.fifo).unwrap_or(0);
-        !self.is_second && self.length > 0 && waiting >= self.length
+        // What it was asked later is no part of it.
+        let is_first = !self.is_second && self.rescues == 0;
+        is_first && self.length > 0 && waiting >= self.length
     }
+}
+
+/// Puts an empty line before each: who takes one line before the shell reads takes that. Where a
+/// line break may be part of a word, only before all of them.
+fn spaced(lines: &[u8]) -> Vec<u8> {
+    let is_whole = |line: &[u8]| line.iter().filter(|byte| **byte == b'\'').count() % 2 == 0;
+    let each: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+    let parts = match each.iter().all(|line| is_whole(line)) {
+        true => each,
+        false => vec![lines],
+    };
+    let spaced = parts.iter().map(|part| [b"\n", *part].concat());
+    spaced.collect::<Vec<_>>().concat()
 }
 
 /// How a command has ended whose shell is not ready for the next one.

@@ -3,14 +3,16 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::futimens;
 use nix::sys::termios::{self, LocalFlags, SetArg, SpecialCharacterIndices, Termios};
+use nix::sys::time::TimeSpec;
 use nix::unistd::{Pid, tcgetpgrp};
 use portable_pty::PtySize;
 
@@ -51,6 +53,8 @@ pub(super) struct ScriptFile {
     pub(super) path: PathBuf,
     /// Its device and number.
     pub(super) identity: (u64, u64),
+    /// Whether its file system takes note of who reads it.
+    pub(super) tells_reads: bool,
 }
 
 impl ScriptFile {
@@ -58,6 +62,29 @@ impl ScriptFile {
     pub(super) fn is_there(&self) -> bool {
         let found = fs::symlink_metadata(&self.path);
         found.is_ok_and(|file| (file.dev(), file.ino()) == self.identity)
+    }
+
+    /// Forgets that it was ever read.
+    pub(super) fn forget_reads(&self) -> io::Result<()> {
+        let (never, same) = (TimeSpec::new(0, 0), TimeSpec::UTIME_OMIT);
+        Ok(futimens(&self.file, &never, &same)?)
+    }
+
+    /// Whether somebody has read it since, as far as that can be told.
+    pub(super) fn was_read(&self) -> bool {
+        let found = self.file.metadata();
+        !self.tells_reads || found.map_or(true, |file| (file.atime(), file.atime_nsec()) != (0, 0))
+    }
+
+    /// Finds out whether its file system takes note of who reads it.
+    pub(super) fn try_reads(&mut self) -> io::Result<()> {
+        self.file.write_all_at(b"#", 0)?;
+        self.forget_reads()?;
+        self.tells_reads = true;
+        let was_read = self.was_read();
+        fs::read(&self.path)?;
+        self.tells_reads = !was_read && self.was_read();
+        self.file.set_len(0)
     }
 }
 
@@ -81,6 +108,8 @@ pub(super) struct Live {
     pub(super) is_told: bool,
     /// What makes a command cheap.
     pub(super) kept: Kept,
+    /// The words the shell was started with, as the kernel tells them.
+    pub(super) words: OnceLock<Vec<u8>>,
 }
 
 /// Where the FIFO is among a shell's descriptors.
@@ -199,9 +228,43 @@ impl Live {
 
     /// Has a stopped shell go on: nobody else could, and no command would ever end.
     pub(super) fn wake_if_stopped(&self) {
-        if process::find(self.pid).is_some_and(|shell| shell.is_stopped()) {
+        let is_stopped = match process::are_shown() {
+            true => process::find(self.pid).is_some_and(|shell| shell.is_stopped()),
+            false => process::is_child_stopped(self.pid),
+        };
+        if is_stopped {
             self.signal_shell(Signal::SIGCONT);
         }
+    }
+
+    /// Whether nothing gives the shell lines any more, and it runs no script: a command has closed what
+    /// it keeps of its input, and it tries to read that again and again. `script` is the script's
+    /// device and number.
+    pub(super) fn is_deaf(&self, script: (u64, u64)) -> bool {
+        let directory = format!("/proc/{}/fd", self.pid);
+        let is_script = |path: &Path| {
+            let file = fs::metadata(path).ok();
+            file.is_some_and(|file| (file.dev(), file.ino()) == script)
+        };
+        let mut all = fs::read_dir(&directory).into_iter().flatten().flatten();
+        // A program that has replaced the shell was given other words.
+        self.input_place() == InputPlace::Nowhere
+            && !all.any(|entry| is_script(&entry.path()))
+            && self
+                .words
+                .get()
+                .is_some_and(|words| self.command_line().as_ref() == Some(words))
+    }
+
+    /// Takes note of the words the shell was started with, once it is there.
+    pub(super) fn note_words(&self) {
+        if let Some(words) = self.command_line() {
+            let _ = self.words.set(words);
+        }
+    }
+
+    fn command_line(&self) -> Option<Vec<u8>> {
+        fs::read(format!("/proc/{}/cmdline", self.pid)).ok()
     }
 
     /// Whether the shell has too few descriptors left to put its own aside for a script.

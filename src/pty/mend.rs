@@ -16,6 +16,12 @@ impl Kind {
         self == Self::Bash && holds(script, "exec")
     }
 
+    /// Whether a script may close what the shell keeps of its input, and the shell then reads on in
+    /// vain.
+    pub(super) fn may_close(self, script: &str) -> bool {
+        self == Self::Posix && holds(script, "exec")
+    }
+
     /// Whether a script may make a function of the name with which built-in commands are called:
     /// it has the name, or runs text from elsewhere.
     pub(super) fn may_cover(self, script: &str) -> bool {

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
@@ -102,6 +102,7 @@ impl Plan {
             places,
             hints: Hints::default(),
             is_told: is_told(),
+            words: OnceLock::new(),
         };
         Ok((
             live,
@@ -140,11 +141,14 @@ impl Plan {
         let file = write_private(&path, "")?;
         let found = file.metadata()?;
         let identity = (found.dev(), found.ino());
-        Ok(ScriptFile {
+        let mut script = ScriptFile {
             file,
             path,
             identity,
-        })
+            tells_reads: false,
+        };
+        script.try_reads()?;
+        Ok(script)
     }
 
     /// Returns the names of the variables a shell starts with that a shell could unset.

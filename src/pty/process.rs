@@ -131,6 +131,22 @@ pub(super) fn open(_pid: i32) -> Option<OwnedFd> {
     None
 }
 
+/// Whether a child of this program is stopped, asked without `/proc`; whoever waits for it is told all
+/// the same.
+#[cfg(target_os = "linux")]
+pub(super) fn is_child_stopped(pid: i32) -> bool {
+    use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+    let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let found = waitid(Id::Pid(nix::unistd::Pid::from_raw(pid)), flags);
+    matches!(found, Ok(WaitStatus::Stopped(..)))
+}
+
+/// Elsewhere the terminal must tell.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_child_stopped(_pid: i32) -> bool {
+    false
+}
+
 /// Sends a signal to a process that is open.
 ///
 /// # Errors

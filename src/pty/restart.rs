@@ -16,6 +16,7 @@ use crate::limits;
 
 use super::background::{self, Background, Doing};
 use super::call::Restart;
+use super::delivery;
 use super::ending;
 use super::engine::{Engine, Running};
 use super::job::{Job, Verdict};
@@ -94,7 +95,10 @@ impl Engine {
         // It stays the session's job until there is a shell for another one.
         let job = state.job.as_ref();
         let number = job.map(|job| job.number);
-        let is_unread = job.is_some_and(|job| job.is_unread(&running.live));
+        let has_begun = state.has_begun_script();
+        let is_unread = job.is_some_and(|job| {
+            job.is_unread(&running.live) || !has_begun && job.may_be_given_again()
+        });
         let told = self.told_cwd(job, state.asked_snapshots);
         let is_known = told.is_some() || !job.is_some_and(|job| job.may_move);
         let cwd = told.unwrap_or_else(|| state.cwd.clone());
@@ -115,6 +119,7 @@ impl Engine {
             job => job,
         };
         let answer = job.and_then(|job| match job.verdict {
+            _ if !has_begun => state.end_unrun_job(job.number, delivery::not_begun()),
             Some(Verdict::Killed) => state.end_killed_job(job.number),
             Some(Verdict::Exited(mark, _)) => state.end_job(job.number, mark.status, false),
             None => state.end_job(job.number, status, false),
@@ -259,6 +264,7 @@ impl Engine {
                 )))
             }
             Ok(mark) => {
+                running.live.note_words();
                 self.settle(running, mark);
                 Ok(())
             }

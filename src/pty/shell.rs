@@ -305,7 +305,8 @@ impl Kind {
     pub(super) fn snapshot_line(self, places: &Places) -> String {
         let builtin = self.builtin();
         let (file, state) = (places.quoted("snapshot"), places.quoted("state"));
-        format!("{builtin} . {file} 1>{state} 2>/dev/null\n")
+        // The braces keep the trace of `set -x` away as well.
+        format!("{{ {builtin} . {file} 1>{state}; }} 2>/dev/null\n")
     }
 
     /// Returns the line that reads a snapshot back from the FIFO `restore`.

@@ -48,6 +48,7 @@ impl State {
     /// when that failed.
     pub(super) fn start_unread(&mut self, mut job: Job, kind: Kind) -> Result<(), Box<Job>> {
         job.is_second = true;
+        job.leave_out();
         match &self.live {
             Some(live) if job.give(live, kind).is_ok() => {
                 self.job = Some(job);
@@ -66,6 +67,7 @@ impl State {
             self.asked_snapshots += 1;
             before.extend(kind.snapshot_line(places).into_bytes());
         }
+        let saving = before.len();
         // Names of their own: what carried the last command's may be removed only later.
         let place = |index| places.file(&format!("secret{number}-{index}"));
         let secrets = carriers(start.bindings, place)?;
@@ -80,6 +82,7 @@ impl State {
         if let Some(line) = kind.status_line(places, self.last_status) {
             before.extend(line.into_bytes());
         }
+        let needed = saving..before.len();
         if let Some((first, last)) = kind.farewell_lines(places)
             && Kind::may_exit(start.script)
         {
@@ -96,8 +99,10 @@ impl State {
             number,
             home: start.cwd.map(|_| self.cwd.clone()),
             after,
-            _secrets: secrets,
+            secrets,
             before,
+            needed,
+            repeats: 0,
             delivery,
             length: 0,
             last_line: String::new(),
@@ -110,6 +115,7 @@ impl State {
             is_alone: !self.has_children && !may_leave,
             may_leave,
             may_part: starts_job(start.script),
+            may_close: kind.may_close(start.script),
             may_cover: kind.may_cover(start.script),
             may_move: Kind::may_move(start.script),
             may_limit: Kind::may_limit(start.script),

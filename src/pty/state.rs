@@ -225,8 +225,20 @@ impl State {
         // Until all of it stands there, nothing is known about the file.
         self.script_length = u64::MAX;
         self.script.file.write_all_at(script.as_bytes(), 0)?;
+        self.script.forget_reads()?;
         self.script_length = length;
         Ok(())
+    }
+
+    /// Whether the shell has begun to read the script: something else may have taken the line that
+    /// says so, as a trap does that reads its standard input while the shell rests.
+    pub(super) fn has_begun_script(&self) -> bool {
+        self.script_length == 0 || self.script.was_read()
+    }
+
+    /// Returns device and number of the file for scripts.
+    pub(super) fn script_identity(&self) -> (u64, u64) {
+        self.script.identity
     }
 
     /// Takes another file for scripts, an empty one.
@@ -246,14 +258,26 @@ impl State {
         self.live.is_some() && (self.job.is_some() || self.script.is_there())
     }
 
-    /// Keeps what a job left in the background until it is asked for; the oldest goes first.
+    /// Keeps what a job left in the background until it is asked for; the oldest goes first. Nobody
+    /// may ever ask, so neither their number nor that of their descriptors grows without end.
     pub(super) fn note_background(&mut self, job: u64, left: Vec<Background>, omitted: u64) {
         self.omitted_background += omitted;
+        if left.is_empty() {
+            return;
+        }
         self.background
             .extend(left.into_iter().map(|left| (job, left)));
-        let excess = self.background.len().saturating_sub(limits::MAX_ENDED_JOBS);
-        self.omitted_background += excess as u64;
-        self.background.drain(..excess);
+        let mut open: usize = self.background.iter().map(|(_, job)| job.size()).sum();
+        while open > limits::MAX_FOLLOWED_PROCESSES
+            || self.background.len() > limits::MAX_ENDED_JOBS
+        {
+            let Some((_, oldest)) = self.background.pop_front() else {
+                break;
+            };
+            let size = oldest.size();
+            open = open.saturating_sub(size);
+            self.omitted_background += size.max(1) as u64;
+        }
     }
 
     /// Remembers how a job ended.

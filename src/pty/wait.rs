@@ -49,6 +49,10 @@ pub(super) enum Activity {
     Opaque(Guess),
     /// The terminal was hung up: nothing can be typed or printed any more.
     HungUp,
+    /// A program of this number reads what is meant for the shell.
+    Astray(i32),
+    /// The shell has lost what it reads its lines from.
+    Deaf,
     /// None of these.
     Busy,
 }
@@ -205,6 +209,12 @@ fn ask(slave: &OwnedFd) -> PollFlags {
     asked.revents().unwrap_or(PollFlags::empty())
 }
 
+#[cfg(not(target_os = "linux"))]
+impl Subject<'_> {
+    /// Ends nothing: what programs read is not known here.
+    pub(super) fn end_astray(&self, _pid: i32) {}
+}
+
 /// Where there is nothing to scan.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug, Default)]
@@ -245,6 +255,10 @@ pub(super) enum Finding {
     Stopped,
     /// Some of the job is stopped, and the rest takes no notice.
     PartlyStopped,
+    /// A program of this number reads what is meant for the shell.
+    Astray(i32),
+    /// The shell has lost what it reads its lines from.
+    Deaf,
     /// The terminal was hung up.
     HungUp,
     /// Nothing shows what the job does, and for how long it has been silent.
@@ -326,6 +340,8 @@ fn find(activity: Activity, lasted: Duration) -> Finding {
     let is_quiet = lasted >= limits::GUESS_QUIET;
     match activity {
         Activity::HungUp => Finding::HungUp,
+        Activity::Astray(pid) => Finding::Astray(pid),
+        Activity::Deaf => Finding::Deaf,
         Activity::ShellIdle => Finding::Idle,
         Activity::ShellSilent if is_quiet => Finding::Idle,
         Activity::Reading(_) => Finding::Reading(Known),

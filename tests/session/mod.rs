@@ -1,5 +1,6 @@
 //! Sessions with real shells.
 
+mod astray;
 mod basics;
 mod detection;
 mod drawing;

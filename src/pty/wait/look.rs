@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::poll::PollFlags;
-use nix::sys::signal::killpg;
+use nix::sys::signal::{Signal, killpg};
 use nix::sys::stat::Mode;
 use nix::sys::termios::{LocalFlags, SpecialCharacterIndices, Termios, tcgetattr};
 use nix::unistd::{Pid, getsid, tcgetpgrp};
@@ -136,12 +136,36 @@ impl Subject<'_> {
         if !self.has_taken_lines() {
             return false;
         }
+        match syscall::blocked_in(self.shell, self.shell) {
+            Ok(Blocked::Read(descriptor)) => self.is_fifo(self.shell, descriptor),
+            // The `read` of busybox in a trap.
+            Ok(Blocked::Wait(descriptors, false)) => match descriptors.as_slice() {
+                [descriptor] => self.is_fifo(self.shell, *descriptor),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether a descriptor of a process is where the shell gets its lines.
+    fn is_fifo(&self, pid: i32, descriptor: i32) -> bool {
         let fifo = nix::sys::stat::fstat(self.fifo).ok();
         let fifo = fifo.map(|file| (file.st_dev, file.st_ino));
-        matches!(
-            syscall::blocked_in(self.shell, self.shell),
-            Ok(Blocked::Read(descriptor)) if fifo.is_some() && file_of(self.shell, descriptor) == fifo
-        )
+        fifo.is_some() && file_of(pid, descriptor) == fifo
+    }
+
+    /// Ends a program that reads what is meant for the shell, if it still does.
+    pub(in crate::pty) fn end_astray(&self, pid: i32) {
+        let Some(process) = process::open(pid) else {
+            return;
+        };
+        let reads = |thread| {
+            let blocked = syscall::blocked_in(pid, thread);
+            matches!(blocked, Ok(Blocked::Read(descriptor)) if self.is_fifo(pid, descriptor))
+        };
+        if pid != self.shell && process::threads(pid).into_iter().any(reads) {
+            let _ = process::send(&process, Signal::SIGKILL);
+        }
     }
 
     /// Looks at who was seen reading the last time; what else there is does not matter while it
@@ -317,7 +341,7 @@ impl Subject<'_> {
             if weight(activity) > weight(seen.activity) {
                 seen.activity = activity;
             }
-            if matches!(activity, Activity::Reading(_)) {
+            if matches!(activity, Activity::Reading(_) | Activity::Astray(_)) {
                 return Some(Suspect {
                     pid: process.pid,
                     thread,
@@ -349,6 +373,11 @@ impl Subject<'_> {
                 let mut sources = Sources::of(process, descriptors, target.terminal);
                 sources.has_timer |= has_limit;
                 self.look_at_sources(process, thread, &sources, target)
+            }
+            Blocked::Read(descriptor)
+                if process.pid != self.shell && self.is_fifo(process.pid, descriptor) =>
+            {
+                Look::at(Activity::Astray(process.pid))
             }
             Blocked::Read(_) | Blocked::Child | Blocked::Other => Look::at(Activity::Busy),
         }
@@ -445,6 +474,7 @@ impl Look {
 /// Which of two things that are seen at once says more.
 fn weight(activity: Activity) -> u8 {
     match activity {
+        Activity::Astray(_) => 5,
         Activity::Reading(_) => 4,
         Activity::Accepting => 3,
         Activity::Hidden => 2,
