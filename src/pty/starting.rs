@@ -61,8 +61,7 @@ impl State {
     /// Makes the job of a command.
     fn prepare_job(&mut self, live: &Live, start: &Start<'_>, number: u64) -> io::Result<Job> {
         let (kind, places) = (start.kind, &live.places);
-        let mut before = Vec::new();
-        let mut after = Vec::new();
+        let (mut before, mut after) = (Vec::new(), Vec::new());
         if self.has_unsaved {
             self.asked_snapshots += 1;
             before.extend(kind.snapshot_line(places).into_bytes());
@@ -83,9 +82,8 @@ impl State {
             before.extend(line.into_bytes());
         }
         let needed = saving..before.len();
-        if let Some((first, last)) = kind.farewell_lines(places)
-            && Kind::may_exit(start.script)
-        {
+        let farewell = kind.farewell_lines(places);
+        if let Some((first, last)) = farewell.filter(|_| Kind::may_exit(start.script)) {
             before.extend(first.into_bytes());
             after.extend(last.bytes());
         }
