@@ -48,18 +48,7 @@ impl Reader<'_> {
             name if first.is_function || name == "set" => {
                 self.note_arguments(rest, &all);
             }
-            name if DECLARATIONS.contains(&name) => {
-                if rest.iter().any(|word| word.has_option('n')) {
-                    self.is_indirect();
-                }
-                if rest.iter().any(|word| word.text().contains('[')) {
-                    self.calculates_with(&texts(rest), Demands::NUMBER);
-                }
-                for word in rest {
-                    self.assigns_word(word);
-                    self.note_kept_code(word);
-                }
-            }
+            name if DECLARATIONS.contains(&name) => self.note_declared(rest),
             "unset" => {
                 for word in rest {
                     let index = word.text().split_once('[').map_or("", |(_, index)| index);
@@ -73,6 +62,20 @@ impl Reader<'_> {
                     self.note_kept_code(word);
                 }
             }
+        }
+    }
+
+    /// Notes what a declaration gives its variables.
+    fn note_declared(&mut self, rest: &[Word]) {
+        if rest.iter().any(|word| word.has_option('n')) {
+            self.is_indirect();
+        }
+        if rest.iter().any(|word| word.text().contains('[')) {
+            self.calculates_with(&texts(rest), Demands::NUMBER);
+        }
+        for word in rest {
+            self.assigns_word(word);
+            self.note_kept_code(word);
         }
     }
 

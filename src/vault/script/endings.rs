@@ -74,7 +74,6 @@ impl Reader<'_> {
         }
         self.demand_of_aliases(&words);
         self.note_unknown(own);
-        self.note_run_arguments(own);
         self.note_inner(&words);
         if matches!(declarer, "alias" | "hash") {
             self.note_aliases(own);
@@ -99,7 +98,6 @@ impl Reader<'_> {
         self.demand_of_output(first);
         self.note_output(&words);
         self.note_printed_text(&words, separator);
-        self.note_called(own);
         let frame = &mut self.frame;
         frame.in_test = false;
         frame.ends_compound = false;
@@ -126,6 +124,8 @@ impl Reader<'_> {
 
     /// Notes a command that an expansion names: it may be any, with the texts of the variables as its words.
     fn note_unknown(&mut self, words: &[Word]) {
+        self.note_run_arguments(words);
+        self.note_called(words);
         let Some(first) = words.first().filter(|word| word.is_unknown_program()) else {
             return;
         };
