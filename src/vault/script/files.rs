@@ -360,9 +360,8 @@ impl Reader<'_> {
     }
 }
 
-/// Stands for the files whose names are not known: those that are read, and those that are written.
+/// Stands for the files that are read and whose names are not known.
 pub(super) const ANY: &str = "*";
-pub(super) const ANY_WRITTEN: &str = "* written";
 
 /// Adds a line to a text, of which only so much is looked at.
 fn add_text(whole: &mut String, text: &str) {

@@ -1,6 +1,5 @@
 //! What the texts of a script hold: letters, signs, expansions, and what a command prints of its words.
 
-use super::files::ANY_WRITTEN;
 use super::leads::SIGNS;
 use crate::vault::programs;
 use crate::vault::words::{Word, is_name};
@@ -194,6 +193,9 @@ const MAKERS: &[&str] = &[
     "base64", "base32", "xxd", "rev", "tr", "sed", "awk", "gawk", "mawk", "perl", "iconv", "od",
     "tac", "shuf", "sort", "python", "python3", "openssl", "gunzip", "zcat", "envsubst",
 ];
+
+/// Stands for the files that are written and whose names are not known.
+pub(super) const ANY_WRITTEN: &str = "* written";
 
 /// Stands in a text for what a program makes of it, which is not known.
 pub(super) const UNKNOWN: char = '\0';

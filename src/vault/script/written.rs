@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::Reader;
 use super::endings::is_shared;
-use super::files::{ANY, ANY_WRITTEN, base, file_key};
-use super::spelt;
+use super::files::{ANY, base, file_key};
+use super::spelt::{self, ANY_WRITTEN};
 use super::variables::names_in;
 use crate::vault::words::{Demands, Word};
 
