@@ -18,21 +18,22 @@ mod table;
 
 pub(super) use builtins::calculated_words;
 pub(super) use environment::{assignment_demands, names_loaded};
-pub(super) use files::{code_files, files_in_code, opens_file};
+pub(super) use files::{code_files, files_by_name, files_in_code, opens_file};
 pub(super) use inner::{
-    argument_content, changes_inner, inner_code, reads_script, reads_script_file, settings,
+    argument_content, changes_inner, codes_in_options, inner_code, reads_script, reads_script_file,
+    reads_script_only, settings,
 };
 pub(super) use input::{argument_file_demands, input_demands};
 pub(super) use options::reads_words;
 pub(super) use output::{prints, shows_variables};
-pub(super) use runs::names_program;
+pub(super) use runs::{is_wrapper, names_program};
 
 use super::script;
 use super::words::{Demands, Word, is_name};
 use builtins::{builtin_demands, unknown_builtin_demands};
 use input::has_script;
-use known::wraps;
-use options::{operand_demands, wrapper_demands};
+use known::{look_up, wraps};
+use options::{operand_demands, unknown_setting_demands, wrapper_demands};
 use runs::{Run, runs};
 use table::{
     BUILTINS, ENV_OPTIONS, GIT_COMMANDS, GIT_OPTIONS, PLAIN_MODULES, PYTHON_CODE, Reads,
@@ -48,12 +49,13 @@ pub(super) fn setting_demands(words: &[Word], current: &Word) -> Demands {
     let Some((before, _)) = current.text.rsplit_once('=').filter(|_| is_wrapper) else {
         return Demands::NONE;
     };
+    let unknown = unknown_setting_demands(words, current);
     // `-eNAME=`, `--env=NAME=`
     let glued = |name: &str| {
         let name = name.strip_prefix('-').and_then(|name| name.get(1..));
         assignment_demands(name.unwrap_or_default())
     };
-    before.split('=').fold(Demands::NONE, |demands, name| {
+    before.split('=').fold(unknown, |demands, name| {
         demands.and(assignment_demands(name)).and(glued(name))
     })
 }
@@ -143,6 +145,19 @@ pub(super) fn argument_demands(words: &[Word], current: &Word) -> Demands {
         .map(|word| unknown_builtin_demands(word.text()));
     let demands = own.and(own_argument_demands(words, current));
     demands.and(unknown.unwrap_or_default())
+}
+
+/// Returns what the elements of a list so far demand of a value in the word `current`: they may be a command, when the
+/// first one is the name of a program that reads code, or runs one that does.
+pub(super) fn list_demands(elements: &[Word], current: &Word) -> Demands {
+    let is_program = elements.first().is_some_and(|first| {
+        let is_name = !first.text.starts_with('-') && !first.is_dynamic;
+        is_name && (look_up(first).is_some() || wraps(first.program()))
+    });
+    match is_program {
+        true => own_argument_demands(elements, current),
+        false => Demands::NONE,
+    }
 }
 
 fn own_argument_demands(words: &[Word], current: &Word) -> Demands {

@@ -45,6 +45,7 @@ pub(super) fn builtin_demands(
         "set" if has('A') || begins_unknown(arguments) => Demands::ZSH,
         "print" if has('P') => Demands::forbidden("in text that is expanded as a prompt"),
         "print" if has('p') => Demands::SHELL.and(Demands::PROGRAM),
+        "exec" if last.starts_with('-') && last.ends_with('a') => Demands::SHELL,
         "wait" if last == "-p" || current.text.starts_with("-p") => name,
         "repeat" if arguments.is_empty() => Demands::PLAIN_NUMBER,
         "let" => Demands::NUMBER,

@@ -50,6 +50,7 @@ const INTEGER_VARIABLES: &[&str] = &[
     "COMP_POINT",
     "SECONDS",
     "OPTIND",
+    "PPID",
     "LINENO",
     "HISTCMD",
     "EPOCHSECONDS",

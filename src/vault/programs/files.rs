@@ -1,7 +1,8 @@
 //! Which words of a command name files that it reads as code.
 
+use super::input::{code_word, option_code};
 use super::known::look_up;
-use super::runs::runs;
+use super::runs::{runs, wrapped_program};
 use super::table::Reads;
 use super::without_prefixes;
 use crate::vault::words::{Demands, Word};
@@ -17,13 +18,29 @@ pub(in crate::vault) fn code_files(words: &[Word]) -> Vec<(&Word, Demands)> {
             Reads::ShellInOption(_) | Reads::Git => continue,
             _ => Demands::PROGRAM,
         };
-        let takes_script = reads != Reads::ShellAll || LOADERS.contains(&first);
+        let takes_script = match reads {
+            Reads::ShellAll => LOADERS.contains(&first),
+            Reads::Shell => code_word(arguments).is_none(),
+            Reads::ShellAfter(letter) => option_code(arguments, letter).is_none(),
+            _ => true,
+        };
         found.extend(scripts(arguments, takes_script).map(|word| (word, demands)));
     }
-    // `./script`
-    let named = without_prefixes(words).first();
+    // `./script`, `env ./script`
+    let own = without_prefixes(words);
+    let named = wrapped_program(own).flatten().and_then(<[Word]>::first);
     found.extend(named.map(|word| (word, Demands::ANY_CODE)));
+    found.extend(own.first().map(|word| (word, Demands::ANY_CODE)));
     found
+}
+
+/// Returns the files that a command reads as code though no word names them.
+pub(in crate::vault) fn files_by_name(words: &[Word]) -> &'static [&'static str] {
+    let makes = |word: &Word| matches!(word.program(), "make" | "gmake");
+    match words.iter().any(makes) {
+        true => &["Makefile", "makefile", "GNUmakefile"],
+        false => &[],
+    }
 }
 
 /// Programs whose operand is a file of code, among those whose arguments are code.

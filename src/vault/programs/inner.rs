@@ -1,6 +1,6 @@
 //! Shells inside of a script: the code they are given, and the variables that stand among words.
 
-use super::input::{code_word, option_code};
+use super::input::{code_word, option_code, reads_input};
 use super::known::wraps;
 use super::runs::{Run, runs};
 use super::table::Reads;
@@ -51,6 +51,39 @@ pub(in crate::vault) fn inner_code(words: &[Word]) -> Vec<(Word, &[Word])> {
             .map(|word| (word.clone(), &[] as &[Word])),
     );
     found
+}
+
+/// Returns the words of a command that may be code of a shell of this machine, though no option says so for sure, and
+/// in which an expansion stands: it may be the path of a file.
+pub(in crate::vault) fn codes_in_options(words: &[Word]) -> Vec<Word> {
+    let mut found = Vec::new();
+    for (reads, arguments) in runs(words) {
+        let may_be_code = match reads {
+            Reads::Unknown | Reads::Git | Reads::ShellInOption(_) => true,
+            Reads::ShellAll => !is_remote(words),
+            _ => false,
+        };
+        // A path alone is none.
+        let is_code = |word: &&Word| word.is_dynamic && word.text.contains(char::is_whitespace);
+        let codes = arguments.iter().filter(is_code).filter(|_| may_be_code);
+        found.extend(codes.map(behind_name));
+    }
+    found
+}
+
+/// Returns what stands behind `--option=` or `NAME=!` in a word, with its expansions.
+fn behind_name(word: &Word) -> Word {
+    let mut code = word.clone();
+    let blank = code.text.find(char::is_whitespace);
+    let before = code.text.get(..blank.unwrap_or(0)).unwrap_or_default();
+    let Some(end) = before.rfind(['=', '!']).map(|at| at + 1) else {
+        return code;
+    };
+    code.expansions.retain(|at| *at >= end);
+    code.expansions.iter_mut().for_each(|at| *at -= end);
+    code.text = code.text.split_off(end);
+    code.is_dynamic = !code.expansions.is_empty();
+    code
 }
 
 /// Returns the texts in a word that may be code of a shell: `alias.x=!code`, `--filter=code`.
@@ -120,6 +153,16 @@ pub(in crate::vault) fn reads_script_file(words: &[Word]) -> bool {
         Reads::Shell => code_word(arguments).is_none(),
         Reads::Unknown => true,
         _ => false,
+    };
+    runs(words).into_iter().any(reads)
+}
+
+/// Whether a shell among the programs of a command has no script but its input.
+pub(in crate::vault) fn reads_script_only(words: &[Word]) -> bool {
+    let is_option = |word: &Word| word.text.starts_with(['-', '+']);
+    let reads = |(reads, arguments): Run<'_>| {
+        let is_open = reads_input(arguments) || arguments.iter().all(is_option);
+        reads == Reads::Shell && code_word(arguments).is_none() && is_open
     };
     runs(words).into_iter().any(reads)
 }

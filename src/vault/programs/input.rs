@@ -369,7 +369,7 @@ fn has_input_code(words: &[Word]) -> bool {
 }
 
 /// Whether a shell is told to read its script from standard input.
-fn reads_input(arguments: &[Word]) -> bool {
+pub(super) fn reads_input(arguments: &[Word]) -> bool {
     arguments
         .iter()
         .any(|word| word.has_option('s') || is_input(word))

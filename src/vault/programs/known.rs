@@ -108,6 +108,10 @@ pub(super) fn look_up(word: &Word) -> Option<Reads> {
         return Some(Reads::Shell);
     }
     let name = word.program();
+    if name == "exe" && word.text.starts_with("/proc/") {
+        // The shell itself.
+        return Some(Reads::Shell);
+    }
     // `--entrypoint=sh`, and `bash:5` as an image.
     let name = match name.rsplit_once('=') {
         Some((_, value)) if word.text.starts_with('-') => value,

@@ -8,6 +8,13 @@ use crate::vault::words::{Demands, Word};
 
 /// Returns what a program demands of a value at the start of a word: some of its options are code.
 pub(super) fn operand_demands((program, arguments): Run<'_>, current: &Word) -> Demands {
+    if program == Reads::ShellInOption(ENV_OPTIONS)
+        && current.text.is_empty()
+        && !arguments.iter().any(names_command)
+    {
+        // `NAME=VALUE` of any name.
+        return Demands::SHELL;
+    }
     let ends_options = arguments
         .iter()
         .any(|word| word.text == "--" && !word.is_dynamic);
@@ -17,8 +24,9 @@ pub(super) fn operand_demands((program, arguments): Run<'_>, current: &Word) -> 
     if names_any_option(program, current) {
         return Demands::forbidden(NAMES_OPTION);
     }
-    // `{VALUE,x}`
-    if !current.text.is_empty() && !current.text.starts_with('{') {
+    // `{VALUE,x}`, `$dash$x`
+    let begins = current.expansions.first() == Some(&0) || current.text.starts_with('{');
+    if !current.text.is_empty() && !begins {
         return Demands::NONE;
     }
     match program {
@@ -62,9 +70,28 @@ pub(super) fn wrapper_demands(words: &[Word], current: &Word) -> Demands {
         return Demands::NONE;
     }
     match current.text() {
+        "" if words.first().is_some_and(takes_settings) => Demands::SHELL,
         "" if words.iter().any(|word| word.text == "--") => Demands::NONE,
         "" => Demands::OPERAND,
         _ => Demands::forbidden(NAMES_OPTION),
+    }
+}
+
+/// Whether a wrapper takes `NAME=VALUE` before the program.
+fn takes_settings(wrapper: &Word) -> bool {
+    matches!(wrapper.program(), "env" | "genv" | "sudo" | "doas")
+}
+
+/// Returns what a word `NAME=` demands of a value when an expansion stands in the name, which may be any.
+pub(super) fn unknown_setting_demands(words: &[Word], current: &Word) -> Demands {
+    let Some((name, _)) = current.text.split_once('=') else {
+        return Demands::NONE;
+    };
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_unknown = current.expansions.iter().any(|at| *at <= name.len());
+    match is_unknown && name.chars().all(is_part) && is_open_wrapper(words) {
+        true => Demands::SHELL,
+        false => Demands::NONE,
     }
 }
 

@@ -16,10 +16,10 @@ const SILENT: &[&str] = &[
 const PRINTERS: &[&str] = &[
     "ag", "base32", "base64", "basename", "cat", "column", "comm", "cut", "date", "dd", "diff",
     "dirname", "echo", "egrep", "envsubst", "expand", "expr", "factor", "fgrep", "find", "fmt",
-    "fold", "grep", "head", "iconv", "join", "less", "ls", "more", "nl", "numfmt", "od", "paste",
-    "pr", "print", "printenv", "printf", "ptx", "pv", "readlink", "realpath", "rev", "rg", "seq",
-    "shuf", "sort", "sponge", "stat", "strings", "tac", "tail", "tee", "tr", "tsort", "unexpand",
-    "uniq", "xargs", "xxd", "yes", "zcat",
+    "fold", "gpg", "grep", "gunzip", "head", "iconv", "join", "less", "ls", "more", "nl", "numfmt",
+    "od", "openssl", "paste", "pr", "print", "printenv", "printf", "ptx", "pv", "readlink",
+    "realpath", "rev", "rg", "seq", "shuf", "sort", "split", "sponge", "stat", "strings", "tac",
+    "tail", "tar", "tee", "tr", "tsort", "unexpand", "uniq", "xargs", "xxd", "yes", "zcat",
 ];
 
 /// Whether a command prints variables, or their names.
@@ -81,6 +81,13 @@ pub(in crate::vault) fn prints(words: &[Word]) -> bool {
         || BUILTINS.contains(&first.text())
         || wraps && rest.iter().any(names_printer)
     {
+        return true;
+    }
+    if rest
+        .iter()
+        .any(|word| word.is_dynamic && word.text.contains("file:"))
+    {
+        // `curl file://FILE`
         return true;
     }
     if names_printer(first) {

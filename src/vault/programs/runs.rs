@@ -313,7 +313,7 @@ fn program<'a>(word: &Word, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
 }
 
 /// What starts with a dash is an option of `time` when that is a program.
-fn is_wrapper(word: &Word) -> bool {
+pub(in crate::vault) fn is_wrapper(word: &Word) -> bool {
     wraps(word.program()) || word.text.starts_with('-')
 }
 

@@ -37,7 +37,9 @@ impl Reader<'_> {
                 self.assigns_input(rest);
             }
             "let" => self.calculates_with(&texts(rest), Demands::NUMBER),
+            "zparseopts" => self.calculates_with(&indexes(rest), Demands::ZSH_NUMBER),
             "getopts" => {
+                self.calculates_with(&indexes(rest), Demands::NUMBER);
                 let mut names = rest.iter().skip(1).map(Word::text);
                 if let Some(name) = names.next() {
                     self.assigns_text(name, &texts(rest));
@@ -46,15 +48,7 @@ impl Reader<'_> {
             name if first.is_function || name == "set" => {
                 self.note_arguments(rest, &all);
             }
-            name if DECLARATIONS.contains(&name) => {
-                if rest.iter().any(|word| word.has_option('n')) {
-                    self.is_indirect();
-                }
-                if rest.iter().any(|word| word.text().contains('[')) {
-                    self.calculates_with(&texts(rest), Demands::NUMBER);
-                }
-                rest.iter().for_each(|word| self.assigns_word(word));
-            }
+            name if DECLARATIONS.contains(&name) => self.note_declared(rest),
             "unset" => {
                 for word in rest {
                     let index = word.text().split_once('[').map_or("", |(_, index)| index);
@@ -65,8 +59,23 @@ impl Reader<'_> {
             _ => {
                 for (name, word) in programs::settings(words) {
                     self.assigns(name, word.first_place..word.places);
+                    self.note_kept_code(word);
                 }
             }
+        }
+    }
+
+    /// Notes what a declaration gives its variables.
+    fn note_declared(&mut self, rest: &[Word]) {
+        if rest.iter().any(|word| word.has_option('n')) {
+            self.is_indirect();
+        }
+        if rest.iter().any(|word| word.text().contains('[')) {
+            self.calculates_with(&texts(rest), Demands::NUMBER);
+        }
+        for word in rest {
+            self.assigns_word(word);
+            self.note_kept_code(word);
         }
     }
 
@@ -149,6 +158,10 @@ impl Reader<'_> {
         self.calculates_with(index, Demands::NUMBER);
         let text = texts(rest).replace("-v", "").replace(name, "");
         self.assigns_text(name, &without_fields(&text));
+        let is_format = |word: &&Word| word.text() != "--" && word.text() != "-v";
+        if let Some(format) = rest.iter().filter(is_format).nth(1) {
+            self.leads(all.start, format.text());
+        }
         self.assigns(name, all);
     }
 
@@ -194,6 +207,13 @@ impl Reader<'_> {
         }
     }
 
+    /// Notes that what files hold comes somewhere that are named at places.
+    pub(super) fn shows_content(&mut self, places: &Range<usize>) {
+        for place in self.places.get_mut(places.clone()).unwrap_or_default() {
+            place.is_shown = true;
+        }
+    }
+
     /// Notes that a command reads a file, named at these places, into the variables among its words.
     pub(super) fn assigns_read(&mut self, words: &[Word], places: &Range<usize>) {
         let own = programs::without_prefixes(words);
@@ -201,9 +221,7 @@ impl Reader<'_> {
         let Some((_, rest)) = own.split_first().filter(|(first, _)| reads(first)) else {
             return;
         };
-        for place in self.places.get_mut(places.clone()).unwrap_or_default() {
-            place.is_shown = true;
-        }
+        self.shows_content(places);
         for name in rest.iter().map(Word::text).chain(["REPLY", "MAPFILE"]) {
             if is_name(name) {
                 self.assigns(name, places.clone());
@@ -221,6 +239,13 @@ fn without_fields(text: &str) -> String {
         whole.push_str(flags.get(1..).unwrap_or_default());
     }
     whole
+}
+
+/// Returns what stands behind brackets in words.
+fn indexes(words: &[Word]) -> String {
+    let indexes = words.iter().filter_map(|word| word.text().split_once('['));
+    let indexes: Vec<&str> = indexes.map(|(_, index)| index).collect();
+    indexes.join(" ")
 }
 
 /// Returns the texts of words.

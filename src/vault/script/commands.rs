@@ -23,9 +23,11 @@ impl Reader<'_> {
     pub(super) fn commands(&mut self, closer: Closer) -> Step {
         let outer = std::mem::replace(&mut self.frame, Frame::new(closer, self.places.len()));
         let parameters = std::mem::take(&mut self.parameters);
+        let around = self.around_braces.take();
         self.frame.printed_before = self.printed.len();
         let result = self.list();
         self.parameters = parameters;
+        self.around_braces = around;
         let inner = std::mem::replace(&mut self.frame, outer);
         self.take_documents(inner.documents);
         if self.frame.follows_pipe {
@@ -392,6 +394,7 @@ impl Reader<'_> {
             return self.first_word(word);
         }
         if matches!(self.frame.words.as_slice(), [first] if first.is_plain("function")) {
+            self.heads.insert(word.span.0);
             self.functions.insert(word.text);
             self.frame.words.clear();
             self.frame.expects_body = true;

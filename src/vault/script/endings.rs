@@ -124,6 +124,8 @@ impl Reader<'_> {
 
     /// Notes a command that an expansion names: it may be any, with the texts of the variables as its words.
     fn note_unknown(&mut self, words: &[Word]) {
+        self.note_run_arguments(words);
+        self.note_called(words);
         let Some(first) = words.first().filter(|word| word.is_unknown_program()) else {
             return;
         };
@@ -181,6 +183,10 @@ impl Reader<'_> {
         for places in std::mem::take(&mut self.frame.read_places) {
             self.require_content(places.clone(), content);
             self.assigns_read(words, &places);
+            if is_shared {
+                self.shows_content(&places);
+                self.feeds_reads(places);
+            }
         }
         let (command, pipeline, follows) = (
             self.frame.command,
@@ -335,6 +341,12 @@ impl Reader<'_> {
     fn demand_of_aliases(&mut self, words: &[Word]) {
         let is_any = self.aliases.contains("");
         let has_alias = words.iter().any(|word| self.aliases.contains(word.text()));
+        if has_alias && self.declares_by_alias {
+            let names = words.iter().map(|word| word.text().to_owned());
+            let names: Vec<String> = names.filter(|name| is_name(name)).collect();
+            self.namerefs.extend(names.iter().cloned());
+            self.integers.extend(names);
+        }
         if has_alias || is_any && !words.is_empty() {
             self.frame.reads = self.frame.reads.and(Demands::SHELL);
             self.require(self.frame.command_hole..self.places.len(), Demands::SHELL);
@@ -349,6 +361,8 @@ impl Reader<'_> {
         let names_files = words.first().is_some_and(|word| word.text() == "hash")
             && words.iter().any(|word| word.has_option('p'));
         for word in words.iter().skip(1) {
+            let is_declaration = |part: &str| DECLARATIONS.contains(&part);
+            self.declares_by_alias |= word.text().split(['=', ' ']).any(is_declaration);
             match word.text().split_once('=') {
                 Some((name, _)) => _ = self.aliases.insert(name.to_owned()),
                 None if word.is_dynamic => _ = self.aliases.insert(String::new()),

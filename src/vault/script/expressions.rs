@@ -60,6 +60,31 @@ impl Reader<'_> {
         }
     }
 
+    /// Passes the flags of zsh, `(...)` before the name.
+    pub(super) fn flags(&mut self) -> Step {
+        let start = self.at;
+        while self.peek(0).is_some_and(|byte| byte != b')') {
+            if self.hole_at(self.at) {
+                return self.unreadable("a placeholder stands among the flags of an expansion");
+            }
+            self.at += 1;
+        }
+        let text = self.bytes.get(start..self.at).unwrap_or_default();
+        let text = String::from_utf8_lossy(text).into_owned();
+        if text.contains(['P', 'e']) {
+            self.is_indirect();
+        }
+        if text.contains('#') {
+            // Letters of numbers.
+            self.changes_reading();
+        }
+        // How wide a text becomes is calculated.
+        self.calculates_with(&text, Demands::NUMBER);
+        self.note_given(&text);
+        self.at += 1;
+        Ok(())
+    }
+
     /// Passes a name in an expression, where it stands for its value without a dollar sign.
     fn bare_name(&mut self) {
         let start = self.at;

@@ -1,7 +1,7 @@
 //! Remembers which files a script writes and which it has read as code: a FIFO may be both at once,
 //! and what a value is written to may be run later.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::Reader;
@@ -13,16 +13,25 @@ use crate::vault::words::{Demands, Word};
 
 /// The files of a script, by the last part of their names.
 #[derive(Default)]
-pub(super) struct Files(HashMap<String, Entry>);
+pub(super) struct Files {
+    pub(super) known: HashMap<String, Entry>,
+    /// Those that a shell runs, and where the words of its command stand.
+    pub(super) run: Vec<(String, Range<usize>)>,
+    /// Those that anything reads as code.
+    pub(super) code: HashSet<String>,
+}
 
 #[derive(Default)]
-struct Entry {
+pub(super) struct Entry {
     /// The holes that are written there; nothing yet is an empty range.
     holes: Range<usize>,
     /// What is demanded of them by those who read it.
-    demands: Demands,
-    /// The text that is written there.
-    text: String,
+    pub(super) demands: Demands,
+    /// The text that is written there, and as much of it as the script itself knows.
+    pub(super) text: String,
+    pub(super) own: String,
+    /// Whether the script writes it.
+    pub(super) is_written: bool,
     /// Files that are copies of it.
     copies: Vec<String>,
 }
@@ -30,7 +39,13 @@ struct Entry {
 impl Files {
     /// Returns the places whose values are written to files.
     pub(super) fn written(&self) -> impl Iterator<Item = usize> {
-        self.0.values().flat_map(|entry| entry.holes.clone())
+        self.known.values().flat_map(|entry| entry.holes.clone())
+    }
+
+    /// Returns the names of the files that the script writes.
+    pub(super) fn names(&self) -> Vec<String> {
+        let written = self.known.iter().filter(|(_, entry)| entry.is_written);
+        written.map(|(name, _)| name.clone()).collect()
     }
 }
 
@@ -73,8 +88,11 @@ impl Reader<'_> {
         }
         self.note_scripts(words);
         self.note_listed(words);
-        for name in programs::files_in_code(words) {
-            self.reads_file(name, Demands::ANY_CODE);
+        let inner: Vec<String> = self.frame.inner_written.clone();
+        let named = programs::files_in_code(words).into_iter();
+        for name in named.filter(|name| !inner.contains(&base(name))) {
+            // Any word of the code.
+            self.demand_of_file(name, Demands::ANY_CODE);
         }
         self.note_fed(words, input);
         // What the command shows of its files, for whoever gets what it prints.
@@ -88,7 +106,7 @@ impl Reader<'_> {
         }
         let first = self.places.len();
         for name in shown {
-            if self.files.0.contains_key(&name) {
+            if self.files.known.contains_key(&name) {
                 self.file_stands(&name);
             }
         }
@@ -126,9 +144,11 @@ impl Reader<'_> {
             true => String::new(),
             false => self.told_text(words),
         };
+        let is_own = self.may_print(words);
         for name in written {
             self.writes_file(&name, holes.clone());
-            self.writes_text(&name, &text);
+            self.writes_text(&name, &text, is_own);
+            self.writes_from_around(&name, words);
             let pipeline = self.frame.pipeline;
             for document in &mut self.frame.documents {
                 if document.pipeline == pipeline {
@@ -136,6 +156,7 @@ impl Reader<'_> {
                 }
             }
         }
+        self.writes_inside(holes);
     }
 
     /// Notes files that hold words of a command, as those of `xargs -a`.
@@ -152,6 +173,13 @@ impl Reader<'_> {
 
     /// Notes the files among the words of a command that it reads as code.
     fn note_scripts(&mut self, words: &[Word]) {
+        if words.iter().any(|word| word.program() == "xargs") && programs::reads_script(words) {
+            // Its input names them.
+            self.reads_any_file(Demands::SHELL);
+        }
+        for name in programs::files_by_name(words) {
+            self.reads_file((*name).to_owned(), Demands::PROGRAM);
+        }
         for (word, demands) in programs::code_files(words) {
             // A file within other text is one that code opens.
             if word.text().is_empty() || word.text().starts_with('-') {
@@ -164,9 +192,19 @@ impl Reader<'_> {
             {
                 self.reads_any_file(demands);
             }
-            if let Some(name) = self.file_name(word) {
-                self.reads_file(name, demands);
+            let Some(name) = self.file_name(word) else {
+                continue;
+            };
+            if is_first(words, word) && !word.text().contains('/') && !word.is_dynamic {
+                // Mostly a program of the system.
+                self.demand_of_file(name, demands);
+                continue;
             }
+            if demands.shell {
+                let words = self.frame.command_hole..self.places.len();
+                self.files.run.push((base(&name), words));
+            }
+            self.reads_file(name, demands);
         }
     }
 
@@ -186,16 +224,16 @@ impl Reader<'_> {
         for source in sources {
             let holes = self
                 .files
-                .0
+                .known
                 .get(&base(source))
                 .map(|entry| entry.holes.clone());
             if let Some(holes) = holes {
                 self.writes_file(target, holes);
             }
-            let entry = self.files.0.entry(base(source)).or_default();
+            let entry = self.files.known.entry(base(source)).or_default();
             entry.copies.push(base(target));
-            let text = entry.text.clone();
-            self.writes_text(target, &text);
+            let (text, is_own) = (entry.text.clone(), !entry.own.is_empty());
+            self.writes_text(target, &text, is_own);
         }
     }
 
@@ -216,14 +254,22 @@ impl Reader<'_> {
     }
 
     /// Notes that a file is read as code whose name is not known.
-    fn reads_any_file(&mut self, demands: Demands) {
-        let names: Vec<String> = self.files.0.keys().cloned().collect();
+    pub(super) fn reads_any_file(&mut self, demands: Demands) {
+        let names: Vec<String> = self.files.known.keys().cloned().collect();
         for name in names.into_iter().chain([ANY.to_owned()]) {
             self.reads_file(name, demands);
         }
     }
 
+    /// Notes that a file is read, of which that is demanded.
     pub(super) fn reads_file(&mut self, name: String, demands: Demands) {
+        if demands.is_code() {
+            self.files.code.insert(base(&name));
+        }
+        self.demand_of_file(name, demands);
+    }
+
+    fn demand_of_file(&mut self, name: String, demands: Demands) {
         let name = base(&name);
         let code = Demands {
             shell: demands.shell,
@@ -233,7 +279,7 @@ impl Reader<'_> {
         if code == Demands::NONE {
             return;
         }
-        let entry = self.files.0.entry(name).or_default();
+        let entry = self.files.known.entry(name).or_default();
         if entry.demands.and(code) != entry.demands {
             entry.demands = entry.demands.and(code);
             let holes = entry.holes.clone();
@@ -242,32 +288,47 @@ impl Reader<'_> {
     }
 
     /// Notes that a text is written to a file, with which the shell may calculate when it reads that.
-    pub(super) fn writes_text(&mut self, name: &str, text: &str) {
+    pub(super) fn writes_text(&mut self, name: &str, text: &str, is_own: bool) {
+        let entry = self.files.known.entry(base(name)).or_default();
+        entry.is_written = true;
         if !text.trim().is_empty() {
-            let entry = self.files.0.entry(base(name)).or_default();
-            if entry.text.len() < limits::MAX_CLAUSE_BYTES {
-                entry.text.push_str(text);
-                entry.text.push('\n');
-            } else if !entry.text.ends_with(spelt::UNKNOWN) {
-                entry.text.push(spelt::UNKNOWN);
+            add_text(&mut entry.text, text);
+            if is_own {
+                add_text(&mut entry.own, text);
             }
             self.file_gets_text(&base(name), text);
         }
     }
 
+    /// Notes that a file is written whose text may be any code.
+    pub(super) fn writes_any_text(&mut self, name: &str) {
+        let entry = self.files.known.entry(base(name)).or_default();
+        entry.is_written = true;
+        for text in [&mut entry.text, &mut entry.own] {
+            if !text.ends_with(spelt::UNKNOWN) {
+                text.push(spelt::UNKNOWN);
+            }
+        }
+    }
+
     /// Notes that the script writes a file.
     pub(super) fn knows_file(&mut self, name: &str) {
-        self.files.0.entry(base(name)).or_default();
+        self.writes_any_text(name);
     }
 
     /// Returns what is demanded of all that is written to a file while it is open, or to a copy of it.
     pub(super) fn opened_file_demands(&self, name: &str) -> Demands {
-        let any = self.files.0.get(ANY);
+        let any = self.files.known.get(ANY);
         let mut demands = any.map_or(Demands::NONE, |entry| entry.demands);
         let mut open = vec![base(name)];
         let mut seen = Vec::new();
         while let Some(name) = open.pop() {
-            let Some(entry) = self.files.0.get(&name).filter(|_| !seen.contains(&name)) else {
+            let Some(entry) = self
+                .files
+                .known
+                .get(&name)
+                .filter(|_| !seen.contains(&name))
+            else {
                 continue;
             };
             demands = demands.and(entry.demands).and(startup_demands(&name));
@@ -275,32 +336,6 @@ impl Reader<'_> {
             seen.push(name);
         }
         demands
-    }
-
-    /// Reads the files that the script writes and a shell of it runs.
-    pub(super) fn note_run_files(&mut self) {
-        let any = self.files.0.get(ANY).is_some_and(|any| any.demands.shell);
-        let run = self
-            .files
-            .0
-            .values()
-            .filter(|entry| any || entry.demands.shell);
-        let texts: Vec<String> = run.map(|entry| entry.text.clone()).collect();
-        let run = self
-            .files
-            .0
-            .iter()
-            .filter(|(_, entry)| any || entry.demands.shell);
-        let names: Vec<String> = run.map(|(name, _)| file_key(name)).collect();
-        for name in names {
-            // Their expansions are parts of the code.
-            for at in self.variables.given(&name) {
-                self.require(at..at + 1, Demands::LOCAL);
-            }
-        }
-        for text in texts.into_iter().filter(|text| !text.is_empty()) {
-            self.note_script(&text);
-        }
     }
 
     /// Notes that holes are written to a file.
@@ -311,10 +346,10 @@ impl Reader<'_> {
         self.file_gets(&base(name), holes.clone());
         let any = self
             .files
-            .0
+            .known
             .get(ANY)
             .map_or(Demands::NONE, |entry| entry.demands);
-        let entry = self.files.0.entry(base(name)).or_default();
+        let entry = self.files.known.entry(base(name)).or_default();
         let first = match entry.holes.is_empty() {
             true => holes.start,
             false => entry.holes.start.min(holes.start),
@@ -325,8 +360,18 @@ impl Reader<'_> {
     }
 }
 
-/// Stands for the files whose names are not known.
-const ANY: &str = "*";
+/// Stands for the files that are read and whose names are not known.
+pub(super) const ANY: &str = "*";
+
+/// Adds a line to a text, of which only so much is looked at.
+fn add_text(whole: &mut String, text: &str) {
+    if whole.len() < limits::MAX_CLAUSE_BYTES {
+        whole.push_str(text);
+        whole.push('\n');
+    } else if !whole.ends_with(spelt::UNKNOWN) {
+        whole.push(spelt::UNKNOWN);
+    }
+}
 
 /// Programs that write what they read to the file they name last.
 const COPIERS: &[&str] = &["cp", "mv", "ln", "install", "dd", "rsync", "scp"];
@@ -334,6 +379,10 @@ const COPIERS: &[&str] = &["cp", "mv", "ln", "install", "dd", "rsync", "scp"];
 /// Returns the name under which a file is followed as a variable is.
 pub(super) fn file_key(name: &str) -> String {
     format!("file {}", base(name))
+}
+
+pub(super) fn is_file_key(name: &str) -> bool {
+    name.starts_with("file ")
 }
 
 /// What is demanded of what a file holds that shells read when they start.
@@ -361,7 +410,7 @@ fn startup_demands(name: &str) -> Demands {
 }
 
 /// Returns the last part of a path: what is before it may be spelt in many ways.
-fn base(name: &str) -> String {
+pub(super) fn base(name: &str) -> String {
     name.rsplit('/').next().unwrap_or(name).to_owned()
 }
 

@@ -58,8 +58,9 @@ pub(super) struct HereDocument {
     pub(super) is_printed: bool,
     /// Whether more than one command may read it.
     pub(super) is_shared: bool,
-    /// Whether a shell reads it as a script.
+    /// Whether a shell reads it as a script, and where the words of its command stand.
     pub(super) is_script: bool,
+    pub(super) words: Range<usize>,
     /// Files that its pipeline writes, and variables it is read into.
     pub(super) files: Vec<String>,
     pub(super) variables: Vec<String>,
@@ -100,6 +101,8 @@ pub(super) struct Frame {
     /// The text of these, and what the commands before a pipe print.
     pub(super) input_text: String,
     pub(super) piped_text: String,
+    /// Whether a group, a loop or a function stands before the pipe.
+    pub(super) pipes_many: bool,
     /// How many texts were printed before the pipeline.
     pub(super) printed_before: usize,
     /// The first hole after the operator of a regular expression.
@@ -115,6 +118,8 @@ pub(super) struct Frame {
     /// Files that the command writes, those it has as standard input, and those that the words
     /// before the pipe name.
     pub(super) written: Vec<String>,
+    /// Those that code inside of the command writes.
+    pub(super) inner_written: Vec<String>,
     pub(super) read: Vec<String>,
     pub(super) fed: Vec<String>,
     /// Where these stand.
@@ -169,6 +174,7 @@ impl Frame {
             input_holes: Vec::new(),
             input_text: String::new(),
             piped_text: String::new(),
+            pipes_many: false,
             printed_before: 0,
             pattern_hole: None,
             clause_hole: hole,
@@ -176,6 +182,7 @@ impl Frame {
             fed_demands: Vec::new(),
             hidden: 0,
             written: Vec::new(),
+            inner_written: Vec::new(),
             read: Vec::new(),
             read_places: Vec::new(),
             fed: Vec::new(),
@@ -309,6 +316,17 @@ impl Frame {
         }
     }
 
+    /// Returns the words so far behind `set --`, which may be a command later.
+    fn listed(&self) -> &[Word] {
+        match self.words.split_first() {
+            Some((set, list)) if set.is_plain("set") => match list.split_first() {
+                Some((first, rest)) if first.is_plain("--") => rest,
+                _ => list,
+            },
+            _ => &[],
+        }
+    }
+
     pub(super) fn demands(&self) -> Demands {
         let body = if self.is_body || self.expects_body || self.follows_body {
             Demands::IN_FUNCTION
@@ -322,7 +340,9 @@ impl Frame {
         let empty = Word::default();
         let words = match self.role {
             Role::Argument => {
-                programs::argument_demands(&self.words, self.word.as_ref().unwrap_or(&empty))
+                let word = self.word.as_ref().unwrap_or(&empty);
+                let list = programs::list_demands(self.listed(), word);
+                programs::argument_demands(&self.words, word).and(list)
             }
             Role::RedirectTarget | Role::HereString => Demands::NONE,
             Role::Descriptor => Demands::DIGITS,

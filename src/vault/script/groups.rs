@@ -101,6 +101,9 @@ impl Reader<'_> {
                 (false, false) => Closer::Pattern,
             })
         })?;
+        if is_list {
+            self.note_short_loop(start, first_hole);
+        }
         if is_subshell || is_list {
             self.compound_end();
         } else {
@@ -122,6 +125,16 @@ impl Reader<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Notes what a loop of zsh gives its variable: `for x (a b)`.
+    fn note_short_loop(&mut self, start: usize, first: usize) {
+        let name = self.frame.words.get(1).map(|word| word.text().to_owned());
+        if let Some(name) = name {
+            let text = self.text_from(start);
+            self.assigns_text(&name, &text);
+            self.assigns(&name, first..self.places.len());
+        }
     }
 
     /// Whether `((` here is surely the start of two groups: what the second closes is not all, and
@@ -158,9 +171,6 @@ impl Reader<'_> {
 
     /// Refuses values in the code of a qualifier of zsh, such as `*(e:code:)`.
     fn glob_qualifiers(&mut self, text: Range<usize>, first_hole: usize) {
-        if first_hole == self.places.len() {
-            return;
-        }
         // What the placeholders are called says nothing.
         let mut bytes = self.bytes.get(text.clone()).unwrap_or_default().to_vec();
         let first = self.holes.partition_point(|hole| hole.start < text.start);
@@ -173,6 +183,9 @@ impl Reader<'_> {
                 matches!(pair, [b'e' | b'+', after]
                     if !after.is_ascii_alphanumeric() && !matches!(after, b'|' | b')'))
             });
+        if is_code && !bytes.contains(&b'[') {
+            self.changes_reading();
+        }
         if is_code {
             let forbidden = Demands::forbidden("in the qualifiers of a file pattern");
             self.require(first_hole..self.places.len(), forbidden);
@@ -211,6 +224,7 @@ impl Reader<'_> {
         {
             return false;
         }
+        self.heads.insert(self.at);
         self.at += blanks + 2;
         let forbidden = Demands::forbidden("in the place of a function's name");
         self.require(self.frame.command_hole..self.places.len(), forbidden);

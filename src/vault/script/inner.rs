@@ -3,7 +3,9 @@
 
 use std::ops::Range;
 
+use super::endings::is_shared;
 use super::spelt::{self, Spelt};
+use super::variables::INPUTS;
 use super::{HereDocument, Reader, Separator};
 use crate::limits;
 use crate::vault::programs;
@@ -17,8 +19,11 @@ impl Reader<'_> {
                 true => code.code(),
                 false => self.whole_text(&code),
             };
-            self.note_script(&text);
-            self.require(code.first_place..code.places, Demands::LOCAL);
+            let places = code.first_place..code.places;
+            // An expansion is `${1}` there.
+            let (_, content) = self.note_script(&text);
+            self.require_content(places.clone(), content);
+            self.require(places, Demands::LOCAL);
             if code.is_dynamic && (code.is_cut || code.is_told) {
                 self.evaluates();
             }
@@ -34,52 +39,114 @@ impl Reader<'_> {
                 self.require_content(places, content);
             }
         }
-        if !programs::reads_script(words) {
-            return;
+        self.note_code_options(words);
+        if programs::reads_script(words) {
+            self.note_script_input(words);
+        }
+    }
+
+    /// Notes what files hold that are named in code among other words of a command: `git -c alias.x="!cat FILE | sh"`.
+    fn note_code_options(&mut self, words: &[Word]) {
+        for code in programs::codes_in_options(words) {
+            let read = (self.inner < MAX_INNER && !code.is_cut)
+                .then(|| super::inner_demands(&code.code(), self.inner + 1, false));
+            let content = read
+                .flatten()
+                .map_or(Demands::ANY_CODE, |read| read.arguments.1);
+            self.require_content(code.first_place..code.places, content);
+        }
+        let evaluates = programs::without_prefixes(words).first();
+        if evaluates.is_some_and(|word| word.text() == "eval") {
+            // What it makes of the file stays in this shell.
+            self.require_content(self.frame.command_hole..self.places.len(), Demands::SHELL);
+        }
+    }
+
+    /// Notes the script that a command reads from its input, and what it does with the arguments.
+    fn note_script_input(&mut self, command: &[Word]) {
+        let frame = &self.frame;
+        let is_inside = self.depth > 0 || !frame.compounds.is_empty() || frame.is_body;
+        let is_own = frame.has_input || frame.follows_pipe;
+        if is_inside && !is_own && programs::reads_script_only(command) {
+            self.fed_shells.push(frame.command_hole..self.places.len());
         }
         for holes in self.frame.input_holes.clone() {
             self.require(holes, Demands::LOCAL);
         }
+        let words = self.frame.command_hole..self.places.len();
         let text = self.frame.input_text.clone();
-        self.note_script(&text);
-        let (command, pipeline) = (self.frame.command, self.frame.pipeline);
+        self.note_script_of(&text, words.clone());
+        let (own, pipeline) = (self.frame.command, self.frame.pipeline);
         let follows = self.frame.follows_pipe;
         for document in &mut self.frame.documents {
-            let is_own = document.command == command || follows && document.pipeline == pipeline;
-            document.is_script |= is_own;
-            document.demands.local |= is_own;
+            let is_own = document.command == own || follows && document.pipeline == pipeline;
+            if is_own {
+                document.is_script = true;
+                document.demands.local = true;
+                document.words = words.clone();
+            }
         }
         if follows {
             self.require_fed(Demands::LOCAL);
-            let text = self.frame.piped_text.clone();
-            self.note_script(&text);
+            let mut text = self.frame.piped_text.clone();
+            if self.frame.pipes_many && programs::reads_script_only(command) {
+                text.push(spelt::UNKNOWN);
+            }
+            self.note_script_of(&text, words);
         }
     }
 
-    /// Notes what a script of another shell does with the variables that it inherits.
+    /// Notes shells that read their script from the input of a group or a function.
+    pub(super) fn note_fed_shells(&mut self) {
+        let fed = std::mem::take(&mut self.fed_shells);
+        if fed.is_empty() || !self.variables.spelt(INPUTS).has_signs() {
+            return;
+        }
+        self.evaluates();
+        for words in fed {
+            self.require(words, Demands::ANY_CODE);
+        }
+    }
+
+    /// Notes what a script does whose arguments stand at places.
+    pub(super) fn note_script_of(&mut self, script: &str, words: Range<usize>) {
+        let (value, content) = self.note_script(script);
+        self.require(words.clone(), value);
+        self.require_content(words, content);
+    }
+
+    /// Notes what a script of another shell does with the variables that it inherits; returns what it demands of its
+    /// arguments, and of what files hold that they name.
     ///
     /// Which shell reads it is not asked: what any of them would do counts.
-    pub(super) fn note_script(&mut self, script: &str) {
+    pub(super) fn note_script(&mut self, script: &str) -> (Demands, Demands) {
         if script.trim().is_empty() {
-            return;
+            return (Demands::NONE, Demands::NONE);
         }
         let (code, depth) = (script.as_bytes(), self.inner + 1);
         // Deeper ones are not even read: each level is a reader of its own.
         let is_known = !script.contains(spelt::UNKNOWN) && depth <= MAX_INNER;
-        let read = is_known.then(|| super::inherited_demands(script, depth));
+        let read = is_known.then(|| super::inner_demands(script, depth, false));
         let Some(read) = read.flatten() else {
-            return self.evaluates();
+            self.evaluates();
+            return (Demands::ANY_CODE, Demands::ANY_CODE);
         };
         let in_zsh = code.contains(&b'}');
-        let in_zsh = in_zsh.then(|| super::inherited_demands_in_zsh(script, depth));
-        for (names, hidden) in [Some(read), in_zsh.flatten()].into_iter().flatten() {
-            for (name, (value, content)) in names {
+        let in_zsh = in_zsh.then(|| super::inner_demands(script, depth, true));
+        let mut arguments = (Demands::NONE, Demands::NONE);
+        for read in [Some(read), in_zsh.flatten()].into_iter().flatten() {
+            for (name, (value, content)) in read.names {
                 self.stands_inside(name, value.in_any_shell(), content.in_any_shell());
             }
-            if hidden.shell || hidden.zsh {
+            if read.hidden.shell || read.hidden.zsh {
                 self.evaluates();
             }
+            arguments.0 = arguments.0.and(read.arguments.0.in_any_shell());
+            arguments.1 = arguments.1.and(read.arguments.1.in_any_shell());
+            self.frame.inner_written.extend(read.writes);
+            self.runs_inside(read.reads);
         }
+        arguments
     }
 
     /// Notes what is done with a here-document whose body stands there.
@@ -87,13 +154,15 @@ impl Reader<'_> {
         let text = self.bytes.get(body).unwrap_or_default();
         let text = String::from_utf8_lossy(text).into_owned();
         if document.is_script {
-            match document.is_quoted {
-                true => self.note_script(&text),
-                false => self.note_script(&unescaped(&text)),
-            }
+            let script = match document.is_quoted {
+                true => text.clone(),
+                false => unescaped(&text),
+            };
+            self.note_script_of(&script, document.words.clone());
+            self.writes_inside(document.words.clone());
         }
         for name in &document.files {
-            self.writes_text(name, &text);
+            self.writes_text(name, &text, true);
         }
         let text = cut(&text);
         if document.is_shared {
@@ -125,6 +194,7 @@ impl Reader<'_> {
         self.frame.input_text.clear();
         self.frame.piped_text.clear();
         if separator == Separator::Pipe {
+            self.frame.pipes_many = is_shared(words);
             self.frame.piped_text = text;
         }
         if separator != Separator::Pipe {
@@ -254,7 +324,7 @@ const NAMERS: &[&str] = &[
 ];
 
 /// Scripts in scripts that are read.
-const MAX_INNER: usize = 4;
+pub(super) const MAX_INNER: usize = 4;
 
 /// Returns as much of a text as is looked at for names.
 fn cut(text: &str) -> String {

@@ -14,18 +14,22 @@ mod files;
 mod frame;
 mod groups;
 mod inner;
+mod leads;
+mod lists;
 mod output;
 mod quotes;
 mod redirections;
 mod spelt;
 mod texts;
 mod variables;
+mod written;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use files::Files;
 use frame::{Case, Closer, Compound, Frame, HereDocument, Role, Separator};
+use leads::Lead;
 use variables::Variables;
 
 use super::programs;
@@ -81,6 +85,8 @@ pub(in crate::vault) struct Place {
     is_shown: bool,
     /// Whether zsh would expand the sign before it, `=` or `~`, unless that is quoted.
     pub(in crate::vault) follows_sign: bool,
+    /// What stands before it in its word.
+    lead: Lead,
     /// The variable that stands here, which is no placeholder.
     variable: Option<String>,
 }
@@ -145,22 +151,23 @@ fn variable_demands(script: &str) -> Option<ByName> {
     reader.names()
 }
 
-/// Returns what a script of another shell demands of each variable that it inherits, by value and by what a file of
-/// that name holds, and what of all of them, if it can be read.
-fn inherited_demands(script: &str, inner: usize) -> Option<(ByName, Demands)> {
-    let mut reader = Reader {
-        inner,
-        ..Reader::new(script, &[])
-    };
-    reader.commands(Closer::End).ok()?;
-    Some(reader.inherited())
+/// What a script of another shell demands of what it is given, the files it writes, and those it reads as code.
+struct Inner {
+    /// Of each variable that it inherits.
+    names: ByName,
+    /// Of all of them.
+    hidden: Demands,
+    /// Of its arguments, and of what files hold that they name.
+    arguments: (Demands, Demands),
+    writes: Vec<String>,
+    reads: Vec<String>,
 }
 
-/// The same as zsh reads the script, if it can be read.
-fn inherited_demands_in_zsh(script: &str, inner: usize) -> Option<(ByName, Demands)> {
+/// Reads a script of another shell, that stands in so many others, as bash or zsh does; nothing if it cannot be read.
+fn inner_demands(script: &str, inner: usize, is_zsh: bool) -> Option<Inner> {
     let mut reader = Reader {
         inner,
-        is_zsh: true,
+        is_zsh,
         ..Reader::new(script, &[])
     };
     reader.commands(Closer::End).ok()?;
@@ -181,8 +188,9 @@ struct Reader<'a> {
     passed: usize,
     /// What the script assigns to its variables.
     variables: Variables,
-    /// What the constructs around the current list of commands demand.
+    /// What the constructs around the current list of commands demand; and around the expansion in braces that is read.
     inherited: Demands,
+    around_braces: Option<Demands>,
     frame: Frame,
     depth: usize,
     backticks: usize,
@@ -197,6 +205,8 @@ struct Reader<'a> {
     namerefs: HashSet<String>,
     /// Words the script defines as aliases; the empty one stands for names that are not known.
     aliases: HashSet<String>,
+    /// Whether an alias declares what its words name.
+    declares_by_alias: bool,
     /// Files that the script writes and has read as code.
     files: Files,
     /// Functions the script defines.
@@ -219,6 +229,12 @@ struct Reader<'a> {
     sinks: usize,
     /// How many scripts stand around that are read by other shells.
     inner: usize,
+    /// Where the heads of its functions stand.
+    heads: HashSet<usize>,
+    /// Shells whose script is an input from around them, by the places of their words.
+    fed_shells: Vec<Range<usize>>,
+    /// Commands whose names say nothing, and their places: text that is read as code may define functions.
+    called: Vec<(String, Range<usize>)>,
 }
 
 impl<'a> Reader<'a> {
@@ -232,6 +248,7 @@ impl<'a> Reader<'a> {
             passed: 0,
             variables: Variables::default(),
             inherited: Demands::NONE,
+            around_braces: None,
             frame: Frame::new(Closer::End, 0),
             depth: 0,
             backticks: 0,
@@ -242,6 +259,7 @@ impl<'a> Reader<'a> {
             integers: HashSet::new(),
             namerefs: HashSet::new(),
             aliases: HashSet::new(),
+            declares_by_alias: false,
             functions: HashSet::new(),
             function_reads: Demands::NONE,
             later: Demands::NONE,
@@ -252,6 +270,9 @@ impl<'a> Reader<'a> {
             listening: 0,
             sinks: 0,
             inner: 0,
+            heads: HashSet::new(),
+            fed_shells: Vec::new(),
+            called: Vec::new(),
         }
     }
 }
@@ -328,7 +349,8 @@ impl Reader<'_> {
         if demands.echo && self.reads_escapes {
             demands = demands.and(Demands::FORMAT);
         }
-        let mut content = self.inherited.and(self.frame.content_demands());
+        let around = self.around_braces.unwrap_or(self.inherited);
+        let mut content = around.and(self.frame.content_demands());
         if word
             .is_some_and(|word| programs::opens_file(word.text()) || programs::names_loaded(word))
         {
@@ -346,6 +368,7 @@ impl Reader<'_> {
         }
         let follows_sign = quote == Quote::Bare && self.follows_sign(hole.start);
         let program = self.frame.program().filter(|_| quote != Quote::Comment);
+        let lead = self.lead(hole.start, 0);
         self.places.push(Place {
             quote,
             demands,
@@ -360,6 +383,7 @@ impl Reader<'_> {
             is_piece: false,
             is_shown: false,
             follows_sign,
+            lead,
             variable: None,
         });
         self.passed += 1;

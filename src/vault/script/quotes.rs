@@ -149,11 +149,13 @@ impl Reader<'_> {
         let documents = self.frame.documents.len();
         self.expansion(quote)?;
         self.check_documents(documents)?;
+        // `"$a[@]"` of zsh
+        let is_all = self.starts_with(b"[@]") || self.starts_with(b"[*]");
         if let Some(word) = &mut self.frame.word {
             let text = self.bytes.get(start..self.at).unwrap_or_default();
             // `"$@"` and `"${a[@]}"` are several words, and so may be what flags of zsh make.
             let is_list = !text.starts_with(b"$(")
-                && (text.contains(&b'@') || is_bare && text == b"$*")
+                && (text.contains(&b'@') || is_bare && text == b"$*" || is_all)
                 || matches!(text, [b'$', b'{', b'(' | b'=' | b'^' | b'~', ..]);
             word.is_list |= is_list;
             word.names_shell = is_first && SHELL_VARIABLES.contains(&text);
@@ -296,7 +298,10 @@ impl Reader<'_> {
         }
         self.no_continuation()?;
         self.parameters += 1;
+        let around = self.around_braces;
+        self.around_braces = around.or(Some(self.inherited));
         let result = self.nested(Demands::NONE, |reader| reader.parameter_body(quote));
+        self.around_braces = around;
         self.parameters -= 1;
         result
     }
@@ -497,27 +502,6 @@ impl Reader<'_> {
             let why = "in the text of an expansion that is split into words; put double quotes around the expansion";
             self.inherited = self.inherited.and(Demands::forbidden(why));
         }
-    }
-
-    /// Passes the flags of zsh, `(...)` before the name.
-    fn flags(&mut self) -> Step {
-        let start = self.at;
-        while self.peek(0).is_some_and(|byte| byte != b')') {
-            if self.hole_at(self.at) {
-                return self.unreadable("a placeholder stands among the flags of an expansion");
-            }
-            self.at += 1;
-        }
-        let text = self.bytes.get(start..self.at).unwrap_or_default();
-        let text = String::from_utf8_lossy(text).into_owned();
-        if text.contains(['P', 'e']) {
-            self.is_indirect();
-        }
-        // How wide a text becomes is calculated.
-        self.calculates_with(&text, Demands::NUMBER);
-        self.note_given(&text);
-        self.at += 1;
-        Ok(())
     }
 
     /// Reads the word after an operator of `${...}`, up to the brace. In a pattern quotes quote,

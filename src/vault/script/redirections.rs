@@ -138,7 +138,8 @@ impl Reader<'_> {
         if byte == b'<' {
             let text = self.heard_text(printed);
             if is_script && programs::reads_script_file(&self.frame.words) {
-                self.note_script(&text);
+                let words = self.frame.command_hole..self.places.len();
+                self.note_script_of(&text, words);
             }
             if is_input {
                 self.frame.input_text.push_str(&text);
@@ -238,6 +239,7 @@ impl Reader<'_> {
             is_printed: true,
             is_shared: false,
             is_script: false,
+            words: 0..0,
             files: Vec::new(),
             variables: Vec::new(),
             command,

@@ -1,5 +1,6 @@
 //! What the texts of a script hold: letters, signs, expansions, and what a command prints of its words.
 
+use super::leads::SIGNS;
 use crate::vault::programs;
 use crate::vault::words::{Word, is_name};
 
@@ -12,6 +13,8 @@ pub(super) struct Spelt {
     has_signs: bool,
     /// What a shell expands.
     has_expansions: bool,
+    /// A word that starts like an option.
+    has_signs_first: bool,
 }
 
 impl Spelt {
@@ -19,6 +22,7 @@ impl Spelt {
         has_letters: true,
         has_signs: false,
         has_expansions: false,
+        has_signs_first: false,
     };
 
     pub(super) fn of(text: &str) -> Self {
@@ -29,6 +33,9 @@ impl Spelt {
             has_letters: text.contains(makes_letters),
             has_signs: !text.chars().all(is_plain),
             has_expansions: text.contains(['$', '`', '\0']),
+            has_signs_first: text
+                .split(|c: char| c.is_whitespace() || "('\"".contains(c))
+                .any(|word| word.starts_with(SIGNS)),
         }
     }
 
@@ -40,6 +47,10 @@ impl Spelt {
         self.has_signs
     }
 
+    pub(super) fn has_signs_first(self) -> bool {
+        self.has_signs_first
+    }
+
     pub(super) fn has_letters(self) -> bool {
         self.has_letters
     }
@@ -49,6 +60,7 @@ impl Spelt {
             has_letters: self.has_letters || other.has_letters,
             has_signs: self.has_signs || other.has_signs,
             has_expansions: self.has_expansions || other.has_expansions,
+            has_signs_first: self.has_signs_first || other.has_signs_first,
         }
     }
 }
@@ -182,6 +194,9 @@ const MAKERS: &[&str] = &[
     "tac", "shuf", "sort", "python", "python3", "openssl", "gunzip", "zcat", "envsubst",
 ];
 
+/// Stands for the files that are written and whose names are not known.
+pub(super) const ANY_WRITTEN: &str = "* written";
+
 /// Stands in a text for what a program makes of it, which is not known.
 pub(super) const UNKNOWN: char = '\0';
 
@@ -191,25 +206,35 @@ pub(super) fn written_names(words: &[Word]) -> Vec<String> {
         "sponge", "sort", "split", "csplit", "uniq", "xxd", "iconv", "openssl", "gpg", "uudecode",
         "sed", "awk", "gawk", "mawk", "base64", "perl", "ruby",
     ];
-    let Some(at) = words
-        .iter()
-        .position(|word| WRITERS.contains(&word.program()))
-    else {
-        return Vec::new();
+    let is_local = |word: &Word| word.is_dynamic && word.text().contains("file:");
+    let writes = |word: &Word| {
+        let program = word.program();
+        WRITERS.contains(&program) || program == "curl" && words.iter().any(is_local)
+    };
+    let Some(at) = words.iter().position(writes) else {
+        return unnamed(words);
     };
     let is_end = |c: char| c.is_whitespace() || ";&|()<>\"'`{}$=,".contains(c);
-    let words = words.iter().skip(at + 1).take(MAX_WORDS);
-    let names = words.flat_map(|word| word.text().split(is_end));
+    let named = words.iter().skip(at + 1).take(MAX_WORDS);
+    let names = named.flat_map(|word| word.text().split(is_end));
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let is_file = |name: &&str| {
         let last = name.rsplit('/').next().unwrap_or_default();
         !last.is_empty() && last.chars().all(is_plain)
     };
-    names
-        .filter(is_file)
-        .take(MAX_WORDS)
-        .map(str::to_owned)
-        .collect()
+    let names = names.filter(is_file).take(MAX_WORDS);
+    names.map(str::to_owned).chain(unnamed(words)).collect()
+}
+
+/// Returns the files that a command writes which no word names.
+fn unnamed(words: &[Word]) -> Vec<String> {
+    let name = |word: &Word| match word.program() {
+        "nohup" => Some("nohup.out".to_owned()),
+        "split" | "csplit" => Some(ANY_WRITTEN.to_owned()),
+        "script" => words.last().map(|last| last.text().to_owned()),
+        _ => None,
+    };
+    words.iter().filter_map(name).collect()
 }
 
 /// Words of one command that are looked at.

@@ -78,10 +78,11 @@ impl Reader<'_> {
         self.peek(0) != Some(b'[') && (OURS.starts_with(prefix) || prefix.starts_with(OURS))
     }
 
-    /// Returns the placeholders.
+    /// Returns the placeholders; in code of another shell any variable may hold a value.
     fn all_holes(&self) -> Vec<usize> {
         let places = self.places.iter().enumerate();
-        let holes = places.filter(|(_, place)| place.variable.is_none());
+        let is_any = self.holes.is_empty();
+        let holes = places.filter(|(_, place)| place.variable.is_none() || is_any);
         let holes = holes.filter(|(_, place)| place.quote != Quote::Comment);
         holes.map(|(at, _)| at).collect()
     }
@@ -92,8 +93,20 @@ impl Reader<'_> {
         let spelt: String = script.chars().filter(|c| !"\\'\"".contains(*c)).collect();
         let is_handled = HANDLERS.iter().any(|name| spelt.contains(name));
         let runs_input = spelt.contains("NULLCMD");
+        let has = |text: &str| spelt.contains(text);
+        let may_run_input = has("ULLCMD") || has("NULL") && has("CMD");
+        if has("functions[")
+            || has("[##")
+            || memchr::memmem::find_iter(spelt.as_bytes(), b"[#").any(|at| {
+                let next = spelt.as_bytes().get(at + 2);
+                next.is_some_and(u8::is_ascii_digit)
+            })
+        {
+            // Functions, or numbers as letters, in zsh.
+            self.changes_reading();
+        }
         let opened = std::mem::take(&mut self.variables.opened);
-        if !is_handled && !runs_input && opened.is_empty() && !self.variables.shows_all {
+        if !is_handled && !may_run_input && opened.is_empty() && !self.variables.shows_all {
             return;
         }
         let holes = self.all_holes();
@@ -106,6 +119,7 @@ impl Reader<'_> {
         let mut demands = match runs_input {
             // zsh runs it for a redirection without a command.
             true => Demands::ANY_CODE,
+            false if may_run_input => Demands::ZSH,
             false => Demands::NONE,
         };
         for name in opened {
@@ -135,6 +149,7 @@ impl Reader<'_> {
         self.note_integer_variables();
         self.note_run_files();
         self.note_everything();
+        self.demand_of_hidden_functions();
         let mut hidden = self.hidden_demands();
         self.demand_of_kept(hidden);
         let mut names = self.propagate();

@@ -7,9 +7,10 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::files::file_key;
+use super::files::{file_key, is_file_key};
+use super::leads::Lead;
 use super::spelt::{self, MADE, Spelt};
-use super::{ByName, Place, Quote, Reader};
+use super::{ByName, Inner, Place, Quote, Reader};
 use crate::limits;
 use crate::vault::programs;
 use crate::vault::words::{Demands, Word, is_name};
@@ -18,7 +19,7 @@ use crate::vault::words::{Demands, Word, is_name};
 pub(super) const ARGUMENTS: &str = "@";
 
 /// What the texts are called here that more than one command may read.
-const INPUTS: &str = "<";
+pub(super) const INPUTS: &str = "<";
 
 /// What the script assigns to its variables.
 #[derive(Default)]
@@ -36,8 +37,9 @@ pub(super) struct Variables {
     pub(super) shows_all: bool,
     /// Variables that a `read` gets pieces of a text in.
     parted: HashSet<String>,
-    /// Variables that some `read` gets.
+    /// Variables that some `read` gets, and files that a command writes which may copy such an input.
     pub(super) read: HashSet<String>,
+    pub(super) fed_files: HashSet<String>,
     /// What loops, groups, functions and coprocesses get as their input, or print, and how deep: any `read` may
     /// get it.
     inputs: Vec<(usize, Range<usize>)>,
@@ -86,6 +88,12 @@ impl Variables {
         }
     }
 
+    /// Whether a text that some variable is given holds a name.
+    pub(super) fn is_given_name(&self, name: &str) -> bool {
+        let mut known = self.names.iter();
+        known.any(|(of, names)| !is_file_key(of) && names.contains(name))
+    }
+
     /// Returns the names of all variables that are given something.
     pub(super) fn names(&self) -> HashSet<String> {
         let given = self.places.keys().chain(self.spelt.keys());
@@ -132,7 +140,7 @@ pub(super) fn canonical(name: &str) -> String {
 }
 
 /// Returns the names in a text.
-fn names_in(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn names_in(text: &str) -> impl Iterator<Item = &str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.split(move |c| !is_word(c))
         .filter(|name| is_name(name))
@@ -155,11 +163,17 @@ impl Reader<'_> {
             demands = demands.and(self.frame.list_demands());
             demands = demands.and(self.frame.split_demands());
         }
-        let content = self.inherited.and(self.frame.content_demands());
+        // The words of a command say nothing of what a file holds that is named among them.
+        let around = self.around_braces.unwrap_or(self.inherited);
+        let content = around.and(self.frame.content_demands());
+        let sign = self.bytes.get(..start).unwrap_or_default();
+        let sign = sign.iter().rposition(|byte| *byte == b'$').unwrap_or(start);
+        let lead = self.lead(sign, 1);
         let at = self.stands(name, quote, demands);
         if let Some(place) = self.places.get_mut(at) {
             place.content = content;
             place.is_split = quote == Quote::Bare;
+            place.lead = lead;
         }
     }
 
@@ -250,6 +264,7 @@ impl Reader<'_> {
             is_piece: false,
             is_shown: false,
             follows_sign: false,
+            lead: Lead::Plain,
             variable: Some(name),
         });
         self.places.len() - 1
@@ -381,12 +396,18 @@ impl Reader<'_> {
             })
     }
 
-    /// Returns what is demanded of the variables that a script of another shell inherits, each by name, and of all of
-    /// them.
-    pub(super) fn inherited(mut self) -> (ByName, Demands) {
+    /// Returns what is demanded of what a script of another shell is given.
+    pub(super) fn inherited(mut self) -> Inner {
         let mut names = self.settled();
-        names.remove(ARGUMENTS);
-        (names, self.hidden_demands())
+        let hidden = self.hidden_demands();
+        let (value, content) = names.remove(ARGUMENTS).unwrap_or_default();
+        Inner {
+            names,
+            hidden,
+            arguments: (hidden.and(value), hidden.and(content)),
+            writes: self.files.names(),
+            reads: self.files.code.into_iter().collect(),
+        }
     }
 
     /// Notes the names in a text that is an input of more than one command.
@@ -411,10 +432,14 @@ impl Reader<'_> {
         self.variables
             .parted
             .extend(names.iter().map(|name| canonical(name)));
+        let files = std::mem::take(&mut self.variables.fed_files);
         for (level, places) in std::mem::take(&mut self.variables.inputs) {
             self.level = level;
             for name in &names {
                 self.assigns(name, places.clone());
+            }
+            for name in &files {
+                self.writes_file(name, places.clone());
             }
         }
         for name in &names {
@@ -438,6 +463,10 @@ impl Reader<'_> {
     /// files hold.
     pub(super) fn propagate(&mut self) -> ByName {
         let mut names = ByName::new();
+        let signed = self.signed();
+        self.places
+            .iter_mut()
+            .for_each(|place| place.demand_behind(&signed));
         let mut changed: Vec<usize> = (0..self.places.len()).collect();
         while let Some(at) = changed.pop() {
             let Some(place) = self.places.get(at) else {
@@ -456,7 +485,13 @@ impl Reader<'_> {
             if place.is_split && new.0.operand {
                 new.0 = new.0.and(Demands::WHOLE);
             }
+            let first = changed.len();
             self.demand_of_name(name, new, &mut names, &mut changed);
+            for at in changed.get(first..).unwrap_or_default() {
+                if let Some(place) = self.places.get_mut(*at) {
+                    place.demand_behind(&signed);
+                }
+            }
         }
         names
     }

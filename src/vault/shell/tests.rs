@@ -1,5 +1,6 @@
 //! Real shells receive exactly the values.
 
+mod closed;
 mod coarse;
 mod continuations;
 mod daily;
