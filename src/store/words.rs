@@ -29,6 +29,15 @@ pub fn folded(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Returns a text with its letters and their marks composed, and in the case in which it is.
+#[must_use]
+pub fn composed(text: &str) -> Cow<'_, str> {
+    match is_nfc_quick(text.chars()) {
+        IsNormalized::Yes => text.into(),
+        _ => text.nfc().collect::<String>().into(),
+    }
+}
+
 /// Whether a character is never composed with the one before it and has no other case; of most others
 /// that takes longer to tell.
 fn is_plain(c: char) -> bool {

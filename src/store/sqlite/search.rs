@@ -208,7 +208,8 @@ impl Wanted<'_> {
 
     fn has_tag(&self, tags: &str) -> bool {
         let tags: Vec<String> = serde_json::from_str(tags).unwrap_or_default();
-        tags.iter().any(|tag| self.query.tags.contains(tag))
+        let is_wanted = |tag: &String| self.query.tags.contains(&words::composed(tag).into_owned());
+        tags.iter().any(is_wanted)
     }
 
     /// Whether the query stands to the letter in the title of a content, and in its text.

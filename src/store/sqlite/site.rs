@@ -23,7 +23,7 @@ use crate::store::sqlite::recent::{Asked, Recent};
 use crate::store::sqlite::revision::{self, Revision};
 use crate::store::sqlite::writer::Writer;
 use crate::store::sqlite::{index, keys, search};
-use crate::store::{Pending, StoreError, ids};
+use crate::store::{Pending, StoreError, ids, words};
 
 const STEPS: &[&str] = &["
 CREATE TABLE sites (
@@ -265,7 +265,10 @@ impl SiteStore for SqliteSites {
         })
     }
 
-    fn search(&self, scope: &Scope, query: Query) -> Pending<'_, Arc<Found>> {
+    fn search(&self, scope: &Scope, mut query: Query) -> Pending<'_, Arc<Found>> {
+        for tag in &mut query.tags {
+            *tag = words::composed(tag).into_owned();
+        }
         let revision = self.revision.now();
         if let Some(library) = revision.and_then(|revision| self.shelf.look(revision)) {
             return match library.search(scope, &query, limits::LIBRARY_STEPS_AT_ONCE) {

@@ -83,7 +83,8 @@ impl Reading {
         let (number, site): (i64, u64) = (row.get(0)?, row.get(1)?);
         let words: Option<u64> = row.get(10)?;
         let (title, body, json) = (text(row, 7)?, text(row, 8)?, text(row, 9)?);
-        let tags = serde_json::from_str(text(row, 5)?).unwrap_or_default();
+        let tags: Vec<String> = serde_json::from_str(text(row, 5)?).unwrap_or_default();
+        let tags = tags.iter().map(|tag| words::composed(tag).into_owned());
         let content = parsed::<Content>(json).ok();
         // Its texts for the search may differ, and how it is shown is kept too.
         let bytes = title.len() + body.len() + 3 * json.len();
@@ -94,7 +95,7 @@ impl Reading {
             id: text(row, 2)?.into(),
             status: text(row, 3)?.into(),
             content_type: text(row, 4)?.into(),
-            tags,
+            tags: tags.collect(),
             credibility: row.get(6)?,
             title: folded(title, content.as_ref().map(|content| &content.title)),
             body: folded(body, content.as_ref().map(|content| &content.body)),

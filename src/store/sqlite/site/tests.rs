@@ -409,6 +409,24 @@ fn letters_are_found_however_they_are_composed() {
             "{query}"
         );
     }
+    let tagged = |id: &str, tag: &str| Content {
+        tags: vec![tag.into()],
+        ..content(id, "well", "")
+    };
+    let contents = vec![tagged("a", apart), tagged("b", composed)];
+    import_of(&sites, bundle("t", "s", contents)).unwrap();
+    for tag in [apart, composed] {
+        let tags = vec![tag.to_owned()];
+        let found = ids_of(
+            &sites,
+            &scope,
+            Query {
+                tags,
+                ..ask("well")
+            },
+        );
+        assert_eq!(found, (vec!["a".to_owned(), "b".to_owned()], 2), "{tag}");
+    }
     // A content as long that has the words, but not to the letter, comes after both.
     let other = content("0", "국어 한국", "well");
     let mut contents = vec![other];
