@@ -5,6 +5,7 @@
 //! alone stands there twice, for its index: to read it from the text costs more than to insert a row.
 //! That both are the same is verified, too.
 
+mod place;
 mod writer;
 
 use std::path::{Path, PathBuf};

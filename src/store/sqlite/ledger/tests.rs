@@ -360,3 +360,30 @@ fn a_call_that_nobody_waits_for_to_begin_leaves_no_intent() {
     assert_eq!(commit(&mut writer, vec![Wish::Probe]), [Ok(1)]);
     assert_eq!((intents(&path), waiting.load(Ordering::Relaxed)), (0, 0));
 }
+
+#[test]
+fn nothing_begins_with_a_ledger_that_is_not_where_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, elsewhere] = ["ledger.db", "rotated.db"].map(|name| dir.path().join(name));
+    let ledger = SqliteLedger::open(&path).unwrap();
+    assert_eq!(run(ledger.intend(&record("a"))), Ok(()));
+    std::fs::rename(&path, &elsewhere).unwrap();
+    let moved = "the file of the ledger was moved or removed; start the server again";
+    let moved = Err(StoreError::Broken(moved.into()));
+    let more = record("b");
+    let told = run(async {
+        tokio::join!(
+            ledger.intend(&more),
+            ledger.keep(&record("a")),
+            ledger.probe()
+        )
+    });
+    // What was done already has its record.
+    assert_eq!(told, (moved.clone(), Ok(()), moved.clone()));
+    std::fs::write(&path, "").unwrap();
+    assert_eq!(run(ledger.probe()), moved);
+    std::fs::rename(&elsewhere, &path).unwrap();
+    assert_eq!(run(ledger.probe()), Ok(()));
+    drop(ledger);
+    assert_eq!((calls(&path), intents(&path)), (good(&["a"]), 0));
+}

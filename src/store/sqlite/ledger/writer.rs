@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::limits;
 use crate::store::ledger::{self, GENESIS, Hash, Record};
+use crate::store::sqlite::ledger::place::Place;
 use crate::store::{StoreError, ids};
 
 const INSERT: &str = "INSERT INTO ledger_rows (seq, hash, record, trace_id) VALUES (?, ?, ?, ?)";
@@ -74,6 +75,7 @@ pub(super) fn text(record: &Record<'_>) -> Result<String, StoreError> {
 /// What the writing thread has.
 pub(super) struct Writer {
     connection: Connection,
+    place: Option<Place>,
     /// Calls whose intent was written; most calls have none to be taken away.
     intended: HashSet<String>,
     /// Records that no commit has written yet, in their order.
@@ -96,6 +98,7 @@ impl Writer {
     /// Makes it; `waiting` tells others how much was not written yet.
     pub(super) fn new(connection: Connection, waiting: Arc<AtomicUsize>) -> Self {
         Self {
+            place: Place::of(&connection),
             connection,
             intended: HashSet::new(),
             late: Vec::new(),
@@ -107,6 +110,7 @@ impl Writer {
 
     /// Writes what waited, then all of a batch, together.
     pub(super) fn commit(&mut self, batch: Vec<Item>) {
+        let batch = self.still_possible(batch);
         match self.in_time(&batch) {
             Ok(counts) => {
                 for ((wish, reply), count) in batch.into_iter().zip(counts) {
@@ -127,6 +131,27 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Returns what can be done of a batch: in a file that is not where it was no intent counts, since
+    /// nobody would find it, and it does not work. Records of calls that were made are kept in it all the same.
+    fn still_possible(&self, batch: Vec<Item>) -> Vec<Item> {
+        let needs_place = |(wish, _): &Item| matches!(wish, Wish::Intend { .. } | Wish::Probe);
+        let Some(place) = &self.place else {
+            return batch;
+        };
+        if !batch.iter().any(needs_place) {
+            return batch;
+        }
+        let Err(error) = place.check() else {
+            return batch;
+        };
+        let (refused, rest): (Vec<Item>, Vec<Item>) = batch.into_iter().partition(needs_place);
+        for (_, reply) in refused {
+            // A caller that is gone needs no answer.
+            let _ = reply.send(Err(error.clone()));
+        }
+        rest
     }
 
     /// Writes a batch. Nobody waits for another program only to write what waits: others would have to wait
