@@ -59,7 +59,6 @@ impl Client {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
@@ -98,19 +97,23 @@ impl Client {
     }
 
     pub fn hello(karyi: Karyi, capabilities: &Value) -> Self {
-        let mut client = Self::start(karyi);
+        Self::start(karyi).greeted(capabilities)
+    }
+
+    /// Says hello.
+    pub fn greeted(mut self, capabilities: &Value) -> Self {
         let params = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": capabilities,
             "clientInfo": {"name": "test", "version": "1"},
         });
-        let answer = client.request("initialize", params);
+        let answer = self.request("initialize", params);
         assert_eq!(
             answer["result"]["protocolVersion"], "2025-11-25",
             "{answer}"
         );
-        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        client
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        self
     }
 
     pub fn raw(&mut self, text: &[u8]) {

@@ -42,7 +42,13 @@ pub(super) fn mcp(args: McpArgs) -> ExitCode {
     // A thread may still wait for standard input; nobody waits for it.
     runtime.shutdown_background();
     match served {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(lost) => {
+            say(&format!(
+                "{lost} records could not be written before the end: the ledger is locked or the disk is full"
+            ));
+            ExitCode::SUCCESS
+        }
         Err(error) => fail(&format!("{error:#}")),
     }
 }

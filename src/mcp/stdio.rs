@@ -134,7 +134,7 @@ fn user(options: &SiteOptions) -> Principal {
 ///
 /// # Errors
 /// What was to be made at once could not be, or a thread could not be started.
-pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyhow::Result<()> {
+pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyhow::Result<usize> {
     let ending = Cancel::default();
     let connection = Arc::new(Connection {
         bench: Bench::new(options.prepare, ending.clone()),
@@ -158,7 +158,16 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
     }
     connection.bench.close().await;
     let _ = tokio::time::timeout(limits::CANCEL_GRACE, writer).await;
-    Ok(())
+    Ok(
+        match connection
+            .site
+            .as_ref()
+            .and_then(|(_, opened)| opened.get())
+        {
+            Some((desk, _)) => desk.end_books().await,
+            None => 0,
+        },
+    )
 }
 
 /// Reads standard input in a thread of its own, which nobody waits for.

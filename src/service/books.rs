@@ -77,11 +77,16 @@ impl Books {
         let name = principal.map_or("nobody", |principal| principal.id.as_str());
         let row = record(caller, principal, &about, &end).into_owned();
         let due = self.flood.decide(name, Instant::now(), row);
+        let by = match rejection.error_type {
+            // The ledger was waited for already.
+            Rejection::UNAUDITED => caller.answer_by(),
+            _ => a_moment(caller.answer_by()),
+        };
         if let Some((last, count)) = due.held {
-            self.write_held(last, count, caller.answer_by()).await;
+            self.write_held(last, count, by).await;
         }
         if let Some(row) = due.own {
-            self.write(&row, caller.answer_by()).await;
+            self.write(&row, by).await;
             self.tell("tool_call_error", caller, &about, &end);
         }
         self.trace(caller, &about, &end);
@@ -146,7 +151,7 @@ impl Books {
         let make = || record(caller, Some(principal), about, end);
         // The record is text by the time that is waited for.
         let kept = self.ledger.keep(&make());
-        match in_time(kept, caller.answer_by()).await {
+        match in_time(kept, a_moment(caller.answer_by())).await {
             Ok(()) => self.is_failing.store(false, Ordering::Relaxed),
             Err(error) => self.failed(&make(), &error),
         }
@@ -168,22 +173,24 @@ impl Books {
         }
     }
 
-    /// Does so for as long as the end of the server may take, and tells what is lost with it.
-    pub async fn end(&self) {
+    /// Does so for as long as the end of the server may take, tells in the log what is lost with it, and
+    /// returns how many records that are.
+    pub async fn end(&self) -> usize {
         let limit = Instant::now() + limits::LATE_RECORDS_TIMEOUT;
         loop {
             self.catch_up().await;
             let late = self.ledger.late();
             if late == 0 {
-                return;
+                return 0;
             }
             if Instant::now() >= limit {
                 let message = format!("{late} records could not be written before the end");
-                return self.log.write(&Line {
+                self.log.write(&Line {
                     event: "records_lost",
                     message: Some(&message),
                     ..Line::default()
                 });
+                return late;
             }
             tokio::time::sleep(limits::LATE_RECORDS_PAUSE).await;
         }
@@ -219,7 +226,7 @@ impl Books {
         };
         let intent = record(caller, Some(principal), about, &end);
         // One that is written too late is taken away again.
-        let noted = in_time(self.ledger.intend(&intent), caller.answer_by()).await;
+        let noted = in_time(self.ledger.intend(&intent), a_moment(caller.answer_by())).await;
         noted.map_err(|error| {
             self.failed(&intent, &error);
             let detail = "the ledger cannot be written now, so nothing was changed";
@@ -269,12 +276,16 @@ impl Books {
     }
 }
 
+/// Returns until when a caller waits for the ledger: whose time is up already waits a moment, as long as a
+/// commit usually takes.
+fn a_moment(by: Option<Instant>) -> Option<Instant> {
+    by.map(|by| by.max(Instant::now() + limits::RECORD_GRACE))
+}
+
 /// Waits for the ledger, but when its caller named a time not longer than that: what was to be kept is
 /// written all the same.
 async fn in_time(work: Pending<'_, ()>, by: Option<Instant>) -> Result<(), StoreError> {
     let Some(by) = by else { return work.await };
-    // Whose time is up already waits a moment, as long as a commit usually takes.
-    let by = by.max(Instant::now() + limits::RECORD_GRACE);
     let ended = running::before(by, pin!(work)).await;
     ended.unwrap_or(Err(StoreError::Late))
 }

@@ -235,12 +235,12 @@ impl Desk {
         self.books.catch_up().await;
     }
 
-    /// Ends the books of a server that serves no more.
-    pub async fn end_books(&self) {
+    /// Ends the books of a server that serves no more; returns how many records are lost with it.
+    pub async fn end_books(&self) -> usize {
         self.books
             .settle_floods(Instant::now() + limits::FLOOD_WINDOW)
             .await;
-        self.books.end().await;
+        self.books.end().await
     }
 
     /// Whether the ledger could not be written the last time.

@@ -81,6 +81,9 @@ rejections! {
 }
 
 impl Rejection {
+    /// The kind of [`Self::audit_unavailable`].
+    pub const UNAUDITED: &str = "AuditUnavailable";
+
     /// Masks values of secrets in what a caller wrote.
     pub fn mask(&mut self, redactor: &Redactor) {
         if !redactor.is_idle() {

@@ -365,3 +365,26 @@ fn one_window_at_a_time_has_the_data_of_a_site() {
     second.good("get_site_map", json!({}));
     assert!(second.end().0.success());
 }
+
+#[test]
+fn records_that_are_lost_at_the_end_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let karyi = mcp()
+        .args(&["--tenant", "yantian", "--site", "yantian-main", "--data"])
+        .arg(crate::serve::village())
+        .arg("--db")
+        .arg(dir.path().join("site.db"));
+    let told = dir.path().join("told");
+    let mut command = karyi.command();
+    command.stderr(std::fs::File::create(&told).unwrap());
+    let mut client = Client::spawn(karyi, &mut command).greeted(&json!({}));
+    client.good("get_site_map", json!({}));
+    let other = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    client.good("get_site_map", json!({}));
+    assert!(client.end().0.success());
+    assert_eq!(
+        std::fs::read_to_string(told).unwrap(),
+        "karyi: 1 records could not be written before the end: the ledger is locked or the disk is full\n"
+    );
+}

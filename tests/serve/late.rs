@@ -89,10 +89,28 @@ fn who_has_no_time_does_not_wait_for_the_ledger() {
         // The ledger itself is waited for longer than that.
         assert!(since.elapsed() < Duration::from_secs(1), "{tool}");
     }
+    // A change that is refused for that is not waited for a second time.
+    let hasty = [("X-Request-Timeout-Ms", "1")];
+    let times = [(); 5].map(|()| {
+        let since = Instant::now();
+        let answer = server.answer("create_draft_content", &draft(), &hasty);
+        assert_eq!(answer.status, 503, "{answer:?}");
+        since.elapsed()
+    });
+    assert!(
+        times.iter().min() < Some(&Duration::from_millis(400)),
+        "{times:?}"
+    );
     other.execute_batch("ROLLBACK").unwrap();
-    let records = wait_for_records(&server, 2);
+    let records = wait_for_records(&server, 7);
     let told: Vec<_> = records.iter().map(|row| &row["http_status"]).collect();
-    assert_eq!(told, [&json!(503), &json!(200)]);
+    let (refused, read) = (json!(503), json!(200));
+    assert_eq!(
+        told,
+        [
+            &refused, &read, &refused, &refused, &refused, &refused, &refused
+        ]
+    );
     assert_eq!(server.drafts(), 0);
     let intents = "SELECT count(*) FROM intents";
     assert_eq!(count(&server.dir.path().join("ledger.db"), intents), 0);
