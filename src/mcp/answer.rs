@@ -78,11 +78,11 @@ fn error(fields: &Value) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(fields.to_string())])
 }
 
-/// Makes the result of a call that the desk served.
+/// Makes the result of a call that the desk served, known in the ledger by its trace and its identifier.
 ///
 /// # Errors
 /// There is no such tool, or the stored answer cannot be read.
-pub fn of_reply(reply: Reply, trace_id: &str) -> Result<CallToolResult, ErrorData> {
+pub fn of_reply(reply: Reply, ids: [&str; 2]) -> Result<CallToolResult, ErrorData> {
     match reply {
         Reply::Fresh(envelope) => of_envelope(*envelope),
         Reply::Replay(body) => match serde_json::from_slice(&body) {
@@ -92,7 +92,7 @@ pub fn of_reply(reply: Reply, trace_id: &str) -> Result<CallToolResult, ErrorDat
                 None,
             )),
         },
-        Reply::Refused(rejection) => Ok(of_rejection(&rejection, trace_id)),
+        Reply::Refused(rejection) => Ok(of_rejection(&rejection, ids)),
     }
 }
 
@@ -124,7 +124,7 @@ fn of_envelope(envelope: Envelope) -> Result<CallToolResult, ErrorData> {
 
 /// Makes the result of a call that was refused before its tool had its say.
 #[must_use]
-pub fn of_rejection(rejection: &Rejection, trace_id: &str) -> CallToolResult {
+pub fn of_rejection(rejection: &Rejection, ids: [&str; 2]) -> CallToolResult {
     let mut fields = Map::new();
     fields.insert("status".into(), json!(Status::Refused.as_str()));
     fields.insert("code".into(), json!(rejection.code));
@@ -135,9 +135,7 @@ pub fn of_rejection(rejection: &Rejection, trace_id: &str) -> CallToolResult {
     if let Some(seconds) = rejection.retry_after {
         fields.insert("retry_after".into(), json!(seconds));
     }
-    let mut meta = MetaObject::new();
-    meta.insert(LEDGER_KEYS[0].into(), json!(trace_id));
-    error(&Value::Object(fields)).with_meta(Some(meta))
+    error(&Value::Object(fields)).with_meta(Some(ledger(ids)))
 }
 
 fn ledger(ids: [&str; 2]) -> MetaObject {

@@ -405,8 +405,9 @@ impl Backend for Remote {
             };
         };
         let trace = self.desk().shown(&caller).trace_id.clone();
+        let call = caller.call_id.clone();
         if let Err(rejection) = self.desk().enter(&caller, &principal).await {
-            return Ok(answer::of_rejection(&rejection, &trace).into());
+            return Ok(answer::of_rejection(&rejection, [&trace, &call]).into());
         }
         let (is_gone, cancel) = (Arc::clone(&caller.is_gone), Cancel::default());
         caller.cancel = Some(cancel.clone());
@@ -420,7 +421,7 @@ impl Backend for Remote {
                 biased;
                 reply = &mut called => {
                     progress.end().await;
-                    return answer::of_reply(reply, &trace).map(Into::into);
+                    return answer::of_reply(reply, [&trace, &call]).map(Into::into);
                 }
                 Some(text) = prints.recv() => progress.note(&text),
                 () = progress.due() => progress.tell(),

@@ -114,10 +114,10 @@ async fn site_call(
     };
     let (tenant, site_id) = (options.tenant.clone(), options.site.clone());
     let caller = site::caller("stdio", &asked.meta, tenant, site_id)?;
-    let trace = caller.trace_id.clone();
+    let (trace, call) = (caller.trace_id.clone(), caller.call_id.clone());
     let request = site::request(request);
     let reply = desk.serve(caller, user(options), request, ()).await;
-    answer::of_reply(reply, &trace).map(Into::into)
+    answer::of_reply(reply, [&trace, &call]).map(Into::into)
 }
 
 /// The user who started the program, for one site.
@@ -130,7 +130,8 @@ fn user(options: &SiteOptions) -> Principal {
     }
 }
 
-/// Serves until the client has gone or `stopped`.
+/// Serves until the client has gone or `stopped`; returns how many records of calls are lost because the
+/// ledger could not be written.
 ///
 /// # Errors
 /// What was to be made at once could not be, or a thread could not be started.

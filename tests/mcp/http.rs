@@ -157,6 +157,18 @@ fn a_session_lists_and_calls_the_tools_of_a_site() {
 }
 
 #[test]
+fn a_refused_call_names_its_record() {
+    let server = Server::start(&[&SITE[..], &["--tool-rate", "1:1"]].concat());
+    let query = json!({"query": "家训"});
+    let [_, refused] = [(), ()].map(|()| call(&server, "search_content", &query, json!({}), &[]));
+    let (meta, record) = (&refused["result"]["_meta"], server.last_record());
+    assert_eq!(record["http_status"], 429, "{refused}");
+    for id in ["trace_id", "call_id"] {
+        assert_eq!(record[id], meta[format!("karyi/{id}")], "{refused}");
+    }
+}
+
+#[test]
 fn inputs_have_one_schema_on_every_route() {
     let server = Server::start(&SITE);
     let session = hello(&server, &[]);
