@@ -78,13 +78,13 @@ impl Front {
     /// As [`Self::call`], for who waits for it to its end.
     pub async fn call_to_its_end(
         &self,
-        caller: Caller,
+        caller: &mut Caller,
         principal: &Principal,
-        request: Request,
+        request: &mut Request,
     ) -> Reply {
         match self.calls.try_acquire() {
             Ok(_place) => self.desk.call(caller, principal, request).await,
-            Err(_) => self.busy(&caller, principal).await,
+            Err(_) => self.busy(caller, principal).await,
         }
     }
 

@@ -285,7 +285,7 @@ impl LocalTools for Shells {
         deadline: Instant,
         owner: Option<String>,
         printed: Option<Printed>,
-    ) -> Running {
+    ) -> Running<'static> {
         call.templates(&mut |_, text| text.offer_only(&|name| self.offered.names.contains(name)));
         let is_kept = owner.is_some();
         let shell = match owner {

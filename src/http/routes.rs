@@ -65,16 +65,24 @@ pub fn router_with(front: Shared, further: Router) -> Router {
 
 /// What answers the requests of connections: the routes, and before them the one for calls, which
 /// is asked for so much more often than all others that looking for it is a cost.
-#[derive(Clone)]
 pub struct Entrance {
-    front: Shared,
+    front: Arc<Shared>,
     routes: Router,
+}
+
+/// Every connection has one, and counts for itself who uses it: a count that all calls share keeps
+/// processors waiting for one another.
+impl Clone for Entrance {
+    fn clone(&self) -> Self {
+        Self::new(Shared::clone(&self.front), self.routes.clone())
+    }
 }
 
 impl Entrance {
     /// Makes the way to all routes; `routes` are those of [`router_with`].
     #[must_use]
     pub fn new(front: Shared, routes: Router) -> Self {
+        let front = Arc::new(front);
         Self { front, routes }
     }
 }
@@ -390,7 +398,10 @@ where
                     .await,
             )
         }
-        Ok(wish) => front.call_to_its_end(caller, &principal, wish).await,
+        Ok(mut wish) => {
+            let called = front.call_to_its_end(&mut caller, &principal, &mut wish);
+            called.await
+        }
     };
     let response = reply_response(reply, marks.call());
     marks.put(response)
@@ -414,10 +425,10 @@ fn reply_response(reply: Reply, call: Option<Refused<'_>>) -> Response<Body> {
 }
 
 /// Reads the headers and lets the desk decide about them.
-async fn admitted(
-    front: &Front,
+async fn admitted<'f>(
+    front: &'f Front,
     parts: &Parts,
-) -> Result<(Caller, Principal), Box<Response<Body>>> {
+) -> Result<(Caller, Cow<'f, Principal>), Box<Response<Body>>> {
     let caller = match headers::caller(&parts.headers) {
         Ok(caller) => caller,
         Err(misread) => {

@@ -14,8 +14,8 @@ pub const MIN_DATABASE_READERS: usize = 4;
 pub const MAX_DATABASE_READERS: usize = 8;
 /// Questions to a database that wait for a thread before the next caller has to wait.
 pub const MAX_WAITING_READS: usize = 8192;
-/// Contexts that are kept for the next calls of tools of sites.
-pub const SPARE_CONTEXTS: usize = 64;
+/// Contexts that each thread keeps for the next calls of tools of sites.
+pub const SPARE_CONTEXTS: usize = 8;
 /// Room that is made for the one spelling of an input, in bytes; longer ones take more.
 pub const CANONICAL_BYTES: usize = 256;
 /// Headers of an answer there is room for at once.

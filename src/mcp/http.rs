@@ -2,6 +2,7 @@
 //!
 //! A request says where it belongs by headers, by `_meta`, or by what the server was started with.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -143,7 +144,8 @@ fn identify(door: &Door, headers: &HeaderMap) -> Result<Principal, Rejection> {
     #[allow(clippy::cast_precision_loss)]
     let now = jiff::Timestamp::now().as_second() as f64;
     let credential = headers::credential(headers);
-    door.front.desk.guard().identify(&credential, now)
+    let found = door.front.desk.guard().identify(&credential, now);
+    found.map(Cow::into_owned)
 }
 
 async fn enter(

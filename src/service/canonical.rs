@@ -4,36 +4,38 @@
 
 use std::io::Write;
 
-use ring::digest::{SHA256, digest};
+use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use serde_json::{Number, Value};
 
 use crate::limits;
 use crate::store::ids::hex;
 
-/// Digits of a hash that are shown.
-const SHOWN: usize = 16;
+/// Bytes of a hash that are shown, as twice as many digits.
+const SHOWN: usize = 8;
 
 /// The hash of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PayloadHash(String);
+pub struct PayloadHash([u8; SHA256_OUTPUT_LEN]);
 
 impl PayloadHash {
     /// Returns the hash of a value.
     #[must_use]
     pub fn of(value: &Value) -> Self {
-        Self(hex(digest(&SHA256, &canonical(value)).as_ref()))
+        let mut bytes = [0; SHA256_OUTPUT_LEN];
+        bytes.copy_from_slice(digest(&SHA256, &canonical(value)).as_ref());
+        Self(bytes)
     }
 
     /// Returns the digits that are shown in answers and in the ledger.
     #[must_use]
-    pub fn short(&self) -> &str {
-        self.0.get(..SHOWN).unwrap_or(&self.0)
+    pub fn short(&self) -> String {
+        hex(self.0.get(..SHOWN).unwrap_or(&self.0))
     }
 
     /// Returns all digits.
     #[must_use]
-    pub fn whole(&self) -> &str {
-        &self.0
+    pub fn whole(&self) -> String {
+        hex(&self.0)
     }
 }
 

@@ -3,15 +3,14 @@
 //! A context holds a dozen shared things; to count their users up and down for every call on two
 //! processors at a time costs more than the search.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use crate::limits;
+use crate::service::shards::Shards;
 use crate::tool::{Context, SiteAccess};
 
 /// Contexts without a site.
 pub(super) struct Contexts {
     base: Context,
-    spare: Mutex<Vec<Context>>,
+    spare: Shards<Vec<Context>>,
 }
 
 impl Contexts {
@@ -19,13 +18,13 @@ impl Contexts {
     pub(super) fn new(base: Context) -> Self {
         Self {
             base,
-            spare: Mutex::default(),
+            spare: Shards::default(),
         }
     }
 
     /// Returns one for a call that is about a site.
     pub(super) fn of(&self, site: SiteAccess) -> Context {
-        let spare = self.lock().pop();
+        let spare = self.spare.own().pop();
         let mut context = spare.unwrap_or_else(|| self.base.clone());
         context.site = Some(site);
         context
@@ -34,13 +33,9 @@ impl Contexts {
     /// Takes one back; of a call that was given up it is gone with the call.
     pub(super) fn give_back(&self, mut context: Context) {
         context.site = None;
-        let mut spare = self.lock();
+        let mut spare = self.spare.own();
         if spare.len() < limits::SPARE_CONTEXTS {
             spare.push(context);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Context>> {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

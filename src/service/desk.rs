@@ -39,7 +39,7 @@ pub struct Desk {
     tool_buckets: Option<Limiter>,
     tenant_buckets: Option<Limiter>,
     books: Books,
-    contexts: Arc<Contexts>,
+    contexts: Contexts,
 }
 
 /// The answer to a call.
@@ -84,7 +84,7 @@ impl Desk {
                 parts.log.clone(),
                 parts.spans.clone(),
             ),
-            contexts: Arc::new(Contexts::new(parts.context.clone())),
+            contexts: Contexts::new(parts.context.clone()),
             parts,
         }
     }
@@ -134,7 +134,7 @@ impl Desk {
         &self,
         caller: &Caller,
         credential: &Credential,
-    ) -> Result<Principal, Rejection> {
+    ) -> Result<Cow<'_, Principal>, Rejection> {
         let principal = match self.parts.guard.identify(credential, seconds_now()) {
             Ok(principal) => principal,
             Err(rejection) => {
@@ -310,14 +310,15 @@ impl Desk {
     /// recorded. `place` is given back when it has ended.
     pub async fn serve(
         self: &Arc<Self>,
-        caller: Caller,
+        mut caller: Caller,
         principal: Principal,
-        request: Request,
+        mut request: Request,
         place: impl Send + 'static,
     ) -> Reply {
         let (desk, is_gone) = (Arc::clone(self), Arc::clone(&caller.is_gone));
         let work = async move {
-            let reply = running::caught(pin!(desk.call(caller, &principal, request))).await;
+            let called = desk.call(&mut caller, &principal, &mut request);
+            let reply = running::caught(pin!(called)).await;
             drop(place);
             reply
         };
@@ -325,47 +326,55 @@ impl Desk {
         Lasting::new(work, is_gone).await.unwrap_or_else(broken)
     }
 
-    /// Serves one call; it is recorded whatever comes of it.
-    pub async fn call(&self, mut caller: Caller, principal: &Principal, request: Request) -> Reply {
+    /// Serves one call; it is recorded whatever comes of it. What the call no longer needs is taken out of
+    /// its caller and its request: they are large, and to be passed on they would have to be here as well.
+    pub async fn call(
+        &self,
+        caller: &mut Caller,
+        principal: &Principal,
+        request: &mut Request,
+    ) -> Reply {
         let holds_value = request.context.holds_value(&self.parts.redactor);
         caller.complete(&request.context);
         if holds_value {
             let rejection = Rejection::invalid(HOLDS_VALUE);
             let about = About::default();
-            let refused = self.refuse(&caller, Some(principal), &about, rejection);
+            let refused = self.refuse(caller, Some(principal), &about, rejection);
             return Reply::Refused(refused.await);
         }
         let hash = PayloadHash::of(&request.input);
-        let mut about = self.about(&caller, &request, &hash);
+        let mut about = self.about(caller, request, &hash);
         self.books
-            .tell("tool_call_request", &caller, &about, &End::default());
+            .tell("tool_call_request", caller, &about, &End::default());
         let mut tools = self.parts.tools.iter();
         let tool = tools.find(|tool| tool.name() == request.tool_name);
         about.tool_version = tool.map(|tool| tool.entry.service.version);
         let work = async {
+            let caller = &*caller;
             let ending = match tool {
                 _ if !caller.fits(&request.context) => {
                     let detail = "context names another tenant or site than the headers";
                     Rejection::context_mismatch(detail).into()
                 }
-                None => self.unknown(&caller, principal, &about),
+                None => self.unknown(caller, principal, &about),
                 Some(tool) => {
                     let call = Serving {
                         parts: &self.parts,
                         books: &self.books,
                         contexts: &self.contexts,
                         buckets: self.tool_buckets.as_ref(),
-                        caller: &caller,
+                        caller,
                         principal,
                         tool,
                         about: &about,
                         hash: &hash,
                     };
-                    let (Ok(ending) | Err(ending)) = call.serve(request).await;
+                    let input = std::mem::take(&mut request.input);
+                    let (Ok(ending) | Err(ending)) = call.serve(input).await;
                     ending
                 }
             };
-            self.finish(&caller, principal, &about, ending).await
+            self.finish(caller, principal, &about, ending).await
         };
         let settled = running::caught(pin!(work)).await;
         match settled {
@@ -376,7 +385,7 @@ impl Desk {
             }
             Err(Broken) => {
                 let rejection = Rejection::internal(BROKEN);
-                let refused = self.refuse(&caller, Some(principal), &about, rejection);
+                let refused = self.refuse(caller, Some(principal), &about, rejection);
                 Reply::Refused(refused.await)
             }
         }
@@ -406,7 +415,7 @@ impl Desk {
             request_type: "tool_call",
             tool_name: self.masked(&request.tool_name),
             tool_version: None,
-            payload_hash: Some(hash.short().to_owned()),
+            payload_hash: Some(hash.short()),
             input,
             context_trace_id: named.filter(|id| **id != caller.trace_id).cloned(),
         }

@@ -64,10 +64,10 @@ impl Envelope {
         Ok(text)
     }
 
-    /// Makes the answer to a call that took so long.
+    /// Makes the answer to a call that took so long; takes out of its caller what it names.
     #[must_use]
     pub fn of(
-        caller: Caller,
+        caller: &mut Caller,
         about: About,
         latency_ms: u64,
         result: Result<FieldText, Failure>,
@@ -82,8 +82,8 @@ impl Envelope {
             .map(|failure| failure.error_type.to_owned());
         let message = failure.as_ref().map(|failure| failure.message.clone());
         let audit = Audit {
-            trace_id: caller.trace_id,
-            call_id: caller.call_id,
+            trace_id: std::mem::take(&mut caller.trace_id),
+            call_id: std::mem::take(&mut caller.call_id),
             tool_name: about.tool_name,
             status: if is_error { "error" } else { "success" }.into(),
             latency_ms,

@@ -1,5 +1,6 @@
 //! Decides who a caller is, by the key or the token they bring.
 
+use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ring::{digest, hmac};
@@ -186,9 +187,13 @@ impl Guard {
     ///
     /// # Errors
     /// It is missing or not good.
-    pub fn identify(&self, credential: &Credential, now: f64) -> Result<Principal, Rejection> {
+    pub fn identify(
+        &self,
+        credential: &Credential,
+        now: f64,
+    ) -> Result<Cow<'_, Principal>, Rejection> {
         if !self.is_closed() {
-            return Ok(self.local.clone());
+            return Ok(Cow::Borrowed(&self.local));
         }
         match (credential, &self.keys, &self.tokens) {
             (
@@ -207,10 +212,11 @@ impl Guard {
                 Some(tokens),
             ) => {
                 let tokens = Arc::clone(&tokens.read().unwrap_or_else(PoisonError::into_inner));
-                tokens.check(token, now).map_err(Rejection::unauthorized)
+                let found = tokens.check(token, now);
+                found.map(Cow::Owned).map_err(Rejection::unauthorized)
             }
             (Credential { key: Some(key), .. }, Some(keys), _) => {
-                let found = keys.find(key).cloned();
+                let found = keys.find(key).map(Cow::Borrowed);
                 found.ok_or_else(|| Rejection::unauthorized("Invalid internal API key"))
             }
             _ => Err(Rejection::unauthorized(
@@ -237,7 +243,7 @@ mod tests {
     fn without_a_key_everybody_is_local() {
         let guard = Guard::default();
         let found = guard.identify(&key("anything"), 0.0).unwrap();
-        assert_eq!(found, Principal::local());
+        assert_eq!(*found, Principal::local());
         assert!(found.may("tools:call:content") && !found.may("content:draft:read"));
     }
 

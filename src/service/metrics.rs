@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Mutex, PoisonError};
+
+use crate::service::shards::Shards;
 
 /// Upper ends of the histogram's steps, in milliseconds.
 const STEPS_MS: [u64; 11] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000];
@@ -31,6 +32,17 @@ impl Calls {
             *count += u64::from(latency_ms <= *step);
         }
     }
+
+    fn join(&mut self, part: &Self) {
+        for (status, count) in &part.counts {
+            *self.counts.entry(status).or_default() += count;
+        }
+        self.times.count += part.times.count;
+        self.times.sum_ms += part.times.sum_ms;
+        for (count, of_part) in self.times.counts.iter_mut().zip(part.times.counts) {
+            *count += of_part;
+        }
+    }
 }
 
 #[derive(Default)]
@@ -45,15 +57,31 @@ struct Numbers {
     ledger_failures: u64,
 }
 
+impl Numbers {
+    /// Adds the numbers of a part.
+    fn add(&mut self, part: &Self) {
+        for (tool, calls) in &part.calls {
+            self.calls.entry(tool.clone()).or_default().join(calls);
+        }
+        for (status, count) in &part.answers {
+            *self.answers.entry(*status).or_default() += count;
+        }
+        self.replays += part.replays;
+        self.disconnects += part.disconnects;
+        self.without_record += part.without_record;
+        self.ledger_failures += part.ledger_failures;
+    }
+}
+
 /// Counts calls.
 #[derive(Default)]
 pub struct Metrics {
-    numbers: Mutex<Numbers>,
+    numbers: Shards<Numbers>,
 }
 
 impl Metrics {
     fn change(&self, change: impl FnOnce(&mut Numbers)) {
-        change(&mut self.numbers.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.numbers.own());
     }
 
     /// Counts a call of a registered tool.
@@ -95,7 +123,8 @@ impl Metrics {
     /// Returns all numbers as text.
     #[must_use]
     pub fn text(&self) -> String {
-        let numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = Numbers::default();
+        self.numbers.all().for_each(|part| numbers.add(&part));
         let mut out = String::new();
         head(
             &mut out,
@@ -197,7 +226,13 @@ mod tests {
     fn calls_are_counted_by_tool_and_time() {
         let metrics = Metrics::default();
         metrics.called("t", "success", 3);
-        metrics.called("t", "success", 30_000);
+        // Each thread counts for itself.
+        std::thread::scope(|scope| {
+            scope
+                .spawn(|| metrics.called("t", "success", 30_000))
+                .join()
+        })
+        .unwrap();
         metrics.answered(200);
         let text = metrics.text();
         for line in [

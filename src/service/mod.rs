@@ -29,6 +29,7 @@ pub mod rejection;
 mod rule;
 pub mod running;
 mod serving;
+mod shards;
 pub mod spans;
 
 pub use caller::{Caller, Request};

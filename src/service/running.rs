@@ -20,7 +20,7 @@ use crate::tools::Call;
 use crate::vault::redact::Redacted;
 
 /// What a running call will come to.
-pub type Running = Pin<Box<dyn Future<Output = Result<FieldText, Failed>> + Send>>;
+pub type Running<'a> = Pin<Box<dyn Future<Output = Result<FieldText, Failed>> + Send + 'a>>;
 
 /// Why a call did not do what was asked, and what it did nonetheless.
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ pub trait LocalTools: Send + Sync {
         deadline: Instant,
         owner: Option<String>,
         printed: Option<Printed>,
-    ) -> Running;
+    ) -> Running<'static>;
 
     /// Ends every shell.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
@@ -160,7 +160,7 @@ impl<T: Send + 'static> Drop for Lasting<T> {
 
 /// Gives a call up when it is cancelled.
 #[must_use]
-pub fn unless(cancel: Cancel, work: Running) -> Running {
+pub fn unless(cancel: Cancel, work: Running<'_>) -> Running<'_> {
     Box::pin(async move {
         tokio::select! {
             biased;
@@ -182,7 +182,7 @@ pub fn unless(cancel: Cancel, work: Running) -> Running {
 pub async fn until(
     deadline: Instant,
     access: Access,
-    mut work: Running,
+    mut work: Running<'_>,
 ) -> Result<FieldText, Failed> {
     let grace = match access {
         Access::Read => limits::READ_GRACE,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::limits;
 use crate::service::books::Books;
-use crate::service::caller::{Caller, Request};
+use crate::service::caller::Caller;
 use crate::service::canonical::PayloadHash;
 use crate::service::contexts::Contexts;
 use crate::service::envelope::{Envelope, Failure};
@@ -54,7 +54,7 @@ pub(super) struct Serving<'a> {
     /// What is written of it.
     pub(super) books: &'a Books,
     /// What tools of sites work with.
-    pub(super) contexts: &'a Arc<Contexts>,
+    pub(super) contexts: &'a Contexts,
     /// How often a tool may be called.
     pub(super) buckets: Option<&'a Limiter>,
     /// Where it comes from.
@@ -71,7 +71,7 @@ pub(super) struct Serving<'a> {
 
 impl Serving<'_> {
     /// Serves it: `Err` when it did not come to its tool or broke it.
-    pub(super) async fn serve(&self, request: Request) -> Result<Ending, Ending> {
+    pub(super) async fn serve(&self, input: Value) -> Result<Ending, Ending> {
         self.permit()?;
         let names = [
             &*self.principal.id,
@@ -79,7 +79,7 @@ impl Serving<'_> {
             self.tool.name(),
         ];
         rates::take(self.buckets, &names.join("\n"), "of this tool")?;
-        let call = self.read(request.input)?;
+        let call = self.read(input)?;
         let scope = self.scope();
         match self.repeat_key() {
             None => Ok(ending(self.run(call, &scope).await?)),
@@ -144,7 +144,7 @@ impl Serving<'_> {
             principal: self.principal.id.clone(),
             tool: self.tool.name().into(),
             key,
-            fingerprint: self.hash.whole().into(),
+            fingerprint: self.hash.whole(),
         })
     }
 
@@ -170,9 +170,9 @@ impl Serving<'_> {
         };
         match result {
             Ok(Ok(fields)) => {
-                let (caller, about) = (self.caller.clone(), self.about.clone());
+                let (mut caller, about) = (self.caller.clone(), self.about.clone());
                 let time = caller.latency_ms();
-                let answer = Envelope::of(caller, about, time, Ok(fields.clone()));
+                let answer = Envelope::of(&mut caller, about, time, Ok(fields.clone()));
                 let answer = answer.to_json().unwrap_or_default();
                 // Without its answer the key stays taken: repeating the call would do it again.
                 let kept = sites.answer(&later, key, answer).await;
@@ -237,7 +237,7 @@ impl Serving<'_> {
         Ok(FieldText::written(&value)?)
     }
 
-    fn running(&self, call: Call, scope: &Scope) -> Running {
+    fn running(&self, call: Call, scope: &Scope) -> Running<'_> {
         let parts = self.parts;
         if !self.tool.is_of_site()
             && let Some(local) = &parts.local
@@ -266,7 +266,7 @@ impl Serving<'_> {
                 Sight::Published
             },
         };
-        let contexts = Arc::clone(self.contexts);
+        let contexts = self.contexts;
         Box::pin(async move {
             let context = contexts.of(site);
             let result = call.run(&context).await;

@@ -394,13 +394,13 @@ fn odd(tool: &str, input: Value) -> (Reply, Duration, Value) {
         caller.patience = (tool == "search_content").then_some(Duration::from_secs(1));
         let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
         let since = Instant::now();
-        let request = Request {
+        let mut request = Request {
             tool_name: tool.into(),
             input,
             context: Default::default(),
         };
         (
-            desk.call(caller, &principal, request).await,
+            desk.call(&mut caller, &principal, &mut request).await,
             since.elapsed(),
         )
     });
@@ -417,12 +417,12 @@ fn drafted(desk: &Desk, title: &str, key: &str, patience: Option<Duration>) -> B
         caller.idempotency_key = Some(key.into());
         caller.patience = patience;
         let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
-        let request = Request {
+        let mut request = Request {
             tool_name: "create_draft_content".into(),
             input: json!({"content_type": "story", "title": title, "body": "b"}),
             context: Default::default(),
         };
-        desk.call(caller, &principal, request).await
+        desk.call(&mut caller, &principal, &mut request).await
     });
     match reply {
         Reply::Fresh(envelope) => envelope,
@@ -451,12 +451,12 @@ fn a_key_stays_taken_when_its_tool_breaks() {
         let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
         caller.idempotency_key = Some("broken".into());
         let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
-        let request = Request {
+        let mut request = Request {
             tool_name: "log_user_event".into(),
             input: json!({"event_type": "a"}),
             context: Default::default(),
         };
-        desk.call(caller, &principal, request).await
+        desk.call(&mut caller, &principal, &mut request).await
     });
     let status = match reply {
         Reply::Refused(rejection) => rejection.status,

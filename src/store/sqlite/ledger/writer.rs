@@ -41,11 +41,12 @@ pub(super) enum Wish {
 /// A wish and who waits for it.
 pub(super) type Item = (Wish, oneshot::Sender<Result<usize, StoreError>>);
 
-/// A record that is to be kept.
+/// A record that is to be kept: one text, which another thread gives back.
 pub(super) struct Kept {
-    call_id: String,
-    trace_id: String,
-    record: String,
+    /// The record, then the call, then the trace.
+    text: String,
+    record_ends: usize,
+    call_ends: usize,
 }
 
 impl Kept {
@@ -54,11 +55,29 @@ impl Kept {
     /// # Errors
     /// The record cannot be written as text.
     pub(super) fn of(record: &Record<'_>) -> Result<Self, StoreError> {
+        let mut whole = text(record)?;
+        let record_ends = whole.len();
+        whole.push_str(&record.call_id);
+        let call_ends = whole.len();
+        whole.push_str(&record.trace_id);
         Ok(Self {
-            call_id: record.call_id.clone().into_owned(),
-            trace_id: record.trace_id.clone().into_owned(),
-            record: text(record)?,
+            text: whole,
+            record_ends,
+            call_ends,
         })
+    }
+
+    fn record(&self) -> &str {
+        self.text.get(..self.record_ends).unwrap_or_default()
+    }
+
+    fn call_id(&self) -> &str {
+        let place = self.record_ends..self.call_ends;
+        self.text.get(place).unwrap_or_default()
+    }
+
+    fn trace_id(&self) -> &str {
+        self.text.get(self.call_ends..).unwrap_or_default()
     }
 }
 
@@ -174,8 +193,8 @@ impl Writer {
         let Wish::Keep(kept) = wish else {
             return error.clone();
         };
-        let bytes = self.late_bytes + size_of::<Kept>() + kept.record.len();
-        if bytes > limits::MAX_LATE_RECORD_BYTES && !self.intended.contains(&kept.call_id) {
+        let bytes = self.late_bytes + size_of::<Kept>() + kept.text.len();
+        if bytes > limits::MAX_LATE_RECORD_BYTES && !self.intended.contains(kept.call_id()) {
             return error.clone();
         }
         self.late_bytes = bytes;
@@ -229,11 +248,11 @@ impl Writer {
         kept: &Kept,
     ) -> Result<usize, StoreError> {
         chain.append(kept)?;
-        let id = &kept.call_id;
+        let id = kept.call_id();
         if !self.intended.contains(id) && !changes.added.contains(id) {
             return Ok(0);
         }
-        changes.removed.push(id.clone());
+        changes.removed.push(id.to_owned());
         forget(chain.connection, id)
     }
 
@@ -284,8 +303,8 @@ impl<'c> Chain<'c> {
 
     fn append(&mut self, kept: &Kept) -> Result<(), StoreError> {
         let seq = self.seq + 1;
-        let hash = ledger::hash(&self.hash, seq, &kept.record);
-        let row = (seq, hash, &kept.record, &kept.trace_id);
+        let hash = ledger::hash(&self.hash, seq, kept.record());
+        let row = (seq, hash, kept.record(), kept.trace_id());
         self.insert.execute(row)?;
         (self.seq, self.hash) = (seq, hash);
         Ok(())
