@@ -34,6 +34,7 @@ mod lane;
 mod lines;
 mod parts;
 mod phrases;
+mod references;
 mod stream;
 mod tables;
 mod text;
