@@ -347,11 +347,12 @@ impl Run {
     }
 
     fn stage(&self, events: mpsc::Sender<Redacted<Event>>) -> Stage {
+        let is_live = matches!(self.format, Format::Text | Format::Jsonl);
         Stage {
             context: self.context.clone(),
             cap: self.cap,
-            is_live: matches!(self.format, Format::Text | Format::Jsonl),
-            is_watched: matches!(self.format, Format::Text | Format::Jsonl),
+            is_live,
+            is_watched: is_live && io::stdout().is_terminal(),
             has_colour: self.format == Format::Text && screen::colour(&io::stdout()) == Colour::On,
             is_dry_run: self.is_dry_run,
             events,

@@ -21,7 +21,7 @@ pub fn check_names<'a>(
     let mut broken = None;
     for call in calls {
         call.templates(
-            &mut |_, template| match substitute::names_in(template.source()) {
+            &mut |purpose, template| match names_of(&purpose, template.source()) {
                 Err(error) => broken = broken.take().or(Some(error)),
                 Ok(names) => {
                     for name in names {
@@ -38,6 +38,13 @@ pub fn check_names<'a>(
         None if missing.is_empty() => Ok(()),
         None => Err(substitute::undefined(&missing)),
     }
+}
+
+fn names_of(purpose: &Use, source: &str) -> Result<Vec<SecretName>, ToolError> {
+    if matches!(purpose, Use::Script) {
+        substitute::check_continued(source)?;
+    }
+    substitute::names_in(source)
 }
 
 /// Returns the names that a call uses, as far as its placeholders are well formed.

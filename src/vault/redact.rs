@@ -14,6 +14,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use serde_json::Value;
 
@@ -30,8 +31,10 @@ mod encodings;
 mod escapes;
 mod forks;
 mod lane;
+mod lines;
 mod parts;
 mod phrases;
+mod references;
 mod stream;
 mod tables;
 mod text;
@@ -108,6 +111,17 @@ impl Redactor {
     #[must_use]
     pub fn redact_again<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.leaf(text, self.second_stream())
+    }
+
+    /// Returns what is masked of a text over the end of a line, and what to show in its place: something may come to
+    /// stand between the lines.
+    #[must_use]
+    pub fn over_lines(&self, text: &str) -> Vec<(Range<usize>, String)> {
+        let (mut stream, mut out) = (self.second_stream(), Redacted::default());
+        stream.keep_over_lines();
+        stream.push(text, &mut out);
+        stream.flush(&mut out);
+        stream.into_over_lines()
     }
 
     /// Whether bytes hold a value, to the letter or in a form that is masked.

@@ -214,6 +214,42 @@ pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, ToolError> {
     secret::split(text).map_err(|bad| bad_placeholder(text, bad))
 }
 
+/// Checks that no placeholder of a script has a line continuation in its sign: a shell would join the two, and read
+/// a variable and a name in braces.
+///
+/// # Errors
+/// `bad_placeholder`.
+pub fn check_continued(script: &str) -> Result<(), ToolError> {
+    const CONTINUATION: &str = "\\\n";
+    if !script.contains(CONTINUATION) {
+        return Ok(());
+    }
+    let is_sign = |start: usize| {
+        let mut rest = script.get(start..).unwrap_or_default();
+        let mut is_continued = false;
+        let mut next = || {
+            while let Some(after) = rest.strip_prefix(CONTINUATION) {
+                (rest, is_continued) = (after, true);
+            }
+            let byte = *rest.as_bytes().first()?;
+            rest = rest.get(1..).unwrap_or_default();
+            Some(byte)
+        };
+        let is_begun = b"$KARYI".iter().all(|byte| next() == Some(*byte));
+        is_begun && matches!(next(), Some(b'{' | b'<')) && is_continued
+    };
+    let signs = memchr::memchr_iter(b'$', script.as_bytes());
+    let Some(offset) = signs.into_iter().find(|at| is_sign(*at)) else {
+        return Ok(());
+    };
+    let before = script.get(..offset).unwrap_or_default();
+    let line = memchr::memchr_iter(b'\n', before.as_bytes()).count() + 1;
+    let message =
+        format!("line {line}: expected a placeholder on one line, found a line continuation in it");
+    Err(ToolError::new(ErrorCode::BadPlaceholder, message)
+        .with_hint("write $KARYI{NAME} without a backslash and a line end in it"))
+}
+
 fn bad_placeholder(text: &str, bad: BadPlaceholder) -> ToolError {
     let before = text.get(..bad.offset).unwrap_or(text);
     let line = memchr::memchr_iter(b'\n', before.as_bytes()).count() + 1;
@@ -244,6 +280,22 @@ mod tests {
                 .unwrap();
         }
         secrets
+    }
+
+    #[test]
+    fn a_line_continuation_divides_no_placeholder() {
+        for (text, line) in [
+            ("echo $KARYI\\\n{A}", Some(1)),
+            ("\necho \"$KA\\\nRYI{A}\"", Some(2)),
+            ("$\\\n\\\nKARYI<A>", Some(1)),
+            ("echo \\\n$KARYI{A} \\\n$KARYI \\\n{A}", None),
+            ("$KARYI\\\\\n{A} $x$\\\nKARY", None),
+            ("$KARYI{A}", None),
+        ] {
+            let found = check_continued(text).err().map(|error| error.message);
+            let line = line.map(|line: u8| format!("line {line}: expected a placeholder on one line, found a line continuation in it"));
+            assert_eq!(found, line, "{text}");
+        }
     }
 
     fn check(text: &str, expected: &str) {

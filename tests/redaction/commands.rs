@@ -370,3 +370,88 @@ fn caps_cut_no_placeholder_in_two() {
         assert!(text.len() - omitted <= bytes, "{bytes}: {file}");
     }
 }
+
+/// Recovery codes, one on each line: each is shorter than a run.
+#[test]
+fn short_lines_of_a_value_are_masked_each() {
+    let codes = "1a2b3-c4d5e\nf6a7b-8c9d0\ne1f2a-3b4c5\nd6e7f-8a9b0\n";
+    let part = "[KARYI:K:part]";
+    for (program, before, after) in [
+        ("sed 's/^/> /'", "> ", "\n"),
+        ("sed 's/$/;/'", "", ";\n"),
+        ("while read -r l; do echo \"- $l\"; done", "- ", "\n"),
+        ("cat -A", "", "$\n"),
+        ("tr '\\n' ,", "", ","),
+    ] {
+        let script = format!("printf %s \"$KARYI{{K}}\" | {program}");
+        check(codes, &script, &format!("{before}{part}{after}").repeat(4));
+    }
+    let numbered = |mark: &str| -> String {
+        (1..=4)
+            .map(|number| format!("{number}{mark}{part}\n"))
+            .collect()
+    };
+    check(codes, "printf %s \"$KARYI{K}\" | grep -n .", &numbered(":"));
+    let diff = "v=$KARYI{K}; diff -u --label a --label b /dev/null <(printf %s \"$v\")";
+    let head = "--- a\n+++ b\n@@ -0,0 +1,4 @@\n";
+    check(
+        codes,
+        diff,
+        &format!("{head}{}", format!("+{part}\n").repeat(4)),
+    );
+    check(
+        codes,
+        "printf %s \"$KARYI{K}\" | paste -sd,",
+        &format!("{}\n", [part; 4].join(",")),
+    );
+}
+
+/// What a search shows has a path and a number before each line.
+#[test]
+fn lines_of_a_value_are_masked_in_a_search() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("ed");
+    let found = |value: &str, text: &str, pattern: &str| {
+        std::fs::write(&file, text).unwrap();
+        let message = format!(
+            "<tools><read><search pattern=\"{pattern}\" regex=\"true\" path=\"{}\" context=\"9\"/></read></tools>",
+            file.display()
+        );
+        let outcome = run_with(&secrets(value), &message, |_, _| {}).remove(0);
+        let output = outcome.fields["searches"][0]["output"].as_str().unwrap();
+        output.replace(file.to_str().unwrap(), "ed")
+    };
+    let part = "[KARYI:K:part]";
+    // Codes, words, and a value that is folded.
+    for lines in [
+        "1a2b3-c4d5e\nf6a7b-8c9d0\ne1f2a-3b4c5",
+        "abandon\nzebra\nquartz",
+        "Tk9-wQ7/r\nX+2bZ=mLp\n4Vn",
+    ] {
+        let text = format!("title\n{lines}\ntail\n");
+        for value in [lines.to_owned(), lines.replace('\n', "")] {
+            assert_eq!(
+                found(&value, &text, "tail"),
+                format!("ed-1-title\ned-2-{part}\ned-3-{part}\ned-4-{part}\ned:5:tail\n"),
+                "{value}"
+            );
+            assert_eq!(
+                found(&value, &text, "."),
+                format!("ed:1:title\ned:2:{part}\ned:3:{part}\ned:4:{part}\ned:5:tail\n"),
+                "{value}"
+            );
+        }
+    }
+    let codes = "1a2b3-c4d5e\nf6a7b-8c9d0\n";
+    assert_eq!(
+        found(codes, &format!("x\n{codes}"), "f6a7b"),
+        format!("ed-1-x\ned-2-{part}\ned:3:{part}\n")
+    );
+    let spread = "1a2b3-c4d5e\n\n1\n2\n3\n4\n5\n6\n7\n8\n9\nf6a7b-8c9d0\n".replace('\n', "\n\n");
+    let shown = found(codes, &spread, "-");
+    assert!(shown.starts_with(&format!("ed:1:{part}\n")), "{shown}");
+    assert!(
+        shown.contains(&format!(":{part}\n")) && !shown.contains("8c9d0"),
+        "{shown}"
+    );
+}

@@ -498,3 +498,18 @@ fn what_is_listed_holds_no_value() {
     let listed = home.karyi(&["var", "list"], "").exit(0).stdout;
     assert!(!listed.contains("OTHER"), "{listed}");
 }
+
+/// Only a person who waits at a terminal sees what is held back; a program that reads along has no use for it.
+#[test]
+fn a_pause_shows_no_start_of_a_value_to_a_program() {
+    let home = Home::new();
+    let script = "<tools><command>v=$KARYI{E}; printf 'is %s' \"${v%k}\"; sleep 0.4; printf 'k\\nPassword: '; \
+         sleep 0.4; echo</command></tools>";
+    for format in ["text", "jsonl"] {
+        let run = ["run", "--format", format, "--vars-fd", "3", "-c", script];
+        let ran = home.karyi_with_fd(&run, b"E\0abcdefghijk\0").exit(0);
+        assert!(!ran.stdout.contains("abcd"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("$KARYI{E}"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("Password: "), "{}", ran.stdout);
+    }
+}

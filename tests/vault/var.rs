@@ -324,6 +324,13 @@ fn settings_are_not_imported_as_secrets() {
     import(&["--select", "NODE_ENV,PORT"]).exit(1);
     assert_eq!(names(), ["API_TOKEN", "DB_URL", "KEPT_TOKEN", "NODE_ENV"]);
     import(&["--select", "NOTHING"]).exit(1).error("not_found");
+    // What stands there may be a value.
+    let mistaken = import(&["--select", "PORT,imp0rted-2"]).exit(1);
+    assert!(
+        mistaken.error("not_found").stderr.contains("number 2"),
+        "{names:?}",
+        names = names()
+    );
     let used = "<tools><command>printf %s \"$KARYI{KEPT_TOKEN}\" | wc -c; printf %s \"$KARYI{API_TOKEN}\" | wc -c</command></tools>";
     assert!(home.script(used).exit(0).stdout.contains(">39\n14\n"));
     import(&["--yes", "--replace"]).exit(0);

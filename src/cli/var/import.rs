@@ -106,9 +106,14 @@ fn propose(entries: &[Entry]) -> Done {
 }
 
 fn choose(entries: Vec<Entry>, args: &ImportArgs) -> Result<Vec<(SecretName, Entry)>, ToolError> {
-    let is_there = |name: &&String| !entries.iter().any(|entry| entry.key == **name);
-    if let Some(name) = args.select.iter().find(is_there) {
-        let message = format!("{} has no entry {name}", args.file.display());
+    let is_missing = |name: &String| !entries.iter().any(|entry| entry.key == *name);
+    if let Some(at) = args.select.iter().position(is_missing) {
+        // What stands there may be a value.
+        let message = format!(
+            "{} has no entry of name number {} after --select",
+            args.file.display(),
+            at + 1
+        );
         return Err(ToolError::new(ErrorCode::NotFound, message)
             .with_hint("leave out --select to see the entries"));
     }

@@ -3,6 +3,8 @@
 //! A search may show ten thousand short lines. Memory that is touched for the first time costs more
 //! than to search it, so no line has a memory of its own.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// What a shown line is to a match.
@@ -87,6 +89,31 @@ impl FileFound {
         })
     }
 
+    /// Replaces stretches that go on over the end of a line, which `find` looks for in lines that follow each other, by
+    /// what is to be shown in their place, in each of the lines.
+    pub fn replace(&mut self, find: &impl Fn(&str) -> Vec<(Range<usize>, String)>) {
+        let mut whole = Self::default();
+        let mut is_changed = false;
+        let lines: Vec<Line<'_>> = self.lines().collect();
+        for near in lines.chunk_by(|first, second| first.number + 1 == second.number) {
+            let texts: Vec<&str> = near.iter().map(|line| line.text).collect();
+            let found = match near.len() {
+                1 => Vec::new(),
+                _ => find(&texts.join("\n")),
+            };
+            is_changed |= !found.is_empty();
+            let mut at = 0;
+            for line in near {
+                let text = replaced(line.text, at, &found);
+                whole.push(line.role, line.number, &text);
+                at += line.text.len() + 1;
+            }
+        }
+        if is_changed {
+            (self.text, self.places) = (whole.text, whole.places);
+        }
+    }
+
     /// Adds a line.
     pub(super) fn push(&mut self, role: Role, number: u64, text: &str) {
         self.text.push_str(text);
@@ -131,6 +158,25 @@ impl FileFound {
         let end = self.places.last().map_or(0, |last| last.end);
         self.text.truncate(end);
     }
+}
+
+/// Returns a line that begins at a place of a text, with some stretches of the text replaced.
+fn replaced<'a>(line: &'a str, at: usize, found: &[(Range<usize>, String)]) -> Cow<'a, str> {
+    let (mut text, mut rest) = (String::new(), 0);
+    for (range, instead) in found {
+        let inside = |place: usize| place.clamp(at, at + line.len()) - at;
+        let (start, end) = (inside(range.start), inside(range.end));
+        if start < end {
+            text.push_str(line.get(rest..start).unwrap_or_default());
+            text.push_str(instead);
+            rest = end;
+        }
+    }
+    if rest == 0 {
+        return Cow::Borrowed(line);
+    }
+    text.push_str(line.get(rest..).unwrap_or_default());
+    Cow::Owned(text)
 }
 
 #[cfg(test)]
@@ -192,5 +238,34 @@ mod tests {
         let mut all = found(&[(Before, "a")]);
         all.drop_waiting();
         assert_eq!(all, FileFound::default());
+    }
+
+    #[test]
+    fn a_stretch_over_lines_is_replaced_in_each() {
+        let lines = [
+            (Before, "one"),
+            (Match, "two three"),
+            (After, "four"),
+            (Match, "x"),
+        ];
+        let mut some = found(&lines);
+        some.places[3].number = 9;
+        let mut texts = Vec::new();
+        let seen = std::cell::RefCell::new(&mut texts);
+        some.replace(&|text| {
+            seen.borrow_mut().push(text.to_owned());
+            vec![(1..7, "A".into()), (10..15, "B".into())]
+        });
+        assert_eq!(texts, ["one\ntwo three\nfour"]);
+        let mut expected = found(&[
+            (Before, "oA"),
+            (Match, "A thB"),
+            (After, "Bour"),
+            (Match, "x"),
+        ]);
+        expected.places[3].number = 9;
+        assert_eq!(some, expected);
+        some.replace(&|_| Vec::new());
+        assert_eq!(some, expected);
     }
 }

@@ -22,6 +22,8 @@ use crate::tool::service::Hints;
 use crate::tool::sessions::{JOB_PREFIX, JobFiles};
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
+use crate::vault::redact::Redactor;
+use crate::vault::session::Secrets;
 
 mod shown;
 
@@ -301,6 +303,7 @@ impl Tool for Read {
             everywhere: Root::unconfined(),
             cwd: context.sessions.cwd(),
             job_files: context.job_files.clone(),
+            secrets: context.secrets.clone(),
             cancelled: Arc::clone(&context.cancelled),
         };
         context::blocking(move || place.read(&args).or_nothing()).await
@@ -325,6 +328,8 @@ struct Place {
     everywhere: Root,
     cwd: PathBuf,
     job_files: JobFiles,
+    /// What is masked in the lines that a search shows.
+    secrets: Secrets,
     /// Set when nobody waits for the result any more.
     cancelled: Arc<AtomicBool>,
 }
@@ -449,13 +454,27 @@ impl Place {
             scope: scope(search.all),
             cancelled: Some(&self.cancelled),
         };
-        let found = search::search(root, Path::new(path), &real, &options)?;
+        let mut found = search::search(root, Path::new(path), &real, &options)?;
         let is_job = path.starts_with(JOB_PREFIX);
+        if !is_job {
+            mask_over_lines(&self.secrets, &mut found);
+        }
         Ok(SearchShown {
             path: is_job.then(|| path.to_owned()),
             advice: nothing_searched(&found, options.glob.is_some()),
             ..search_shown(&found)
         })
+    }
+}
+
+/// Masks values that go on over the end of a line before the path and the number of each stand between.
+fn mask_over_lines(secrets: &Secrets, found: &mut SearchFound) {
+    if secrets.generation() == 0 || found.files.is_empty() {
+        return;
+    }
+    let redactor = Redactor::new(secrets);
+    for file in &mut found.files {
+        file.replace(&|text| redactor.over_lines(text));
     }
 }
 

@@ -76,6 +76,11 @@ impl Form {
         Self::ALL.iter().any(|form| form.as_str() == text)
     }
 
+    /// Whether it is made of large values, too.
+    pub(super) fn is_plain(self) -> bool {
+        matches!(self, Self::Raw | Self::Json | Self::Base64)
+    }
+
     /// Whether six of its characters say little: each byte of the value takes several.
     pub(super) fn is_wide(self) -> bool {
         matches!(self, Self::Hex | Self::Escaped)

@@ -1,6 +1,7 @@
 //! The escapes of shells, languages, URLs and XML: what stands for which character.
 
 use super::lane::Lane;
+use super::references::named;
 use crate::limits::MAX_ESCAPE_BYTES;
 
 /// Low bits of a place that hold how many bytes more the escape takes, what stands in between
@@ -50,8 +51,8 @@ fn backslash(bytes: &[u8], is_end: bool) -> Reading {
         return Reading::Open;
     };
     let number = match next {
+        b'u' | b'x' if bytes.get(2) == Some(&b'{') => braced(bytes),
         b'x' => number(bytes, 2, 2).map(|byte| Reading::Byte(byte as u8, 4)),
-        b'u' if bytes.get(2) == Some(&b'{') => braced(bytes),
         b'u' => number(bytes, 2, 4).map(|code| character(code, 6)),
         b'U' => number(bytes, 2, 8).map(|code| character(code, 10)),
         b'0'..=b'7' => return octal(bytes, is_end),
@@ -105,7 +106,7 @@ fn character(code: u32, length: usize) -> Reading {
     char::from_u32(code).map_or(Reading::Plain, |code| Reading::Char(code, length))
 }
 
-/// `\u{...}`
+/// `\u{...}`, and `\x{...}` as Perl writes it.
 fn braced(bytes: &[u8]) -> Result<Reading, bool> {
     let digits = bytes.get(3..).unwrap_or_default();
     let count = digits.iter().take_while(|digit| digit.is_ascii_hexdigit());
@@ -143,7 +144,7 @@ fn octal(bytes: &[u8], is_end: bool) -> Reading {
 /// `&amp;` and the like, and the number of a character.
 fn reference(bytes: &[u8]) -> Reading {
     let rest = bytes.get(1..).unwrap_or_default();
-    if !matches!(rest.first(), None | Some(b'#' | b'a' | b'l' | b'g' | b'q')) {
+    if !matches!(rest.first(), None | Some(b'#' | b'a'..=b'z' | b'A'..=b'Z')) {
         return Reading::Plain;
     }
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
@@ -157,12 +158,7 @@ fn reference(bytes: &[u8]) -> Reading {
     let number = match name {
         [b'#', b'x' | b'X', digits @ ..] => digits_of(digits, 16),
         [b'#', digits @ ..] => digits_of(digits, 10),
-        b"amp" => Some('&'),
-        b"lt" => Some('<'),
-        b"gt" => Some('>'),
-        b"quot" => Some('"'),
-        b"apos" => Some('\''),
-        _ => None,
+        name => named(name),
     };
     number.map_or(Reading::Plain, |found| Reading::Char(found, end + 2))
 }
@@ -178,7 +174,7 @@ mod tests {
 
     #[test]
     fn escapes_are_read() {
-        let cases: [(&str, Reading); 29] = [
+        let cases: [(&str, Reading); 35] = [
             ("\\", Reading::Open),
             ("\\*", Reading::Quoted),
             ("\\n", Reading::Byte(b'\n', 2)),
@@ -190,6 +186,9 @@ mod tests {
             ("\\u00e9", Reading::Char('é', 6)),
             ("\\u{e9}", Reading::Char('é', 6)),
             ("\\u{e9", Reading::Open),
+            ("\\x{6f22}", Reading::Char('\u{6f22}', 8)),
+            ("\\x{4", Reading::Open),
+            ("\\x{4-", Reading::Quoted),
             ("\\ud83d", Reading::Plain),
             ("\\U0001F600", Reading::Char('\u{1F600}', 10)),
             ("\\10", Reading::Open),
@@ -205,7 +204,10 @@ mod tests {
             ("&amp;", Reading::Char('&', 5)),
             ("&#x2F;", Reading::Char('/', 6)),
             ("&a-b;", Reading::Plain),
-            ("&x", Reading::Plain),
+            ("&hyphen;", Reading::Char('-', 8)),
+            ("&eacute;", Reading::Char('é', 8)),
+            ("&x", Reading::Open),
+            ("&x=1", Reading::Plain),
             ("&#+65;", Reading::Plain),
             ("&#65;&#66;", Reading::Char('A', 5)),
         ];

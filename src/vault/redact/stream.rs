@@ -4,6 +4,7 @@
 //! the bytes of the whole text.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use zeroize::Zeroizing;
@@ -45,6 +46,9 @@ impl Source {
     }
 }
 
+/// A stretch of a text over the end of a line, and what to show in its place in each of the lines.
+pub(super) type OverLines = (Range<usize>, String);
+
 /// Masks a text that comes in pieces.
 #[derive(Clone)]
 pub struct RedactStream {
@@ -72,6 +76,8 @@ pub struct RedactStream {
     keeps_placeholders: bool,
     /// Whether anything was changed.
     is_changed: bool,
+    /// What was masked over the end of a line, and how it is shown in each, when somebody wants to know.
+    over_lines: Option<Vec<OverLines>>,
 }
 
 impl RedactStream {
@@ -91,6 +97,7 @@ impl RedactStream {
             regions: VecDeque::new(),
             keeps_placeholders,
             is_changed: false,
+            over_lines: None,
         }
     }
 
@@ -170,6 +177,16 @@ impl RedactStream {
 
     pub(super) fn keeps_placeholders(&self) -> bool {
         self.keeps_placeholders
+    }
+
+    /// Keeps what is masked over the end of a line from now on.
+    pub(super) fn keep_over_lines(&mut self) {
+        self.over_lines = Some(Vec::new());
+    }
+
+    /// Returns what was masked over the end of a line.
+    pub(super) fn into_over_lines(self) -> Vec<OverLines> {
+        self.over_lines.unwrap_or_default()
     }
 
     pub(super) fn is_changed(&self) -> bool {
@@ -445,6 +462,7 @@ impl RedactStream {
                 self.held.ceil_char_boundary(end),
             );
             let start = start.max(self.index(at));
+            let (start, end) = self.trimmed(&region, start, end);
             if start >= end || self.keeps_placeholders && self.is_marker(start, end) {
                 continue;
             }
@@ -459,6 +477,16 @@ impl RedactStream {
         self.give(at, open, out);
         self.given = open.max(at);
         self.forget();
+    }
+
+    /// Leaves out what a region has of the lines beside it by chance.
+    fn trimmed(&self, region: &Found, start: usize, end: usize) -> (usize, usize) {
+        if region.form != Form::Raw {
+            return (start, end);
+        }
+        let stretch = self.held.get(start..end).unwrap_or_default();
+        let kept = self.tables.trimmed(region.secret, stretch);
+        (start + kept.start, start + kept.end)
     }
 
     /// Whether a region is a part of a marker that an earlier pass wrote: a value may hold its own name.
@@ -485,21 +513,18 @@ impl RedactStream {
             .filter(|_| is_untouched && !out.as_str().ends_with('$'));
         let (secret, used) = whole.unwrap_or((region.secret, 0));
         let name = self.tables.names.get(secret).map_or("", SecretName::as_str);
-        let out = out.text();
-        match (name, whole) {
-            ("", _) => out.push_str("[KARYI]"),
-            (name, Some(_)) => {
-                out.push_str("$KARYI{");
-                out.push_str(name);
-                out.push('}');
-            }
-            (name, None) => {
-                out.push_str("[KARYI:");
-                out.push_str(name);
-                out.push(':');
-                out.push_str(region.form.as_str());
-                out.push(']');
-            }
+        let part = match name {
+            "" => "[KARYI]".to_owned(),
+            name => format!("[KARYI:{name}:{}]", region.form.as_str()),
+        };
+        let text = out.text();
+        match whole.filter(|_| !name.is_empty()) {
+            Some(_) => text.extend(["$KARYI{", name, "}"]),
+            None => text.push_str(&part),
+        }
+        let base = usize::try_from(self.base).unwrap_or(usize::MAX);
+        if let Some(over_lines) = self.over_lines.as_mut().filter(|_| stretch.contains('\n')) {
+            over_lines.push((base + start..base + end, part));
         }
         used
     }

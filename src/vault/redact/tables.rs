@@ -4,9 +4,12 @@
 //! Eight bytes are a number, so that one look into a hash table tells whether they belong to a
 //! secret; before that a bitmap of six bytes tells that almost nothing does.
 
+use std::ops::Range;
+
 use zeroize::Zeroizing;
 
 use super::encodings::{Form, for_each_form};
+use super::lines::{self, Layout};
 use super::parts::{passwords, percent_decoded, secret_bytes};
 use super::visible::Visible;
 use crate::limits;
@@ -285,6 +288,8 @@ pub(super) struct Tables {
     twos: Bitmap<1>,
     ones: Bitmap<1>,
     wholes: Vec<Whole>,
+    /// The values of several lines, each with the number of its secret.
+    layouts: Vec<(usize, Layout)>,
     /// The first bytes of every form, sorted.
     starts: Zeroizing<Vec<u64>>,
     start_grams: Vec<Gram>,
@@ -329,6 +334,7 @@ impl Tables {
             twos: Bitmap::with_bits(16),
             ones: Bitmap::with_bits(8),
             wholes: Vec::new(),
+            layouts: Vec::new(),
             starts: Zeroizing::new(Vec::new()),
             start_grams: Vec::new(),
             has_escapes: false,
@@ -345,8 +351,12 @@ impl Tables {
         self.names.push(name.clone());
         self.has_escapes |= value.contains(['\\', '&']);
         self.add_whole(value, secret);
+        self.layouts
+            .extend(Layout::of(value).map(|layout| (secret, layout)));
         let mut seen = Vec::new();
-        let mut visible = Visible::of(value, secret_bytes(value));
+        let mask = secret_bytes(value);
+        let codes = lines::codes(value, &mask);
+        let mut visible = Visible::of(value, mask);
         for_each_form(value, |form, encoded| {
             visible.take(encoded);
             let fingerprint = visible.fingerprint();
@@ -363,8 +373,12 @@ impl Tables {
         for password in passwords(value).into_iter().map(Zeroizing::new) {
             self.add_short(&password, secret);
             if let Some(decoded) = percent_decoded(&password).map(Zeroizing::new) {
-                self.add_decoded(&decoded, secret, starts);
+                self.add_part(&decoded, secret, true, starts);
             }
+        }
+        let is_encoded = value.len() <= limits::MAX_ENCODED_SECRET_BYTES;
+        for code in codes {
+            self.add_part(code, secret, is_encoded, starts);
         }
     }
 
@@ -376,14 +390,23 @@ impl Tables {
         }
     }
 
-    /// Adds the forms of a part that stands encoded in the value.
-    fn add_decoded(&mut self, part: &str, secret: usize, starts: &mut Vec<(u64, Gram)>) {
+    /// Adds the forms of a part that programs use alone, all of them or the plain ones.
+    fn add_part(
+        &mut self,
+        part: &str,
+        secret: usize,
+        is_encoded: bool,
+        starts: &mut Vec<(u64, Gram)>,
+    ) {
         self.add_short(part, secret);
         self.has_escapes |= part.contains(['\\', '&']);
+        if view::visible_bytes(part) < WINDOW {
+            return;
+        }
         let mut visible = Visible::of(part, vec![true; part.len()]);
         for_each_form(part, |form, encoded| {
-            visible.take(encoded);
-            if view::visible_bytes(part) >= WINDOW {
+            if is_encoded || form.is_plain() {
+                visible.take(encoded);
                 self.add_form(secret, form, &visible, starts);
             }
         });
@@ -517,13 +540,24 @@ impl Tables {
         ends.reduce(|best, next| if next.1 > best.1 { next } else { best })
     }
 
+    /// Returns which part of a masked stretch is of its secret for sure.
+    pub(super) fn trimmed(&self, secret: usize, stretch: &str) -> Range<usize> {
+        let layout = self
+            .layouts
+            .binary_search_by_key(&secret, |(known, _)| *known)
+            .ok();
+        let layout = layout.and_then(|at| self.layouts.get(at));
+        layout.map_or(0..stretch.len(), |(_, layout)| layout.trimmed(stretch))
+    }
+
     /// Returns how much memory the tables take.
     pub(super) fn bytes(&self) -> usize {
         let bitmaps = [&self.fours, &self.twos, &self.ones];
         let bitmaps: usize = bitmaps.iter().map(|bitmap| bitmap.words.len()).sum();
         let bitmaps = (bitmaps + self.samples.words.len()) * size_of::<u64>();
         let wholes: usize = self.wholes.iter().map(|whole| whole.text.len()).sum();
-        self.grams.bytes() + bitmaps + wholes + self.starts.len() * 12
+        let layouts: usize = self.layouts.iter().map(|(_, layout)| layout.bytes()).sum();
+        self.grams.bytes() + bitmaps + wholes + layouts + self.starts.len() * 12
     }
 }
 

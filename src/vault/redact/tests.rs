@@ -1,6 +1,7 @@
 //! Tables of texts and what is left of them, each cut in two at every place and letter by letter.
 
 mod encoded;
+mod lines;
 mod streams;
 
 use super::*;

@@ -219,6 +219,27 @@ fn values_are_known_whichever_of_their_characters_are_escaped() {
     check(&[("K", "2o2Ks*)cD#fCjgpY")], &text, &text);
 }
 
+/// Names of HTML, and Perl's numbers.
+#[test]
+fn rarer_escapes_are_read() {
+    let k = "Tk9-wQ7/rX+2bZ=mLp4Vn";
+    named(k, "Tk9&hyphen;wQ7&sol;rX&plus;2bZ&equals;mLp4Vn", "escaped");
+    named(
+        "pÄß(word);~é",
+        "p&Auml;&szlig;&lpar;word&rpar;&semi;~&eacute;",
+        "escaped",
+    );
+    let u = "Ünï漢字-pass🎉word";
+    let perl: String = u
+        .chars()
+        .map(|c| match c.is_ascii() {
+            true => c.to_string(),
+            false => format!("\\x{{{:x}}}", u32::from(c)),
+        })
+        .collect();
+    named(u, &perl, "escaped");
+}
+
 /// An escape that is not whole hides nothing of what stands before it, and keeps nothing back.
 #[test]
 fn half_an_escape_is_no_escape() {
