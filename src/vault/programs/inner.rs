@@ -14,28 +14,19 @@ const LOCAL: &[&str] = &["watch", "parallel", "sem", "hyperfine", "watchexec"];
 pub(in crate::vault) fn inner_code(words: &[Word]) -> Vec<(Word, &[Word])> {
     let mut found = Vec::new();
     for (reads, arguments) in runs(words) {
+        // Whichever of the words is code.
+        let is_any = match reads {
+            Reads::Unknown | Reads::Git | Reads::ShellInOption(_) => true,
+            Reads::ShellAll => !is_remote(words),
+            _ => false,
+        };
+        if is_any {
+            let codes = arguments.iter().flat_map(codes_in);
+            found.extend(codes.map(|code| (code, arguments)));
+        }
         let code = match reads {
             Reads::Shell => code_word(arguments).cloned(),
             Reads::ShellAfter(letter) => option_code(arguments, letter),
-            // Whichever of the words is code.
-            Reads::Unknown | Reads::Git | Reads::ShellInOption(_) => {
-                found.extend(
-                    arguments
-                        .iter()
-                        .flat_map(codes_in)
-                        .map(|code| (code, arguments)),
-                );
-                None
-            }
-            Reads::ShellAll if !is_remote(words) => {
-                found.extend(
-                    arguments
-                        .iter()
-                        .flat_map(codes_in)
-                        .map(|code| (code, arguments)),
-                );
-                None
-            }
             _ => None,
         };
         found.extend(code.map(|code| (code, arguments)));
