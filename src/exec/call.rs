@@ -116,9 +116,9 @@ async fn while_shown(
         tokio::select! {
             biased;
             answered = &mut answered => return answered,
-            () = tokio::time::sleep(limits::SHOW_HELD_AFTER), if stage.is_watched => {}
+            () = tokio::time::sleep(limits::SHOW_HELD_AFTER), if stage.is_live => {}
         }
-        if let Some(event) = target.output.show_idle() {
+        if let Some(event) = target.output.show_idle(stage.is_watched) {
             stage.pass_on(event).await;
         }
     }

@@ -193,10 +193,11 @@ impl Output {
     }
 
     /// Shows the watcher what is held back, if nothing came since the last time: a line whose end
-    /// could be the start of a value is not worth waiting for.
+    /// could be the start of a value is not worth waiting for. A program is not shown what may be such
+    /// a start, only a person who may have to answer.
     #[must_use]
-    pub fn show_idle(&self) -> Option<Redacted<Event>> {
-        lock(&self.0).show_idle()
+    pub fn show_idle(&self, to_person: bool) -> Option<Redacted<Event>> {
+        lock(&self.0).show_idle(to_person)
     }
 
     /// Ends a call's part and returns what is kept of it, and the event of what no watcher has seen
@@ -347,8 +348,7 @@ impl Stages {
         let text = masked.as_str();
         self.result.push(text.as_bytes());
         let seen = self.ahead.as_str();
-        let same = seen.chars().zip(text.chars()).take_while(|(a, b)| a == b);
-        let same: usize = same.map(|(a, _)| a.len_utf8()).sum();
+        let same = same_start(seen, text);
         if let Some(watched) = &mut self.watched {
             watched.push(text.get(same..).unwrap_or_default().as_bytes());
         }
@@ -359,7 +359,7 @@ impl Stages {
         }
     }
 
-    fn show_idle(&mut self) -> Option<Redacted<Event>> {
+    fn show_idle(&mut self, to_person: bool) -> Option<Redacted<Event>> {
         if std::mem::take(&mut self.is_fresh) || self.owner.is_none() {
             return None;
         }
@@ -367,6 +367,11 @@ impl Stages {
         let watched = self.watched.as_mut()?;
         let mut shown = Redacted::default();
         redact.clone().flush(&mut shown);
+        if !to_person {
+            let mut cut = Redacted::default();
+            redact.clone().cut(&mut cut);
+            shown = shown.until(same_start(shown.as_str(), cut.as_str()));
+        }
         let more = shown.as_str().strip_prefix(self.ahead.as_str())?;
         watched.push(more.as_bytes());
         watched.redact.flush(&mut watched.redacted);
@@ -453,6 +458,12 @@ fn end(redact: &mut RedactStream, ending: Ending, out: &mut Redacted) {
         Ending::Whole => redact.flush(out),
         Ending::Broken | Ending::Cut => redact.cut(out),
     }
+}
+
+/// Returns how many bytes two texts have in common at their start, whole characters only.
+fn same_start(one: &str, other: &str) -> usize {
+    let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b);
+    same.map(|(a, _)| a.len_utf8()).sum()
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub struct Stage {
     pub cap: Cap,
     /// Whether output is shown while it comes.
     pub is_live: bool,
-    /// Whether a person sees it, so that what redaction holds back is shown when nothing comes after it.
+    /// Whether a person sees it, who is shown what may be the start of a value when nothing comes after it.
     pub is_watched: bool,
     /// Whether what is shown may have the colours of its program.
     pub has_colour: bool,

@@ -153,6 +153,8 @@ pub const MAX_TERMINAL_INPUT_LINE: usize = if cfg!(target_os = "linux") {
 /// Most lines of one input that are typed one by one into a terminal that hides them, each when the
 /// job reads again: programs that ask for a password throw away what was typed ahead.
 pub const MAX_GATED_LINES: usize = 64;
+/// Looks in a row that must see a shell read in vain before it is ended.
+pub const DEAF_LOOKS: u32 = 5;
 /// How often a shell is given the lines of a command again that something else has read.
 pub const MAX_REPEATED_LINES: u32 = 2;
 /// Pause between the signals INT, TERM and KILL when a job is ended.

@@ -4,6 +4,8 @@ use crate::error::ToolError;
 use crate::outcome::Status;
 
 use super::call::{Answer, Input, Progress, too_late};
+use super::delivery;
+use super::job::Job;
 use super::state::State;
 
 impl State {
@@ -33,6 +35,15 @@ impl State {
             reply: call.reply,
             result: Err(error),
         })
+    }
+
+    /// Ends the call that waits for a job whose script the shell has not begun.
+    pub(super) fn end_unbegun_job(&mut self, job: &Job) -> Option<Answer> {
+        const INTERRUPTED_STATUS: i32 = 128 + nix::libc::SIGINT;
+        match job.was_interrupted {
+            true => self.end_job(job.number, INTERRUPTED_STATUS, false),
+            false => self.end_unrun_job(job.number, delivery::not_begun()),
+        }
     }
 
     /// Ends the call that waits for a job that had to be ended without its status being known.

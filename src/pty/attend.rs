@@ -17,7 +17,7 @@ use super::engine::{Engine, TakenSink};
 use super::job::Verdict;
 use super::live::{InputPlace, Live};
 use super::shell::Kind;
-use super::wait::{Activity, Certainty, Finding, Watch, shows_input};
+use super::wait::{Certainty, Finding, Watch, shows_input};
 
 impl Engine {
     /// Does what is due: types, looks at the job, keeps time limits, saves the shell's state.
@@ -52,6 +52,7 @@ impl Engine {
         }
         self.type_input(&live);
         self.answer(&live);
+        self.end_if_deaf(&live);
         if Instant::now() >= self.next_look || is_asked {
             self.look(&live);
         }
@@ -108,10 +109,7 @@ impl Engine {
         }
         live.wake_if_stopped();
         let start = processor_time();
-        let activity = match live.subject().look(&mut self.scanner) {
-            Activity::Busy if self.is_deaf(live) => Activity::Deaf,
-            activity => activity,
-        };
+        let activity = live.subject().look(&mut self.scanner);
         let now = Instant::now();
         let cost = processor_time().saturating_sub(start);
         let finding = self.watch.add(activity, now, cost);
@@ -138,13 +136,27 @@ impl Engine {
         self.act_on(finding, live);
     }
 
-    /// Whether the shell of a job that may close descriptors has closed what it reads its lines from.
-    fn is_deaf(&self, live: &Live) -> bool {
+    /// Ends the shell of a job that has closed what it reads its lines from, and reads on in vain. It
+    /// may print errors all the time, so silence is no condition.
+    fn end_if_deaf(&mut self, live: &Live) {
         let state = self.shared.lock();
         let script = state.script_identity();
         let may_close = state.job.as_ref().is_some_and(|job| job.may_close);
         drop(state);
-        may_close && live.is_deaf(script)
+        let now = Instant::now();
+        if !may_close {
+            self.deaf_looks = (0, now);
+        } else if now.saturating_duration_since(self.deaf_looks.1) >= limits::WAIT_SCAN_MAX {
+            let looks = if live.is_deaf(script) {
+                self.deaf_looks.0 + 1
+            } else {
+                0
+            };
+            self.deaf_looks = (looks, now);
+            if looks >= limits::DEAF_LOOKS {
+                live.signal_shell(Signal::SIGKILL);
+            }
+        }
     }
 
     /// Asks for the shell's end where the system cannot tell it by itself.
@@ -164,7 +176,7 @@ impl Engine {
                 live.subject().end_astray(pid);
                 self.look_afresh();
             }
-            Finding::HungUp | Finding::Deaf => live.signal_shell(Signal::SIGKILL),
+            Finding::HungUp => live.signal_shell(Signal::SIGKILL),
             Finding::Reading(certainty) => {
                 self.job_waits(live, Status::AwaitingInput, certainty);
             }

@@ -67,6 +67,8 @@ pub(super) struct Engine {
     /// What the watch is about: the numbers of the job and the call.
     pub(super) watched: (u64, u64),
     pub(super) next_look: Instant,
+    /// How many looks in a row have seen the shell read in vain, and when the last was.
+    pub(super) deaf_looks: (u32, Instant),
     /// When the last command ended, if nothing was saved since.
     pub(super) unsaved_since: Option<Instant>,
     pub(super) ended_at: Instant,
@@ -422,8 +424,12 @@ impl Engine {
         let mut state = self.shared.lock();
         if !mark.lacks_values && !state.has_begun_script() && place == InputPlace::Here {
             let kind = self.shared.kind;
-            let job = state.job.as_mut();
-            if job.is_some_and(|job| job.give_again(live, kind)) {
+            let job = state.job.as_mut().filter(|job| job.may_be_given_again());
+            if let Some(job) = job {
+                if !job.give_again(live, kind) {
+                    // The next shell has neither its traps nor its prompts.
+                    live.signal_shell(Signal::SIGKILL);
+                }
                 return;
             }
         }
@@ -491,7 +497,7 @@ impl Engine {
         if !after.is_empty() {
             let _ = running.live.write_lines(&after);
         }
-        state.cwd = match job.home {
+        state.cwd = match job.home.clone() {
             Some(home) => home,
             None if mark.cwd == state.cwd => mark.cwd,
             None => running.live.directory(mark.cwd),
@@ -502,9 +508,7 @@ impl Engine {
         state.note_background(job.number, background, omitted);
         let answer = match mark.lacks_values {
             true => state.end_unrun_job(job.number, delivery::lacking()),
-            false if !state.has_begun_script() => {
-                state.end_unrun_job(job.number, delivery::not_begun())
-            }
+            false if !state.has_begun_script() => state.end_unbegun_job(&job),
             false => state.end_job(job.number, mark.status, has_stopped),
         };
         drop(state);

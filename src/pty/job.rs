@@ -29,6 +29,8 @@ pub(super) struct Job {
     /// Which of them the script cannot do without: not those that have the shell describe itself, and
     /// not those for what it prints when it ends.
     pub(super) needed: Range<usize>,
+    /// What stands before the command that runs the script, in a group that is still open.
+    pub(super) prelude: Option<Vec<u8>>,
     /// How often its lines were given again, since others had taken them.
     pub(super) repeats: u32,
     /// The look whether its values came.
@@ -45,6 +47,8 @@ pub(super) struct Job {
     pub(super) rest: Option<Sink>,
     /// Whether input was typed for it.
     pub(super) was_typed_to: bool,
+    /// Whether somebody wanted it to end.
+    pub(super) was_interrupted: bool,
     /// Bytes typed since the last line break.
     pub(super) open_line_bytes: usize,
     /// Whether the shell gets back what the command may have closed.
@@ -104,12 +108,22 @@ impl Job {
             (None, None) => [kind.command_lines(places, number, may_cover), String::new()],
         };
         self.last_line = last_line;
-        lines.extend(run.into_bytes());
+        lines.extend(self.placed(run));
         if self.is_mended {
             lines.extend(kind.descriptor_lines(&live.places).into_bytes());
         }
         self.length = lines.len();
         live.write_lines(&lines)
+    }
+
+    /// Puts the prelude before the first of the lines that run the script.
+    fn placed(&self, lines: String) -> Vec<u8> {
+        match (&self.prelude, lines.split_once('\n')) {
+            (Some(prelude), Some((run, rest))) => {
+                [prelude, run.as_bytes(), b"; }\n", rest.as_bytes()].concat()
+            }
+            _ => lines.into_bytes(),
+        }
     }
 
     /// Writes the line that most commands end without: to read it costs the shell a tenth of the time
@@ -124,7 +138,7 @@ impl Job {
 
     /// Whether a shell that has not begun its script may be given it again: values are given once only.
     pub(super) fn may_be_given_again(&self) -> bool {
-        !self.is_second && self.secrets.is_empty()
+        !self.is_second && !self.was_interrupted && self.secrets.is_empty()
     }
 
     /// Leaves out what the script can do without: it may be that which kept the shell from it.
@@ -137,14 +151,17 @@ impl Job {
     /// Writes its lines to the same shell again, of which it has not got those that run the script;
     /// returns whether that could be done.
     pub(super) fn give_again(&mut self, live: &Live, kind: Kind) -> bool {
-        if self.repeats >= limits::MAX_REPEATED_LINES || !self.may_be_given_again() {
+        if self.repeats >= limits::MAX_REPEATED_LINES {
             return false;
         }
         self.repeats += 1;
         self.leave_out();
         let mut lines = self.before.clone();
+        // What it says of a round that ran nothing would be taken for the end of this one.
+        lines.extend(kind.forget_line("KARYI_LAST").into_bytes());
+        self.rescues = 0;
         let run = kind.command_lines(&live.places, self.number, self.may_cover);
-        lines.extend(run.into_bytes());
+        lines.extend(self.placed(run));
         if self.is_mended {
             lines.extend(kind.descriptor_lines(&live.places).into_bytes());
         }
@@ -158,7 +175,7 @@ impl Job {
     pub(super) fn is_unread(&self, live: &Live) -> bool {
         let waiting = super::sys::bytes_waiting(&live.fifo).unwrap_or(0);
         // What it was asked later is no part of it.
-        let is_first = !self.is_second && self.rescues == 0;
+        let is_first = !self.is_second && !self.was_interrupted && self.rescues == 0;
         is_first && self.length > 0 && waiting >= self.length
     }
 }

@@ -55,6 +55,7 @@ impl Session {
             let reply = self.attach(&mut state, sink, Some(limits::INPUT_TIMEOUT), None);
             if let Some(call) = &mut state.call {
                 call.is_for_end = true;
+                state.note_end_wish();
             }
             reply
         };

@@ -53,8 +53,6 @@ pub(super) struct ScriptFile {
     pub(super) path: PathBuf,
     /// Its device and number.
     pub(super) identity: (u64, u64),
-    /// Whether its file system takes note of who reads it.
-    pub(super) tells_reads: bool,
 }
 
 impl ScriptFile {
@@ -70,21 +68,19 @@ impl ScriptFile {
         Ok(futimens(&self.file, &never, &same)?)
     }
 
-    /// Whether somebody has read it since, as far as that can be told.
+    /// Whether somebody has read it since, as far as that can be told: where the file system takes no
+    /// note of it now, as with `noatime`, everybody may have.
     pub(super) fn was_read(&self) -> bool {
-        let found = self.file.metadata();
-        !self.tells_reads || found.map_or(true, |file| (file.atime(), file.atime_nsec()) != (0, 0))
+        if self.shows_read() {
+            return true;
+        }
+        let tells = self.file.read_at(&mut [0], 0).is_ok() && self.shows_read();
+        !tells || self.forget_reads().is_err()
     }
 
-    /// Finds out whether its file system takes note of who reads it.
-    pub(super) fn try_reads(&mut self) -> io::Result<()> {
-        self.file.write_all_at(b"#", 0)?;
-        self.forget_reads()?;
-        self.tells_reads = true;
-        let was_read = self.was_read();
-        fs::read(&self.path)?;
-        self.tells_reads = !was_read && self.was_read();
-        self.file.set_len(0)
+    fn shows_read(&self) -> bool {
+        let found = self.file.metadata();
+        found.map_or(true, |file| (file.atime(), file.atime_nsec()) != (0, 0))
     }
 }
 
@@ -248,7 +244,8 @@ impl Live {
         };
         let mut all = fs::read_dir(&directory).into_iter().flatten().flatten();
         // A program that has replaced the shell was given other words.
-        self.input_place() == InputPlace::Nowhere
+        process::children(self.pid).is_empty()
+            && self.input_place() == InputPlace::Nowhere
             && !all.any(|entry| is_script(&entry.path()))
             && self
                 .words

@@ -141,14 +141,11 @@ impl Plan {
         let file = write_private(&path, "")?;
         let found = file.metadata()?;
         let identity = (found.dev(), found.ino());
-        let mut script = ScriptFile {
+        Ok(ScriptFile {
             file,
             path,
             identity,
-            tells_reads: false,
-        };
-        script.try_reads()?;
-        Ok(script)
+        })
     }
 
     /// Returns the names of the variables a shell starts with that a shell could unset.
@@ -259,6 +256,7 @@ fn own_directory(path: &Path) -> io::Result<()> {
 fn write_private(path: &Path, text: &str) -> io::Result<File> {
     remove(path)?;
     let mut file = File::options()
+        .read(true)
         .write(true)
         .create_new(true)
         .mode(0o600)

@@ -16,7 +16,6 @@ use crate::limits;
 
 use super::background::{self, Background, Doing};
 use super::call::Restart;
-use super::delivery;
 use super::ending;
 use super::engine::{Engine, Running};
 use super::job::{Job, Verdict};
@@ -119,7 +118,7 @@ impl Engine {
             job => job,
         };
         let answer = job.and_then(|job| match job.verdict {
-            _ if !has_begun => state.end_unrun_job(job.number, delivery::not_begun()),
+            _ if !has_begun => state.end_unbegun_job(&job),
             Some(Verdict::Killed) => state.end_killed_job(job.number),
             Some(Verdict::Exited(mark, _)) => state.end_job(job.number, mark.status, false),
             None => state.end_job(job.number, status, false),

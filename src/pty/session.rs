@@ -169,6 +169,7 @@ impl Session {
             if let Some(call) = &mut state.call {
                 call.is_stop = key == Key::SUSPEND;
             }
+            state.note_key(key);
             let pressed = live.press(key);
             if pressed.is_err() {
                 state.call = None;
@@ -185,7 +186,8 @@ impl Session {
     /// Presses Ctrl+C without waiting for what comes of it; returns whether a job runs.
     #[must_use]
     pub fn interrupt(&self) -> bool {
-        let state = self.shared().lock();
+        let mut state = self.shared().lock();
+        state.note_key(Key::INTERRUPT);
         let live = state.live.as_ref().filter(|_| state.job.is_some());
         live.is_some_and(|live| live.press(Key::INTERRUPT).is_ok())
     }
@@ -525,6 +527,7 @@ fn prepare(
         hint_reader: HintReader::default(),
         watched: (0, 0),
         next_look: now,
+        deaf_looks: (0, now),
         unsaved_since: None,
         ended_at: now,
         reaped_at: now,

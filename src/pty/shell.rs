@@ -279,6 +279,20 @@ impl Kind {
         line
     }
 
+    /// Returns what stands before the command that runs a script elsewhere, in one line with it: should
+    /// something else read the line, or the directory be gone, the script is not run where it should
+    /// not be.
+    pub(super) fn prelude(self, directory: &Path, status: Option<&str>) -> Vec<u8> {
+        let mut line = self.directory_line(directory);
+        line.pop();
+        line.extend(b" && { ");
+        if let Some(status) = status {
+            line.extend(status.trim_end().as_bytes());
+            line.extend(b"; ");
+        }
+        line
+    }
+
     /// Returns the line that reads secrets, one after another, from a FIFO into variables that are not
     /// exported.
     pub(super) fn secrets_line(self, variables: &[&str], fifo: &Path) -> String {

@@ -49,8 +49,11 @@ impl State {
     pub(super) fn start_unread(&mut self, mut job: Job, kind: Kind) -> Result<(), Box<Job>> {
         job.is_second = true;
         job.leave_out();
+        // What the last shell was asked is no part of it.
+        (job.verdict, job.claim, job.rescues) = (None, None, 0);
         match &self.live {
-            Some(live) if job.give(live, kind).is_ok() => {
+            // The file may have been made again, without the script.
+            Some(live) if self.has_script() && job.give(live, kind).is_ok() => {
                 self.job = Some(job);
                 Ok(())
             }
@@ -74,11 +77,12 @@ impl State {
         let (taking, forgetting) = secret_lines(kind, start.bindings, &secrets, delivery.as_ref());
         before.extend(taking.into_bytes());
         after.extend(forgetting.into_bytes());
-        if let Some(directory) = start.cwd {
-            before.extend(kind.directory_line(directory));
+        let status = kind.status_line(places, self.last_status);
+        let prelude = start.cwd.map(|directory| {
             after.extend(kind.directory_line(&self.cwd));
-        }
-        if let Some(line) = kind.status_line(places, self.last_status) {
+            kind.prelude(directory, status.as_deref())
+        });
+        if let Some(line) = status.filter(|_| prelude.is_none()) {
             before.extend(line.into_bytes());
         }
         let needed = saving..before.len();
@@ -100,6 +104,7 @@ impl State {
             secrets,
             before,
             needed,
+            prelude,
             repeats: 0,
             delivery,
             length: 0,
@@ -108,6 +113,7 @@ impl State {
             rescues: 0,
             rest: None,
             was_typed_to: false,
+            was_interrupted: false,
             open_line_bytes: 0,
             is_mended: kind.needs_mending(start.script),
             is_alone: !self.has_children && !may_leave,

@@ -21,6 +21,7 @@ use crate::limits;
 use super::background::Background;
 use super::call::{Call, Restart, Sink};
 use super::job::Job;
+use super::key::Key;
 use super::live::{Live, ScriptFile, Size};
 use super::shell::{Kind, Shell};
 use super::sight::Sight;
@@ -225,7 +226,8 @@ impl State {
         // Until all of it stands there, nothing is known about the file.
         self.script_length = u64::MAX;
         self.script.file.write_all_at(script.as_bytes(), 0)?;
-        self.script.forget_reads()?;
+        // Where that cannot be done everything counts as read.
+        let _ = self.script.forget_reads();
         self.script_length = length;
         Ok(())
     }
@@ -239,6 +241,25 @@ impl State {
     /// Returns device and number of the file for scripts.
     pub(super) fn script_identity(&self) -> (u64, u64) {
         self.script.identity
+    }
+
+    /// Whether there is a script in the file: it may have been made again.
+    pub(super) fn has_script(&self) -> bool {
+        self.script_length > 0
+    }
+
+    /// Takes note of a key for the job: who interrupts it does not want it to begin.
+    pub(super) fn note_key(&mut self, key: Key) {
+        if key == Key::INTERRUPT || key == Key::QUIT {
+            self.note_end_wish();
+        }
+    }
+
+    /// Takes note that somebody wants the job to end.
+    pub(super) fn note_end_wish(&mut self) {
+        if let Some(job) = self.job.as_mut() {
+            job.was_interrupted = true;
+        }
     }
 
     /// Takes another file for scripts, an empty one.

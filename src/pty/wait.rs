@@ -51,8 +51,6 @@ pub(super) enum Activity {
     HungUp,
     /// A program of this number reads what is meant for the shell.
     Astray(i32),
-    /// The shell has lost what it reads its lines from.
-    Deaf,
     /// None of these.
     Busy,
 }
@@ -257,8 +255,6 @@ pub(super) enum Finding {
     PartlyStopped,
     /// A program of this number reads what is meant for the shell.
     Astray(i32),
-    /// The shell has lost what it reads its lines from.
-    Deaf,
     /// The terminal was hung up.
     HungUp,
     /// Nothing shows what the job does, and for how long it has been silent.
@@ -341,7 +337,6 @@ fn find(activity: Activity, lasted: Duration) -> Finding {
     match activity {
         Activity::HungUp => Finding::HungUp,
         Activity::Astray(pid) => Finding::Astray(pid),
-        Activity::Deaf => Finding::Deaf,
         Activity::ShellIdle => Finding::Idle,
         Activity::ShellSilent if is_quiet => Finding::Idle,
         Activity::Reading(_) => Finding::Reading(Known),

@@ -64,7 +64,12 @@ fn what_a_trap_reads_while_the_shell_rests_is_given_again() {
                     .status();
                 assert!(status.unwrap().success());
                 // Until the shell has taken the signal it does nothing else.
-                let seen = shell.command("trap - USR1; echo next; (exit 3)").await;
+                let once = "trap - USR1; echo once >>runs; echo next; (exit 3)";
+                let seen = shell.command(once).await;
+                let runs = shell.home.path().join("runs");
+                let text = std::fs::read_to_string(&runs).unwrap_or_default();
+                assert_eq!(text, "once\n", "{name} {how}");
+                std::fs::remove_file(runs).unwrap();
                 let found = (seen.exit_code, seen.output.replace("Killed\n", ""));
                 assert_eq!(found.0, Some(3), "{name} {how}: {found:?}");
                 assert!(found.1.ends_with("next\n"), "{name} {how}: {found:?}");
@@ -89,7 +94,7 @@ fn hooks_that_read_take_no_command() {
             for (_, shell) in each(&[name]).await {
                 shell.command_within(hook, Duration::from_secs(20)).await;
                 for round in 0..3 {
-                    let script = format!("printf 'n{round}\\n' & wait");
+                    let script = format!("echo {round} >>runs; printf 'n{round}\\n' & wait");
                     let seen = shell.command_within(&script, Duration::from_secs(20)).await;
                     let wanted = format!("n{round}\n");
                     assert_eq!(seen.exit_code, Some(0), "{name} {hook}: {}", seen.output);
@@ -99,34 +104,72 @@ fn hooks_that_read_take_no_command() {
                         seen.output
                     );
                 }
+                // Each ran once.
+                let runs = std::fs::read_to_string(shell.home.path().join("runs"));
+                assert_eq!(runs.unwrap(), "0\n1\n2\n", "{name} {hook}");
             }
         }
     });
 }
 
-/// Where even that is in vain the command has not run, and the result says so.
+/// Where even that is in vain the next shell runs it; a command with values is not run at all, since they
+/// are given once only.
 #[test]
-fn a_command_that_cannot_be_given_is_refused() {
+fn a_command_that_a_shell_does_not_get_is_run_by_the_next_or_refused() {
     run(async {
-        for (_, shell) in each(&["zsh"]).await {
-            shell
-                .command("precmd() { read x; read x; read x; read x; read x; read x }")
+        for (name, shell) in each(&["zsh", "bash"]).await {
+            let hook = "reader() { while read x; do :; done; }; case $ZSH_VERSION in '') \
+                 PROMPT_COMMAND=reader;; *) precmd() { reader; };; esac";
+            shell.command_within(hook, Duration::from_secs(20)).await;
+            let seen = shell.command("echo ran >>ran; (exit 3)").await;
+            assert_eq!(seen.exit_code, Some(3), "{name}: {}", seen.output);
+            let ran = shell.home.path().join("ran");
+            assert_eq!(std::fs::read_to_string(&ran).unwrap(), "ran\n", "{name}");
+            let pid = shell
+                .command("trap 'read x; read x; read x' USR1; echo $$")
                 .await;
-            let request = CommandRequest {
-                script: "echo ran >ran".into(),
+            let status = std::process::Command::new("kill")
+                .args(["-USR1", pid.output.trim()])
+                .status();
+            assert!(status.unwrap().success());
+            let secrets = [("v1", "S3cr3t-T0ken")];
+            let error = shell
+                .command_with("echo $v1 >>ran", &secrets)
+                .await
+                .unwrap_err();
+            let codes = [ErrorCode::SessionFailed, ErrorCode::SecretNotDelivered];
+            assert!(codes.contains(&error.code), "{name}: {error:?}");
+            assert_eq!(std::fs::read_to_string(&ran).unwrap(), "ran\n", "{name}");
+        }
+    });
+}
+
+/// The directory and the script are one line: none is run where it should not be.
+#[test]
+fn a_command_elsewhere_is_run_there_or_not_at_all() {
+    run(async {
+        for (name, shell) in each(&["bash", "zsh", "dash", "ksh"]).await {
+            std::fs::create_dir(shell.home.path().join("there")).unwrap();
+            let pid = shell.command("trap 'read x' USR1; (exit 4); echo $$").await;
+            let status = std::process::Command::new("kill")
+                .args(["-USR1", pid.output.trim()])
+                .status();
+            assert!(status.unwrap().success());
+            let request = |cwd: &str| CommandRequest {
+                script: "trap - USR1; pwd >>place; false".into(),
+                cwd: Some(shell.home.path().join(cwd)),
                 timeout: Some(Duration::from_secs(20)),
                 ..CommandRequest::default()
             };
-            match shell.request(request).await {
-                Err(error) => {
-                    assert_eq!(error.code, ErrorCode::SessionFailed);
-                    assert!(!shell.home.path().join("ran").exists());
-                }
-                Ok(seen) => {
-                    assert_eq!(seen.exit_code, Some(0), "{seen:?}");
-                    assert!(shell.home.path().join("ran").exists());
-                }
-            }
+            let seen = shell.request(request("there")).await.unwrap();
+            assert_eq!(seen.exit_code, Some(1), "{name}: {}", seen.output);
+            let place = shell.home.path().join("there/place");
+            let places = std::fs::read_to_string(place).unwrap();
+            assert_eq!(places.lines().count(), 1, "{name}: {places}");
+            assert!(places.ends_with("/there\n"), "{name}: {places}");
+            shell
+                .check("test -e place || pwd | grep -c there", 1, "0\n")
+                .await;
         }
     });
 }

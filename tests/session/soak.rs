@@ -30,11 +30,12 @@ const MOST_SHELL_GROWTH_KIB: u64 = 8_192;
 const SETTLING: Duration = Duration::from_secs(20);
 
 /// What could grow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Counts {
     own_kib: u64,
     shell_kib: u64,
-    descriptors: usize,
+    /// What they are of, without numbers, in order.
+    descriptors: Vec<String>,
     threads: usize,
     files: usize,
     processes: usize,
@@ -75,13 +76,13 @@ async fn soak(count: u64) {
     let mut first = None;
     for number in 1..=count {
         one_command(&shell, number).await;
-        // In the middle between two, where the shell has not just been started: what is kept of it is
-        // opened by its first commands.
+        // Not while it warms up, and in the middle between two, where the shell has not just been
+        // started: what is kept of it is opened by its first commands.
         let every = (count / READINGS).max(1);
-        if number % every == every / 2 {
+        if number > every && number % every == every / 2 {
             let counts = settled(&shell).await;
             println!("{number} commands in {:.0?}: {counts:?}", start.elapsed());
-            compare(first.get_or_insert(counts), &counts);
+            compare(first.get_or_insert_with(|| counts.clone()), &counts);
         }
     }
     shell.session.close().await;
@@ -101,7 +102,7 @@ fn compare(first: &Counts, now: &Counts) {
     let exact = Counts {
         own_kib: now.own_kib,
         shell_kib: now.shell_kib,
-        ..*first
+        ..first.clone()
     };
     assert_eq!(*now, exact);
 }
@@ -184,7 +185,7 @@ fn take(shell: &Shell) -> Counts {
     Counts {
         own_kib: resident_kib(&own),
         shell_kib,
-        descriptors: entries(Path::new("/proc/self/fd")),
+        descriptors: descriptors(),
         threads: entries(Path::new("/proc/self/task")),
         files: files(&shell.home.path().join("run")),
         processes: descendants.len(),
@@ -212,6 +213,23 @@ fn descendants(pid: &str) -> Vec<String> {
             found.extend(descendants(child));
         }
     }
+    found
+}
+
+fn descriptors() -> Vec<String> {
+    let links = std::fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let targets = links.filter_map(|link| std::fs::read_link(link.path()).ok());
+    let mut found: Vec<String> = targets
+        .map(|target| {
+            target
+                .to_string_lossy()
+                .replace(|c: char| c.is_ascii_digit(), "")
+        })
+        .collect();
+    found.sort();
     found
 }
 

@@ -88,6 +88,35 @@ fn the_start_of_a_value_is_masked_when_a_signal_ended_it() {
     }
 }
 
+/// The start of a value does not reach a program, in whatever pieces the value comes.
+#[test]
+fn a_program_sees_no_start_of_a_value_when_nothing_comes() {
+    let secrets = Secrets::default();
+    learn(&secrets);
+    let text = |event: Option<Redacted<Event>>| match event.map(Redacted::into_inner) {
+        Some(Event::Output { text, .. }) => text.into_string(),
+        _ => String::new(),
+    };
+    let value = "hunter22 goes on";
+    for at in 1..8 {
+        let output = output(&secrets);
+        let (index, id) = (0, "1".to_owned());
+        let _ = output.attach(Owner { index, id }, Some(Watcher::Plain));
+        let (first, second) = value.split_at(at);
+        output.sink(None)(format!("the {first}").as_bytes());
+        let _ = output.show_idle(false);
+        let mut shown = text(output.show_idle(false));
+        assert!(shown.len() < "the hunt".len(), "{at}: {shown:?}");
+        output.sink(None)(second.as_bytes());
+        let (_, rest) = output.detach(Ending::Whole);
+        shown.push_str(&text(rest));
+        assert!(
+            shown.ends_with("] goes on") && !shown.contains("hunt"),
+            "{at}: {shown:?}"
+        );
+    }
+}
+
 #[test]
 fn a_watcher_sees_what_is_held_back_when_nothing_comes() {
     let secrets = Secrets::default();
@@ -100,9 +129,9 @@ fn a_watcher_sees_what_is_held_back_when_nothing_comes() {
         _ => String::new(),
     };
     output.sink(None)(b"the hunt\n");
-    assert_eq!(text(output.show_idle()), "");
-    assert_eq!(text(output.show_idle()), "the hunt\n");
-    assert_eq!(text(output.show_idle()), "");
+    assert_eq!(text(output.show_idle(true)), "");
+    assert_eq!(text(output.show_idle(true)), "the hunt\n");
+    assert_eq!(text(output.show_idle(true)), "");
     output.sink(None)(b"er22 goes on\n");
     let (view, rest) = output.detach(Ending::Whole);
     assert_eq!(text(rest), "[KARYI:token:part] goes on\n");

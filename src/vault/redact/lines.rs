@@ -12,17 +12,29 @@ use crate::limits;
 use crate::vault::view::{is_visible, plain, visible_bytes};
 
 /// Words in the name of a setting that is secret.
-const SECRET_WORDS: [&str; 7] = [
-    "key",
+const SECRET_WORDS: [&str; 14] = [
     "secret",
+    "secrets",
     "token",
+    "tokens",
+    "apikey",
     "pass",
+    "passwd",
+    "password",
+    "passphrase",
     "pwd",
+    "pin",
     "credential",
-    "code",
+    "credentials",
+    "auth",
 ];
+/// Words that say so only beside others: `api_key`, and not `key`.
+const SECRET_ENDS: [&str; 4] = ["key", "keys", "code", "codes"];
 /// What such a name ends with when only another name stands there.
-const NAME_ENDS: [&str; 8] = ["name", "file", "path", "type", "id", "url", "uri", "ref"];
+const NAME_ENDS: [&str; 12] = [
+    "name", "file", "path", "type", "id", "url", "uri", "ref", "dir", "login", "backend",
+    "endpoint",
+];
 
 /// Returns the lines of a value, or what stands behind the mark of one, that a run is too long for and that look like
 /// secrets. `mask` tells which bytes of the value are secret.
@@ -42,7 +54,7 @@ pub(super) fn codes<'a>(value: &'a str, mask: &[bool]) -> Vec<&'a str> {
     let mut codes: Vec<&str> = items
         .iter()
         .filter_map(|item| match setting(item) {
-            Some((key, text)) => Some(text).filter(|_| is_secret_key(key)),
+            Some((key, text)) => Some(text).filter(|text| is_secret_key(key) && is_chosen(text)),
             None if is_configuration || is_markup(item) => None,
             None => Some(*item).filter(|item| is_list && like.contains(item) || is_code(item)),
         })
@@ -85,9 +97,41 @@ fn unmarked(line: &str) -> &str {
 
 /// Whether the name of a setting says that it is secret.
 fn is_secret_key(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    let has_word = SECRET_WORDS.iter().any(|word| key.contains(word));
-    has_word && !NAME_ENDS.iter().any(|end| key.ends_with(end))
+    let words = words(key);
+    let is_end = |ends: &[&str], word: &String| ends.contains(&word.as_str());
+    let Some(last) = words.last() else {
+        return false;
+    };
+    if is_end(&NAME_ENDS, last) {
+        return false;
+    }
+    words.iter().any(|word| is_end(&SECRET_WORDS, word))
+        || words.len() > 1 && is_end(&SECRET_ENDS, last)
+}
+
+/// Returns the words of a name, in small letters: they are parted by signs or begin with capitals.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_small = false;
+    for c in name.chars() {
+        let is_sign = !c.is_ascii_alphanumeric();
+        if is_sign || was_small && c.is_ascii_uppercase() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| !is_sign) {
+            word.push(c.to_ascii_lowercase());
+        }
+        was_small = c.is_ascii_lowercase();
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Whether the value of a setting may be a secret: no word, no path, and nothing that stands for another text.
+fn is_chosen(text: &str) -> bool {
+    let is_word = text.bytes().all(|byte| byte.is_ascii_lowercase());
+    let stands = ["${", "$(", "{{", "<", "%("];
+    !is_word && !is_markup(text) && !stands.iter().any(|start| text.starts_with(start))
 }
 
 /// Returns the key and the value of a setting, as in YAML and in INI.
@@ -115,7 +159,7 @@ fn setting(line: &str) -> Option<(&str, &str)> {
 /// Whether a line is a tag, a section, a comment, a path or an address: public, however it looks.
 fn is_markup(text: &str) -> bool {
     let pairs = [('<', '>'), ('[', ']')];
-    let starts = ["/", "./", "../", "~/", "-----", "# ", "//"];
+    let starts = ["/", "./", "../", "~/", "-----", "# ", "#!", "//"];
     pairs
         .iter()
         .any(|(first, last)| text.starts_with(*first) && text.ends_with(*last))
@@ -129,7 +173,9 @@ fn is_code(text: &str) -> bool {
     let is_digit = |byte: &u8| byte.is_ascii_digit();
     let has_digit = |word: &str| word.bytes().any(|byte| byte.is_ascii_digit());
     if !text.split_whitespace().all(has_digit) {
-        let signs = text.bytes().filter(|byte| b"!@#$%^&*+=?~|".contains(byte));
+        // Signs around a word, as of Markdown, are no part of it.
+        let inner = text.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let signs = inner.bytes().filter(|byte| b"!@#$%^&*+=?~|".contains(byte));
         return !text.contains(char::is_whitespace) && signs.count() >= 2;
     }
     if text
@@ -167,12 +213,11 @@ fn alike<'a>(items: &[&'a str]) -> HashSet<&'a str> {
     shapes.sort();
     let same = shapes.chunk_by(|a, b| a.0 == b.0);
     let most = same.max_by_key(|same| same.len()).unwrap_or_default();
-    // Two words of one length are no list of codes as yet.
+    // A few words of one length are no list of codes as yet.
     let is_word = |item: &str| item.bytes().all(|byte| byte.is_ascii_lowercase());
     let codes = most.iter().map(|(_, item)| *item);
-    codes
-        .filter(|item| most.len() > 2 || !is_word(item))
-        .collect()
+    let is_list = most.len() > 2 && most.len() == items.len();
+    codes.filter(|item| is_list || !is_word(item)).collect()
 }
 
 /// Where the lines of a value of several end, to see where a stretch of a text goes on by chance.
@@ -321,6 +366,16 @@ mod tests {
             "machine a\nlogin deploy\n2026-11-23\n/srv/app1\n10.0.0.10\n",
             "metadata:\n  secretName: my-tls-1\n  tokenFile: /run/tok1\n",
             "-----BEGIN\n-----END1\n",
+            "secretKeyRef:\n  name: db\n  key: password\n  user: username1\n",
+            "POSTGRES_USER=app\nPOSTGRES_PASSWORD=postgres\nPGHOST=db",
+            "KEYCLOAK_REALM=production\nKEYCLOAK_URL=http://x",
+            "A=1\nPASSWORD_LOGIN=Disabled\nTOKEN_ENDPOINT=/api/token\nSECRET_DIR=/run/keys\nKEY_ALGO=ssh-ed25519",
+            "services:\n  password: ${DB_PASS}\n  token: \"{{token}}\"",
+            "Monkey: Business\nsource code: Available\npassage: Something\n",
+            "country_code=DE\nzh_locale=zh-Hans-CN",
+            "#!/bin/bash\nset -euo pipefail\ncurl x",
+            "==========\nabcdefg\n==========\n**********",
+            "**Codes:**\nabc",
             "regions:\n- eu-west-1\n",
         ] {
             check(value, &[]);
