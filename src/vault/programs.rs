@@ -20,8 +20,8 @@ pub(super) use builtins::calculated_words;
 pub(super) use environment::{assignment_demands, names_loaded};
 pub(super) use files::{code_files, files_by_name, files_in_code, opens_file};
 pub(super) use inner::{
-    argument_content, changes_inner, codes_in_options, inner_code, reads_script, reads_script_file,
-    reads_script_only, settings,
+    argument_content, changes_inner, codes_in_options, first_argument_place, inner_code,
+    reads_script, reads_script_file, reads_script_only, settings,
 };
 pub(super) use input::{argument_file_demands, input_demands};
 pub(super) use options::reads_words;

@@ -513,3 +513,38 @@ fn a_pause_shows_no_start_of_a_value_to_a_program() {
         assert!(ran.stdout.contains("Password: "), "{}", ran.stdout);
     }
 }
+
+/// A prompt without the end of its line reaches who reads along while the program still waits.
+#[test]
+fn a_prompt_is_shown_while_the_program_waits() {
+    use std::io::Read as _;
+
+    for format in ["text", "jsonl"] {
+        let home = Home::new().env("KARYI_VAR_E", VALUE);
+        let fifo = home.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
+        let script = format!(
+            "<tools><command>printf 'Password: '; read -r x &lt;'{}'; echo \"got $x\"</command></tools>",
+            fifo.display()
+        );
+        let run = ["run", "--vault", "env", "--format", format, "-c", &script];
+        let mut child = home
+            .command(program(), &run)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut output = child.stdout.take().unwrap();
+        let (mut shown, mut piece) = (String::new(), [0; 4096]);
+        while !shown.contains("Password: ") {
+            let count = output.read(&mut piece).unwrap();
+            assert!(count > 0, "{format}: {shown}");
+            shown.push_str(&String::from_utf8_lossy(&piece[..count]));
+        }
+        fs::write(&fifo, "it\n").unwrap();
+        output.read_to_string(&mut shown).unwrap();
+        assert!(shown.contains("got it"), "{format}: {shown}");
+        assert!(wait(child).status.success());
+    }
+}

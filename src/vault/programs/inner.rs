@@ -167,6 +167,18 @@ pub(in crate::vault) fn reads_script(words: &[Word]) -> bool {
     runs(words).into_iter().any(reads)
 }
 
+/// Returns where the first argument of the shells among the programs of a command stands that read a script.
+pub(in crate::vault) fn first_argument_place(words: &[Word]) -> Option<usize> {
+    let places = |(reads, arguments): Run<'_>| {
+        let is_shell = matches!(reads, Reads::Shell | Reads::Unknown | Reads::ShellAll);
+        arguments
+            .first()
+            .filter(|_| is_shell)
+            .map(|word| word.first_place)
+    };
+    runs(words).into_iter().filter_map(places).min()
+}
+
 /// Returns the variables that a command sets for the program it runs: `env NAME=`, `docker run -e NAME=`.
 pub(in crate::vault) fn settings(words: &[Word]) -> Vec<(&str, &Word)> {
     let is_wrapper = words.first().is_some_and(|word| wraps(word.program()));

@@ -201,8 +201,10 @@ impl Reader<'_> {
                 continue;
             }
             if demands.shell {
-                let words = self.frame.command_hole..self.places.len();
-                self.files.run.push((base(&name), words));
+                // What stands before it is no argument: `T=VALUE sh FILE`.
+                self.files
+                    .run
+                    .push((base(&name), word.places..self.places.len()));
             }
             self.reads_file(name, demands);
         }

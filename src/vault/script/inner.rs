@@ -73,7 +73,7 @@ impl Reader<'_> {
         for holes in self.frame.input_holes.clone() {
             self.require(holes, Demands::LOCAL);
         }
-        let words = self.frame.command_hole..self.places.len();
+        let words = self.script_arguments(command);
         let text = self.frame.input_text.clone();
         self.note_script_of(&text, words.clone());
         let (own, pipeline) = (self.frame.command, self.frame.pipeline);
@@ -94,6 +94,12 @@ impl Reader<'_> {
             }
             self.note_script_of(&text, words);
         }
+    }
+
+    /// Returns the places that are arguments of a shell among a command's programs: not those of settings before it.
+    pub(super) fn script_arguments(&self, command: &[Word]) -> Range<usize> {
+        let start = programs::first_argument_place(command);
+        start.unwrap_or(self.places.len())..self.places.len()
     }
 
     /// Notes shells that read their script from the input of a group or a function.

@@ -44,12 +44,12 @@ impl Reader<'_> {
 
     /// Demands harmless values of what functions get that stand in text of the script, which may be read as code.
     pub(super) fn demand_of_hidden_functions(&mut self) {
-        if self.called.is_empty() {
+        // A comment or a text for others makes no function.
+        if self.called.is_empty() || !self.variables.hidden.is_evaluated {
             return;
         }
         let found = self.hidden_functions();
         let any = found.iter().any(|name| name.contains(['$', '`']));
-        let any = any && self.variables.hidden.is_evaluated;
         let called = std::mem::take(&mut self.called).into_iter();
         let called: Vec<Range<usize>> = called
             .filter(|(name, _)| any || found.contains(name))

@@ -138,7 +138,7 @@ impl Reader<'_> {
         if byte == b'<' {
             let text = self.heard_text(printed);
             if is_script && programs::reads_script_file(&self.frame.words) {
-                let words = self.frame.command_hole..self.places.len();
+                let words = self.script_arguments(&self.frame.words);
                 self.note_script_of(&text, words);
             }
             if is_input {
