@@ -111,7 +111,7 @@ fn a_program_sees_no_start_of_a_value_when_nothing_comes() {
         let (_, rest) = output.detach(Ending::Whole);
         shown.push_str(&text(rest));
         assert!(
-            shown.ends_with("] goes on") && !shown.contains("hunt"),
+            shown.ends_with(" goes on") && !shown.contains("hunt"),
             "{at}: {shown:?}"
         );
     }
