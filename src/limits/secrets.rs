@@ -81,3 +81,5 @@ pub const MAX_ENCODED_SECRET_BYTES: usize = 8 << 10;
 pub const MAX_SCRIPT_DEPTH: usize = 64;
 /// Bytes of a test of a script that are looked at for names.
 pub const MAX_CLAUSE_BYTES: usize = 4096;
+/// Most pairs of a file that a script runs and one that it writes which are compared; beyond, each may be any.
+pub const MAX_COMPARED_FILES: usize = 2_500;

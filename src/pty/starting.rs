@@ -1,6 +1,7 @@
 //! How a command becomes the job in the foreground.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use crate::error::ToolError;
@@ -11,7 +12,7 @@ use super::job::Job;
 use super::live::Live;
 use super::mend::{starts_background, starts_job};
 use super::secrets::{Carrier, carriers};
-use super::shell::Kind;
+use super::shell::{Kind, Places};
 use super::state::{State, failure, no_shell};
 
 /// What a command is started with.
@@ -20,6 +21,16 @@ pub(super) struct Start<'a> {
     pub(super) script: &'a str,
     pub(super) cwd: Option<&'a Path>,
     pub(super) bindings: &'a [Binding],
+}
+
+/// Lines around those that run a script.
+struct Around {
+    before: Vec<u8>,
+    /// Those of `before` that the script cannot do without.
+    needed: Range<usize>,
+    /// What stands before the command that runs it, in one line with it.
+    prelude: Option<Vec<u8>>,
+    after: Vec<u8>,
 }
 
 impl State {
@@ -61,20 +72,21 @@ impl State {
         }
     }
 
-    /// Makes the job of a command.
-    fn prepare_job(&mut self, live: &Live, start: &Start<'_>, number: u64) -> io::Result<Job> {
-        let (kind, places) = (start.kind, &live.places);
+    /// Returns the lines around those that run a script; `own` are those of its secrets.
+    fn lines_around(
+        &mut self,
+        places: &Places,
+        start: &Start<'_>,
+        own: (String, String),
+    ) -> Around {
+        let kind = start.kind;
         let (mut before, mut after) = (Vec::new(), Vec::new());
         if self.has_unsaved {
             self.asked_snapshots += 1;
             before.extend(kind.snapshot_line(places).into_bytes());
         }
         let saving = before.len();
-        // Names of their own: what carried the last command's may be removed only later.
-        let place = |index| places.file(&format!("secret{number}-{index}"));
-        let secrets = carriers(start.bindings, place)?;
-        let delivery = Delivery::of(start.bindings);
-        let (taking, forgetting) = secret_lines(kind, start.bindings, &secrets, delivery.as_ref());
+        let (taking, forgetting) = own;
         before.extend(taking.into_bytes());
         after.extend(forgetting.into_bytes());
         let status = kind.status_line(places, self.last_status);
@@ -91,6 +103,28 @@ impl State {
             before.extend(first.into_bytes());
             after.extend(last.bytes());
         }
+        Around {
+            before,
+            needed,
+            prelude,
+            after,
+        }
+    }
+
+    /// Makes the job of a command.
+    fn prepare_job(&mut self, live: &Live, start: &Start<'_>, number: u64) -> io::Result<Job> {
+        let (kind, places) = (start.kind, &live.places);
+        // Names of their own: what carried the last command's may be removed only later.
+        let place = |index| places.file(&format!("secret{number}-{index}"));
+        let secrets = carriers(start.bindings, place)?;
+        let delivery = Delivery::of(start.bindings);
+        let own = secret_lines(kind, start.bindings, &secrets, delivery.as_ref());
+        let Around {
+            before,
+            needed,
+            prelude,
+            mut after,
+        } = self.lines_around(places, start, own);
         if kind == Kind::Bash && kind.may_cover(start.script) {
             after.extend(kind.forget_line("KARYI_LAST").into_bytes());
         }

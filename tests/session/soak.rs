@@ -26,6 +26,8 @@ const MOST_OWN_GROWTH_KIB: u64 = 1_024;
 /// Most growth of the shell, which keeps the last status of every background process it had until
 /// there are as many as the system allows a user.
 const MOST_SHELL_GROWTH_KIB: u64 = 8_192;
+/// Copies of the shell's descriptors that a session keeps only while nothing speaks against them.
+const KEPT_COPIES: usize = 2;
 /// How long processes that end by themselves may take to be gone.
 const SETTLING: Duration = Duration::from_secs(20);
 
@@ -99,9 +101,15 @@ fn compare(first: &Counts, now: &Counts) {
         grown(|counts| counts.shell_kib) <= MOST_SHELL_GROWTH_KIB,
         "{first:?} {now:?}"
     );
+    let more = now
+        .descriptors
+        .len()
+        .saturating_sub(first.descriptors.len());
+    assert!(more <= KEPT_COPIES, "{first:?} {now:?}");
     let exact = Counts {
         own_kib: now.own_kib,
         shell_kib: now.shell_kib,
+        descriptors: now.descriptors.clone(),
         ..first.clone()
     };
     assert_eq!(*now, exact);

@@ -8,6 +8,7 @@ use super::endings::is_shared;
 use super::files::{ANY, base, file_key};
 use super::spelt::{self, ANY_WRITTEN};
 use super::variables::names_in;
+use crate::limits;
 use crate::vault::words::{Demands, Word};
 
 impl Reader<'_> {
@@ -55,6 +56,9 @@ impl Reader<'_> {
 
     /// Demands of the files of the script what those do who may read them under another name.
     pub(super) fn match_files(&mut self) {
+        if self.has_many_files() {
+            return self.reads_any_file(Demands::ANY_CODE);
+        }
         let demands = |name: &String| Some((name.clone(), self.files.known.get(name)?.demands));
         let run: Vec<_> = self.files.code.iter().filter_map(demands).collect();
         let written = self.files.names();
@@ -65,6 +69,12 @@ impl Reader<'_> {
                 }
             }
         }
+    }
+
+    /// Whether there are too many to compare each that is run with each that is written.
+    fn has_many_files(&self) -> bool {
+        let run = self.files.code.len() + self.files.run.len();
+        run * self.files.known.len() > limits::MAX_COMPARED_FILES
     }
 
     /// Whether two names as they are spelt may be those of one file, one that is run and one that is written.
@@ -110,7 +120,15 @@ impl Reader<'_> {
                 self.note_script(&text);
             }
         }
+        let has_many = self.has_many_files();
+        if has_many {
+            self.evaluates();
+        }
         for (name, words) in std::mem::take(&mut self.files.run) {
+            if has_many {
+                self.require(words, Demands::SHELL);
+                continue;
+            }
             let texts = self.run_texts(&name);
             for text in texts {
                 self.note_script_of(&text, words.clone());

@@ -597,4 +597,9 @@ fn hostile_scripts_are_cheap() {
         let script = format!("{}$KARYI{{V0}}", part.repeat(20_000));
         let _ = substitute_script(&script, &secrets);
     }
+    // Each file that is run is compared with each that is written.
+    let lines =
+        (0..400).map(|at| format!("echo x > \"$f{at}.txt\"; bash \"$g{at}.sh\"; v{at}=run{at}\n"));
+    let script = format!("{}echo $KARYI{{V0}}", lines.collect::<String>());
+    let _ = substitute_script(&script, &secrets);
 }
