@@ -78,10 +78,11 @@ async fn soak(count: u64) {
     let mut first = None;
     for number in 1..=count {
         one_command(&shell, number).await;
-        // Not while it warms up, and in the middle between two, where the shell has not just been
+        // Not while it warms up, to which the first restart belongs, and in the middle between two, where the shell has not just been
         // started: what is kept of it is opened by its first commands.
         let every = (count / READINGS).max(1);
-        if number > every && number % every == every / 2 {
+        let is_warm = number > RESTART_EVERY.min(count / 2);
+        if is_warm && number % every == every / 2 {
             let counts = settled(&shell).await;
             println!("{number} commands in {:.0?}: {counts:?}", start.elapsed());
             compare(first.get_or_insert_with(|| counts.clone()), &counts);
