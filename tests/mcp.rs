@@ -6,6 +6,7 @@ mod http;
 mod protocol;
 mod secrets;
 mod session;
+mod streams;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

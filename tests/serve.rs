@@ -2,6 +2,7 @@
 
 mod auth;
 mod bad_input;
+mod broken;
 mod calls;
 mod client;
 mod disk;
@@ -10,6 +11,7 @@ mod killed;
 mod late;
 mod leaving;
 mod ledger;
+mod masking;
 mod openapi;
 mod search;
 mod site;

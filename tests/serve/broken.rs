@@ -1,0 +1,465 @@
+//! Tools and stores that break: deadlines, panics, keys of writes, and their records.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt;
+use karyi::http::front::{Front, Reach};
+use karyi::http::routes;
+use karyi::service::desk::KeepInput;
+use karyi::service::envelope::Envelope;
+use karyi::service::guard::Credential;
+use karyi::service::log::Log;
+use karyi::service::offer::Offered;
+use karyi::service::{Caller, Desk, Parts, Reply, Request, offer};
+use karyi::store::site::{
+    Bundle, Claim, Content, Draft, Event, Found, Profile, Prompt, Query, RepeatKey, Scope, Site,
+    SiteStore, Written,
+};
+use karyi::store::sqlite::SqliteLedger;
+use karyi::store::{Pending, StoreError};
+use karyi::tool::service::Audience;
+use karyi::vault::redact::Redactor;
+use karyi::vault::session::Secrets;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use super::faults::draft;
+
+/// A site whose tools do what their arguments say: sleep, break, or answer.
+struct Odd;
+
+/// The answer that was kept under a key.
+static KEPT: std::sync::Mutex<Vec<u8>> = std::sync::Mutex::new(Vec::new());
+
+/// The keys that were released.
+static RELEASED: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+
+async fn sleeps<T>() -> Result<T, StoreError> {
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    Err(StoreError::Closed)
+}
+
+impl SiteStore for Odd {
+    fn probe(&self, _: Instant) -> Pending<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+    fn import(&self, _: Bundle, _: Instant) -> Pending<'_, bool> {
+        Box::pin(sleeps())
+    }
+    fn site(&self, _: &Scope) -> Pending<'_, Option<Site>> {
+        Box::pin(async {
+            Err(StoreError::Broken(
+                "SELECT secret FROM /path/to/file".into(),
+            ))
+        })
+    }
+    fn profile(&self, _: &Scope, _: &str, _: Option<u32>) -> Pending<'_, Option<Profile>> {
+        Box::pin(sleeps())
+    }
+    fn prompt(&self, _: &Scope, _: &str, _: &str) -> Pending<'_, Option<Prompt>> {
+        Box::pin(sleeps())
+    }
+    fn search(&self, _: &Scope, _: Query) -> Pending<'_, Arc<Found>> {
+        Box::pin(sleeps())
+    }
+    fn of_type(&self, _: &Scope, _: &str) -> Pending<'_, Vec<Content>> {
+        Box::pin(sleeps())
+    }
+    fn add_draft(&self, _: &Scope, draft: Draft) -> Pending<'_, Written> {
+        Box::pin(async move {
+            let written = Written {
+                id: "draft-1".into(),
+                at: "2026-11-23T00:00:00Z".into(),
+            };
+            match draft.content.title.as_str() {
+                "kept" => Ok(written),
+                "late" => Err(StoreError::Expired),
+                "hangs" => sleeps().await,
+                _ => Err(StoreError::Full),
+            }
+        })
+    }
+    fn log_event(&self, _: &Scope, _: Event) -> Pending<'_, Written> {
+        Box::pin(async { panic!("a bug with $KARYI{{X}}") })
+    }
+    fn claim(&self, _: &Scope, key: RepeatKey) -> Pending<'_, Claim> {
+        Box::pin(async move {
+            assert_ne!(key.key, "breaks", "a bug with $KARYI{{X}}");
+            Ok(Claim::New)
+        })
+    }
+    fn answer(&self, _: &Scope, key: RepeatKey, answer: Vec<u8>) -> Pending<'_, ()> {
+        Box::pin(async move {
+            if key.key == "unkept" {
+                return Err(StoreError::Full);
+            }
+            *KEPT.lock().unwrap() = answer;
+            // Long enough for another time to be told.
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            Ok(())
+        })
+    }
+    fn release(&self, _: &Scope, key: RepeatKey) -> Pending<'_, ()> {
+        Box::pin(async move {
+            if key.key == "unreleased" {
+                return Err(StoreError::Busy);
+            }
+            RELEASED.lock().unwrap().push(key.key);
+            Ok(())
+        })
+    }
+}
+
+/// Makes a desk over the odd site, with a ledger in `dir`.
+fn desk(dir: &std::path::Path, tools: Vec<Offered>) -> Desk {
+    desk_with(dir, tools, Log::default())
+}
+
+fn desk_with(dir: &std::path::Path, tools: Vec<Offered>, log: Log) -> Desk {
+    Desk::new(Parts {
+        tools,
+        sites: Arc::new(Odd),
+        ledger: Arc::new(SqliteLedger::open(&dir.join("ledger.db")).unwrap()),
+        guard: Arc::default(),
+        tool_rate: None,
+        tenant_rate: None,
+        context: crate::execution::context(dir),
+        local: None,
+        keep: KeepInput::Never,
+        redactor: Redactor::new(&Secrets::default()),
+        log,
+        spans: None,
+    })
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// Makes one call of a desk over the odd site; returns the reply, its time and the record.
+fn odd(tool: &str, input: Value) -> (Reply, Duration, Value) {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
+    let (reply, time) = runtime().block_on(async {
+        let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
+        caller.patience = (tool == "search_content").then_some(Duration::from_secs(1));
+        let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
+        let since = Instant::now();
+        let mut request = Request {
+            tool_name: tool.into(),
+            input,
+            context: Default::default(),
+        };
+        (
+            desk.call(&mut caller, &principal, &mut request).await,
+            since.elapsed(),
+        )
+    });
+    drop(desk);
+    let record = super::records(dir.path()).pop().unwrap();
+    (reply, time, record)
+}
+
+/// Writes a draft under a key.
+fn drafted(desk: &Desk, title: &str, key: &str, patience: Option<Duration>) -> Box<Envelope> {
+    let reply = runtime().block_on(async {
+        let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
+        caller.call_id = format!("call-{key}");
+        caller.idempotency_key = Some(key.into());
+        caller.patience = patience;
+        let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
+        let mut request = Request {
+            tool_name: "create_draft_content".into(),
+            input: json!({"content_type": "story", "title": title, "body": "b"}),
+            context: Default::default(),
+        };
+        desk.call(&mut caller, &principal, &mut request).await
+    });
+    match reply {
+        Reply::Fresh(envelope) => envelope,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_key_stays_taken_while_its_write_may_still_be_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
+    for (title, key) in [("late", "undone"), ("hangs", "open")] {
+        let envelope = drafted(&desk, title, key, Some(Duration::from_millis(1)));
+        assert_eq!(envelope.error_code.as_deref(), Some("TIMEOUT"));
+    }
+    let released = RELEASED.lock().unwrap().clone();
+    let is_released = |key: &str| released.iter().any(|other| other == key);
+    assert_eq!((is_released("undone"), is_released("open")), (true, false));
+}
+
+#[test]
+fn a_key_stays_taken_when_its_tool_breaks() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
+    let reply = runtime().block_on(async {
+        let mut caller = Caller::new("http", "trace-1".into(), "t".into(), "s".into()).unwrap();
+        caller.idempotency_key = Some("broken".into());
+        let principal = desk.admit(&caller, &Credential::default()).await.unwrap();
+        let mut request = Request {
+            tool_name: "log_user_event".into(),
+            input: json!({"event_type": "a"}),
+            context: Default::default(),
+        };
+        desk.call(&mut caller, &principal, &mut request).await
+    });
+    let status = match reply {
+        Reply::Refused(rejection) => rejection.status,
+        other => panic!("{other:?}"),
+    };
+    let released = RELEASED.lock().unwrap().clone();
+    assert_eq!(
+        (status, released.contains(&"broken".to_owned())),
+        (500, false)
+    );
+    let intents = super::count(
+        &dir.path().join("ledger.db"),
+        "SELECT count(*) FROM intents",
+    );
+    assert_eq!(intents, 0);
+}
+
+#[test]
+fn a_key_that_cannot_be_kept_as_it_should_be_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, lines) = Log::new();
+    let desk = desk_with(dir.path(), offer::offer(&[]).unwrap(), log);
+    assert!(drafted(&desk, "kept", "unkept", None).success);
+    assert!(!drafted(&desk, "full", "unreleased", None).success);
+    drop(desk);
+    let mut text = Vec::new();
+    lines.take(&mut text);
+    let text = String::from_utf8(text).unwrap();
+    let told: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|line| {
+            line["event"].as_str().unwrap().contains("key_not")
+                || line["event"] == "answer_not_kept"
+        })
+        .map(|line| json!([line["event"], line["call_id"], line["message"]]))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            json!(["answer_not_kept", "call-unkept", "the disk is full"]),
+            json!([
+                "key_not_released",
+                "call-unreleased",
+                "the database is locked by another program"
+            ]),
+        ]
+    );
+}
+
+#[test]
+fn what_a_key_repeats_is_what_was_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
+    let envelope = drafted(&desk, "kept", "k", None);
+    let kept = String::from_utf8(KEPT.lock().unwrap().clone()).unwrap();
+    assert_eq!(
+        String::from_utf8(envelope.to_json().unwrap()).unwrap(),
+        kept
+    );
+}
+
+/// Sends one request to the routes of a desk; returns status and body of the answer.
+fn routed(desk: Desk, path: &str, body: Value) -> (u16, Value) {
+    let front = Front::new(Arc::new(desk), Reach::Loopback, 8000, vec![], vec![]);
+    let request = axum::http::Request::post(path)
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("x-tenant-id", "t")
+        .header("x-site-id", "s")
+        .header("x-trace-id", "trace-1")
+        .body(axum::body::Body::from(body.to_string()))
+        .unwrap();
+    runtime().block_on(async {
+        let router = routes::router(Arc::new(front));
+        let answer = router.oneshot(request).await.unwrap();
+        let status = answer.status().as_u16();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&body).unwrap())
+    })
+}
+
+/// Returns tools that break before they run.
+fn broken_tools() -> Vec<Offered> {
+    let mut tools = offer::offer(&[]).unwrap();
+    for tool in &mut tools {
+        tool.entry.from_json = |_| panic!("a bug that names $KARYI{{X}}");
+    }
+    tools
+}
+
+/// Calls a tool of a desk over `/mcp`; returns the body of the answer.
+fn called_over_mcp(desk: Desk, name: &str, arguments: &Value, key: &str) -> String {
+    let front = Front::new(Arc::new(desk), Reach::Loopback, 8000, vec![], vec![]);
+    let front = Arc::new(front);
+    let params =
+        json!({"name": name, "arguments": arguments, "_meta": crate::mcp::modern(json!({}))});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let request = axum::http::Request::post("/mcp")
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", name)
+        .header("idempotency-key", key)
+        .body(axum::body::Body::from(message.to_string()))
+        .unwrap();
+    let place = karyi::mcp::http::Defaults {
+        tenant: Some("t".into()),
+        site: Some("s".into()),
+    };
+    runtime().block_on(async {
+        let further = karyi::mcp::http::router(&front, place);
+        let router = routes::router_with(Arc::clone(&front), further);
+        let answer = router.oneshot(request).await.unwrap();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(body.to_vec()).unwrap()
+    })
+}
+
+#[test]
+fn over_mcp_too_a_bug_outside_of_a_tool_has_a_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = desk(dir.path(), broken_tools());
+    let told = called_over_mcp(desk, "get_site_map", &json!({}), "plain");
+    assert!(told.contains("the call stopped unexpectedly"), "{told}");
+    let records = super::records(dir.path());
+    assert_eq!(records.len(), 1, "{records:?}");
+    let facts = (&records[0]["front_end"], &records[0]["http_status"]);
+    assert_eq!(facts, (&json!("mcp"), &json!(500)));
+    assert!(!format!("{told}{records:?}").contains("KARYI"));
+}
+
+#[test]
+fn a_bug_outside_of_a_tool_is_a_500_with_a_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let tools = broken_tools();
+    let body = json!({"tool_name": "get_site_map", "input": {}});
+    let (status, problem) = routed(desk(dir.path(), tools), "/api/tools/call", body);
+    assert_eq!((status, &problem["error_code"]), (500, &json!("internal")));
+    let records = super::records(dir.path());
+    assert_eq!(records.len(), 1, "{records:?}");
+    let facts = (&records[0]["http_status"], &records[0]["principal"]);
+    assert_eq!(facts, (&json!(500), &json!("local")));
+    assert!(!format!("{problem}{records:?}").contains("KARYI"));
+}
+
+#[test]
+fn a_bug_outside_of_a_tool_has_a_record_over_mcp_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = desk(dir.path(), offer::offer(&[]).unwrap());
+    let body = called_over_mcp(desk, "create_draft_content", &draft(), "breaks");
+    assert!(body.contains("\\\"code\\\":\\\"internal\\\""), "{body}");
+    let records = super::records(dir.path());
+    assert_eq!(records.len(), 1, "{records:?}");
+    let facts = json!([
+        records[0]["http_status"],
+        records[0]["tool_name"],
+        records[0]["front_end"]
+    ]);
+    assert_eq!(facts, json!([500, "create_draft_content", "mcp"]));
+    assert!(!format!("{body}{records:?}").contains("KARYI"));
+}
+
+#[test]
+fn a_tool_that_is_not_for_models_is_hidden_and_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk_with = || {
+        let mut tools = offer::offer(&[]).unwrap();
+        for tool in &mut tools {
+            if tool.name() == "get_site_map" {
+                tool.entry.service.audience = Audience::Internal;
+            }
+        }
+        desk(dir.path(), tools)
+    };
+    let listed = |only: bool| {
+        let body = json!({"ai_callable_only": only});
+        let (status, list) = routed(desk_with(), "/api/tools/list", body);
+        assert_eq!(status, 200);
+        let is_it = |tool: &&Value| tool["name"] == "get_site_map";
+        let tools = list["tools"].as_array().unwrap();
+        (
+            tools.len(),
+            tools
+                .iter()
+                .find(is_it)
+                .map(|tool| tool["ai_callable"].clone()),
+        )
+    };
+    assert_eq!(listed(true), (5, None));
+    assert_eq!(listed(false), (6, Some(json!(false))));
+    let body = json!({"tool_name": "get_site_map", "input": {}});
+    let (status, answer) = routed(desk_with(), "/api/tools/call", body);
+    let facts = (status, &answer["success"], &answer["error_code"]);
+    assert_eq!(facts, (200, &json!(false), &json!("PERMISSION_DENIED")));
+    let record = super::records(dir.path()).pop().unwrap();
+    assert_eq!(record["error_type"], "PermissionDenied");
+}
+
+#[test]
+fn a_tool_that_sleeps_is_ended_at_its_deadline() {
+    let (reply, time, record) = odd("search_content", json!({"query": "a"}));
+    let Reply::Fresh(envelope) = reply else {
+        panic!("{reply:?}")
+    };
+    assert_eq!(
+        (envelope.success, envelope.error_type.as_deref()),
+        (false, Some("Timeout"))
+    );
+    assert!(
+        time >= Duration::from_secs(1) && time < Duration::from_secs(30),
+        "{time:?}"
+    );
+    assert!(record["latency_ms"].as_u64().unwrap() >= 1000);
+    assert_eq!(record["error_type"], "Timeout");
+}
+
+#[test]
+fn a_tool_that_breaks_breaks_nothing_else_and_tells_nothing() {
+    for (tool, input) in [
+        ("log_user_event", json!({"event_type": "e"})),
+        ("get_site_map", json!({})),
+    ] {
+        let (reply, _, record) = odd(tool, input);
+        let Reply::Refused(rejection) = reply else {
+            panic!("{reply:?}")
+        };
+        assert_eq!((rejection.status, rejection.code), (500, "internal"));
+        let told = format!("{rejection:?}{record}");
+        assert!(
+            !told.contains("KARYI") && !told.contains("SELECT") && !told.contains("/path"),
+            "{told}"
+        );
+        assert_eq!(
+            (&record["http_status"], &record["error_type"]),
+            (&json!(500), &json!("Internal"))
+        );
+    }
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let (reply, _, record) = odd("create_draft_content", draft());
+    let Reply::Fresh(envelope) = reply else {
+        panic!("{reply:?}")
+    };
+    assert_eq!(envelope.error_code.as_deref(), Some("UNAVAILABLE"));
+    assert_eq!(record["error_type"], "Unavailable");
+}
