@@ -2,8 +2,9 @@
 //!
 //! Escape sequences vanish; carriage returns, backspaces and the few sequences that work inside one
 //! line act on that line, so that a progress bar comes out as its last state. A program that moves
-//! to other rows, or draws on the whole screen, gets a screen of its own from there on, with the
-//! rows that are within its reach. Bytes may be cut anywhere.
+//! to other rows, or inside one row of a line wider than the terminal, or draws on the whole screen,
+//! gets a screen of its own from there on, with the rows that are within its reach. Bytes may be cut
+//! anywhere.
 //!
 //! A result holds the last rows back until they are out of reach, so that it is exact. A watcher
 //! gets each line as soon as it ends, and once more at the end if it was rewritten.
@@ -17,6 +18,7 @@ mod escape;
 mod grid;
 mod line;
 mod recent;
+mod rows;
 mod scan;
 mod screen;
 mod view;
@@ -225,7 +227,7 @@ impl TerminalText {
         self.end_character(text);
         match byte {
             ESC => self.escape.open(),
-            _ => self.view.control(byte),
+            _ => self.view.control(byte, text),
         }
     }
 

@@ -11,6 +11,11 @@ impl Sequence {
         !self.addresses_screen() && !matches!(self.last, b'n' | b'c')
     }
 
+    /// Whether the next character may stand further right than it would without it.
+    pub(super) fn moves_right(&self) -> bool {
+        self.is_control && matches!(self.last, b'C' | b'a' | b'G' | b'`')
+    }
+
     /// Whether it acts on more than the line of the cursor: the screen is needed.
     pub(super) fn addresses_screen(&self) -> bool {
         match (self.is_control, self.private, self.intermediate) {

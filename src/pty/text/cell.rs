@@ -151,6 +151,9 @@ impl Cells {
 
     /// Writes printable ASCII characters, each of which takes a column.
     pub(super) fn put_ascii(&mut self, column: usize, characters: &[u8]) {
+        if characters.is_empty() {
+            return;
+        }
         let end = column + characters.len();
         if self.wide.is_empty() {
             if self.narrow.len() < end {

@@ -2,7 +2,8 @@
 
 use crate::limits;
 
-use super::cell::{COLUMNS, Cells, TAB, Trim, width};
+use super::cell::{COLUMNS, Cells, Trim, width};
+use super::rows;
 
 /// Rows of the screen.
 pub(super) const ROWS: usize = limits::TERMINAL_ROWS as usize;
@@ -32,6 +33,13 @@ impl Row {
     /// Whether nothing stands on the row and nothing follows it.
     pub(super) fn is_unused(&self) -> bool {
         self.end != End::Ended && self.cells.is_blank()
+    }
+
+    /// Whether nothing but spaces stands on it.
+    fn is_space(&self) -> bool {
+        let mut text = String::new();
+        self.cells.push_text(Trim::Blank, &mut text);
+        text.is_empty()
     }
 
     /// Returns its text, with the line feed where a line ends.
@@ -72,6 +80,9 @@ pub(super) struct Cursor {
     pub(super) column: usize,
     /// Whether the last column was just written: the next character wraps.
     pub(super) is_wrapping: bool,
+    /// The columns there were on the row, the rest of the one above, when the cursor was sent to its
+    /// start. Once all of them are written anew it is a line of its own.
+    rest: Option<usize>,
 }
 
 /// The rows and the cursor.
@@ -120,7 +131,43 @@ impl Grid {
             row: row.min(ROWS - 1),
             column: column.min(COLUMNS - 1),
             is_wrapping: false,
+            rest: None,
         };
+    }
+
+    /// Moves the cursor to the start of its row.
+    pub(super) fn return_carriage(&mut self) {
+        let row = self.cursor.row;
+        self.move_to(row, 0);
+        let is_rest = self
+            .row_above()
+            .is_some_and(|above| above.end == End::Wrapped);
+        let columns = self.row().map_or(0, |row| row.cells.len());
+        // Who wraps a line by hand prints a space behind its row, and goes on in its place.
+        let is_made_by_hand = columns == 1 && self.row().is_some_and(|row| row.is_space());
+        if is_rest && columns > 0 && !is_made_by_hand {
+            self.cursor.rest = Some(columns);
+        }
+    }
+
+    fn row_above(&mut self) -> Option<&mut Row> {
+        self.rows.get_mut(self.cursor.row.checked_sub(1)?)
+    }
+
+    /// Makes the cursor's row a line of its own once nothing is left of what it had of the one above.
+    fn note_written(&mut self) {
+        let end = self.cursor.column + usize::from(self.cursor.is_wrapping);
+        if self.cursor.rest.is_some_and(|columns| end >= columns) {
+            self.part();
+        }
+    }
+
+    /// Makes the cursor's row a line of its own.
+    fn part(&mut self) {
+        self.cursor.rest = None;
+        if let Some(above) = self.row_above().filter(|above| above.end == End::Wrapped) {
+            above.end = End::Ended;
+        }
     }
 
     /// Moves the cursor up, not out of what scrolls.
@@ -142,14 +189,11 @@ impl Grid {
     /// Moves the cursor to the next tab stop.
     pub(super) fn tab(&mut self) {
         let column = self.cursor.column;
-        let stop = (column / TAB + 1) * TAB;
-        let is_last = stop >= COLUMNS;
-        let stop = stop.min(COLUMNS);
-        if let Some(row) = self.row().filter(|_| column < stop) {
+        let stop = rows::next_stop(column);
+        if let Some(row) = self.row() {
             row.cells.put_tab(column, stop);
         }
-        self.cursor.column = stop.min(COLUMNS - 1);
-        self.cursor.is_wrapping = is_last;
+        self.cursor.column = stop;
     }
 
     /// Writes a character where the cursor is, which has room for it.
@@ -161,6 +205,7 @@ impl Grid {
         let next = column + width;
         self.cursor.column = next.min(COLUMNS - 1);
         self.cursor.is_wrapping = next >= COLUMNS;
+        self.note_written();
     }
 
     /// Writes ASCII characters that have room before the last column.
@@ -170,6 +215,7 @@ impl Grid {
             row.cells.put_ascii(column, characters);
         }
         self.cursor.column = column + characters.len();
+        self.note_written();
     }
 
     /// Adds a mark to the character before the cursor.
@@ -195,6 +241,9 @@ impl Grid {
     pub(super) fn erase_line(&mut self, how: usize) {
         let column = self.cursor.column;
         let (from, to) = match how {
+            // Nothing stands behind a row that is full. Some terminals erase its last column, so that text
+            // is lost where `grep` colours a match.
+            0 if self.cursor.is_wrapping => return,
             0 => (column, COLUMNS),
             1 => (0, column + 1),
             2 => (0, COLUMNS),
@@ -206,6 +255,9 @@ impl Grid {
     /// Empties columns of the cursor's row.
     pub(super) fn erase(&mut self, from: usize, to: usize) {
         self.cursor.is_wrapping = false;
+        if to >= COLUMNS && (from == 0 || self.cursor.rest.is_some()) {
+            self.part();
+        }
         if let Some(row) = self.row() {
             row.erase(from, to);
         }

@@ -1,25 +1,30 @@
 //! The line a terminal's cursor stands on while nothing addresses the screen.
 //!
 //! Most lines are only ever appended to and stay plain text; the first character written somewhere
-//! else turns the line into cells. It is as long as it is: nothing wraps.
+//! else turns the line into cells. It is as long as it is: nothing wraps. But what acts on the rows of
+//! a line wider than the terminal is left to the screen.
 
 use crate::limits;
 
-use super::cell::{COLUMNS, Cells, TAB, Trim, split_ascii, width};
+use super::cell::{COLUMNS, Cells, Trim, split_ascii, width};
 use super::colour;
 use super::escape::Sequence;
+use super::rows;
 
 /// One line and the cursor in it.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Line {
     /// The line while it was only appended to.
     simple: String,
-    /// The line since something else happened; empty while `simple` holds it.
+    /// The line since something else happened, a row at most; empty while `simple` holds it.
     cells: Cells,
+    /// The column of the cursor in `cells`. Behind the last column the next character wraps.
     cursor: usize,
     is_edited: bool,
     /// Whether a carriage return came last: a line feed after it means nothing more than alone.
     is_returned: bool,
+    /// Whether the line began with rows that are not held here any more.
+    is_continued: bool,
     /// The colours of a line that was changed inside: they are set at its end.
     colours: String,
 }
@@ -30,11 +35,15 @@ impl Line {
         self.simple.is_empty() && self.cells.len() == 0 && self.cursor == 0
     }
 
-    /// Writes characters at the cursor; a line that becomes too long to be held goes to `text`.
-    pub(super) fn push(&mut self, characters: &str, text: &mut String) {
+    /// Writes characters at the cursor; of a line that becomes too long to be held the first rows go to
+    /// `text`. Returns how many bytes were written: for the rest the screen is needed.
+    pub(super) fn push(&mut self, characters: &str, text: &mut String) -> usize {
+        if self.is_returned && self.is_wide() {
+            return 0;
+        }
         self.settle_return();
         if self.is_edited {
-            return self.write(characters, text);
+            return self.write(characters);
         }
         let mut rest = characters;
         loop {
@@ -42,10 +51,37 @@ impl Line {
             let (fitting, more) = rest.split_at(rest.floor_char_boundary(room));
             self.simple.push_str(fitting);
             if more.is_empty() {
-                return;
+                return characters.len();
             }
             rest = more;
-            self.flush(text);
+            self.pass_on_rows(text);
+        }
+    }
+
+    /// Passes on all rows but the last one, on which the cursor is.
+    fn pass_on_rows(&mut self, text: &mut String) {
+        let end = match rows::start_of_last(&self.simple) {
+            // A single row of very many marks.
+            0 => self.simple.len(),
+            start => start,
+        };
+        text.extend(self.simple.drain(..end));
+        self.is_continued = true;
+    }
+
+    /// Whether it takes more than a row of the terminal.
+    pub(super) fn is_wide(&self) -> bool {
+        !self.is_edited && (self.is_continued || rows::overflow(&self.simple))
+    }
+
+    /// Whether a control sequence acts on a row of a line that has several.
+    pub(super) fn is_row_of(&self, sequence: &Sequence) -> bool {
+        let is_appended = !self.is_edited && !self.is_returned;
+        match (sequence.last, sequence.number(0)) {
+            // Nothing stands behind the cursor.
+            (b'K', 0) if is_appended => false,
+            (b'C' | b'a' | b'D' | b'G' | b'`', _) | (b'K', 0..=2) => self.is_wide(),
+            _ => false,
         }
     }
 
@@ -64,6 +100,7 @@ impl Line {
         self.cursor = 0;
         self.is_edited = false;
         self.is_returned = false;
+        self.is_continued = false;
         self.colours.clear();
     }
 
@@ -81,10 +118,14 @@ impl Line {
         self.simple.len() + self.cells.len()
     }
 
-    /// Returns the columns taken and the cursor's column, once the line was changed inside.
-    pub(super) fn place(&mut self) -> Option<(usize, usize)> {
-        self.settle_return();
-        self.is_edited.then_some((self.cells.len(), self.cursor))
+    /// Whether a carriage return came last.
+    pub(super) fn is_returned(&self) -> bool {
+        self.is_returned
+    }
+
+    /// Returns the cursor's column on its row, where it is not behind all that was written.
+    pub(super) fn place(&self) -> Option<usize> {
+        (self.is_edited && self.cursor < COLUMNS).then_some(self.cursor)
     }
 
     /// Moves the cursor to the start of the line.
@@ -94,7 +135,7 @@ impl Line {
 
     /// Moves the cursor one column to the left.
     pub(super) fn backspace(&mut self) {
-        self.edit(|line| line.cursor = line.cursor.saturating_sub(1));
+        self.edit(|line| line.cursor = line.column().saturating_sub(1));
     }
 
     /// Acts on a control sequence that works inside one line.
@@ -102,16 +143,20 @@ impl Line {
         let count = sequence.count(0);
         match (sequence.last, sequence.number(0)) {
             (b'K', 0 | 2) if self.is_returned => self.erase(),
-            (b'C' | b'a', _) => self.edit(|line| line.move_to(line.cursor + count)),
-            (b'D', _) => self.edit(|line| line.cursor = line.cursor.saturating_sub(count)),
+            (b'C' | b'a', _) => self.edit(|line| line.move_to(line.column() + count)),
+            (b'D', _) => self.edit(|line| line.cursor = line.column().saturating_sub(count)),
             (b'G' | b'`', _) => self.edit(|line| line.move_to(count - 1)),
+            // Nothing stands behind the cursor: `grep` says so after every match.
+            (b'K', 0) if !self.is_edited => {}
             (b'K', 0) => self.edit(|line| line.cells.erase(line.cursor, usize::MAX)),
-            // Not more than a row of it, so that the time it takes has a limit.
             (b'K', 1) => self.edit(|line| {
-                let row = line.cursor / COLUMNS * COLUMNS;
-                line.cells.erase(row, line.cursor + 1);
+                line.cursor = line.column();
+                line.cells.erase(0, line.cursor + 1);
             }),
-            (b'K', 2) => self.edit(|line| line.cells.clear()),
+            (b'K', 2) => self.edit(|line| {
+                line.cursor = line.column();
+                line.cells.clear();
+            }),
             _ => {}
         }
     }
@@ -143,8 +188,12 @@ impl Line {
     }
 
     fn move_to(&mut self, column: usize) {
-        // A line that is longer already keeps its own end as the limit.
-        self.cursor = column.min(self.cells.len().max(COLUMNS - 1));
+        self.cursor = column.min(COLUMNS - 1);
+    }
+
+    /// Returns the column the cursor is seen in.
+    fn column(&self) -> usize {
+        self.cursor.min(COLUMNS - 1)
     }
 
     fn open_cells(&mut self) {
@@ -163,34 +212,34 @@ impl Line {
         }
     }
 
-    fn write(&mut self, characters: &str, text: &mut String) {
+    /// Writes characters as far as the row has room; returns how many bytes that are.
+    fn write(&mut self, characters: &str) -> usize {
         let mut rest = characters;
-        while !rest.is_empty() {
-            // One at a time where the line may become too long.
-            let is_short = self.cursor + rest.len() < limits::MAX_TERMINAL_LINE_BYTES;
-            if is_short {
-                let (simple, others) = split_ascii(rest);
-                self.cells.put_ascii(self.cursor, simple);
-                self.cursor += simple.len();
-                rest = others;
-            }
+        loop {
+            let (simple, _) = split_ascii(rest);
+            let room = COLUMNS.saturating_sub(self.cursor);
+            let (fitting, _) = simple.split_at(simple.len().min(room));
+            self.cells.put_ascii(self.cursor, fitting);
+            self.cursor += fitting.len();
+            rest = rest.get(fitting.len()..).unwrap_or_default();
             let mut others = rest.chars();
-            if let Some(character) = others.next() {
-                self.write_character(character);
+            match others.next() {
+                Some(character) if self.has_room(character) => self.write_character(character),
+                _ => return characters.len() - rest.len(),
             }
             rest = others.as_str();
-            if self.cells.len() > limits::MAX_TERMINAL_LINE_BYTES {
-                self.flush(text);
-                self.is_edited = true;
-            }
         }
+    }
+
+    fn has_room(&self, character: char) -> bool {
+        character == '\t' || self.cursor + width(character) <= COLUMNS
     }
 
     fn write_character(&mut self, character: char) {
         if character == '\t' {
-            let stop = (self.cursor / TAB + 1) * TAB;
+            let stop = rows::next_stop(self.cursor);
             self.cells.put_tab(self.cursor, stop);
-            self.cursor = stop;
+            self.cursor = self.cursor.max(stop);
             return;
         }
         match width(character) {

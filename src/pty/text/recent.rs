@@ -6,6 +6,7 @@ use crate::limits;
 
 use super::Audience;
 use super::grid::ROWS;
+use super::rows;
 
 /// Ended lines within reach of the cursor.
 #[derive(Debug, Clone)]
@@ -92,6 +93,13 @@ fn start_of_last_rows(lines: &str) -> usize {
     let reach = lines.as_bytes().get(least..).unwrap_or_default();
     // The row of the cursor comes after them.
     let mut breaks = memchr::memrchr_iter(b'\n', reach).skip(ROWS - 1);
-    let before = breaks.next().map(|before| before + 1);
-    least + before.unwrap_or(0)
+    if let Some(before) = breaks.next() {
+        return least + before + 1;
+    }
+    // Where a row begins, so that the others begin where they did on the terminal.
+    match rows::start_of_last(lines.get(..least).unwrap_or_default()) {
+        // A single row of very many marks.
+        0 if least > limits::TERMINAL_REACH_BYTES => least,
+        start => start,
+    }
 }

@@ -129,7 +129,7 @@ impl Screen {
     pub(super) fn control(&mut self, byte: u8) {
         let grid = self.grid();
         match byte {
-            b'\r' => grid.move_to(grid.cursor.row, 0),
+            b'\r' => grid.return_carriage(),
             0x08 => grid.move_to(grid.cursor.row, grid.cursor.column.saturating_sub(1)),
             0x0e => self.modes.charset = 1,
             0x0f => self.modes.charset = 0,
@@ -165,7 +165,8 @@ impl Screen {
             row.end = End::Wrapped;
         }
         self.index(text);
-        self.control(b'\r');
+        let grid = self.grid();
+        grid.move_to(grid.cursor.row, 0);
     }
 
     /// Moves the cursor down a row; the screen scrolls at the end.
@@ -252,7 +253,8 @@ impl Screen {
         let trim = self.trim();
         let last = self.main.cursor.row;
         let before = self.main.rows.get(..last).unwrap_or_default();
-        let is_other = |row: &Row| row.end != End::Wrapped || row.shown.is_some();
+        // Rows of one line, and what became a line of its own: a bar wider than the terminal.
+        let is_other = |row: &Row| row.end == End::Open || row.shown.is_some();
         let first = before.iter().rposition(is_other).map_or(0, |row| row + 1);
         let line = self.main.rows.get_mut(first..=last).unwrap_or_default();
         for row in line.iter_mut().filter(|row| row.shown.is_none()) {

@@ -3,7 +3,6 @@
 use crate::limits;
 
 use super::Audience;
-use super::cell::COLUMNS;
 use super::colour;
 use super::escape::Sequence;
 use super::line::Line;
@@ -41,9 +40,11 @@ impl View {
         self.recent.is_full() && self.screen.is_none()
     }
 
-    /// Whether so many more bytes stay on the line, which nothing but itself depends on.
+    /// Whether so many more bytes stay on the line, which nothing but itself depends on and which is a
+    /// single row.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
-        self.screen.is_none() && self.line.held_bytes() + bytes < limits::MAX_TERMINAL_LINE_BYTES
+        let is_short = self.line.held_bytes() + bytes < limits::MAX_TERMINAL_LINE_BYTES;
+        self.screen.is_none() && is_short && !self.line.is_wide()
     }
 
     /// Returns the part of a run of characters that matters: all of it, unless only the place of
@@ -61,20 +62,21 @@ impl View {
     /// Writes characters, line feeds and tabs.
     pub(super) fn write(&mut self, characters: &str, text: &mut String) {
         let mut rest = characters;
-        while let Some(screen) = &mut self.screen {
+        while !rest.is_empty() {
+            let Some(screen) = &mut self.screen else {
+                rest = self.write_lines(rest, text);
+                continue;
+            };
             let used = screen.write(rest, text);
             rest = rest.get(used..).unwrap_or_default();
             if screen.is_calm() {
                 self.close_screen(text);
             }
-            if rest.is_empty() {
-                return;
-            }
         }
-        self.write_lines(rest, text);
     }
 
-    fn write_lines(&mut self, characters: &str, text: &mut String) {
+    /// Writes as lines; returns what the screen is needed for, which is there then.
+    fn write_lines<'a>(&mut self, characters: &'a str, text: &mut String) -> &'a str {
         let mut rest = characters;
         while !rest.is_empty() {
             if self.line.is_empty()
@@ -89,8 +91,13 @@ impl View {
             let end = memchr::memchr(b'\n', rest.as_bytes());
             let (content, tail) = rest.split_at(end.unwrap_or(rest.len()));
             let mut passed = String::new();
-            if !content.is_empty() {
-                self.line.push(content, &mut passed);
+            let used = match content {
+                "" => 0,
+                _ => self.line.push(content, &mut passed),
+            };
+            if used < content.len() {
+                self.open_screen(text);
+                return rest.get(used..).unwrap_or_default();
             }
             if let Some(after) = tail.strip_prefix('\n') {
                 self.line.flush(&mut passed);
@@ -103,10 +110,14 @@ impl View {
                 self.recent.push(&passed, text);
             }
         }
+        rest
     }
 
     /// Acts on a control character other than those that are written.
-    pub(super) fn control(&mut self, byte: u8) {
+    pub(super) fn control(&mut self, byte: u8, text: &mut String) {
+        if byte == 0x08 && self.screen.is_none() && self.line.is_wide() {
+            self.open_screen(text);
+        }
         match (&mut self.screen, byte) {
             (Some(screen), _) => screen.control(byte),
             (None, b'\r') => self.line.carriage_return(),
@@ -130,7 +141,10 @@ impl View {
         } else if sequence.addresses_screen() {
             self.open_screen(text).act(sequence, text);
         } else if sequence.is_control && sequence.intermediate == 0 && sequence.private == 0 {
-            self.line.act(sequence);
+            match self.line.is_row_of(sequence) {
+                true => self.open_screen(text).act(sequence, text),
+                false => self.line.act(sequence),
+            }
         }
     }
 
@@ -162,7 +176,7 @@ impl View {
         }
     }
 
-    /// Puts the last lines on a screen, which can still be reached.
+    /// Puts the last lines on a screen, which can still be reached, and the line of the cursor.
     fn open_screen(&mut self, text: &mut String) -> &mut Screen {
         let mut screen = Screen::new(self.audience);
         let recent = self.recent.take(text);
@@ -173,15 +187,15 @@ impl View {
             Audience::Result | Audience::Terminal => text,
         };
         screen.adopt(&colour::strip(&recent), target);
-        let place = self.line.place();
+        let (place, is_returned) = (self.line.place(), self.line.is_returned());
         let mut line = String::new();
         self.line.flush(&mut line);
-        screen.adopt(&colour::strip(&line), target);
-        if let Some((end, column)) = place {
-            let grid = screen.grid();
-            let rows_back = (end.saturating_sub(1) / COLUMNS).saturating_sub(column / COLUMNS);
-            let row = grid.cursor.row.saturating_sub(rows_back);
-            grid.move_to(row, column % COLUMNS);
+        screen.adopt(&colour::strip(&line), text);
+        let grid = screen.grid();
+        match place {
+            _ if is_returned => grid.return_carriage(),
+            Some(column) => grid.move_to(grid.cursor.row, column),
+            None => {}
         }
         self.screen.insert(Box::new(screen))
     }
