@@ -11,6 +11,7 @@
 
 mod act;
 mod answer;
+mod bar;
 mod cell;
 mod colour;
 mod decode;
@@ -148,11 +149,11 @@ impl TerminalText {
 
     /// Skips the states of a bar whose line is erased for the next one.
     fn skip_erased<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        let is_bar = self.colours.is_none() && scan::starts_anew(bytes);
+        let is_bar = self.colours.is_none() && bar::starts_anew(bytes);
         if !is_bar || !self.view.has_room(bytes.len()) {
             return bytes;
         }
-        match scan::last_start(bytes) {
+        match bar::last_start(bytes) {
             0 => bytes,
             last => {
                 self.decoder.clear();

@@ -65,7 +65,8 @@ impl Line {
             0 => self.simple.len(),
             start => start,
         };
-        text.extend(self.simple.drain(..end));
+        text.push_str(self.simple.get(..end).unwrap_or_default());
+        self.simple.drain(..end);
         self.is_continued = true;
     }
 

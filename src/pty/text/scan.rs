@@ -1,7 +1,6 @@
 //! Finds how far runs of bytes of one kind go. Everything a terminal prints passes through here, so
 //! blocks are looked at as a whole, without branches inside.
 
-use super::cell::{COLUMNS, width};
 use super::escape::Sequence;
 
 /// Returns how many bytes at the start are of a kind.
@@ -58,54 +57,9 @@ pub(super) fn length_in_line(bytes: &[u8]) -> usize {
 }
 
 /// Skips a sequence that is there whole: a colour, or one of a kind.
-fn after_sequence(bytes: &[u8], is_kind: impl Fn(&Sequence) -> bool) -> Option<&[u8]> {
+pub(super) fn after_sequence(bytes: &[u8], is_kind: impl Fn(&Sequence) -> bool) -> Option<&[u8]> {
     after_colour(bytes).or_else(|| {
         let (sequence, after) = Sequence::read(bytes)?;
         is_kind(&sequence).then_some(after)
     })
-}
-
-/// What erases a line and goes to its start, as most bars do before each state.
-const STARTS: [&[u8]; 2] = [b"\r\x1b[K", b"\r\x1b[2K"];
-
-/// Whether bytes erase the line first.
-pub(super) fn starts_anew(bytes: &[u8]) -> bool {
-    STARTS.iter().any(|start| bytes.starts_with(start))
-}
-
-/// Returns where the line of the cursor is erased for the last time, when all its states before take a
-/// single row. It looks no further than that line goes: there may be as many lines as bytes.
-pub(super) fn last_start(bytes: &[u8]) -> usize {
-    let is_kind = |sequence: &Sequence| sequence.stays_in_line() && !sequence.moves_right();
-    let (mut last, mut at, mut written) = (0, 0, 0);
-    while let Some(rest) = bytes.get(at..)
-        && let Some(length) = memchr::memchr3(0x1b, b'\n', b'\t', rest)
-        && let Some(after) = after_sequence(rest.get(length..).unwrap_or_default(), is_kind)
-    {
-        let start = (at + length).saturating_sub(1);
-        written += length;
-        if starts_anew(bytes.get(start..).unwrap_or_default()) {
-            let state = bytes.get(last..start).unwrap_or_default();
-            if written > COLUMNS && !fits_row(state) {
-                break;
-            }
-            (last, written) = (start, 0);
-        }
-        at = bytes.len() - after.len();
-    }
-    last
-}
-
-/// Whether what is written between sequences takes a row at most.
-fn fits_row(state: &[u8]) -> bool {
-    let mut columns = 0;
-    let mut rest = state;
-    while !rest.is_empty() {
-        let (run, sequence) = rest.split_at(memchr::memchr(0x1b, rest).unwrap_or(rest.len()));
-        let run = String::from_utf8_lossy(run);
-        let seen = run.chars().filter(|character| !character.is_control());
-        columns += seen.map(width).sum::<usize>();
-        rest = after_sequence(sequence, |_| true).unwrap_or_default();
-    }
-    columns <= COLUMNS
 }
