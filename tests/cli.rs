@@ -309,3 +309,48 @@ fn another_shell_than_the_users_is_told() {
     let note = report["note"].as_str().unwrap();
     assert!(note.contains("fish") && note.contains("bash"), "{note}");
 }
+
+/// Runs the program by a line of `sh`, in which `"$@"` stands for it and its arguments.
+fn by_shell(line: &str, karyi: &Karyi) -> std::process::Output {
+    let own = karyi.command();
+    let mut command = std::process::Command::new("/bin/sh");
+    command.args(["-c", line, "sh"]).arg(own.get_program());
+    command.args(own.get_args()).stdin(Stdio::null());
+    for (name, value) in own.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    let directory = own.get_current_dir().unwrap();
+    command.env_remove("KARYI_HOME").current_dir(directory);
+    command.output().unwrap()
+}
+
+#[test]
+fn a_closed_standard_output_is_an_error_before_anything_runs() {
+    let karyi = Karyi::new().args(&["-c", "<tools><command>touch made</command></tools>"]);
+    let output = by_shell("exec \"$@\" >&-", &karyi);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("standard output is closed"), "{said}");
+    assert!(!karyi.work().join("made").exists());
+    let output = by_shell("exec \"$@\" >&-", &Karyi::with_args(&["tools"]));
+    assert_eq!(output.status.code(), Some(2));
+    // It is there, and nobody wants what it gets.
+    let output = by_shell("exec \"$@\" >/dev/null", &karyi);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(karyi.work().join("made").exists());
+}
+
+#[test]
+fn a_directory_that_is_gone_has_a_report() {
+    let karyi = Karyi::new().args(&["-c", "<tools><command>echo a</command></tools>"]);
+    let gone = "mkdir gone && cd gone && rmdir ../gone && exec \"$@\"";
+    let output = by_shell(gone, &karyi);
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(
+        report,
+        "<results>\n  <summary status=\"refused\"/>\n</results>\n"
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("the current directory"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+}

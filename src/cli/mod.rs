@@ -36,6 +36,7 @@ use clap::{CommandFactory, Parser};
 use args::{Cli, Command, RunArgs};
 
 use crate::error::{ErrorClass, ErrorCode, ToolError};
+use crate::pty::lacks_output;
 
 /// Exit status of wrong usage and of refused input.
 const USAGE: u8 = 2;
@@ -140,6 +141,9 @@ fn completions(shell: clap_complete::Shell) -> ExitCode {
 
 /// Writes to stdout; a reader that has gone away is no error.
 fn print(text: &str) -> ExitCode {
+    if lacks_output() {
+        return fail("writing to stdout: it is closed");
+    }
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

@@ -34,7 +34,7 @@ use crate::files::root::Root;
 use crate::limits;
 use crate::outcome::{ReportStatus, Tally};
 use crate::pty::guard;
-use crate::pty::{HoldsSecret, Rc, Session, SessionOptions};
+use crate::pty::{HoldsSecret, Rc, Session, SessionOptions, lacks_output};
 use crate::render::Format;
 use crate::render::paint::{Colour, safe_line};
 use crate::secret::SecretName;
@@ -53,13 +53,24 @@ pub(super) const CHUNK_BYTES: usize = 64 << 10;
 
 /// Runs `karyi run`.
 pub(super) fn run(args: RunArgs) -> ExitCode {
+    if lacks_output() {
+        return fail(
+            "no report can be written: standard output is closed; let it lead to a file, or to /dev/null",
+        );
+    }
     let inputs = match inputs(&args) {
         Ok(inputs) => inputs,
         Err(error) => return fail(&format!("{error:#}")),
     };
     let mut run = match Run::new(&args) {
         Ok(run) => run,
-        Err(error) => return fail(&format!("{error:#}")),
+        Err(error) => {
+            // What was given is right then, so whoever reads the report gets one.
+            if std::env::current_dir().is_err() {
+                let _ = tell_unread(format(&args));
+            }
+            return fail(&format!("{error:#}"));
+        }
     };
     if let Err(code) = run.open_vault(&args) {
         return code;
@@ -90,6 +101,27 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         Err(error) if is_hangup(&error) => ExitCode::from(received.exit_code().unwrap_or(HANGUP)),
         Err(error) => fail(&format!("{error:#}")),
     }
+}
+
+/// Writes the report of a message of which nothing can be run.
+fn tell_unread(format: Format) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let (screen, events) = Screen::open(format, Cancel::default(), Floor::default())?;
+        let redactor = Redactor::new(&Secrets::default());
+        let ended = Event::MessageEnded {
+            is_interrupted: false,
+            shell: None,
+            note: None,
+        };
+        for event in [Event::Unreadable, ended] {
+            events.send(redactor.seal(event)).await?;
+        }
+        screen.close().await?;
+        Ok(())
+    })
 }
 
 /// Whether something failed because the reader of the output went away.
@@ -401,7 +433,8 @@ pub(super) fn context(
     cancel: &Cancel,
     prompter: Arc<dyn Prompter>,
 ) -> anyhow::Result<Context> {
-    let current = std::env::current_dir().context("finding the current directory")?;
+    let current = std::env::current_dir()
+        .context("finding the current directory, which may be gone: start in another one")?;
     let cwd = directory(&current, args.cwd.as_deref())?;
     let root = match &args.root {
         Some(root) => Root::confined(&directory(&current, Some(root))?)

@@ -37,12 +37,21 @@ impl State {
         })
     }
 
-    /// Ends the call that waits for a job whose script the shell has not begun.
+    /// Ends the call that waits for a job whose script the shell has not begun, since others took its lines.
     pub(super) fn end_unbegun_job(&mut self, job: &Job) -> Option<Answer> {
+        self.end_not_begun(job, delivery::not_begun())
+    }
+
+    /// Ends the call that waits for a job whose script no shell has begun before it ended.
+    pub(super) fn end_unseen_job(&mut self, job: &Job) -> Option<Answer> {
+        self.end_not_begun(job, delivery::not_seen())
+    }
+
+    fn end_not_begun(&mut self, job: &Job, error: ToolError) -> Option<Answer> {
         const INTERRUPTED_STATUS: i32 = 128 + nix::libc::SIGINT;
         match job.was_interrupted {
             true => self.end_job(job.number, INTERRUPTED_STATUS, false),
-            false => self.end_unrun_job(job.number, delivery::not_begun()),
+            false => self.end_unrun_job(job.number, error),
         }
     }
 

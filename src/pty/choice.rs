@@ -1,6 +1,7 @@
 //! Which shell a session runs.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::error::{ErrorCode, ToolError};
@@ -90,7 +91,7 @@ fn no_shell(message: &str) -> ToolError {
 fn refusal(path: &Path) -> String {
     let shown = path.display();
     if !is_program(path) {
-        return format!("expected a shell at {shown}, found no program there");
+        return format!("expected a shell at {shown}, found {}", what_is_at(path));
     }
     if path.file_name() == Some(OsStr::new("fish")) {
         return format!(
@@ -99,6 +100,18 @@ fn refusal(path: &Path) -> String {
         );
     }
     format!("{shown} is not supported; expected {SUPPORTED}")
+}
+
+/// Says what is in the place of a program.
+fn what_is_at(path: &Path) -> String {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => "a directory".to_owned(),
+        Ok(found) if found.is_file() => "a file that this user may not execute".to_owned(),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            "a directory on the way that this user may not enter".to_owned()
+        }
+        _ => "no program there".to_owned(),
+    }
 }
 
 fn is_program(path: &Path) -> bool {
@@ -207,7 +220,13 @@ mod tests {
             "expected a shell at /no/bash, found no program there",
         );
         check("zsh", "expected a shell at zsh, found no program there");
-        check("/", "expected a shell at /, found no program there");
+        check("/", "expected a shell at /, found a directory");
+        let text = home.path().join("bash");
+        std::fs::write(&text, "").unwrap();
+        check(
+            text.to_str().unwrap(),
+            "expected a shell at @/bash, found a file that this user may not execute",
+        );
         check(
             "cat",
             "@/cat is not supported; expected bash, zsh, dash, ksh, mksh, busybox or sh",

@@ -99,6 +99,12 @@ pub(super) fn not_begun() -> ToolError {
         .with_hint("give what it runs another standard input, as in `trap 'read x </dev/tty' USR1`")
 }
 
+/// Returns the error of a command whose shell ended before it had begun it, and that no other shell runs.
+pub(super) fn not_seen() -> ToolError {
+    let message = "the shell ended before it had begun the command, so the command was not run";
+    ToolError::new(ErrorCode::SessionFailed, message).with_hint("give the command again")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -98,6 +98,10 @@ pub const SYSTEM: &[(&str, SystemCheck)] = &[
     ("seccomp", seccomp),
 ];
 
+/// What it means that the kernel does not show what programs wait for.
+const GUESSED: &str = "what a waiting program waits for is guessed from its terminal (`probably`): a password after \
+     50 ms, a question after 1 s; other commands return when they end or their time is up";
+
 fn terminal() -> Check {
     let name = "pseudo-terminal";
     match nix::pty::openpty(None, None) {
@@ -123,7 +127,7 @@ fn proc() -> Check {
         return Check::limited(
             name,
             "not mounted, or without system calls",
-            "what a waiting program waits for is not known: commands return when their time is up",
+            GUESSED,
             "mount proc on /proc, with a kernel that has CONFIG_HAVE_ARCH_TRACEHOOK",
         );
     };
@@ -327,7 +331,7 @@ pub fn of_child(pid: i32) -> Check {
         Err(error) => Check::limited(
             name,
             format!("the system call of a child cannot be read: {error}"),
-            "what a waiting program waits for is not known: commands return when their time is up",
+            GUESSED,
             advice,
         ),
         Ok(call) if !can_read_memory(pid, &call) => Check::limited(

@@ -25,6 +25,7 @@ use super::hints::Hints;
 use super::kept::Kept;
 use super::live::{Live, Owned, ScriptFile, Size};
 use super::process;
+use super::remedy::Lack;
 use super::shell::{Places, STATUS_SCRIPT, Shell, variable};
 use super::stamp::{Stamp, stamp_argument};
 use super::sys;
@@ -50,11 +51,10 @@ impl Plan {
     /// # Errors
     /// When the system cannot make a terminal, a FIFO or a process.
     pub(super) fn spawn(&self, cwd: &Path, size: Size) -> io::Result<(Live, Owned)> {
-        let pair = native_pty_system().openpty(size.into()).map_err(|_| {
-            // It tells the same in its own words.
-            let error = io::Error::last_os_error();
-            io::Error::new(error.kind(), format!("opening a terminal: {error}"))
-        })?;
+        // The error tells the same in its own words.
+        let pair = native_pty_system()
+            .openpty(size.into())
+            .map_err(|_| Lack::of_terminal(io::Error::last_os_error()))?;
         let raw = pair
             .master
             .as_raw_fd()

@@ -22,6 +22,7 @@ use super::job::{Job, Verdict};
 use super::live::read_some;
 use super::marks::Mark;
 use super::process::{self, Process};
+use super::remedy;
 use super::snapshot::{Feeder, Snapshot};
 use super::state::Order;
 use super::told::Told;
@@ -118,6 +119,7 @@ impl Engine {
             job => job,
         };
         let answer = job.and_then(|job| match job.verdict {
+            _ if !has_begun && job.repeats == 0 => state.end_unseen_job(&job),
             _ if !has_begun => state.end_unbegun_job(&job),
             Some(Verdict::Killed) => state.end_killed_job(job.number),
             Some(Verdict::Exited(mark, _)) => state.end_job(job.number, mark.status, false),
@@ -250,8 +252,13 @@ impl Engine {
                 .spawn(place, size)
                 .map(|(live, owned)| (live.pid, (live, owned)))
         });
-        let (live, owned) = spawned
-            .map_err(|error| failed(&format!("{error} (in the directory {})", place.display())))?;
+        let (live, owned) = spawned.map_err(|error| {
+            let reason = match remedy::is_elsewhere(&error) {
+                true => error.to_string(),
+                false => format!("{error} (in the directory {})", place.display()),
+            };
+            remedy::failed(not_started(&reason), &error)
+        })?;
         let live = Arc::new(live);
         let mut running = Running { live, owned };
         match self.begin(&mut running, beginning, Instant::now() + limit) {
@@ -487,15 +494,14 @@ fn shown(printed: &[u8]) -> String {
 }
 
 fn no_files(error: &io::Error) -> ToolError {
-    ToolError::new(
-        ErrorCode::SessionFailed,
-        format!("the session's files are gone and could not be made again: {error}"),
-    )
+    let message = format!("the session's files are gone and could not be made again: {error}");
+    remedy::failed(message, error)
 }
 
 fn failed(reason: &str) -> ToolError {
-    ToolError::new(
-        ErrorCode::SessionFailed,
-        format!("the shell could not be started: {reason}"),
-    )
+    ToolError::new(ErrorCode::SessionFailed, not_started(reason))
+}
+
+fn not_started(reason: &str) -> String {
+    format!("the shell could not be started: {reason}")
 }

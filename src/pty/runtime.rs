@@ -7,8 +7,7 @@ use std::path::Path;
 
 use crate::error::{ErrorCode, ToolError};
 
-/// What is to be done about a directory that cannot be used.
-const HINT: &str = "set XDG_RUNTIME_DIR, or TMPDIR, to a directory you may write to";
+use super::remedy::{self, OTHER_DIRECTORY};
 
 /// Makes the directory if it is not there. It is refused when it belongs to somebody else, or when
 /// others may enter it.
@@ -30,14 +29,20 @@ pub fn prepare(path: &Path) -> Result<(), ToolError> {
         found.uid(),
         if found.is_dir() { "" } else { ", no directory" }
     );
-    let hint = format!("remove {shown}, or {HINT}");
+    let hint = format!("remove {shown}, or {OTHER_DIRECTORY}");
     Err(ToolError::new(ErrorCode::SessionFailed, message).with_hint(hint))
 }
 
-/// The error of a directory in which nothing can be made.
-pub(super) fn unusable(path: &Path, error: &io::Error) -> ToolError {
-    let message = format!("no session can be made in {}: {error}", path.display());
-    ToolError::new(ErrorCode::SessionFailed, message).with_hint(HINT)
+/// Returns the error of a directory in which nothing can be made, or of what a session needs beside it.
+#[must_use]
+pub fn unusable(path: &Path, error: &io::Error) -> ToolError {
+    if remedy::is_elsewhere(error) {
+        return remedy::failed(format!("no session can be made: {error}"), error);
+    }
+    let (shown, shortage) = (path.display(), remedy::shortage(path, error));
+    let message = format!("no session can be made in {shown}: {error}{shortage}");
+    let hint = remedy::advice(error).unwrap_or(OTHER_DIRECTORY);
+    ToolError::new(ErrorCode::SessionFailed, message).with_hint(hint)
 }
 
 #[cfg(test)]

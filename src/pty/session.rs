@@ -28,6 +28,7 @@ use super::live::Size;
 use super::marks::MarkCutter;
 use super::options::{CommandRequest, InputRequest, Rc, SessionOptions};
 use super::plan::Plan;
+use super::remedy::{self, Lack};
 use super::runtime;
 use super::shell::variable;
 use super::snapshot::Collector;
@@ -484,7 +485,7 @@ fn prepare(
     let nonce = make_nonce()?;
     // Not the nonce: programs of the session see the tag.
     let tag = make_nonce()?;
-    let (wakes, waker) = UnixStream::pair()?;
+    let (wakes, waker) = UnixStream::pair().map_err(Lack::of_sockets)?;
     wakes.set_nonblocking(true)?;
     waker.set_nonblocking(true)?;
     let stamp = ending::open(directory.path(), &tag, random()?)?;
@@ -546,7 +547,8 @@ fn make_nonce() -> io::Result<String> {
 fn random() -> io::Result<u64> {
     use std::io::Read as _;
     let mut bytes = [0; 8];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let mut source = File::open("/dev/urandom").map_err(Lack::of_random)?;
+    source.read_exact(&mut bytes).map_err(Lack::of_random)?;
     Ok(u64::from_ne_bytes(bytes))
 }
 
@@ -555,8 +557,5 @@ fn busy() -> ToolError {
 }
 
 fn unusable(error: &io::Error) -> ToolError {
-    ToolError::new(
-        ErrorCode::SessionFailed,
-        format!("the session could not be made: {error}"),
-    )
+    remedy::failed(format!("the session could not be made: {error}"), error)
 }

@@ -23,6 +23,7 @@ use super::call::{Call, Restart, Sink};
 use super::job::Job;
 use super::key::Key;
 use super::live::{Live, ScriptFile, Size};
+use super::remedy;
 use super::shell::{Kind, Shell};
 use super::sight::Sight;
 use super::snapshot::Snapshot;
@@ -321,8 +322,5 @@ pub(super) fn no_shell() -> ToolError {
 
 /// The error of a session that the system failed.
 pub(super) fn failure(error: &io::Error) -> ToolError {
-    ToolError::new(
-        ErrorCode::SessionFailed,
-        format!("talking to the shell: {error}"),
-    )
+    remedy::failed(format!("talking to the shell: {error}"), error)
 }

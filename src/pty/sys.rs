@@ -3,8 +3,32 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc;
+
+/// Whether the program was started without a standard output. Before `main` the standard library puts
+/// `/dev/null` in its place, where every report would be written and lost.
+#[must_use]
+pub fn lacks_output() -> bool {
+    LACKS_OUTPUT.load(Ordering::Relaxed)
+}
+
+static LACKS_OUTPUT: AtomicBool = AtomicBool::new(false);
+
+// SAFETY: the section holds functions that the system calls before `main`, with arguments that this one
+// does not take; it calls nothing that needs to be made ready first.
+#[cfg(target_os = "linux")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_OUTPUT: extern "C" fn() = look_at_output;
+
+#[cfg(target_os = "linux")]
+extern "C" fn look_at_output() {
+    // SAFETY: it only asks for the flags of a number that may be no descriptor.
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+    LACKS_OUTPUT.store(flags < 0, Ordering::Relaxed);
+}
 
 /// Makes a second descriptor of a raw one that the caller keeps open.
 pub(super) fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {

@@ -10,6 +10,7 @@ mod faults;
 mod gating;
 mod hazards;
 mod keys;
+mod lacks;
 mod mending;
 mod no_proc;
 mod output;

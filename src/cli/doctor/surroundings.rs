@@ -40,7 +40,6 @@ const EARLIEST_S: u64 = 1_704_067_200;
 fn runtime_directory() -> Check {
     let name = "runtime directory";
     let meaning = "the private files of sessions are there";
-    let advice = "set XDG_RUNTIME_DIR, or TMPDIR, to a directory you may write to";
     let path = runtime_dir();
     if let Err(error) = runtime::prepare(&path) {
         return Check::missing(
@@ -52,8 +51,13 @@ fn runtime_directory() -> Check {
     }
     let shown = path.display();
     if let Err(error) = tempfile::tempfile_in(&path) {
-        let found = format!("{shown} is not writable: {error}");
-        return Check::missing(name, found, "no session can be started", advice);
+        let error = runtime::unusable(&path, &error);
+        return Check::missing(
+            name,
+            error.message,
+            "no session can be started",
+            &error.hint,
+        );
     }
     let free = nix::sys::statvfs::statvfs(&path).map_or(0, |disk| {
         #[allow(clippy::useless_conversion, reason = "macOS counts in 32 bits")]
