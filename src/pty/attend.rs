@@ -13,10 +13,11 @@ use crate::outcome::Status;
 
 use super::call::{Input, Progress};
 use super::ending;
-use super::engine::{Engine, TakenSink};
+use super::engine::Engine;
 use super::job::Verdict;
 use super::live::{InputPlace, Live};
 use super::shell::Kind;
+use super::taken::TakenSink;
 use super::wait::{Certainty, Finding, Watch, shows_input};
 
 impl Engine {

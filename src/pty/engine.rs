@@ -19,7 +19,6 @@ use crate::limits;
 
 use super::alarm::Alarm;
 use super::background::{self, Background, Kin};
-use super::call::{Call, Sink};
 use super::delivery;
 use super::hints::HintReader;
 use super::job::Verdict;
@@ -29,6 +28,7 @@ use super::options::Seed;
 use super::plan::Plan;
 use super::snapshot::Collector;
 use super::state::{Order, Shared};
+use super::taken::TakenSink;
 use super::told::Told;
 use super::tracker::Tracker;
 use super::wait::{Scanner, Watch};
@@ -560,42 +560,6 @@ impl Engine {
                     self.is_done = true;
                 }
             }
-        }
-    }
-}
-
-/// A call's sink, out for use while the state is not held.
-pub(super) struct TakenSink {
-    number: u64,
-    sink: Sink,
-    earlier: Vec<u8>,
-}
-
-impl TakenSink {
-    pub(super) fn from_call(call: &mut Call) -> Option<Self> {
-        Some(Self {
-            number: call.number,
-            sink: call.sink.take()?,
-            earlier: std::mem::take(&mut call.earlier),
-        })
-    }
-
-    pub(super) fn pass_on_earlier(&mut self) {
-        let earlier = std::mem::take(&mut self.earlier);
-        if !earlier.is_empty() {
-            (self.sink)(&earlier);
-        }
-    }
-
-    pub(super) fn put_back(self, shared: &Shared, shows_screen: bool) {
-        let mut state = shared.lock();
-        state.shows_screen = shows_screen;
-        if let Some(call) = state
-            .call
-            .as_mut()
-            .filter(|call| call.number == self.number)
-        {
-            call.sink = Some(self.sink);
         }
     }
 }

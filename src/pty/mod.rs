@@ -57,6 +57,7 @@ mod sweep;
 mod sys;
 #[cfg(target_os = "linux")]
 mod syscall;
+mod taken;
 pub mod text;
 mod told;
 mod tracker;
