@@ -157,6 +157,9 @@ pub const MAX_GATED_LINES: usize = 64;
 pub const DEAF_LOOKS: u32 = 5;
 /// How often a shell is given the lines of a command again that something else has read.
 pub const MAX_REPEATED_LINES: u32 = 2;
+/// Empty lines between those that something else may read: a hook that reads one, two or three lines
+/// each time before the shell reads one leaves it every twelfth.
+pub const LINES_FOR_HOOKS: usize = 11;
 /// Pause between the signals INT, TERM and KILL when a job is ended.
 pub const JOB_LADDER_STEP: Duration = Duration::from_secs(1);
 /// How long the shell itself must be in the foreground before it is killed as its own job: between

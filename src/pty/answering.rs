@@ -1,6 +1,8 @@
 //! How the call that waits for the job in the foreground ends.
 
-use crate::error::ToolError;
+use std::path::Path;
+
+use crate::error::{ErrorCode, ToolError};
 use crate::outcome::Status;
 
 use super::call::{Answer, Input, Progress, too_late};
@@ -39,7 +41,9 @@ impl State {
 
     /// Ends the call that waits for a job whose script the shell has not begun, since others took its lines.
     pub(super) fn end_unbegun_job(&mut self, job: &Job) -> Option<Answer> {
-        self.end_not_begun(job, delivery::not_begun())
+        let way = job.prelude.as_ref().map(|(directory, _)| directory.as_path());
+        let error = way.map_or_else(delivery::not_begun, not_there);
+        self.end_not_begun(job, error)
     }
 
     /// Ends the call that waits for a job whose script no shell has begun before it ended.
@@ -120,3 +124,15 @@ impl State {
 
 /// The exit status a shell gives a command that was killed.
 const KILLED_STATUS: i32 = 137;
+
+/// The error of a command whose shell did not get to its directory.
+fn not_there(directory: &Path) -> ToolError {
+    let message = format!(
+        "the shell did not go to {}, so the command was not run",
+        directory.display()
+    );
+    ToolError::new(ErrorCode::SessionFailed, message).with_hint(
+        "`cd` there in a command of its own tells why: the directory may be gone, OLDPWD may be read-only, \
+         or a hook may read what is meant for the shell",
+    )
+}

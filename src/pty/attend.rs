@@ -14,9 +14,8 @@ use crate::outcome::Status;
 use super::call::{Input, Progress};
 use super::ending;
 use super::engine::Engine;
-use super::job::Verdict;
+use super::job::{Verdict, spaced};
 use super::live::{InputPlace, Live};
-use super::shell::Kind;
 use super::taken::TakenSink;
 use super::wait::{Certainty, Finding, Watch, shows_input};
 
@@ -320,18 +319,16 @@ impl Engine {
             return;
         }
         live.kept.distrust_terminal();
-        let lines = kind.rescue_lines(&live.places, job.number, job.rescues);
-        // What a trap on EXIT reads in the shell's place is an empty line, and no line of ours.
-        let lines = lines.map(|lines| match kind {
-            Kind::Ksh | Kind::Posix => format!("\n{lines}"),
-            Kind::Bash | Kind::Zsh | Kind::Mksh => lines,
-        });
+        let lines = kind.rescue_lines(&live.places, job.mark, job.rescues);
+        // What a trap or a hook reads in the shell's place is an empty line, and no line of ours.
+        // One that reads the mark's line has one less to read.
+        let lines = lines.map(|lines| spaced(lines.as_bytes(), limits::LINES_FOR_HOOKS - 1));
         if job.rescues == 0 {
             job.after
                 .extend(kind.forget_line("KARYI_LAST").into_bytes());
         }
         job.rescues += 1;
-        let is_asked = lines.is_some_and(|lines| live.write_lines(lines.as_bytes()).is_ok());
+        let is_asked = lines.is_some_and(|lines| live.write_lines(&lines).is_ok());
         if !is_asked {
             job.verdict = Some(Verdict::Killed);
             live.signal_shell(Signal::SIGKILL);

@@ -18,34 +18,30 @@ pub(super) struct Delivery {
     /// A variable nobody else knows: empty when all came, and `~` until then.
     variable: String,
     check: String,
-    /// The variables of the values.
-    values: Vec<String>,
+    /// The variables of the values and of the paths of values.
+    names: Vec<String>,
 }
 
 impl Delivery {
-    /// Makes the look for the values among the bindings, if there are any.
+    /// Makes the look for what the bindings hold, if there are any.
     pub(super) fn of(bindings: &[Binding]) -> Option<Self> {
-        let values: Vec<&Binding> = bindings
-            .iter()
-            .filter(|binding| binding.holds == Holds::Value)
-            .collect();
-        let variable = format!("{}_", values.first()?.variable);
-        let mut checks: Vec<String> = values.iter().copied().map(length_check).collect();
+        let variable = format!("{}_", bindings.first()?.variable);
+        let mut checks: Vec<String> = bindings.iter().map(check).collect();
         if bindings.iter().any(|binding| binding.is_split) {
             checks.push(USUAL_IFS.to_owned());
         }
-        let names = values.iter().map(|binding| binding.variable.clone());
+        let names = bindings.iter().map(|binding| binding.variable.clone());
         Some(Self {
             variable,
             check: checks.join(" && "),
-            values: names.collect(),
+            names: names.collect(),
         })
     }
 
     /// Returns the line before the values are read.
     pub(super) fn first_line(&self) -> String {
         // Under `set -u` a variable that is not there would end the shell.
-        format!("{}='~' {}=\n", self.variable, self.values.join("= "))
+        format!("{}='~' {}=\n", self.variable, self.names.join("= "))
     }
 
     /// Returns the line behind it that looks whether they came.
@@ -72,10 +68,13 @@ impl Delivery {
 /// The condition that an expansion is parted at blanks and line breaks only; zsh has a NUL there as well.
 const USUAL_IFS: &str = "( -z ${IFS+x} || $IFS == $' \\t\\n' || $IFS == $' \\t\\n\\0' )";
 
-/// Returns the condition that a variable is as long as its value. Where the shell counts bytes instead
-/// of characters it finds more.
-fn length_check(binding: &Binding) -> String {
+/// Returns the condition that a variable holds a path, or is as long as its value. Where the shell
+/// counts bytes instead of characters it finds more.
+fn check(binding: &Binding) -> String {
     let (value, name) = (binding.value.expose(), &binding.variable);
+    if binding.holds == Holds::Path {
+        return format!("-n ${{{name}}}");
+    }
     let (least, most) = (value.chars().count(), value.len());
     format!("${{#{name}}} -ge {least} && ${{#{name}}} -le {most}")
 }
@@ -132,13 +131,15 @@ mod tests {
             delivery.telling("\"$-\" \"$PWD\""),
         ];
         let expected = [
-            "v1_='~' v1=\n",
-            "[[ ${#v1} -ge 8 && ${#v1} -le 9 ]] && v1_=\n",
+            "v1_='~' v1= v2=\n",
+            "[[ ${#v1} -ge 8 && ${#v1} -le 9 && -n ${v2} ]] && v1_=\n",
             "case ${v1_-x} in '') run;; esac",
             "\"$-${v1_-}\" \"$PWD\"",
         ];
         assert_eq!(lines, expected);
-        assert!(Delivery::of(&bindings[1..]).is_none());
+        let path = Delivery::of(&bindings[1..]).unwrap();
+        assert_eq!(path.check_line(), "[[ -n ${v2} ]] && v2_=\n");
+        assert!(Delivery::of(&[]).is_none());
         let split = Delivery::of(&[binding("v3", "abc", Holds::Value)]).unwrap();
         assert_eq!(
             split.check_line(),

@@ -107,14 +107,14 @@ impl Engine {
         if !self.unread.is_empty() || self.told.is_pending() {
             return Step::HandOver;
         }
-        let job = self.shared.lock().job.as_ref().map(|job| job.number);
-        self.cutter.await_mark(job);
+        let mark = self.shared.lock().awaited_mark();
+        self.cutter.await_mark(mark);
         loop {
             let alarm = self.alarm.as_mut();
             let Some(news) = alarm.and_then(|alarm| await_news(live, alarm, until)) else {
                 return Step::Nothing;
             };
-            let is_told = news.is_told && self.told.hear(&live.marks, &self.cutter, job);
+            let is_told = news.is_told && self.told.hear(&live.marks, &self.cutter, mark);
             // What the shell prints there beside marks is nothing to anyone.
             if is_told || news.has_output {
                 break;

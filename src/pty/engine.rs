@@ -27,6 +27,7 @@ use super::marks::{Mark, MarkCutter};
 use super::options::Seed;
 use super::plan::Plan;
 use super::snapshot::Collector;
+use super::starting::Again;
 use super::state::{Order, Shared};
 use super::taken::TakenSink;
 use super::told::Told;
@@ -59,6 +60,8 @@ pub(super) struct Engine {
     pub(super) alarm: Option<Alarm>,
     /// What a caller has read and left to the thread.
     pub(super) unread: Vec<u8>,
+    /// Whether the shell is ended since something else reads what is meant for it.
+    pub(super) is_misread: bool,
     /// What the shell has told beside the terminal.
     pub(super) told: Told,
     pub(super) watch: Watch,
@@ -311,9 +314,9 @@ impl Engine {
         let Some(running) = &self.running else {
             return;
         };
-        let job = self.shared.lock().job.as_ref().map(|job| job.number);
-        self.cutter.await_mark(job);
-        self.told.hear(&running.live.marks, &self.cutter, job);
+        let mark = self.shared.lock().awaited_mark();
+        self.cutter.await_mark(mark);
+        self.told.hear(&running.live.marks, &self.cutter, mark);
     }
 
     /// Takes in a mark that was told, if the output before it is read; returns whether it did.
@@ -321,8 +324,8 @@ impl Engine {
         if !self.told.is_pending() {
             return false;
         }
-        let job = self.shared.lock().job.as_ref().map(|job| job.number);
-        let Some(mark) = self.told.after(count, job) else {
+        let awaited = self.shared.lock().awaited_mark();
+        let Some(mark) = self.told.after(count, awaited) else {
             return false;
         };
         self.take_in(&mark, live);
@@ -340,7 +343,7 @@ impl Engine {
         } = self;
         let mut state = shared.lock();
         let job = state.job.as_ref().map(|job| job.number);
-        cutter.await_mark(job);
+        cutter.await_mark(state.awaited_mark());
         tracker.follow(job);
         if let Some(mut taken) = state.call.as_mut().and_then(TakenSink::from_call) {
             drop(state);
@@ -423,14 +426,15 @@ impl Engine {
         let place = running.live.input_place();
         let mut state = self.shared.lock();
         if !mark.lacks_values && !state.has_begun_script() && place == InputPlace::Here {
-            let kind = self.shared.kind;
-            let job = state.job.as_mut().filter(|job| job.may_be_given_again());
-            if let Some(job) = job {
-                if !job.give_again(live, kind) {
-                    // The next shell has neither its traps nor its prompts.
+            match state.give_again(live, self.shared.kind) {
+                Again::Given => return,
+                Again::InVain => {
+                    // The next shell has neither its traps nor its prompts and functions.
+                    self.is_misread = true;
                     live.signal_shell(Signal::SIGKILL);
+                    return;
                 }
-                return;
+                Again::Refused => {}
             }
         }
         match (place, &mut state.job) {
@@ -490,10 +494,7 @@ impl Engine {
         }
         let is_stop = job.may_hide_stop && mark.status == 0;
         has_stopped |= is_stop && background.iter().any(Background::has_stopped);
-        let mut after = job.after.clone();
-        if mark.is_errexit {
-            after.extend(kind.no_errexit_line().into_bytes());
-        }
+        let after = job.last_lines(mark.is_errexit, kind);
         if !after.is_empty() {
             let _ = running.live.write_lines(&after);
         }
@@ -502,13 +503,15 @@ impl Engine {
             None if mark.cwd == state.cwd => mark.cwd,
             None => running.live.directory(mark.cwd),
         };
+        let has_begun = state.has_begun_script();
+        state.was_elsewhere = job.home.is_some() || state.was_elsewhere && !has_begun;
         state.last_status = mark.status;
         state.shows_screen = false;
         state.has_children = !self.known_children.is_empty();
         state.note_background(job.number, background, omitted);
         let answer = match mark.lacks_values {
             true => state.end_unrun_job(job.number, delivery::lacking()),
-            false if !state.has_begun_script() => state.end_unbegun_job(&job),
+            false if !has_begun => state.end_unbegun_job(&job),
             false => state.end_job(job.number, mark.status, has_stopped),
         };
         drop(state);

@@ -16,8 +16,10 @@ use super::shell::Kind;
 
 /// The command in the foreground.
 pub(super) struct Job {
-    /// Number of its mark.
     pub(super) number: u64,
+    /// Number of its mark: another one each time its lines are given again, so that none of an earlier
+    /// round ends it.
+    pub(super) mark: u64,
     /// Where the session was before, when the command runs elsewhere.
     pub(super) home: Option<PathBuf>,
     /// Lines the shell gets after the mark.
@@ -29,8 +31,9 @@ pub(super) struct Job {
     /// Which of them the script cannot do without: not those that have the shell describe itself, and
     /// not those for what it prints when it ends.
     pub(super) needed: Range<usize>,
-    /// What stands before the command that runs the script, in a group that is still open.
-    pub(super) prelude: Option<Vec<u8>>,
+    /// The directory the shell goes to, and what stands before the command that runs the script, in a
+    /// group that is still open.
+    pub(super) prelude: Option<(PathBuf, Vec<u8>)>,
     /// How often its lines were given again, since others had taken them.
     pub(super) repeats: u32,
     /// The look whether its values came.
@@ -94,11 +97,11 @@ impl Job {
         let kept = match is_simple && self.delivery.is_none() {
             true => {
                 let process = live.process.as_ref();
-                live.kept.lines(kind, &live.places, process, self.number)
+                live.kept.lines(kind, &live.places, process, self.mark)
             }
             false => None,
         };
-        let (places, number, may_cover) = (&live.places, self.number, self.may_cover);
+        let (places, number, may_cover) = (&live.places, self.mark, self.may_cover);
         let [run, last_line] = match (&self.delivery, kept) {
             (Some(delivery), _) => [
                 kind.lines_after(delivery, places, number, may_cover),
@@ -119,7 +122,7 @@ impl Job {
     /// Puts the prelude before the first of the lines that run the script.
     fn placed(&self, lines: String) -> Vec<u8> {
         match (&self.prelude, lines.split_once('\n')) {
-            (Some(prelude), Some((run, rest))) => {
+            (Some((_, prelude)), Some((run, rest))) => {
                 [prelude, run.as_bytes(), b"; }\n", rest.as_bytes()].concat()
             }
             _ => lines.into_bytes(),
@@ -148,27 +151,41 @@ impl Job {
         self.needed = 0..self.before.len();
     }
 
-    /// Writes its lines to the same shell again, of which it has not got those that run the script;
-    /// returns whether that could be done.
-    pub(super) fn give_again(&mut self, live: &Live, kind: Kind) -> bool {
+    /// Writes its lines to the same shell again, of which it has not got those that run the script, with
+    /// this number for its mark; returns whether that could be done.
+    pub(super) fn give_again(&mut self, live: &Live, kind: Kind, mark: u64) -> bool {
         if self.repeats >= limits::MAX_REPEATED_LINES {
             return false;
         }
         self.repeats += 1;
+        self.mark = mark;
         self.leave_out();
         let mut lines = self.before.clone();
         // What it says of a round that ran nothing would be taken for the end of this one.
         lines.extend(kind.forget_line("KARYI_LAST").into_bytes());
         self.rescues = 0;
-        let run = kind.command_lines(&live.places, self.number, self.may_cover);
+        let run = kind.command_lines(&live.places, mark, self.may_cover);
         lines.extend(self.placed(run));
         if self.is_mended {
             lines.extend(kind.descriptor_lines(&live.places).into_bytes());
         }
-        let lines = spaced(&lines);
+        let lines = spaced(&lines, limits::LINES_FOR_HOOKS);
         self.last_line.clear();
         self.length = lines.len();
         live.write_lines(&lines).is_ok()
+    }
+
+    /// Returns the lines the shell gets when the command has ended; whoever took those of the command
+    /// may take these as well.
+    pub(super) fn last_lines(&self, is_errexit: bool, kind: Kind) -> Vec<u8> {
+        let mut after = self.after.clone();
+        if is_errexit {
+            after.extend(kind.no_errexit_line().into_bytes());
+        }
+        match self.repeats {
+            0 => after,
+            _ => spaced(&after, limits::LINES_FOR_HOOKS),
+        }
     }
 
     /// Whether the shell has read nothing of it; then another one may run it, once.
@@ -180,17 +197,19 @@ impl Job {
     }
 }
 
-/// Puts an empty line before each: who takes one line before the shell reads takes that. Where a
-/// line break may be part of a word, only before all of them.
-fn spaced(lines: &[u8]) -> Vec<u8> {
+/// Puts empty lines before each, `first` of them before the first one: who takes some lines before the
+/// shell reads takes those. Where a line break may be part of a word, only before all of them.
+pub(super) fn spaced(lines: &[u8], first: usize) -> Vec<u8> {
     let is_whole = |line: &[u8]| line.iter().filter(|byte| **byte == b'\'').count() % 2 == 0;
     let each: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
     let parts = match each.iter().all(|line| is_whole(line)) {
         true => each,
         false => vec![lines],
     };
-    let spaced = parts.iter().map(|part| [b"\n", *part].concat());
-    spaced.collect::<Vec<_>>().concat()
+    let empty = [b'\n'; limits::LINES_FOR_HOOKS];
+    let mut spaced = empty.get(..first).unwrap_or(&empty).to_vec();
+    spaced.extend(parts.join(empty.as_slice()));
+    spaced
 }
 
 /// How a command has ended whose shell is not ready for the next one.

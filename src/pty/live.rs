@@ -104,8 +104,8 @@ pub(super) struct Live {
     pub(super) is_told: bool,
     /// What makes a command cheap.
     pub(super) kept: Kept,
-    /// The words the shell was started with, as the kernel tells them.
-    pub(super) words: OnceLock<Vec<u8>>,
+    /// What the kernel tells of the program the shell is, once that has come up.
+    pub(super) image: OnceLock<Vec<u8>>,
 }
 
 /// Where the FIFO is among a shell's descriptors.
@@ -243,25 +243,27 @@ impl Live {
             file.is_some_and(|file| (file.dev(), file.ino()) == script)
         };
         let mut all = fs::read_dir(&directory).into_iter().flatten().flatten();
-        // A program that has replaced the shell was given other words.
         process::children(self.pid).is_empty()
             && self.input_place() == InputPlace::Nowhere
             && !all.any(|entry| is_script(&entry.path()))
             && self
-                .words
+                .image
                 .get()
-                .is_some_and(|words| self.command_line().as_ref() == Some(words))
+                .is_some_and(|image| self.program().as_ref() == Some(image))
     }
 
-    /// Takes note of the words the shell was started with, once it is there.
-    pub(super) fn note_words(&self) {
-        if let Some(words) = self.command_line() {
-            let _ = self.words.set(words);
+    /// Takes note of the program the shell is, once it is there.
+    pub(super) fn note_program(&self) {
+        if let Some(image) = self.program() {
+            let _ = self.image.set(image);
         }
     }
 
-    fn command_line(&self) -> Option<Vec<u8>> {
-        fs::read(format!("/proc/{}/cmdline", self.pid)).ok()
+    /// Returns what tells the program from one that replaces it, be it the same one with the same words:
+    /// its words, and where the kernel has put it.
+    fn program(&self) -> Option<Vec<u8>> {
+        let read = |name| fs::read(format!("/proc/{}/{name}", self.pid)).ok();
+        Some([read("cmdline")?, read("auxv")?].concat())
     }
 
     /// Whether the shell has too few descriptors left to put its own aside for a script.
@@ -322,6 +324,11 @@ impl Live {
         }
         let is_same = is_same_file(&claimed, Path::new(&link)) && claimed.is_absolute();
         if is_same { claimed } else { real }
+    }
+
+    /// Whether the shell is known to be in a directory.
+    pub(super) fn is_in(&self, directory: &Path) -> bool {
+        is_same_file(directory, Path::new(&format!("/proc/{}/cwd", self.pid)))
     }
 
     /// Throws away input that nobody has read; it was typed for a command that has ended.

@@ -102,7 +102,7 @@ impl Plan {
             places,
             hints: Hints::default(),
             is_told: is_told(),
-            words: OnceLock::new(),
+            image: OnceLock::new(),
         };
         Ok((
             live,

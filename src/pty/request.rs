@@ -3,6 +3,9 @@
 use std::io;
 use std::path::Path;
 
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::AccessFlags;
+
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{Binding, NotInZsh};
@@ -66,9 +69,17 @@ fn check_binding(binding: &Binding) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorCode::BadValue, message))
 }
 
+/// Asks whether a shell may make a directory its own.
+pub(super) fn may_enter(directory: &Path) -> io::Result<()> {
+    let flags = AccessFlags::X_OK;
+    Ok(nix::unistd::faccessat(AT_FDCWD, directory, flags, AtFlags::AT_EACCESS)?)
+}
+
 fn check_directory(directory: &Path) -> Result<(), ToolError> {
     match std::fs::metadata(directory) {
-        Ok(file) if file.is_dir() => Ok(()),
+        Ok(file) if file.is_dir() => {
+            may_enter(directory).map_err(|error| ToolError::from_io(directory, &error))
+        }
         Ok(_) => Err(ToolError::from_io(
             directory,
             &io::ErrorKind::NotADirectory.into(),

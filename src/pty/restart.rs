@@ -166,7 +166,11 @@ impl Engine {
 
     /// Starts the next shell in a directory, which is known to be that of the last one or is not.
     fn restart_in(&mut self, cwd: PathBuf, is_known: bool) -> Result<Restart, ToolError> {
-        let snapshot = self.collector.last.clone();
+        let mut snapshot = self.collector.last.clone();
+        if std::mem::take(&mut self.is_misread) {
+            // A function that reads between two commands would do so again.
+            snapshot = snapshot.map(|whole| whole.environment());
+        }
         let (fit, left_out) = match &snapshot {
             Some(whole) => {
                 let (fit, left_out) = whole.without(&self.secrets);
@@ -270,7 +274,7 @@ impl Engine {
                 )))
             }
             Ok(mark) => {
-                running.live.note_words();
+                running.live.note_program();
                 self.settle(running, mark);
                 Ok(())
             }

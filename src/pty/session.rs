@@ -522,6 +522,7 @@ fn prepare(
         buffer: vec![0; limits::TERMINAL_READ_BYTES],
         alarm: Alarm::new(),
         unread: Vec::new(),
+        is_misread: false,
         told: Told::default(),
         watch: Watch::new(),
         scanner: Scanner::default(),

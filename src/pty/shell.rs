@@ -285,6 +285,12 @@ impl Kind {
     pub(super) fn prelude(self, directory: &Path, status: Option<&str>) -> Vec<u8> {
         let mut line = self.directory_line(directory);
         line.pop();
+        if self == Self::Zsh {
+            line = [b"{ ", line.as_slice(), b" } always { TRY_BLOCK_ERROR=0 }"].concat();
+        }
+        // Where `OLDPWD` is read-only it goes there and fails all the same, in zsh with the whole line.
+        line.extend(format!("; {} test . -ef ", self.builtin()).bytes());
+        line.extend(quote_bytes(directory.as_os_str()));
         line.extend(b" && { ");
         if let Some(status) = status {
             line.extend(status.trim_end().as_bytes());

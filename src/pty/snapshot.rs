@@ -62,6 +62,18 @@ impl Snapshot {
         text
     }
 
+    /// Returns it without all but the environment and the directory.
+    pub(super) fn environment(&self) -> Self {
+        let sections = self.sections().into_iter();
+        let environment = sections.filter(|section| section.name == b"environment");
+        let commands = environment.flat_map(|section| [section.heading, section.text].concat());
+        Self {
+            cwd: self.cwd.clone(),
+            commands: Arc::new(commands.collect()),
+            taken: self.taken,
+        }
+    }
+
     /// Returns which of these parts are the same in another snapshot.
     pub(super) fn kept<'a>(&self, names: &[&'a str], other: &Self) -> Vec<&'a str> {
         let is_there = |name: &&&str| self.part(name) == other.part(name);

@@ -2,17 +2,18 @@
 
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::ToolError;
 use crate::secret::Binding;
 
 use super::delivery::Delivery;
 use super::job::Job;
+use super::request::may_enter;
 use super::live::Live;
 use super::mend::{starts_background, starts_job};
 use super::secrets::{Carrier, carriers};
-use super::shell::{Kind, Places};
+use super::shell::Kind;
 use super::state::{State, failure, no_shell};
 
 /// What a command is started with.
@@ -28,9 +29,20 @@ struct Around {
     before: Vec<u8>,
     /// Those of `before` that the script cannot do without.
     needed: Range<usize>,
-    /// What stands before the command that runs it, in one line with it.
-    prelude: Option<Vec<u8>>,
+    /// The directory it needs, and what stands before the command that runs it, in one line with it.
+    prelude: Option<(PathBuf, Vec<u8>)>,
     after: Vec<u8>,
+}
+
+/// What has become of a job whose script the shell has not begun.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// It has got its lines again.
+    Given,
+    /// It has got them often enough.
+    InVain,
+    /// It must not get them again, or another shell would be no better.
+    Refused,
 }
 
 impl State {
@@ -55,6 +67,32 @@ impl State {
         Ok(())
     }
 
+    /// Gives the shell a job again whose script it has not begun.
+    pub(super) fn give_again(&mut self, live: &Live, kind: Kind) -> Again {
+        let mark = self.next_number();
+        let job = self.job.as_mut().filter(|job| job.may_be_given_again());
+        let Some(job) = job else {
+            return Again::Refused;
+        };
+        match job.give_again(live, kind, mark) {
+            true => Again::Given,
+            // It may be the directory that keeps it from its script; the way back is shorter for the next
+            // shell.
+            false if job.home.is_some() => Again::Refused,
+            false => Again::InVain,
+        }
+    }
+
+    /// Returns where the shell has to go before it runs a script: where the call wants it, or back from
+    /// where the last one was, in case something has taken the line that says so.
+    fn way<'a>(&'a self, live: &Live, wanted: Option<&'a Path>) -> Option<&'a Path> {
+        let back = || {
+            let is_needed = self.was_elsewhere && !live.is_in(&self.cwd);
+            (is_needed && may_enter(&self.cwd).is_ok()).then_some(self.cwd.as_path())
+        };
+        wanted.or_else(back)
+    }
+
     /// Gives a job to the shell that took the place of another one, which never read it; gives it back
     /// when that failed.
     pub(super) fn start_unread(&mut self, mut job: Job, kind: Kind) -> Result<(), Box<Job>> {
@@ -75,11 +113,11 @@ impl State {
     /// Returns the lines around those that run a script; `own` are those of its secrets.
     fn lines_around(
         &mut self,
-        places: &Places,
+        live: &Live,
         start: &Start<'_>,
         own: (String, String),
     ) -> Around {
-        let kind = start.kind;
+        let (kind, places) = (start.kind, &live.places);
         let (mut before, mut after) = (Vec::new(), Vec::new());
         if self.has_unsaved {
             self.asked_snapshots += 1;
@@ -90,9 +128,13 @@ impl State {
         before.extend(taking.into_bytes());
         after.extend(forgetting.into_bytes());
         let status = kind.status_line(places, self.last_status);
-        let prelude = start.cwd.map(|directory| {
+        if start.cwd.is_some() {
             after.extend(kind.directory_line(&self.cwd));
-            kind.prelude(directory, status.as_deref())
+        }
+        let way = self.way(live, start.cwd);
+        let prelude = way.map(|directory| {
+            let line = kind.prelude(directory, status.as_deref());
+            (directory.to_owned(), line)
         });
         if let Some(line) = status.filter(|_| prelude.is_none()) {
             before.extend(line.into_bytes());
@@ -124,7 +166,7 @@ impl State {
             needed,
             prelude,
             mut after,
-        } = self.lines_around(places, start, own);
+        } = self.lines_around(live, start, own);
         if kind == Kind::Bash && kind.may_cover(start.script) {
             after.extend(kind.forget_line("KARYI_LAST").into_bytes());
         }
@@ -133,6 +175,7 @@ impl State {
         after.extend(enabling.unwrap_or_default().bytes());
         Ok(Job {
             number,
+            mark: number,
             home: start.cwd.map(|_| self.cwd.clone()),
             after,
             secrets,

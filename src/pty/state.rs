@@ -77,6 +77,8 @@ pub(super) struct State {
     pub(super) sight: Sight,
     /// Whether the job shows a screen of its own.
     pub(super) shows_screen: bool,
+    /// Whether a command that ran elsewhere was the last one to tell the shell where to be.
+    pub(super) was_elsewhere: bool,
     /// Whether the shell had children when the last command ended.
     pub(super) has_children: bool,
     /// Why the shell is without the user's start-up files, when it is.
@@ -188,6 +190,7 @@ impl State {
             ended: VecDeque::new(),
             sight: Sight::default(),
             shows_screen: false,
+            was_elsewhere: false,
             has_children: false,
             script,
             script_length: 0,
@@ -197,6 +200,11 @@ impl State {
     pub(super) fn next_number(&mut self) -> u64 {
         self.numbers += 1;
         self.numbers
+    }
+
+    /// Returns the number of the mark that the running job ends with.
+    pub(super) fn awaited_mark(&self) -> Option<u64> {
+        self.job.as_ref().map(|job| job.mark)
     }
 
     /// Returns the place of the running job's sink for output no call waits for, while it is that

@@ -126,7 +126,7 @@ fn a_command_that_a_shell_does_not_get_is_run_by_the_next_or_refused() {
             let ran = shell.home.path().join("ran");
             assert_eq!(std::fs::read_to_string(&ran).unwrap(), "ran\n", "{name}");
             let pid = shell
-                .command("trap 'read x; read x; read x' USR1; echo $$")
+                .command("trap 'cat >/dev/null' USR1; echo $$")
                 .await;
             let status = std::process::Command::new("kill")
                 .args(["-USR1", pid.output.trim()])
@@ -211,6 +211,107 @@ fn a_trace_is_of_the_script_only() {
                 "{name}: {}",
                 seen.output
             );
+        }
+    });
+}
+
+fn elsewhere(script: &str, cwd: std::path::PathBuf) -> CommandRequest {
+    CommandRequest {
+        script: script.into(),
+        cwd: Some(cwd),
+        timeout: Some(Duration::from_secs(20)),
+        ..CommandRequest::default()
+    }
+}
+
+/// A `cd` that fails is no reason to end a shell: what it has stays.
+#[test]
+fn a_directory_the_shell_does_not_go_to_is_told_and_costs_nothing() {
+    run(async {
+        for (name, shell) in each(&["bash", "zsh", "dash", "busybox"]).await {
+            let there = shell.home.path().join("there");
+            std::fs::create_dir(&there).unwrap();
+            shell.check("v=kept; readonly OLDPWD", 0, "").await;
+            let script = "echo ran >>../ran";
+            let found = shell.request(elsewhere(script, there)).await;
+            let ran = shell.home.path().join("ran");
+            match found {
+                // Some go there all the same.
+                Ok(seen) => {
+                    assert_eq!(seen.exit_code, Some(0), "{name}");
+                    assert_eq!(std::fs::read_to_string(&ran).unwrap(), "ran\n", "{name}");
+                }
+                Err(error) => {
+                    assert_eq!(error.code, ErrorCode::SessionFailed, "{name}");
+                    assert!(error.message.contains("/there,"), "{name}: {error:?}");
+                    assert!(!ran.exists(), "{name}");
+                }
+            }
+            let seen = shell.command("echo $v").await;
+            assert_eq!(seen.output, "kept\n", "{name}: {seen:?}");
+        }
+    });
+}
+
+/// The shell is back before the next command, whatever reads between the two.
+#[test]
+fn a_hook_does_not_keep_the_shell_elsewhere() {
+    run(async {
+        for (name, hook) in [
+            ("bash", "PROMPT_COMMAND='read x'"),
+            ("bash", "set -T; trap 'read -t .05 x; true' DEBUG"),
+            ("zsh", "precmd() { read x; }"),
+            ("zsh", "precmd() { read x; read y; }"),
+        ] {
+            for (_, shell) in each(&[name]).await {
+                let there = shell.home.path().join("there");
+                std::fs::create_dir(&there).unwrap();
+                let seen = shell.command_within(hook, Duration::from_secs(20)).await;
+                assert_eq!(seen.exit_code, Some(0), "{name} {hook}: {seen:?}");
+                let seen = shell.request(elsewhere("pwd -P", there)).await;
+                let seen = seen.unwrap_or_else(|error| panic!("{name} {hook}: {error:?}"));
+                assert!(seen.output.ends_with("/there\n"), "{name} {hook}: {seen:?}");
+                for _ in 0..3 {
+                    let limit = Duration::from_secs(20);
+                    let seen = shell.command_within("pwd -P; (exit 3)", limit).await;
+                    assert_eq!(seen.exit_code, Some(3), "{name} {hook}: {seen:?}");
+                    let home = shell.home.path().to_str().unwrap();
+                    let place = seen.output.trim_end();
+                    assert!(place.ends_with(home), "{name} {hook}: {place}");
+                }
+            }
+        }
+    });
+}
+
+/// Its own directory may go while a command runs elsewhere: then the next one runs where the shell is.
+#[test]
+fn a_directory_that_is_gone_keeps_no_command_from_running() {
+    run(async {
+        for (name, shell) in each(&["bash", "dash"]).await {
+            shell.command("mkdir own; cd own").await;
+            let request = elsewhere("rmdir own", shell.home.path().to_owned());
+            let seen = shell.request(request).await.unwrap();
+            assert_eq!(seen.exit_code, Some(0), "{name}: {}", seen.output);
+            shell.check("echo next; cd /; pwd", 0, "next\n/\n").await;
+        }
+    });
+}
+
+/// A shell of the same words that a command becomes is a program like any other.
+#[test]
+fn a_shell_that_replaces_the_shell_is_not_taken_for_it() {
+    run(async {
+        for (name, shell) in each(&["dash", "bash"]).await {
+            let words = "exec $(tr '\\0' ' ' </proc/$$/cmdline)";
+            let seen = shell.command_within(words, Duration::from_secs(20)).await;
+            assert_eq!(seen.status, Status::AwaitingInput, "{name}: {seen:?}");
+            let count = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo counted $i\n";
+            let seen = shell.input(count).await;
+            assert_eq!(seen.status, Status::AwaitingInput, "{name}: {seen:?}");
+            assert!(seen.output.contains("counted 300000"), "{name}: {seen:?}");
+            let seen = shell.input("exit 4\n").await;
+            assert_eq!(seen.exit_code, Some(4), "{name}: {seen:?}");
         }
     });
 }
