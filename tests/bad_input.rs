@@ -2,6 +2,7 @@
 //! as specified, and never a panic.
 
 mod edits;
+mod places;
 
 use serde_json::{Value, json};
 

@@ -41,7 +41,10 @@ impl State {
 
     /// Ends the call that waits for a job whose script the shell has not begun, since others took its lines.
     pub(super) fn end_unbegun_job(&mut self, job: &Job) -> Option<Answer> {
-        let way = job.prelude.as_ref().map(|(directory, _)| directory.as_path());
+        let way = job
+            .prelude
+            .as_ref()
+            .map(|(directory, _)| directory.as_path());
         let error = way.map_or_else(delivery::not_begun, not_there);
         self.end_not_begun(job, error)
     }

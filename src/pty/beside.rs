@@ -117,14 +117,16 @@ impl Session {
         let snapshot = state.snapshot.clone();
         drop(state);
         let mut exports = Vec::new();
-        let mut place = cwd.clone();
+        let (mut place, mut is_there) = (cwd.clone(), true);
         if let Some(live) = live {
             let environment = environment_of_job(&live, &self.shared().tag);
             exports = environment.map_or_else(Vec::new, |bytes| self::exports(&bytes));
             place = live.directory(cwd);
+            is_there = !live.is_in_nothing();
         }
         Seed {
             cwd: place,
+            is_there,
             snapshot,
             exports,
         }

@@ -326,6 +326,13 @@ impl Live {
         if is_same { claimed } else { real }
     }
 
+    /// Whether the directory the shell is in was removed.
+    pub(super) fn is_in_nothing(&self) -> bool {
+        // Those above are gone as well, or it would have a name.
+        let found = fs::metadata(format!("/proc/{}/cwd", self.pid));
+        found.is_ok_and(|directory| directory.nlink() == 0)
+    }
+
     /// Whether the shell is known to be in a directory.
     pub(super) fn is_in(&self, directory: &Path) -> bool {
         is_same_file(directory, Path::new(&format!("/proc/{}/cwd", self.pid)))

@@ -47,6 +47,8 @@ pub struct SessionOptions {
 pub struct Seed {
     /// Its directory.
     pub cwd: PathBuf,
+    /// Whether it is there: a directory may be removed under a shell.
+    pub is_there: bool,
     /// What it last said about itself.
     pub(super) snapshot: Option<Snapshot>,
     /// Commands that bring its environment up to date.

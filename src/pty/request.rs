@@ -72,7 +72,12 @@ fn check_binding(binding: &Binding) -> Result<(), ToolError> {
 /// Asks whether a shell may make a directory its own.
 pub(super) fn may_enter(directory: &Path) -> io::Result<()> {
     let flags = AccessFlags::X_OK;
-    Ok(nix::unistd::faccessat(AT_FDCWD, directory, flags, AtFlags::AT_EACCESS)?)
+    Ok(nix::unistd::faccessat(
+        AT_FDCWD,
+        directory,
+        flags,
+        AtFlags::AT_EACCESS,
+    )?)
 }
 
 fn check_directory(directory: &Path) -> Result<(), ToolError> {

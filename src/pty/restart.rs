@@ -23,6 +23,7 @@ use super::live::read_some;
 use super::marks::Mark;
 use super::process::{self, Process};
 use super::remedy;
+use super::request::may_enter;
 use super::snapshot::{Feeder, Snapshot};
 use super::state::Order;
 use super::told::Told;
@@ -250,7 +251,7 @@ impl Engine {
     fn try_start(&mut self, beginning: Beginning<'_>, limit: Duration) -> Result<(), ToolError> {
         self.write_files_again().map_err(|error| no_files(&error))?;
         let size = self.shared.lock().size;
-        let place = existing(beginning.cwd);
+        let place = enterable(beginning.cwd);
         let spawned = ending::register(&self.plan.tag, || {
             self.plan
                 .spawn(place, size)
@@ -462,11 +463,11 @@ pub(super) fn sleep_for_output(running: &Running, pause: Duration) {
     let _ = nix::poll::poll(&mut asked, pause.unwrap_or(PollTimeout::MAX));
 }
 
-/// Returns a directory that exists: the one given, or one of its parents.
-fn existing(directory: &Path) -> &Path {
+/// Returns a directory that a shell can start in: the one given, or one of its parents.
+fn enterable(directory: &Path) -> &Path {
     directory
         .ancestors()
-        .find(|path| path.is_dir())
+        .find(|path| path.is_dir() && may_enter(path).is_ok())
         .unwrap_or(Path::new("/"))
 }
 

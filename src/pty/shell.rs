@@ -362,7 +362,9 @@ impl Kind {
             .map(|file| {
                 format!(
                     "{builtin} test -r \"{file}\" && \
-                     {builtin} . \"{file}\" 0<>{terminal} 1>&0 2>&0\n"
+                     {builtin} . \"{file}\" 0<>{terminal} 1>&0 2>&0\n\
+                     \\unset -f {} || :\n",
+                    &builtin[1..]
                 )
             })
             .collect()

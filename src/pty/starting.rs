@@ -9,9 +9,9 @@ use crate::secret::Binding;
 
 use super::delivery::Delivery;
 use super::job::Job;
-use super::request::may_enter;
 use super::live::Live;
 use super::mend::{starts_background, starts_job};
+use super::request::may_enter;
 use super::secrets::{Carrier, carriers};
 use super::shell::Kind;
 use super::state::{State, failure, no_shell};
@@ -111,12 +111,7 @@ impl State {
     }
 
     /// Returns the lines around those that run a script; `own` are those of its secrets.
-    fn lines_around(
-        &mut self,
-        live: &Live,
-        start: &Start<'_>,
-        own: (String, String),
-    ) -> Around {
+    fn lines_around(&mut self, live: &Live, start: &Start<'_>, own: (String, String)) -> Around {
         let (kind, places) = (start.kind, &live.places);
         let (mut before, mut after) = (Vec::new(), Vec::new());
         if self.has_unsaved {

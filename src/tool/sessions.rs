@@ -48,10 +48,12 @@ pub struct Terminal {
 }
 
 /// How a sibling began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opening {
     /// The number of the busy shell it was made after.
     pub after: u64,
+    /// Where it began, when that is not the directory of the busy one.
+    pub elsewhere: Option<PathBuf>,
     /// Age of the functions, aliases and options it was given; it has none without.
     pub snapshot_age: Option<Duration>,
 }
@@ -150,13 +152,19 @@ impl Sessions {
             Some(sibling) => sibling,
             None => terminal(self.first().await?, FIRST),
         };
+        let (snapshot_age, seed) = (busy.session.snapshot_age(), busy.session.seed());
+        let (wanted, is_there) = (seed.cwd.clone(), seed.is_there);
+        let mut options = self.options.clone();
+        options.seed = Some(seed);
+        let session = Session::start(options).await?;
+        let place = session.cwd();
+        let real = |path: &Path| path.canonicalize().ok();
+        let is_same = is_there && (place == wanted || real(&place) == real(&wanted));
         let opening = Opening {
             after: busy.number,
-            snapshot_age: busy.session.snapshot_age(),
+            elsewhere: (!is_same).then_some(place),
+            snapshot_age,
         };
-        let mut options = self.options.clone();
-        options.seed = Some(busy.session.seed());
-        let session = Session::start(options).await?;
         let sibling = terminal(&session, number);
         let mut siblings = self.siblings();
         siblings.open.push(sibling.clone());

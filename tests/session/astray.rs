@@ -125,9 +125,7 @@ fn a_command_that_a_shell_does_not_get_is_run_by_the_next_or_refused() {
             assert_eq!(seen.exit_code, Some(3), "{name}: {}", seen.output);
             let ran = shell.home.path().join("ran");
             assert_eq!(std::fs::read_to_string(&ran).unwrap(), "ran\n", "{name}");
-            let pid = shell
-                .command("trap 'cat >/dev/null' USR1; echo $$")
-                .await;
+            let pid = shell.command("trap 'cat >/dev/null' USR1; echo $$").await;
             let status = std::process::Command::new("kill")
                 .args(["-USR1", pid.output.trim()])
                 .status();

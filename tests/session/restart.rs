@@ -358,6 +358,26 @@ fn what_does_not_come_back_is_said_to_be_lost() {
     });
 }
 
+/// A start-up file may define a function that hides what karyi calls.
+#[test]
+fn start_up_files_that_hide_built_in_commands_are_read() {
+    for (name, file) in [("bash", ".bashrc"), ("zsh", ".zshenv"), ("mksh", ".mkshrc")] {
+        if !has(name) {
+            continue;
+        }
+        run(async {
+            let shell = Shell::with(|options| {
+                let rc = "RC=1; builtin() { echo hidden; }\n";
+                std::fs::write(options.cwd.join(file), rc).unwrap();
+                options.rc = Rc::User;
+                options.shell = Some(name.into());
+            })
+            .await;
+            shell.check("echo $RC", 0, "1\n").await;
+        });
+    }
+}
+
 /// What a start-up file exports and the user had unset does not come back.
 #[test]
 fn what_was_unset_stays_unset() {

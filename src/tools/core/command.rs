@@ -108,7 +108,7 @@ impl Output {
 }
 
 /// Says what a session is that was opened beside a busy one.
-fn note(terminal: &Terminal, opening: Opening) -> String {
+fn note(terminal: &Terminal, opening: &Opening) -> String {
     let (number, after) = (terminal.number, opening.after);
     let begins = match opening.snapshot_age {
         Some(age) => {
@@ -124,9 +124,15 @@ fn note(terminal: &Terminal, opening: Opening) -> String {
         }
         None => "functions, aliases and options are those of the start-up files".to_owned(),
     };
+    let place = match &opening.elsewhere {
+        None => "with its directory and exported environment".to_owned(),
+        Some(place) => format!(
+            "in {} with its exported environment, because its directory is gone or may not be entered",
+            place.display()
+        ),
+    };
     format!(
-        "session {after} is busy, so this ran in session {number}, opened with its directory and \
-         exported environment; {begins}; other variables are not there. Commands run here until \
+        "session {after} is busy, so this ran in session {number}, opened {place}; {begins}; other variables are not there. Commands run here until \
          session {} is free",
         sessions::FIRST
     )
@@ -241,7 +247,10 @@ impl Tool for Command {
         let progress = terminal.session.command(request, (context.sink)()).await?;
         let name = args.name.map(|name| name.text().to_owned());
         let mut answer = Output::answer(progress, terminal, name);
-        let opened = terminal.opening.map(|opening| note(terminal, opening));
+        let opened = terminal
+            .opening
+            .as_ref()
+            .map(|opening| note(terminal, opening));
         answer.output.note = opened.or(terminal.back_from.map(note_back));
         Ok(answer)
     }
