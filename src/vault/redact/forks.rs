@@ -8,8 +8,9 @@
 use zeroize::Zeroizing;
 
 use super::escapes::{LENGTH_BITS, MOST_MORE, Reading, packed, reading};
+use super::grams::{WINDOW, number};
 use super::lane::{Found, Lane, Run};
-use super::tables::{Tables, WINDOW, number};
+use super::tables::Tables;
 use crate::limits;
 use crate::vault::view::is_visible;
 
