@@ -84,6 +84,22 @@ impl Encoded {
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
+/// Writes a value in hexadecimal digits.
+type InDigits = fn(&str, &[u8; 16], &mut Encoded);
+
+/// The forms in which every byte or character is a number.
+const IN_DIGITS: [(Form, InDigits); 5] = [
+    (Form::Hex, hex),
+    (Form::Escaped, backslash_x),
+    (Form::Escaped, |value, digits, out| {
+        units(value, "%u", digits, out)
+    }),
+    (Form::Escaped, |value, digits, out| {
+        units(value, "\\u", digits, out)
+    }),
+    (Form::Escaped, every_percent),
+];
+
 /// Shows every form of a value, the plainest first; some may be the same.
 pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &Encoded)) {
     let mut encoded = Encoded::for_value(value);
@@ -129,12 +145,11 @@ pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &Encoded)) {
             make(Form::Base32, &|out| base32(value, shift, first, out));
         }
     }
-    for digits in [LOWER, UPPER] {
-        make(Form::Hex, &|out| hex(value, digits, out));
-        make(Form::Escaped, &|out| backslash_x(value, digits, out));
-        make(Form::Escaped, &|out| units(value, "%u", digits, out));
-        make(Form::Escaped, &|out| units(value, "\\u", digits, out));
-        make(Form::Escaped, &|out| every_percent(value, digits, out));
+    for (form, encode) in IN_DIGITS {
+        // What differs in a few capitals comes one after the other: the rest of it is known then.
+        for digits in [LOWER, UPPER] {
+            make(form, &|out| encode(value, digits, out));
+        }
     }
     for_each_escaped(value, &mut make);
     for first in 0..2 {

@@ -197,7 +197,7 @@ impl Tables {
         let most = visible
             .weight(0, bytes.len())
             .min(limits::REDACTED_RUN_BYTES);
-        for at in 0..stretches {
+        let gram_at = |at: usize| {
             // A secret part that is shorter than a run is matched as a whole.
             let need = visible.stretch_at(at, WINDOW).min(most).max(1);
             let is_secret = visible.secret_in(at, WINDOW) >= WINDOW / 2;
@@ -206,18 +206,35 @@ impl Tables {
                 first: visible.weight(at, 1),
                 all: visible.weight(at, WINDOW),
             };
-            let gram = Gram::new(secret, form, is_secret, weights);
+            Gram::new(secret, form, is_secret, weights)
+        };
+        let same = visible.is_uniform().then(|| gram_at(0));
+        let before = visible.bytes_before();
+        for at in 0..stretches {
+            let stretch = number(bytes, at);
+            if before.is_some_and(|before| number(before, at) == stretch) {
+                continue;
+            }
+            let gram = same.unwrap_or_else(|| gram_at(at));
             // The pieces of a known stretch are known.
-            if self.grams.insert(number(bytes, at), gram) {
-                self.add_pieces(bytes, at);
+            if self.grams.insert(stretch, gram) {
+                self.add_pieces_of(stretch);
             }
-            if is_secret {
-                self.step = self.step.min(need.max(WINDOW) + 1 - SAMPLE);
-            }
-            if at == 0 {
-                starts.push((number(bytes, 0).swap_bytes(), gram));
+            if gram.is_secret() {
+                self.step = self.step.min(gram.need().max(WINDOW) + 1 - SAMPLE);
             }
         }
+        if stretches > 0 {
+            starts.push((number(bytes, 0).swap_bytes(), gram_at(0)));
+        }
+    }
+
+    /// Adds the pieces that a stretch begins with.
+    fn add_pieces_of(&mut self, stretch: u64) {
+        self.ones.insert(first(stretch, 1));
+        self.twos.insert(first(stretch, 2));
+        self.fours.insert(first(stretch, 4));
+        self.samples.insert(first(stretch, SAMPLE));
     }
 
     /// Adds what tells whether the end of a text may be the start of a match.
