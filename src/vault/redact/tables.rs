@@ -259,6 +259,16 @@ impl Tables {
         self.samples.has(first(key, SAMPLE))
     }
 
+    /// Returns what is known of eight bytes of which little is known so far.
+    #[inline]
+    pub(super) fn gram(&self, key: u64) -> Option<Gram> {
+        if self.may_have(key) {
+            self.grams.get(key)
+        } else {
+            None
+        }
+    }
+
     /// Whether a form may go on after these bytes, of which there are fewer than a window.
     pub(super) fn may_begin(&self, bytes: &[u8]) -> bool {
         let key = number(bytes, 0);
