@@ -172,7 +172,6 @@ mod tests {
             ("yuml", Some('ÿ')),
             ("Amp", None),
             ("UnderBars", None),
-            ("amp\0", None),
             ("alpha", None),
             ("", None),
         ] {
