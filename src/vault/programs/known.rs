@@ -4,6 +4,9 @@
 //! they are is plain. A part of a name counts only for what reads its code after an option, in a script or on
 //! its input; `ssh-keygen` is no `ssh`.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::table::{PROGRAMS, Reads, WRAPPERS};
 use crate::vault::words::Word;
 
@@ -122,10 +125,18 @@ pub(super) fn look_up(word: &Word) -> Option<Reads> {
     reads.or_else(|| by_part(name)).or_else(|| by_ends(name))
 }
 
+/// The rows by their names in small letters; of equal ones the first counts. Every word of a script is looked up, and some many
+/// times.
+static ROWS: LazyLock<HashMap<String, Reads>> = LazyLock::new(|| {
+    let mut rows = HashMap::new();
+    for (name, reads) in PROGRAMS {
+        rows.entry(name.to_ascii_lowercase()).or_insert(*reads);
+    }
+    rows
+});
+
 fn row(name: &str) -> Option<Reads> {
-    let mut rows = PROGRAMS.iter();
-    rows.find(|(known, _)| known.eq_ignore_ascii_case(name))
-        .map(|(_, reads)| *reads)
+    ROWS.get(name.to_ascii_lowercase().as_str()).copied()
 }
 
 /// Returns what the first or the last part of a name says.

@@ -91,7 +91,7 @@ pub(in crate::vault) fn prints(words: &[Word]) -> bool {
         return true;
     }
     if names_printer(first) {
-        return !only_counts(first, rest);
+        return !only_counts(first, rest) && !only_chance(first, rest);
     }
     let is_reader = |reads| {
         !matches!(
@@ -100,6 +100,13 @@ pub(in crate::vault) fn prints(words: &[Word]) -> bool {
         )
     };
     runs(own).into_iter().any(|(reads, _)| is_reader(reads))
+}
+
+/// Whether it prints what it makes up: `openssl rand -hex 8`.
+fn only_chance(program: &Word, arguments: &[Word]) -> bool {
+    let is_plain = |word: &Word| !word.is_dynamic && !word.is_made;
+    let is_rand = arguments.first().is_some_and(|word| word.text == "rand");
+    program.program() == "openssl" && is_rand && arguments.iter().all(is_plain)
 }
 
 /// Whether it is a search that prints numbers, or nothing.

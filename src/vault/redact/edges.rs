@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::encodings::Form;
+use super::form::Form;
 
 /// What stands before a name in a placeholder.
 pub(super) const PLACEHOLDER: &str = "$KARYI";

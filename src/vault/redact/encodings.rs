@@ -7,85 +7,8 @@
 
 use zeroize::Zeroizing;
 
+use super::form::Form;
 use crate::limits;
-
-/// How a form relates to the value, the plainest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Form {
-    /// The value itself.
-    Raw,
-    /// JSON string escapes, or those twice.
-    Json,
-    /// XML references, or a numeric one for every character.
-    Xml,
-    /// Shell quoting.
-    Shell,
-    /// Percent-encoding.
-    Percent,
-    /// Backwards.
-    Reversed,
-    /// Base64 of any text that contains it.
-    Base64,
-    /// Base32 of any text that contains it.
-    Base32,
-    /// Hexadecimal digits.
-    Hex,
-    /// `\xNN`, `\NNN`, `%NN`, `\uNNNN` or `%uNNNN` for every character, or for those that are not ASCII.
-    Escaped,
-}
-
-impl Form {
-    /// Every form, by its number.
-    const ALL: [Self; 10] = [
-        Self::Raw,
-        Self::Json,
-        Self::Xml,
-        Self::Shell,
-        Self::Percent,
-        Self::Reversed,
-        Self::Base64,
-        Self::Base32,
-        Self::Hex,
-        Self::Escaped,
-    ];
-
-    /// Returns the form with a number; `form as u32` is its number.
-    pub(super) fn of_number(number: u32) -> Self {
-        let form = Self::ALL.get(number as usize).copied();
-        form.unwrap_or(Self::Raw)
-    }
-
-    /// Returns the word of the marker.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Raw => "part",
-            Self::Json => "json",
-            Self::Xml => "xml",
-            Self::Shell => "shell",
-            Self::Percent => "percent",
-            Self::Reversed => "reversed",
-            Self::Base64 => "base64",
-            Self::Base32 => "base32",
-            Self::Hex => "hex",
-            Self::Escaped => "escaped",
-        }
-    }
-
-    /// Whether a text is the word of a marker.
-    pub(super) fn is_word(text: &str) -> bool {
-        Self::ALL.iter().any(|form| form.as_str() == text)
-    }
-
-    /// Whether it is made of large values, too.
-    pub(super) fn is_plain(self) -> bool {
-        matches!(self, Self::Raw | Self::Json | Self::Base64)
-    }
-
-    /// Whether six of its characters say little: each byte of the value takes several.
-    pub(super) fn is_wide(self) -> bool {
-        matches!(self, Self::Hex | Self::Escaped)
-    }
-}
 
 /// A form of a value.
 pub(super) struct Encoded {
@@ -161,6 +84,22 @@ impl Encoded {
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
+/// Writes a value in hexadecimal digits.
+type InDigits = fn(&str, &[u8; 16], &mut Encoded);
+
+/// The forms in which every byte or character is a number.
+const IN_DIGITS: [(Form, InDigits); 5] = [
+    (Form::Hex, hex),
+    (Form::Escaped, backslash_x),
+    (Form::Escaped, |value, digits, out| {
+        units(value, "%u", digits, out)
+    }),
+    (Form::Escaped, |value, digits, out| {
+        units(value, "\\u", digits, out)
+    }),
+    (Form::Escaped, every_percent),
+];
+
 /// Shows every form of a value, the plainest first; some may be the same.
 pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &Encoded)) {
     let mut encoded = Encoded::for_value(value);
@@ -206,12 +145,11 @@ pub(super) fn for_each_form(value: &str, mut show: impl FnMut(Form, &Encoded)) {
             make(Form::Base32, &|out| base32(value, shift, first, out));
         }
     }
-    for digits in [LOWER, UPPER] {
-        make(Form::Hex, &|out| hex(value, digits, out));
-        make(Form::Escaped, &|out| backslash_x(value, digits, out));
-        make(Form::Escaped, &|out| units(value, "%u", digits, out));
-        make(Form::Escaped, &|out| units(value, "\\u", digits, out));
-        make(Form::Escaped, &|out| every_percent(value, digits, out));
+    for (form, encode) in IN_DIGITS {
+        // What differs in a few capitals comes one after the other: the rest of it is known then.
+        for digits in [LOWER, UPPER] {
+            make(form, &|out| encode(value, digits, out));
+        }
     }
     for_each_escaped(value, &mut make);
     for first in 0..2 {

@@ -8,8 +8,9 @@
 use zeroize::Zeroizing;
 
 use super::escapes::{LENGTH_BITS, MOST_MORE, Reading, packed, reading};
+use super::grams::{WINDOW, number};
 use super::lane::{Found, Lane, Run};
-use super::tables::{Tables, WINDOW, number};
+use super::tables::Tables;
 use crate::limits;
 use crate::vault::view::is_visible;
 
@@ -176,12 +177,7 @@ impl Text {
         let mut is_open = !self.is_whole;
         for start in at..=self.length - WINDOW {
             let key = number(self.bytes.as_slice(), start);
-            let gram = if tables.may_have(key) {
-                tables.grams.get(key)
-            } else {
-                None
-            };
-            let Some(gram) = gram else {
+            let Some(gram) = tables.gram(key) else {
                 is_open = false;
                 break;
             };
@@ -275,23 +271,18 @@ fn is_harmless(fork: &Fork, around: Around<'_>) -> bool {
         return true;
     };
     let own = main.bytes().get(at + 1..at + fork.length);
-    let behind = lane.bytes().get(after..after + WINDOW - 1);
-    let (Some(own), Some(behind)) = (own, behind) else {
+    let (Some(own), true) = (own, after + WINDOW <= lane.bytes().len()) else {
         return false;
     };
     if is_double(main.bytes(), at) {
         return is_in_step(main, at);
     }
-    if own.len() > 16 - (WINDOW - 1) {
-        return false;
-    }
-    // As numbers they leave nothing in memory that had to be wiped.
-    let gather = |bytes: &[u8]| {
-        let bytes = bytes.iter().rev();
-        bytes.fold(0_u128, |number, byte| number << 8 | u128::from(*byte))
-    };
-    let both = gather(own) | gather(behind) << (8 * own.len());
-    (0..own.len()).all(|at| !tables.may_have((both >> (8 * at)) as u64))
+    // As a number they leave nothing in memory that had to be wiped.
+    let mut stretch = number(lane.bytes(), after);
+    own.iter().rev().all(|byte| {
+        stretch = stretch << 8 | u64::from(*byte);
+        tables.gram(stretch).is_none()
+    })
 }
 
 /// Most signs in a row that are counted.

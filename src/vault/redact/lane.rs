@@ -8,8 +8,10 @@ use std::ops::Range;
 
 use zeroize::Zeroizing;
 
-use super::encodings::Form;
-use super::tables::{Gram, Hot, Tables, WINDOW, number};
+use super::form::Form;
+use super::grams::{Gram, WINDOW, number};
+use super::hot::Hot;
+use super::tables::Tables;
 use crate::limits;
 use crate::vault::view::{SAMPLE, Sink, is_visible};
 

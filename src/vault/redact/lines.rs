@@ -65,9 +65,17 @@ pub(super) fn codes<'a>(value: &'a str, mask: &[bool]) -> Vec<&'a str> {
     codes
 }
 
-/// Whether a text is too long for a word and too short for a run.
+/// Whether a text is too long for a word and too short for a run, which counts characters.
 fn is_between(text: &str) -> bool {
-    (limits::GOOD_SECRET_BYTES..limits::REDACTED_RUN_BYTES).contains(&visible_bytes(text))
+    let range = limits::GOOD_SECRET_BYTES..limits::REDACTED_RUN_BYTES;
+    let bytes = visible_bytes(text);
+    let more = text.bytes().filter(|byte| byte & 0xC0 == 0x80).count();
+    range.contains(&bytes) || range.contains(&bytes.saturating_sub(more))
+}
+
+/// Whether a text is a word without capitals, of whichever letters.
+fn is_word(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphabetic() && !c.is_uppercase())
 }
 
 /// Whether all of a part of the value is secret.
@@ -77,8 +85,9 @@ fn is_secret(value: &str, part: &str, mask: &[bool]) -> bool {
     !mask.contains(&false) || places.any(|(at, part)| is_all(at..at + part.len()))
 }
 
-/// Leaves out the number of an item of a list, or the sign before it, and quotes and a comma around it.
+/// Leaves out the number of an item of a list, the sign or the box before it, and quotes and a comma around it.
 fn unmarked(line: &str) -> &str {
+    let line = unboxed(line);
     let mark = line.split(' ').next().unwrap_or_default();
     let number = mark.trim_start_matches(['(', '[', '#']);
     let number = number.trim_end_matches(['.', ')', ':', ']']);
@@ -88,11 +97,19 @@ fn unmarked(line: &str) -> &str {
         true => line.get(mark.len()..).unwrap_or_default().trim_start(),
         false => line,
     };
+    let item = unboxed(item);
     let bare = item.trim_end_matches([',', ';']);
     let inner = ['"', '\'']
         .into_iter()
         .find_map(|quote| bare.strip_prefix(quote)?.strip_suffix(quote));
     inner.unwrap_or(item)
+}
+
+/// Leaves out the box of an item that is done or not.
+fn unboxed(item: &str) -> &str {
+    let mut boxes = ["[ ] ", "[x] ", "[X] "].into_iter();
+    let rest = boxes.find_map(|done| item.strip_prefix(done));
+    rest.map_or(item, str::trim_start)
 }
 
 /// Whether the name of a setting says that it is secret.
@@ -129,9 +146,8 @@ fn words(name: &str) -> Vec<String> {
 
 /// Whether the value of a setting may be a secret: no word, no path, and nothing that stands for another text.
 fn is_chosen(text: &str) -> bool {
-    let is_word = text.bytes().all(|byte| byte.is_ascii_lowercase());
     let stands = ["${", "$(", "{{", "<", "%("];
-    !is_word && !is_markup(text) && !stands.iter().any(|start| text.starts_with(start))
+    !is_word(text) && !is_markup(text) && !stands.iter().any(|start| text.starts_with(start))
 }
 
 /// Returns the key and the value of a setting, as in YAML and in INI.
@@ -214,7 +230,6 @@ fn alike<'a>(items: &[&'a str]) -> HashSet<&'a str> {
     let same = shapes.chunk_by(|a, b| a.0 == b.0);
     let most = same.max_by_key(|same| same.len()).unwrap_or_default();
     // A few words of one length are no list of codes as yet.
-    let is_word = |item: &str| item.bytes().all(|byte| byte.is_ascii_lowercase());
     let codes = most.iter().map(|(_, item)| *item);
     let is_list = most.len() > 2 && most.len() == items.len();
     codes.filter(|item| is_list || !is_word(item)).collect()
@@ -346,6 +361,11 @@ mod tests {
             &["kdjfhgqw", "plokijuh", "zmxncbvq"],
         );
         check("Tr#b$dor\nx", &["Tr#b$dor"]);
+        check("пароль12\nсекрет34", &["пароль12", "секрет34"]);
+        check(
+            "[x] abcd1234\n[ ] efgh5678\n- [X] ijkl9012",
+            &["abcd1234", "efgh5678", "ijkl9012"],
+        );
         check("k3Wq0Zr7mV=\nsame\nsame", &["k3Wq0Zr7mV="]);
         check("API_TOKEN=Zk7qPw2L\nHOST1=db1.local\n", &["Zk7qPw2L"]);
         check("a:\n  password: \"hunter-two\"\n", &["hunter-two"]);
@@ -362,6 +382,7 @@ mod tests {
             "NODE_ENV=production\nPORT=12345678\n",
             "abandon\nzebra\nquartz\nmountain\numbrella\nturtle\n",
             "mountain\numbrella\n",
+            "картошка\nмолочный\n",
             "<server>\n<id>a1</id>\n</server1>\n",
             "machine a\nlogin deploy\n2026-11-23\n/srv/app1\n10.0.0.10\n",
             "metadata:\n  secretName: my-tls-1\n  tokenFile: /run/tok1\n",

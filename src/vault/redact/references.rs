@@ -1,6 +1,8 @@
 //! The names of references in HTML: of ASCII, and of the rest of Latin-1, which PHP's `htmlentities` writes.
 
-/// Names of ASCII characters that are short enough for an escape, sorted. The hyphen, the dash and
+use super::grams::number;
+
+/// Names of ASCII characters that are short enough for an escape. The hyphen, the dash and
 /// the minus have characters of their own in HTML; who writes them means the sign.
 const ASCII: &[(&[u8], char)] = &[
     (b"AMP", '&'),
@@ -67,16 +69,80 @@ const LATIN: [&[u8]; 95] = [
     b"yacute", b"thorn", b"yuml",
 ];
 
-/// Returns the character that a name stands for.
-pub(super) fn named(name: &[u8]) -> Option<char> {
-    let found = ASCII.binary_search_by_key(&name, |(known, _)| *known).ok();
-    if let Some((_, character)) = found.and_then(|at| ASCII.get(at)) {
-        return Some(*character);
+/// Longest name that is known, so that each of them is a number.
+const MOST_NAME_BYTES: usize = 8;
+/// Places in the table: three for each name.
+const PLACES: usize = 512;
+
+/// The names as numbers, each where its hash leads or in the next free place. A page has a reference for every word, so that
+/// a search for its name would take longer than all the rest.
+struct Names {
+    keys: [u64; PLACES],
+    /// All characters have a number that is a byte.
+    characters: [u8; PLACES],
+}
+
+static NAMES: Names = Names::make();
+
+impl Names {
+    const fn make() -> Self {
+        let mut names = Self {
+            keys: [0; PLACES],
+            characters: [0; PLACES],
+        };
+        let mut at = 0;
+        while at < ASCII.len() {
+            names.put(ASCII[at].0, ASCII[at].1 as u8);
+            at += 1;
+        }
+        at = 0;
+        while at < LATIN.len() {
+            names.put(LATIN[at], 0xA1 + at as u8);
+            at += 1;
+        }
+        names
     }
-    let mut latin = ('\u{A1}'..='\u{FF}').zip(LATIN);
-    latin
-        .find(|(_, known)| *known == name)
-        .map(|(character, _)| character)
+
+    const fn put(&mut self, name: &[u8], character: u8) {
+        let (mut key, mut at) = (0, name.len());
+        while at > 0 {
+            at -= 1;
+            key = key << 8 | name[at] as u64;
+        }
+        let mut place = hash(key);
+        while self.keys[place] != 0 {
+            place = (place + 1) % PLACES;
+        }
+        self.keys[place] = key;
+        self.characters[place] = character;
+    }
+
+    #[inline]
+    fn get(&self, key: u64) -> Option<char> {
+        let mut place = hash(key);
+        loop {
+            match self.keys.get(place) {
+                Some(&known) if known == key => {
+                    return self.characters.get(place).copied().map(char::from);
+                }
+                Some(0) | None => return None,
+                Some(_) => place = (place + 1) % PLACES,
+            }
+        }
+    }
+}
+
+const fn hash(key: u64) -> usize {
+    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % PLACES
+}
+
+/// Returns the character that a name stands for.
+#[inline]
+pub(super) fn named(name: &[u8]) -> Option<char> {
+    if name.is_empty() || name.len() > MOST_NAME_BYTES {
+        return None;
+    }
+    NAMES.get(number(name, 0))
 }
 
 #[cfg(test)]
@@ -86,12 +152,12 @@ mod tests {
 
     #[test]
     fn names_stand_for_their_characters() {
-        assert!(ASCII.is_sorted_by_key(|(name, _)| *name));
-        assert!(
-            ASCII
-                .iter()
-                .all(|(name, _)| name.len() + 2 <= MAX_ESCAPE_BYTES)
-        );
+        let latin = LATIN.iter().zip('\u{A1}'..='\u{FF}');
+        let all = ASCII.iter().map(|(name, c)| (*name, *c));
+        for (name, character) in all.chain(latin.map(|(name, c)| (*name, c))) {
+            assert!(name.len() <= MOST_NAME_BYTES && name.len() + 2 <= MAX_ESCAPE_BYTES);
+            assert_eq!(named(name), Some(character), "{name:?}");
+        }
         for (name, expected) in [
             ("amp", Some('&')),
             ("AMP", Some('&')),
@@ -105,6 +171,7 @@ mod tests {
             ("divide", Some('÷')),
             ("yuml", Some('ÿ')),
             ("Amp", None),
+            ("UnderBars", None),
             ("alpha", None),
             ("", None),
         ] {

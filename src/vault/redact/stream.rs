@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
 
 use super::edges::{self, PLACEHOLDER, before_placeholder, begun, is_word};
-use super::encodings::Form;
+use super::form::Form;
+use super::hot::Hot;
 use super::lane::{Found, Lane};
-use super::tables::{Hot, Tables};
+use super::tables::Tables;
 use super::text::Redacted;
 use super::unescaped::{KINDS, Known, Unescaped};
 use crate::limits;

@@ -8,7 +8,9 @@ use std::ops::Range;
 
 use zeroize::Zeroizing;
 
-use super::encodings::{Form, for_each_form};
+use super::encodings::for_each_form;
+use super::form::Form;
+use super::grams::{Bitmap, Gram, Grams, WINDOW, Weights, first, number};
 use super::lines::{self, Layout};
 use super::parts::{passwords, percent_decoded, secret_bytes};
 use super::visible::Visible;
@@ -16,249 +18,6 @@ use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::session::Secrets;
 use crate::vault::view::{self, SAMPLE};
-
-/// Bytes of a stretch in the table.
-pub(super) const WINDOW: usize = 8;
-
-/// What is known of eight bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Gram(u32);
-
-impl Gram {
-    /// Bits of the number of the secret, of the form, and of each weight.
-    const SECRET: u32 = 16;
-    const FORM: u32 = 4;
-    const WEIGHT: u32 = 4;
-    /// Where the others stand.
-    const NEED_AT: u32 = Self::SECRET + Self::FORM;
-    const SECRET_AT: u32 = Self::NEED_AT + Self::WEIGHT;
-    const FIRST_AT: u32 = Self::SECRET_AT + 1;
-    const WEIGHT_AT: u32 = Self::FIRST_AT + 1;
-
-    fn new(secret: usize, form: Form, is_secret: bool, weights: Weights) -> Self {
-        let part = |number: usize, bits: u32| {
-            let number = u32::try_from(number).unwrap_or(u32::MAX);
-            number.min((1 << bits) - 1)
-        };
-        let secret = part(secret, Self::SECRET);
-        let form = part(form as usize, Self::FORM) << Self::SECRET;
-        let need = part(weights.need, Self::WEIGHT) << Self::NEED_AT;
-        let is_secret = u32::from(is_secret) << Self::SECRET_AT;
-        let first = part(weights.first, 1) << Self::FIRST_AT;
-        let weight = part(weights.all, Self::WEIGHT) << Self::WEIGHT_AT;
-        Self(secret | form | need | is_secret | first | weight)
-    }
-
-    fn part(self, at: u32, bits: u32) -> usize {
-        (self.0 >> at & ((1 << bits) - 1)) as usize
-    }
-
-    /// The number of the secret.
-    pub(super) fn secret(self) -> usize {
-        self.part(0, Self::SECRET)
-    }
-
-    /// The form they are of.
-    pub(super) fn form(self) -> Form {
-        Form::of_number(self.0 >> Self::SECRET & ((1 << Self::FORM) - 1))
-    }
-
-    /// How many characters a match has.
-    pub(super) fn need(self) -> usize {
-        self.part(Self::NEED_AT, Self::WEIGHT)
-    }
-
-    /// Whether they hold a part of what is secret about the value.
-    pub(super) fn is_secret(self) -> bool {
-        self.part(Self::SECRET_AT, 1) == 1
-    }
-
-    /// How many characters they count for, and how many the first byte does.
-    pub(super) fn weight(self) -> usize {
-        self.part(Self::WEIGHT_AT, Self::WEIGHT)
-    }
-
-    pub(super) fn first_weight(self) -> usize {
-        self.part(Self::FIRST_AT, 1)
-    }
-
-    /// The same for a shorter match.
-    fn or_sooner(self, other: Self) -> Self {
-        let weights = Weights {
-            need: self.need().min(other.need()),
-            first: self.first_weight().max(other.first_weight()),
-            all: self.weight().max(other.weight()),
-        };
-        let is_secret = self.is_secret() || other.is_secret();
-        Self::new(self.secret(), self.form(), is_secret, weights)
-    }
-}
-
-/// How many characters bytes count for.
-struct Weights {
-    /// In a match.
-    need: usize,
-    /// Their first one, and all of them.
-    first: usize,
-    all: usize,
-}
-
-/// A hash table from numbers that are not 0 to grams.
-#[derive(Clone)]
-pub(super) struct Grams {
-    keys: Zeroizing<Vec<u64>>,
-    grams: Vec<Gram>,
-    length: usize,
-    /// How far a hash is shifted to be an index.
-    shift: u32,
-}
-
-impl Grams {
-    fn with_bits(bits: u32) -> Self {
-        Self {
-            keys: Zeroizing::new(vec![0; 1 << bits]),
-            grams: vec![Gram(0); 1 << bits],
-            length: 0,
-            shift: 64 - bits,
-        }
-    }
-
-    /// Makes an empty table.
-    pub(super) fn new() -> Self {
-        Self::with_bits(6)
-    }
-
-    /// Makes an empty table with room for so many.
-    fn with_room(count: usize) -> Self {
-        let places = (count + count / 3).next_power_of_two();
-        Self::with_bits(places.ilog2().clamp(6, 24))
-    }
-
-    /// Returns what is known of eight bytes, or of fewer with zeros behind them.
-    #[inline]
-    pub(super) fn get(&self, key: u64) -> Option<Gram> {
-        let mask = self.keys.len() - 1;
-        let mut index = (hash(key) >> self.shift) as usize;
-        loop {
-            match self.keys.get(index & mask) {
-                Some(&found) if found == key => return self.grams.get(index & mask).copied(),
-                Some(0) | None => return None,
-                Some(_) => index += 1,
-            }
-        }
-    }
-
-    /// Adds a stretch; the first one to come names it. Returns whether it is new.
-    pub(super) fn insert(&mut self, key: u64, gram: Gram) -> bool {
-        if self.length * 4 >= self.keys.len() * 3 {
-            self.grow();
-        }
-        self.put(key, gram)
-    }
-
-    fn put(&mut self, key: u64, gram: Gram) -> bool {
-        let mask = self.keys.len() - 1;
-        let mut index = (hash(key) >> self.shift) as usize;
-        while let (Some(place), Some(known)) = (
-            self.keys.get_mut(index & mask),
-            self.grams.get_mut(index & mask),
-        ) {
-            if *place == key {
-                *known = known.or_sooner(gram);
-                return false;
-            }
-            if *place == 0 {
-                (*place, *known) = (key, gram);
-                self.length += 1;
-                return true;
-            }
-            index += 1;
-        }
-        false
-    }
-
-    fn grow(&mut self) {
-        let mut larger = Self::with_bits(64 - self.shift + 1);
-        for (key, gram) in self.keys.iter().zip(&self.grams) {
-            if *key != 0 {
-                larger.put(*key, *gram);
-            }
-        }
-        *self = larger;
-    }
-
-    fn bytes(&self) -> usize {
-        self.keys.len() * (size_of::<u64>() + size_of::<Gram>())
-    }
-}
-
-fn hash(key: u64) -> u64 {
-    // The low bits of the product alone would depend on the first bytes alone.
-    let mixed = (key ^ key >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
-}
-
-/// A set of numbers that may say yes too often, the less often the more of its bits stand for each:
-/// one, or two in the same word.
-struct Bitmap<const BITS: u32> {
-    words: Vec<u64>,
-    shift: u32,
-}
-
-impl<const BITS: u32> Bitmap<BITS> {
-    fn with_bits(bits: u32) -> Self {
-        Self {
-            words: vec![0; 1 << bits.saturating_sub(6)],
-            shift: 64 - bits,
-        }
-    }
-
-    /// Returns the word and its bits.
-    #[inline]
-    fn place(&self, key: u64) -> (usize, u64) {
-        let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut bits = 1 << (mixed >> self.shift & 63);
-        if BITS == 2 {
-            bits |= 1 << (mixed >> (self.shift - 6) & 63);
-        }
-        ((mixed >> self.shift >> 6) as usize, bits)
-    }
-
-    fn insert(&mut self, key: u64) {
-        let (word, bits) = self.place(key);
-        if let Some(word) = self.words.get_mut(word) {
-            *word |= bits;
-        }
-    }
-
-    #[inline]
-    fn has(&self, key: u64) -> bool {
-        let (word, bits) = self.place(key);
-        self.words
-            .get(word)
-            .is_some_and(|word| *word & bits == bits)
-    }
-}
-
-/// Reads eight bytes, or what there is of them, as a number.
-#[inline]
-pub(super) fn number(bytes: &[u8], at: usize) -> u64 {
-    match bytes.get(at..at + 8).map(<[u8; 8]>::try_from) {
-        Some(Ok(bytes)) => u64::from_le_bytes(bytes),
-        _ => {
-            let rest = bytes.get(at..).unwrap_or_default();
-            rest.iter()
-                .rev()
-                .fold(0, |number, byte| number << 8 | u64::from(*byte))
-        }
-    }
-}
-
-/// Keeps the first bytes of a number.
-#[inline]
-pub(super) fn first(number: u64, bytes: usize) -> u64 {
-    number & (u64::MAX >> (64 - 8 * bytes))
-}
 
 /// A value to compare a masked stretch with.
 struct Whole {
@@ -438,7 +197,7 @@ impl Tables {
         let most = visible
             .weight(0, bytes.len())
             .min(limits::REDACTED_RUN_BYTES);
-        for at in 0..stretches {
+        let gram_at = |at: usize| {
             // A secret part that is shorter than a run is matched as a whole.
             let need = visible.stretch_at(at, WINDOW).min(most).max(1);
             let is_secret = visible.secret_in(at, WINDOW) >= WINDOW / 2;
@@ -447,18 +206,35 @@ impl Tables {
                 first: visible.weight(at, 1),
                 all: visible.weight(at, WINDOW),
             };
-            let gram = Gram::new(secret, form, is_secret, weights);
+            Gram::new(secret, form, is_secret, weights)
+        };
+        let same = visible.is_uniform().then(|| gram_at(0));
+        let before = visible.bytes_before();
+        for at in 0..stretches {
+            let stretch = number(bytes, at);
+            if before.is_some_and(|before| number(before, at) == stretch) {
+                continue;
+            }
+            let gram = same.unwrap_or_else(|| gram_at(at));
             // The pieces of a known stretch are known.
-            if self.grams.insert(number(bytes, at), gram) {
-                self.add_pieces(bytes, at);
+            if self.grams.insert(stretch, gram) {
+                self.add_pieces_of(stretch);
             }
-            if is_secret {
-                self.step = self.step.min(need.max(WINDOW) + 1 - SAMPLE);
-            }
-            if at == 0 {
-                starts.push((number(bytes, 0).swap_bytes(), gram));
+            if gram.is_secret() {
+                self.step = self.step.min(gram.need().max(WINDOW) + 1 - SAMPLE);
             }
         }
+        if stretches > 0 {
+            starts.push((number(bytes, 0).swap_bytes(), gram_at(0)));
+        }
+    }
+
+    /// Adds the pieces that a stretch begins with.
+    fn add_pieces_of(&mut self, stretch: u64) {
+        self.ones.insert(first(stretch, 1));
+        self.twos.insert(first(stretch, 2));
+        self.fours.insert(first(stretch, 4));
+        self.samples.insert(first(stretch, SAMPLE));
     }
 
     /// Adds what tells whether the end of a text may be the start of a match.
@@ -481,6 +257,16 @@ impl Tables {
     #[inline]
     pub(super) fn may_have(&self, key: u64) -> bool {
         self.samples.has(first(key, SAMPLE))
+    }
+
+    /// Returns what is known of eight bytes of which little is known so far.
+    #[inline]
+    pub(super) fn gram(&self, key: u64) -> Option<Gram> {
+        if self.may_have(key) {
+            self.grams.get(key)
+        } else {
+            None
+        }
     }
 
     /// Whether a form may go on after these bytes, of which there are fewer than a window.
@@ -553,8 +339,8 @@ impl Tables {
     /// Returns how much memory the tables take.
     pub(super) fn bytes(&self) -> usize {
         let bitmaps = [&self.fours, &self.twos, &self.ones];
-        let bitmaps: usize = bitmaps.iter().map(|bitmap| bitmap.words.len()).sum();
-        let bitmaps = (bitmaps + self.samples.words.len()) * size_of::<u64>();
+        let bitmaps: usize = bitmaps.iter().map(|bitmap| bitmap.bytes()).sum();
+        let bitmaps = bitmaps + self.samples.bytes();
         let wholes: usize = self.wholes.iter().map(|whole| whole.text.len()).sum();
         let layouts: usize = self.layouts.iter().map(|(_, layout)| layout.bytes()).sum();
         self.grams.bytes() + bitmaps + wholes + layouts + self.starts.len() * 12
@@ -567,91 +353,5 @@ fn stretches_per_byte(length: usize) -> usize {
         8
     } else {
         36
-    }
-}
-
-/// The stretches of six bytes of secrets that were seen in a text.
-#[derive(Clone)]
-pub(super) struct Hot {
-    grams: Grams,
-    /// The secrets, each with the place from which on it is known.
-    since: Vec<(usize, u64)>,
-}
-
-impl Hot {
-    /// Makes an empty set.
-    pub(super) fn new() -> Self {
-        Self {
-            grams: Grams::new(),
-            since: Vec::new(),
-        }
-    }
-
-    /// Whether a secret is in it.
-    pub(super) fn has(&self, secret: usize) -> bool {
-        self.since.iter().any(|(known, _)| *known == secret)
-    }
-
-    /// Returns the secrets in it.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = usize> {
-        self.since.iter().map(|(secret, _)| *secret)
-    }
-
-    /// Adds the secret with a number, whose value is looked up by its name.
-    pub(super) fn add(&mut self, secrets: &Secrets, tables: &Tables, secret: usize, since: u64) {
-        self.since.push((secret, since));
-        let mut number_of = 0;
-        secrets.for_each(|_, value| {
-            if number_of == secret && tables.names.len() > secret {
-                self.add_value(value.expose(), secret);
-            }
-            number_of += 1;
-        });
-    }
-
-    fn add_value(&mut self, value: &str, secret: usize) {
-        self.add_forms(value, secret_bytes(value), secret);
-        for password in passwords(value).into_iter().map(Zeroizing::new) {
-            if let Some(decoded) = percent_decoded(&password).map(Zeroizing::new)
-                && view::visible_bytes(&decoded) >= WINDOW
-            {
-                self.add_forms(&decoded, vec![true; decoded.len()], secret);
-            }
-        }
-    }
-
-    fn add_forms(&mut self, value: &str, mask: Vec<bool>, secret: usize) {
-        let mut visible = Visible::of(value, mask);
-        let mut is_short = false;
-        for_each_form(value, |form, encoded| {
-            visible.take(encoded);
-            // A short value is masked as a whole or not at all.
-            is_short |= form == Form::Raw && visible.bytes.len() < limits::REDACTED_RUN_BYTES;
-            if form.is_wide() || is_short {
-                return;
-            }
-            for at in 0..=visible.bytes.len() - SAMPLE {
-                if visible.secret_in(at, SAMPLE) == SAMPLE {
-                    let key = first(number(&visible.bytes, at), SAMPLE);
-                    let weights = Weights {
-                        need: SAMPLE,
-                        first: visible.weight(at, 1),
-                        all: visible.weight(at, SAMPLE),
-                    };
-                    let gram = Gram::new(secret, form, true, weights);
-                    self.grams.insert(key, gram);
-                }
-            }
-        });
-    }
-
-    /// Returns what is known of six bytes that stand at a place.
-    pub(super) fn get(&self, key: u64, place: u64) -> Option<Gram> {
-        let gram = self.grams.get(first(key, SAMPLE))?;
-        let since = self
-            .since
-            .iter()
-            .find(|(secret, _)| *secret == gram.secret())?;
-        (since.1 <= place).then_some(gram)
     }
 }

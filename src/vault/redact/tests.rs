@@ -371,7 +371,7 @@ fn white_space_and_rows_of_one_byte_are_no_part_of_a_value() {
         check(&[("K", value)], value, "$KARYI{K}");
         let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
         let percent: String = value.replace(' ', "%20").replace('=', "%3D");
-        if view::visible_bytes(value) >= tables::WINDOW {
+        if view::visible_bytes(value) >= grams::WINDOW {
             check(&[("K", value)], &hex, "[KARYI:K:hex]");
             assert!(redacted(value, &percent).contains("KARYI"), "{percent}");
         }

@@ -68,6 +68,8 @@ pub(super) struct Visible {
     /// Whether all of them are.
     is_all_secret: bool,
     pub(super) bytes: Zeroizing<Vec<u8>>,
+    /// The bytes of the form before this one.
+    before: Zeroizing<Vec<u8>>,
     /// How many bytes before each one are secret.
     secret_before: Vec<u32>,
     /// How many characters the secret stretch has that each byte is in.
@@ -83,12 +85,14 @@ impl Visible {
             is_all_secret: !mask.contains(&false),
             mask,
             bytes: Zeroizing::new(Vec::new()),
+            before: Zeroizing::new(Vec::new()),
             secret_before: Vec::new(),
             stretches: Vec::new(),
         }
     }
 
     pub(super) fn take(&mut self, encoded: &Encoded) {
+        std::mem::swap(&mut self.bytes, &mut self.before);
         self.bytes.clear();
         if self.bytes.capacity() < encoded.bytes.len() {
             // What is there would not be wiped if it moved.
@@ -153,6 +157,18 @@ impl Visible {
         first
             .zip(last)
             .map_or(length, |(first, last)| (last - first) as usize)
+    }
+
+    /// Whether every stretch is as secret as the others and weighs as much.
+    pub(super) fn is_uniform(&self) -> bool {
+        self.is_all_secret && self.kinds.is_none()
+    }
+
+    /// Returns the form before this one when it has as many bytes and each of its stretches is as secret and weighs as much:
+    /// where only some digits differ, as capitals do, most are the same.
+    pub(super) fn bytes_before(&self) -> Option<&[u8]> {
+        let is_like = self.is_uniform() && self.before.len() == self.bytes.len();
+        is_like.then_some(self.before.as_slice())
     }
 
     fn close_stretch(&mut self, start: usize) {

@@ -268,12 +268,12 @@ fn every_piece_of_every_form_is_in_the_tables() {
             let mut visible = encoded.bytes.to_vec();
             visible.retain(|byte| view::is_visible(*byte));
             for at in 0..visible.len() {
-                let piece = &visible[at..visible.len().min(at + tables::WINDOW)];
-                let is_whole = piece.len() == tables::WINDOW;
-                let gram = tables.grams.get(tables::number(piece, 0));
+                let piece = &visible[at..visible.len().min(at + grams::WINDOW)];
+                let is_whole = piece.len() == grams::WINDOW;
+                let gram = tables.grams.get(grams::number(piece, 0));
                 assert_eq!(gram.is_some(), is_whole, "{form:?} of {value:?} at {at}");
                 // Whatever the end of a text is, all of it is held back.
-                let ends: Vec<usize> = (1..tables::WINDOW.min(piece.len() + 1)).collect();
+                let ends: Vec<usize> = (1..grams::WINDOW.min(piece.len() + 1)).collect();
                 let held: Vec<usize> = ends
                     .iter()
                     .map(|end| tables.open_end(&piece[..*end]))

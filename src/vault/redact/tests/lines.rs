@@ -60,6 +60,16 @@ fn a_line_alone_is_masked() {
     assert_eq!(cut, PART);
 }
 
+/// Lines are counted in characters, and the box before one is no part of it.
+#[test]
+fn short_lines_of_any_letters_are_masked() {
+    let value = "пароль12\nсекрет34\n";
+    check(&[("R", value)], "> секрет34", "> [KARYI:R:part]");
+    check(&[("R", value)], "мой секрет", "мой секрет");
+    let boxes = "[x] abcd1234\n[ ] efgh5678\n";
+    check(&[("R", boxes)], "2: efgh5678", "2: [KARYI:R:part]");
+}
+
 fn redacted_with(name: &str, value: &str, text: &str) -> String {
     Redactor::new(&secrets(&[(name, value)]))
         .redact_str(text)

@@ -185,7 +185,7 @@ fn a_closed_title_holds_nothing_back() {
         stream.push(&title, &mut out);
         stream.push(&"~^ ".repeat(100), &mut out);
         let held = stream.held_back();
-        assert!(held.len() < tables::WINDOW, "{start} {held}");
+        assert!(held.len() < grams::WINDOW, "{start} {held}");
     }
 }
 
@@ -217,6 +217,6 @@ fn what_follows_an_escape_is_given_out() {
         stream.push("%41 \\n &lt;", &mut out);
         stream.push(&"~^".repeat(100), &mut out);
         let held = stream.held_back();
-        assert!(held.len() < tables::WINDOW, "{value} {held}");
+        assert!(held.len() < grams::WINDOW, "{value} {held}");
     }
 }

@@ -113,6 +113,7 @@ const DAILY: &[&str] = &[
     "T=VALUE; port=${PORT:-8080}; curl -H \"A: $T\" \"http://localhost:$port/\"",
     "T=VALUE; host=${HOST:-localhost}; curl -H \"A: $T\" \"http://$host/\"",
     "T=VALUE; if ((${#T} < 8)); then exit 1; fi",
+    "d=$(openssl rand -hex 8); T=VALUE; bash -c \"echo $d\"; curl -H \"A: $T\" h",
 ];
 
 /// The same, but for one that starts like an option, at the start of a word of a program whose options are code.

@@ -1,0 +1,79 @@
+//! The names of the forms in which a value may turn up.
+
+/// How a form relates to the value, the plainest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Form {
+    /// The value itself.
+    Raw,
+    /// JSON string escapes, or those twice.
+    Json,
+    /// XML references, or a numeric one for every character.
+    Xml,
+    /// Shell quoting.
+    Shell,
+    /// Percent-encoding.
+    Percent,
+    /// Backwards.
+    Reversed,
+    /// Base64 of any text that contains it.
+    Base64,
+    /// Base32 of any text that contains it.
+    Base32,
+    /// Hexadecimal digits.
+    Hex,
+    /// `\xNN`, `\NNN`, `%NN`, `\uNNNN` or `%uNNNN` for every character, or for those that are not ASCII.
+    Escaped,
+}
+
+impl Form {
+    /// Every form, by its number.
+    const ALL: [Self; 10] = [
+        Self::Raw,
+        Self::Json,
+        Self::Xml,
+        Self::Shell,
+        Self::Percent,
+        Self::Reversed,
+        Self::Base64,
+        Self::Base32,
+        Self::Hex,
+        Self::Escaped,
+    ];
+
+    /// Returns the form with a number; `form as u32` is its number.
+    pub(super) fn of_number(number: u32) -> Self {
+        let form = Self::ALL.get(number as usize).copied();
+        form.unwrap_or(Self::Raw)
+    }
+
+    /// Returns the word of the marker.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Raw => "part",
+            Self::Json => "json",
+            Self::Xml => "xml",
+            Self::Shell => "shell",
+            Self::Percent => "percent",
+            Self::Reversed => "reversed",
+            Self::Base64 => "base64",
+            Self::Base32 => "base32",
+            Self::Hex => "hex",
+            Self::Escaped => "escaped",
+        }
+    }
+
+    /// Whether a text is the word of a marker.
+    pub(super) fn is_word(text: &str) -> bool {
+        Self::ALL.iter().any(|form| form.as_str() == text)
+    }
+
+    /// Whether it is made of large values, too.
+    pub(super) fn is_plain(self) -> bool {
+        matches!(self, Self::Raw | Self::Json | Self::Base64)
+    }
+
+    /// Whether six of its characters say little: each byte of the value takes several.
+    pub(super) fn is_wide(self) -> bool {
+        matches!(self, Self::Hex | Self::Escaped)
+    }
+}
