@@ -1,5 +1,7 @@
 //! Commands that go on after their call, what scripts put in the background, and long outputs.
 
+mod logs;
+
 use serde_json::{Value, json};
 
 use crate::harness::{Karyi, results};
@@ -92,7 +94,7 @@ fn what_a_script_puts_in_the_background_is_a_job() {
         (&job["id"], &job["state"], &job["background"]),
         (&json!("1"), &json!("running"), &json!(true))
     );
-    assert_eq!(results(&reports[1])[1]["files"][0]["output"], "LATE\n");
+    assert_eq!(results(&reports[1])[1]["files"][0]["output"], "now\nLATE\n");
     assert_eq!(results(&reports[1])[2]["code"], "no_job");
     let message = "job 1 runs in the background of its terminal; nothing was sent";
     assert_eq!(results(&reports[1])[2]["message"], message);
@@ -121,10 +123,10 @@ fn a_job_that_is_not_in_the_foreground_can_be_ended() {
         jobs.iter().map(pair).collect()
     };
     let pair = |id: &str, state: &str| (id.to_owned(), state.to_owned());
-    assert!(states(&reports[0]).contains(&pair("s-2", "stopped")));
+    assert!(states(&reports[0]).contains(&pair("s", "stopped")));
     assert_eq!(field(&reports[1], "status"), ["killed"]);
-    assert_eq!(field(&reports[1], "job"), ["s-2"]);
-    assert_eq!(states(&reports[1]), [pair("s-2", "ended")]);
+    assert_eq!(field(&reports[1], "job"), ["s"]);
+    assert_eq!(states(&reports[1]), [pair("s", "ended")]);
     let running = [pair("b", "running"), pair("b-2", "running")];
     assert_eq!(states(&reports[2]), running);
     // A job that only runs in the background must be named.
@@ -460,48 +462,6 @@ fn output_that_does_not_fit_is_in_a_file() {
     assert_eq!(results(&report)[2]["output"], "-rw-------\n");
     assert!(std::fs::read_dir(state).unwrap().next().is_none());
     drop(ran);
-}
-
-#[test]
-fn kept_files_stay_and_have_only_so_many_bytes() {
-    let script = "<tools><command>seq 1 50000</command></tools>";
-    let karyi = Karyi::new()
-        .args(&[
-            "--json",
-            "--keep",
-            "--max-output",
-            "100",
-            "--max-output-file",
-            "1000",
-        ])
-        .stdin(script);
-    let root = karyi.work().parent().unwrap().to_owned();
-    let ran = karyi.run().exit(0);
-    let report = ran.json();
-    let path = results(&report)[0]["output_file"].as_str().unwrap();
-    let path = path.replace("ROOT", root.to_str().unwrap());
-    let text = std::fs::read_to_string(path).unwrap();
-    assert!(text.starts_with("1\n2\n"), "{text}");
-    let end = "\n[... the file ends here: it may have 1000 bytes ...]\n";
-    assert_eq!(text.find(end), Some(1000));
-    assert_eq!(text.len(), 1000 + end.len());
-}
-
-#[test]
-fn a_file_that_cannot_be_made_is_told_and_nothing_else_is_lost() {
-    let report = Karyi::new()
-        .env("XDG_STATE_HOME", "/dev/null")
-        .args(&["--json", "--max-output", "20"])
-        .stdin("<tools><command>seq 1 100</command><command timeout=\"0.1\">sleep 60</command></tools>")
-        .run()
-        .exit(1)
-        .json();
-    let result = &results(&report)[0];
-    assert_eq!(
-        (&result["status"], &result["omitted_lines"]),
-        (&json!("ok"), &json!(92))
-    );
-    assert!(result["output_file_problem"].is_string(), "{result}");
 }
 
 #[test]
