@@ -49,6 +49,8 @@ pub const OUTPUT_HEAD_BYTES: usize = 64 << 10;
 pub const OUTPUT_TAIL_BYTES: usize = 64 << 10;
 /// Bytes of one file with the whole output of a call.
 pub const OUTPUT_FILE_BYTES: u64 = 256 << 20;
+/// Bytes from its end of the output of a command that stand in the file of each further job it leaves.
+pub const COPIED_LOG_BYTES: u64 = 128 << 10;
 /// Files with whole outputs that a run has at a time; the oldest is removed for a new one.
 pub const MAX_OUTPUT_FILES: usize = 256;
 /// How often the directory for whole outputs is made again that another run took for abandoned.

@@ -1,5 +1,6 @@
 //! Commands that go on after their call, what scripts put in the background, and long outputs.
 
+mod logs;
 mod outputs;
 
 use serde_json::{Value, json};
@@ -94,7 +95,7 @@ fn what_a_script_puts_in_the_background_is_a_job() {
         (&job["id"], &job["state"], &job["background"]),
         (&json!("1"), &json!("running"), &json!(true))
     );
-    assert_eq!(results(&reports[1])[1]["files"][0]["output"], "LATE\n");
+    assert_eq!(results(&reports[1])[1]["files"][0]["output"], "now\nLATE\n");
     assert_eq!(results(&reports[1])[2]["code"], "no_job");
     let message = "job 1 runs in the background of its terminal; nothing was sent";
     assert_eq!(results(&reports[1])[2]["message"], message);
@@ -123,10 +124,10 @@ fn a_job_that_is_not_in_the_foreground_can_be_ended() {
         jobs.iter().map(pair).collect()
     };
     let pair = |id: &str, state: &str| (id.to_owned(), state.to_owned());
-    assert!(states(&reports[0]).contains(&pair("s-2", "stopped")));
+    assert!(states(&reports[0]).contains(&pair("s", "stopped")));
     assert_eq!(field(&reports[1], "status"), ["killed"]);
-    assert_eq!(field(&reports[1], "job"), ["s-2"]);
-    assert_eq!(states(&reports[1]), [pair("s-2", "ended")]);
+    assert_eq!(field(&reports[1], "job"), ["s"]);
+    assert_eq!(states(&reports[1]), [pair("s", "ended")]);
     let running = [pair("b", "running"), pair("b-2", "running")];
     assert_eq!(states(&reports[2]), running);
     // A job that only runs in the background must be named.

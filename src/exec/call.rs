@@ -176,6 +176,9 @@ async fn settle(stage: &Stage, about: &About, outcome: &mut Outcome, target: &Ta
     } else {
         Ending::Whole
     };
+    if target.terminal.session.has_left() {
+        target.output.keep_whole();
+    }
     let (view, rest) = target.output.detach(ending);
     if let Some(rest) = rest.filter(|_| stage.is_live) {
         stage.pass_on(rest).await;

@@ -3,6 +3,8 @@
 //! A job bears the id of the call that started it. It is listed in the report of every message until
 //! its end was told, once; what it prints meanwhile is in its file.
 
+mod left;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -12,7 +14,7 @@ use tokio::task::JoinSet;
 use crate::capped::Cap;
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::log::Logs;
-use crate::exec::output::{self, Followers, Output};
+use crate::exec::output::{self, Journal, Output};
 use crate::limits;
 use crate::outcome::{JobNews, JobState, Status};
 use crate::pty::background::{Background, Doing};
@@ -31,8 +33,8 @@ pub struct Jobs {
 #[derive(Default)]
 struct Table {
     records: Vec<Record>,
-    /// What listens to each terminal beside the job in its foreground.
-    listeners: HashMap<u64, Listeners>,
+    /// What each terminal prints, for the jobs in its background.
+    journals: HashMap<u64, Journal>,
     /// The job the last call of a session spoke to.
     last: Option<String>,
     /// Jobs that have ended and were not told of yet, oldest first.
@@ -59,14 +61,6 @@ enum Place {
     /// It holds its terminal; its number there, and its output.
     Foreground(u64, Output),
     Background(Background),
-}
-
-/// What hears everything a terminal prints.
-#[derive(Clone)]
-struct Listeners {
-    followers: Followers,
-    /// The stages of what is printed while no command runs.
-    stray: Output,
 }
 
 /// What a call of a session speaks to.
@@ -100,10 +94,11 @@ impl Jobs {
     pub async fn for_command(&self, id: &str, cap: Cap) -> Result<Target, ToolError> {
         let terminal = self.sessions.for_command().await?;
         let job = self.free_id(id);
-        let followers = self.listeners(terminal.number).followers;
+        let journal = self.journal(&terminal);
+        journal.begin();
         let log = self.logs.log(&job);
         Ok(Target {
-            output: Output::new(&self.redactor, cap, Some(log), followers),
+            output: Output::new(&self.redactor, cap, Some(log), Some(journal)),
             terminal,
             job,
             background: None,
@@ -124,10 +119,9 @@ impl Jobs {
         };
         match found.map(|record| (record, &record.place)) {
             Some((record, Place::Background(job))) if !self.is_in_front(record, job) => {
-                let nothing = Followers::default();
                 Ok(Target {
                     terminal: record.terminal.clone(),
-                    output: Output::new(&self.redactor, Cap::default(), None, nothing),
+                    output: Output::new(&self.redactor, Cap::default(), None, None),
                     job: record.id.clone(),
                     background: Some(job.clone()),
                 })
@@ -158,7 +152,7 @@ impl Jobs {
         // Nothing runs; the session tells how its last command ended.
         let nothing = || ToolError::new(ErrorCode::NoJob, "no command was started yet");
         let terminal = self.sessions.current().ok_or_else(nothing)?;
-        let output = Output::new(&self.redactor, Cap::default(), None, Followers::default());
+        let output = Output::new(&self.redactor, Cap::default(), None, None);
         Ok(Target {
             terminal,
             output,
@@ -230,103 +224,18 @@ impl Jobs {
         self.sweep();
     }
 
-    /// Notes what was left in the background of a terminal: as that of the job that left it, else as
-    /// that of `current`. Returns the new records.
-    fn note_left(&self, current: &Record) -> Vec<Record> {
-        let left = current.terminal.session.take_background();
-        let note = |(number, job): (u64, Background)| {
-            if !self.has_room_for(&job) {
-                self.lock().omitted += 1;
-                return None;
-            }
-            let mut records = self.lock().records.clone();
-            records.retain(|record| record.is_job(&current.terminal, number));
-            Some(self.note_background(job, records.first().unwrap_or(current)))
-        };
-        left.into_iter().filter_map(note).collect()
-    }
-
-    /// Whether one more job in the background can be followed: each holds descriptors.
-    fn has_room_for(&self, job: &Background) -> bool {
-        let is_full = || {
-            let table = self.lock();
-            let sizes = table
-                .records
-                .iter()
-                .filter_map(|record| match &record.place {
-                    Place::Background(job) => Some(job.size()),
-                    Place::Foreground(..) => None,
-                });
-            sizes.sum::<usize>() + job.size() > limits::MAX_FOLLOWED_PROCESSES
-        };
-        if !is_full() {
-            return true;
-        }
-        self.let_go();
-        !is_full()
-    }
-
-    /// Lets go of what jobs in the background hold that have ended. Looked for only when the jobs
-    /// have doubled since the last time, so that each costs little.
-    fn sweep(&self) {
-        let table = self.lock();
-        let is_due = table.records.len() >= table.sweep_at.max(limits::MIN_JOBS_SWEPT);
-        drop(table);
-        if is_due {
-            self.let_go();
-            let mut table = self.lock();
-            table.sweep_at = 2 * table.records.len();
-        }
-    }
-
-    fn let_go(&self) {
-        let records = self.lock().records.clone();
-        for record in &records {
-            if let Place::Background(job) = &record.place
-                && job.doing() == Doing::Ended
-            {
-                let news = self.tell(record, JobState::Ended, None);
-                self.forget(record);
-                self.lock().keep(news);
-            }
-        }
-    }
-
-    fn note_background(&self, job: Background, origin: &Record) -> Record {
-        let id = self.free_id(&origin.id);
-        let terminal = origin.terminal.clone();
-        // What is printed on a terminal that was taken from it is not its own.
-        if job.has_terminal() {
-            let listeners = self.listeners(terminal.number);
-            let is_first = listeners.followers.is_empty();
-            listeners.followers.add(&id, self.logs.log(&id));
-            if is_first {
-                let sink = listeners.stray.sink(None);
-                terminal.session.set_stray(Some(sink));
-            }
-        }
-        let record = Record {
-            id,
-            terminal,
-            place: Place::Background(job),
-            ..origin.clone()
-        };
-        self.lock().records.push(record.clone());
-        record
-    }
-
     /// Writes what came so far into the files of all jobs.
     pub fn write_files(&self) {
         let table = self.lock();
-        let (records, listeners) = (table.records.clone(), table.listeners.clone());
+        let (records, journals) = (table.records.clone(), table.journals.clone());
         drop(table);
         for record in records {
             if let Place::Foreground(_, output) = &record.place {
                 output.write_file();
             }
         }
-        for listeners in listeners.into_values() {
-            listeners.stray.write_file();
+        for journal in journals.into_values() {
+            journal.write_files();
         }
     }
 
@@ -438,11 +347,7 @@ impl Jobs {
         let line = match &record.place {
             Place::Foreground(_, output) => output.last_line(),
             Place::Background(job) if !job.has_terminal() => None,
-            Place::Background(_) => {
-                let listeners = self.listeners(record.terminal.number);
-                let tail = listeners.followers.tail(&record.id);
-                output::last_line(&tail, listeners.stray.unfinished().as_str())
-            }
+            Place::Background(_) => self.journal(&record.terminal).last_line(&record.id),
         };
         let short = |line: String| line.chars().take(limits::MAX_LAST_LINE_CHARS).collect();
         line.map(short)
@@ -456,31 +361,24 @@ impl Jobs {
                 output.write_file();
                 let _ = output.detach(output::Ending::Whole);
             }
-            Place::Background(_) => {
-                let listeners = self.listeners(record.terminal.number);
-                listeners.followers.remove(&record.id);
-                if listeners.followers.is_empty() {
-                    record.terminal.session.set_stray(None);
-                }
-            }
+            Place::Background(_) => self.journal(&record.terminal).remove(&record.id),
         }
     }
 
-    fn listeners(&self, terminal: u64) -> Listeners {
+    fn journal(&self, terminal: &Terminal) -> Journal {
         let open = self.sessions.all();
         let mut table = self.lock();
-        // Those of shells that were closed hear nothing any more.
+        if let Some(journal) = table.journals.get(&terminal.number) {
+            return journal.clone();
+        }
+        // Those of shells that were closed are of no use any more.
         let is_open = |number: &u64| open.iter().any(|terminal| terminal.number == *number);
-        table
-            .listeners
-            .retain(|number, _| *number == terminal || is_open(number));
-        let new = || {
-            let followers = Followers::default();
-            let nothing = Cap::total(0);
-            let stray = Output::new(&self.redactor, nothing, None, followers.clone());
-            Listeners { followers, stray }
-        };
-        table.listeners.entry(terminal).or_insert_with(new).clone()
+        table.journals.retain(|number, _| is_open(number));
+        let journal = Journal::new(&self.redactor);
+        table.journals.insert(terminal.number, journal.clone());
+        drop(table);
+        terminal.session.set_stray(Some(journal.sink()));
+        journal
     }
 
     /// Returns the id of a new job: that of its call, or one made of it when that is taken.

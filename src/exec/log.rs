@@ -6,14 +6,14 @@
 
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, TryLockError};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::capped;
 use crate::limits;
-use crate::tool::sessions::JobFiles;
+use crate::tool::sessions::{JOB_PREFIX, JobFiles};
 use crate::vault::redact::Redacted;
 
 /// Where the files of a run go.
@@ -236,6 +236,50 @@ impl Log {
         }
     }
 
+    /// Begins the log of another job with what is in this one, or with its end when that is long:
+    /// a command may leave many jobs.
+    #[must_use]
+    pub fn copy(&self, id: &str) -> Self {
+        let mut copy = self.logs.log(id);
+        copy.begin(&Redacted::default());
+        match self.end() {
+            Ok((0, text)) => copy.write(&text),
+            Ok((omitted, text)) => {
+                copy.write(&format!(
+                    "[... the first {omitted} bytes are in the file {JOB_PREFIX}{} ...]\n{text}",
+                    self.id
+                ));
+            }
+            Err(error) => copy.state = State::Broken(error.to_string()),
+        }
+        copy
+    }
+
+    /// Returns the last lines of the file, and how many bytes stand before them.
+    fn end(&self) -> io::Result<(u64, String)> {
+        let Some(path) = &self.path else {
+            return Ok((0, String::new()));
+        };
+        let from = self.length.saturating_sub(limits::COPIED_LOG_BYTES);
+        let mut bytes = Vec::new();
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(from))?;
+        file.take(self.length - from).read_to_end(&mut bytes)?;
+        let start = match from {
+            0 => 0,
+            // Nothing that was masked stands in two lines.
+            _ => memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |end| end + 1),
+        };
+        let lines = bytes.get(start..).unwrap_or_default();
+        let text = String::from_utf8_lossy(lines).into_owned();
+        Ok((from + start as u64, text))
+    }
+
+    /// Takes what it knows of the job's end for that of another program.
+    pub fn forget_tail(&mut self) {
+        self.tail.clear();
+    }
+
     /// Whether no file was asked for yet.
     #[must_use]
     pub fn is_unmade(&self) -> bool {
@@ -249,6 +293,10 @@ impl Log {
         if by == Printer::Job && !self.is_unmade() {
             keep_tail(&mut self.tail, text);
         }
+        self.write(text);
+    }
+
+    fn write(&mut self, text: &str) {
         let State::Open(file) = &self.state else {
             return;
         };

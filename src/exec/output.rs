@@ -7,11 +7,13 @@
 //! same time. A watcher's text is a rendering of its own: it comes at once, and what is rewritten
 //! comes again, while the result is exact. Redaction comes before the cap, since half a secret could not be recognised. The
 //! stages last as long as the job: what it prints while no call waits for it goes to its file, and
-//! to the call that asks next.
+//! to the call that asks next. The journal of the terminal is given the same bytes.
 
+mod journal;
 mod watch;
 
-pub use watch::{Followers, Live};
+pub use journal::Journal;
+pub use watch::Live;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -76,7 +78,8 @@ struct Stages {
     is_fresh: bool,
     kept: HeadTail,
     log: Option<Log>,
-    followers: Followers,
+    /// That of the terminal, which other jobs follow.
+    journal: Option<Journal>,
 }
 
 /// The text of the output for one reader.
@@ -107,10 +110,22 @@ impl Rendering {
     /// Gives what is left. What comes afterwards starts on an empty terminal, or goes on drawing on
     /// the alternate screen.
     fn finish(&mut self, ending: Ending) {
+        self.finish_terminal();
+        end(&mut self.redact, ending, &mut self.redacted);
+    }
+
+    fn finish_terminal(&mut self) {
         self.terminal.finish(&mut self.rendered);
         self.redact.push(&self.rendered, &mut self.redacted);
         self.rendered.clear();
-        end(&mut self.redact, ending, &mut self.redacted);
+    }
+
+    /// Gives what the terminal shows; what comes afterwards starts on an empty one.
+    fn end_screen(&mut self) {
+        self.finish_terminal();
+        if self.terminal.is_alternate() {
+            self.terminal = TerminalText::new();
+        }
     }
 }
 
@@ -127,23 +142,13 @@ fn second_pass(redactor: &Redactor) -> RedactStream {
 }
 
 impl Output {
-    /// Makes the stages of one job; `log` takes what results do not show.
+    /// Makes the stages of one job; `log` takes what results do not show, `journal` what the jobs in
+    /// the background of its terminal have in their files.
     #[must_use]
-    pub fn new(redactor: &Redactor, cap: Cap, log: Option<Log>, followers: Followers) -> Self {
-        let stages = Stages {
-            redactor: redactor.clone(),
-            cap,
-            owner: None,
-            raw: first_pass(redactor),
-            result: Rendering::new(TerminalText::new(), redactor),
-            watched: None,
-            ahead: Redacted::default(),
-            is_fresh: false,
-            kept: HeadTail::new(cap),
-            log,
-            followers,
-        };
-        Self(Arc::new(Mutex::new(stages)))
+    pub fn new(redactor: &Redactor, cap: Cap, log: Option<Log>, journal: Option<Journal>) -> Self {
+        Self(Arc::new(Mutex::new(Stages::new(
+            redactor, cap, log, journal,
+        ))))
     }
 
     /// Returns a sink that pushes into the stages; a watcher sees the text at once, or, without
@@ -215,7 +220,31 @@ impl Output {
         if let Some(log) = &mut stages.log {
             log.show_unfinished(&line);
         }
-        stages.followers.show_unfinished(&line);
+    }
+
+    /// Sees to it that all of what the call prints is in the file, if it prints something: it leaves
+    /// jobs.
+    pub fn keep_whole(&self) {
+        let mut stages = lock(&self.0);
+        if !stages.kept.text().is_empty() || !stages.unfinished().is_empty() {
+            stages.begin_log();
+        }
+    }
+
+    /// Gives the log away, for what the call's command has left.
+    #[must_use]
+    pub fn take_log(&self) -> Option<Log> {
+        lock(&self.0).log.take()
+    }
+
+    /// Returns a log for another job that begins with what the one of this output has printed, which
+    /// has ended.
+    #[must_use]
+    pub fn copy_log(&self, id: &str) -> Option<Log> {
+        let mut stages = lock(&self.0);
+        stages.end_text(Ending::Whole);
+        stages.keep_rendered();
+        Some(stages.log.as_ref()?.copy(id))
     }
 
     /// Returns the file with the whole output, or why there is none.
@@ -257,7 +286,32 @@ fn lock(stages: &Mutex<Stages>) -> MutexGuard<'_, Stages> {
 }
 
 impl Stages {
+    fn new(redactor: &Redactor, cap: Cap, log: Option<Log>, journal: Option<Journal>) -> Self {
+        Self {
+            redactor: redactor.clone(),
+            cap,
+            owner: None,
+            raw: first_pass(redactor),
+            result: Rendering::new(TerminalText::new(), redactor),
+            watched: None,
+            ahead: Redacted::default(),
+            is_fresh: false,
+            kept: HeadTail::new(cap),
+            log,
+            journal,
+        }
+    }
+
     fn push(&mut self, bytes: &[u8]) {
+        if let Some(journal) = &self.journal {
+            journal.print(bytes);
+        }
+        self.take_in(bytes);
+        self.keep_rendered();
+    }
+
+    /// Masks and renders some bytes.
+    fn take_in(&mut self, bytes: &[u8]) {
         self.begin_first_pass();
         self.is_fresh = true;
         match &mut self.raw {
@@ -271,7 +325,6 @@ impl Stages {
                 self.render_first_pass(&masked, seen);
             }
         }
-        self.keep_rendered();
     }
 
     /// Begins the pass over the bytes when the first value became known: a job may be older.
@@ -289,7 +342,8 @@ impl Stages {
         }
     }
 
-    fn detach(&mut self, ending: Ending) -> (View, Option<Redacted<Event>>) {
+    /// Renders what is held back.
+    fn end_text(&mut self, ending: Ending) {
         if let Some((lossy, redact)) = &mut self.raw {
             let (mut decoded, mut masked) = (String::new(), Redacted::default());
             if ending != Ending::Cut {
@@ -305,6 +359,10 @@ impl Stages {
         if let Some(watched) = &mut self.watched {
             watched.finish(ending);
         }
+    }
+
+    fn detach(&mut self, ending: Ending) -> (View, Option<Redacted<Event>>) {
+        self.end_text(ending);
         self.keep_rendered();
         let rest = self.take_event();
         self.owner = None;
@@ -413,14 +471,9 @@ impl Stages {
         if !self.kept.has_room_for(text.as_str()) {
             self.begin_log();
         }
-        let by = match &mut self.log {
-            Some(log) => {
-                log.append(text, Printer::Job);
-                Printer::Another
-            }
-            None => Printer::Job,
-        };
-        self.followers.append(text, by);
+        if let Some(log) = &mut self.log {
+            log.append(text, Printer::Job);
+        }
         self.kept.push(text.as_str());
     }
 

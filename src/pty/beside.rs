@@ -49,6 +49,15 @@ impl Session {
         std::mem::take(&mut self.shared().lock().background).into()
     }
 
+    /// Whether the job that was started last has left something in the background that nobody has
+    /// taken yet.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        let state = self.shared().lock();
+        let mut left = state.background.iter();
+        left.any(|(number, _)| *number == state.newest_job)
+    }
+
     /// Returns how many processes in the background are not kept account of, since this was last
     /// asked.
     #[must_use]

@@ -5,8 +5,7 @@ use crate::secret::{SecretName, SecretValue};
 use crate::vault::session::Secrets;
 
 fn output(secrets: &Secrets) -> Output {
-    let followers = Followers::default();
-    Output::new(&Redactor::new(secrets), Cap::default(), None, followers)
+    Output::new(&Redactor::new(secrets), Cap::default(), None, None)
 }
 
 fn learn(secrets: &Secrets) {
