@@ -34,10 +34,11 @@ pub(super) fn text(request: &Request) -> String {
     if rest > 0 {
         shown.push(format!("  | ... and {rest} more lines\n"));
     }
-    let hosts = request.hosts.join(", ");
-    let hosts = (!hosts.is_empty()).then(|| format!("hosts in it: {hosts}"));
-    let facts = hosts.iter().chain(&request.warnings);
-    let facts: Vec<String> = facts.map(|fact| format!("  {}\n", cut(fact))).collect();
+    let facts = request.facts();
+    let facts: Vec<String> = facts
+        .iter()
+        .map(|fact| format!("  {}\n", cut(fact)))
+        .collect();
     format!(
         "karyi: <{}> wants to use {}\n{}{}  agree, for this session? [y]es, [n]o: ",
         request.tool,
