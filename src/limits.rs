@@ -80,6 +80,11 @@ pub const SPINNER_STEP: Duration = Duration::from_millis(100);
 pub const MAX_DIAGNOSTICS: usize = 100;
 /// How long a prompt waits for a key before it looks at the clock and at the wish to stop.
 pub const KEY_WAIT: Duration = Duration::from_millis(100);
+/// How long nothing must have been typed before a question takes keys, and before it gives the terminal
+/// back: longer than fast typing and pastes pause.
+pub const TYPING_PAUSE: Duration = Duration::from_millis(200);
+/// Longest that an answered question waits for such a pause.
+pub const TYPING_LIMIT: Duration = Duration::from_secs(2);
 /// How long a cancelled run waits for a question to clear the terminal, and for a reader of the
 /// report who does not read.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(1);

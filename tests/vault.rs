@@ -1,5 +1,6 @@
 //! Stores, the index and `karyi var`, with real keyrings and real encrypted files.
 
+mod ahead;
 mod asked;
 mod bus;
 mod contract;

@@ -20,6 +20,7 @@ use crate::mcp::stdio::{self, Options, SiteOptions};
 use crate::pty::guard;
 use crate::service::guard::Guard;
 use crate::service::log::Log;
+use crate::vault::redact::Redactor;
 use crate::vault::session::Secrets;
 
 /// Runs `karyi mcp`.
@@ -110,8 +111,10 @@ fn begin(args: &SessionArgs) -> Result<Workplace, ToolError> {
     }
     let mut permits = run::permits(args, &context).map_err(broken)?;
     permits.compare(&vault::known_names(&context.secrets))?;
+    let redactor = Redactor::new(&context.secrets);
     for unknown in permits.unknown() {
-        say(&format!("warning: {unknown}"));
+        // Whoever mixes up its arguments may have put a value there.
+        say(&redactor.redact_str(&format!("warning: {unknown}")));
     }
     let logs = run::logs(args, &context);
     let cap = Cap::total(args.max_output);

@@ -12,6 +12,8 @@ use std::time::Instant;
 
 use crossterm::event;
 use crossterm::terminal;
+use nix::sys::termios::{FlushArg, tcflush};
+use zeroize::Zeroizing;
 
 use crate::cli::say;
 use crate::cli::screen::Floor;
@@ -22,6 +24,10 @@ use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use answer::Answer;
 
 pub(super) use suspend::Suspension;
+
+/// Where a value is typed.
+const VALUE_LABEL: &str =
+    "  value (hidden; Enter ends it, Ctrl+D when it has several lines, Esc declines): ";
 
 /// Whether and how the user is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +94,7 @@ impl Prompter for Terminal {
                 Asking::OnTerminal => {
                     let dialogue = ForValue {
                         text: text(question, &self.origin),
+                        label: VALUE_LABEL.to_owned(),
                         answer: Answer::new(question.store, question.least_bytes),
                     };
                     let reply = self.on_terminal(dialogue).await;
@@ -123,6 +130,8 @@ enum Next<T> {
     Keys,
     /// A text for the terminal, then more keys.
     Show(String),
+    /// Another question; what was typed before it stands there is no answer to it.
+    Ask(String),
     /// The end.
     Done(T),
 }
@@ -132,8 +141,11 @@ trait Dialogue {
     /// What comes of it.
     type Answer: Send + 'static;
 
-    /// Returns what is shown, from the question to the place where it is.
-    fn shown(&self) -> String;
+    /// Returns what the user reads first, in whole lines.
+    fn told(&self) -> String;
+
+    /// Returns what is shown when keys begin to count.
+    fn prompt(&self) -> String;
 
     /// Takes one event; `has_more` says that the next one is there already.
     fn take(&mut self, event: event::Event, has_more: bool) -> Next<Self::Answer>;
@@ -147,15 +159,21 @@ trait Dialogue {
 
 /// The question for a value.
 struct ForValue {
+    /// What is told before, in whole lines.
     text: String,
+    label: String,
     answer: Answer,
 }
 
 impl Dialogue for ForValue {
     type Answer = Reply;
 
-    fn shown(&self) -> String {
-        format!("{}{}", self.text, self.answer.prompt())
+    fn told(&self) -> String {
+        self.text.clone()
+    }
+
+    fn prompt(&self) -> String {
+        format!("{}{}", self.label, self.answer.prompt())
     }
 
     fn take(&mut self, event: event::Event, has_more: bool) -> Next<Reply> {
@@ -177,8 +195,12 @@ struct ForConsent(String);
 impl Dialogue for ForConsent {
     type Answer = Consent;
 
-    fn shown(&self) -> String {
+    fn told(&self) -> String {
         self.0.clone()
+    }
+
+    fn prompt(&self) -> String {
+        agreement::PROMPT.to_owned()
     }
 
     fn take(&mut self, event: event::Event, _: bool) -> Next<Consent> {
@@ -202,7 +224,8 @@ pub(super) fn has_terminal() -> bool {
 /// Asks for something hidden that karyi itself needs; the label is its own text. It blocks.
 pub(super) fn hidden(label: &str, cancel: &Cancel) -> io::Result<Reply> {
     let dialogue = ForValue {
-        text: label.to_owned(),
+        text: String::new(),
+        label: label.to_owned(),
         answer: Answer::plain(),
     };
     converse(dialogue, cancel, &Suspension::default())
@@ -212,7 +235,8 @@ fn open() -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open("/dev/tty")
 }
 
-/// Keeps the terminal in raw mode as long as it lives.
+/// Keeps the terminal in raw mode as long as it lives. Nothing that was typed before is read in it, and
+/// nothing typed in it is left to whoever reads the terminal next.
 struct RawMode {
     terminal: File,
 }
@@ -222,6 +246,7 @@ impl RawMode {
         let terminal = open()?;
         terminal::enable_raw_mode()?;
         let mut guard = Self { terminal };
+        guard.forget();
         crossterm::execute!(guard.terminal, event::EnableBracketedPaste)?;
         Ok(guard)
     }
@@ -231,13 +256,85 @@ impl RawMode {
         self.terminal.write_all(text.as_bytes())?;
         self.terminal.flush()
     }
+
+    /// Throws away what lies in the terminal and was not read.
+    fn forget(&self) {
+        // Only a terminal that is gone refuses, and the next read tells that.
+        let _ = tcflush(&self.terminal, FlushArg::TCIFLUSH);
+    }
+
+    /// Throws away what is typed until its writer pauses, or until something else ends the question.
+    /// Returns whether the user wants that.
+    fn wait_for_pause(&self, cancel: &Cancel, deadline: Instant) -> io::Result<bool> {
+        let mut last = Instant::now();
+        while let Some(left) = limits::TYPING_PAUSE.checked_sub(last.elapsed()) {
+            if cancel.is_cancelled() || Instant::now() >= deadline {
+                break;
+            }
+            if event::poll(left.min(limits::KEY_WAIT))? {
+                last = Instant::now();
+                if is_interrupt(event::read()?) {
+                    return Ok(true);
+                }
+            }
+        }
+        // The reader takes 1 KiB at once and hears of what lies behind that with the next key only.
+        self.forget();
+        Ok(false)
+    }
+}
+
+/// Whether an event is Ctrl+C. What was pasted may be a value.
+fn is_interrupt(event: event::Event) -> bool {
+    match event {
+        event::Event::Key(key) => {
+            key.code == event::KeyCode::Char('c')
+                && key.modifiers.contains(event::KeyModifiers::CONTROL)
+        }
+        event::Event::Paste(text) => {
+            drop(Zeroizing::new(text));
+            false
+        }
+        _ => false,
+    }
 }
 
 impl Drop for RawMode {
     fn drop(&mut self) {
         let _ = crossterm::execute!(self.terminal, event::DisableBracketedPaste);
         let _ = self.terminal.write_all(b"\r\n");
+        self.forget();
         let _ = terminal::disable_raw_mode();
+    }
+}
+
+/// A question that stands on the terminal.
+struct Conversation<'a> {
+    raw: RawMode,
+    cancel: &'a Cancel,
+    deadline: Instant,
+}
+
+impl Conversation<'_> {
+    /// Puts a question: what was typed before it stands there is no answer to it. Returns whether the
+    /// user wants the run to end instead.
+    fn put(&mut self, told: &str, prompt: &str) -> io::Result<bool> {
+        self.raw.show(told)?;
+        let is_over = self.raw.wait_for_pause(self.cancel, self.deadline)?;
+        if !is_over {
+            self.raw.show(prompt)?;
+        }
+        Ok(is_over)
+    }
+
+    /// Ends the question once nothing more is typed: the rest of a paste, or of a `yes`, is for nobody.
+    fn end<D: Dialogue>(&self, answer: D::Answer) -> io::Result<D::Answer> {
+        let deadline = Instant::now() + limits::TYPING_LIMIT;
+        let is_over = self.raw.wait_for_pause(self.cancel, deadline)?;
+        Ok(match is_over || self.cancel.is_cancelled() {
+            true => D::declined(),
+            false => answer,
+        })
     }
 }
 
@@ -248,32 +345,35 @@ fn converse<D: Dialogue>(
 ) -> io::Result<D::Answer> {
     let asking = suspension.ask();
     // Raw mode comes first: whatever is typed from the moment the question stands there is hidden.
-    let mut raw = RawMode::enter()?;
-    raw.show(&format!("\r\x1b[2K{}", dialogue.shown()))?;
-    let deadline = Instant::now() + limits::PROMPT_TIMEOUT;
-    while Instant::now() < deadline {
+    let mut talk = Conversation {
+        raw: RawMode::enter()?,
+        cancel,
+        deadline: Instant::now() + limits::PROMPT_TIMEOUT,
+    };
+    let told = format!("\r\x1b[2K{}", dialogue.told());
+    let mut is_over = talk.put(&told, &dialogue.prompt())?;
+    while !is_over && Instant::now() < talk.deadline {
         if cancel.is_cancelled() {
-            return Ok(D::declined());
-        }
-        if asking.is_wanted() {
-            drop(raw);
+            is_over = true;
+        } else if event::poll(limits::KEY_WAIT)? {
+            let event = event::read()?;
+            // Who types cannot be so fast: a line break with more behind it is a pasted one.
+            let has_more = event::poll(limits::NO_GRACE)?;
+            match dialogue.take(event, has_more) {
+                Next::Keys => {}
+                Next::Show(text) => talk.raw.show(&text)?,
+                Next::Ask(text) => is_over = talk.put("", &text)?,
+                Next::Done(answer) => return talk.end::<D>(answer),
+            }
+        } else if asking.is_wanted() {
+            // Nothing waits to be read: what was typed before the wish to stop is in the answer.
+            drop(talk.raw);
             asking.stop();
-            raw = RawMode::enter()?;
-            raw.show(&dialogue.shown())?;
-        }
-        if !event::poll(limits::KEY_WAIT)? {
-            continue;
-        }
-        let event = event::read()?;
-        // Who types cannot be so fast: a line break with more behind it is a pasted one.
-        let has_more = event::poll(limits::NO_GRACE)?;
-        match dialogue.take(event, has_more) {
-            Next::Keys => {}
-            Next::Show(text) => raw.show(&text)?,
-            Next::Done(answer) => return Ok(answer),
+            talk.raw = RawMode::enter()?;
+            is_over = talk.put(&dialogue.told(), &dialogue.prompt())?;
         }
     }
-    Ok(D::timeout())
+    Ok(if is_over { D::declined() } else { D::timeout() })
 }
 
 /// Returns the text of the question. What the model wrote is made safe to show.
@@ -297,94 +397,8 @@ fn text(question: &Question, origin: &str) -> String {
     if let Some(note) = &question.note {
         out.push_str(&format!("  note: {}\n", one_line(note)));
     }
-    out.push_str(
-        "  value (hidden; Enter ends it, Ctrl+D when it has several lines, Esc declines): ",
-    );
     out
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::secret::SecretName;
-
-    #[test]
-    fn a_reason_cannot_fake_lines_or_colours() {
-        let question = Question {
-            name: SecretName::parse("TOKEN").unwrap(),
-            reason: format!("a\n  value: b\x1b[31m\u{202E}\r{}", "x".repeat(2000)),
-            note: None,
-            store: None,
-            is_known: false,
-            least_bytes: limits::GOOD_SECRET_BYTES,
-        };
-        assert_eq!(
-            text(&question, "a\x1b.xml"),
-            format!(
-                "karyi: the model asks for TOKEN, in a␛.xml\n  reason: a value: b␛[31m\u{FFFD} {}\n  \
-                 value (hidden; Enter ends it, Ctrl+D when it has several lines, Esc declines): ",
-                "x".repeat(limits::MAX_REASON_CHARS - 17)
-            )
-        );
-    }
-
-    /// Tells this program, started again on a terminal, to ask there and break.
-    const BREAKS: &str = "KARYI_TEST_BREAKS";
-
-    struct Breaking;
-
-    impl Dialogue for Breaking {
-        type Answer = ();
-
-        fn shown(&self) -> String {
-            "a question: ".to_owned()
-        }
-
-        fn take(&mut self, _: event::Event, _: bool) -> Next<()> {
-            panic!("on purpose")
-        }
-
-        fn declined() {}
-
-        fn timeout() {}
-    }
-
-    fn is_echoing(terminal: &dyn portable_pty::MasterPty) -> bool {
-        let modes = terminal.get_termios().unwrap().local_flags;
-        modes.bits() & nix::sys::termios::LocalFlags::ECHO.bits() != 0
-    }
-
-    #[test]
-    fn a_question_that_breaks_gives_the_terminal_back() {
-        use std::io::Read;
-        if std::env::var_os(BREAKS).is_some() {
-            let ask = || converse(Breaking, &Cancel::default(), &Suspension::default());
-            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask)).is_err());
-            return;
-        }
-        let size = portable_pty::PtySize::default();
-        let pair = portable_pty::native_pty_system().openpty(size).unwrap();
-        let mut command = portable_pty::CommandBuilder::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "--nocapture"]);
-        command.arg("cli::prompt::tests::a_question_that_breaks_gives_the_terminal_back");
-        command.env(BREAKS, "1");
-        let mut child = pair.slave.spawn_command(command).unwrap();
-        drop(pair.slave);
-        let mut reader = pair.master.try_clone_reader().unwrap();
-        let mut writer = pair.master.take_writer().unwrap();
-        let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
-        while !seen.windows(10).any(|part| part == b"a question") {
-            let length = reader.read(&mut buffer).unwrap();
-            assert!(length > 0, "{}", String::from_utf8_lossy(&seen));
-            seen.extend_from_slice(&buffer[..length]);
-        }
-        assert!(!is_echoing(pair.master.as_ref()));
-        writer.write_all(b"x").unwrap();
-        // What it says must be read, or it waits for room.
-        let rest = std::thread::spawn(move || while let Ok(1..) = reader.read(&mut buffer) {});
-        assert!(child.wait().unwrap().success());
-        assert!(is_echoing(pair.master.as_ref()));
-        drop((writer, pair.master));
-        rest.join().unwrap();
-    }
-}
+mod tests;

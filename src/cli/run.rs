@@ -295,7 +295,8 @@ impl Run {
         self.permits
             .compare(&vault::known_names(&self.context.secrets))?;
         for unknown in self.permits.unknown() {
-            say(&format!("warning: {unknown}"));
+            // Whoever mixes up its arguments may have put a value there.
+            say(&self.redactor.redact_str(&format!("warning: {unknown}")));
         }
         Ok(())
     }
@@ -450,6 +451,7 @@ pub(super) fn context(
     own.extend(vault::identity_file(&args.vault));
     let secrets = Secrets::default();
     let known = Redactor::new(&secrets);
+    let values = secrets.clone();
     let options = SessionOptions {
         shell: args.shell.clone(),
         preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
@@ -459,7 +461,8 @@ pub(super) fn context(
         env,
         rc: if args.no_rc { Rc::None } else { Rc::User },
         seed: None,
-        secrets: HoldsSecret::new(move |bytes| known.is_in(bytes)),
+        secrets: HoldsSecret::new(move |bytes| known.is_in(bytes))
+            .when(move || values.may_be_used()),
     };
     Ok(Context {
         sessions: Arc::new(Sessions::new(options)),

@@ -71,7 +71,9 @@ impl fmt::Debug for Offered {
 pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> Context {
     let known = Redactor::new(&secrets);
     let mut session = session.clone();
-    session.secrets = HoldsSecret::new(move |bytes| known.is_in(bytes));
+    let values = secrets.clone();
+    session.secrets =
+        HoldsSecret::new(move |bytes| known.is_in(bytes)).when(move || values.may_be_used());
     Context {
         sessions: Arc::new(Sessions::new(session)),
         terminal: None,

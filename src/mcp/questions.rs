@@ -295,10 +295,16 @@ impl Questions {
             .chars()
             .take(limits::MAX_NOTE_CHARS)
             .collect();
+        let facts = request.facts();
+        let facts = facts.iter().map(|fact| {
+            let fact: String = safe(fact).chars().take(limits::MAX_REASON_CHARS).collect();
+            format!("\n{fact}")
+        });
+        let facts: String = facts.collect();
         let (name, tool) = (request.name.as_str(), request.tool);
         ElicitRequestParams::FormElicitationParams {
             meta: None,
-            message: format!("May {tool} use the secret {name} here? {text}"),
+            message: format!("May {tool} use the secret {name} here? {text}{facts}"),
             requested_schema: ElicitationSchema::new(BTreeMap::new()),
         }
     }

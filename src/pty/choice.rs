@@ -15,6 +15,33 @@ pub(super) struct Choice {
     pub(super) fallback: Option<String>,
 }
 
+impl Choice {
+    /// Takes bash instead of a shell that cannot take secrets, where there is one.
+    pub(super) fn taking_secrets(self, directories: &[PathBuf]) -> Self {
+        if self.shell.kind.takes_secrets() {
+            return self;
+        }
+        let Some(shell) = shell_in(directories, "bash") else {
+            return self;
+        };
+        let shown = self.shell.path.display();
+        let fallback = format!(
+            "{shown} cannot take secrets, and there are some; {} runs instead, --shell chooses another",
+            shell.name
+        );
+        Self {
+            shell,
+            fallback: Some(fallback),
+        }
+    }
+}
+
+/// Returns the first shell of a name.
+fn shell_in(directories: &[PathBuf], name: &str) -> Option<Shell> {
+    let mut candidates = directories.iter().map(|directory| directory.join(name));
+    candidates.find_map(|path| Shell::at(&path))
+}
+
 /// Where shells are looked for after the search path.
 const STANDARD_DIRECTORIES: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
@@ -55,10 +82,9 @@ pub(super) fn choose(
         });
     }
     let reason = preferred.map(refusal);
-    let found = ["bash", "sh"].into_iter().find_map(|name| {
-        let mut candidates = directories.iter().map(|directory| directory.join(name));
-        candidates.find_map(|path| Shell::at(&path))
-    });
+    let found = ["bash", "sh"]
+        .into_iter()
+        .find_map(|name| shell_in(directories, name));
     match (found, reason) {
         (Some(shell), reason) => Ok(Choice {
             fallback: reason.map(|reason| format!("{reason}; {} runs instead", shell.name)),
@@ -284,6 +310,27 @@ mod tests {
             Some("@/zsh"),
             Err("expected a shell at @/zsh, found no program there; found neither bash nor sh"),
         );
+    }
+
+    #[test]
+    fn secrets_need_bash_or_zsh() {
+        let check = |names: &[&str], preferred: &str, expected: &str| {
+            let home = programs(names);
+            let own = |text: &str| text.replace('@', home.path().to_str().unwrap());
+            let (preferred, directories) = (PathBuf::from(own(preferred)), [home.path().into()]);
+            let choice = choose(None, Some(&preferred), &directories).unwrap();
+            let choice = choice.taking_secrets(&directories);
+            let reason = choice.fallback.unwrap_or_default();
+            let found = format!("{} {reason}", choice.shell.name);
+            assert_eq!(found, own(expected));
+        };
+        check(&["bash", "zsh"], "@/zsh", "zsh ");
+        check(
+            &["bash", "dash"],
+            "@/dash",
+            "bash @/dash cannot take secrets, and there are some; bash runs instead, --shell chooses another",
+        );
+        check(&["dash"], "@/dash", "dash ");
     }
 
     #[test]

@@ -62,7 +62,11 @@ impl Session {
         let search_path = variable(&options.env, "PATH").unwrap_or(OsStr::new(""));
         let asked = options.shell.as_deref();
         let directories = choice::directories(search_path);
-        let choice = choice::choose(asked, options.preferred_shell.as_deref(), &directories)?;
+        let preferred = options.preferred_shell.as_deref();
+        let mut choice = choice::choose(asked, preferred, &directories)?;
+        if asked.is_none() && options.secrets.are_there() {
+            choice = choice.taking_secrets(&directories);
+        }
         ending::adopt_orphans();
         let runtime_dir = options.runtime_dir.clone();
         runtime::prepare(&runtime_dir)?;

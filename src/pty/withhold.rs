@@ -1,8 +1,8 @@
 //! Leaves out of what a shell said about itself what holds a secret: a shell that comes after another
-//! must not have values that nobody gave it.
+//! must not have values that nobody gave it. It also tells whether there are any.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::limits;
 
@@ -10,27 +10,55 @@ use super::snapshot::Snapshot;
 
 /// Tells whether bytes hold a secret; the default knows none.
 #[derive(Clone, Default)]
-pub struct HoldsSecret(Option<Arc<Test>>);
+pub struct HoldsSecret {
+    test: Option<Arc<Test>>,
+    presence: Option<Arc<Presence>>,
+}
 
 type Test = dyn Fn(&[u8]) -> bool + Send + Sync;
+
+/// Whether there are secrets; what was found first stays, since all shells of a run must be one kind.
+struct Presence {
+    found: OnceLock<bool>,
+    look: Box<dyn Fn() -> bool + Send + Sync>,
+}
 
 impl HoldsSecret {
     /// Wraps a test.
     #[must_use]
     pub fn new(test: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(test)))
+        Self {
+            test: Some(Arc::new(test)),
+            presence: None,
+        }
+    }
+
+    /// Adds what tells, when the first shell starts, whether commands may be given secrets.
+    #[must_use]
+    pub fn when(mut self, look: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.presence = Some(Arc::new(Presence {
+            found: OnceLock::new(),
+            look: Box::new(look),
+        }));
+        self
+    }
+
+    /// Whether commands may be given secrets.
+    pub(super) fn are_there(&self) -> bool {
+        let presence = self.presence.as_ref();
+        presence.is_some_and(|presence| *presence.found.get_or_init(|| (presence.look)()))
     }
 
     /// Whether shell text holds a secret, as it stands or once its quotation marks are read.
     fn is_in(&self, text: &[u8]) -> bool {
-        (self.0.as_ref()).is_some_and(|test| test(text) || test(&unquoted(text)))
+        (self.test.as_ref()).is_some_and(|test| test(text) || test(&unquoted(text)))
     }
 }
 
 impl fmt::Debug for HoldsSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("HoldsSecret")
-            .field(&self.0.is_some())
+            .field(&self.test.is_some())
             .finish()
     }
 }

@@ -80,6 +80,16 @@ pub struct Request {
     pub warnings: Vec<String>,
 }
 
+impl Request {
+    /// Returns what a person is told beside the texts, a line each.
+    #[must_use]
+    pub fn facts(&self) -> Vec<String> {
+        let hosts = self.hosts.join(", ");
+        let hosts = (!hosts.is_empty()).then(|| format!("hosts in it: {hosts}"));
+        hosts.into_iter().chain(self.warnings.clone()).collect()
+    }
+}
+
 /// Whether the user agreed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {

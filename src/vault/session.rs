@@ -351,6 +351,13 @@ impl Secrets {
         self.read().current.is_empty()
     }
 
+    /// Whether a placeholder may stand for something: there are values, or a store that lists some and
+    /// could not be read so far.
+    #[must_use]
+    pub fn may_be_used(&self) -> bool {
+        !self.is_empty() || self.source_failure().is_some()
+    }
+
     /// Whether bytes hold a value to the letter, also one that was replaced or removed.
     #[must_use]
     pub fn are_in(&self, bytes: &[u8]) -> bool {

@@ -117,9 +117,11 @@ impl Terminal {
 
     /// Answers the question that stands on the screen, for this session.
     pub fn answer(&mut self, value: &str) -> &mut Self {
-        self.keys(value).keys("\r").expect("keep it:").keys("\r");
-        // The next question has a choice of its own.
+        self.expect("value (hidden").keys(value).keys("\r");
+        self.expect("keep it:").keys("\r");
+        // The next question has a place for its value and a choice of its own.
         self.seen = self.seen.replace("keep it:", "kept:");
+        self.seen = self.seen.replace("value (hidden", "value (was hidden");
         self
     }
 

@@ -440,6 +440,31 @@ fn without_initialize_the_call_is_made_again_with_the_answer() {
 }
 
 #[test]
+fn the_form_tells_hosts_and_who_could_read_along() {
+    let karyi = with_value()
+        .file("policy.toml", "[secret.TOKEN]\nuse = \"ask\"\n")
+        .args(&["--policy", "policy.toml"]);
+    let mut client = Client::hello(karyi, &json!({"elicitation": {}}));
+    let script = "curl -s http://127.0.0.1:1/ -H \"X: $KARYI{TOKEN}\"";
+    let id = client.begin_call("command", json!({"text": script}));
+    let asked = client.wait_for(|message| message["method"] == "elicitation/create");
+    let message = asked["params"]["message"].as_str().unwrap();
+    let (first, rest) = message.split_once('\n').unwrap();
+    assert_eq!(
+        first,
+        format!("May command use the secret TOKEN here? {script}")
+    );
+    let (hosts, warning) = rest.split_once('\n').unwrap();
+    assert_eq!(hosts, "hosts in it: 127.0.0.1");
+    assert!(
+        warning.starts_with("TOKEN is an argument of curl"),
+        "{warning}"
+    );
+    accept(&mut client, &asked, "decline");
+    assert_eq!(error_of(&client.answer(id)["result"])["code"], "declined");
+}
+
+#[test]
 fn use_of_a_secret_is_asked_with_a_form() {
     let policy = "[secret.TOKEN]\nuse = \"ask\"\n";
     let run = |action: &str, capabilities: Value| {

@@ -383,6 +383,46 @@ fn a_name_that_is_agreed_to_and_unknown_is_told() {
 }
 
 #[test]
+fn a_value_in_place_of_a_name_is_shown_nowhere() {
+    let home = Home::new();
+    let value = "Zk9PqW3mRt5YbN7xLc2VdGfH";
+    home.set("TOKEN", value, &[]);
+    let calls = "<tools><command>:</command></tools>";
+    let ran = home.karyi(&["run", "--allow", value, "-c", calls], "");
+    let ran = ran.exit(0).hides(value);
+    let told = "warning: --allow names $KARYI{TOKEN}, and no secret is called that";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+}
+
+#[test]
+fn a_shell_that_takes_no_secrets_is_replaced_when_there_are_some() {
+    let home = Home::new().env("SHELL", "/bin/dash");
+    let (calls, uses) = (
+        "<tools><command>echo 1</command></tools>",
+        "<tools><command>printf %s $KARYI{TOKEN} | wc -c</command></tools>",
+    );
+    let run = |args: &[&str], calls: &str| {
+        let mut all = vec!["run", "--json"];
+        all.extend(args);
+        all.extend(["-c", calls]);
+        home.karyi(&all, "")
+    };
+    let told = |report: serde_json::Value| (report["shell"].clone(), report["note"].clone());
+    let report = run(&[], calls).exit(0).json();
+    assert_eq!(told(report), ("dash".into(), serde_json::Value::Null));
+    home.set("TOKEN", VALUE, &[]);
+    let note = "/bin/dash cannot take secrets, and there are some; bash runs instead, --shell chooses another";
+    for calls in [calls, uses] {
+        let report = run(&[], calls).exit(0).json();
+        assert_eq!(told(report), ("bash".into(), note.into()));
+    }
+    let asked = ["--shell", "/bin/dash"];
+    let report = run(&asked, calls).exit(0).json();
+    assert_eq!(told(report), ("dash".into(), serde_json::Value::Null));
+    run(&asked, uses).exit(2).error("unsupported_shell");
+}
+
+#[test]
 fn what_stands_beside_a_refused_call_is_skipped() {
     let home = Home::new();
     let calls = "<tools><command>touch a</command><edit><file src=\"b\"><find></find><replace>x</replace>\

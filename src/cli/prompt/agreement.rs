@@ -7,6 +7,9 @@ use crate::limits;
 use crate::render::paint::safe;
 use crate::tool::context::{Consent, Request};
 
+/// The question itself, below what is to be agreed to.
+pub(super) const PROMPT: &str = "  agree, for this session? [y]es, [n]o: ";
+
 /// Takes one event. Nothing is agreed to by Enter alone.
 pub(super) fn take(event: &Event) -> Next<Consent> {
     let Event::Key(key) = event else {
@@ -25,7 +28,7 @@ pub(super) fn take(event: &Event) -> Next<Consent> {
     }
 }
 
-/// Returns the text of the question. What the model wrote is made safe to show.
+/// Returns what is to be agreed to. What the model wrote is made safe to show.
 pub(super) fn text(request: &Request) -> String {
     let lines = request.text.lines().filter(|line| !line.trim().is_empty());
     let mut shown: Vec<String> = lines.map(line).collect();
@@ -34,12 +37,13 @@ pub(super) fn text(request: &Request) -> String {
     if rest > 0 {
         shown.push(format!("  | ... and {rest} more lines\n"));
     }
-    let hosts = request.hosts.join(", ");
-    let hosts = (!hosts.is_empty()).then(|| format!("hosts in it: {hosts}"));
-    let facts = hosts.iter().chain(&request.warnings);
-    let facts: Vec<String> = facts.map(|fact| format!("  {}\n", cut(fact))).collect();
+    let facts = request.facts();
+    let facts: Vec<String> = facts
+        .iter()
+        .map(|fact| format!("  {}\n", cut(fact)))
+        .collect();
     format!(
-        "karyi: <{}> wants to use {}\n{}{}  agree, for this session? [y]es, [n]o: ",
+        "karyi: <{}> wants to use {}\n{}{}",
         request.tool,
         request.name,
         shown.concat(),
@@ -72,7 +76,7 @@ mod tests {
         assert_eq!(
             text(&request("curl\x1b[2J $KARYI{K}\n\nx".into())),
             "karyi: <command> wants to use K\n  | curl␛[2J $KARYI{K}\n  | x\n  hosts in it: evil.org\n  \
-             K is an argument of curl\n  agree, for this session? [y]es, [n]o: "
+             K is an argument of curl\n"
         );
         let long = text(&request("x\n".repeat(1000)));
         assert!(long.contains("... and 970 more lines"), "{long}");

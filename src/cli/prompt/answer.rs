@@ -132,7 +132,7 @@ impl Answer {
             return self.again();
         }
         self.is_complete = true;
-        Next::Show(format!("{}{}", self.doubts(), self.choice()))
+        Next::Ask(format!("{}{}", self.doubts(), self.choice()))
     }
 
     /// Refuses what is too short to be masked and starts anew.
@@ -143,7 +143,7 @@ impl Answer {
             true => format!(" ({} with --allow-short)", limits::MIN_SECRET_BYTES),
             false => String::new(),
         };
-        Next::Show(format!(
+        Next::Ask(format!(
             "\n  not taken: a value has at least {} bytes{short} that are not white space; another one: ",
             self.least_bytes
         ))
@@ -220,7 +220,7 @@ mod tests {
             for event in events {
                 match answer.take(event, false) {
                     Next::Keys => {}
-                    Next::Show(text) => shown.push_str(&text),
+                    Next::Show(text) | Next::Ask(text) => shown.push_str(&text),
                     Next::Done(reply) => shown = describe(&reply),
                 }
             }

@@ -104,8 +104,15 @@ fn no_file(path: &Path) -> ToolError {
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
     let write = || -> io::Result<()> {
         let directory = make_directory(path)?;
-        // Beside its target, so that it can take its place; readable by the owner from the start.
-        let mut file = tempfile::NamedTempFile::new_in(&directory)?;
+        // Beside its target, so that it can take its place; readable by the owner from the start. The name
+        // is always the same, so that what a writer left who was killed goes with the next one.
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".tmp");
+        let _ = fs::remove_file(directory.join(&name));
+        let mut file = tempfile::Builder::new()
+            .prefix(&name)
+            .rand_bytes(0)
+            .tempfile_in(&directory)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         file.persist(path).map_err(|error| error.error)?;
@@ -184,6 +191,18 @@ mod tests {
             .collect();
         names.sort();
         assert_eq!(names, ["x.json", "x.lock"]);
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_goes_with_the_next_write() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("x.json");
+        fs::write(root.path().join("x.json.tmp"), "half of a").unwrap();
+        write(&path, b"two").unwrap();
+        assert_eq!(read(&path, 3).unwrap().unwrap().as_slice(), b"two");
+        let left = fs::read_dir(root.path()).unwrap();
+        let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["x.json"]);
     }
 
     #[test]

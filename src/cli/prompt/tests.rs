@@ -1,0 +1,151 @@
+//! Questions on a terminal: what is shown, and what their ends leave behind.
+
+use std::io::Read;
+
+use super::*;
+use crate::secret::SecretName;
+
+#[test]
+fn a_reason_cannot_fake_lines_or_colours() {
+    let question = Question {
+        name: SecretName::parse("TOKEN").unwrap(),
+        reason: format!("a\n  value: b\x1b[31m\u{202E}\r{}", "x".repeat(2000)),
+        note: None,
+        store: None,
+        is_known: false,
+        least_bytes: limits::GOOD_SECRET_BYTES,
+    };
+    assert_eq!(
+        text(&question, "a\x1b.xml"),
+        format!(
+            "karyi: the model asks for TOKEN, in a␛.xml\n  reason: a value: b␛[31m\u{FFFD} {}\n",
+            "x".repeat(limits::MAX_REASON_CHARS - 17)
+        )
+    );
+}
+
+/// Tells this program, started again on a terminal, to ask there.
+const ASKS: &str = "KARYI_TEST_ASKS";
+
+/// A question that is answered by one key; `x` breaks it.
+struct Key {
+    /// Whether it waits, before it is shown, for the first key to lie there.
+    is_late: bool,
+}
+
+impl Dialogue for Key {
+    type Answer = char;
+
+    fn told(&self) -> String {
+        if self.is_late {
+            println!("type now");
+            assert!(event::poll(std::time::Duration::from_secs(60)).unwrap());
+        }
+        "what it is about\n".to_owned()
+    }
+
+    fn prompt(&self) -> String {
+        "a question: ".to_owned()
+    }
+
+    fn take(&mut self, event: event::Event, _: bool) -> Next<char> {
+        match event {
+            event::Event::Key(key) => match key.code {
+                event::KeyCode::Char('x') => panic!("on purpose"),
+                event::KeyCode::Char(c) => Next::Done(c),
+                _ => Next::Keys,
+            },
+            _ => Next::Keys,
+        }
+    }
+
+    fn declined() -> char {
+        '-'
+    }
+
+    fn timeout() -> char {
+        '+'
+    }
+}
+
+fn ask(is_late: bool) -> io::Result<char> {
+    converse(Key { is_late }, &Cancel::default(), &Suspension::default())
+}
+
+/// Starts this program again on a terminal, for one of its tests, and types each key once its text is
+/// there, with the echo off. Returns whether it is on in the end.
+fn answer(test: &str, keys: &[(&str, &str)]) -> bool {
+    let size = portable_pty::PtySize::default();
+    let pair = portable_pty::native_pty_system().openpty(size).unwrap();
+    let mut command = portable_pty::CommandBuilder::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "--nocapture"]);
+    command.arg(format!("cli::prompt::tests::{test}"));
+    command.env(ASKS, "1");
+    let mut child = pair.slave.spawn_command(command).unwrap();
+    drop(pair.slave);
+    let mut reader = pair.master.try_clone_reader().unwrap();
+    let mut writer = pair.master.take_writer().unwrap();
+    let (mut seen, mut buffer) = (String::new(), [0; 4096]);
+    for (text, key) in keys {
+        while !seen.contains(text) {
+            let length = reader.read(&mut buffer).unwrap();
+            assert!(length > 0, "{seen}");
+            seen.push_str(&String::from_utf8_lossy(&buffer[..length]));
+        }
+        assert!(!is_echoing(pair.master.as_ref()));
+        writer.write_all(key.as_bytes()).unwrap();
+    }
+    // What it says must be read, or it waits for room.
+    let rest = std::thread::spawn(move || while let Ok(1..) = reader.read(&mut buffer) {});
+    assert!(child.wait().unwrap().success());
+    let is_echoing = is_echoing(pair.master.as_ref());
+    drop((writer, pair.master));
+    rest.join().unwrap();
+    is_echoing
+}
+
+fn is_echoing(terminal: &dyn portable_pty::MasterPty) -> bool {
+    let modes = terminal.get_termios().unwrap().local_flags;
+    modes.bits() & nix::sys::termios::LocalFlags::ECHO.bits() != 0
+}
+
+#[test]
+fn a_question_that_breaks_gives_the_terminal_back() {
+    if std::env::var_os(ASKS).is_some() {
+        assert!(std::panic::catch_unwind(|| ask(false)).is_err());
+        return;
+    }
+    let name = "a_question_that_breaks_gives_the_terminal_back";
+    assert!(answer(name, &[("a question", "x")]));
+}
+
+#[test]
+fn a_key_before_the_question_is_no_answer() {
+    if std::env::var_os(ASKS).is_some() {
+        assert_eq!(ask(true).unwrap(), 'n');
+        return;
+    }
+    let name = "a_key_before_the_question_is_no_answer";
+    let keys = [("type now", "y"), ("a question", "n")];
+    assert!(answer(name, &keys));
+}
+
+#[test]
+fn an_interrupt_before_the_question_declines() {
+    if std::env::var_os(ASKS).is_some() {
+        assert_eq!(ask(true).unwrap(), '-');
+        return;
+    }
+    let name = "an_interrupt_before_the_question_declines";
+    assert!(answer(name, &[("type now", "\x03")]));
+}
+
+#[test]
+fn an_interrupt_right_after_an_answer_takes_it_back() {
+    if std::env::var_os(ASKS).is_some() {
+        assert_eq!(ask(false).unwrap(), '-');
+        return;
+    }
+    let name = "an_interrupt_right_after_an_answer_takes_it_back";
+    assert!(answer(name, &[("a question", "y\x03")]));
+}
