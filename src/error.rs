@@ -97,8 +97,10 @@ words! {
         CdataEndInText = "cdata-end-in-text",
         /// Strict mode: a comment that XML does not allow.
         BadComment = "bad-comment",
-        /// Not the parser's: values in the store are not known, so output may show them.
+        /// Not the parser's: stored values are not known, so output may show them.
         RedactionIncomplete = "redaction_incomplete",
+        /// Not the parser's: stored values cannot be used; they are masked.
+        UnusableSecret = "unusable_secret",
         /// Not the parser's: a policy file names a secret that is not there.
         UnknownSecret = "unknown_secret",
     }
@@ -462,7 +464,10 @@ mod tests {
                 code.as_str()
                     .bytes()
                     .all(|b| b.is_ascii_lowercase() || b == b'-')
-                    || matches!(code, Code::RedactionIncomplete | Code::UnknownSecret)
+                    || matches!(
+                        code,
+                        Code::RedactionIncomplete | Code::UnusableSecret | Code::UnknownSecret
+                    )
             );
         }
         for code in ErrorCode::ALL {

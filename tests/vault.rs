@@ -9,5 +9,6 @@ mod keep;
 mod keyring;
 mod own;
 mod run;
+mod stores;
 mod told;
 mod var;

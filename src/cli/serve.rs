@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::args::{ServeArgs, SiteArgs, SiteCommand};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::vault::{self, VaultFlags};
-use crate::cli::{fail, interrupts, journal, print, state_dir};
+use crate::cli::{fail, interrupts, journal, print, say, state_dir};
 use crate::http::front::Front;
 use crate::http::local::Offered;
 use crate::http::start::{self, Options, Place};
@@ -200,6 +200,9 @@ fn offered(names: &[String], flags: &VaultFlags) -> anyhow::Result<Offered> {
     secrets.keep_with(guard::keep);
     let (asking, given) = (vault::Asking::Nobody, vault::GivenArgs::store());
     let opened = vault::prepare(&secrets, flags, asking, &given)?;
+    for lack in secrets.lacks() {
+        say(&format!("warning: not masked: {}", lack.error.message));
+    }
     if let Some(key) = &opened.journal_key {
         journal::encrypt(&mut recorder, key);
     }

@@ -10,6 +10,7 @@ use crate::error::{Code, ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
 use crate::files::journal::{Entry, Journal};
 use crate::vault::redact::Redactor;
+use crate::vault::session::LackKind;
 
 /// The journal for a command that shows what it holds.
 pub(super) struct Shown {
@@ -37,9 +38,18 @@ pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<Shown, Tool
         Asking::Nobody => None,
     };
     let (secrets, key) = vault::open_to_show(flags, asking, is_needed)?;
-    if let Some(failure) = secrets.source_failure() {
-        let (code, cause) = (Code::RedactionIncomplete.as_str(), failure.message);
-        say(&format!("{code}: values of the vault may show: {cause}"));
+    for lack in secrets.lacks() {
+        let cause = lack.error.message;
+        let (code, what) = match lack.kind {
+            LackKind::Unread | LackKind::Elsewhere => {
+                (Code::RedactionIncomplete, "values of the vault may show")
+            }
+            LackKind::Unusable => (
+                Code::UnusableSecret,
+                "values in the store cannot be used, and are masked",
+            ),
+        };
+        say(&format!("{}: {what}: {cause}", code.as_str()));
     }
     let journal = journal::open(key.as_ref())
         .map_err(|error| ToolError::new(ErrorCode::Io, format!("{error:#}")))?;

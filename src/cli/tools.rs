@@ -64,9 +64,11 @@ fn var_names() -> String {
     let index = index.unwrap_or_default();
     let now = Timestamp::now();
     let cwd = std::env::current_dir().unwrap_or_default();
+    let used = index.store.as_ref().map(|chosen| chosen.kind);
     let is_usable = |name: &SecretName, listed: &Listed| {
         let mut tools = ["command", "input", "edit"].iter();
-        tools.any(|tool| listed.policy.check_use(name, tool, &cwd, now).is_ok())
+        used == Some(listed.store)
+            && tools.any(|tool| listed.policy.check_use(name, tool, &cwd, now).is_ok())
     };
     let lines = index.kept().filter_map(|name| {
         let listed = index.get(&name).filter(|listed| is_usable(&name, listed))?;

@@ -24,8 +24,8 @@ use crate::secret::{SecretName, SecretValue};
 use crate::tool::context::{Keeper, Reply};
 use crate::vault::index::{Chosen, Index};
 use crate::vault::keep::Vault;
-use crate::vault::load::Loader;
-use crate::vault::session::{Need, Secrets, Source};
+use crate::vault::load::{Loader, Unopened};
+use crate::vault::session::{Lack, LackKind, Need, Secrets, Source};
 use crate::vault::store::age::{AgeKey, AgeStore, GetKey};
 use crate::vault::store::env::{EnvStore, PREFIX};
 use crate::vault::store::journal::JournalKey;
@@ -93,6 +93,9 @@ pub(super) struct GivenArgs {
     /// Accept values of 4 to 7 bytes for this run, which are masked as whole words only
     #[arg(long)]
     pub(super) allow_short: bool,
+    /// Whether what is kept in another store than the one that is used is no reason to stop.
+    #[arg(skip)]
+    is_one_store_enough: bool,
 }
 
 impl GivenArgs {
@@ -100,6 +103,7 @@ impl GivenArgs {
     pub(super) fn store() -> Self {
         Self {
             require_vault: true,
+            is_one_store_enough: true,
             ..Self::default()
         }
     }
@@ -109,6 +113,13 @@ impl GivenArgs {
             true => Require::Store,
             false => Require::Nothing,
         }
+    }
+
+    /// Returns why a session lacks what is wanted of the store.
+    fn missing(&self, secrets: &Secrets) -> Option<ToolError> {
+        let is_enough = |lack: &Lack| lack.kind == LackKind::Elsewhere && self.is_one_store_enough;
+        let mut lacks = secrets.lacks().into_iter();
+        lacks.find(|lack| !is_enough(lack)).map(|lack| lack.error)
     }
 }
 
@@ -269,7 +280,7 @@ pub(super) fn prepare(
     }
     match (attach(secrets, flags, asking), wanted.require()) {
         (Ok(keeper), Require::Nothing) => Ok(opened(secrets, keeper)),
-        (Ok(keeper), Require::Store) => match secrets.source_failure() {
+        (Ok(keeper), Require::Store) => match wanted.missing(secrets) {
             None => Ok(opened(secrets, keeper)),
             Some(failure) => Err(unreadable(failure)),
         },
@@ -348,7 +359,10 @@ fn attach(
             identity: None,
         }),
     };
+    let kind = chosen.as_ref().map_or(Kind::Memory, |chosen| chosen.kind);
     let Some(chosen) = chosen.filter(|chosen| chosen.kind.is_persistent()) else {
+        secrets.attach(Arc::new(Unopened::new(place.directory, kind)));
+        secrets.refresh(Need::Listed);
         return Ok(None);
     };
     mask_keys(secrets, flags.age_passphrase_fd, chosen.identity.as_deref());

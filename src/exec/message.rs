@@ -1,7 +1,7 @@
 //! One message from its first byte to its last result.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
@@ -19,7 +19,7 @@ use crate::outcome::JobNews;
 use crate::secret::SecretName;
 use crate::span::Position;
 use crate::tools::Call;
-use crate::vault::session::Need;
+use crate::vault::session::{Lack, LackKind, Need, listed};
 use crate::vault::substitute;
 
 /// When the first call of a message may start.
@@ -47,8 +47,8 @@ struct Block {
 /// Runs the messages of one session, one after another.
 pub struct Runner {
     stage: Stage,
-    /// Whether it was told that stored values are not known.
-    is_warned: AtomicBool,
+    /// What was told of stored values that are not known or cannot be used.
+    told: Mutex<BTreeSet<String>>,
 }
 
 impl Runner {
@@ -57,7 +57,7 @@ impl Runner {
     pub fn new(stage: Stage) -> Self {
         Self {
             stage,
-            is_warned: AtomicBool::new(false),
+            told: Mutex::default(),
         }
     }
 
@@ -209,17 +209,23 @@ impl Runner {
         run.finish().await;
     }
 
-    /// Brings stored values up to date before a block, and warns once when that fails: what is not
+    /// Brings stored values up to date before a block, and warns once of what that lacks: what is not
     /// known is not masked.
     async fn refresh(&self) {
         let secrets = &self.stage.context.secrets;
         resolve::refresh(secrets, Need::Listed).await;
-        if let Some(failure) = secrets.source_failure()
-            && !self.is_warned.swap(true, Ordering::Relaxed)
-        {
-            let warning = Box::new(incomplete(&failure));
-            self.stage.tell(Event::Warning(warning)).await;
+        for lack in secrets.lacks() {
+            let warning = Box::new(lacking(&lack));
+            if self.is_new(&warning.message) {
+                self.stage.tell(Event::Warning(warning)).await;
+            }
         }
+    }
+
+    fn is_new(&self, message: &str) -> bool {
+        // A poisoned lock only means that another thread panicked between two changes.
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.insert(message.to_owned())
     }
 
     /// Tells what a block would do.
@@ -343,17 +349,28 @@ fn not_alone(id: &str) -> ToolError {
     ToolError::new(ErrorCode::BlockRefused, message)
 }
 
-fn incomplete(failure: &ToolError) -> Diagnostic {
-    let message = format!(
-        "values in the store are not known and not masked: {}: {}",
-        failure.code.as_str(),
-        failure.message
-    );
-    let hint = format!(
-        "{}; --require-vault runs nothing without them",
-        failure.hint
-    );
-    of_the_run(Code::RedactionIncomplete, message, hint)
+fn lacking(lack: &Lack) -> Diagnostic {
+    let error = &lack.error;
+    let mut cause = format!("{}: {}", error.code.as_str(), error.message);
+    if !lack.names.is_empty() {
+        let names = listed(&lack.names);
+        cause.push_str(&format!(" ({names})"));
+    }
+    let hint = format!("{}; --require-vault runs nothing without them", error.hint);
+    match lack.kind {
+        LackKind::Unread => {
+            let message = format!("values in the store are not known and not masked: {cause}");
+            of_the_run(Code::RedactionIncomplete, message, hint)
+        }
+        LackKind::Elsewhere => {
+            let message = format!("values are not known and not masked: {}", error.message);
+            of_the_run(Code::RedactionIncomplete, message, hint)
+        }
+        LackKind::Unusable => {
+            let message = format!("values in the store cannot be used, and are masked: {cause}");
+            of_the_run(Code::UnusableSecret, message, hint)
+        }
+    }
 }
 
 fn unknown(found: &Unknown) -> Diagnostic {

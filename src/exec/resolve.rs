@@ -6,7 +6,7 @@ use crate::secret::{SecretName, Template};
 use crate::tool::Use;
 use crate::tool::context::blocking;
 use crate::tools::Call;
-use crate::vault::session::{Need, Secrets};
+use crate::vault::session::{LackKind, Need, Secrets};
 use crate::vault::{shell, substitute};
 
 /// Checks that every name the calls use has a value.
@@ -67,23 +67,31 @@ pub async fn refresh(secrets: &Secrets, need: Need) {
     .await;
 }
 
-/// Says why names have no value: the store that may have it could not be read.
+/// Says why names have no value: the store that may have it could not be read, or is another one.
 #[must_use]
 pub fn explain(error: ToolError, secrets: &Secrets) -> ToolError {
     if error.code != ErrorCode::UndefinedVariable {
         return error;
     }
-    let failure = secrets.source_failure();
     // A value that is damaged says nothing about names that are not kept.
-    let Some(failure) = failure.filter(|_| secrets.may_be_stored(&error.names)) else {
+    let Some(lack) = secrets.lack_of(&error.names) else {
         return error;
     };
-    let failure = unreadable(failure);
+    if lack.kind == LackKind::Elsewhere {
+        let message = format!("{}: {}", error.message, lack.error.message);
+        return ToolError {
+            message,
+            hint: lack.error.hint,
+            ..error
+        };
+    }
+    let problem = match lack.names.is_empty() {
+        true => "the store cannot be read",
+        false => "what the store has cannot be used",
+    };
+    let failure = unreadable(lack.error);
     ToolError {
-        message: format!(
-            "{}, and the store cannot be read: {}",
-            error.message, failure.message
-        ),
+        message: format!("{}, and {problem}: {}", error.message, failure.message),
         ..failure
     }
 }

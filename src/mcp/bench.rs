@@ -2,9 +2,10 @@
 //!
 //! Nothing is opened before the first call: neither the store of secrets nor a shell.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, Tool};
@@ -53,7 +54,8 @@ pub struct Bench {
 struct Ready {
     work: Workplace,
     lanes: Arc<Lanes>,
-    is_warned: AtomicBool,
+    /// Warnings that a result has told.
+    told: Mutex<BTreeSet<String>>,
 }
 
 impl Bench {
@@ -185,7 +187,7 @@ impl Ready {
     fn new(work: Workplace) -> Self {
         Self {
             lanes: Lanes::new(Arc::clone(&work.context.sessions)),
-            is_warned: AtomicBool::new(false),
+            told: Mutex::default(),
             work,
         }
     }
@@ -298,7 +300,10 @@ impl<'a> Running<'a> {
             Event::Finished { outcome, .. } => self.seen.outcome = Some(outcome),
             Event::Jobs { news, .. } => self.seen.jobs = news,
             Event::Warning(warning) => {
-                if !self.ready.is_warned.swap(true, Ordering::Relaxed) {
+                let told = self.ready.told.lock();
+                // A poisoned lock only means that another thread panicked between two changes.
+                let mut told = told.unwrap_or_else(PoisonError::into_inner);
+                if told.insert(warning.message.clone()) {
                     let hint = &warning.hint;
                     self.seen
                         .warnings

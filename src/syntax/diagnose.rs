@@ -179,7 +179,7 @@ fn hint(code: Code) -> &'static str {
         Code::BadReference => "write &amp; for &, or wrap the text in <![CDATA[...]]>",
         Code::CdataEndInText => "write ]]&gt; for ]]> in text",
         Code::BadComment => "remove `--` from the comment",
-        Code::RedactionIncomplete => "see `karyi var doctor`",
+        Code::RedactionIncomplete | Code::UnusableSecret => "see `karyi var doctor`",
         Code::UnknownSecret => "see `karyi var list`",
     }
 }

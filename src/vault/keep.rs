@@ -43,6 +43,8 @@ pub enum State {
     MissingValue,
     /// The store has a value, and the index does not list it.
     Untracked,
+    /// The index lists it for another store than the one that is used.
+    Elsewhere,
     /// The store was not asked.
     Unknown,
 }
@@ -55,6 +57,7 @@ impl State {
             Self::Kept => "kept",
             Self::MissingValue => "missing value",
             Self::Untracked => "untracked",
+            Self::Elsewhere => "other store",
             Self::Unknown => "unknown",
         }
     }
@@ -109,6 +112,23 @@ impl Vault {
         Ok(())
     }
 
+    /// Checks that the index does not list a name for another store: its value there would stay, and nothing
+    /// would tell of it.
+    ///
+    /// # Errors
+    /// `bad_arguments`.
+    pub fn check_place(&self, name: &SecretName) -> Result<(), ToolError> {
+        self.check_store(&Index::read(&self.directory)?, name)
+    }
+
+    fn check_store(&self, index: &Index, name: &SecretName) -> Result<(), ToolError> {
+        let own = self.chosen.kind;
+        match index.get(name).filter(|listed| listed.store != own) {
+            Some(listed) => Err(in_another(name, listed.store, own)),
+            None => Ok(()),
+        }
+    }
+
     /// Checks that a value may be kept under a name; nothing is written.
     ///
     /// # Errors
@@ -121,7 +141,9 @@ impl Vault {
     ) -> Result<(), ToolError> {
         check_value(name, value.expose())?;
         policy.check_length(name, value.expose())?;
-        Index::read(&self.directory)?.check_new(name)
+        let index = Index::read(&self.directory)?;
+        self.check_store(&index, name)?;
+        index.check_new(name)
     }
 
     /// Keeps a value, in place of an earlier one.
@@ -140,6 +162,7 @@ impl Vault {
         self.check_shown(name, value, terms)?;
         // Under the lock, or two processes could keep names that differ only in case.
         Index::change(&self.directory, |index| {
+            self.check_store(index, name)?;
             index.check_new(name)?;
             self.check_kept(name, None)?;
             self.store.set(&Key::of(name), &text)?;
@@ -170,7 +193,8 @@ impl Vault {
         }
         let known = Secrets::default();
         for other in self.store.list()? {
-            for text in self.store.every(&Key::of(&other)).unwrap_or_default() {
+            let every = self.store.every(&Key::of(&other)).ok();
+            for text in every.into_iter().flat_map(|every| every.texts) {
                 let value = record::split(&other, &text).map(|record| record.value);
                 let _ =
                     known.mask_only(&other, value.unwrap_or_else(|_| record::value_alone(&text)));
@@ -236,18 +260,36 @@ impl Vault {
     pub fn get(&self, name: &SecretName) -> Result<Record, ToolError> {
         match self.store.get(&Key::of(name))? {
             Some(text) => record::split(name, &text),
-            None => Err(no_value(name, self.store.kind())),
+            None => Err(self.no_value(name)),
         }
+    }
+
+    /// Returns the error for a name without a value.
+    fn no_value(&self, name: &SecretName) -> ToolError {
+        let kind = self.store.kind();
+        let message = format!("the store {kind} has no value for {name}");
+        let hint = match self.check_place(name) {
+            Err(elsewhere) if elsewhere.code == ErrorCode::BadArguments => {
+                return ToolError {
+                    code: ErrorCode::UndefinedVariable,
+                    ..elsewhere
+                };
+            }
+            _ => format!("give it one with `karyi var set {name}`"),
+        };
+        ToolError::new(ErrorCode::UndefinedVariable, message).with_hint(hint)
     }
 
     /// Removes a value. Returns whether there was one, in the store or in the index.
     ///
     /// # Errors
-    /// What the store or the system says.
+    /// `bad_arguments` for a name in another store, or what the store or the system says.
     pub fn remove(&self, name: &SecretName) -> Result<bool, ToolError> {
+        self.check_place(name)?;
         // Of a store that cannot be opened nothing goes, and the name stays listed.
         self.store.list()?;
         let was_listed = Index::change(&self.directory, |index| {
+            self.check_store(index, name)?;
             let Some(listed) = index.names.get_mut(name.as_str()) else {
                 return Ok(false);
             };
@@ -275,6 +317,25 @@ impl Vault {
         Ok(was_listed || was_kept)
     }
 
+    /// Removes the value that this store has under a name which the index lists for another one; there it stays.
+    /// Returns the other store; nothing when the index does not say so or there is no value.
+    ///
+    /// # Errors
+    /// What the store or the system says.
+    pub fn remove_copy(&self, name: &SecretName) -> Result<Option<Kind>, ToolError> {
+        Index::change(&self.directory, |index| {
+            let other = index.get(name).map(|listed| listed.store);
+            let Some(other) = other.filter(|other| *other != self.chosen.kind) else {
+                return Ok(None);
+            };
+            if !self.store.remove(&Key::of(name))? {
+                return Ok(None);
+            }
+            index.generation += 1;
+            Ok(Some(other))
+        })
+    }
+
     /// Lists a secret again that could not be removed.
     fn stays(&self, name: &SecretName) -> Result<(), ToolError> {
         Index::change(&self.directory, |index| {
@@ -294,6 +355,7 @@ impl Vault {
     pub fn rename(&self, from: &SecretName, to: &SecretName) -> Result<(), ToolError> {
         self.unlock()?;
         Index::change(&self.directory, |index| {
+            self.check_store(index, from)?;
             if from == to || index.get(to).is_some() || self.store.get(&Key::of(to))?.is_some() {
                 return Err(taken(to));
             }
@@ -325,7 +387,7 @@ impl Vault {
     pub fn rows(&self) -> Result<Vec<Row>, ToolError> {
         let kept = self.store.list()?;
         let index = Index::read(&self.directory)?;
-        Ok(rows(&index, Some((self.chosen.kind, &kept))))
+        Ok(rows(&index, Some(self.chosen.kind), Some(&kept)))
     }
 
     /// Makes the index say what the store holds. Returns the names that were added and removed; what is damaged
@@ -337,7 +399,7 @@ impl Vault {
         let (mut added, mut removed) = (Vec::new(), Vec::new());
         for row in self.rows()? {
             match row.state {
-                State::Kept | State::Unknown => {}
+                State::Kept | State::Unknown | State::Elsewhere => {}
                 State::MissingValue => {
                     self.remove(&row.name)?;
                     removed.push(row.name);
@@ -360,6 +422,28 @@ impl Vault {
         Ok((added, removed))
     }
 
+    /// Checks that another store has nothing else under the names of this one: it would be lost.
+    fn check_apart(&self, to: &Self, names: &[SecretName]) -> Result<(), ToolError> {
+        let there = to.store.list()?;
+        for name in names.iter().filter(|name| there.contains(name)) {
+            let key = Key::of(name);
+            let (own, theirs) = (self.store.get(&key)?, to.store.get(&key));
+            let is_same = match (&own, &theirs) {
+                (Some(own), Ok(Some(theirs))) => own.expose() == theirs.expose(),
+                _ => false,
+            };
+            if !is_same {
+                let (own, theirs) = (self.store.kind(), to.store.kind());
+                let message =
+                    format!("the stores {own} and {theirs} both hold a {name}, and not the same");
+                let hint =
+                    format!("remove one: `karyi var rm {name} --vault {own}` or --vault {theirs}");
+                return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint));
+            }
+        }
+        Ok(())
+    }
+
     /// Copies everything into another store, makes that the chosen one, and removes it here. Returns
     /// the names.
     ///
@@ -368,7 +452,9 @@ impl Vault {
     pub fn migrate(&self, to: &Self) -> Result<Vec<SecretName>, ToolError> {
         to.probe()?;
         let names = self.store.list()?;
-        check_agreement(&Index::read(&self.directory)?, self.chosen.kind, &names)?;
+        let index = Index::read(&self.directory)?;
+        check_agreement(&index, self.chosen.kind, &names)?;
+        self.check_apart(to, &names)?;
         for name in &names {
             let record = self.get(name)?;
             let text = record::join(&record.value, &record.policy)?;
@@ -379,8 +465,14 @@ impl Vault {
                 return Err(ToolError::new(ErrorCode::BadVault, message));
             }
         }
-        if let Some(key) = self.store.get(&Key::journal())? {
-            to.store.set(&Key::journal(), &key)?;
+        // The key that runs used until now goes on; that of a store that was not in use replaces none.
+        let was_used = index.store.is_none_or(|used| used.kind == self.chosen.kind);
+        let moves_key = was_used || to.store.get(&Key::journal())?.is_none();
+        let journal = Some(Key::journal()).filter(|_| moves_key);
+        if let Some(journal) = &journal
+            && let Some(key) = self.store.get(journal)?
+        {
+            to.store.set(journal, &key)?;
         }
         Index::change(&self.directory, |index| {
             index.generation += 1;
@@ -392,7 +484,7 @@ impl Vault {
             }
             Ok(())
         })?;
-        for key in names.iter().map(Key::of).chain([Key::journal()]) {
+        for key in names.iter().map(Key::of).chain(journal) {
             self.store.remove(&key)?;
         }
         Ok(names)
@@ -424,14 +516,25 @@ pub fn check_agreement(index: &Index, kind: Kind, held: &[SecretName]) -> Result
     Err(ToolError::new(ErrorCode::VaultUnavailable, message).with_hint(hint))
 }
 
-/// Joins what the index knows with the names a store of some kind holds; without them the store was
+/// Returns the names that the index lists for another store than one of some kind, and that store.
+#[must_use]
+pub fn elsewhere(index: &Index, kind: Kind) -> Vec<(SecretName, Kind)> {
+    let of = |name: SecretName| {
+        let store = index.get(&name)?.store;
+        (store != kind).then_some((name, store))
+    };
+    index.kept().filter_map(of).collect()
+}
+
+/// Joins what the index knows with the names that the store of some kind holds; without them the store was
 /// not asked.
 #[must_use]
-pub fn rows(index: &Index, kept: Option<(Kind, &[SecretName])>) -> Vec<Row> {
+pub fn rows(index: &Index, chosen: Option<Kind>, kept: Option<&[SecretName]>) -> Vec<Row> {
     let state = |name: &SecretName, store: Kind| match kept {
-        Some((kind, names)) if kind == store && names.contains(name) => State::Kept,
-        Some((kind, _)) if kind == store => State::MissingValue,
-        Some(_) | None => State::Unknown,
+        _ if chosen.is_some_and(|kind| kind != store) => State::Elsewhere,
+        Some(names) if names.contains(name) => State::Kept,
+        Some(_) => State::MissingValue,
+        None => State::Unknown,
     };
     let listed = index.kept().filter_map(|name| {
         let listed = index.get(&name)?.clone();
@@ -443,7 +546,7 @@ pub fn rows(index: &Index, kept: Option<(Kind, &[SecretName])>) -> Vec<Row> {
         })
     });
     let mut rows: Vec<Row> = listed.collect();
-    let names = kept.map(|(_, names)| names).unwrap_or_default();
+    let names = kept.unwrap_or_default();
     let untracked = names.iter().filter(|name| index.get(name).is_none());
     rows.extend(untracked.map(|name| Row {
         name: name.clone(),
@@ -474,9 +577,12 @@ fn shown_value(name: &SecretName) -> ToolError {
         .with_hint("both are shown; say in words what the value is for")
 }
 
-/// Returns the error for a name without a value.
-fn no_value(name: &SecretName, kind: Kind) -> ToolError {
-    let message = format!("the store {kind} has no value for {name}");
-    let hint = format!("give it one with `karyi var set {name}`");
-    ToolError::new(ErrorCode::UndefinedVariable, message).with_hint(hint)
+/// Returns the error for a name that the index lists for another store.
+fn in_another(name: &SecretName, theirs: Kind, own: Kind) -> ToolError {
+    let message =
+        format!("{name} is kept in the store {theirs}, and this is about the store {own}");
+    let hint = format!(
+        "use that store with --vault {theirs}, or have all in one: `karyi var migrate --to {theirs}`"
+    );
+    ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }

@@ -5,18 +5,18 @@
 //! the index. A policy is read with its value: as long as the value stays the same, the session goes
 //! by the policy it read first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{ErrorCode, ToolError};
-use crate::secret::SecretName;
+use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::Index;
-use crate::vault::keep::check_agreement;
-use crate::vault::session::{Need, Origin, Secrets, Source};
+use crate::vault::keep::{check_agreement, elsewhere};
+use crate::vault::session::{self, Lack, LackKind, Need, Origin, Secrets, Source};
 use crate::vault::store::journal::{self, JournalKey};
 use crate::vault::store::record::{self, Record};
-use crate::vault::store::{Key, Store, disk};
+use crate::vault::store::{Key, Kind, Store, disk};
 
 /// Opens a store; it may ask the user for a key.
 pub type Open = Box<dyn Fn() -> Result<Arc<dyn Store>, ToolError> + Send + Sync>;
@@ -41,8 +41,48 @@ struct State {
     knows_journal_key: bool,
     /// Whether it was made since.
     has_new_key: bool,
-    /// Why not everything could be read.
+    /// Why the store could not be read.
     failure: Option<ToolError>,
+    /// What is wrong with single values.
+    damaged: BTreeMap<SecretName, Damage>,
+    /// Names that the index lists for another store, and that store.
+    elsewhere: Vec<(SecretName, Kind)>,
+}
+
+/// What is wrong with one value.
+struct Damage {
+    error: ToolError,
+    /// Whether redaction knows everything that is kept under the name.
+    is_masked: bool,
+}
+
+impl State {
+    /// Whether another look may find more.
+    fn is_incomplete(&self) -> bool {
+        self.failure.is_some() || !self.damaged.is_empty()
+    }
+
+    fn lack_elsewhere(&self, names: &[(SecretName, Kind)]) -> Option<Lack> {
+        lack_elsewhere(names, self.store.as_ref()?.kind())
+    }
+
+    /// Returns what is wrong with the values that redaction knows, or with those it does not know.
+    fn damage(&self, is_masked: bool) -> Option<Lack> {
+        let wanted = || {
+            self.damaged
+                .iter()
+                .filter(|(_, d)| d.is_masked == is_masked)
+        };
+        let (_, first) = wanted().next()?;
+        Some(Lack {
+            kind: match is_masked {
+                true => LackKind::Unusable,
+                false => LackKind::Unread,
+            },
+            error: first.error.clone(),
+            names: wanted().map(|(name, _)| name.clone()).collect(),
+        })
+    }
 }
 
 impl Loader {
@@ -110,7 +150,9 @@ impl Loader {
 
     fn load(&self, state: &mut State, secrets: &Secrets, index: &Index) -> Result<(), ToolError> {
         state.listed = None;
+        state.damaged.clear();
         let store = self.opened(state)?;
+        state.elsewhere = elsewhere(index, store.kind());
         let names = store.list()?;
         let kept = index.kept().map(|name| name.as_str().to_owned());
         let listed = names
@@ -121,8 +163,9 @@ impl Loader {
         if !state.knows_journal_key {
             state.knows_journal_key = mask_journal_key(store.as_ref(), secrets);
         }
+        mask_strangers(store.as_ref(), secrets)?;
         // What it does hold is masked all the same.
-        let mut failure = check_agreement(index, store.kind(), &names).err();
+        let failure = check_agreement(index, store.kind(), &names).err();
         let names: BTreeSet<SecretName> = names.into_iter().collect();
         for gone in state.loaded.difference(&names) {
             if secrets.origin(gone) == Some(Origin::Stored) {
@@ -136,8 +179,10 @@ impl Loader {
                     state.loaded.insert(name);
                 }
                 // One that is damaged hides none of the others.
-                Err(error) if is_of_one(&error) => failure = failure.or(Some(error)),
-                Err(error) => return Err(error),
+                Err(damage) if is_of_one(&damage.error) => {
+                    state.damaged.insert(name, damage);
+                }
+                Err(damage) => return Err(damage.error),
             }
         }
         state.listed = Some(listed);
@@ -158,16 +203,15 @@ fn is_of_one(error: &ToolError) -> bool {
     )
 }
 
-fn load_one(store: &dyn Store, name: &SecretName, secrets: &Secrets) -> Result<(), ToolError> {
+fn load_one(store: &dyn Store, name: &SecretName, secrets: &Secrets) -> Result<(), Damage> {
     let text = match store.get(&Key::of(name)) {
         Ok(Some(text)) => text,
         Ok(None) => return Ok(()),
         Err(error) => {
             // Two values under one name: neither can be used, and both must not be shown.
-            if error.code == ErrorCode::BadVault {
-                mask_all(store, name, secrets);
-            }
-            return Err(error);
+            let is_bad = error.code == ErrorCode::BadVault;
+            let is_masked = is_bad && mask_all(store, &Key::of(name), name, secrets);
+            return Err(Damage { error, is_masked });
         }
     };
     let Record { value, policy } = match record::split(name, &text) {
@@ -177,14 +221,19 @@ fn load_one(store: &dyn Store, name: &SecretName, secrets: &Secrets) -> Result<(
             if secrets.origin(name) == Some(Origin::Stored) {
                 secrets.remove(name);
             }
-            let _ = secrets.mask_only(name, record::value_alone(&text));
-            return Err(error);
+            let masked = secrets.mask_only(name, record::value_alone(&text));
+            let is_masked = masked.is_ok();
+            return Err(Damage { error, is_masked });
         }
     };
     // What was given for this run, or when the user was asked, goes before what is kept; but what
     // is kept must not be shown either.
     if matches!(secrets.origin(name), Some(Origin::Given | Origin::Asked)) {
-        return secrets.mask_only(name, value);
+        let masked = secrets.mask_only(name, value);
+        return masked.map_err(|error| Damage {
+            error,
+            is_masked: false,
+        });
     }
     let known = secrets.get(name);
     if known.is_some_and(|known| known.expose() == value.expose()) {
@@ -192,22 +241,38 @@ fn load_one(store: &dyn Store, name: &SecretName, secrets: &Secrets) -> Result<(
     }
     let copy = value.duplicate();
     let inserted = secrets.insert_with(name.clone(), value, policy, Origin::Stored);
-    if inserted.is_err() {
+    inserted.map_err(|error| {
         // It cannot be used, for its name's case or the lack of place, and is masked all the same.
-        let _ = secrets.mask_only(name, copy);
-    }
-    inserted
+        let is_masked = secrets.mask_only(name, copy).is_ok();
+        Damage { error, is_masked }
+    })
 }
 
-/// Lets redaction know everything that a store holds under a name.
-fn mask_all(store: &dyn Store, name: &SecretName, secrets: &Secrets) {
-    for text in store.every(&Key::of(name)).unwrap_or_default() {
-        let value = match record::split(name, &text) {
+/// Lets redaction know everything that a store holds under a key, as `name`. Returns whether it knows all of it.
+fn mask_all(store: &dyn Store, key: &Key, name: &SecretName, secrets: &Secrets) -> bool {
+    let Ok(every) = store.every(key) else {
+        return false;
+    };
+    let mask = |text: &SecretValue| {
+        let value = match record::split(name, text) {
             Ok(record) => record.value,
-            Err(_) => record::value_alone(&text),
+            Err(_) => record::value_alone(text),
         };
-        let _ = secrets.mask_only(name, value);
+        secrets.mask_only(name, value).is_ok()
+    };
+    let masked = every.texts.iter().filter(|text| mask(text)).count();
+    every.is_whole && masked == every.texts.len()
+}
+
+/// Lets redaction know what other programs put into the store under words that are no names. What is no text, or
+/// too short, is none of what karyi masks.
+fn mask_strangers(store: &dyn Store, secrets: &Secrets) -> Result<(), ToolError> {
+    for (at, key) in store.strangers()?.iter().enumerate() {
+        if let Some(name) = SecretName::parse(&format!("KARYI_KEYRING_{}", at + 1)) {
+            mask_all(store, key, &name, secrets);
+        }
     }
+    Ok(())
 }
 
 /// Lets redaction know the key of the undo journal; returns whether there is one.
@@ -239,7 +304,7 @@ impl Source for Loader {
         let is_new = state.generation != Some(index.generation);
         let is_wanted = match need {
             Need::Listed => is_new && (state.store.is_some() || index.kept().next().is_some()),
-            Need::Used => is_new || state.failure.is_some(),
+            Need::Used => is_new || state.is_incomplete(),
         };
         if !is_wanted {
             return;
@@ -249,14 +314,113 @@ impl Source for Loader {
         state.failure = result.err();
     }
 
-    fn failure(&self) -> Option<ToolError> {
-        self.state().failure.clone()
+    fn lacks(&self) -> Vec<Lack> {
+        let state = self.state();
+        let failure = state.failure.clone().map(of_the_store);
+        let unread = failure.or_else(|| state.damage(false));
+        let elsewhere = state.lack_elsewhere(&state.elsewhere);
+        let all = [unread, elsewhere, state.damage(true)];
+        all.into_iter().flatten().collect()
     }
 
-    fn may_hold(&self, name: &str) -> bool {
+    fn lack_of(&self, name: &str) -> Option<Lack> {
         let state = self.state();
+        let known = SecretName::parse(name);
+        let damaged = known.and_then(|name| Some((state.damaged.get(&name)?, name)));
+        if let Some((damage, name)) = damaged {
+            return Some(Lack {
+                kind: LackKind::Unusable,
+                error: damage.error.clone(),
+                names: vec![name],
+            });
+        }
+        let there = state
+            .elsewhere
+            .iter()
+            .find(|(other, _)| other.as_str() == name);
+        if let Some(there) = there {
+            return state.lack_elsewhere(std::slice::from_ref(there));
+        }
         let is_listed = |names: &BTreeSet<String>| names.contains(name);
-        state.failure.is_some() && state.listed.as_ref().is_none_or(is_listed)
+        let failure = state.failure.clone();
+        failure
+            .filter(|_| state.listed.as_ref().is_none_or(is_listed))
+            .map(of_the_store)
+    }
+}
+
+fn of_the_store(error: ToolError) -> Lack {
+    Lack {
+        kind: LackKind::Unread,
+        error,
+        names: Vec::new(),
+    }
+}
+
+/// Returns what a session with a store of some kind lacks of another store.
+fn lack_elsewhere(names: &[(SecretName, Kind)], kind: Kind) -> Option<Lack> {
+    let (_, store) = names.first()?;
+    let listed: Vec<String> = names
+        .iter()
+        .map(|(name, store)| format!("{name} ({store})"))
+        .collect();
+    let message = format!(
+        "secrets are kept in another store than the one in use, which is {kind}: {}",
+        session::listed(&listed)
+    );
+    let hint = format!(
+        "use that store with --vault {store}, or have all in one: `karyi var migrate --to {store}`"
+    );
+    Some(Lack {
+        kind: LackKind::Elsewhere,
+        error: ToolError::new(ErrorCode::VaultUnavailable, message).with_hint(hint),
+        names: names.iter().map(|(name, _)| name.clone()).collect(),
+    })
+}
+
+/// A session without a store that lasts: it knows nothing of what the index lists.
+pub struct Unopened {
+    directory: PathBuf,
+    kind: Kind,
+    elsewhere: Mutex<Vec<(SecretName, Kind)>>,
+}
+
+impl Unopened {
+    /// Names the directory of the index, and what the session has instead of a store.
+    #[must_use]
+    pub fn new(directory: PathBuf, kind: Kind) -> Self {
+        Self {
+            directory,
+            kind,
+            elsewhere: Mutex::default(),
+        }
+    }
+
+    fn names(&self) -> MutexGuard<'_, Vec<(SecretName, Kind)>> {
+        self.elsewhere
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Source for Unopened {
+    fn refresh(&self, _: &Secrets, _: Need) {
+        // One that cannot be read lists nothing; `karyi var` tells of it.
+        if let Ok(index) = Index::read(&self.directory) {
+            *self.names() = elsewhere(&index, self.kind);
+        }
+    }
+
+    fn lacks(&self) -> Vec<Lack> {
+        lack_elsewhere(&self.names(), self.kind)
+            .into_iter()
+            .collect()
+    }
+
+    fn lack_of(&self, name: &str) -> Option<Lack> {
+        let names = self.names();
+        let there = names.iter().find(|(other, _)| other.as_str() == name)?;
+        lack_elsewhere(std::slice::from_ref(there), self.kind)
     }
 }
 

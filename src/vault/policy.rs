@@ -119,6 +119,12 @@ pub struct Terms {
     /// Whether a short value is accepted.
     #[serde(alias = "allow_short")]
     pub allow_short: Option<bool>,
+    /// Whether the programs are forgotten. A file, which can only narrow, cannot say it.
+    #[serde(skip)]
+    pub any_command: bool,
+    /// Whether the directories are forgotten.
+    #[serde(skip)]
+    pub any_dir: bool,
 }
 
 impl Terms {
@@ -147,12 +153,16 @@ impl Terms {
             new.tools = Some(tools);
         } else if self.shown == Some(Shown::Sealed) {
             new.tools = Some(BTreeSet::from(["url_fetch".to_owned()]));
-        } else if let (true, Some(tools)) = (self.write == Some(true), &mut new.tools) {
-            tools.insert("edit".to_owned());
+        } else if let (Some(write), Some(tools)) = (self.write, &mut new.tools) {
+            if write {
+                tools.insert(EDIT.to_owned());
+            } else if tools.len() > 1 {
+                tools.remove(EDIT);
+            }
         }
         new.hosts = hosts(self)?.or(new.hosts);
-        new.commands = commands(self)?.or(new.commands);
-        new.dirs = dirs(self)?.or(new.dirs);
+        new.commands = commands(self)?.or(new.commands.filter(|_| !self.any_command));
+        new.dirs = dirs(self)?.or(new.dirs.filter(|_| !self.any_dir));
         new.approval = self.approval.unwrap_or(new.approval);
         new.shown = self.shown.unwrap_or(new.shown);
         new.write = write;
@@ -432,6 +442,9 @@ fn narrower<T: Clone + PartialEq>(own: &[T], wanted: &[T], covers: fn(&T, &T) ->
     }
     both
 }
+
+/// The tool that writes files.
+const EDIT: &str = "edit";
 
 /// Says that a secret has no end.
 const NEVER: &str = "never";

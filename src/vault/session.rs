@@ -42,11 +42,51 @@ pub trait Source: Send + Sync {
     /// Brings the secrets up to date. It may block.
     fn refresh(&self, secrets: &Secrets, need: Need);
 
-    /// Returns why not everything could be read at the last look.
-    fn failure(&self) -> Option<ToolError>;
+    /// Returns what the session has not of the stored values since the last look: one of each kind.
+    fn lacks(&self) -> Vec<Lack>;
 
-    /// Whether what could not be read may be the value of that name.
-    fn may_hold(&self, name: &str) -> bool;
+    /// Returns why a name has no value, when what is stored may be its value.
+    fn lack_of(&self, name: &str) -> Option<Lack>;
+}
+
+/// How stored values are not at hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LackKind {
+    /// They could not be read, and redaction does not know them.
+    Unread,
+    /// They are in a store that the session does not use, and redaction does not know them.
+    Elsewhere,
+    /// They cannot be used, and redaction knows them.
+    Unusable,
+}
+
+/// Stored values that a session cannot use.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lack {
+    /// What is true of them.
+    pub kind: LackKind,
+    /// Why.
+    pub error: ToolError,
+    /// Which they are; none when they are all those of the store.
+    pub names: Vec<SecretName>,
+}
+
+/// Most names in one message.
+const MOST_LISTED: usize = 10;
+
+/// Returns names as a message has them.
+#[must_use]
+pub fn listed(names: &[impl fmt::Display]) -> String {
+    let shown: Vec<String> = names
+        .iter()
+        .take(MOST_LISTED)
+        .map(ToString::to_string)
+        .collect();
+    let mut text = shown.join(", ");
+    if names.len() > shown.len() {
+        text.push_str(&format!(" and {} more", names.len() - shown.len()));
+    }
+    text
 }
 
 /// A handle on the session's secrets; clones share them.
@@ -264,19 +304,26 @@ impl Secrets {
         self.shared.source.get().is_some()
     }
 
-    /// Returns why stored values could not all be read.
+    /// Returns what the session has not of the stored values.
     #[must_use]
-    pub fn source_failure(&self) -> Option<ToolError> {
-        self.shared.source.get()?.failure()
+    pub fn lacks(&self) -> Vec<Lack> {
+        let source = self.shared.source.get();
+        source.map(|source| source.lacks()).unwrap_or_default()
     }
 
-    /// Whether one of these names may be that of a stored value that could not be read.
+    /// Returns why the values of the store could not all be read or used.
     #[must_use]
-    pub fn may_be_stored(&self, names: &[String]) -> bool {
-        let source = self.shared.source.get();
-        source.is_some_and(|source| {
-            names.is_empty() || names.iter().any(|name| source.may_hold(name))
-        })
+    pub fn source_failure(&self) -> Option<ToolError> {
+        let mut lacks = self.lacks().into_iter();
+        let failure = lacks.find(|lack| lack.kind != LackKind::Elsewhere);
+        failure.map(|lack| lack.error)
+    }
+
+    /// Returns why one of these names has no value, when what is stored may be its value.
+    #[must_use]
+    pub fn lack_of(&self, names: &[String]) -> Option<Lack> {
+        let source = self.shared.source.get()?;
+        names.iter().find_map(|name| source.lack_of(name))
     }
 
     /// Lets `keep` protect the memory of every value there is and will be.

@@ -197,7 +197,11 @@ fn at(position: Position) -> usize {
 }
 
 /// Codes that no message alone gives.
-const OF_THE_RUN: &[Code] = &[Code::RedactionIncomplete, Code::UnknownSecret];
+const OF_THE_RUN: &[Code] = &[
+    Code::RedactionIncomplete,
+    Code::UnusableSecret,
+    Code::UnknownSecret,
+];
 
 #[test]
 fn every_code_says_what_to_do_and_points_at_its_place() {

@@ -127,7 +127,19 @@ fn values_come_by_descriptor() {
         ran.exit(2).error(code).hides("given-value");
     }
     let nothing = home.karyi(&["run", "--vars-fd", "77", "-c", script], "");
-    nothing.exit(1).error("io_error");
+    nothing.exit(2).error("bad_arguments");
+    let set = [
+        "var",
+        "set",
+        "A",
+        "--stdin",
+        "--vault",
+        "age",
+        "--age-passphrase-fd",
+    ];
+    home.karyi(&[&set[..], &["77"]].concat(), "long-enough")
+        .exit(2)
+        .error("bad_arguments");
 }
 
 #[test]

@@ -320,3 +320,95 @@ fn a_vault_file_that_is_gone_is_told_and_not_made_anew() {
     home.karyi(&["var", "doctor", "--repair"], "").exit(0);
     home.set("Q1", "the-value-of-q1", &[]);
 }
+
+#[test]
+fn inside_a_session_doctor_says_that_it_asked_no_store() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let karyi = crate::harness::program().display().to_string();
+    let script = format!("<tools><command>{karyi} var doctor; echo $?</command></tools>");
+    let ran = home.script(&script).exit(0);
+    assert!(
+        ran.stdout
+            .contains("age, not asked: this runs inside a session of karyi\n0\n"),
+        "{}",
+        ran.stdout
+    );
+    assert!(!ran.stdout.contains("agree"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_missing_identity_file_is_told_as_the_wrong_key() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    fs::remove_file(home.identity()).unwrap();
+    let used = home.script("<tools><command>echo $KARYI{TOKEN}</command></tools>");
+    let used = used.exit(3).error("wrong_key");
+    assert!(
+        used.stdout.contains("there is no identity file"),
+        "{}",
+        used.stdout
+    );
+}
+
+#[test]
+fn what_is_imported_may_come_by_a_pipe_or_a_link() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    fs::write(home.work().join("real"), "API_TOKEN=abcdef0123456789\n").unwrap();
+    std::os::unix::fs::symlink("real", home.work().join(".env")).unwrap();
+    let import = ["var", "import", ".env"];
+    assert_eq!(home.karyi(&import, "").exit(0).stdout, "API_TOKEN\n");
+    let import = ["var", "import", "/dev/stdin"];
+    let piped = home
+        .karyi(&import, "OTHER_TOKEN=abcdef0123456789\n")
+        .exit(0);
+    assert_eq!(piped.stdout, "OTHER_TOKEN\n");
+    home.karyi(&["var", "import", "/dev/null"], "").exit(0);
+    home.karyi(&["var", "import", "/dev/zero"], "")
+        .exit(2)
+        .error("bad_arguments");
+    home.karyi(&["var", "import", "none"], "")
+        .exit(1)
+        .error("not_found");
+    home.karyi(&["var", "import", "."], "")
+        .exit(1)
+        .error("is_directory");
+}
+
+/// A user whose shell cannot take secrets gets bash when there are some.
+#[test]
+fn a_shell_that_takes_no_secrets_gives_way() {
+    let home = Home::new().env("SHELL", "/bin/dash");
+    if !std::path::Path::new("/bin/dash").exists() {
+        return crate::harness::skip("no dash");
+    }
+    let shell = "<tools><command>echo ${BASH_VERSION:+bash} .</command></tools>";
+    let ran = home.script(shell).exit(0);
+    assert!(ran.stdout.contains("<output>.\n"), "{}", ran.stdout);
+    home.set("TOKEN", VALUE, &[]);
+    let used = "<tools><command>printf %s $KARYI{TOKEN} | wc -c</command></tools>";
+    let ran = home.script(used).exit(0);
+    assert!(ran.stdout.contains(">39\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout
+            .contains("dash cannot take secrets; bash runs instead"),
+        "{}",
+        ran.stdout
+    );
+    let asked = ["run", "--no-interactive", "--shell", "dash", "-c", used];
+    home.karyi(&asked, "").exit(2).error("unsupported_shell");
+}
+
+#[test]
+fn a_value_in_place_of_a_name_is_not_repeated() {
+    let home = Home::new();
+    home.set("TOKEN", "Zk9PqW3mRt5YbN7xLc2VdGfH", &[]);
+    let script = "<tools><command>true</command></tools>";
+    let args = ["run", "--allow", "Zk9PqW3mRt5YbN7xLc2VdGfH", "-c", script];
+    let ran = home
+        .karyi(&args, "")
+        .exit(0)
+        .hides("Zk9PqW3mRt5YbN7xLc2VdGfH");
+    assert!(ran.stderr.contains("$KARYI{TOKEN}"), "{}", ran.stderr);
+}

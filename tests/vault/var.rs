@@ -506,3 +506,68 @@ fn no_error_repeats_a_value_that_is_an_argument() {
         assert!(!ran.stderr.contains("S3cr3t"), "{args:?}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn what_a_policy_permits_is_taken_back() {
+    let home = Home::new();
+    let keep = |more: &[&str]| {
+        home.karyi(
+            &[&["var", "set", "TOKEN", "--keep-value"], more].concat(),
+            "",
+        )
+    };
+    let policy = || {
+        home.karyi(&["var", "show", "TOKEN", "--json"], "")
+            .exit(0)
+            .json()["policy"]
+            .clone()
+    };
+    home.set("TOKEN", VALUE, &[]);
+    let usual = policy();
+    let dir = home.work();
+    let all = [
+        "--write",
+        "--allow-short",
+        "--hosts",
+        "a.example.com",
+        "--commands",
+        "curl",
+        "--dirs",
+    ];
+    keep(&[&all[..], &[dir.to_str().unwrap()]].concat()).exit(0);
+    assert_ne!(policy(), usual);
+    for (flag, key) in [
+        ("--no-write", "write"),
+        ("--no-allow-short", "allow_short"),
+        ("--no-hosts", "hosts"),
+        ("--no-commands", "commands"),
+        ("--no-dirs", "dirs"),
+    ] {
+        let before = policy();
+        keep(&[flag]).exit(0);
+        assert_ne!(before[key], usual[key], "{flag}");
+        assert_eq!(policy()[key], usual[key], "{flag}");
+    }
+    assert_eq!(policy(), usual);
+    // The policy of the value is meant, and not the copy that is shown.
+    let edit = "<tools><edit><file src=\"f\"><find></find><replace>$KARYI{TOKEN}</replace></file></edit></tools>";
+    home.script(edit).exit(1).error("policy_denied");
+    keep(&["--write", "--no-write"]).exit(2);
+    // A short value needs its permission.
+    home.karyi(
+        &["var", "set", "SHORT", "--stdin", "--allow-short"],
+        "pw1!z",
+    )
+    .exit(0);
+    let short = ["var", "set", "SHORT", "--keep-value", "--no-allow-short"];
+    home.karyi(&short, "").exit(2).error("bad_value");
+    // A file of policies can only narrow.
+    let file = home.path().join("policy.toml");
+    for key in ["any-command", "any_command", "any-dir", "no-dirs"] {
+        fs::write(&file, format!("[secret.TOKEN]\n{key} = true\n")).unwrap();
+        let args = ["run", "--policy", file.to_str().unwrap(), "-c", "<tools/>"];
+        let ran = home.karyi(&args, "");
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains("unknown field"), "{}", ran.stderr);
+    }
+}

@@ -114,6 +114,8 @@ pub(super) struct SetArgs {
     pub(super) session: bool,
     #[command(flatten)]
     pub(super) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(super) less: TakenBackArgs,
 }
 
 /// Where a value comes from.
@@ -137,7 +139,7 @@ pub(super) struct PolicyArgs {
     /// Hosts url_fetch may send it to, such as api.example.com or *.example.com
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(super) hosts: Option<Vec<String>>,
-    /// Programs it is meant for; others give a warning
+    /// Programs it is meant for; another one that gets it as an argument gives a warning
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(super) commands: Option<Vec<String>>,
     /// Directories it is bound to
@@ -158,6 +160,41 @@ pub(super) struct PolicyArgs {
     /// Accept a value of 4 to 7 bytes, which is masked as a whole word only
     #[arg(long)]
     pub(super) allow_short: bool,
+}
+
+/// What of a policy is taken back: the secret is as one that never had it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Policy, taken back")]
+pub(super) struct TakenBackArgs {
+    /// It goes to no host
+    #[arg(long, conflicts_with = "hosts")]
+    no_hosts: bool,
+    /// It is meant for no programs in particular
+    #[arg(long, conflicts_with = "commands")]
+    no_commands: bool,
+    /// It is bound to no directories
+    #[arg(long, conflicts_with = "dirs")]
+    no_dirs: bool,
+    /// It may not be written to files; --write had also added edit to its tools
+    #[arg(long, conflicts_with = "write")]
+    no_write: bool,
+    /// Refuse a value of 4 to 7 bytes again
+    #[arg(long, conflicts_with = "allow_short")]
+    no_allow_short: bool,
+}
+
+impl TakenBackArgs {
+    /// Returns what is said about a policy with what is taken back.
+    pub(super) fn added_to(&self, terms: Terms) -> Terms {
+        Terms {
+            hosts: terms.hosts.or(self.no_hosts.then(Vec::new)),
+            any_command: self.no_commands,
+            any_dir: self.no_dirs,
+            write: terms.write.or(self.no_write.then_some(false)),
+            allow_short: terms.allow_short.or(self.no_allow_short.then_some(false)),
+            ..terms
+        }
+    }
 }
 
 /// Names of the approvals.
@@ -209,6 +246,7 @@ impl PolicyArgs {
             write: self.write.then_some(true),
             expires: self.expires.clone(),
             allow_short: self.allow_short.then_some(true),
+            ..Terms::default()
         }
     }
 }

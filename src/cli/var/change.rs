@@ -17,8 +17,21 @@ pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
         .map(|name| vault::name(name))
         .collect::<Result<_, _>>()?;
     let vault = existing(flags)?;
+    if flags.vault == StoreName::Auto {
+        names.iter().try_for_each(|name| vault.check_place(name))?;
+    }
     let mut missing = Vec::new();
     for name in &names {
+        // Whoever names a store means what that one holds, and not another value of the name.
+        if flags.vault != StoreName::Auto
+            && let Some(other) = vault.remove_copy(name)?
+        {
+            let own = vault.store().kind();
+            say(&format!(
+                "removed from the store {own}; {name} is still kept in the store {other}"
+            ));
+            continue;
+        }
         if !vault.remove(name)? {
             missing.push(name.as_str());
         }
@@ -37,13 +50,14 @@ pub(super) fn rename(flags: &VaultFlags, from: &str, to: &str) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Moves everything into another store.
+/// Moves everything of the store that is used, or of one that is named, into another store.
 pub(super) fn migrate(flags: &VaultFlags, target: Target) -> Done {
-    let source = VaultFlags {
-        vault: StoreName::Auto,
-        ..flags.clone()
-    };
-    let from = existing(&source)?;
+    let from = existing(flags)?;
+    if !from.store().kind().is_persistent() {
+        let message = format!("the store {} keeps nothing to move", from.store().kind());
+        return Err(ToolError::new(ErrorCode::BadArguments, message)
+            .with_hint("name the store to move from: --vault os or --vault age"));
+    }
     let to = VaultFlags {
         vault: match target {
             Target::Os => StoreName::Os,

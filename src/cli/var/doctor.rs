@@ -7,10 +7,12 @@ use crate::cli::var::{Done, Shape, existing, list, quiet_place};
 use crate::cli::vault::{Place, VaultFlags};
 use crate::error::{ErrorCode, ToolError};
 use crate::pty::health::{Check, Health};
+use crate::pty::inherited;
 use crate::render::paint::safe_line;
 use crate::secret::SecretName;
 use crate::vault::index::{FILE_NAME, Index};
-use crate::vault::keep::{State, Vault, check_agreement};
+use crate::vault::keep::{State, Vault, check_agreement, elsewhere};
+use crate::vault::session::listed;
 use crate::vault::store::record;
 use crate::vault::store::{Key, Kind, Store};
 
@@ -69,6 +71,15 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
         checks.push(Check::ok("store", found.to_owned(), meaning));
         return checks;
     };
+    checks.extend(other_stores(&index, chosen.kind));
+    if inherited::is_inside_session() {
+        let found = format!(
+            "{}, not asked: this runs inside a session of karyi",
+            chosen.kind
+        );
+        checks.push(Check::ok("store", found, "the vault stays closed there"));
+        return checks;
+    }
     if !place.is_quiet(&chosen) {
         let found = format!("{}, not opened: it needs its passphrase", chosen.kind);
         checks.push(Check::ok("store", found, "values are encrypted in a file"));
@@ -90,21 +101,44 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
                 Kind::Memory | Kind::Env => "values end with the run",
             };
             checks.push(Check::ok("store", chosen.kind.to_string(), meaning));
-            checks.extend(agreement(place));
-            checks.extend(policies(store.as_ref()));
+            let unreadable = unreadable(store.as_ref());
+            checks.extend(agreement(place, &unreadable));
+            checks.extend(policies(&unreadable));
+            checks.extend(strangers(store.as_ref()));
         }
         Err(error) => checks.push(failed("store", &error)),
     }
     checks
 }
 
-/// Compares index and store.
-fn agreement(place: &Place) -> Option<Check> {
+/// Names what the index lists for another store than the one that is used.
+fn other_stores(index: &Index, used: Kind) -> Option<Check> {
+    let others = elsewhere(index, used);
+    let (_, other) = others.first()?;
+    let names: Vec<String> = others
+        .iter()
+        .map(|(name, store)| format!("{name} ({store})"))
+        .collect();
+    let meaning = "runs neither use nor mask them";
+    let advice = format!(
+        "have all in one store: karyi var migrate --to {other}; or from there into the store {used}: \
+         karyi var migrate --vault {other} --to {used}"
+    );
+    Some(Check::limited("stores", listed(&names), meaning, &advice))
+}
+
+/// Compares index and store. What cannot be read no repair can list; it is told of by itself.
+fn agreement(place: &Place, unreadable: &[(SecretName, ToolError)]) -> Option<Check> {
     let listing = list::listing(place).ok()?;
+    let can_be_read = |name: &SecretName| unreadable.iter().all(|(other, _)| other != name);
     let odd: Vec<String> = listing
         .rows
         .iter()
-        .filter(|row| matches!(row.state, State::MissingValue | State::Untracked))
+        .filter(|row| match row.state {
+            State::MissingValue => true,
+            State::Untracked => can_be_read(&row.name),
+            State::Kept | State::Unknown | State::Elsewhere => false,
+        })
         .map(|row| format!("{} ({})", row.name, row.state.as_str()))
         .collect();
     if odd.is_empty() {
@@ -116,14 +150,19 @@ fn agreement(place: &Place) -> Option<Check> {
     Some(Check::limited("agreement", odd.join(", "), meaning, advice))
 }
 
-/// Looks whether what is kept with each value can be read.
-fn policies(store: &dyn Store) -> Option<Check> {
+/// Returns the names whose values or policies cannot be read, and why.
+fn unreadable(store: &dyn Store) -> Vec<(SecretName, ToolError)> {
     let problem = |name: &SecretName| {
         let text = store.get(&Key::of(name)).transpose()?;
         let error = text.and_then(|text| record::split(name, &text)).err()?;
         Some((name.clone(), error))
     };
-    let problems: Vec<_> = store.list().ok()?.iter().filter_map(problem).collect();
+    let names = store.list().unwrap_or_default();
+    names.iter().filter_map(problem).collect()
+}
+
+/// Tells of what cannot be read.
+fn policies(problems: &[(SecretName, ToolError)]) -> Option<Check> {
     let (_, first) = problems.first()?;
     let names: Vec<String> = problems.iter().map(|(name, _)| name.to_string()).collect();
     let found = format!(
@@ -132,8 +171,21 @@ fn policies(store: &dyn Store) -> Option<Check> {
         first.message,
         names.join(", ")
     );
-    let meaning = "values that cannot be used, and are masked";
+    let meaning = "values that cannot be used; what is text of them is masked";
     Some(Check::limited("policies", found, meaning, &first.hint))
+}
+
+/// Names what another program put into the store under words that are no names.
+fn strangers(store: &dyn Store) -> Option<Check> {
+    let keys = store.strangers().ok()?;
+    if keys.is_empty() {
+        return None;
+    }
+    let keys: Vec<&str> = keys.iter().map(Key::as_str).collect();
+    let found = format!("no names of secrets: {}", listed(&keys));
+    let meaning = "values that cannot be used; what is text of them is masked";
+    let advice = "remove them, or give them names, with the keyring's own program";
+    Some(Check::limited("entries", found, meaning, advice))
 }
 
 fn failed(name: &str, error: &ToolError) -> Check {

@@ -35,15 +35,16 @@ pub(super) fn listing(place: &Place) -> Result<Listing, ToolError> {
     let askable = chosen.as_ref().filter(|chosen| place.is_quiet(chosen));
     let asked = askable
         .filter(|_| !inherited::is_inside_session())
-        .map(|chosen| (chosen.kind, place.store(chosen).list()));
+        .map(|chosen| place.store(chosen).list());
     let (kept, problem) = match &asked {
-        Some((kind, Ok(names))) => (Some((*kind, names.as_slice())), None),
-        Some((_, Err(error))) => (None, Some(error.clone())),
+        Some(Ok(names)) => (Some(names.as_slice()), None),
+        Some(Err(error)) => (None, Some(error.clone())),
         None => (None, None),
     };
+    let store = chosen.map(|chosen| chosen.kind);
     Ok(Listing {
-        store: chosen.map(|chosen| chosen.kind),
-        rows: keep::rows(&index, kept),
+        store,
+        rows: keep::rows(&index, store, kept),
         problem,
     })
 }
@@ -152,7 +153,7 @@ fn table(rows: &[Row]) -> String {
         let listed = row.listed.as_ref();
         let state = match row.state {
             State::Kept | State::Unknown => "",
-            State::MissingValue | State::Untracked => row.state.as_str(),
+            State::MissingValue | State::Untracked | State::Elsewhere => row.state.as_str(),
         };
         [
             row.name.to_string(),

@@ -28,7 +28,7 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     }
     let name = vault::name(&args.name)?;
     check_note(args.note.as_deref())?;
-    let terms = args.policy.terms();
+    let terms = args.less.added_to(args.policy.terms());
     // Before anything is typed: a policy that means nothing, and a store that takes nothing.
     let wanted = terms.policy(Timestamp::now())?;
     if wanted.expires.is_some_and(|end| end <= Timestamp::now()) {
@@ -38,6 +38,7 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     }
     let place = place(flags)?;
     let vault = writable(&place)?;
+    vault.check_place(&name)?;
     let earlier = match vault.get(&name) {
         Ok(record) => Some(record),
         Err(error) if error.code == ErrorCode::UndefinedVariable => None,
@@ -66,6 +67,7 @@ pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
     let place = place(flags)?;
     let vault = existing_in(&place)?;
     vault.probe()?;
+    vault.check_place(&name)?;
     let old = vault.get(&name)?;
     let now = Timestamp::now();
     let said = policy::Terms {

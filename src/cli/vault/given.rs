@@ -155,7 +155,12 @@ fn read_descriptor(
 ) -> Result<Zeroizing<Vec<u8>>, ToolError> {
     let failed = |error: std::io::Error| {
         let message = format!("{flag} {descriptor}: {error}");
-        ToolError::new(ErrorCode::Io, message).with_hint(format!(
+        // It is what it was given as, and its writer does not end.
+        let code = match error.kind() {
+            std::io::ErrorKind::TimedOut => ErrorCode::Io,
+            _ => ErrorCode::BadArguments,
+        };
+        ToolError::new(code, message).with_hint(format!(
             "open the descriptor for karyi: {flag} {descriptor} {descriptor}< FILE"
         ))
     };

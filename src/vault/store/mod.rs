@@ -77,11 +77,26 @@ impl Key {
         Self(".journal".to_owned())
     }
 
+    /// Returns the key of another program's entry; nothing for a name or a word of karyi's own.
+    #[must_use]
+    pub fn of_stranger(text: &str) -> Option<Self> {
+        let key = Self(text.to_owned());
+        (SecretName::parse(text).is_none() && key != Self::journal()).then_some(key)
+    }
+
     /// Returns the key as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// What is kept under one key.
+pub struct Every {
+    /// The texts.
+    pub texts: Vec<SecretValue>,
+    /// Whether nothing else is there, such as bytes that are no text.
+    pub is_whole: bool,
 }
 
 /// A place where values are kept.
@@ -111,8 +126,19 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// The reason why the store cannot be read.
-    fn every(&self, key: &Key) -> Result<Vec<SecretValue>, ToolError> {
-        Ok(self.get(key)?.into_iter().collect())
+    fn every(&self, key: &Key) -> Result<Every, ToolError> {
+        Ok(Every {
+            texts: self.get(key)?.into_iter().collect(),
+            is_whole: true,
+        })
+    }
+
+    /// Returns the keys that another program made up and that are no names, sorted, without reading a value.
+    ///
+    /// # Errors
+    /// The reason why the store cannot be read.
+    fn strangers(&self) -> Result<Vec<Key>, ToolError> {
+        Ok(Vec::new())
     }
 
     /// Keeps a text under a key, in place of an earlier one.

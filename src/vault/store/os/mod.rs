@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
-use crate::vault::store::{Key, Kind, Store};
+use crate::vault::store::{Every, Key, Kind, Store};
 use platform::Unlock;
 use worker::Worker;
 
@@ -90,6 +90,18 @@ impl OsStore {
         }
     }
 
+    /// Returns what the entries are kept under, each once and sorted.
+    fn users(&self) -> Result<Vec<String>, ToolError> {
+        let mut users = self.with(|store, service| {
+            let entries = search(store, service)?;
+            let users = entries.iter().filter_map(Entry::get_specifiers);
+            Ok(users.map(|(_, user)| user).collect::<Vec<_>>())
+        })?;
+        users.sort();
+        users.dedup();
+        Ok(users)
+    }
+
     /// Does something with the keyring, in its thread.
     fn with<T: Send + 'static>(
         &self,
@@ -127,18 +139,15 @@ impl Store for OsStore {
     }
 
     fn list(&self) -> Result<Vec<SecretName>, ToolError> {
-        let users = self.with(|store, service| {
-            let entries = search(store, service)?;
-            let users = entries.iter().filter_map(Entry::get_specifiers);
-            Ok(users.map(|(_, user)| user).collect::<Vec<_>>())
-        })?;
-        let mut names: Vec<_> = users
-            .iter()
-            .filter_map(|user| SecretName::parse(user))
-            .collect();
-        names.sort();
-        names.dedup();
-        Ok(names)
+        let users = self.users()?;
+        let names = users.iter().filter_map(|user| SecretName::parse(user));
+        Ok(names.collect())
+    }
+
+    fn strangers(&self) -> Result<Vec<Key>, ToolError> {
+        let users = self.users()?;
+        let keys = users.iter().filter_map(|user| Key::of_stranger(user));
+        Ok(keys.collect())
     }
 
     fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
@@ -158,30 +167,41 @@ impl Store for OsStore {
             Ok(text) => Ok(Some(SecretValue::new(text))),
             Err(error) => {
                 drop(Zeroizing::new(error.into_bytes()));
-                let message = format!("what the keyring holds under {} is no text", key.as_str());
-                Err(ToolError::new(ErrorCode::BadVault, message))
+                let name = key.as_str();
+                let message = format!("what the keyring holds under {name} is no text");
+                let hint = format!(
+                    "keep a text with `karyi var set {name}`, or remove it with `karyi var rm {name}`"
+                );
+                Err(ToolError::new(ErrorCode::BadVault, message).with_hint(hint))
             }
         }
     }
 
-    fn every(&self, key: &Key) -> Result<Vec<SecretValue>, ToolError> {
+    fn every(&self, key: &Key) -> Result<Every, ToolError> {
         let user = key.as_str().to_owned();
-        let texts = self.with(move |store, service| {
+        let (count, texts) = self.with(move |store, service| {
             let entries = search(store, service)?;
             let is_wanted = |entry: &&Entry| {
                 let specifiers = entry.get_specifiers();
                 specifiers.is_some_and(|(_, other)| other == user)
             };
-            let wanted = entries.iter().filter(is_wanted);
+            let wanted: Vec<&Entry> = entries.iter().filter(is_wanted).collect();
             // One that cannot be read hides none of the others.
-            let texts = wanted.filter_map(|entry| entry.get_secret().ok());
-            Ok(texts.map(Zeroizing::new).collect::<Vec<_>>())
+            let texts = wanted.iter().filter_map(|entry| entry.get_secret().ok());
+            Ok((wanted.len(), texts.map(Zeroizing::new).collect::<Vec<_>>()))
         })?;
         let texts = texts.into_iter().filter_map(|mut bytes| {
-            let text = String::from_utf8(std::mem::take(&mut *bytes));
-            text.ok().map(SecretValue::new)
+            match String::from_utf8(std::mem::take(&mut *bytes)) {
+                Ok(text) => Some(SecretValue::new(text)),
+                Err(error) => {
+                    drop(Zeroizing::new(error.into_bytes()));
+                    None
+                }
+            }
         });
-        Ok(texts.collect())
+        let texts: Vec<SecretValue> = texts.collect();
+        let is_whole = texts.len() == count;
+        Ok(Every { texts, is_whole })
     }
 
     fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
