@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{field, jobs, reports};
-use crate::harness::{Karyi, results};
+use crate::harness::results;
 
 /// What a `<read>` of one file has shown.
 fn shown(report: &Value, index: usize) -> &str {
