@@ -286,29 +286,6 @@ fn the_passphrase_is_asked_for() {
 }
 
 #[test]
-fn only_a_regular_file_is_imported() {
-    let home = Home::new();
-    let at = |name: &str| home.work().join(name);
-    fs::create_dir(at("directory")).unwrap();
-    nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    fs::write(at("file"), "A_TOKEN=imp0rted-value\n").unwrap();
-    std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
-    for path in ["/dev/null", "directory", "pipe", "link"] {
-        let ran = home.karyi(&["var", "import", path], "").exit(1);
-        let told = format!(
-            "karyi: not_a_file: expected a regular file at {path}; found something else\n\
-             karyi: hint: name the file of KEY=value lines itself, not a pipe, a link or a device; a single \
-             value comes through a pipe with `karyi var set NAME --stdin`\n"
-        );
-        assert_eq!((ran.stdout.as_str(), ran.stderr), ("", told));
-    }
-    let large = fs::File::create(at("large")).unwrap();
-    large.set_len(1 << 40).unwrap();
-    let ran = home.karyi(&["var", "import", "large"], "").exit(1);
-    ran.error("file_too_large");
-}
-
-#[test]
 fn settings_are_not_imported_as_secrets() {
     let home = Home::new();
     home.set("KEPT_TOKEN", VALUE, &[]);

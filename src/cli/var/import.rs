@@ -1,8 +1,6 @@
 //! `karyi var import`: keeps values of a .env file. Most of such a file are no secrets, so what looks
 //! like one is listed first and nothing is kept without a choice.
 
-use std::fs;
-use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli::var::args::ImportArgs;
@@ -43,12 +41,7 @@ const MIN_TOKEN_BYTES: usize = 20;
 
 /// Keeps values of a file.
 pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
-    let read =
-        disk::read(&args.file, limits::MAX_VAULT_FILE_BYTES).map_err(|error| match error.code {
-            ErrorCode::BadVault => unusable(error, &args.file),
-            _ => error,
-        });
-    let bytes = read?.ok_or_else(|| {
+    let bytes = disk::read(&args.file, limits::MAX_VAULT_FILE_BYTES)?.ok_or_else(|| {
         let message = format!("there is no file {}", args.file.display());
         ToolError::new(ErrorCode::NotFound, message).with_hint("check the path")
     })?;
@@ -79,19 +72,6 @@ pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
     let chosen = choose(entries, args)?;
     let vault = writable(&place(flags)?)?;
     keep(&vault, flags, args, &chosen)
-}
-
-/// Returns the error for what cannot be a list of settings. It is the user's file and none of the vault.
-fn unusable(error: ToolError, path: &Path) -> ToolError {
-    let (code, hint) = match fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
-        true => (ErrorCode::FileTooLarge, "name a file of KEY=value lines"),
-        false => (
-            ErrorCode::NotAFile,
-            "name the file of KEY=value lines itself, not a pipe, a link or a device; a single value comes \
-             through a pipe with `karyi var set NAME --stdin`",
-        ),
-    };
-    ToolError::new(code, error.message).with_hint(hint)
 }
 
 /// Says what a file is that is one secret as a whole.
