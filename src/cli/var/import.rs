@@ -1,7 +1,12 @@
 //! `karyi var import`: keeps values of a .env file. Most of such a file are no secrets, so what looks
 //! like one is listed first and nothing is kept without a choice.
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 use std::process::ExitCode;
+
+use zeroize::Zeroizing;
 
 use crate::cli::var::args::ImportArgs;
 use crate::cli::var::dotenv::{self, Entry};
@@ -13,7 +18,6 @@ use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::index::Index;
 use crate::vault::keep::{Terms, Vault};
-use crate::vault::store::disk;
 use crate::vault::visible_bytes;
 
 /// Parts of names that say that the value is a secret.
@@ -41,10 +45,7 @@ const MIN_TOKEN_BYTES: usize = 20;
 
 /// Keeps values of a file.
 pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
-    let bytes = disk::read(&args.file, limits::MAX_VAULT_FILE_BYTES)?.ok_or_else(|| {
-        let message = format!("there is no file {}", args.file.display());
-        ToolError::new(ErrorCode::NotFound, message).with_hint("check the path")
-    })?;
+    let bytes = bytes_of(&args.file)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| {
         let message = format!("{} is not UTF-8", args.file.display());
         ToolError::new(ErrorCode::BinaryFile, message).with_hint("name a file of KEY=value lines")
@@ -72,6 +73,24 @@ pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
     let chosen = choose(entries, args)?;
     let vault = writable(&place(flags)?)?;
     keep(&vault, flags, args, &chosen)
+}
+
+/// Reads the file, which may be a pipe from another program: `<(sops -d .env)`.
+fn bytes_of(path: &Path) -> Result<Zeroizing<Vec<u8>>, ToolError> {
+    let failed = |error: io::Error| ToolError::from_io(path, &error);
+    let most = limits::MAX_VAULT_FILE_BYTES;
+    let file = File::open(path).map_err(failed)?;
+    let size = file.metadata().map_or(0, |found| found.len().min(most));
+    let mut bytes = Zeroizing::new(Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1));
+    file.take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    if bytes.len() as u64 > most {
+        let message = format!("{} is larger than {most} bytes", path.display());
+        return Err(ToolError::new(ErrorCode::BadArguments, message)
+            .with_hint("name a file of KEY=value lines"));
+    }
+    Ok(bytes)
 }
 
 /// Says what a file is that is one secret as a whole.
