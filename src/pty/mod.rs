@@ -38,6 +38,7 @@ mod live;
 mod marks;
 mod mend;
 pub mod options;
+mod place;
 mod plan;
 mod process;
 mod record;

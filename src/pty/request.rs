@@ -3,14 +3,12 @@
 use std::io;
 use std::path::Path;
 
-use nix::fcntl::{AT_FDCWD, AtFlags};
-use nix::unistd::AccessFlags;
-
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{Binding, NotInZsh};
 
 use super::options::CommandRequest;
+use super::place::may_enter;
 use super::session::Session;
 use super::shell;
 
@@ -67,17 +65,6 @@ fn check_binding(binding: &Binding) -> Result<(), ToolError> {
         binding.variable
     );
     Err(ToolError::new(ErrorCode::BadValue, message))
-}
-
-/// Asks whether a shell may make a directory its own.
-pub(super) fn may_enter(directory: &Path) -> io::Result<()> {
-    let flags = AccessFlags::X_OK;
-    Ok(nix::unistd::faccessat(
-        AT_FDCWD,
-        directory,
-        flags,
-        AtFlags::AT_EACCESS,
-    )?)
 }
 
 fn check_directory(directory: &Path) -> Result<(), ToolError> {

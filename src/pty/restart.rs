@@ -21,9 +21,9 @@ use super::engine::{Engine, Running};
 use super::job::{Job, Verdict};
 use super::live::read_some;
 use super::marks::Mark;
+use super::place::enterable;
 use super::process::{self, Process};
 use super::remedy;
-use super::request::may_enter;
 use super::snapshot::{Feeder, Snapshot};
 use super::state::Order;
 use super::told::Told;
@@ -461,14 +461,6 @@ pub(super) fn sleep_for_output(running: &Running, pause: Duration) {
     }
     let pause = PollTimeout::try_from(pause.as_micros().div_ceil(1000));
     let _ = nix::poll::poll(&mut asked, pause.unwrap_or(PollTimeout::MAX));
-}
-
-/// Returns a directory that a shell can start in: the one given, or one of its parents.
-fn enterable(directory: &Path) -> &Path {
-    directory
-        .ancestors()
-        .find(|path| path.is_dir() && may_enter(path).is_ok())
-        .unwrap_or(Path::new("/"))
 }
 
 /// Returns the status a shell would report for an ended process.

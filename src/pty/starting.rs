@@ -11,7 +11,7 @@ use super::delivery::Delivery;
 use super::job::Job;
 use super::live::Live;
 use super::mend::{starts_background, starts_job};
-use super::request::may_enter;
+use super::place::may_enter;
 use super::secrets::{Carrier, carriers};
 use super::shell::Kind;
 use super::state::{State, failure, no_shell};

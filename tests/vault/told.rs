@@ -376,30 +376,6 @@ fn what_is_imported_may_come_by_a_pipe_or_a_link() {
         .error("is_directory");
 }
 
-/// A user whose shell cannot take secrets gets bash when there are some.
-#[test]
-fn a_shell_that_takes_no_secrets_gives_way() {
-    let home = Home::new().env("SHELL", "/bin/dash");
-    if !std::path::Path::new("/bin/dash").exists() {
-        return crate::harness::skip("no dash");
-    }
-    let shell = "<tools><command>echo ${BASH_VERSION:+bash} .</command></tools>";
-    let ran = home.script(shell).exit(0);
-    assert!(ran.stdout.contains("<output>.\n"), "{}", ran.stdout);
-    home.set("TOKEN", VALUE, &[]);
-    let used = "<tools><command>printf %s $KARYI{TOKEN} | wc -c</command></tools>";
-    let ran = home.script(used).exit(0);
-    assert!(ran.stdout.contains(">39\n"), "{}", ran.stdout);
-    assert!(
-        ran.stdout
-            .contains("dash cannot take secrets; bash runs instead"),
-        "{}",
-        ran.stdout
-    );
-    let asked = ["run", "--no-interactive", "--shell", "dash", "-c", used];
-    home.karyi(&asked, "").exit(2).error("unsupported_shell");
-}
-
 #[test]
 fn a_value_in_place_of_a_name_is_not_repeated() {
     let home = Home::new();
