@@ -499,7 +499,9 @@ impl Engine {
             let _ = running.live.write_lines(&after);
         }
         state.cwd = match job.home.clone() {
-            Some(home) => home,
+            Some(home) if home.is_dir() => home,
+            // Its own directory is gone, so the shell stays where it is.
+            Some(_) => mark.cwd,
             None if mark.cwd == state.cwd => mark.cwd,
             None => running.live.directory(mark.cwd),
         };

@@ -263,7 +263,7 @@ impl Live {
     /// its words, and where the kernel has put it.
     fn program(&self) -> Option<Vec<u8>> {
         let read = |name| fs::read(format!("/proc/{}/{name}", self.pid)).ok();
-        Some([read("cmdline")?, read("auxv")?].concat())
+        Some([read("cmdline")?, read("auxv").unwrap_or_default()].concat())
     }
 
     /// Whether the shell has too few descriptors left to put its own aside for a script.

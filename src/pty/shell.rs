@@ -271,25 +271,29 @@ impl Kind {
         }
     }
 
-    /// Returns the line that changes the directory.
+    /// Returns the line that changes the directory; should that fail, no trap on ERR runs.
     pub(super) fn directory_line(self, directory: &Path) -> Vec<u8> {
-        let mut line = format!("{} cd -- ", self.builtin()).into_bytes();
-        line.extend(quote_bytes(directory.as_os_str()));
-        line.push(b'\n');
+        let mut line = self.directory_command(directory);
+        line.extend(format!(" || {} :\n", self.builtin()).bytes());
         line
+    }
+
+    fn directory_command(self, directory: &Path) -> Vec<u8> {
+        let mut command = format!("{} cd -- ", self.builtin()).into_bytes();
+        command.extend(quote_bytes(directory.as_os_str()));
+        command
     }
 
     /// Returns what stands before the command that runs a script elsewhere, in one line with it: should
     /// something else read the line, or the directory be gone, the script is not run where it should
     /// not be.
     pub(super) fn prelude(self, directory: &Path, status: Option<&str>) -> Vec<u8> {
-        let mut line = self.directory_line(directory);
-        line.pop();
-        if self == Self::Zsh {
-            line = [b"{ ", line.as_slice(), b" } always { TRY_BLOCK_ERROR=0 }"].concat();
-        }
+        let mut line = self.directory_command(directory);
         // Where `OLDPWD` is read-only it goes there and fails all the same, in zsh with the whole line.
-        line.extend(format!("; {} test . -ef ", self.builtin()).bytes());
+        if self == Self::Zsh {
+            line = [b"{ ", line.as_slice(), b"; } always { TRY_BLOCK_ERROR=0; }"].concat();
+        }
+        line.extend(format!(" || {} test . -ef ", self.builtin()).bytes());
         line.extend(quote_bytes(directory.as_os_str()));
         line.extend(b" && { ");
         if let Some(status) = status {

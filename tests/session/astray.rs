@@ -291,7 +291,37 @@ fn a_directory_that_is_gone_keeps_no_command_from_running() {
             let request = elsewhere("rmdir own", shell.home.path().to_owned());
             let seen = shell.request(request).await.unwrap();
             assert_eq!(seen.exit_code, Some(0), "{name}: {}", seen.output);
+            assert_eq!(
+                seen.progress.cwd.as_deref(),
+                Some(shell.home.path()),
+                "{name}"
+            );
             shell.check("echo next; cd /; pwd", 0, "next\n/\n").await;
+        }
+    });
+}
+
+/// Options of zsh change how a line is read, and a trap may wait for any failure.
+#[test]
+fn options_and_traps_keep_no_command_from_its_directory() {
+    run(async {
+        for (name, first) in [
+            ("zsh", "v=1; emulate sh"),
+            ("zsh", "v=1; setopt ignorebraces"),
+            ("bash", "v=1; trap 'exit 7' ERR; readonly OLDPWD"),
+            ("dash", "v=1; readonly OLDPWD"),
+        ] {
+            for (_, shell) in each(&[name]).await {
+                shell.check(first, 0, "").await;
+                for _ in 0..2 {
+                    let seen = shell
+                        .request(elsewhere("pwd; echo $v", "/usr".into()))
+                        .await;
+                    let seen = seen.unwrap_or_else(|error| panic!("{name} {first}: {error:?}"));
+                    assert!(seen.output.ends_with("1\n"), "{name} {first}: {seen:?}");
+                }
+                shell.check("echo $v", 0, "1\n").await;
+            }
         }
     });
 }

@@ -94,9 +94,14 @@ pub(super) fn width(character: char) -> usize {
     character.width().unwrap_or(0).min(2)
 }
 
+/// Returns how many bytes at the start are ASCII characters of one column.
+pub(super) fn ascii_length(bytes: &[u8]) -> usize {
+    scan::length_of(bytes, |byte| matches!(byte, b' '..=b'~'))
+}
+
 /// Splits off the characters at the start that take a column each and need no thought.
 pub(super) fn split_ascii(characters: &str) -> (&[u8], &str) {
-    let end = scan::length_of(characters.as_bytes(), |byte| matches!(byte, b' '..=b'~'));
+    let end = ascii_length(characters.as_bytes());
     let (simple, others) = characters.split_at(end);
     (simple.as_bytes(), others)
 }

@@ -5,7 +5,7 @@
 //! still on when the text ends. Rows a line wraps over are joined again.
 
 use super::Audience;
-use super::cell::{COLUMNS, Trim, split_ascii, width};
+use super::cell::{COLUMNS, Trim, ascii_length, width};
 use super::escape::Sequence;
 use super::grid::{End, Grid, ROWS, Row};
 
@@ -103,10 +103,11 @@ impl Screen {
         if self.modes.changes_characters() {
             return characters;
         }
-        let (simple, _) = split_ascii(characters);
         let grid = self.grid();
-        let room = grid.room().saturating_sub(1);
-        let (fitting, _) = simple.split_at(simple.len().min(room));
+        let room = grid.room().saturating_sub(1).min(characters.len());
+        // Only so far: what follows is looked at when its row comes.
+        let near = characters.as_bytes().get(..room).unwrap_or_default();
+        let fitting = near.get(..ascii_length(near)).unwrap_or_default();
         let Some(last) = fitting.last() else {
             return characters;
         };
