@@ -63,6 +63,8 @@ pub const ACCEPTS_INPUT_QUIET: Duration = Duration::from_secs(1);
 pub const HIDDEN_PROMPT_QUIET: Duration = Duration::from_millis(50);
 /// How long a job must be stopped before its call returns: a shell with job control notices first.
 pub const STOPPED_QUIET: Duration = Duration::from_millis(100);
+/// How often the rest of a job that Ctrl+Z has stopped in part is told to stop, each time so long after.
+pub const MAX_REPEATED_STOPS: u32 = 10;
 /// Output kept while no call waits for it, in bytes; older output is dropped.
 pub const MAX_BACKLOG_BYTES: usize = 256 << 10;
 /// Most shells of one run: the first one and its siblings.

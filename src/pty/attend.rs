@@ -198,15 +198,18 @@ impl Engine {
     }
 
     /// Has the rest of a job stop that was told to by a key: a program that was just being started lost
-    /// the signal.
-    fn stop_rest(&self, live: &Live) {
+    /// the signal, and on a busy machine may lose the next one as well.
+    fn stop_rest(&mut self, live: &Live) {
         let mut state = self.shared.lock();
-        let call = state.call.as_mut();
-        let is_told = call.is_some_and(|call| std::mem::take(&mut call.is_stop));
+        let Some(call) = state.call.as_mut().filter(|call| call.stops > 0) else {
+            return;
+        };
+        call.stops -= 1;
         drop(state);
-        if let Some(group) = live.group_in_front().filter(|_| is_told) {
+        if let Some(group) = live.group_in_front() {
             let _ = group.signal_at_once(Signal::SIGTSTP);
         }
+        self.look_afresh();
     }
 
     /// Whether the call has input that waits for a reader.

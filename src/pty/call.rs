@@ -71,8 +71,8 @@ pub(super) struct Call {
     pub(super) deadline: Option<Instant>,
     /// Whether nothing but the end of the job answers it.
     pub(super) is_for_end: bool,
-    /// Whether it is a key that stops the job, which is repeated once for a part that goes on.
-    pub(super) is_stop: bool,
+    /// How often the key that stops the job is still repeated for a part that goes on.
+    pub(super) stops: u32,
     /// Output from before the call that belongs to it.
     pub(super) earlier: Vec<u8>,
     pub(super) input: Option<Input>,

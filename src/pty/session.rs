@@ -172,7 +172,9 @@ impl Session {
                 None,
             );
             if let Some(call) = &mut state.call {
-                call.is_stop = key == Key::SUSPEND;
+                if key == Key::SUSPEND {
+                    call.stops = limits::MAX_REPEATED_STOPS;
+                }
             }
             state.note_key(key);
             let pressed = live.press(key);
@@ -378,7 +380,7 @@ impl Session {
         state.call = Some(Call {
             number,
             is_for_end: false,
-            is_stop: false,
+            stops: 0,
             sink: Some(sink),
             reply,
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
