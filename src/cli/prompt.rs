@@ -96,6 +96,7 @@ impl Prompter for Terminal {
                         text: text(question, &self.origin),
                         label: VALUE_LABEL.to_owned(),
                         answer: Answer::new(question.store, question.least_bytes),
+                        is_own: false,
                     };
                     let reply = self.on_terminal(dialogue).await;
                     reply.unwrap_or(Reply::Unavailable)
@@ -147,6 +148,12 @@ trait Dialogue {
     /// Returns what is shown when keys begin to count.
     fn prompt(&self) -> String;
 
+    /// Whether Ctrl+C ends the run instead of declining: karyi itself needs the answer, and nothing
+    /// should go on without it.
+    fn is_own(&self) -> bool {
+        false
+    }
+
     /// Takes one event; `has_more` says that the next one is there already.
     fn take(&mut self, event: event::Event, has_more: bool) -> Next<Self::Answer>;
 
@@ -163,6 +170,7 @@ struct ForValue {
     text: String,
     label: String,
     answer: Answer,
+    is_own: bool,
 }
 
 impl Dialogue for ForValue {
@@ -174,6 +182,10 @@ impl Dialogue for ForValue {
 
     fn prompt(&self) -> String {
         format!("{}{}", self.label, self.answer.prompt())
+    }
+
+    fn is_own(&self) -> bool {
+        self.is_own
     }
 
     fn take(&mut self, event: event::Event, has_more: bool) -> Next<Reply> {
@@ -227,6 +239,7 @@ pub(super) fn hidden(label: &str, cancel: &Cancel) -> io::Result<Reply> {
         text: String::new(),
         label: label.to_owned(),
         answer: Answer::plain(),
+        is_own: true,
     };
     converse(dialogue, cancel, &Suspension::default())
 }
@@ -286,17 +299,18 @@ impl RawMode {
 
 /// Whether an event is Ctrl+C. What was pasted may be a value.
 fn is_interrupt(event: event::Event) -> bool {
-    match event {
-        event::Event::Key(key) => {
-            key.code == event::KeyCode::Char('c')
-                && key.modifiers.contains(event::KeyModifiers::CONTROL)
-        }
-        event::Event::Paste(text) => {
-            drop(Zeroizing::new(text));
-            false
-        }
-        _ => false,
+    if let event::Event::Paste(text) = event {
+        drop(Zeroizing::new(text));
+        return false;
     }
+    is_break(&event)
+}
+
+fn is_break(event: &event::Event) -> bool {
+    let event::Event::Key(key) = event else {
+        return false;
+    };
+    key.code == event::KeyCode::Char('c') && key.modifiers.contains(event::KeyModifiers::CONTROL)
 }
 
 impl Drop for RawMode {
@@ -313,6 +327,7 @@ struct Conversation<'a> {
     raw: RawMode,
     cancel: &'a Cancel,
     deadline: Instant,
+    is_own: bool,
 }
 
 impl Conversation<'_> {
@@ -320,9 +335,17 @@ impl Conversation<'_> {
     /// user wants the run to end instead.
     fn put(&mut self, told: &str, prompt: &str) -> io::Result<bool> {
         self.raw.show(told)?;
-        let is_over = self.raw.wait_for_pause(self.cancel, self.deadline)?;
+        let is_over = self.pause(self.deadline)?;
         if !is_over {
             self.raw.show(prompt)?;
+        }
+        Ok(is_over)
+    }
+
+    fn pause(&self, deadline: Instant) -> io::Result<bool> {
+        let is_over = self.raw.wait_for_pause(self.cancel, deadline)?;
+        if is_over && self.is_own {
+            self.cancel.cancel();
         }
         Ok(is_over)
     }
@@ -330,7 +353,7 @@ impl Conversation<'_> {
     /// Ends the question once nothing more is typed: the rest of a paste, or of a `yes`, is for nobody.
     fn end<D: Dialogue>(&self, answer: D::Answer) -> io::Result<D::Answer> {
         let deadline = Instant::now() + limits::TYPING_LIMIT;
-        let is_over = self.raw.wait_for_pause(self.cancel, deadline)?;
+        let is_over = self.pause(deadline)?;
         Ok(match is_over || self.cancel.is_cancelled() {
             true => D::declined(),
             false => answer,
@@ -349,6 +372,7 @@ fn converse<D: Dialogue>(
         raw: RawMode::enter()?,
         cancel,
         deadline: Instant::now() + limits::PROMPT_TIMEOUT,
+        is_own: dialogue.is_own(),
     };
     let told = format!("\r\x1b[2K{}", dialogue.told());
     let mut is_over = talk.put(&told, &dialogue.prompt())?;
@@ -357,6 +381,9 @@ fn converse<D: Dialogue>(
             is_over = true;
         } else if event::poll(limits::KEY_WAIT)? {
             let event = event::read()?;
+            if talk.is_own && is_break(&event) {
+                cancel.cancel();
+            }
             // Who types cannot be so fast: a line break with more behind it is a pasted one.
             let has_more = event::poll(limits::NO_GRACE)?;
             match dialogue.take(event, has_more) {

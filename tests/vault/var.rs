@@ -283,6 +283,14 @@ fn the_passphrase_is_asked_for() {
     let (screen, status) = terminal.end();
     assert!(screen.contains(">39"), "{screen}");
     assert_eq!(status, 0);
+
+    // Who presses Ctrl+C there wants nothing to go on, and least of all without masks.
+    let script = "<tools><command>echo went on</command></tools>";
+    let mut terminal = on_terminal(&["run", "--format", "xml", "-c", script]);
+    terminal.expect("passphrase of the vault").keys("\x03");
+    let (screen, status) = terminal.end();
+    assert!(!screen.contains("went on"), "{screen}");
+    assert_eq!(status, 130);
 }
 
 #[test]
