@@ -304,6 +304,10 @@ impl Run {
     /// Runs every script and returns the exit status of all together.
     async fn all(self, inputs: Vec<Input>) -> anyhow::Result<u8> {
         let mut total = Tally::default();
+        if self.cancel.is_cancelled() {
+            // Before the first script only the question for the passphrase could be answered so.
+            self.received.note_interrupt();
+        }
         let signals = Signals::catch().context("catching signals")?;
         let sessions = Arc::clone(&self.context.sessions);
         let watch = signals.watch(

@@ -28,6 +28,11 @@ impl Received {
         self.presses.load(Ordering::SeqCst) > 0
     }
 
+    /// Takes note of a Ctrl+C that was a key and no signal: a question stood on the terminal.
+    pub(super) fn note_interrupt(&self) {
+        self.presses.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Returns the exit status of the signal that ends the program, if one came.
     pub(super) fn exit_code(&self) -> Option<u8> {
         match self.ending.load(Ordering::SeqCst) {
