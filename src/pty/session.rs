@@ -171,10 +171,8 @@ impl Session {
                 Some(timeout.unwrap_or(limits::INPUT_TIMEOUT)),
                 None,
             );
-            if let Some(call) = &mut state.call {
-                if key == Key::SUSPEND {
-                    call.stops = limits::MAX_REPEATED_STOPS;
-                }
+            if let (Some(call), Key::SUSPEND) = (&mut state.call, key) {
+                call.stops = limits::MAX_REPEATED_STOPS;
             }
             state.note_key(key);
             let pressed = live.press(key);
