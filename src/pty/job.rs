@@ -183,7 +183,7 @@ impl Job {
             after.extend(kind.no_errexit_line().into_bytes());
         }
         match self.repeats {
-            0 if self.secrets.is_empty() => after,
+            0 => after,
             _ => spaced(&after, limits::LINES_FOR_HOOKS),
         }
     }
