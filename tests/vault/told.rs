@@ -375,16 +375,3 @@ fn what_is_imported_may_come_by_a_pipe_or_a_link() {
         .exit(1)
         .error("is_directory");
 }
-
-#[test]
-fn a_value_in_place_of_a_name_is_not_repeated() {
-    let home = Home::new();
-    home.set("TOKEN", "Zk9PqW3mRt5YbN7xLc2VdGfH", &[]);
-    let script = "<tools><command>true</command></tools>";
-    let args = ["run", "--allow", "Zk9PqW3mRt5YbN7xLc2VdGfH", "-c", script];
-    let ran = home
-        .karyi(&args, "")
-        .exit(0)
-        .hides("Zk9PqW3mRt5YbN7xLc2VdGfH");
-    assert!(ran.stderr.contains("$KARYI{TOKEN}"), "{}", ran.stderr);
-}

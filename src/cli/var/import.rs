@@ -80,8 +80,10 @@ fn bytes_of(path: &Path) -> Result<Zeroizing<Vec<u8>>, ToolError> {
     let failed = |error: io::Error| ToolError::from_io(path, &error);
     let most = limits::MAX_VAULT_FILE_BYTES;
     let file = File::open(path).map_err(failed)?;
-    let size = file.metadata().map_or(0, |found| found.len().min(most));
-    let mut bytes = Zeroizing::new(Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1));
+    // As much as may come at once: a buffer that grows leaves copies behind that nobody clears.
+    let found = file.metadata().ok().filter(|found| found.is_file());
+    let size = found.map_or(most, |found| found.len().min(most));
+    let mut bytes = Zeroizing::new(Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 2));
     file.take(most + 1)
         .read_to_end(&mut bytes)
         .map_err(failed)?;
