@@ -4,6 +4,7 @@ mod ahead;
 mod asked;
 mod bus;
 mod contract;
+mod given;
 pub mod home;
 mod keep;
 mod keyring;

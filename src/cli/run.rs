@@ -1,8 +1,10 @@
 //! `karyi run`: scripts in, reports out.
 
-use std::fs::File;
-use std::io::{self, IsTerminal, Read};
-use std::path::{Path, PathBuf};
+mod input;
+mod session;
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -10,15 +12,13 @@ use anyhow::Context as _;
 use tokio::sync::mpsc;
 
 use crate::capped::Cap;
-use crate::cli::args::{RunArgs, SessionArgs, VarsMode};
+use crate::cli::args::{RunArgs, VarsMode};
 use crate::cli::bare_calls::BareCalls;
 use crate::cli::interrupts::{self, Interrupts};
 use crate::cli::journal;
 use crate::cli::prompt::{Asking, Suspension, Terminal};
-use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::screen::{self, CancelOnPanic, Floor, Screen};
 use crate::cli::signals::{Received, Signals};
-use crate::cli::state_dir::{output_dir, output_parent, own_dirs};
 use crate::cli::vault::{self, Asker};
 use crate::cli::{BROKEN_PIPE, fail, fail_as_given, fail_with, say};
 use crate::error::ToolError;
@@ -27,29 +27,27 @@ use crate::exec::cancel::Cancel;
 use crate::exec::intake::Intake;
 use crate::exec::jobs::Jobs;
 use crate::exec::log::Logs;
-use crate::exec::message::{Chunk, Pace, Runner, Unreadable};
+use crate::exec::message::{Pace, Runner};
 use crate::exec::permit::Permits;
 use crate::exec::stage::Stage;
-use crate::files::root::Root;
 use crate::limits;
 use crate::outcome::{ReportStatus, Tally};
 use crate::pty::guard;
-use crate::pty::{HoldsSecret, Rc, Session, SessionOptions, lacks_output};
+use crate::pty::{Session, lacks_output};
 use crate::render::Format;
-use crate::render::paint::{Colour, safe_line};
-use crate::secret::SecretName;
+use crate::render::paint::Colour;
 use crate::syntax::Mode;
 use crate::syntax::grammar::Grammar;
-use crate::tool::context::{Context, Prompter};
-use crate::tool::sessions::{JobFiles, Sessions};
-use crate::tool::{Registry, Seconds};
+use crate::tool::Registry;
+use crate::tool::context::Context;
 use crate::tools::{self, Call};
-use crate::vault::policy::PolicyFile;
 use crate::vault::redact::{Redacted, Redactor};
 use crate::vault::session::Secrets;
 
-/// Bytes read from a script at a time.
-pub(super) const CHUNK_BYTES: usize = 64 << 10;
+use input::{inputs, read};
+
+pub(super) use input::{CHUNK_BYTES, Input, open};
+pub(super) use session::{context, logs, permits};
 
 /// Runs `karyi run`.
 pub(super) fn run(args: RunArgs) -> ExitCode {
@@ -140,56 +138,6 @@ fn is_hangup(error: &anyhow::Error) -> bool {
     let cause = first.and_then(|error| error.downcast_ref::<io::Error>());
     let code = cause.and_then(io::Error::raw_os_error);
     code == Some(nix::errno::Errno::EIO as i32)
-}
-
-/// A script.
-pub(super) enum Input {
-    /// Its text.
-    Text(String),
-    /// An open file and its name.
-    File(PathBuf, File),
-    /// Standard input.
-    Stdin,
-}
-
-impl Input {
-    /// Returns its name for messages.
-    fn name(&self) -> String {
-        match self {
-            Self::Text(_) => "the text of -c".into(),
-            Self::File(path, _) => safe_line(&path.display().to_string()).into_owned(),
-            Self::Stdin => "standard input".into(),
-        }
-    }
-}
-
-/// Opens every script before the first one runs, so that a wrong name runs nothing.
-fn inputs(args: &RunArgs) -> anyhow::Result<Vec<Input>> {
-    if let Some(code) = &args.code {
-        return Ok(vec![Input::Text(code.clone())]);
-    }
-    if args.files.is_empty() {
-        if io::stdin().is_terminal() {
-            anyhow::bail!(
-                "no script: name a file, use -c XML, or pipe a script in (see `karyi run --help`)"
-            );
-        }
-        return Ok(vec![Input::Stdin]);
-    }
-    args.files.iter().map(|path| open(path)).collect()
-}
-
-/// Opens a script; `-` is standard input.
-pub(super) fn open(path: &Path) -> anyhow::Result<Input> {
-    if path.as_os_str() == "-" {
-        return Ok(Input::Stdin);
-    }
-    let file =
-        File::open(path).with_context(|| format!("opening the script {}", path.display()))?;
-    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        anyhow::bail!("the script {} is a directory", path.display());
-    }
-    Ok(Input::File(path.to_owned(), file))
 }
 
 /// Everything the messages of one run share.
@@ -432,88 +380,6 @@ fn format(args: &RunArgs) -> Format {
     }
 }
 
-/// Makes what the calls of a session may use.
-pub(super) fn context(
-    args: &SessionArgs,
-    cancel: &Cancel,
-    prompter: Arc<dyn Prompter>,
-) -> anyhow::Result<Context> {
-    let current = std::env::current_dir()
-        .context("finding the current directory, which may be gone: start in another one")?;
-    let cwd = directory(&current, args.cwd.as_deref())?;
-    let root = match &args.root {
-        Some(root) => Root::confined(&directory(&current, Some(root))?)
-            .context("opening the root directory")?,
-        None => Root::unconfined(),
-    };
-    let mut env: Vec<_> = std::env::vars_os().collect();
-    for (key, value) in &args.env {
-        env.retain(|(existing, _)| existing != key);
-        env.push((key.clone(), value.clone()));
-    }
-    let mut own = own_dirs();
-    own.extend(vault::identity_file(&args.vault));
-    let secrets = Secrets::default();
-    let known = Redactor::new(&secrets);
-    let values = secrets.clone();
-    let options = SessionOptions {
-        shell: args.shell.clone(),
-        preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
-        bootstrap: super::own_program::own_program()?,
-        runtime_dir: runtime_dir(),
-        cwd,
-        env,
-        rc: if args.no_rc { Rc::None } else { Rc::User },
-        seed: None,
-        secrets: HoldsSecret::new(move |bytes| known.is_in(bytes))
-            .when(move || values.may_be_used()),
-    };
-    Ok(Context {
-        sessions: Arc::new(Sessions::new(options)),
-        terminal: None,
-        background: None,
-        root: Arc::new(root.keeping(&own, &output_parent())),
-        secrets,
-        prompter,
-        keeper: None,
-        command_timeout: args.timeout.map(Seconds::duration),
-        sink: Arc::new(|| Box::new(|_| {})),
-        rest: Arc::new(|| Box::new(|_| {})),
-        job_files: JobFiles::default(),
-        recorder: journal::recorder(),
-        cancelled: cancel.flag(),
-        site: None,
-    })
-}
-
-/// Reads what narrows the policies of secrets, and what the user agreed to beforehand.
-pub(super) fn permits(args: &SessionArgs, context: &Context) -> anyhow::Result<Permits> {
-    let file = match &args.policy {
-        None => PolicyFile::default(),
-        Some(path) => {
-            let shown = path.display();
-            let text = std::fs::read_to_string(path)
-                .with_context(|| format!("reading the policy file {shown}"))?;
-            PolicyFile::parse(&text).with_context(|| format!("the policy file {shown}"))?
-        }
-    };
-    let name = |text: &String| {
-        // What it is instead may be a value.
-        SecretName::parse(text).context("--allow: this is no name of a secret")
-    };
-    let allowed = args.allow.iter().map(name).collect::<anyhow::Result<_>>()?;
-    Ok(Permits::new(file, context.sessions.cwd(), allowed))
-}
-
-/// Plans where whole outputs go.
-pub(super) fn logs(args: &SessionArgs, context: &Context) -> Logs {
-    let files = context.job_files.clone();
-    match output_dir(args.keep) {
-        Ok(directory) => Logs::new(directory, args.max_output_file, args.keep, files),
-        Err(error) => Logs::unusable(error.message, files),
-    }
-}
-
 /// Names the scripts of a run, for its user.
 fn origin(args: &RunArgs) -> String {
     let name = |path: &PathBuf| match path.as_os_str() == "-" {
@@ -551,82 +417,4 @@ fn asking(args: &RunArgs) -> anyhow::Result<Asking> {
 pub(super) fn is_ci() -> bool {
     std::env::var_os("CI")
         .is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
-}
-
-fn directory(current: &Path, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let path = current.join(wanted.unwrap_or(Path::new("")));
-    let path = path
-        .canonicalize()
-        .with_context(|| format!("opening the directory {}", path.display()))?;
-    if !path.is_dir() {
-        anyhow::bail!("{} is not a directory", path.display());
-    }
-    Ok(path)
-}
-
-/// Tells afterwards whether a script could be read to its end.
-struct Reader(std::sync::mpsc::Receiver<anyhow::Result<Option<&'static str>>>);
-
-impl Reader {
-    /// Returns the tool of a call outside of any block, when the script could be read.
-    fn check(self) -> anyhow::Result<Option<&'static str>> {
-        self.0.try_recv().unwrap_or(Ok(None))
-    }
-}
-
-/// Reads a script in a thread of its own, unless it is there already; a blocked read must not hold up
-/// anything.
-fn read(
-    input: Input,
-    mut bare_calls: BareCalls,
-) -> anyhow::Result<(Reader, mpsc::Receiver<Chunk>)> {
-    let (chunks, receiver) = mpsc::channel(4);
-    let (ends, ended) = std::sync::mpsc::channel();
-    let (name, source): (String, Box<dyn Read + Send>) = match input {
-        Input::Text(text) => {
-            bare_calls.feed(text.as_bytes());
-            // There is room for it, and somebody who receives it.
-            let _ = chunks.try_send(Ok(text.into_bytes()));
-            let _ = ends.send(Ok(bare_calls.finish()));
-            return Ok((Reader(ended), receiver));
-        }
-        Input::File(path, file) => (path.display().to_string(), Box::new(file)),
-        Input::Stdin => ("standard input".into(), Box::new(io::stdin())),
-    };
-    let work = move || {
-        let result = copy(source, &chunks, &mut bare_calls);
-        let result = result.with_context(|| format!("reading {name}"));
-        // Told before the channel closes, so that it is known when the message has ended.
-        let is_readable = result.is_ok();
-        let _ = ends.send(result.map(|()| bare_calls.finish()));
-        if !is_readable {
-            let _ = chunks.blocking_send(Err(Unreadable));
-        }
-    };
-    std::thread::Builder::new()
-        .name("script".into())
-        .spawn(work)
-        .context("starting to read")?;
-    Ok((Reader(ended), receiver))
-}
-
-fn copy(
-    mut input: impl Read,
-    chunks: &mpsc::Sender<Chunk>,
-    bare_calls: &mut BareCalls,
-) -> io::Result<()> {
-    loop {
-        let mut buffer = vec![0; CHUNK_BYTES];
-        let length = match input.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(length) => length,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        buffer.truncate(length);
-        bare_calls.feed(&buffer);
-        if chunks.blocking_send(Ok(buffer)).is_err() {
-            return Ok(());
-        }
-    }
 }

@@ -1,0 +1,116 @@
+//! What the calls of a session may use: directories, environment, secrets, outputs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use crate::cli::args::SessionArgs;
+use crate::cli::runtime_dir::runtime_dir;
+use crate::cli::state_dir::{output_dir, output_parent, own_dirs};
+use crate::cli::{journal, own_program, vault};
+use crate::exec::cancel::Cancel;
+use crate::exec::log::Logs;
+use crate::exec::permit::Permits;
+use crate::files::root::Root;
+use crate::pty::{HoldsSecret, Rc, SessionOptions};
+use crate::secret::SecretName;
+use crate::tool::Seconds;
+use crate::tool::context::{Context, Prompter};
+use crate::tool::sessions::{JobFiles, Sessions};
+use crate::vault::policy::PolicyFile;
+use crate::vault::redact::Redactor;
+use crate::vault::session::Secrets;
+
+/// Makes what the calls of a session may use.
+pub(in crate::cli) fn context(
+    args: &SessionArgs,
+    cancel: &Cancel,
+    prompter: Arc<dyn Prompter>,
+) -> anyhow::Result<Context> {
+    let current = std::env::current_dir()
+        .context("finding the current directory, which may be gone: start in another one")?;
+    let cwd = directory(&current, args.cwd.as_deref())?;
+    let root = match &args.root {
+        Some(root) => Root::confined(&directory(&current, Some(root))?)
+            .context("opening the root directory")?,
+        None => Root::unconfined(),
+    };
+    let mut env: Vec<_> = std::env::vars_os().collect();
+    for (key, value) in &args.env {
+        env.retain(|(existing, _)| existing != key);
+        env.push((key.clone(), value.clone()));
+    }
+    let mut own = own_dirs();
+    own.extend(vault::identity_file(&args.vault));
+    let secrets = Secrets::default();
+    let known = Redactor::new(&secrets);
+    let values = secrets.clone();
+    let options = SessionOptions {
+        shell: args.shell.clone(),
+        preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
+        bootstrap: own_program::own_program()?,
+        runtime_dir: runtime_dir(),
+        cwd,
+        env,
+        rc: if args.no_rc { Rc::None } else { Rc::User },
+        seed: None,
+        secrets: HoldsSecret::new(move |bytes| known.is_in(bytes))
+            .when(move || values.may_be_used()),
+    };
+    Ok(Context {
+        sessions: Arc::new(Sessions::new(options)),
+        terminal: None,
+        background: None,
+        root: Arc::new(root.keeping(&own, &output_parent())),
+        secrets,
+        prompter,
+        keeper: None,
+        command_timeout: args.timeout.map(Seconds::duration),
+        sink: Arc::new(|| Box::new(|_| {})),
+        rest: Arc::new(|| Box::new(|_| {})),
+        job_files: JobFiles::default(),
+        recorder: journal::recorder(),
+        cancelled: cancel.flag(),
+        site: None,
+    })
+}
+
+/// Reads what narrows the policies of secrets, and what the user agreed to beforehand.
+pub(in crate::cli) fn permits(args: &SessionArgs, context: &Context) -> anyhow::Result<Permits> {
+    let file = match &args.policy {
+        None => PolicyFile::default(),
+        Some(path) => {
+            let shown = path.display();
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("reading the policy file {shown}"))?;
+            PolicyFile::parse(&text).with_context(|| format!("the policy file {shown}"))?
+        }
+    };
+    let name = |text: &String| {
+        // What it is instead may be a value.
+        SecretName::parse(text).context("--allow: this is no name of a secret")
+    };
+    let allowed = args.allow.iter().map(name).collect::<anyhow::Result<_>>()?;
+    Ok(Permits::new(file, context.sessions.cwd(), allowed))
+}
+
+/// Plans where whole outputs go.
+pub(in crate::cli) fn logs(args: &SessionArgs, context: &Context) -> Logs {
+    let files = context.job_files.clone();
+    match output_dir(args.keep) {
+        Ok(directory) => Logs::new(directory, args.max_output_file, args.keep, files),
+        Err(error) => Logs::unusable(error.message, files),
+    }
+}
+
+fn directory(current: &Path, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let path = current.join(wanted.unwrap_or(Path::new("")));
+    let path = path
+        .canonicalize()
+        .with_context(|| format!("opening the directory {}", path.display()))?;
+    if !path.is_dir() {
+        anyhow::bail!("{} is not a directory", path.display());
+    }
+    Ok(path)
+}
