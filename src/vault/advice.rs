@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::policy::{Host, Policy};
+use super::programs::Taker;
 use super::script::{self, Hole};
 use super::substitute;
 use crate::secret::{Piece, SecretName};
@@ -77,7 +78,10 @@ fn uses(text: &str) -> Vec<(SecretName, Option<String>)> {
         at += length;
     }
     let places = script::places(text, &holes).unwrap_or_default();
-    let programs = places.into_iter().map(|place| place.program);
+    let programs = places.into_iter().map(|place| match place.taker {
+        Some(Taker::Program(program)) => Some(program),
+        Some(Taker::Function) | None => None,
+    });
     let uses = names.into_iter().zip(programs);
     uses.map(|((name, is_value), program)| (name, program.filter(|_| is_value)))
         .collect()
@@ -131,6 +135,21 @@ mod tests {
         );
         check("", "x=1 env curl $KARYI{K}", &["K is an argument of curl"]);
         check("", "$(curl '$KARYI{K}')", &["K is an argument of curl"]);
+        // One of an earlier command may be a function; nobody knows.
+        check("", "f $KARYI{K}", &["K is an argument of f"]);
+        check(
+            "",
+            "f() { :; }; env f $KARYI{K}",
+            &["K is an argument of f"],
+        );
+        check("", "f() { :; }; ./f $KARYI{K}", &["K is an argument of f"]);
+        check("", "f $KARYI{K}; f() { :; }", &["K is an argument of f"]);
+        // A function that hands it on to a program.
+        check(
+            "",
+            "f() { echo \"$2\"; curl -H \"X: $1\" a; }; f $KARYI{K}",
+            &["K is an argument of curl"],
+        );
         for quiet in [
             "printf %s $KARYI{K} | gh auth login --with-token",
             "X=$KARYI{K} curl a",
@@ -142,6 +161,11 @@ mod tests {
             "curl a > $KARYI{K}",
             "for x in $KARYI{K}; do :; done",
             "curl a # $KARYI{K}",
+            "f() { printf %s \"$1\" | curl -K -; }; f $KARYI{K}",
+            "function f { X=\"$1\" curl a; }\nif f $KARYI{K}; then time f a \"$KARYI{K}\"; fi",
+            "f() (:); noglob f $KARYI{K}; coproc f '$KARYI{K}'; ! f $KARYI{K}",
+            "read -p $KARYI{K} x; type \"$KARYI{K}\"; caller $KARYI{K}; setopt $KARYI{K}; return $KARYI{K}",
+            "while [ $KARYI{K} ]; do case $KARYI{K} in ($KARYI{K}) test $KARYI{K};; esac; done",
         ] {
             check("", quiet, &[]);
         }

@@ -30,14 +30,13 @@ pub(super) use runs::{is_wrapper, names_program};
 
 use super::script;
 use super::words::{Demands, Word, is_name};
-use builtins::{builtin_demands, unknown_builtin_demands};
+use builtins::{builtin_demands, is_own_command, unknown_builtin_demands};
 use input::has_script;
 use known::{look_up, wraps};
 use options::{operand_demands, unknown_setting_demands, wrapper_demands};
 use runs::{Run, runs};
 use table::{
-    BUILTINS, ENV_OPTIONS, GIT_COMMANDS, GIT_OPTIONS, PLAIN_MODULES, PYTHON_CODE, Reads,
-    TAR_OPTIONS,
+    ENV_OPTIONS, GIT_COMMANDS, GIT_OPTIONS, PLAIN_MODULES, PYTHON_CODE, Reads, TAR_OPTIONS,
 };
 
 /// Operators that calculate, in `[[`, `[` and `test`.
@@ -283,19 +282,37 @@ fn git_demands(arguments: &[Word], current: &Word) -> Demands {
     }
 }
 
-/// Returns the program that gets a further word after these as an argument.
-pub(super) fn argument_of(words: &[Word]) -> Option<String> {
+/// What gets a word as an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::vault) enum Taker {
+    /// A program, whose arguments everybody on the machine can read.
+    Program(String),
+    /// A function of the script.
+    Function,
+}
+
+/// Returns what gets a further word after these as an argument, unless it is the shell itself.
+pub(super) fn argument_of(words: &[Word], is_function: impl Fn(&str) -> bool) -> Option<Taker> {
+    /// Words before a command of the shell, which may be a function.
+    const PREFIXES: &[&str] = &["coproc", "noglob", "nocorrect"];
     let is_name = |word: &&Word| !word.text.starts_with('-') && !word.text.contains('=');
     let mut words = words.iter();
     let first = words.next()?;
+    let runs_functions = PREFIXES.contains(&first.text());
+    if is_function(first.text()) {
+        return Some(Taker::Function);
+    }
     let named = if wraps(first.program()) {
         // What an option of the wrapper takes may come first; the warning names that then.
         words.find(is_name).unwrap_or(first)
     } else {
         first
     };
-    let program = named.program();
-    (!BUILTINS.contains(&named.text())).then(|| program.to_owned())
+    if runs_functions && is_function(named.text()) {
+        return Some(Taker::Function);
+    }
+    let is_program = !is_own_command(named.text());
+    is_program.then(|| Taker::Program(named.program().to_owned()))
 }
 
 /// Returns what python demands of a value: code, or an argument of a module.

@@ -2,6 +2,7 @@
 
 use super::DECLARATIONS;
 use super::names::{BASH_BUILTINS, ZSH_BUILTINS, ZSH_FUNCTIONS, ZSH_PREFIXES};
+use super::table::BUILTINS;
 use crate::vault::words::{Demands, Word, is_name};
 
 /// Returns what a builtin demands of a value that is not known to take any text as it is.
@@ -18,6 +19,28 @@ pub(super) fn unknown_builtin_demands(command: &str) -> Demands {
     } else {
         Demands::NONE
     }
+}
+
+/// Whether a word starts no program when it starts a command: a builtin of bash or zsh, or a word of their grammar. What
+/// is a program elsewhere is none of them.
+pub(super) fn is_own_command(word: &str) -> bool {
+    /// Those of zsh that no system has as programs.
+    const OF_ZSH: &[&str] = &[
+        "autoload",
+        "bindkey",
+        "emulate",
+        "functions",
+        "setopt",
+        "unfunction",
+        "unhash",
+        "unsetopt",
+        "vared",
+        "where",
+        "zle",
+        "zmodload",
+        "zparseopts",
+    ];
+    BUILTINS.contains(&word) || BASH_BUILTINS.contains(&word) || OF_ZSH.contains(&word)
 }
 
 /// Returns what a builtin demands of a value in the word `current` after its arguments so far; nothing when

@@ -1,8 +1,9 @@
 //! The state of one list of commands while it is read.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::vault::programs::{self, DECLARATIONS};
+use crate::vault::programs::{self, DECLARATIONS, Taker};
 use crate::vault::words::{Demands, Word};
 
 /// Words of one command that are looked at for each placeholder in it.
@@ -248,14 +249,14 @@ impl Frame {
         })
     }
 
-    /// Returns the program of which the current word is an argument.
-    pub(super) fn program(&self) -> Option<String> {
+    /// Returns what gets the current word as an argument.
+    pub(super) fn taker(&self, functions: &HashSet<String>) -> Option<Taker> {
         let is_argument = self.role == Role::Argument && !self.in_test;
         let is_case = matches!(self.cases.last(), Some(Case::Subject | Case::Pattern));
         if !is_argument || is_case || self.closer == Closer::Array {
             return None;
         }
-        programs::argument_of(&self.words)
+        programs::argument_of(&self.words, |name| functions.contains(name))
     }
 
     /// What an expansion without quotes demands here: where a program is named its words are program and

@@ -32,7 +32,7 @@ use frame::{Case, Closer, Compound, Frame, HereDocument, Role, Separator};
 use leads::Lead;
 use variables::Variables;
 
-use super::programs;
+use super::programs::{self, Taker};
 use super::words::{Demands, Word};
 use crate::limits;
 
@@ -69,8 +69,8 @@ pub(in crate::vault) struct Place {
     pub(in crate::vault) in_backticks: bool,
     /// Inside `${...}`, where a brace cannot be quoted in every shell.
     pub(in crate::vault) in_parameter: bool,
-    /// The program of whose arguments it is a part.
-    pub(in crate::vault) program: Option<String>,
+    /// What it is a part of an argument of.
+    pub(in crate::vault) taker: Option<Taker>,
     /// How many substitutions around it pass it on: what their commands print may hold it.
     level: usize,
     /// Whether the command it stands in may print it.
@@ -211,6 +211,8 @@ struct Reader<'a> {
     files: Files,
     /// Functions the script defines.
     functions: HashSet<String>,
+    /// A program that gets arguments of a function as its own, `f() { curl "$1"; }`.
+    passed_on: Option<Taker>,
     /// What is demanded of their standard input, of all of them together.
     function_reads: Demands,
     /// The last index without braces, `$name[...]`, in bytes.
@@ -261,6 +263,7 @@ impl<'a> Reader<'a> {
             aliases: HashSet::new(),
             declares_by_alias: false,
             functions: HashSet::new(),
+            passed_on: None,
             function_reads: Demands::NONE,
             later: Demands::NONE,
             uses_last_word: spelt::names_last_word(script),
@@ -367,13 +370,14 @@ impl Reader<'_> {
             ));
         }
         let follows_sign = quote == Quote::Bare && self.follows_sign(hole.start);
-        let program = self.frame.program().filter(|_| quote != Quote::Comment);
+        let taker = self.frame.taker(&self.functions);
+        let taker = taker.filter(|_| quote != Quote::Comment);
         let lead = self.lead(hole.start, 0);
         self.places.push(Place {
             quote,
             demands,
             content,
-            program,
+            taker,
             in_backticks: self.backticks > 0,
             in_parameter: self.parameters > 0,
             level: self.level,

@@ -12,7 +12,7 @@ use super::leads::Lead;
 use super::spelt::{self, MADE, Spelt};
 use super::{ByName, Inner, Place, Quote, Reader};
 use crate::limits;
-use crate::vault::programs;
+use crate::vault::programs::{self, Taker};
 use crate::vault::words::{Demands, Word, is_name};
 
 /// What the arguments of the script and of its functions are called here, all of them.
@@ -250,13 +250,17 @@ impl Reader<'_> {
 
     /// Adds a place where a variable stands; returns which one it is.
     pub(super) fn stands(&mut self, name: String, quote: Quote, demands: Demands) -> usize {
+        if name == ARGUMENTS && self.passed_on.is_none() {
+            let taker = self.frame.taker(&self.functions);
+            self.passed_on = taker.filter(|taker| *taker != Taker::Function);
+        }
         self.places.push(Place {
             quote,
             demands,
             content: Demands::NONE,
             in_backticks: false,
             in_parameter: false,
-            program: None,
+            taker: None,
             level: self.level,
             is_printed: true,
             is_split: false,
@@ -372,6 +376,9 @@ impl Reader<'_> {
         self.settled();
         self.places.retain(|place| place.variable.is_none());
         for place in &mut self.places {
+            if place.taker == Some(Taker::Function) {
+                place.taker.clone_from(&self.passed_on);
+            }
             place.demands.split |= place.is_split && place.demands.is_code();
         }
         self.places
