@@ -44,6 +44,12 @@ pub const MAX_STORED_SECRETS: usize = 10_000;
 pub const PASSPHRASE_WORK: u8 = 18;
 /// Most work a file may ask for, as a power of two: about 16 seconds and 4 GiB would be one more.
 pub const MAX_PASSPHRASE_WORK: u8 = 21;
+/// Age from which a temporary file of karyi's own belongs to nobody: a write takes seconds.
+pub const LEFTOVER_AGE: Duration = Duration::from_secs(60 * 60);
+/// Most shell variables that stood for secrets of which a session knows for which.
+pub const MAX_KNOWN_VARIABLES: usize = 4096;
+/// How often a passphrase is asked for until the file counts as one that cannot be opened.
+pub const PASSPHRASE_TRIES: u32 = 3;
 /// Longest passphrase, in bytes.
 pub const MAX_PASSPHRASE_BYTES: usize = 4 << 10;
 /// How long the writer of values or of a passphrase on a descriptor may take.

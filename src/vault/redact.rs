@@ -35,6 +35,7 @@ mod grams;
 mod hot;
 mod lane;
 mod lines;
+mod named;
 mod parts;
 mod phrases;
 mod references;

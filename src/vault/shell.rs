@@ -14,7 +14,7 @@ use std::hash::BuildHasher;
 use zeroize::Zeroizing;
 
 use super::script::{self, Hole, Place, Quote, Unreadable};
-use super::session::Secrets;
+use super::session::{Secrets, VARIABLE_PREFIX};
 use super::substitute;
 use super::words::Demands;
 use crate::error::{ErrorCode, ToolError};
@@ -26,20 +26,33 @@ use crate::secret::{Binding, ByteSet, Holds, NotInZsh, Piece, Resolved, SecretNa
 /// `bad_placeholder`; `undefined_variable` with all names that have no value; `unsafe_context` and
 /// `unsafe_nested_parse` for a placeholder that cannot stand where it does.
 pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, ToolError> {
+    let (text, variables) = substituted(text, secrets)?;
+    for ((name, holds), binding) in &variables.known {
+        // The shell may show what it runs.
+        secrets.note_variable(&binding.variable, name, *holds);
+    }
+    Ok(Resolved {
+        text,
+        bindings: variables.into_bindings(),
+        values: ByteSet::EMPTY,
+    })
+}
+
+/// Returns a script with references in it, and the variables they refer to.
+fn substituted<'a>(
+    text: &str,
+    secrets: &'a Secrets,
+) -> Result<(Zeroizing<String>, Variables<'a>), ToolError> {
     let marks = marks(text)?;
+    let mut variables = Variables::new(secrets);
     if marks.is_empty() {
-        return Ok(Resolved {
-            text: Zeroizing::new(text.to_owned()),
-            bindings: Vec::new(),
-            values: ByteSet::EMPTY,
-        });
+        return Ok((Zeroizing::new(text.to_owned()), variables));
     }
     let missing = substitute::undefined_names(text, secrets)?;
     if !missing.is_empty() {
         return Err(substitute::undefined(&missing));
     }
     let holes: Vec<Hole> = marks.iter().map(|mark| mark.hole.clone()).collect();
-    let mut variables = Variables::new(secrets);
     let places = match script::places(text, &holes) {
         Ok(places) => places,
         Err(found) => {
@@ -82,11 +95,7 @@ pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, Tool
         at = range.end;
     }
     resolved.push_str(text.get(at..).unwrap_or_default());
-    Ok(Resolved {
-        text: resolved,
-        bindings: variables.into_bindings(),
-        values: ByteSet::EMPTY,
-    })
+    Ok((resolved, variables))
 }
 
 /// Checks that every placeholder of a script can stand where it does.
@@ -94,7 +103,7 @@ pub fn substitute_script(text: &str, secrets: &Secrets) -> Result<Resolved, Tool
 /// # Errors
 /// As [`substitute_script`].
 pub fn check_script(text: &str, secrets: &Secrets) -> Result<(), ToolError> {
-    substitute_script(text, secrets).map(drop)
+    substituted(text, secrets).map(drop)
 }
 
 /// A placeholder, or an escaped one, and where it stands.
@@ -293,7 +302,7 @@ impl<'a> Variables<'a> {
 
 /// Returns a name that no script can know. The hasher is seeded by the system.
 fn random_variable(name: &SecretName) -> String {
-    let mut variable = String::from("__karyi_");
+    let mut variable = String::from(VARIABLE_PREFIX);
     for _ in 0..2 {
         let _ = write!(
             variable,

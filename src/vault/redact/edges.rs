@@ -68,6 +68,26 @@ pub(super) fn before_placeholder(text: &str, place: usize) -> usize {
     (first..place).find(is_inside).unwrap_or(place)
 }
 
+/// Appends a text whose placeholders are its own; returns whether it has any.
+pub(super) fn escape(text: &str, out: &mut String) -> bool {
+    let (mut rest, mut is_changed) = (text, false);
+    while let Some(at) = memchr::memmem::find(rest.as_bytes(), PLACEHOLDER.as_bytes()) {
+        let (before, after) = rest.split_at(at);
+        out.push_str(before);
+        let is_open = after
+            .get(PLACEHOLDER.len()..)
+            .is_some_and(|after| after.starts_with(['{', '<']));
+        if is_open {
+            out.push('$');
+            is_changed = true;
+        }
+        out.push_str(PLACEHOLDER);
+        rest = after.get(PLACEHOLDER.len()..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    is_changed
+}
+
 /// Returns how many bytes at the end of a text are the start of `word`, but not all of it.
 pub(super) fn begun(text: &[u8], word: &[u8]) -> usize {
     let longest = word.len().saturating_sub(1).min(text.len());

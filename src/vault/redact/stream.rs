@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use zeroize::Zeroizing;
 
-use super::edges::{self, PLACEHOLDER, before_placeholder, begun, is_word};
+use super::edges::{self, before_placeholder, begun, escape, is_word};
 use super::form::Form;
 use super::hot::Hot;
 use super::lane::{Found, Lane};
+use super::named;
 use super::tables::Tables;
 use super::text::Redacted;
 use super::unescaped::{KINDS, Known, Unescaped};
@@ -446,7 +447,11 @@ impl RedactStream {
         let settled = if self.keeps_placeholders {
             settled
         } else {
-            before_placeholder(&self.held, settled)
+            let settled = before_placeholder(&self.held, settled);
+            match self.source.secrets.has_variables() {
+                true => named::before(&self.held, settled),
+                false => settled,
+            }
         };
         self.base + self.held.floor_char_boundary(settled) as u64
     }
@@ -537,22 +542,22 @@ impl RedactStream {
         let text = self.held.get(self.index(from)..self.index(to));
         let mut rest = text.unwrap_or_default();
         let out = out.text();
-        if !self.keeps_placeholders {
-            while let Some(at) = memchr::memmem::find(rest.as_bytes(), PLACEHOLDER.as_bytes()) {
-                let (before, after) = rest.split_at(at);
-                out.push_str(before);
-                let is_open = after
-                    .get(PLACEHOLDER.len()..)
-                    .is_some_and(|after| after.starts_with(['{', '<']));
-                if is_open {
-                    out.push('$');
-                    self.is_changed = true;
-                }
-                out.push_str(PLACEHOLDER);
-                rest = after.get(PLACEHOLDER.len()..).unwrap_or_default();
-            }
+        if self.keeps_placeholders {
+            out.push_str(rest);
+            return;
         }
-        out.push_str(rest);
+        let secrets = &self.source.secrets;
+        while let Some((range, placeholder)) = secrets
+            .has_variables()
+            .then(|| named::find(rest, secrets))
+            .flatten()
+        {
+            escape(rest.get(..range.start).unwrap_or_default(), out);
+            out.push_str(&placeholder);
+            self.is_changed = true;
+            rest = rest.get(range.end..).unwrap_or_default();
+        }
+        self.is_changed |= escape(rest, out);
     }
 
     fn index(&self, offset: u64) -> usize {

@@ -2,6 +2,7 @@
 
 mod encoded;
 mod lines;
+mod named;
 mod streams;
 
 use super::*;

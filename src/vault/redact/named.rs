@@ -1,0 +1,77 @@
+//! Where a text names a shell variable that stood for a secret: `__karyi_` and 32 digits, in `${}` or without.
+
+use std::ops::Range;
+
+use crate::vault::session::{Secrets, VARIABLE_DIGITS, VARIABLE_PREFIX};
+
+const OPEN: &str = "${";
+/// Bytes of the longest of them.
+const MOST_BYTES: usize = OPEN.len() + VARIABLE_PREFIX.len() + VARIABLE_DIGITS + 1;
+
+/// Returns the first one of a text, with the placeholder that it stood for.
+pub(super) fn find(text: &str, secrets: &Secrets) -> Option<(Range<usize>, String)> {
+    let mut names = memchr::memmem::find_iter(text.as_bytes(), VARIABLE_PREFIX);
+    names.find_map(|at| {
+        let (before, name) = text.split_at_checked(at)?;
+        let digits = name.get(VARIABLE_PREFIX.len()..)?;
+        let digits = digits.get(..digits_at_start(digits))?;
+        let placeholder = secrets.variable_placeholder(digits)?;
+        let end = at + VARIABLE_PREFIX.len() + digits.len();
+        let is_open = before.ends_with(OPEN);
+        let range = match text.as_bytes().get(end) {
+            Some(b'}') if is_open => at - OPEN.len()..end + 1,
+            // A shell has cut it there.
+            _ if is_open && digits.len() < VARIABLE_DIGITS => at - OPEN.len()..end,
+            _ => at..end,
+        };
+        Some((range, placeholder))
+    })
+}
+
+fn digits_at_start(text: &str) -> usize {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let digits = text.bytes().take(VARIABLE_DIGITS);
+    digits.take_while(|byte| is_digit(byte)).count()
+}
+
+/// Moves a place that may be inside of one before it.
+pub(super) fn before(text: &str, place: usize) -> usize {
+    let bytes = text.as_bytes();
+    let first = place.saturating_sub(MOST_BYTES);
+    let is_inside = |start: &usize| {
+        let begun = bytes.get(*start..).unwrap_or_default();
+        length(begun).is_none_or(|length| start + length > place)
+    };
+    let starts = (first..place).filter(|at| matches!(bytes.get(*at), Some(b'$' | b'_')));
+    starts.into_iter().find(is_inside).unwrap_or(place)
+}
+
+/// Returns how many bytes of the one that may start here are there; nothing when its end is not.
+fn length(text: &[u8]) -> Option<usize> {
+    let (open, name) = match text.first() {
+        Some(b'$') => (OPEN.len(), text.get(OPEN.len()..).unwrap_or_default()),
+        _ => (0, text),
+    };
+    let starts = |text: &[u8], word: &str| {
+        let shared = text.len().min(word.len());
+        text.get(..shared) == word.as_bytes().get(..shared)
+    };
+    if open > 0 && !starts(text, OPEN) || !starts(name, VARIABLE_PREFIX) {
+        return Some(0);
+    }
+    let digits = name.get(VARIABLE_PREFIX.len()..)?;
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let count = digits
+        .iter()
+        .take(VARIABLE_DIGITS)
+        .take_while(|byte| is_digit(byte))
+        .count();
+    let length = open + VARIABLE_PREFIX.len() + count;
+    let is_whole = count == VARIABLE_DIGITS && open == 0;
+    match digits.get(count) {
+        _ if is_whole => Some(length),
+        None => None,
+        Some(b'}') if open > 0 => Some(length + 1),
+        Some(_) => Some(length),
+    }
+}
