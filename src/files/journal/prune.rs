@@ -15,6 +15,7 @@ use super::blobs::Kept;
 use super::{Entry, Journal, milliseconds, sync_directory, write_private};
 use crate::error::ToolError;
 use crate::limits;
+use crate::vault::store::disk::remove_leftovers;
 
 /// Changes that were removed because the journal was full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +128,7 @@ impl Journal {
     /// Removes what is past the caps: of all entries first, then contents nobody names. The lock of the
     /// entries is held.
     pub(super) fn prune(&self, entries: &[Entry], now: SystemTime) -> Result<(), ToolError> {
+        remove_leftovers(&self.directory);
         let kept = self.blobs.list();
         let first = self.first_to_keep(entries, &kept, now);
         let stay = entries.get(first..).unwrap_or_default();

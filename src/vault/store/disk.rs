@@ -104,6 +104,7 @@ fn no_file(path: &Path) -> ToolError {
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
     let write = || -> io::Result<()> {
         let directory = make_directory(path)?;
+        remove_leftovers(&directory);
         // Beside its target, so that it can take its place; readable by the owner from the start. The name
         // is always the same, so that what a writer left who was killed goes with the next one.
         let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -119,6 +120,26 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
         sync_directory(&directory)
     };
     write().map_err(|error| ToolError::from_io(path, &error))
+}
+
+/// Removes from a directory of karyi's own what writers left there who were killed: temporary files under names of chance that
+/// are too old for anybody to be at them still. The caller holds the lock.
+pub fn remove_leftovers(directory: &Path) {
+    let is_temporary = |name: &str| {
+        let chance = name.strip_prefix(".tmp");
+        chance.is_some_and(|c| c.len() == 6 && c.bytes().all(|b| b.is_ascii_alphanumeric()))
+    };
+    let is_old = |found: fs::Metadata| {
+        let age = found.modified().ok().and_then(|time| time.elapsed().ok());
+        found.is_file() && age.is_some_and(|age| age > limits::LEFTOVER_AGE)
+    };
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_temporary)) {
+        if entry.metadata().is_ok_and(is_old) {
+            // What cannot be removed now may be next time.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Makes the directory of a file, which nobody but the owner may enter.
@@ -203,6 +224,46 @@ mod tests {
         let left = fs::read_dir(root.path()).unwrap();
         let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["x.json"]);
+    }
+
+    #[test]
+    fn what_earlier_writers_left_goes_once_it_is_old() {
+        let root = tempfile::tempdir().unwrap();
+        let old = std::time::SystemTime::now() - limits::LEFTOVER_AGE * 2;
+        let make = |name: &str, is_old: bool| {
+            fs::write(root.path().join(name), "half of a").unwrap();
+            let file = File::options().write(true).open(root.path().join(name));
+            if is_old {
+                file.unwrap().set_modified(old).unwrap();
+            }
+        };
+        for name in [
+            ".tmpAb12xY",
+            ".tmp-b12xY",
+            ".tmpAb12xYz",
+            "tmpAb12xY",
+            "y.json",
+        ] {
+            make(name, true);
+        }
+        make(".tmpnew123", false);
+        fs::create_dir(root.path().join(".tmpdirect")).unwrap();
+        std::os::unix::fs::symlink("y.json", root.path().join(".tmplinked")).unwrap();
+        write(&root.path().join("x.json"), b"two").unwrap();
+        let left = fs::read_dir(root.path()).unwrap();
+        let mut names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        let expected = [
+            ".tmp-b12xY",
+            ".tmpAb12xYz",
+            ".tmpdirect",
+            ".tmplinked",
+            ".tmpnew123",
+            "tmpAb12xY",
+            "x.json",
+            "y.json",
+        ];
+        assert_eq!(names, expected);
     }
 
     #[test]
