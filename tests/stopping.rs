@@ -42,6 +42,8 @@ fn an_answered_question_gives_the_terminal_back() {
         ("a-value-1\r", "\x03", 1),
         ("\x1b", "", 1),
         ("\x03", "", 1),
+        ("\x03\x03", "", 130),
+        ("a-value-1\r", "\x03\x03", 130),
     ] {
         let script = "<tools><get_value key=\"PW\" reason=\"a test\"/></tools>";
         let karyi = Karyi::with_args(&["run", "a.xml"]).file("a.xml", script);
@@ -52,6 +54,27 @@ fn an_answered_question_gives_the_terminal_back() {
         }
         terminal.expect("\x1b[?2004l");
         assert_eq!(terminal.echo_at_end(), (true, code), "{keys:?} {choice:?}");
+    }
+}
+
+/// One Ctrl+C is an answer, as it is for the job that runs; a second one ends the run.
+#[test]
+fn a_question_is_declined_first_and_the_run_ended_second() {
+    let script = "<tools><get_value key=\"PW\" reason=\"a test\"/></tools>\n\
+        <tools><command>echo went $((1 + 1)) on</command></tools>";
+    for (keys, goes_on, told, code) in [
+        ("\x1b", true, "code=\"declined\"", 1),
+        ("\x03", true, "code=\"declined\"", 1),
+        ("\x03\x03", false, "code=\"cancelled\"", 130),
+    ] {
+        let args = ["run", "--format", "xml", "a.xml"];
+        let mut terminal = Karyi::with_args(&args).file("a.xml", script).on_terminal();
+        terminal.expect("value (hidden").keys(keys);
+        let (screen, status) = terminal.end();
+        assert!(screen.contains("code=\"declined\""), "{keys:?}: {screen}");
+        assert!(screen.contains(told), "{keys:?}: {screen}");
+        assert_eq!(screen.contains("went 2 on"), goes_on, "{keys:?}: {screen}");
+        assert_eq!(status, code, "{keys:?}: {screen}");
     }
 }
 

@@ -14,6 +14,7 @@ mod mcp;
 mod own_program;
 mod parse;
 mod prompt;
+mod received;
 mod run;
 mod runtime_dir;
 mod screen;

@@ -15,6 +15,7 @@ use crossterm::terminal;
 use nix::sys::termios::{FlushArg, tcflush};
 use zeroize::Zeroizing;
 
+use crate::cli::received::Received;
 use crate::cli::say;
 use crate::cli::screen::Floor;
 use crate::exec::cancel::Cancel;
@@ -40,13 +41,30 @@ pub(super) enum Asking {
     Never,
 }
 
+/// What ends a question, or halts it, besides its answer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outside {
+    /// The wish to stop.
+    pub(super) cancel: Cancel,
+    /// Is told of Ctrl+C where that ends the run: the key is no signal while a question stands.
+    pub(super) received: Received,
+    pub(super) suspension: Suspension,
+}
+
+impl Outside {
+    /// Ends the run, as the signal does.
+    fn interrupt(&self) {
+        self.received.note_interrupt();
+        self.cancel.cancel();
+    }
+}
+
 /// The user's terminal.
 pub(super) struct Terminal {
     asking: Asking,
-    cancel: Cancel,
+    outside: Outside,
     /// The report waits while a question stands on the terminal.
     floor: Floor,
-    suspension: Suspension,
     /// Where the scripts come from that ask.
     origin: String,
     /// One question at a time.
@@ -55,18 +73,11 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// Makes the way to the user.
-    pub(super) fn new(
-        asking: Asking,
-        cancel: Cancel,
-        floor: Floor,
-        suspension: Suspension,
-        origin: String,
-    ) -> Self {
+    pub(super) fn new(asking: Asking, outside: Outside, floor: Floor, origin: String) -> Self {
         Self {
             asking,
-            cancel,
+            outside,
             floor,
-            suspension,
             origin,
             turn: tokio::sync::Mutex::new(()),
         }
@@ -77,11 +88,10 @@ impl Terminal {
         // Whoever has no terminal is told so at once, also while another question stands there.
         open().ok()?;
         let _turn = self.turn.lock().await;
-        let cancel = self.cancel.clone();
-        let (floor, suspension) = (Arc::clone(&self.floor), self.suspension.clone());
+        let (floor, outside) = (Arc::clone(&self.floor), self.outside.clone());
         let answer = tokio::task::spawn_blocking(move || {
             let _floor = floor.lock().unwrap_or_else(PoisonError::into_inner);
-            converse(dialogue, &cancel, &suspension)
+            converse(dialogue, &outside)
         });
         answer.await.ok()?.ok()
     }
@@ -148,8 +158,8 @@ trait Dialogue {
     /// Returns what is shown when keys begin to count.
     fn prompt(&self) -> String;
 
-    /// Whether Ctrl+C ends the run instead of declining: karyi itself needs the answer, and nothing
-    /// should go on without it.
+    /// Whether the first Ctrl+C ends the run instead of declining: karyi itself needs the answer, and
+    /// nothing should go on without it.
     fn is_own(&self) -> bool {
         false
     }
@@ -234,14 +244,14 @@ pub(super) fn has_terminal() -> bool {
 }
 
 /// Asks for something hidden that karyi itself needs; the label is its own text. It blocks.
-pub(super) fn hidden(label: &str, cancel: &Cancel) -> io::Result<Reply> {
+pub(super) fn hidden(label: &str, outside: &Outside) -> io::Result<Reply> {
     let dialogue = ForValue {
         text: String::new(),
         label: label.to_owned(),
         answer: Answer::plain(),
         is_own: true,
     };
-    converse(dialogue, cancel, &Suspension::default())
+    converse(dialogue, outside)
 }
 
 fn open() -> io::Result<File> {
@@ -325,9 +335,10 @@ impl Drop for RawMode {
 /// A question that stands on the terminal.
 struct Conversation<'a> {
     raw: RawMode,
-    cancel: &'a Cancel,
+    outside: &'a Outside,
     deadline: Instant,
-    is_own: bool,
+    /// Whether the next Ctrl+C ends the run.
+    breaks_run: bool,
 }
 
 impl Conversation<'_> {
@@ -342,47 +353,50 @@ impl Conversation<'_> {
         Ok(is_over)
     }
 
-    fn pause(&self, deadline: Instant) -> io::Result<bool> {
-        let is_over = self.raw.wait_for_pause(self.cancel, deadline)?;
-        if is_over && self.is_own {
-            self.cancel.cancel();
+    fn pause(&mut self, deadline: Instant) -> io::Result<bool> {
+        let is_over = self.raw.wait_for_pause(&self.outside.cancel, deadline)?;
+        if is_over {
+            self.note_break();
         }
         Ok(is_over)
     }
 
+    /// Takes a Ctrl+C: it declines, or ends the run, as a second one always does.
+    fn note_break(&mut self) {
+        if std::mem::replace(&mut self.breaks_run, true) {
+            self.outside.interrupt();
+        }
+    }
+
     /// Ends the question once nothing more is typed: the rest of a paste, or of a `yes`, is for nobody.
-    fn end<D: Dialogue>(&self, answer: D::Answer) -> io::Result<D::Answer> {
+    fn end<D: Dialogue>(&mut self, answer: D::Answer) -> io::Result<D::Answer> {
         let deadline = Instant::now() + limits::TYPING_LIMIT;
         let is_over = self.pause(deadline)?;
-        Ok(match is_over || self.cancel.is_cancelled() {
+        Ok(match is_over || self.outside.cancel.is_cancelled() {
             true => D::declined(),
             false => answer,
         })
     }
 }
 
-fn converse<D: Dialogue>(
-    mut dialogue: D,
-    cancel: &Cancel,
-    suspension: &Suspension,
-) -> io::Result<D::Answer> {
-    let asking = suspension.ask();
+fn converse<D: Dialogue>(mut dialogue: D, outside: &Outside) -> io::Result<D::Answer> {
+    let asking = outside.suspension.ask();
     // Raw mode comes first: whatever is typed from the moment the question stands there is hidden.
     let mut talk = Conversation {
         raw: RawMode::enter()?,
-        cancel,
+        outside,
         deadline: Instant::now() + limits::PROMPT_TIMEOUT,
-        is_own: dialogue.is_own(),
+        breaks_run: dialogue.is_own(),
     };
     let told = format!("\r\x1b[2K{}", dialogue.told());
     let mut is_over = talk.put(&told, &dialogue.prompt())?;
     while !is_over && Instant::now() < talk.deadline {
-        if cancel.is_cancelled() {
+        if outside.cancel.is_cancelled() {
             is_over = true;
         } else if event::poll(limits::KEY_WAIT)? {
             let event = event::read()?;
-            if talk.is_own && is_break(&event) {
-                cancel.cancel();
+            if is_break(&event) {
+                talk.note_break();
             }
             // Who types cannot be so fast: a line break with more behind it is a pasted one.
             let has_more = event::poll(limits::NO_GRACE)?;

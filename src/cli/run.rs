@@ -16,9 +16,9 @@ use crate::cli::args::{RunArgs, VarsMode};
 use crate::cli::bare_calls::BareCalls;
 use crate::cli::interrupts::{self, Interrupts};
 use crate::cli::journal;
-use crate::cli::prompt::{Asking, Suspension, Terminal};
+use crate::cli::prompt::{Asking, Outside, Terminal};
 use crate::cli::screen::{self, CancelOnPanic, Floor, Screen};
-use crate::cli::signals::{Received, Signals};
+use crate::cli::signals::Signals;
 use crate::cli::vault::{self, Asker};
 use crate::cli::{BROKEN_PIPE, fail, fail_as_given, fail_with, say};
 use crate::error::ToolError;
@@ -81,11 +81,11 @@ pub(super) fn run(args: RunArgs) -> ExitCode {
         Err(error) => return fail(&format!("starting the runtime: {error}")),
     };
     interrupts::outlive_file_limit(&runtime);
-    let (received, logs) = (run.received.clone(), run.logs.clone());
+    let (received, logs) = (run.outside.received.clone(), run.logs.clone());
     let secrets = run.context.secrets.clone();
     let result = {
         // A question gives the terminal back when the run breaks.
-        let _guard = CancelOnPanic(run.cancel.clone());
+        let _guard = CancelOnPanic(run.outside.cancel.clone());
         runtime.block_on(run.all(inputs))
     };
     logs.remove();
@@ -150,10 +150,8 @@ struct Run {
     format: Format,
     cap: Cap,
     is_dry_run: bool,
-    cancel: Cancel,
+    outside: Outside,
     floor: Floor,
-    received: Received,
-    suspension: Suspension,
     jobs: Jobs,
     logs: Logs,
     permits: Permits,
@@ -164,17 +162,10 @@ impl Run {
     fn new(args: &RunArgs) -> anyhow::Result<Self> {
         let registry = Arc::new(tools::registry());
         let grammar = Arc::new(registry.grammar());
-        let (cancel, floor) = (Cancel::default(), Floor::default());
-        let suspension = Suspension::default();
+        let (outside, floor) = (Outside::default(), Floor::default());
         let asking = asking(args)?;
-        let terminal = Terminal::new(
-            asking,
-            cancel.clone(),
-            Arc::clone(&floor),
-            suspension.clone(),
-            origin(args),
-        );
-        let context = context(&args.session, &cancel, Arc::new(terminal))?;
+        let terminal = Terminal::new(asking, outside.clone(), Arc::clone(&floor), origin(args));
+        let context = context(&args.session, &outside.cancel, Arc::new(terminal))?;
         context.secrets.keep_with(guard::keep);
         let redactor = Redactor::new(&context.secrets);
         let logs = logs(&args.session, &context);
@@ -195,10 +186,8 @@ impl Run {
             format: format(args),
             cap: Cap::total(args.session.max_output),
             is_dry_run: args.dry_run,
-            cancel,
+            outside,
             floor,
-            received: Received::default(),
-            suspension,
             jobs: Jobs::new(
                 Arc::clone(&context.sessions),
                 logs.clone(),
@@ -215,12 +204,12 @@ impl Run {
     fn open_vault(&mut self, args: &RunArgs) -> Result<(), ExitCode> {
         let asker = Asker {
             floor: Some(Arc::clone(&self.floor)),
-            cancel: self.cancel.clone(),
+            outside: self.outside.clone(),
         };
         let asking = vault::asking(!args.no_interactive && !is_ci(), asker);
         let given = &args.session.given;
         let interrupts = match &asking {
-            vault::Asking::OnTerminal(_) => Interrupts::watch(self.cancel.clone()).ok(),
+            vault::Asking::OnTerminal(_) => Interrupts::watch(self.outside.cancel.clone()).ok(),
             vault::Asking::Nobody => None,
         };
         let result = vault::prepare(&self.context.secrets, &args.session.vault, asking, given);
@@ -252,40 +241,32 @@ impl Run {
     /// Runs every script and returns the exit status of all together.
     async fn all(self, inputs: Vec<Input>) -> anyhow::Result<u8> {
         let mut total = Tally::default();
-        if self.cancel.is_cancelled() {
-            // Before the first script only the question for the passphrase could be answered so.
-            self.received.note_interrupt();
-        }
         let signals = Signals::catch().context("catching signals")?;
         let sessions = Arc::clone(&self.context.sessions);
-        let watch = signals.watch(
-            sessions,
-            self.cancel.clone(),
-            self.received.clone(),
-            self.suspension.clone(),
-        );
+        let watch = signals.watch(sessions, self.outside.clone());
         let watch = tokio::spawn(watch);
         let last = inputs.len().saturating_sub(1);
         for (number, input) in inputs.into_iter().enumerate() {
-            if number > 0 && self.cancel.is_cancelled() {
+            if number > 0 && self.outside.cancel.is_cancelled() {
                 break;
             }
             total.merge(&self.one(input, number == last).await?);
         }
         watch.abort();
-        if self.received.is_interrupted() {
+        if self.outside.received.is_interrupted() {
             total.add_interruption();
         }
-        Ok(self
-            .received
-            .exit_code()
-            .unwrap_or(total.status().exit_code()))
+        let received = &self.outside.received;
+        Ok(received.exit_code().unwrap_or(total.status().exit_code()))
     }
 
     async fn one(&self, input: Input, is_last: bool) -> anyhow::Result<Tally> {
-        let (screen, events) =
-            Screen::open(self.format, self.cancel.clone(), Arc::clone(&self.floor))
-                .context("starting the report")?;
+        let (screen, events) = Screen::open(
+            self.format,
+            self.outside.cancel.clone(),
+            Arc::clone(&self.floor),
+        )
+        .context("starting the report")?;
         let ticks = screen::wants_ticks(self.format).then(|| {
             tokio::spawn(tick(
                 events.clone(),
@@ -303,7 +284,7 @@ impl Run {
         let name = input.name();
         let (reader, chunks) = read(input, BareCalls::new(names.collect()))?;
         runner.message(intake, chunks, self.pace).await;
-        if is_last || self.cancel.is_cancelled() {
+        if is_last || self.outside.cancel.is_cancelled() {
             runner.close().await;
         } else {
             runner.jobs().await;
@@ -311,7 +292,7 @@ impl Run {
         if let Some(ticks) = ticks {
             ticks.abort();
         }
-        let is_interrupted = self.received.is_interrupted();
+        let is_interrupted = self.outside.received.is_interrupted();
         let terminal = self.context.sessions.current();
         let session = terminal.as_ref().map(|terminal| &terminal.session);
         let ended = Event::MessageEnded {
@@ -341,7 +322,7 @@ impl Run {
             has_colour: self.format == Format::Text && screen::colour(&io::stdout()) == Colour::On,
             is_dry_run: self.is_dry_run,
             events,
-            cancel: self.cancel.clone(),
+            cancel: self.outside.cancel.clone(),
             jobs: self.jobs.clone(),
             permits: self.permits.clone(),
             redactor: self.redactor.clone(),

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::cli::interrupts::Interrupts;
+use crate::cli::prompt::Outside;
 use crate::cli::run::is_ci;
 use crate::cli::vault::{self, Asker, Asking, VaultFlags};
 use crate::cli::{journal, say};
 use crate::error::{Code, ErrorCode, ToolError};
-use crate::exec::cancel::Cancel;
 use crate::files::journal::{Entry, Journal};
 use crate::vault::redact::Redactor;
 use crate::vault::session::LackKind;
@@ -27,10 +27,11 @@ pub(super) struct Shown {
 /// The vault has to be opened and cannot be, or it has not the key of every entry.
 pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<Shown, ToolError> {
     let is_needed = entries.iter().any(|entry| entry.key.is_some());
-    let cancel = Cancel::default();
+    let outside = Outside::default();
+    let cancel = outside.cancel.clone();
     let asker = Asker {
         floor: None,
-        cancel: cancel.clone(),
+        outside,
     };
     let asking = vault::asking(is_needed && !is_ci(), asker);
     let _interrupts = match &asking {

@@ -14,10 +14,10 @@ use std::sync::{Arc, PoisonError};
 use clap::{Args, ValueEnum, ValueHint};
 use jiff::Timestamp;
 
+use crate::cli::prompt::Outside;
 use crate::cli::screen::Floor;
 use crate::cli::{prompt, say, state_dir};
 use crate::error::{ErrorCode, ToolError};
-use crate::exec::cancel::Cancel;
 use crate::exec::resolve::unreadable;
 use crate::pty::{guard, inherited};
 use crate::secret::{SecretName, SecretValue};
@@ -26,7 +26,7 @@ use crate::vault::index::{Chosen, Index};
 use crate::vault::keep::Vault;
 use crate::vault::load::{Loader, Unopened};
 use crate::vault::session::{Lack, LackKind, Need, Secrets, Source};
-use crate::vault::store::age::{AgeKey, AgeStore, GetKey};
+use crate::vault::store::age::{AgeKey, AgeStore, Asked, GetKey};
 use crate::vault::store::env::{EnvStore, PREFIX};
 use crate::vault::store::journal::JournalKey;
 use crate::vault::store::memory::MemoryStore;
@@ -146,8 +146,7 @@ impl Asking {
 pub(super) struct Asker {
     /// The report, which waits meanwhile, when there is one.
     pub(super) floor: Option<Floor>,
-    /// The wish to stop.
-    pub(super) cancel: Cancel,
+    pub(super) outside: Outside,
 }
 
 /// The place of the vault and how it is opened.
@@ -222,14 +221,14 @@ impl Place {
     fn key(&self, identity: Option<PathBuf>) -> GetKey {
         let descriptor = self.flags.age_passphrase_fd;
         let asking = self.asking.clone();
-        Arc::new(move |is_new| {
+        Arc::new(move |asked| {
             let given = descriptor.map(passphrase).transpose()?;
             match (&identity, given) {
                 (Some(path), given) => AgeKey::identity(path, given.as_ref()),
                 (None, Some(given)) => Ok(AgeKey::passphrase(&given)),
                 (None, None) => {
-                    let typed = ask_passphrase(&asking, is_new)?;
-                    Ok(AgeKey::passphrase(&typed))
+                    let typed = ask_passphrase(&asking, asked)?;
+                    Ok(AgeKey::passphrase(&typed).typed())
                 }
             }
         })
@@ -410,15 +409,18 @@ pub(super) fn name(text: &str) -> Result<SecretName, ToolError> {
     })
 }
 
-fn ask_passphrase(asking: &Asking, is_new: bool) -> Result<SecretValue, ToolError> {
+fn ask_passphrase(asking: &Asking, asked: Asked) -> Result<SecretValue, ToolError> {
     let ask = |label| {
         let otherwise = "give the passphrase of the vault with --age-passphrase-fd N, or run karyi on a terminal";
         ask(asking, &Wanted { label, otherwise })
     };
-    if !is_new {
-        return ask("passphrase of the vault (hidden): ");
-    }
-    let first = ask("new passphrase for the vault (hidden): ")?;
+    let first = match asked {
+        Asked::New => ask("new passphrase for the vault (hidden): ")?,
+        Asked::First => return ask("passphrase of the vault (hidden): "),
+        Asked::Again => {
+            return ask("wrong passphrase, try again\npassphrase of the vault (hidden): ");
+        }
+    };
     let second = ask("the same again: ")?;
     if first.expose() == second.expose() {
         return Ok(first);
@@ -478,16 +480,20 @@ pub(super) fn ask(asking: &Asking, wanted: &Wanted<'_>) -> Result<SecretValue, T
     let Asking::OnTerminal(asker) = asking else {
         return Err(unavailable());
     };
+    // Whoever wants the run to end is not asked once more.
+    let interrupted = || ToolError::new(ErrorCode::Cancelled, "interrupted").with_hint("try again");
+    let is_cancelled = || asker.outside.cancel.is_cancelled();
+    if is_cancelled() {
+        return Err(interrupted());
+    }
     let _floor = asker
         .floor
         .as_ref()
         .map(|floor| floor.lock().unwrap_or_else(PoisonError::into_inner));
     let error = |code, message| Err(ToolError::new(code, message).with_hint("try again"));
-    match prompt::hidden(wanted.label, &asker.cancel) {
+    match prompt::hidden(wanted.label, &asker.outside) {
         Ok(Reply::Value(value, _)) => Ok(value),
-        Ok(Reply::Declined) if asker.cancel.is_cancelled() => {
-            error(ErrorCode::Cancelled, "interrupted")
-        }
+        Ok(Reply::Declined) if is_cancelled() => Err(interrupted()),
         Ok(Reply::Declined) => error(ErrorCode::Declined, "nothing was given"),
         Ok(Reply::Timeout) => error(ErrorCode::PromptTimeout, "nothing was given in time"),
         Ok(Reply::Unavailable) | Err(_) => Err(unavailable()),

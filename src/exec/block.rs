@@ -18,6 +18,12 @@ use crate::tool::effect::Access;
 use crate::tools::Call;
 use crate::vault::session::{Need, Origin};
 
+/// Returns the error of a call that the run does not come to.
+pub(super) fn interrupted() -> ToolError {
+    let message = "the run was interrupted before the call could start";
+    ToolError::new(ErrorCode::Cancelled, message)
+}
+
 /// A call that has ended.
 pub struct Ended {
     /// Its number in the block.
@@ -196,10 +202,7 @@ impl BlockRun {
             return Err(reason.clone());
         }
         if self.stage.cancel.is_cancelled() {
-            return Err(ToolError::new(
-                ErrorCode::Cancelled,
-                "the run was interrupted before the call could start",
-            ));
+            return Err(interrupted());
         }
         self.refused.remove(&number).map_or(Ok(()), Err)
     }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use crate::call::BlockOptions;
 use crate::error::{Code, Diagnostic, ErrorCode, ToolError};
 use crate::exec::Event;
-use crate::exec::block::BlockRun;
+use crate::exec::block::{BlockRun, interrupted};
 use crate::exec::call;
 use crate::exec::intake::{Incoming, Intake, Job};
 use crate::exec::permit::Unknown;
@@ -181,11 +181,16 @@ impl Runner {
     async fn run_block(&self, mut block: Block, promised: &mut Vec<SecretName>) {
         let secrets = &self.stage.context.secrets;
         let is_known = |name: &SecretName| secrets.contains(name) || promised.contains(name);
-        self.refresh().await;
+        resolve::refresh(secrets, Need::Listed).await;
         let mut checked = check_names(&mut block, &is_known);
         if checked.is_err() && secrets.has_source() {
             resolve::refresh(secrets, Need::Used).await;
             checked = check_names(&mut block, &is_known);
+        }
+        // What was not known at first may be known by now.
+        self.tell_lacks().await;
+        if self.stage.cancel.is_cancelled() {
+            return self.skip(block).await;
         }
         if let Err(error) = checked {
             let refused = faulty(&mut block, &is_known, &error)
@@ -209,12 +214,11 @@ impl Runner {
         run.finish().await;
     }
 
-    /// Brings stored values up to date before a block, and warns once of what that lacks: what is not
-    /// known is not masked.
-    async fn refresh(&self) {
-        let secrets = &self.stage.context.secrets;
-        resolve::refresh(secrets, Need::Listed).await;
-        for lack in secrets.lacks() {
+    /// Warns once of stored values that are lacking: what is not known is not masked.
+    async fn tell_lacks(&self) {
+        let lacks = self.stage.context.secrets.lacks().into_iter();
+        // After a question at which the user ended the run nothing is shown that could have to be masked.
+        for lack in lacks.filter(|lack| lack.error.code != ErrorCode::Cancelled) {
             let warning = Box::new(lacking(&lack));
             if self.is_new(&warning.message) {
                 self.stage.tell(Event::Warning(warning)).await;
@@ -252,6 +256,12 @@ impl Runner {
             let index = job.index;
             self.stage.tell(Event::Finished { index, outcome }).await;
         }
+    }
+
+    /// Reports a block of which nothing runs since the run is to end.
+    async fn skip(&self, block: Block) {
+        let refused = (0..block.jobs.len()).map(|at| (at, interrupted()));
+        self.refuse(block, refused.collect()).await;
     }
 
     async fn stream(&self, mut intake: Intake, mut chunks: mpsc::Receiver<Chunk>) {
@@ -303,7 +313,7 @@ impl Runner {
                     last.finish().await;
                 }
                 self.stage.context.secrets.begin_block();
-                self.refresh().await;
+                resolve::refresh(&self.stage.context.secrets, Need::Listed).await;
                 *run = Some(BlockRun::new(self.stage.clone(), options));
                 self.stage.tell(Event::BlockOpened).await;
             }
@@ -314,6 +324,8 @@ impl Runner {
                         run.settle(ended).await;
                     }
                     run.push(*job).await;
+                    // That may have looked into the store for its names.
+                    self.tell_lacks().await;
                 }
             }
             Incoming::BlockClosed => {}

@@ -89,10 +89,10 @@ fn agreement_is_asked_for_once_and_shows_the_script() {
 fn nothing_runs_without_agreement_and_the_terminal_is_given_back() {
     let home = guarded();
     let script = USE.replace("printf", "touch ran; printf");
-    for keys in ["n", "\x1b", "\x03"] {
+    for (keys, code) in [("n", 1), ("\x1b", 1), ("\x03", 1), ("\x03\x03", 130)] {
         let mut terminal = start(&home, &script);
         terminal.expect("agree, for this session?").keys(keys);
-        assert_eq!(terminal.echo_at_end(), (true, 1), "{keys:?}");
+        assert_eq!(terminal.echo_at_end(), (true, code), "{keys:?}");
     }
     for (signal, code) in [
         (Signal::SIGINT, 130),

@@ -69,7 +69,7 @@ impl Dialogue for Key {
 }
 
 fn ask(is_late: bool) -> io::Result<char> {
-    converse(Key { is_late }, &Cancel::default(), &Suspension::default())
+    converse(Key { is_late }, &Outside::default())
 }
 
 /// Starts this program again on a terminal, for one of its tests, and types each key once its text is

@@ -21,11 +21,11 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use crate::cli::interrupts::Interrupts;
+use crate::cli::prompt::Outside;
 use crate::cli::var::args::{VarArgs, VarCommand};
 use crate::cli::vault::{self, Asker, Asking, Place, VaultFlags};
 use crate::cli::{fail_as_given, run};
 use crate::error::{ErrorCode, ToolError};
-use crate::exec::cancel::Cancel;
 use crate::pty::inherited;
 use crate::vault::index::{Chosen, Index};
 use crate::vault::keep::Vault;
@@ -82,10 +82,11 @@ fn place(flags: &VaultFlags) -> Result<Place, ToolError> {
     if inherited::is_inside_session() {
         return Err(vault::inside_session());
     }
-    let cancel = Cancel::default();
+    let outside = Outside::default();
+    let cancel = outside.cancel.clone();
     let asker = Asker {
         floor: None,
-        cancel: cancel.clone(),
+        outside,
     };
     let asking = vault::asking(!run::is_ci(), asker);
     if let (Asking::OnTerminal(_), None) = (&asking, INTERRUPTS.get())

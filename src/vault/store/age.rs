@@ -19,7 +19,7 @@ use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::store::{Key, Kind, Store, disk, pairs};
 
-pub use key::{AgeKey, GetKey, passphrase_of};
+pub use key::{AgeKey, Asked, GetKey, passphrase_of};
 
 /// What the decrypted text starts with.
 const HEAD: &[u8] = b"karyi-vault 1\n";
@@ -36,6 +36,8 @@ pub struct AgeStore {
 #[derive(Default)]
 struct Opened {
     key: Option<AgeKey>,
+    /// Whether the key that came last did not open the file.
+    was_wrong: bool,
     /// What the file held when it was read last, and what it looked like then.
     held: Option<(Look, Texts)>,
 }
@@ -98,25 +100,43 @@ impl AgeStore {
         let Some(bytes) = disk::read(&self.path, limits::MAX_VAULT_FILE_BYTES)? else {
             return Ok(());
         };
-        let key = self.key(opened)?;
-        let texts = match unseal(key, &bytes) {
-            Ok(texts) => texts,
-            Err(error) => {
-                // The next try may ask again.
-                opened.key = None;
+        let texts = self.unseal(opened, &bytes)?;
+        opened.held = Some((now, texts));
+        Ok(())
+    }
+
+    /// Decrypts what the file holds. Who typed the key may try again, now and whenever the file is needed next.
+    fn unseal(&self, opened: &mut Opened, bytes: &[u8]) -> Result<Texts, ToolError> {
+        let mut tries = 1;
+        loop {
+            let key = self.key(opened)?;
+            let error = match unseal(key, bytes) {
+                Ok(texts) => {
+                    opened.was_wrong = false;
+                    return Ok(texts);
+                }
+                Err(error) => error,
+            };
+            let is_wrong = error.code == ErrorCode::WrongKey && key.may_be_mistyped(bytes);
+            (opened.key, opened.was_wrong) = (None, is_wrong);
+            if !is_wrong || tries == limits::PASSPHRASE_TRIES {
                 return Err(ToolError {
                     message: format!("{}: {}", self.path.display(), error.message),
                     ..error
                 });
             }
-        };
-        opened.held = Some((now, texts));
-        Ok(())
+            tries += 1;
+        }
     }
 
     fn key<'a>(&self, opened: &'a mut Opened) -> Result<&'a AgeKey, ToolError> {
         if opened.key.is_none() {
-            opened.key = Some((self.get_key)(!self.path.exists())?);
+            let asked = match (self.path.exists(), opened.was_wrong) {
+                (false, _) => Asked::New,
+                (true, false) => Asked::First,
+                (true, true) => Asked::Again,
+            };
+            opened.key = Some((self.get_key)(asked)?);
         }
         let missing = || ToolError::new(ErrorCode::Internal, "the key is gone");
         opened.key.as_ref().ok_or_else(missing)

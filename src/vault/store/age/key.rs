@@ -15,12 +15,26 @@ use crate::vault::store::disk;
 /// Most bytes of an identity file.
 const MAX_IDENTITY_BYTES: u64 = 1 << 20;
 
-/// Finds the key when it is needed first: from a file, a descriptor or the user. It is told whether
-/// the file is about to be made.
-pub type GetKey = Arc<dyn Fn(bool) -> Result<AgeKey, ToolError> + Send + Sync>;
+/// Finds the key when it is needed first: from a file, a descriptor or the user.
+pub type GetKey = Arc<dyn Fn(Asked) -> Result<AgeKey, ToolError> + Send + Sync>;
+
+/// Why the key is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// The file is about to be made.
+    New,
+    /// The file is to be opened.
+    First,
+    /// The key that came last does not open it.
+    Again,
+}
 
 /// What encrypts and decrypts the file.
-pub struct AgeKey(Means);
+pub struct AgeKey {
+    means: Means,
+    /// Whether somebody typed it, who may have mistyped it.
+    is_typed: bool,
+}
 
 enum Means {
     Passphrase {
@@ -43,10 +57,27 @@ impl AgeKey {
     /// Makes the key of a passphrase whose check takes 2 to the power of `work` steps.
     #[must_use]
     pub fn with_work(passphrase: &SecretValue, work: u8) -> Self {
-        Self(Means::Passphrase {
-            passphrase: passphrase.expose().to_owned().into(),
-            work: work.clamp(1, limits::MAX_PASSPHRASE_WORK),
-        })
+        Self {
+            means: Means::Passphrase {
+                passphrase: passphrase.expose().to_owned().into(),
+                work: work.clamp(1, limits::MAX_PASSPHRASE_WORK),
+            },
+            is_typed: false,
+        }
+    }
+
+    /// Says that somebody typed it, and can be asked again.
+    #[must_use]
+    pub fn typed(self) -> Self {
+        Self {
+            is_typed: true,
+            ..self
+        }
+    }
+
+    /// Whether another try may open what this one does not.
+    pub(super) fn may_be_mistyped(&self, bytes: &[u8]) -> bool {
+        self.is_typed && Decryptor::new_buffered(bytes).is_ok_and(|file| file.is_scrypt())
     }
 
     /// Reads the key from an identity file: an ssh private key, or one of age. `passphrase` is for an
@@ -64,7 +95,11 @@ impl AgeKey {
             Ok(identity) => of_ssh(identity, passphrase),
             Err(_) => of_age(&bytes),
         };
-        means.map(Self).map_err(|problem| {
+        let key = means.map(|means| Self {
+            means,
+            is_typed: false,
+        });
+        key.map_err(|problem| {
             let message = format!("the identity file {} {problem}", path.display());
             ToolError::new(ErrorCode::WrongKey, message)
         })
@@ -72,7 +107,7 @@ impl AgeKey {
 
     /// Returns what writes the file.
     pub(super) fn encryptor(&self) -> io::Result<Encryptor> {
-        match &self.0 {
+        match &self.means {
             Means::Passphrase { passphrase, work } => {
                 let mut recipient = age::scrypt::Recipient::new(passphrase.clone());
                 recipient.set_work_factor(*work);
@@ -95,7 +130,7 @@ impl AgeKey {
             ToolError::new(ErrorCode::BadVault, "the file is not encrypted with age")
         })?;
         let wrong = |message: &str| ToolError::new(ErrorCode::WrongKey, message);
-        match (&self.0, decryptor.is_scrypt()) {
+        match (&self.means, decryptor.is_scrypt()) {
             (Means::Passphrase { .. }, false) => Err(wrong(
                 "it is encrypted for an identity, not with a passphrase",
             )),

@@ -1,0 +1,36 @@
+//! Which signals came, for the exit status of the program.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+/// Remembers which signals came.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Received {
+    presses: Arc<AtomicU32>,
+    ending: Arc<AtomicU8>,
+}
+
+impl Received {
+    /// Whether the user pressed Ctrl+C.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.presses.load(Ordering::SeqCst) > 0
+    }
+
+    /// Takes note of a Ctrl+C: a signal, or a key while a question stands on the terminal. Returns how many came so far.
+    pub(super) fn note_interrupt(&self) -> u32 {
+        self.presses.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// Takes note of the signal that ends the program.
+    pub(super) fn note_end(&self, signal: u8) {
+        self.ending.store(signal, Ordering::SeqCst);
+    }
+
+    /// Returns the exit status of the signal that ends the program, if one came.
+    pub(super) fn exit_code(&self) -> Option<u8> {
+        match self.ending.load(Ordering::SeqCst) {
+            0 => None,
+            signal => Some(128 + signal),
+        }
+    }
+}
