@@ -1,5 +1,7 @@
 //! The tables of numbers: what is known of eight bytes, and sets of fewer.
 
+use std::ops::Range;
+
 use zeroize::Zeroizing;
 
 use super::form::Form;
@@ -92,21 +94,34 @@ pub(super) struct Weights {
     pub(super) all: usize,
 }
 
+/// A number that is not 0 in two halves and what is known of it, beside each other: to look both up takes one line of
+/// the processor's cache.
+type Entry = [u32; 3];
+
+fn entry(key: u64, gram: Gram) -> Entry {
+    [key as u32, (key >> 32) as u32, gram.0]
+}
+
+fn key_of([low, high, _]: Entry) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
 /// A hash table from numbers that are not 0 to grams.
 #[derive(Clone)]
 pub(super) struct Grams {
-    keys: Zeroizing<Vec<u64>>,
-    grams: Vec<Gram>,
+    entries: Zeroizing<Vec<Entry>>,
     length: usize,
     /// How far a hash is shifted to be an index.
     shift: u32,
 }
 
 impl Grams {
+    /// Entries that a line of the processor's cache holds.
+    const NEAR: usize = 5;
+
     fn with_bits(bits: u32) -> Self {
         Self {
-            keys: Zeroizing::new(vec![0; 1 << bits]),
-            grams: vec![Gram(0); 1 << bits],
+            entries: Zeroizing::new(vec![[0; 3]; 1 << bits]),
             length: 0,
             shift: 64 - bits,
         }
@@ -126,13 +141,30 @@ impl Grams {
     /// Returns what is known of eight bytes, or of fewer with zeros behind them.
     #[inline]
     pub(super) fn get(&self, key: u64) -> Option<Gram> {
-        let mask = self.keys.len() - 1;
+        let mask = self.entries.len() - 1;
         let mut index = (hash(key) >> self.shift) as usize;
         loop {
-            match self.keys.get(index & mask) {
-                Some(&found) if found == key => return self.grams.get(index & mask).copied(),
-                Some(0) | None => return None,
-                Some(_) => index += 1,
+            let found = *self.entries.get(index & mask)?;
+            match key_of(found) {
+                same if same == key => return Some(Gram(found[2])),
+                0 => return None,
+                _ => index += 1,
+            }
+        }
+    }
+
+    /// Adds stretches that waited for one part of so many, and tells which are new.
+    fn insert_all(&mut self, part: &mut Vec<Entry>, of: Range<usize>, mut is_new: impl FnMut(u64)) {
+        // Read in a row it comes out of memory at once, and not line by line.
+        let each = self.entries.len() / of.end;
+        let near = self.entries.get(each * of.start..each * (of.start + 1));
+        let lines = near.unwrap_or_default().iter().step_by(Self::NEAR);
+        // Nobody needs what was read.
+        std::hint::black_box(lines.fold(0, |all, entry| all | entry[2]));
+        for [low, high, gram] in part.drain(..) {
+            let key = key_of([low, high, gram]);
+            if self.insert(key, Gram(gram)) {
+                is_new(key);
             }
         }
     }
@@ -140,7 +172,7 @@ impl Grams {
     /// Adds a stretch; the first one to come names it. Returns whether it is new.
     #[inline]
     pub(super) fn insert(&mut self, key: u64, gram: Gram) -> bool {
-        if self.length * 4 >= self.keys.len() * 3 {
+        if self.length * 4 >= self.entries.len() * 3 {
             self.grow();
         }
         self.put(key, gram)
@@ -148,22 +180,21 @@ impl Grams {
 
     #[inline]
     fn put(&mut self, key: u64, gram: Gram) -> bool {
-        let mask = self.keys.len() - 1;
+        let mask = self.entries.len() - 1;
         let mut index = (hash(key) >> self.shift) as usize;
-        while let (Some(place), Some(known)) = (
-            self.keys.get_mut(index & mask),
-            self.grams.get_mut(index & mask),
-        ) {
-            if *place == key {
-                *known = known.or_sooner(gram);
-                return false;
+        while let Some(found) = self.entries.get_mut(index & mask) {
+            match key_of(*found) {
+                same if same == key => {
+                    *found = entry(key, Gram(found[2]).or_sooner(gram));
+                    return false;
+                }
+                0 => {
+                    *found = entry(key, gram);
+                    self.length += 1;
+                    return true;
+                }
+                _ => index += 1,
             }
-            if *place == 0 {
-                (*place, *known) = (key, gram);
-                self.length += 1;
-                return true;
-            }
-            index += 1;
         }
         false
     }
@@ -171,16 +202,73 @@ impl Grams {
     #[cold]
     fn grow(&mut self) {
         let mut larger = Self::with_bits(64 - self.shift + 1);
-        for (key, gram) in self.keys.iter().zip(&self.grams) {
-            if *key != 0 {
-                larger.put(*key, *gram);
-            }
+        for found in self.entries.iter().filter(|found| key_of(**found) != 0) {
+            larger.put(key_of(*found), Gram(found[2]));
         }
         *self = larger;
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.keys.len() * (size_of::<u64>() + size_of::<Gram>())
+        self.entries.len() * size_of::<Entry>()
+    }
+}
+
+/// Stretches that are to be added to a table, by the part of it that they belong to. Added as they come, each would wait
+/// for another place in memory; those of one part stand near each other.
+pub(super) struct Waiting {
+    parts: Vec<Zeroizing<Vec<Entry>>>,
+    /// The last ones that came: most forms of a value have many in common.
+    recent: Zeroizing<Vec<Entry>>,
+}
+
+impl Waiting {
+    /// Parts of the table, as a power of two.
+    const PARTS: u32 = 5;
+    /// Stretches that wait at most for each.
+    const MOST: usize = 2 << 10;
+    /// Recent ones, as a power of two: as many as the forms of a value have, few enough for the nearest cache.
+    const RECENT: u32 = 11;
+
+    /// Makes room for so many; a value that moved would not be wiped where it was.
+    pub(super) fn with_room(count: usize) -> Self {
+        let room = (count >> Self::PARTS << 1).clamp(64, Self::MOST);
+        let part = |_| Zeroizing::new(Vec::with_capacity(room));
+        Self {
+            parts: (0..1 << Self::PARTS).map(part).collect(),
+            recent: Zeroizing::new(vec![[0; 3]; 1 << Self::RECENT]),
+        }
+    }
+
+    /// Takes a stretch unless to add it would change nothing; returns the part that has to be added before another one
+    /// comes.
+    #[inline]
+    pub(super) fn take(&mut self, key: u64, gram: Gram) -> Option<usize> {
+        let hash = hash(key);
+        let recent = self
+            .recent
+            .get_mut((hash >> (u64::BITS - Self::RECENT)) as usize)?;
+        let known = Gram(recent[2]);
+        if key_of(*recent) == key && known.or_sooner(gram) == known {
+            return None;
+        }
+        *recent = entry(key, gram);
+        let index = (hash >> (u64::BITS - Self::PARTS)) as usize;
+        let part = self.parts.get_mut(index)?;
+        part.push(entry(key, gram));
+        (part.len() == part.capacity()).then_some(index)
+    }
+
+    /// Adds a part to the table and tells what is new.
+    pub(super) fn add(&mut self, part: usize, to: &mut Grams, is_new: impl FnMut(u64)) {
+        let of = part..self.parts.len();
+        if let Some(part) = self.parts.get_mut(part) {
+            to.insert_all(part, of, is_new);
+        }
+    }
+
+    /// Returns the numbers of the parts.
+    pub(super) fn parts(&self) -> Range<usize> {
+        0..self.parts.len()
     }
 }
 

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::encodings::for_each_form;
 use super::form::Form;
-use super::grams::{Bitmap, Gram, Grams, WINDOW, Weights, first, number};
+use super::grams::{Bitmap, Gram, Grams, WINDOW, Waiting, Weights, first, number};
 use super::lines::{self, Layout};
 use super::parts::{passwords, percent_decoded, secret_bytes};
 use super::visible::Visible;
@@ -56,6 +56,13 @@ pub(super) struct Tables {
     pub(super) has_escapes: bool,
 }
 
+/// What is not in the tables as yet while they are made.
+struct Build {
+    waiting: Waiting,
+    /// The first bytes of every form.
+    starts: Vec<(u64, Gram)>,
+}
+
 impl Tables {
     /// Makes the tables of what there is now.
     pub(super) fn build(secrets: &Secrets) -> Self {
@@ -66,10 +73,20 @@ impl Tables {
             stretches += length * stretches_per_byte(length);
         });
         let mut tables = Self::empty(total, stretches);
-        let mut starts = Vec::new();
+        let mut build = Build {
+            waiting: Waiting::with_room(stretches),
+            starts: Vec::new(),
+        };
         tables.generation = secrets.for_each(|name, value| {
-            tables.add(name, value.expose(), &mut starts);
+            tables.add(name, value.expose(), &mut build);
         });
+        let Build {
+            mut waiting,
+            mut starts,
+        } = build;
+        for part in waiting.parts() {
+            tables.add_waiting(&mut waiting, part);
+        }
         tables
             .wholes
             .sort_by(|a, b| (&*a.text, a.secret).cmp(&(&*b.text, b.secret)));
@@ -105,7 +122,7 @@ impl Tables {
         self.names.is_empty()
     }
 
-    fn add(&mut self, name: &SecretName, value: &str, starts: &mut Vec<(u64, Gram)>) {
+    fn add(&mut self, name: &SecretName, value: &str, to: &mut Build) {
         let secret = self.names.len();
         self.names.push(name.clone());
         self.has_escapes |= value.contains(['\\', '&']);
@@ -127,17 +144,17 @@ impl Tables {
                 let text = Zeroizing::new(value.trim().as_bytes().to_vec());
                 self.shorts.push(Short { text, secret });
             }
-            self.add_form(secret, form, &visible, starts);
+            self.add_form(secret, form, &visible, to);
         });
         for password in passwords(value).into_iter().map(Zeroizing::new) {
             self.add_short(&password, secret);
             if let Some(decoded) = percent_decoded(&password).map(Zeroizing::new) {
-                self.add_part(&decoded, secret, true, starts);
+                self.add_part(&decoded, secret, true, to);
             }
         }
         let is_encoded = value.len() <= limits::MAX_ENCODED_SECRET_BYTES;
         for code in codes {
-            self.add_part(code, secret, is_encoded, starts);
+            self.add_part(code, secret, is_encoded, to);
         }
     }
 
@@ -150,13 +167,7 @@ impl Tables {
     }
 
     /// Adds the forms of a part that programs use alone, all of them or the plain ones.
-    fn add_part(
-        &mut self,
-        part: &str,
-        secret: usize,
-        is_encoded: bool,
-        starts: &mut Vec<(u64, Gram)>,
-    ) {
+    fn add_part(&mut self, part: &str, secret: usize, is_encoded: bool, to: &mut Build) {
         self.add_short(part, secret);
         self.has_escapes |= part.contains(['\\', '&']);
         if view::visible_bytes(part) < WINDOW {
@@ -166,7 +177,7 @@ impl Tables {
         for_each_form(part, |form, encoded| {
             if is_encoded || form.is_plain() {
                 visible.take(encoded);
-                self.add_form(secret, form, &visible, starts);
+                self.add_form(secret, form, &visible, to);
             }
         });
     }
@@ -182,13 +193,7 @@ impl Tables {
         }
     }
 
-    fn add_form(
-        &mut self,
-        secret: usize,
-        form: Form,
-        visible: &Visible,
-        starts: &mut Vec<(u64, Gram)>,
-    ) {
+    fn add_form(&mut self, secret: usize, form: Form, visible: &Visible, to: &mut Build) {
         let bytes = &visible.bytes;
         let stretches = (bytes.len() + 1).saturating_sub(WINDOW);
         for at in stretches..bytes.len() {
@@ -216,25 +221,28 @@ impl Tables {
                 continue;
             }
             let gram = same.unwrap_or_else(|| gram_at(at));
-            // The pieces of a known stretch are known.
-            if self.grams.insert(stretch, gram) {
-                self.add_pieces_of(stretch);
+            if let Some(full) = to.waiting.take(stretch, gram) {
+                self.add_waiting(&mut to.waiting, full);
             }
             if gram.is_secret() {
                 self.step = self.step.min(gram.need().max(WINDOW) + 1 - SAMPLE);
             }
         }
         if stretches > 0 {
-            starts.push((number(bytes, 0).swap_bytes(), gram_at(0)));
+            to.starts.push((number(bytes, 0).swap_bytes(), gram_at(0)));
         }
     }
 
-    /// Adds the pieces that a stretch begins with.
-    fn add_pieces_of(&mut self, stretch: u64) {
-        self.ones.insert(first(stretch, 1));
-        self.twos.insert(first(stretch, 2));
-        self.fours.insert(first(stretch, 4));
-        self.samples.insert(first(stretch, SAMPLE));
+    /// Adds stretches that wait, and the pieces that each begins with: those of a known one are known.
+    fn add_waiting(&mut self, waiting: &mut Waiting, part: usize) {
+        let (ones, twos) = (&mut self.ones, &mut self.twos);
+        let (fours, samples) = (&mut self.fours, &mut self.samples);
+        waiting.add(part, &mut self.grams, |stretch| {
+            ones.insert(first(stretch, 1));
+            twos.insert(first(stretch, 2));
+            fours.insert(first(stretch, 4));
+            samples.insert(first(stretch, SAMPLE));
+        });
     }
 
     /// Adds what tells whether the end of a text may be the start of a match.
