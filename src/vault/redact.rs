@@ -31,6 +31,7 @@ mod encodings;
 mod escapes;
 mod forks;
 mod form;
+mod glance;
 mod grams;
 mod hot;
 mod lane;

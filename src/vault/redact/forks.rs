@@ -12,7 +12,7 @@ use super::grams::{WINDOW, number};
 use super::lane::{Found, Lane, Run};
 use super::tables::Tables;
 use crate::limits;
-use crate::vault::view::is_visible;
+use crate::vault::view::{SAMPLE, is_visible};
 
 /// How many bytes behind an escape are looked at: a match that has more of them is found without it.
 const BEHIND: usize = limits::REDACTED_RUN_BYTES;
@@ -201,6 +201,17 @@ impl Forks {
         self.forks.push(fork);
     }
 
+    /// Returns the escapes with too little behind them as yet.
+    pub(super) fn waiting(&self) -> &[Fork] {
+        &self.forks
+    }
+
+    /// Forgets them: nothing begins there.
+    pub(super) fn clear(&mut self) {
+        self.forks.clear();
+        self.open = None;
+    }
+
     /// Finds matches that begin within an escape.
     pub(super) fn scan(&mut self, around: Around<'_>, found: &mut Vec<Found>) {
         self.open = None;
@@ -277,12 +288,43 @@ fn is_harmless(fork: &Fork, around: Around<'_>) -> bool {
     if is_double(main.bytes(), at) {
         return is_in_step(main, at);
     }
+    begins_nothing(own, number(lane.bytes(), after), tables)
+}
+
+/// Whether no value begins with some bytes and the eight behind them.
+#[inline]
+fn begins_nothing(own: &[u8], behind: u64, tables: &Tables) -> bool {
+    // A stretch that begins with one of two bytes goes on with six of these.
+    if own.len() + SAMPLE <= WINDOW && !tables.may_have(behind) {
+        return true;
+    }
     // As a number they leave nothing in memory that had to be wiped.
-    let mut stretch = number(lane.bytes(), after);
+    let mut stretch = behind;
     own.iter().rev().all(|byte| {
         stretch = stretch << 8 | u64::from(*byte);
         tables.gram(stretch).is_none()
     })
+}
+
+/// Whether no value begins within an escape with what it is followed by; nothing while that is too little.
+pub(super) fn is_clean(fork: &Fork, behind: &[u8], main: &Lane, tables: &Tables) -> Option<bool> {
+    let Some(at) = main.index(fork.start) else {
+        return Some(false);
+    };
+    if !is_double(main.bytes(), at) {
+        let own = main.bytes().get(at + 1..at + fork.length)?;
+        return (behind.len() >= WINDOW).then(|| begins_nothing(own, number(behind, 0), tables));
+    }
+    if is_in_step(main, at) {
+        return Some(true);
+    }
+    let text = Text::shifted(at, main, false)?;
+    let is_unknown = text.length == 0 && !text.is_whole;
+    match text.begun(0, tables) {
+        Begun::Open => None,
+        Begun::Nothing => (!is_unknown).then_some(true),
+        Begun::Match(_) => Some(false),
+    }
 }
 
 /// Most signs in a row that are counted.

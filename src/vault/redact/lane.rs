@@ -21,7 +21,10 @@ pub(super) const AROUND: usize = limits::REDACTED_RUN_BYTES + 4;
 
 /// How many settled bytes are kept: an escape may come that they stand before, or be open at the end, and
 /// as many escapes as a match has bytes may follow one that is looked at again.
-const KEPT: usize = AROUND + (limits::REDACTED_RUN_BYTES + 2) * limits::MAX_ESCAPE_BYTES;
+pub(super) const KEPT: usize = AROUND + (limits::REDACTED_RUN_BYTES + 2) * limits::MAX_ESCAPE_BYTES;
+
+/// Bytes that are taken at once where all of them are visible, as in long addresses.
+const CHUNK: usize = 16;
 
 /// A stretch of the text that belongs to a secret, in bytes of the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,6 +182,41 @@ impl Sink for Lane {
     #[inline]
     fn take(&mut self, bytes: &[u8], at: u64) {
         self.make_room(bytes.len());
+        let (chunks, rest) = bytes.as_chunks::<CHUNK>();
+        let mut place = at;
+        for chunk in chunks {
+            // Without a branch for each byte, so that many are looked at at once.
+            let is_all = chunk.iter().fold(true, |all, byte| all & is_visible(*byte));
+            if is_all {
+                self.take_all(chunk, place);
+            } else {
+                self.take_some(chunk, place);
+            }
+            place += CHUNK as u64;
+        }
+        self.take_some(rest, place);
+    }
+
+    fn divide(&mut self, place: u64) {
+        // One is enough, and a row of them would be a number that no stretch has.
+        if self.bytes().last() == Some(&0) {
+            return;
+        }
+        self.make_room(1);
+        if let (Some(byte), Some(at)) = (
+            self.bytes.get_mut(self.length),
+            self.places.get_mut(self.length),
+        ) {
+            (*byte, *at) = (0, place);
+            self.length += 1;
+        }
+    }
+}
+
+impl Lane {
+    /// Takes bytes of which any may be visible.
+    #[inline]
+    fn take_some(&mut self, bytes: &[u8], at: u64) {
         let mut length = self.length;
         let (kept, places) = (self.bytes.as_mut_slice(), self.places.as_mut_slice());
         for (byte, place) in bytes.iter().zip(at..) {
@@ -192,19 +230,20 @@ impl Sink for Lane {
         self.length = length;
     }
 
-    fn divide(&mut self, place: u64) {
-        self.make_room(1);
-        if let (Some(byte), Some(at)) = (
-            self.bytes.get_mut(self.length),
-            self.places.get_mut(self.length),
-        ) {
-            (*byte, *at) = (0, place);
-            self.length += 1;
+    /// Takes bytes that are all visible.
+    #[inline]
+    fn take_all(&mut self, bytes: &[u8; CHUNK], at: u64) {
+        let to = self.length..self.length + CHUNK;
+        let to = (self.bytes.get_mut(to.clone()), self.places.get_mut(to));
+        if let (Some(kept), Some(places)) = to {
+            kept.copy_from_slice(bytes);
+            for (place, own) in places.iter_mut().zip(at..) {
+                *place = own;
+            }
+            self.length += CHUNK;
         }
     }
-}
 
-impl Lane {
     #[inline]
     fn make_room(&mut self, more: usize) {
         let needed = self.length + more + 1;
@@ -254,6 +293,11 @@ impl Lane {
         self.places.get(at).copied().unwrap_or(u64::MAX)
     }
 
+    /// Whether a run goes on at the end.
+    pub(super) fn has_run(&self) -> bool {
+        self.wide.run.is_some()
+    }
+
     /// Takes visible bytes of another lane, their places with so many zero bits after them.
     pub(super) fn copy(&mut self, from: &Self, range: Range<usize>, bits: u32) {
         self.make_room(range.len());
@@ -280,9 +324,7 @@ impl Lane {
             let Some(sample) = self.next_sample(&mut scan, tables) else {
                 break;
             };
-            // A match around the sample holds one of these.
-            let mut near = sample.saturating_sub(WINDOW - SAMPLE)..=sample;
-            if near.any(|at| tables.grams.get(self.key(at)).is_some()) {
+            if tables.is_around(self.bytes(), sample) {
                 self.look_until(&mut scan, sample, tables, found);
             } else {
                 scan.done = sample + 1;

@@ -267,16 +267,20 @@ impl RedactStream {
         };
         let blocks = bytes.get(start..).unwrap_or_default();
         for block in blocks.chunks(limits::REDACT_BLOCK_BYTES) {
-            let before = self.main.bytes().len();
             self.view.split(block, at, &mut self.main, &mut self.inside);
-            let new = self.main.bytes().len() - before;
-            for lane in &mut self.unescaped {
-                lane.take(&self.main, new, &known);
-            }
+            Unescaped::take_all(&mut self.unescaped, &self.main, &known, &self.tables);
             at += block.len() as u64;
             self.scan_lanes();
         }
+        let mut found = Vec::new();
+        for lane in &mut self.unescaped {
+            lane.catch_up(&self.main, &known);
+            lane.scan(&self.main, &self.tables, &mut found);
+        }
         *self.held = held;
+        found
+            .into_iter()
+            .for_each(|found| self.add_unescaped(found));
         self.scan_ends();
         self.find_shorts(false);
     }

@@ -267,6 +267,12 @@ impl Tables {
         self.samples.has(first(key, SAMPLE))
     }
 
+    /// Whether one of the stretches around a sample is known: a match that the sample is in holds one of them.
+    pub(super) fn is_around(&self, bytes: &[u8], sample: usize) -> bool {
+        let mut near = sample.saturating_sub(WINDOW - SAMPLE)..=sample;
+        near.any(|at| self.grams.get(number(bytes, at)).is_some())
+    }
+
     /// Returns what is known of eight bytes of which little is known so far.
     #[inline]
     pub(super) fn gram(&self, key: u64) -> Option<Gram> {

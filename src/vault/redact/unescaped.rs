@@ -7,6 +7,7 @@
 
 use super::escapes::{LENGTH_BITS, MOST_MORE, Reading, packed, reading};
 use super::forks::{Around, Fork, Forks};
+use super::glance::{Glance, Mark, Seen};
 use super::lane::{AROUND, Found, Lane};
 use super::tables::Tables;
 use crate::vault::view::{self, Sink};
@@ -28,7 +29,16 @@ impl Kind {
             is_parted: false,
         }
     }
+
+    /// Whether a blank stands behind a sign that may be meant for it: elsewhere white space hides nothing.
+    #[inline]
+    pub(super) fn is_parted(&self, at: usize, main: &Lane, known: &Known<'_>) -> bool {
+        self.is_parted && known.has_blank_between(main.place(at), main.place(at + 1))
+    }
 }
+
+/// Fewest new bytes that are looked at before they are read.
+const LONG: u64 = 256;
 
 /// All of them. A blank after a backslash is one that a shell has quoted, or stands between any two
 /// characters of the text.
@@ -52,6 +62,9 @@ pub(super) struct Known<'a> {
 impl Known<'_> {
     /// Whether a blank stands between two visible bytes that follow each other.
     fn has_blank_between(&self, first: u64, second: u64) -> bool {
+        if second == first + 1 {
+            return false;
+        }
         let index = |place: u64| usize::try_from(place.saturating_sub(self.base)).ok();
         let range = index(first + 1).zip(index(second));
         let between = range.and_then(|(start, end)| self.bytes.get(start..end));
@@ -71,12 +84,16 @@ pub(super) struct Unescaped {
     kind: Kind,
     /// Its places hold the length of an escape, too.
     lane: Lane,
-    /// How many visible bytes at the end may become an escape.
-    open: usize,
+    /// How many visible bytes were read: what is behind them may become an escape.
+    next: u64,
     /// How many visible bytes are still taken.
     left: usize,
     /// Where a value may begin within an escape.
     forks: Forks,
+    /// Looks at what comes first.
+    glance: Glance,
+    /// Where to go on when nothing came up since.
+    mark: Option<Mark>,
 }
 
 impl Unescaped {
@@ -85,28 +102,98 @@ impl Unescaped {
         Self {
             kind,
             lane: Lane::default(),
-            open: 0,
+            next: 0,
             left: 0,
             forks: Forks::default(),
+            glance: Glance::new(kind),
+            mark: None,
         }
     }
 }
 
 impl Unescaped {
-    /// Takes the last bytes of `main`, so many of which are new.
-    pub(super) fn take(&mut self, main: &Lane, new: usize, known: &Known<'_>) {
-        self.read(main, new, known, false);
+    /// Lets all of them take what is new of `main`.
+    pub(super) fn take_all(
+        all: &mut [Self; KINDS.len()],
+        main: &Lane,
+        known: &Known<'_>,
+        tables: &Tables,
+    ) {
+        // The first two are the same but for blanks, which seldom stand there.
+        let [parted, plain, others @ ..] = all;
+        let are_alike = parted.is_like(plain);
+        plain.take(main, known, tables);
+        if are_alike && plain.mark.is_some() && !plain.glance.has_gap() {
+            parted.follow(plain);
+        } else {
+            parted.take(main, known, tables);
+        }
+        for lane in others {
+            lane.take(main, known, tables);
+        }
+    }
+
+    /// Whether it goes on as another one does.
+    fn is_like(&self, other: &Self) -> bool {
+        let place = |of: &Self| Some((of.mark?.place(), of.next, of.left));
+        place(self).is_some() && place(self) == place(other) && self.glance.is_like(&other.glance)
+    }
+
+    /// Goes on as another one does.
+    fn follow(&mut self, other: &Self) {
+        (self.next, self.left, self.mark) = (other.next, other.left, other.mark);
+        self.glance.follow(&other.glance);
+    }
+
+    /// Takes what is new of `main`, as much as may hold something.
+    fn take(&mut self, main: &Lane, known: &Known<'_>, tables: &Tables) {
+        let is_long = main.count() - self.next >= LONG;
+        if is_long && !self.lane.has_run() && self.is_clean(main, known, tables) {
+            return;
+        }
+        self.catch_up(main, known);
+    }
+
+    /// Whether nothing comes up in what is new.
+    fn is_clean(&mut self, main: &Lane, known: &Known<'_>, tables: &Tables) -> bool {
+        if self.mark.is_none() {
+            self.glance.begin_after(&self.lane, self.forks.waiting());
+        }
+        let seen = Seen {
+            main,
+            known,
+            tables,
+        };
+        let Some(clean) = self.glance.look(self.next, self.left, seen) else {
+            return false;
+        };
+        self.forks.clear();
+        (self.next, self.left, self.mark) = (clean.next, clean.left, Some(clean.mark));
+        true
+    }
+
+    /// Reads what was not taken as yet.
+    pub(super) fn catch_up(&mut self, main: &Lane, known: &Known<'_>) {
+        if let Some(mark) = self.mark.take() {
+            (self.next, self.left) = (mark.count, mark.left);
+            // What the lane has belongs to other text, also where nothing is taken as yet.
+            if let Some(last) = main.bytes().len().checked_sub(1) {
+                let at = main.index(mark.count).unwrap_or_default().min(last);
+                self.lane.divide(main.place(at) << LENGTH_BITS);
+            }
+        }
+        self.read(main, known, false);
     }
 
     /// Reads what is open to its end: nothing follows it.
     pub(super) fn close(&mut self, main: &Lane, known: &Known<'_>) {
-        self.read(main, 0, known, true);
+        self.read(main, known, true);
     }
 
-    fn read(&mut self, main: &Lane, new: usize, known: &Known<'_>, is_end: bool) {
+    fn read(&mut self, main: &Lane, known: &Known<'_>, is_end: bool) {
         let bytes = main.bytes();
-        let mut at = bytes.len().saturating_sub(new + self.open);
-        self.open = 0;
+        let mut at = main.index(self.next).unwrap_or_default();
+        self.next = main.count();
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
             let Some(plain) = view::find(self.kind.sign, rest) else {
@@ -118,7 +205,7 @@ impl Unescaped {
             match reading(rest, is_end) {
                 Reading::Open => {
                     self.begin(main, at);
-                    self.open = rest.len();
+                    self.next = main.count_of(at);
                     return;
                 }
                 Reading::Plain => {
@@ -163,11 +250,8 @@ impl Unescaped {
 
     /// Takes what an escape stands for; returns how many of its bytes need no other look.
     fn escape(&mut self, escape: &Reading, main: &Lane, at: usize, known: &Known<'_>) -> usize {
-        let is_parted =
-            || self.kind.is_parted && known.has_blank_between(main.place(at), main.place(at + 1));
         match escape {
-            // Wherever white space stands, it hides nothing; but a backslash may be meant for it.
-            Reading::Byte(_, 2 | 3) if is_parted() => 1,
+            Reading::Byte(_, 2 | 3) if self.kind.is_parted(at, main, known) => 1,
             Reading::Byte(byte, length) => self.put(&[*byte], main, at, *length),
             Reading::Char(character, length) => {
                 let mut bytes = [0; 4];
@@ -195,6 +279,9 @@ impl Unescaped {
 
     /// Finds matches in what came.
     pub(super) fn scan(&mut self, main: &Lane, tables: &Tables, found: &mut Vec<Found>) {
+        if self.mark.is_some() {
+            return;
+        }
         let from = found.len();
         self.lane.scan(tables, found);
         unpack_all(found, from);
@@ -251,8 +338,8 @@ impl Unescaped {
 
     /// Returns where an escape starts that the end of the text would cut in two.
     pub(super) fn half_escape(&self, main: &Lane) -> Option<u64> {
-        let at = main.bytes().len().checked_sub(self.open)?;
-        (self.open > 0).then(|| main.place(at))
+        let at = main.index(self.next)?;
+        (self.next < main.count()).then(|| main.place(at))
     }
 }
 

@@ -220,3 +220,37 @@ fn what_follows_an_escape_is_given_out() {
         assert!(held.len() < grams::WINDOW, "{value} {held}");
     }
 }
+
+/// A long text full of escapes is decoded alone at first: a value is found wherever its blocks end, and nothing else.
+#[test]
+fn a_value_is_found_wherever_it_stands_in_a_long_text_full_of_escapes() {
+    const VALUE: &str = "Zk7qPw2LmX9vTn4c";
+    let redactor = Redactor::new(&secrets(&[("K", VALUE)]));
+    let escapes: [(&str, fn(u32) -> String); 6] = [
+        ("%2F%20ab", |code| format!("%{code:02X}")),
+        ("\\n\\x2fab", |code| format!("\\x{code:02x}")),
+        ("\\\\n\\\" ab", |code| format!("\\u{code:04x}")),
+        ("\\\\\\\\na", |code| format!("\\u{{{code:x}}}")),
+        ("&amp;a b&lt;", |code| format!("&#{code};")),
+        ("100%%2F", |code| format!("%u{code:04X}")),
+    ];
+    for (around, escape) in escapes {
+        // Every other letter is escaped: no table has that.
+        let letters = VALUE.chars().enumerate();
+        let form: String = letters
+            .map(|(at, letter)| match at % 2 {
+                0 => escape(letter.into()),
+                _ => letter.into(),
+            })
+            .collect();
+        let after = around.repeat(600);
+        for shift in 0..=form.len() {
+            let before = ".".repeat(limits::REDACT_BLOCK_BYTES - form.len() + shift);
+            for start in [before, around.repeat(600) + &".".repeat(shift)] {
+                let text = format!("{start} {form} {after}");
+                let expected = format!("{start} [KARYI:K:escaped] {after}");
+                assert!(redactor.redact_str(&text) == expected, "{form} {shift}");
+            }
+        }
+    }
+}
