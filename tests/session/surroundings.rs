@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use karyi::error::ErrorCode;
+use karyi::limits;
 use karyi::pty::Session;
 use serde_json::{Value, json};
 
@@ -162,6 +163,29 @@ fn a_run_inside_a_multiplexer_is_like_any_other() {
     assert_eq!(results(&report)[1]["output"], "got it\n", "{report:#}");
 }
 
+/// Directories of sessions with an owner. One that was killed while it made its directory had written
+/// none: a start takes that away once it is a minute old, and nothing runs in it.
+fn owned(karyi: &Karyi) -> usize {
+    let left = std::fs::read_dir(karyi.runtime()).unwrap().flatten();
+    left.filter(|entry| entry.path().join("owner").exists())
+        .count()
+}
+
+/// Starts the program, which must end all that is left. Only a start that took the time it has for
+/// this, on a busy machine, may leave it to the next.
+fn end_what_is_left(karyi: &Karyi) {
+    for _ in 0..5 {
+        let start = Instant::now();
+        let mut again = karyi.command();
+        let script = "<tools><command>echo on</command></tools>";
+        again.arg("-c").arg(script).stdout(Stdio::null());
+        assert_eq!(wait(again.spawn().unwrap()).status.code(), Some(0));
+        if owned(karyi) == 0 || start.elapsed() < limits::SWEEP_TIMEOUT {
+            return;
+        }
+    }
+}
+
 /// Runs that are killed while they flood their terminals and start processes leave nothing that the
 /// next run does not end.
 #[test]
@@ -190,16 +214,9 @@ fn what_runs_killed_under_load_leave_is_ended() {
             child.kill().unwrap();
         }
         children.into_iter().for_each(|child| drop(wait(child)));
-        let mut again = karyi.command();
-        let script = "<tools><command>echo on</command></tools>";
-        again.arg("-c").arg(script).stdout(Stdio::null());
-        assert_eq!(wait(again.spawn().unwrap()).status.code(), Some(0));
+        end_what_is_left(&karyi);
         assert_eq!(mark.found(), Vec::<String>::new(), "round {round}");
-        // One that was killed while it made a session's directory had written no owner into it: a
-        // start takes that away once it is a minute old, and nothing runs in it.
-        let left = std::fs::read_dir(karyi.runtime()).unwrap().flatten();
-        let owned = left.filter(|entry| entry.path().join("owner").exists());
-        assert_eq!(owned.count(), 0, "round {round}");
+        assert_eq!(owned(&karyi), 0, "round {round}");
     }
 }
 
