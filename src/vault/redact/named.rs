@@ -10,7 +10,14 @@ const MOST_BYTES: usize = OPEN.len() + VARIABLE_PREFIX.len() + VARIABLE_DIGITS +
 
 /// Returns the first one of a text, with the placeholder that it stood for.
 pub(super) fn find(text: &str, secrets: &Secrets) -> Option<(Range<usize>, String)> {
-    let mut names = memchr::memmem::find_iter(text.as_bytes(), VARIABLE_PREFIX);
+    let prefix = memchr::memmem::Finder::new(VARIABLE_PREFIX);
+    let mut from = 0;
+    // One may begin with the last sign of what is none.
+    let mut names = std::iter::from_fn(|| {
+        let at = from + prefix.find(text.as_bytes().get(from..)?)?;
+        from = at + 1;
+        Some(at)
+    });
     names.find_map(|at| {
         let (before, name) = text.split_at_checked(at)?;
         let digits = name.get(VARIABLE_PREFIX.len()..)?;

@@ -40,6 +40,8 @@ fn a_variable_shows_as_the_text_of_its_placeholder() {
     check(&format!("{A} {B}"), "$$KARYI{T} $$KARYI{T|file}");
     check(&format!("{A}{A}"), "$$KARYI{T}$$KARYI{T}");
     check(&format!("__k{A}_"), "__k$$KARYI{T}_");
+    check(&format!("__karyi_{A}"), "__karyi_$$KARYI{T}");
+    check(&format!("__karyi{A}"), "__karyi$$KARYI{T}");
     check(
         &format!("${{{A}-x}} ${{#{A}}}"),
         "${$$KARYI{T}-x} ${#$$KARYI{T}}",
