@@ -388,12 +388,7 @@ impl Desk {
                     ending
                 }
             };
-            let redactor = &self.parts.redactor;
-            if redactor.secrets().generation() != known {
-                // The tool looked at the store as well, or others did meanwhile.
-                caller.mask(redactor);
-                about.mask(redactor);
-            }
+            self.mask_news(known, caller, &mut about);
             self.finish(&*caller, principal, &about, ending).await
         };
         let settled = running::caught(pin!(work)).await;
@@ -409,6 +404,16 @@ impl Desk {
                 let refused = self.refuse(caller, Some(principal), &about, rejection);
                 Reply::Refused(refused.await)
             }
+        }
+    }
+
+    /// Masks in what is recorded and answered what became known since the secrets were of this generation: the tool
+    /// looked at the store as well, or others did meanwhile.
+    fn mask_news(&self, known: u64, caller: &mut Caller, about: &mut About) {
+        let redactor = &self.parts.redactor;
+        if redactor.secrets().generation() != known {
+            caller.mask(redactor);
+            about.mask(redactor);
         }
     }
 
