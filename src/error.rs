@@ -278,7 +278,7 @@ tool_codes! {
     /// The policy of a secret does not allow its use here.
     PolicyDenied = "policy_denied", Failed, "ask the user to change the policy with `karyi var set`, or use another secret";
     /// A secret is past its date.
-    SecretExpired = "secret_expired", Failed, "ask the user for a new value: `karyi var rotate NAME`";
+    SecretExpired = "secret_expired", Failed, "ask the user for a new value: `karyi var rotate NAME --expires WHEN`";
     /// The user must agree to the use of a secret and cannot be asked.
     ApprovalRequired = "approval_required", NeedsUser, "run karyi with --allow NAME, or on a terminal";
     /// A policy is not well formed.

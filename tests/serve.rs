@@ -7,6 +7,7 @@ mod calls;
 mod client;
 mod disk;
 mod faults;
+mod kept;
 mod killed;
 mod late;
 mod leaving;

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 
 use crate::cli::runtime_dir::runtime_dir;
-use crate::error::ToolError;
+use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::pty::runtime;
 
@@ -31,7 +31,42 @@ pub(super) fn output_dir(is_kept: bool) -> Result<PathBuf, ToolError> {
 
 /// Returns the directory for what karyi keeps: `$KARYI_HOME/data`, else `$XDG_DATA_HOME/karyi`, else
 /// where the system has such directories.
+///
+/// # Errors
+/// There is no such place, or a link on the way to it leads nowhere.
 pub(super) fn data_dir() -> anyhow::Result<PathBuf> {
+    let place = data_place()?;
+    check_links(&place)?;
+    Ok(place)
+}
+
+/// Checks that no link on the way to a directory of karyi's leads nowhere: nothing can be made there, and what is
+/// kept there is not at hand, as on a disk that is not mounted.
+///
+/// # Errors
+/// `vault_unavailable`.
+fn check_links(place: &Path) -> Result<(), ToolError> {
+    let is_gone = |path: &&Path| {
+        let found = path.metadata();
+        found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    let mut way = place.ancestors();
+    let last = way.find(|path| path.symlink_metadata().is_ok());
+    let Some(link) = last.filter(is_gone) else {
+        return Ok(());
+    };
+    let target = std::fs::read_link(link).unwrap_or_default();
+    let message = format!(
+        "the directory {} of karyi is not there: {} is a link to {}, and nothing is there",
+        place.display(),
+        link.display(),
+        target.display()
+    );
+    let hint = "make or mount what the link leads to, or name another directory with KARYI_HOME";
+    Err(ToolError::new(ErrorCode::VaultUnavailable, message).with_hint(hint))
+}
+
+fn data_place() -> anyhow::Result<PathBuf> {
     if let Some(home) = variable("KARYI_HOME") {
         return Ok(Path::new(&home).join("data"));
     }
@@ -57,7 +92,16 @@ fn variable(name: &str) -> Option<OsString> {
 }
 
 /// Returns `$KARYI_HOME/state`, else `$XDG_STATE_HOME/karyi`, else `~/.local/state/karyi`.
+///
+/// # Errors
+/// There is no private place, or a link on the way to it leads nowhere.
 pub(super) fn state_dir() -> Result<PathBuf, ToolError> {
+    let place = state_place()?;
+    check_links(&place)?;
+    Ok(place)
+}
+
+fn state_place() -> Result<PathBuf, ToolError> {
     if let Some(home) = variable("KARYI_HOME") {
         return Ok(Path::new(&home).join("state"));
     }

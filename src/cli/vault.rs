@@ -37,7 +37,7 @@ use given::{given, has_given, insert_given, mask_keys, named, pairs_of, passphra
 use keeper::StoreKeeper;
 
 /// Name of the encrypted file, in the directory of karyi's data.
-const AGE_FILE: &str = "vault.age";
+pub(super) const AGE_FILE: &str = "vault.age";
 
 /// Which store, and what opens it.
 #[derive(Debug, Clone, Args, Default)]
@@ -160,8 +160,10 @@ pub(super) struct Place {
 impl Place {
     /// Finds the place.
     pub(super) fn find(flags: &VaultFlags, asking: Asking) -> Result<Self, ToolError> {
-        let directory = state_dir::data_dir()
-            .map_err(|error| ToolError::new(ErrorCode::NotFound, format!("{error:#}")))?;
+        let directory = state_dir::data_dir().map_err(|error| {
+            let other = |error| ToolError::new(ErrorCode::NotFound, format!("{error:#}"));
+            error.downcast().unwrap_or_else(other)
+        })?;
         Ok(Self {
             directory,
             flags: flags.clone(),
@@ -288,6 +290,8 @@ pub(super) fn prepare(
         (Err(error), Require::Nothing) if error.code == ErrorCode::InsideSession => {
             Ok(Opened::default())
         }
+        // What is kept behind a link that leads nowhere is neither known nor masked.
+        (Err(error), Require::Nothing) if error.code == ErrorCode::VaultUnavailable => Err(error),
         // Whoever has no place for a vault has nothing in it.
         (Err(_), Require::Nothing) if flags.vault == StoreName::Auto => Ok(Opened::default()),
         (Err(error), Require::Nothing) => Err(error),

@@ -362,25 +362,33 @@ fn not_alone(id: &str) -> ToolError {
 }
 
 fn lacking(lack: &Lack) -> Diagnostic {
+    let (code, message) = lack_in_words(lack);
+    let hint = &lack.error.hint;
+    let hint = format!("{hint}; --require-vault runs nothing without them");
+    of_the_run(code, message, hint)
+}
+
+/// Says what is lacking of stored values.
+#[must_use]
+pub fn lack_in_words(lack: &Lack) -> (Code, String) {
     let error = &lack.error;
     let mut cause = format!("{}: {}", error.code.as_str(), error.message);
     if !lack.names.is_empty() {
         let names = listed(&lack.names);
         cause.push_str(&format!(" ({names})"));
     }
-    let hint = format!("{}; --require-vault runs nothing without them", error.hint);
     match lack.kind {
         LackKind::Unread => {
             let message = format!("values in the store are not known and not masked: {cause}");
-            of_the_run(Code::RedactionIncomplete, message, hint)
+            (Code::RedactionIncomplete, message)
         }
         LackKind::Elsewhere => {
             let message = format!("values are not known and not masked: {}", error.message);
-            of_the_run(Code::RedactionIncomplete, message, hint)
+            (Code::RedactionIncomplete, message)
         }
         LackKind::Unusable => {
             let message = format!("values in the store cannot be used, and are masked: {cause}");
-            of_the_run(Code::UnusableSecret, message, hint)
+            (Code::UnusableSecret, message)
         }
     }
 }

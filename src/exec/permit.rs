@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -40,6 +40,8 @@ impl fmt::Display for Unknown {
 #[derive(Debug, Clone, Default)]
 pub struct Permits {
     file: Arc<PolicyFile>,
+    /// Where that was read.
+    place: Option<PathBuf>,
     /// Names in the file, or agreed to, that no secret has.
     unknown: Arc<Vec<Unknown>>,
     /// The directory the run is about; secrets may be bound to it.
@@ -53,9 +55,19 @@ impl Permits {
     pub fn new(file: PolicyFile, project: PathBuf, allowed: BTreeSet<SecretName>) -> Self {
         Self {
             file: Arc::new(file),
+            place: None,
             unknown: Arc::default(),
             project,
             granted: Arc::new(Mutex::new(allowed)),
+        }
+    }
+
+    /// Says where the policy file was read, for whoever has to change it.
+    #[must_use]
+    pub fn read_in(self, place: Option<&Path>) -> Self {
+        Self {
+            place: place.map(Path::to_owned),
+            ..self
         }
     }
 
@@ -129,10 +141,9 @@ impl Permits {
                 false => Vec::new(),
             };
             for name in names {
-                if checked.is_ok()
-                    && let Some(policy) = self.policy(&name, secrets)
-                {
-                    checked = policy.check_end(&name, Timestamp::now());
+                if checked.is_ok() {
+                    let check = |policy: &Policy| policy.check_end(&name, Timestamp::now());
+                    checked = self.hold(&name, secrets, check).map(drop);
                 }
             }
         });
@@ -150,6 +161,33 @@ impl Permits {
             }
         });
         warnings
+    }
+
+    /// Holds a check against the policy of a secret as this run narrows it, and returns that; nothing for what is no
+    /// secret. What only the file forbids, the file must be changed for.
+    fn hold(
+        &self,
+        name: &SecretName,
+        secrets: &Secrets,
+        check: impl Fn(&Policy) -> Result<(), ToolError>,
+    ) -> Result<Option<Policy>, ToolError> {
+        let Some(policy) = self.policy(name, secrets) else {
+            return Ok(None);
+        };
+        let Err(error) = check(&policy) else {
+            return Ok(Some(policy));
+        };
+        let own = secrets.policy(name);
+        match (&self.place, own) {
+            (Some(place), Some(own)) if check(&own).is_ok() => {
+                let place = place.display();
+                let hint = format!(
+                    "the file {place} of --policy says so: ask the user to change it, or use another secret"
+                );
+                Err(error.with_hint(hint))
+            }
+            _ => Err(error),
+        }
     }
 
     /// Returns the policy of a secret as this run narrows it.
@@ -196,14 +234,18 @@ impl Permits {
         let names = substitute::names_in(template.source())?;
         let mut is_known = true;
         for name in &names {
-            let Some(policy) = self.policy(name, secrets) else {
+            let now = Timestamp::now();
+            let check = |policy: &Policy| {
+                policy.check_use(name, tool, &self.project, now)?;
+                match purpose {
+                    Use::Written => policy.check_write(name),
+                    _ => Ok(()),
+                }
+            };
+            let Some(policy) = self.hold(name, secrets, check)? else {
                 is_known = false;
                 continue;
             };
-            policy.check_use(name, tool, &self.project, Timestamp::now())?;
-            if purpose == Use::Written {
-                policy.check_write(name)?;
-            }
             let granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
             if policy.approval == Approval::Ask && !granted.contains(name) {
                 asked.push(name.clone());

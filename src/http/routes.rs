@@ -137,6 +137,7 @@ async fn answered(
     request: axum::http::Request<Incoming>,
     peer: Peer,
 ) -> Response<Body> {
+    front.desk.look().await;
     match front.check_head(request.uri(), request.headers()) {
         Ok(()) => call(front, request, peer).await,
         Err(rejection) => {
@@ -148,6 +149,7 @@ async fn answered(
 
 /// Refuses what is not meant for this server, and counts every answer.
 async fn at_the_door(State(front): State<Shared>, request: Request, next: Next) -> Response<Body> {
+    front.desk.look().await;
     let checked = front.check_head(request.uri(), request.headers());
     let response = match checked {
         Ok(()) => next.run(request).await,

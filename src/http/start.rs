@@ -415,6 +415,7 @@ async fn tend(desk: Arc<Desk>, jwks: Option<(PathBuf, Expected)>, guard: Arc<Gua
         tokio::time::sleep(limits::KEYS_POLL).await;
         desk.settle_floods(Instant::now()).await;
         desk.catch_up().await;
+        desk.look_after_secrets().await;
         desk.sweep();
         let Some((path, expected)) = &jwks else {
             continue;

@@ -13,6 +13,7 @@ use crate::service::contexts::Contexts;
 use crate::service::envelope::{Envelope, Failure};
 use crate::service::guard::{Credential, Guard};
 use crate::service::log::Log;
+use crate::service::lookout::Lookout;
 use crate::service::metrics::Metrics;
 use crate::service::offer::{Listed, Offered};
 pub use crate::service::parts::{KeepInput, Parts};
@@ -40,6 +41,7 @@ pub struct Desk {
     tenant_buckets: Option<Limiter>,
     books: Books,
     contexts: Contexts,
+    lookout: Lookout,
 }
 
 /// The answer to a call.
@@ -85,6 +87,7 @@ impl Desk {
                 parts.spans.clone(),
             ),
             contexts: Contexts::new(parts.context.clone()),
+            lookout: Lookout::new(parts.redactor.secrets()),
             parts,
         }
     }
@@ -111,6 +114,17 @@ impl Desk {
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.parts.redactor
+    }
+
+    /// Brings up to date what is known of stored secrets. Front ends do so before anything of a request is checked,
+    /// logged or recorded.
+    pub async fn look(&self) {
+        self.lookout.look(self.log()).await;
+    }
+
+    /// Does so between requests, and tells in the log what could not be read; to be called now and then.
+    pub async fn look_after_secrets(&self) {
+        self.lookout.catch_up(self.log()).await;
     }
 
     /// Returns who decides who callers are.
@@ -342,6 +356,7 @@ impl Desk {
             let refused = self.refuse(caller, Some(principal), &about, rejection);
             return Reply::Refused(refused.await);
         }
+        let known = self.parts.redactor.secrets().generation();
         let hash = PayloadHash::of(&request.input);
         let mut about = self.about(caller, request, &hash);
         self.books
@@ -350,20 +365,19 @@ impl Desk {
         let tool = tools.find(|tool| tool.name() == request.tool_name);
         about.tool_version = tool.map(|tool| tool.entry.service.version);
         let work = async {
-            let caller = &*caller;
             let ending = match tool {
                 _ if !caller.fits(&request.context) => {
                     let detail = "context names another tenant or site than the headers";
                     Rejection::context_mismatch(detail).into()
                 }
-                None => self.unknown(caller, principal, &about),
+                None => self.unknown(&*caller, principal, &about),
                 Some(tool) => {
                     let call = Serving {
                         parts: &self.parts,
                         books: &self.books,
                         contexts: &self.contexts,
                         buckets: self.tool_buckets.as_ref(),
-                        caller,
+                        caller: &*caller,
                         principal,
                         tool,
                         about: &about,
@@ -374,7 +388,8 @@ impl Desk {
                     ending
                 }
             };
-            self.finish(caller, principal, &about, ending).await
+            self.mask_news(known, caller, &mut about);
+            self.finish(&*caller, principal, &about, ending).await
         };
         let settled = running::caught(pin!(work)).await;
         match settled {
@@ -384,10 +399,21 @@ impl Desk {
                 Reply::Fresh(Box::new(Envelope::of(caller, about, time, result)))
             }
             Err(Broken) => {
+                about.mask(&self.parts.redactor);
                 let rejection = Rejection::internal(BROKEN);
                 let refused = self.refuse(caller, Some(principal), &about, rejection);
                 Reply::Refused(refused.await)
             }
+        }
+    }
+
+    /// Masks in what is recorded and answered what became known since the secrets were of this generation: the tool
+    /// looked at the store as well, or others did meanwhile.
+    fn mask_news(&self, known: u64, caller: &mut Caller, about: &mut About) {
+        let redactor = &self.parts.redactor;
+        if redactor.secrets().generation() != known {
+            caller.mask(redactor);
+            about.mask(redactor);
         }
     }
 
@@ -406,19 +432,17 @@ impl Desk {
 
     fn about(&self, caller: &Caller, request: &Request, hash: &PayloadHash) -> About {
         let named = request.context.trace_id.as_ref();
-        let input = (self.parts.keep == KeepInput::Always).then(|| {
-            let mut input = request.input.clone();
-            self.parts.redactor.redact_json_again(&mut input);
-            input
-        });
-        About {
+        let is_kept = self.parts.keep == KeepInput::Always;
+        let mut about = About {
             request_type: "tool_call",
             tool_name: self.masked(&request.tool_name),
             tool_version: None,
             payload_hash: Some(hash.short()),
-            input,
+            input: is_kept.then(|| request.input.clone()),
             context_trace_id: named.filter(|id| **id != caller.trace_id).cloned(),
-        }
+        };
+        about.mask(&self.parts.redactor);
+        about
     }
 
     /// Returns a name that a caller wrote as it may be shown: without values of secrets, not too long.

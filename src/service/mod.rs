@@ -19,6 +19,7 @@ pub mod fields;
 pub mod guard;
 pub mod jwt;
 pub mod log;
+mod lookout;
 pub mod metrics;
 pub mod offer;
 pub mod parts;

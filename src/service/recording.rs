@@ -7,6 +7,7 @@ use crate::service::caller::Caller;
 use crate::service::principal::Principal;
 use crate::store::ids;
 use crate::store::ledger::{Record, ToolCall};
+use crate::vault::redact::Redactor;
 
 /// What is known of a call beside who makes it.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +24,22 @@ pub struct About {
     pub input: Option<serde_json::Value>,
     /// The trace named in the body, when it is another one.
     pub context_trace_id: Option<String>,
+}
+
+impl About {
+    /// Masks values of secrets in what callers wrote.
+    pub fn mask(&mut self, redactor: &Redactor) {
+        if redactor.is_idle() {
+            return;
+        }
+        redactor.redact_in_again(&mut self.tool_name);
+        if let Some(id) = &mut self.context_trace_id {
+            redactor.redact_in_again(id);
+        }
+        if let Some(input) = &mut self.input {
+            redactor.redact_json_again(input);
+        }
+    }
 }
 
 /// How a call ended, for the ledger.

@@ -280,6 +280,15 @@ impl Vault {
         ToolError::new(ErrorCode::UndefinedVariable, message).with_hint(hint)
     }
 
+    /// Whether the index has an entry for a name, also one that says that it goes.
+    ///
+    /// # Errors
+    /// As [`Index::read`].
+    pub fn is_listed(&self, name: &SecretName) -> Result<bool, ToolError> {
+        let index = Index::read(&self.directory)?;
+        Ok(index.names.contains_key(name.as_str()))
+    }
+
     /// Removes a value. Returns whether there was one, in the store or in the index.
     ///
     /// # Errors

@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
-use crate::vault::index::Index;
+use crate::vault::index::{FILE_NAME, Index};
 use crate::vault::keep::{check_agreement, elsewhere};
 use crate::vault::session::{self, Lack, LackKind, Need, Origin, Secrets, Source};
 use crate::vault::store::journal::{self, JournalKey};
 use crate::vault::store::record::{self, Record};
 use crate::vault::store::{Key, Kind, Store, disk};
+use crate::vault::watch::Watch;
 
 /// Opens a store; it may ask the user for a key.
 pub type Open = Box<dyn Fn() -> Result<Arc<dyn Store>, ToolError> + Send + Sync>;
@@ -25,6 +26,8 @@ pub type Open = Box<dyn Fn() -> Result<Arc<dyn Store>, ToolError> + Send + Sync>
 pub struct Loader {
     directory: PathBuf,
     open: Open,
+    /// The index, as it was read last.
+    index: Watch,
     state: Mutex<State>,
 }
 
@@ -90,6 +93,7 @@ impl Loader {
     #[must_use]
     pub fn new(directory: PathBuf, open: Open) -> Self {
         Self {
+            index: Watch::new(directory.join(FILE_NAME)),
             directory,
             open,
             state: Mutex::default(),
@@ -187,6 +191,36 @@ impl Loader {
         }
         state.listed = Some(listed);
         failure.map_or(Ok(()), Err)
+    }
+
+    fn look(&self, state: &mut State, secrets: &Secrets, need: Need) {
+        let index = match Index::read(&self.directory) {
+            Ok(index) => index,
+            Err(error) => {
+                state.failure = Some(error);
+                // Once it can be read again, the store is read again, too.
+                state.generation = None;
+                return;
+            }
+        };
+        // It may have been made since the last look.
+        if state.has_new_key
+            && let Some(store) = state.store.clone()
+        {
+            state.has_new_key = false;
+            state.knows_journal_key = mask_journal_key(store.as_ref(), secrets);
+        }
+        let is_new = state.generation != Some(index.generation);
+        let is_wanted = match need {
+            Need::Listed => is_new && (state.store.is_some() || index.kept().next().is_some()),
+            Need::Used => is_new || state.is_incomplete(),
+        };
+        if !is_wanted {
+            return;
+        }
+        let result = self.load(state, secrets, &index);
+        state.generation = Some(index.generation);
+        state.failure = result.err();
     }
 
     // A poisoned lock only means that another thread panicked while it loaded.
@@ -287,31 +321,13 @@ fn mask_journal_key(store: &dyn Store, secrets: &Secrets) -> bool {
 impl Source for Loader {
     fn refresh(&self, secrets: &Secrets, need: Need) {
         let mut state = self.state();
-        let index = match Index::read(&self.directory) {
-            Ok(index) => index,
-            Err(error) => {
-                state.failure = Some(error);
-                return;
-            }
-        };
-        // It may have been made since the last look.
-        if state.has_new_key
-            && let Some(store) = state.store.clone()
-        {
-            state.has_new_key = false;
-            state.knows_journal_key = mask_journal_key(store.as_ref(), secrets);
-        }
-        let is_new = state.generation != Some(index.generation);
-        let is_wanted = match need {
-            Need::Listed => is_new && (state.store.is_some() || index.kept().next().is_some()),
-            Need::Used => is_new || state.is_incomplete(),
-        };
-        if !is_wanted {
-            return;
-        }
-        let result = self.load(&mut state, secrets, &index);
-        state.generation = Some(index.generation);
-        state.failure = result.err();
+        let version = self.index.version();
+        self.look(&mut state, secrets, need);
+        self.index.note(version);
+    }
+
+    fn is_behind(&self) -> bool {
+        self.index.is_behind()
     }
 
     fn lacks(&self) -> Vec<Lack> {

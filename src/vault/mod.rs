@@ -22,4 +22,5 @@ pub use view::visible_bytes;
 mod programs;
 mod script;
 mod view;
+mod watch;
 mod words;

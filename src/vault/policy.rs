@@ -303,7 +303,10 @@ impl Policy {
         match self.expires.filter(|end| *end <= now) {
             Some(end) => {
                 let message = format!("{name} expired on {}", day(end));
-                Err(ToolError::new(ErrorCode::SecretExpired, message))
+                let hint = format!(
+                    "ask the user for a new value: `karyi var rotate {name} --expires WHEN`"
+                );
+                Err(ToolError::new(ErrorCode::SecretExpired, message).with_hint(hint))
             }
             None => Ok(()),
         }

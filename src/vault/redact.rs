@@ -78,6 +78,12 @@ impl Redactor {
         }
     }
 
+    /// Returns the secrets that are masked.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        &self.source.secrets
+    }
+
     /// Whether there is nothing to mask so far.
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -46,6 +46,12 @@ pub trait Source: Send + Sync {
     /// Brings the secrets up to date. It may block.
     fn refresh(&self, secrets: &Secrets, need: Need);
 
+    /// Whether something may have changed since the last look; blocks no longer than to ask for the state of a file
+    /// takes.
+    fn is_behind(&self) -> bool {
+        false
+    }
+
     /// Returns what the session has not of the stored values since the last look: one of each kind.
     fn lacks(&self) -> Vec<Lack>;
 
@@ -301,6 +307,13 @@ impl Secrets {
         if let Some(source) = self.shared.source.get() {
             source.refresh(self, need);
         }
+    }
+
+    /// Whether stored values may have changed since they were brought up to date. It does not block.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        let source = self.shared.source.get();
+        source.is_some_and(|source| source.is_behind())
     }
 
     /// Whether there is a source of stored values.

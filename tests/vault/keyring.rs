@@ -273,7 +273,7 @@ fn values_move_between_file_and_keyring() {
         .json();
     assert_eq!(
         (&shown["store"], &shown["state"]),
-        (&"age".into(), &"kept".into())
+        (&"age".into(), &"unknown".into())
     );
     assert!(home.script(used).exit(0).stdout.contains("39"));
 }

@@ -209,3 +209,53 @@ fn a_policy_for_nobody_is_told() {
         .error("policy_denied");
     assert_eq!(ran.stderr, "");
 }
+
+#[test]
+fn what_only_a_policy_file_forbids_names_that_file() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &["--write"]);
+    home.set("OWN", "own-77e1c0b2dd", &["--tools", "input"]);
+    home.set("OLD", "old-5f2c9d81aa", &["--expires", "2020-01-01"]);
+    let file = "the file p.toml of --policy says so";
+    let own = "ask the user to change the policy with `karyi var set`";
+    let command = "<command>printf %s $KARYI{NAME}</command>";
+    let edit = "<edit><file src=\"f\"><find></find><replace>$KARYI{NAME}</replace></file></edit>";
+    for (name, terms, calls, code, hint) in [
+        ("TOKEN", "tools = ['input']", command, "policy_denied", file),
+        (
+            "TOKEN",
+            "dirs = ['/nowhere']",
+            command,
+            "policy_denied",
+            file,
+        ),
+        ("TOKEN", "write = false", edit, "policy_denied", file),
+        (
+            "TOKEN",
+            "expires = '2020-01-01'",
+            command,
+            "secret_expired",
+            file,
+        ),
+        ("OWN", "tools = ['input']", command, "policy_denied", own),
+        (
+            "OLD",
+            "expires = '2020-01-01'",
+            command,
+            "secret_expired",
+            "`karyi var rotate OLD --expires WHEN`",
+        ),
+    ] {
+        fs::write(
+            home.work().join("p.toml"),
+            format!("[secret.{name}]\n{terms}\n"),
+        )
+        .unwrap();
+        let calls = calls.replace("NAME", name);
+        let report = run(&home, &["--policy", "p.toml"], &calls).exit(1).json();
+        let result = &report["results"][0];
+        assert_eq!(result["code"], code, "{terms}: {report:#}");
+        let told = result["hint"].as_str().unwrap();
+        assert!(told.contains(hint), "{terms}: {told}");
+    }
+}

@@ -54,7 +54,7 @@ fn a_value_is_kept_listed_and_removed() {
             &"age".into(),
             &"TOKEN".into(),
             &"for deploys".into(),
-            &"kept".into(),
+            &"unknown".into(),
             &"ask".into()
         )
     );

@@ -92,7 +92,8 @@ pub(in crate::cli) fn permits(args: &SessionArgs, context: &Context) -> anyhow::
         SecretName::parse(text).context("--allow: this is no name of a secret")
     };
     let allowed = args.allow.iter().map(name).collect::<anyhow::Result<_>>()?;
-    Ok(Permits::new(file, context.sessions.cwd(), allowed))
+    let permits = Permits::new(file, context.sessions.cwd(), allowed);
+    Ok(permits.read_in(args.policy.as_deref()))
 }
 
 /// Plans where whole outputs go.

@@ -1,5 +1,6 @@
 //! `karyi var rm`, `rename` and `migrate`.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use crate::cli::say;
@@ -9,38 +10,84 @@ use crate::cli::vault::{self, StoreName, VaultFlags};
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::SecretName;
 use crate::vault::index::Index;
+use crate::vault::keep::Vault;
 
 /// Removes secrets.
 pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
     let names: Vec<SecretName> = names
         .iter()
         .map(|name| vault::name(name))
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<BTreeSet<_>, _>>()?
+        .into_iter()
+        .collect();
     let vault = existing(flags)?;
-    if flags.vault == StoreName::Auto {
-        names.iter().try_for_each(|name| vault.check_place(name))?;
-    }
-    let mut missing = Vec::new();
+    let is_any_store = flags.vault == StoreName::Auto;
+    check_removable(&vault, is_any_store, &names)?;
+    let mut removed: Vec<&str> = Vec::new();
     for name in &names {
-        // Whoever names a store means what that one holds, and not another value of the name.
-        if flags.vault != StoreName::Auto
-            && let Some(other) = vault.remove_copy(name)?
-        {
-            let own = vault.store().kind();
-            say(&format!(
-                "removed from the store {own}; {name} is still kept in the store {other}"
-            ));
-            continue;
-        }
-        if !vault.remove(name)? {
+        let done = remove_one(&vault, is_any_store, name);
+        done.map_err(|error| match names.len() {
+            1 => error,
+            _ => ToolError {
+                message: format!("{}; {}", error.message, so_far(&removed)),
+                ..error
+            },
+        })?;
+        removed.push(name.as_str());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what of several things was done before one failed.
+fn so_far(removed: &[&str]) -> String {
+    match removed {
+        [] => "nothing was removed".to_owned(),
+        removed => format!("removed before that: {}", removed.join(", ")),
+    }
+}
+
+/// Checks that every name can be removed, before one of them is.
+fn check_removable(
+    vault: &Vault,
+    is_any_store: bool,
+    names: &[SecretName],
+) -> Result<(), ToolError> {
+    let held = vault.store().list()?;
+    // Whoever names a store means what that one holds, and not another value of the name.
+    let elsewhere = |name: &&SecretName| is_any_store || !held.contains(name);
+    let mut elsewhere = names.iter().filter(elsewhere);
+    elsewhere.try_for_each(|name| vault.check_place(name))?;
+    let mut missing: Vec<&str> = Vec::new();
+    for name in names.iter().filter(|name| !held.contains(name)) {
+        if !vault.is_listed(name)? {
             missing.push(name.as_str());
         }
     }
     if missing.is_empty() {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let message = format!("there is no secret called {}", missing.join(", "));
-    Err(ToolError::new(ErrorCode::NotFound, message).with_hint("see `karyi var list`"))
+    let hint = "see `karyi var list`";
+    Err(match names.len() > missing.len() {
+        false => ToolError::new(ErrorCode::NotFound, message).with_hint(hint),
+        true => ToolError::new(
+            ErrorCode::NotFound,
+            format!("{message}; nothing was removed"),
+        )
+        .with_hint(format!("{hint}; without them the others are removed")),
+    })
+}
+
+fn remove_one(vault: &Vault, is_any_store: bool, name: &SecretName) -> Result<(), ToolError> {
+    if !is_any_store && let Some(other) = vault.remove_copy(name)? {
+        let own = vault.store().kind();
+        say(&format!(
+            "removed from the store {own}; {name} is still kept in the store {other}"
+        ));
+        return Ok(());
+    }
+    // When it went meanwhile, it is gone all the same.
+    vault.remove(name).map(drop)
 }
 
 /// Gives a secret another name.

@@ -129,7 +129,7 @@ fn other_stores(index: &Index, used: Kind) -> Option<Check> {
 
 /// Compares index and store. What cannot be read no repair can list; it is told of by itself.
 fn agreement(place: &Place, unreadable: &[(SecretName, ToolError)]) -> Option<Check> {
-    let listing = list::listing(place).ok()?;
+    let listing = list::listing(place, list::Reading::Values).ok()?;
     let can_be_read = |name: &SecretName| unreadable.iter().all(|(other, _)| other != name);
     let odd: Vec<String> = listing
         .rows

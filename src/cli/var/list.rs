@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 
 use crate::cli::var::{Done, Shape, quiet_place};
-use crate::cli::vault::{self, Place, VaultFlags};
+use crate::cli::vault::{self, AGE_FILE, Place, VaultFlags};
 use crate::cli::{print, say};
 use crate::error::{ErrorCode, ToolError};
 use crate::pty::inherited;
 use crate::render::paint::safe_line;
 use crate::secret::SecretName;
-use crate::vault::index::{Index, Listed};
+use crate::vault::index::{Chosen, Index, Listed};
 use crate::vault::keep::{self, Row, State};
 use crate::vault::policy::Policy;
 use crate::vault::store::Kind;
@@ -26,13 +26,25 @@ pub(super) struct Listing {
     pub(super) problem: Option<ToolError>,
 }
 
+/// What may be done to find out what a store holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Whatever asks nobody.
+    Values,
+    /// Nothing for which a value is read.
+    Names,
+}
+
 /// Lists the secrets, by the index and, where that asks nobody, by the store.
-pub(super) fn listing(place: &Place) -> Result<Listing, ToolError> {
+pub(super) fn listing(place: &Place, reading: Reading) -> Result<Listing, ToolError> {
     let index = Index::read(&place.directory)?;
     let chosen = place
         .chosen(&index)
         .filter(|chosen| chosen.kind.is_persistent());
-    let askable = chosen.as_ref().filter(|chosen| place.is_quiet(chosen));
+    let is_askable = |chosen: &&Chosen| {
+        place.is_quiet(chosen) && (reading == Reading::Values || !is_whole(place, &index, chosen))
+    };
+    let askable = chosen.as_ref().filter(is_askable);
     let asked = askable
         .filter(|_| !inherited::is_inside_session())
         .map(|chosen| place.store(chosen).list());
@@ -49,9 +61,16 @@ pub(super) fn listing(place: &Place) -> Result<Listing, ToolError> {
     })
 }
 
+/// Whether names come out of the store together with their values only: out of an encrypted file. One that is gone
+/// holds none, and one that no index lists is all there is to go by.
+fn is_whole(place: &Place, index: &Index, chosen: &Chosen) -> bool {
+    let is_there = || place.directory.join(AGE_FILE).symlink_metadata().is_ok();
+    chosen.kind == Kind::Age && index.store.is_some() && is_there()
+}
+
 /// Lists the secrets.
 pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
-    let listing = listing(&quiet_place(flags)?)?;
+    let listing = listing(&quiet_place(flags)?, Reading::Names)?;
     if let Some(problem) = &listing.problem {
         say(&format!(
             "the store could not be asked, this is the index alone: {}: {}",
@@ -79,7 +98,7 @@ pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
 /// Shows one secret.
 pub(super) fn show(flags: &VaultFlags, name: &str, shape: Shape) -> Done {
     let name: SecretName = vault::name(name)?;
-    let listing = listing(&quiet_place(flags)?)?;
+    let listing = listing(&quiet_place(flags)?, Reading::Names)?;
     let Some(row) = listing.rows.iter().find(|row| row.name == name) else {
         let message = format!("there is no secret called {name}");
         return Err(ToolError::new(ErrorCode::NotFound, message).with_hint("see `karyi var list`"));
