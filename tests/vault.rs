@@ -12,6 +12,7 @@ mod named;
 mod own;
 mod passphrase;
 mod run;
+mod stopped;
 mod stores;
 mod told;
 mod var;
