@@ -13,6 +13,7 @@ mod named;
 mod own;
 mod passphrase;
 mod run;
+mod stopped;
 mod stores;
 mod told;
 mod var;

@@ -1,78 +1,94 @@
-//! The signals that end the program while no run listens to them: a question gives the terminal back
-//! first.
+//! The signals that end or stop the program while no run listens to them: a question gives the terminal
+//! back first.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-use crate::exec::cancel::Cancel;
+use crate::cli::prompt::Outside;
+use crate::cli::received::Received;
+use crate::cli::signals::{Ends, Halts};
 use crate::limits;
 
 /// Signals are caught as long as this exists: the first one cancels, and ends the program a moment
-/// later if it has not ended by then.
+/// later if neither it nor this has ended by then.
 pub(super) struct Interrupts {
-    received: Arc<AtomicU8>,
+    received: Received,
     _stop: oneshot::Sender<()>,
 }
 
 impl Interrupts {
     /// Starts to catch the signals.
-    pub(super) fn watch(cancel: Cancel) -> io::Result<Self> {
-        let received = Arc::new(AtomicU8::new(0));
+    pub(super) fn watch(outside: &Outside) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let (ready, started) = sync_channel(1);
-        let watch = (Arc::clone(&received), cancel, stopped);
+        let watched = outside.clone();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         std::thread::Builder::new()
             .name("signals".into())
-            .spawn(move || runtime.block_on(wait(watch, &ready)))?;
+            .spawn(move || runtime.block_on(wait(&watched, stopped, &ready)))?;
         match started.recv() {
             Ok(result) => result?,
             Err(error) => return Err(io::Error::other(error)),
         }
         Ok(Self {
-            received,
+            received: outside.received.clone(),
             _stop: stop,
         })
     }
 
-    /// Returns the exit status of the signal that came, if one did.
+    /// Returns the exit status of a command that was interrupted: by a signal that came, or by Ctrl+C at
+    /// a question.
     pub(super) fn exit_code(&self) -> Option<u8> {
-        match self.received.load(Ordering::SeqCst) {
-            0 => None,
-            signal => Some(128 + signal),
-        }
+        let pressed = self.received.is_interrupted();
+        let signalled = self.received.exit_code();
+        signalled.or(pressed.then_some(INTERRUPTED))
     }
 }
 
-type Watch = (Arc<AtomicU8>, Cancel, oneshot::Receiver<()>);
+/// Exit status after Ctrl+C.
+const INTERRUPTED: u8 = 130;
 
-async fn wait((received, cancel, stopped): Watch, ready: &SyncSender<io::Result<()>>) {
-    let mut signals = match catch() {
+async fn wait(
+    outside: &Outside,
+    mut stopped: oneshot::Receiver<()>,
+    ready: &SyncSender<io::Result<()>>,
+) {
+    let (mut ends, mut halts) = match catch() {
         Ok(signals) => signals,
         Err(error) => return drop(ready.send(Err(error))),
     };
     let _ = ready.send(Ok(()));
-    let [interrupt, terminate, hangup, quit] = &mut signals;
-    let number: u8 = tokio::select! {
-        _ = stopped => return,
-        _ = interrupt.recv() => 2,
-        _ = terminate.recv() => 15,
-        _ = hangup.recv() => 1,
-        _ = quit.recv() => 3,
+    let number = loop {
+        tokio::select! {
+            // A signal that came before the end of this is not lost.
+            biased;
+            number = ends.next() => break number,
+            () = halts.next(&outside.suspension) => {}
+            _ = &mut stopped => return,
+        }
     };
-    received.store(number, Ordering::SeqCst);
-    cancel.cancel();
-    tokio::time::sleep(limits::CANCEL_GRACE).await;
-    // Whatever still runs waits for a keyring that does not answer.
-    std::process::exit(128 + i32::from(number));
+    outside.received.note_end(number);
+    outside.cancel.cancel();
+    tokio::select! {
+        // Somebody else listens now.
+        _ = stopped => {}
+        () = tokio::time::sleep(limits::CANCEL_GRACE) => {
+            // Whatever still runs waits for a keyring that does not answer.
+            std::process::exit(128 + i32::from(number));
+        }
+    }
+}
+
+fn catch() -> io::Result<(Ends, Halts)> {
+    let interrupt = SignalKind::interrupt();
+    let file_limit = SignalKind::from_raw(nix::libc::SIGXFSZ);
+    Ok((Ends::catch(&[interrupt, file_limit])?, Halts::catch()?))
 }
 
 /// Lets a write beyond the limit of the size of files fail, where the system would end the program. Programs that are
@@ -81,13 +97,4 @@ pub(super) fn outlive_file_limit(runtime: &Runtime) {
     let _context = runtime.enter();
     // Once asked for, it is caught as long as the program runs.
     let _ = signal(SignalKind::from_raw(nix::libc::SIGXFSZ));
-}
-
-fn catch() -> io::Result<[Signal; 4]> {
-    Ok([
-        signal(SignalKind::interrupt())?,
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::hangup())?,
-        signal(SignalKind::quit())?,
-    ])
 }

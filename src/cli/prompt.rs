@@ -3,17 +3,13 @@
 
 mod agreement;
 mod answer;
+mod keys;
+mod raw;
 mod suspend;
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
-
-use crossterm::event;
-use crossterm::terminal;
-use nix::sys::termios::{FlushArg, tcflush};
-use zeroize::Zeroizing;
 
 use crate::cli::received::Received;
 use crate::cli::say;
@@ -23,6 +19,8 @@ use crate::limits;
 use crate::render::paint::safe;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use answer::Answer;
+use keys::Key;
+use raw::RawMode;
 
 pub(super) use suspend::Suspension;
 
@@ -86,7 +84,7 @@ impl Terminal {
     /// Has a dialogue when it is its turn; nothing when there is no terminal.
     async fn on_terminal<D: Dialogue + Send + 'static>(&self, dialogue: D) -> Option<D::Answer> {
         // Whoever has no terminal is told so at once, also while another question stands there.
-        open().ok()?;
+        raw::open().ok()?;
         let _turn = self.turn.lock().await;
         let (floor, outside) = (Arc::clone(&self.floor), self.outside.clone());
         let answer = tokio::task::spawn_blocking(move || {
@@ -135,7 +133,7 @@ impl Prompter for Terminal {
     }
 }
 
-/// What comes after an event.
+/// What comes after a key.
 enum Next<T> {
     /// More keys.
     Keys,
@@ -164,8 +162,8 @@ trait Dialogue {
         false
     }
 
-    /// Takes one event; `has_more` says that the next one is there already.
-    fn take(&mut self, event: event::Event, has_more: bool) -> Next<Self::Answer>;
+    /// Takes one key; `has_more` says that the next one is there already.
+    fn take(&mut self, key: Key, has_more: bool) -> Next<Self::Answer>;
 
     /// Returns the answer of a user who wants the run to end.
     fn declined() -> Self::Answer;
@@ -198,8 +196,8 @@ impl Dialogue for ForValue {
         self.is_own
     }
 
-    fn take(&mut self, event: event::Event, has_more: bool) -> Next<Reply> {
-        self.answer.take(event, has_more)
+    fn take(&mut self, key: Key, has_more: bool) -> Next<Reply> {
+        self.answer.take(key, has_more)
     }
 
     fn declined() -> Reply {
@@ -225,8 +223,8 @@ impl Dialogue for ForConsent {
         agreement::PROMPT.to_owned()
     }
 
-    fn take(&mut self, event: event::Event, _: bool) -> Next<Consent> {
-        agreement::take(&event)
+    fn take(&mut self, key: Key, _: bool) -> Next<Consent> {
+        agreement::take(&key)
     }
 
     fn declined() -> Consent {
@@ -240,7 +238,7 @@ impl Dialogue for ForConsent {
 
 /// Whether there is a terminal to ask on.
 pub(super) fn has_terminal() -> bool {
-    open().is_ok()
+    raw::open().is_ok()
 }
 
 /// Asks for something hidden that karyi itself needs; the label is its own text. It blocks.
@@ -252,84 +250,6 @@ pub(super) fn hidden(label: &str, outside: &Outside) -> io::Result<Reply> {
         is_own: true,
     };
     converse(dialogue, outside)
-}
-
-fn open() -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).open("/dev/tty")
-}
-
-/// Keeps the terminal in raw mode as long as it lives. Nothing that was typed before is read in it, and
-/// nothing typed in it is left to whoever reads the terminal next.
-struct RawMode {
-    terminal: File,
-}
-
-impl RawMode {
-    fn enter() -> io::Result<Self> {
-        let terminal = open()?;
-        terminal::enable_raw_mode()?;
-        let mut guard = Self { terminal };
-        guard.forget();
-        crossterm::execute!(guard.terminal, event::EnableBracketedPaste)?;
-        Ok(guard)
-    }
-
-    fn show(&mut self, text: &str) -> io::Result<()> {
-        let text = text.replace('\n', "\r\n");
-        self.terminal.write_all(text.as_bytes())?;
-        self.terminal.flush()
-    }
-
-    /// Throws away what lies in the terminal and was not read.
-    fn forget(&self) {
-        // Only a terminal that is gone refuses, and the next read tells that.
-        let _ = tcflush(&self.terminal, FlushArg::TCIFLUSH);
-    }
-
-    /// Throws away what is typed until its writer pauses, or until something else ends the question.
-    /// Returns whether the user wants that.
-    fn wait_for_pause(&self, cancel: &Cancel, deadline: Instant) -> io::Result<bool> {
-        let mut last = Instant::now();
-        while let Some(left) = limits::TYPING_PAUSE.checked_sub(last.elapsed()) {
-            if cancel.is_cancelled() || Instant::now() >= deadline {
-                break;
-            }
-            if event::poll(left.min(limits::KEY_WAIT))? {
-                last = Instant::now();
-                if is_interrupt(event::read()?) {
-                    return Ok(true);
-                }
-            }
-        }
-        // The reader takes 1 KiB at once and hears of what lies behind that with the next key only.
-        self.forget();
-        Ok(false)
-    }
-}
-
-/// Whether an event is Ctrl+C. What was pasted may be a value.
-fn is_interrupt(event: event::Event) -> bool {
-    if let event::Event::Paste(text) = event {
-        drop(Zeroizing::new(text));
-        return false;
-    }
-    is_break(&event)
-}
-
-fn is_break(event: &event::Event) -> bool {
-    let event::Event::Key(key) = event else {
-        return false;
-    };
-    key.code == event::KeyCode::Char('c') && key.modifiers.contains(event::KeyModifiers::CONTROL)
-}
-
-impl Drop for RawMode {
-    fn drop(&mut self) {
-        let _ = crossterm::execute!(self.terminal, event::DisableBracketedPaste);
-        let _ = self.terminal.write_all(b"\r\n");
-        self.forget();
-        let _ = terminal::disable_raw_mode();
-    }
 }
 
 /// A question that stands on the terminal.
@@ -353,12 +273,24 @@ impl Conversation<'_> {
         Ok(is_over)
     }
 
+    /// Throws away what is typed until its writer pauses, or until something else ends the question.
+    /// Returns whether the user wants that.
     fn pause(&mut self, deadline: Instant) -> io::Result<bool> {
-        let is_over = self.raw.wait_for_pause(&self.outside.cancel, deadline)?;
-        if is_over {
-            self.note_break();
+        let mut last = Instant::now();
+        while let Some(left) = limits::TYPING_PAUSE.checked_sub(last.elapsed()) {
+            if self.outside.cancel.is_cancelled() || Instant::now() >= deadline {
+                break;
+            }
+            if let Some(key) = self.raw.key(left.min(limits::KEY_WAIT))? {
+                last = Instant::now();
+                if key.is_break() {
+                    self.note_break();
+                    return Ok(true);
+                }
+            }
         }
-        Ok(is_over)
+        self.raw.forget();
+        Ok(false)
     }
 
     /// Takes a Ctrl+C: it declines, or ends the run, as a second one always does.
@@ -380,12 +312,20 @@ impl Conversation<'_> {
 }
 
 fn converse<D: Dialogue>(mut dialogue: D, outside: &Outside) -> io::Result<D::Answer> {
+    let deadline = Instant::now() + limits::PROMPT_TIMEOUT;
+    let unanswered = || match outside.cancel.is_cancelled() {
+        true => D::declined(),
+        false => D::timeout(),
+    };
+    let Some(terminal) = raw::wait_for_turn(outside, deadline)? else {
+        return Ok(unanswered());
+    };
     let asking = outside.suspension.ask();
     // Raw mode comes first: whatever is typed from the moment the question stands there is hidden.
     let mut talk = Conversation {
-        raw: RawMode::enter()?,
+        raw: RawMode::enter(terminal)?,
         outside,
-        deadline: Instant::now() + limits::PROMPT_TIMEOUT,
+        deadline,
         breaks_run: dialogue.is_own(),
     };
     let told = format!("\r\x1b[2K{}", dialogue.told());
@@ -393,14 +333,13 @@ fn converse<D: Dialogue>(mut dialogue: D, outside: &Outside) -> io::Result<D::An
     while !is_over && Instant::now() < talk.deadline {
         if outside.cancel.is_cancelled() {
             is_over = true;
-        } else if event::poll(limits::KEY_WAIT)? {
-            let event = event::read()?;
-            if is_break(&event) {
+        } else if let Some(key) = talk.raw.key(limits::KEY_WAIT)? {
+            if key.is_break() {
                 talk.note_break();
             }
             // Who types cannot be so fast: a line break with more behind it is a pasted one.
-            let has_more = event::poll(limits::NO_GRACE)?;
-            match dialogue.take(event, has_more) {
+            let has_more = talk.raw.has_more()?;
+            match dialogue.take(key, has_more) {
                 Next::Keys => {}
                 Next::Show(text) => talk.raw.show(&text)?,
                 Next::Ask(text) => is_over = talk.put("", &text)?,
@@ -410,7 +349,14 @@ fn converse<D: Dialogue>(mut dialogue: D, outside: &Outside) -> io::Result<D::An
             // Nothing waits to be read: what was typed before the wish to stop is in the answer.
             drop(talk.raw);
             asking.stop();
-            talk.raw = RawMode::enter()?;
+            let Some(terminal) = raw::wait_for_turn(outside, deadline)? else {
+                return Ok(unanswered());
+            };
+            talk.raw = RawMode::enter(terminal)?;
+            is_over = talk.put(&dialogue.told(), &dialogue.prompt())?;
+        } else if asking.has_gone_on() || !talk.raw.is_hidden()? {
+            // Stopped by what cannot be caught: somebody had the terminal meanwhile.
+            talk.raw.again()?;
             is_over = talk.put(&dialogue.told(), &dialogue.prompt())?;
         }
     }

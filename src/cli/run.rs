@@ -156,6 +156,8 @@ struct Run {
     logs: Logs,
     permits: Permits,
     redactor: Redactor,
+    /// The signals that come before the run listens to them.
+    interrupts: Option<Interrupts>,
 }
 
 impl Run {
@@ -196,6 +198,7 @@ impl Run {
             logs,
             permits,
             redactor,
+            interrupts: None,
             context,
         })
     }
@@ -209,11 +212,13 @@ impl Run {
         let asking = vault::asking(!args.no_interactive && !is_ci(), asker);
         let given = &args.session.given;
         let interrupts = match &asking {
-            vault::Asking::OnTerminal(_) => Interrupts::watch(self.outside.cancel.clone()).ok(),
+            vault::Asking::OnTerminal(_) => Interrupts::watch(&self.outside).ok(),
             vault::Asking::Nobody => None,
         };
+        // Signals go on to be caught until the run does that itself.
+        self.interrupts = interrupts;
         let result = vault::prepare(&self.context.secrets, &args.session.vault, asking, given);
-        match interrupts.and_then(|interrupts| interrupts.exit_code()) {
+        match self.outside.received.exit_code() {
             Some(code) => Err(ExitCode::from(code)),
             None => {
                 let opened = result.map_err(|error| fail_as_given(&error))?;
@@ -239,9 +244,13 @@ impl Run {
     }
 
     /// Runs every script and returns the exit status of all together.
-    async fn all(self, inputs: Vec<Input>) -> anyhow::Result<u8> {
+    async fn all(mut self, inputs: Vec<Input>) -> anyhow::Result<u8> {
         let mut total = Tally::default();
         let signals = Signals::catch().context("catching signals")?;
+        drop(self.interrupts.take());
+        if let Some(code) = self.outside.received.exit_code() {
+            return Ok(code);
+        }
         let sessions = Arc::clone(&self.context.sessions);
         let watch = signals.watch(sessions, self.outside.clone());
         let watch = tokio::spawn(watch);

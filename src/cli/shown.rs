@@ -18,6 +18,8 @@ pub(super) struct Shown {
     pub(super) journal: Arc<Journal>,
     /// Masks the values of the vault.
     pub(super) redactor: Redactor,
+    /// What was caught once is not left to the system again: it ends the command as long as this exists.
+    _interrupts: Option<Interrupts>,
 }
 
 /// Opens the journal to show some of its entries, and the vault with it: without its key nothing is
@@ -28,14 +30,13 @@ pub(super) struct Shown {
 pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<Shown, ToolError> {
     let is_needed = entries.iter().any(|entry| entry.key.is_some());
     let outside = Outside::default();
-    let cancel = outside.cancel.clone();
     let asker = Asker {
         floor: None,
-        outside,
+        outside: outside.clone(),
     };
     let asking = vault::asking(is_needed && !is_ci(), asker);
-    let _interrupts = match &asking {
-        Asking::OnTerminal(_) => Interrupts::watch(cancel).ok(),
+    let interrupts = match &asking {
+        Asking::OnTerminal(_) => Interrupts::watch(&outside).ok(),
         Asking::Nobody => None,
     };
     let (secrets, key) = vault::open_to_show(flags, asking, is_needed)?;
@@ -60,5 +61,6 @@ pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<Shown, Tool
     Ok(Shown {
         journal: Arc::new(journal),
         redactor: Redactor::new(&secrets),
+        _interrupts: interrupts,
     })
 }

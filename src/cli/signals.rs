@@ -1,25 +1,27 @@
 //! Ctrl+C and the signals that end the program.
 //!
 //! The first Ctrl+C interrupts the job in the session's foreground; a second one, or the first when
-//! no job runs, cancels the run. SIGTERM, SIGHUP and SIGQUIT cancel the run at once. In every case the
-//! session is closed and the terminal left as it was. SIGTSTP stops the program once no question
-//! stands on the terminal.
+//! no job runs, cancels the run. SIGTERM, SIGHUP, SIGQUIT and what else ends programs unless it is
+//! caught cancel the run at once. In every case the session is closed and the terminal left as it was.
+//! SIGTSTP stops the program once no question stands on the terminal, and SIGCONT shows a question
+//! again.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
+use std::task::Poll;
 
+use nix::libc::{SIGALRM, SIGCONT, SIGPROF, SIGTSTP, SIGVTALRM, SIGXCPU};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::cli::prompt::Outside;
+use crate::cli::prompt::{Outside, Suspension};
 use crate::tool::sessions::Sessions;
 
 /// The signals, caught from the moment this exists.
 pub(super) struct Signals {
     interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-    quit: Signal,
-    stop: Signal,
+    ends: Ends,
+    halts: Halts,
 }
 
 impl Signals {
@@ -27,10 +29,8 @@ impl Signals {
     pub(super) fn catch() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-            quit: signal(SignalKind::quit())?,
-            stop: signal(SignalKind::from_raw(nix::libc::SIGTSTP))?,
+            ends: Ends::catch(&[])?,
+            halts: Halts::catch()?,
         })
     }
 
@@ -41,10 +41,6 @@ impl Signals {
             received,
             suspension,
         } = outside;
-        let end = |signal| {
-            received.note_end(signal);
-            cancel.cancel();
-        };
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => {
@@ -54,11 +50,91 @@ impl Signals {
                         cancel.cancel();
                     }
                 }
-                _ = self.terminate.recv() => end(15),
-                _ = self.hangup.recv() => end(1),
-                _ = self.quit.recv() => end(3),
-                _ = self.stop.recv() => suspension.signalled(),
+                signal = self.ends.next() => {
+                    received.note_end(signal);
+                    cancel.cancel();
+                }
+                () = self.halts.next(&suspension) => {}
             }
+        }
+    }
+}
+
+/// Signals that end the program, with their numbers.
+pub(super) struct Ends(Vec<(u8, Signal)>);
+
+impl Ends {
+    /// Starts to catch them, and `more`.
+    pub(super) fn catch(more: &[SignalKind]) -> io::Result<Self> {
+        let always = [
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+            SignalKind::quit(),
+        ];
+        let mut kinds: Vec<SignalKind> = always.into_iter().chain(more.iter().copied()).collect();
+        // Whoever started the program may have told it not to mind these.
+        let ignored = ignored();
+        let is_minded = |number: &i32| ignored & (1 << (number - 1)) == 0;
+        let rare = [
+            SignalKind::user_defined1().as_raw_value(),
+            SignalKind::user_defined2().as_raw_value(),
+            SIGALRM,
+            SIGVTALRM,
+            SIGPROF,
+            SIGXCPU,
+        ];
+        let rare = rare.into_iter().filter(is_minded);
+        kinds.extend(rare.map(SignalKind::from_raw));
+        let caught = kinds.into_iter().map(|kind| {
+            let number = u8::try_from(kind.as_raw_value()).unwrap_or(u8::MAX);
+            Ok((number, signal(kind)?))
+        });
+        Ok(Self(caught.collect::<io::Result<_>>()?))
+    }
+
+    /// Waits for one and returns its number.
+    pub(super) async fn next(&mut self) -> u8 {
+        poll_fn(|context| {
+            for (number, signal) in &mut self.0 {
+                if signal.poll_recv(context).is_ready() {
+                    return Poll::Ready(*number);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// Returns a bit for each signal that is ignored, as far as the system tells.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or_default()
+}
+
+/// The signals that stop the program and let it go on.
+pub(super) struct Halts {
+    stop: Signal,
+    go_on: Signal,
+}
+
+impl Halts {
+    /// Starts to catch them.
+    pub(super) fn catch() -> io::Result<Self> {
+        Ok(Self {
+            stop: signal(SignalKind::from_raw(SIGTSTP))?,
+            go_on: signal(SignalKind::from_raw(SIGCONT))?,
+        })
+    }
+
+    /// Waits for one and acts on it.
+    pub(super) async fn next(&mut self, suspension: &Suspension) {
+        tokio::select! {
+            _ = self.stop.recv() => suspension.signalled(),
+            _ = self.go_on.recv() => suspension.continued(),
         }
     }
 }

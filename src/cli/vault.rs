@@ -19,6 +19,7 @@ use crate::cli::screen::Floor;
 use crate::cli::{prompt, say, state_dir};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::resolve::unreadable;
+use crate::limits;
 use crate::pty::{guard, inherited};
 use crate::secret::{SecretName, SecretValue};
 use crate::tool::context::{Keeper, Reply};
@@ -416,7 +417,13 @@ pub(super) fn name(text: &str) -> Result<SecretName, ToolError> {
 fn ask_passphrase(asking: &Asking, asked: Asked) -> Result<SecretValue, ToolError> {
     let ask = |label| {
         let otherwise = "give the passphrase of the vault with --age-passphrase-fd N, or run karyi on a terminal";
-        ask(asking, &Wanted { label, otherwise })
+        let typed = ask(asking, &Wanted { label, otherwise })?;
+        let most = limits::MAX_SECRET_BYTES;
+        if typed.expose().len() > most {
+            let message = format!("the passphrase is longer than {most} bytes");
+            return Err(ToolError::new(ErrorCode::BadValue, message).with_hint("use a shorter one"));
+        }
+        Ok(typed)
     };
     let first = match asked {
         Asked::New => ask("new passphrase for the vault (hidden): ")?,

@@ -1,9 +1,13 @@
 //! A person at a terminal: the program on a PTY, keys in, screen out.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use nix::sys::termios::{
+    LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcgetattr, tcsetattr,
+};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 use super::Karyi;
@@ -127,9 +131,50 @@ impl Terminal {
 
     /// Whether the terminal shows what is typed.
     pub fn is_echoing(&self) -> bool {
-        use nix::sys::termios::LocalFlags;
         let modes = self.master.get_termios().unwrap();
         modes.local_flags.bits() & LocalFlags::ECHO.bits() != 0
+    }
+
+    /// Lets the terminal show what is typed, as a shell does that has it while the program is stopped.
+    pub fn show_typing(&self) {
+        self.set_modes(|modes| modes.local_flags |= LocalFlags::ECHO | LocalFlags::ICANON);
+    }
+
+    fn set_modes(&self, change: impl Fn(&mut Termios)) -> File {
+        let path = self.master.tty_name().unwrap();
+        let terminal = File::options().read(true).write(true).open(path).unwrap();
+        let mut modes = tcgetattr(&terminal).unwrap();
+        change(&mut modes);
+        tcsetattr(&terminal, SetArg::TCSANOW, &modes).unwrap();
+        terminal
+    }
+
+    /// Takes the terminal away, as a window that is closed, and returns the exit status.
+    #[track_caller]
+    pub fn hang_up(self) -> u32 {
+        // Closing the writer would type the end of the input.
+        let end = SpecialCharacterIndices::VEOF as usize;
+        let mut terminal = self.set_modes(|modes| modes.control_chars[end] = 0);
+        let Self {
+            mut child,
+            writer,
+            output,
+            master,
+            ..
+        } = self;
+        drop((writer, output));
+        // The reader has the terminal open as well, and ends with the first text that nobody takes.
+        terminal.write_all(b"\r\n").unwrap();
+        drop((terminal, master));
+        let deadline = Instant::now() + LIMIT;
+        while Instant::now() < deadline {
+            if let Some(status) = child.try_wait().unwrap() {
+                return status.exit_code();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = child.kill();
+        panic!("it goes on without its terminal");
     }
 
     /// Waits for the end of the program; returns whether the terminal shows what is typed then, and

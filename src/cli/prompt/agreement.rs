@@ -1,8 +1,7 @@
 //! Keys to a yes or a no.
 
-use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
-
 use super::Next;
+use super::keys::Key;
 use crate::limits;
 use crate::render::paint::safe;
 use crate::tool::context::{Consent, Request};
@@ -10,20 +9,11 @@ use crate::tool::context::{Consent, Request};
 /// The question itself, below what is to be agreed to.
 pub(super) const PROMPT: &str = "  agree, for this session? [y]es, [n]o: ";
 
-/// Takes one event. Nothing is agreed to by Enter alone.
-pub(super) fn take(event: &Event) -> Next<Consent> {
-    let Event::Key(key) = event else {
-        return Next::Keys;
-    };
-    if key.kind == KeyEventKind::Release {
-        return Next::Keys;
-    }
-    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-    match key.code {
-        KeyCode::Char('y' | 'Y') if !is_control => Next::Done(Consent::Yes),
-        KeyCode::Char('n' | 'N') if !is_control => Next::Done(Consent::No),
-        KeyCode::Char('c' | 'd') if is_control => Next::Done(Consent::No),
-        KeyCode::Esc => Next::Done(Consent::No),
+/// Takes one key. Nothing is agreed to by Enter alone.
+pub(super) fn take(key: &Key) -> Next<Consent> {
+    match key {
+        Key::Char('y' | 'Y') => Next::Done(Consent::Yes),
+        Key::Char('n' | 'N') | Key::Control('c' | 'd') | Key::Escape => Next::Done(Consent::No),
         _ => Next::Keys,
     }
 }

@@ -1,17 +1,22 @@
 //! Keys to an answer: first the value, then how long it is wanted.
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::Next;
+use super::keys::Key;
 use crate::limits;
 use crate::secret::SecretValue;
 use crate::tool::context::{Lifetime, Reply};
 use crate::vault::visible_bytes;
 
+/// Room for a value and one more character: what is too long stays so.
+const ROOM: usize = limits::MAX_SECRET_BYTES + 4;
+
 /// An answer while it is given.
 pub(super) struct Answer {
     typed: Zeroizing<String>,
+    /// How many characters came behind those that have room.
+    lost: usize,
     has_lines: bool,
     is_complete: bool,
     store: Option<&'static str>,
@@ -25,7 +30,8 @@ impl Answer {
     /// Starts an answer; `store` could keep the value, which must have that many bytes.
     pub(super) fn new(store: Option<&'static str>, least_bytes: usize) -> Self {
         Self {
-            typed: Zeroizing::new(String::with_capacity(limits::MAX_SECRET_BYTES)),
+            typed: Zeroizing::new(String::with_capacity(ROOM)),
+            lost: 0,
             has_lines: false,
             is_complete: false,
             store,
@@ -34,7 +40,8 @@ impl Answer {
         }
     }
 
-    /// Starts an answer that is complete with its value.
+    /// Starts an answer that is complete with its value. One that is too long is longer than any that
+    /// can be used, and not all of it.
     pub(super) fn plain() -> Self {
         Self {
             has_choice: false,
@@ -51,24 +58,18 @@ impl Answer {
         }
     }
 
-    /// Takes one event; `has_more` says that the next one is there already.
-    pub(super) fn take(&mut self, event: Event, has_more: bool) -> Next<Reply> {
-        match event {
-            Event::Paste(text) => {
-                let text = Zeroizing::new(text);
-                if self.is_complete {
-                    return Next::Keys;
-                }
-                self.paste(&text)
+    /// Takes one key; `has_more` says that the next one is there already.
+    pub(super) fn take(&mut self, key: Key, has_more: bool) -> Next<Reply> {
+        match key {
+            key if self.is_complete => self.choose(&key),
+            Key::Paste(text) => self.paste(&text),
+            Key::Escape | Key::Control('c') => Next::Done(Reply::Declined),
+            Key::Control('d') => self.complete(),
+            Key::Enter => self.line_break(has_more),
+            key => {
+                self.edit(&key);
+                Next::Keys
             }
-            Event::Key(key) if key.kind != KeyEventKind::Release => {
-                if self.is_complete {
-                    self.choose(key)
-                } else {
-                    self.key(key, has_more)
-                }
-            }
-            _ => Next::Keys,
         }
     }
 
@@ -92,23 +93,17 @@ impl Answer {
         Next::Show("\n  several lines; Ctrl+D ends the value: ".into())
     }
 
-    fn key(&mut self, key: KeyEvent, has_more: bool) -> Next<Reply> {
-        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Esc => return Next::Done(Reply::Declined),
-            KeyCode::Char('c') if is_control => return Next::Done(Reply::Declined),
-            KeyCode::Char('d') if is_control => return self.complete(),
-            KeyCode::Enter => return self.line_break(has_more),
-            KeyCode::Char('j' | 'm') if is_control => return self.line_break(has_more),
-            KeyCode::Char('u') if is_control => self.typed.clear(),
-            KeyCode::Char(c) if !is_control => self.add(c.encode_utf8(&mut [0; 4])),
-            KeyCode::Tab => self.add("\t"),
-            KeyCode::Backspace => {
+    fn edit(&mut self, key: &Key) {
+        match key {
+            Key::Char(c) => self.add(c.encode_utf8(&mut [0; 4])),
+            Key::Tab => self.add("\t"),
+            Key::Control('u') => self.clear(),
+            Key::Backspace if self.lost > 0 => self.lost -= 1,
+            Key::Backspace => {
                 self.typed.pop();
             }
             _ => {}
         }
-        Next::Keys
     }
 
     fn line_break(&mut self, has_more: bool) -> Next<Reply> {
@@ -128,25 +123,31 @@ impl Answer {
             let value = SecretValue::new(std::mem::take(&mut *self.typed));
             return Next::Done(Reply::Value(value, Lifetime::Session));
         }
+        if self.typed.len() > limits::MAX_SECRET_BYTES {
+            let most = limits::MAX_SECRET_BYTES;
+            return self.again(&format!("a value has at most {most} bytes"));
+        }
         if visible_bytes(&self.typed) < self.least_bytes {
-            return self.again();
+            return self.again(&self.too_short());
         }
         self.is_complete = true;
         Next::Ask(format!("{}{}", self.doubts(), self.choice()))
     }
 
-    /// Refuses what is too short to be masked and starts anew.
-    fn again(&mut self) -> Next<Reply> {
-        self.typed.zeroize();
+    /// Refuses what cannot be used and starts anew.
+    fn again(&mut self, why: &str) -> Next<Reply> {
+        self.clear();
         self.has_lines = false;
+        Next::Ask(format!("\n  not taken: {why}; another one: "))
+    }
+
+    fn too_short(&self) -> String {
         let short = match self.least_bytes > limits::MIN_SECRET_BYTES {
             true => format!(" ({} with --allow-short)", limits::MIN_SECRET_BYTES),
             false => String::new(),
         };
-        Next::Ask(format!(
-            "\n  not taken: a value has at least {} bytes{short} that are not white space; another one: ",
-            self.least_bytes
-        ))
+        let least = self.least_bytes;
+        format!("a value has at least {least} bytes{short} that are not white space")
     }
 
     fn choice(&self) -> String {
@@ -178,16 +179,14 @@ impl Answer {
         shown.map(|(_, text)| format!("\n  note: {text}")).collect()
     }
 
-    fn choose(&mut self, key: KeyEvent) -> Next<Reply> {
-        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let lifetime = match key.code {
-            KeyCode::Esc => return Next::Done(Reply::Declined),
-            KeyCode::Char('c' | 'd') if is_control => return Next::Done(Reply::Declined),
-            KeyCode::Char('j' | 'm') if is_control => Lifetime::Session,
-            KeyCode::Char('d' | 'D') => return Next::Done(Reply::Declined),
-            KeyCode::Char('u' | 'U') => Lifetime::Once,
-            KeyCode::Enter | KeyCode::Char('s' | 'S') => Lifetime::Session,
-            KeyCode::Char('v' | 'V') if self.store.is_some() => Lifetime::Saved,
+    fn choose(&mut self, key: &Key) -> Next<Reply> {
+        let lifetime = match key {
+            Key::Escape | Key::Control('c' | 'd') | Key::Char('d' | 'D') => {
+                return Next::Done(Reply::Declined);
+            }
+            Key::Char('u' | 'U') => Lifetime::Once,
+            Key::Enter | Key::Char('s' | 'S') => Lifetime::Session,
+            Key::Char('v' | 'V') if self.store.is_some() => Lifetime::Saved,
             _ => return Next::Keys,
         };
         let value = SecretValue::new(std::mem::take(&mut *self.typed));
@@ -196,9 +195,18 @@ impl Answer {
 
     /// Adds text as far as there is room: a reallocation would leave a copy behind.
     fn add(&mut self, text: &str) {
-        if self.typed.len() + text.len() <= self.typed.capacity() {
-            self.typed.push_str(text);
+        for c in text.chars() {
+            if self.lost == 0 && self.typed.len() + c.len_utf8() <= ROOM {
+                self.typed.push(c);
+            } else {
+                self.lost += 1;
+            }
         }
+    }
+
+    fn clear(&mut self) {
+        self.typed.zeroize();
+        self.lost = 0;
     }
 }
 
@@ -213,12 +221,12 @@ mod tests {
         let mut answer = Answer::new(store, limits::MIN_SECRET_BYTES);
         let mut shown = String::new();
         for word in words {
-            let events: Vec<Event> = match word.strip_prefix(PASTE) {
-                Some(text) => vec![Event::Paste(text.into())],
+            let keys: Vec<Key> = match word.strip_prefix(PASTE) {
+                Some(text) => vec![Key::Paste(Zeroizing::new(text.into()))],
                 None => word.chars().map(key).collect(),
             };
-            for event in events {
-                match answer.take(event, false) {
+            for key in keys {
+                match answer.take(key, false) {
                     Next::Keys => {}
                     Next::Show(text) | Next::Ask(text) => shown.push_str(&text),
                     Next::Done(reply) => shown = describe(&reply),
@@ -231,17 +239,16 @@ mod tests {
         );
     }
 
-    fn key(c: char) -> Event {
-        let (code, modifiers) = match c {
-            '\n' => (KeyCode::Enter, KeyModifiers::NONE),
-            '\x7f' => (KeyCode::Backspace, KeyModifiers::NONE),
-            '\x1b' => (KeyCode::Esc, KeyModifiers::NONE),
-            '\x03' => (KeyCode::Char('c'), KeyModifiers::CONTROL),
-            '\x04' => (KeyCode::Char('d'), KeyModifiers::CONTROL),
-            '\x15' => (KeyCode::Char('u'), KeyModifiers::CONTROL),
-            c => (KeyCode::Char(c), KeyModifiers::NONE),
-        };
-        Event::Key(KeyEvent::new(code, modifiers))
+    fn key(c: char) -> Key {
+        match c {
+            '\n' => Key::Enter,
+            '\x7f' => Key::Backspace,
+            '\x1b' => Key::Escape,
+            '\x03' => Key::Control('c'),
+            '\x04' => Key::Control('d'),
+            '\x15' => Key::Control('u'),
+            c => Key::Char(c),
+        }
     }
 
     fn describe(reply: &Reply) -> String {
@@ -321,6 +328,22 @@ mod tests {
             None,
             "\"value-1\" Session",
         );
+    }
+
+    #[test]
+    fn what_is_too_long_is_typed_again() {
+        let most = "x".repeat(limits::MAX_SECRET_BYTES);
+        let more = format!("{most}yyyyyyyy");
+        let told = "not taken: a value has at most 61440 bytes; another one: ";
+        let is_whole = format!("{most:?} Session");
+        check(&[&most, "\n", "\n"], None, &is_whole);
+        check(&[&more, "\n"], None, told);
+        check(&[&format!("{PASTE}{more}"), "\n"], None, told);
+        let kept = "\"value-1\" Session";
+        check(&[&more, "\n", "value-1\n", "\n"], None, kept);
+        check(&[&more, "\x15", "value-1\n", "\n"], None, kept);
+        // What is taken back is what came last.
+        check(&[&more, &"\x7f".repeat(8), "\n", "\n"], None, &is_whole);
     }
 
     #[test]

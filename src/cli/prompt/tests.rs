@@ -1,6 +1,9 @@
 //! Questions on a terminal: what is shown, and what their ends leave behind.
 
 use std::io::Read;
+use std::os::fd::AsFd;
+
+use nix::poll::{PollFd, PollFlags, poll};
 
 use super::*;
 use crate::secret::SecretName;
@@ -39,7 +42,9 @@ impl Dialogue for Key {
     fn told(&self) -> String {
         if self.is_late {
             println!("type now");
-            assert!(event::poll(std::time::Duration::from_secs(60)).unwrap());
+            let terminal = raw::open().unwrap();
+            let key = PollFd::new(terminal.as_fd(), PollFlags::POLLIN);
+            assert_eq!(poll(&mut [key], 60_000_u16), Ok(1));
         }
         "what it is about\n".to_owned()
     }
@@ -48,13 +53,10 @@ impl Dialogue for Key {
         "a question: ".to_owned()
     }
 
-    fn take(&mut self, event: event::Event, _: bool) -> Next<char> {
-        match event {
-            event::Event::Key(key) => match key.code {
-                event::KeyCode::Char('x') => panic!("on purpose"),
-                event::KeyCode::Char(c) => Next::Done(c),
-                _ => Next::Keys,
-            },
+    fn take(&mut self, key: keys::Key, _: bool) -> Next<char> {
+        match key {
+            keys::Key::Char('x') => panic!("on purpose"),
+            keys::Key::Char(c) => Next::Done(c),
             _ => Next::Keys,
         }
     }

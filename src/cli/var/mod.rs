@@ -83,14 +83,13 @@ fn place(flags: &VaultFlags) -> Result<Place, ToolError> {
         return Err(vault::inside_session());
     }
     let outside = Outside::default();
-    let cancel = outside.cancel.clone();
     let asker = Asker {
         floor: None,
-        outside,
+        outside: outside.clone(),
     };
     let asking = vault::asking(!run::is_ci(), asker);
     if let (Asking::OnTerminal(_), None) = (&asking, INTERRUPTS.get())
-        && let Ok(interrupts) = Interrupts::watch(cancel)
+        && let Ok(interrupts) = Interrupts::watch(&outside)
     {
         let _ = INTERRUPTS.set(interrupts);
     }

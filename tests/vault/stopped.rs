@@ -1,0 +1,208 @@
+//! Questions of `karyi var` and for a passphrase while their process or their terminal goes away.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::home::Home;
+use crate::harness::Karyi;
+use crate::harness::terminal::Terminal;
+
+const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
+const PASSPHRASE: &str = "passphrase of the vault (hidden): ";
+const USE: &str = "<tools><command>printf %s \"$KARYI{TOKEN}\" | wc -c</command></tools>\n";
+
+/// A home with a value in the encrypted file.
+fn kept(name: &str, args: &[&str]) -> Home {
+    let home = Home::new();
+    home.set(name, VALUE, args);
+    home
+}
+
+/// A home with a secret behind a passphrase.
+fn locked() -> Home {
+    let home = Home::new();
+    let file = home.path().join("p.env");
+    fs::write(&file, format!("TOKEN={VALUE}\n")).unwrap();
+    let import = ["var", "import", file.to_str().unwrap(), "--all"];
+    let age = ["--vault", "age", "--age-passphrase-fd", "3"];
+    home.karyi_with_fd(&[import, age].concat(), b"pass-1")
+        .exit(0);
+    home
+}
+
+fn start(home: &Home, args: &[&str]) -> Terminal {
+    Karyi::with_args(args)
+        .env("KARYI_HOME", home.path().join("karyi"))
+        .on_terminal()
+}
+
+fn run(home: &Home, script: &str) -> Terminal {
+    start(home, &["run", "--format", "xml", "-c", script])
+}
+
+fn state(pid: Pid) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(") ").next()?.chars().next()
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never came to it");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Stops the question, has the terminal as a shell has it, and lets it go on; the question comes again,
+/// hidden.
+fn stop(terminal: &mut Terminal, signal: Signal, question: &str) {
+    terminal.expect(question);
+    let pid = Pid::from_raw(terminal.pid());
+    kill(pid, signal).unwrap();
+    wait_until(|| state(pid) == Some('T'));
+    if signal == Signal::SIGTSTP {
+        assert!(terminal.is_echoing(), "not given back");
+    }
+    terminal.show_typing();
+    terminal.forget();
+    kill(pid, Signal::SIGCONT).unwrap();
+    terminal.expect(question);
+    assert!(!terminal.is_echoing(), "shown after it went on");
+}
+
+const STOPS: [Signal; 2] = [Signal::SIGTSTP, Signal::SIGSTOP];
+
+#[test]
+fn a_stopped_question_for_a_value_to_keep_comes_again_hidden() {
+    let home = kept("A", &[]);
+    for signal in STOPS {
+        for args in [["var", "set", "B"], ["var", "rotate", "A"]] {
+            let mut terminal = start(&home, &args);
+            stop(&mut terminal, signal, "Esc gives up): ");
+            terminal.keys("typed-after-1234\r").expect("is kept in");
+            assert!(!terminal.screen().contains("typed-after"));
+            assert_eq!(terminal.echo_at_end(), (true, 0), "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn a_stopped_question_for_the_passphrase_comes_again_hidden() {
+    let home = locked();
+    for signal in STOPS {
+        let mut terminal = run(&home, USE);
+        stop(&mut terminal, signal, PASSPHRASE);
+        // The one in the middle of the run.
+        terminal.forget().keys("\x1b");
+        stop(&mut terminal, signal, PASSPHRASE);
+        terminal.keys("pass-1\r").expect("<output>39");
+        assert!(!terminal.screen().contains("pass-1"));
+        assert_eq!(terminal.echo_at_end(), (true, 0));
+    }
+}
+
+#[test]
+fn a_question_of_the_model_is_hidden_after_a_stop_that_nobody_can_catch() {
+    let home = Home::new();
+    let ask = "<tools><get_value key=\"PW\" reason=\"a test\"/></tools>";
+    let mut terminal = run(&home, ask);
+    stop(&mut terminal, Signal::SIGSTOP, "Esc declines): ");
+    terminal.answer("typed-after-1234");
+    let (screen, status) = terminal.end();
+    assert!(!screen.contains("typed-after"), "{screen}");
+    assert_eq!(status, 0, "{screen}");
+}
+
+#[test]
+fn two_questions_on_a_terminal_come_one_after_the_other() {
+    let home = kept("A", &[]);
+    let pipe = "for name in B C; do \"$0\" var set $name & done; wait; exec";
+    let mut terminal = Karyi::with_args(&["var", "list"])
+        .env("KARYI_HOME", home.path().join("karyi"))
+        .on_terminal_through(pipe);
+    terminal.expect("waits for the question that stands on this terminal");
+    for value in ["first-value-1", "second-value-2"] {
+        terminal.expect("Esc gives up): ").forget().keys(value);
+        assert!(!terminal.is_echoing());
+        terminal.keys("\r").expect("is kept in");
+    }
+    let (screen, status) = terminal.end();
+    assert!(!screen.contains("-value-"), "{screen}");
+    assert_eq!(status, 0, "{screen}");
+    for name in ["B", "C"] {
+        home.karyi(&["var", "show", name], "").exit(0);
+    }
+}
+
+#[test]
+fn a_question_ends_when_its_terminal_goes_away() {
+    let agreed = kept("TOKEN", &["--use", "ask"]);
+    let mut terminal = run(&agreed, USE);
+    terminal.expect("agree, for this session?");
+    assert_eq!(terminal.hang_up(), 129);
+
+    let locked = locked();
+    let mut terminal = run(&locked, USE);
+    terminal.expect(PASSPHRASE).forget().keys("\x1b");
+    terminal.expect(PASSPHRASE);
+    assert_eq!(terminal.hang_up(), 129);
+
+    let mut terminal = start(&agreed, &["var", "set", "B"]);
+    terminal.expect("Esc gives up): ");
+    assert_eq!(terminal.hang_up(), 129);
+}
+
+#[test]
+fn a_value_that_is_too_long_is_not_kept() {
+    let home = kept("A", &[]);
+    let long = "x".repeat(63_000);
+    let pasted = format!("\x1b[200~{long}\x1b[201~");
+    for keys in [&long, &pasted] {
+        let mut terminal = start(&home, &["var", "set", "B"]);
+        terminal.expect("Esc gives up): ").keys(keys).keys("\r");
+        let (screen, status) = terminal.end();
+        let told = "bad_value: the value of B is longer than 61440 bytes";
+        assert!(screen.contains(told), "{screen}");
+        assert_eq!(status, 2, "{screen}");
+        home.karyi(&["var", "show", "B"], "").error("not_found");
+    }
+}
+
+#[test]
+fn ctrl_c_interrupts_and_esc_declines() {
+    let home = kept("A", &[]);
+    for args in [["var", "set", "B"], ["var", "rotate", "A"]] {
+        for (key, code) in [("\x03", 130), ("\x1b", 1)] {
+            let mut terminal = start(&home, &args);
+            terminal.expect("Esc gives up): ").keys(key);
+            assert_eq!(terminal.echo_at_end(), (true, code), "{args:?} {key:?}");
+        }
+    }
+}
+
+#[test]
+fn whatever_ends_a_program_gives_the_terminal_back() {
+    let home = kept("A", &[]);
+    let ask = "<tools><get_value key=\"PW\" reason=\"a test\"/></tools>";
+    for (signal, code) in [
+        (Signal::SIGUSR1, 138),
+        (Signal::SIGUSR2, 140),
+        (Signal::SIGALRM, 142),
+        (Signal::SIGXCPU, 152),
+        (Signal::SIGVTALRM, 154),
+        (Signal::SIGPROF, 155),
+    ] {
+        for (args, question) in [
+            (&["var", "set", "B"][..], "Esc gives up): "),
+            (&["run", "-c", ask][..], "Esc declines): "),
+        ] {
+            let mut terminal = start(&home, args);
+            terminal.expect(question);
+            kill(Pid::from_raw(terminal.pid()), signal).unwrap();
+            assert_eq!(terminal.echo_at_end(), (true, code), "{signal}");
+        }
+    }
+}
