@@ -8,6 +8,7 @@ mod given;
 pub mod home;
 mod keep;
 mod keyring;
+mod lost;
 mod named;
 mod own;
 mod passphrase;

@@ -33,13 +33,16 @@ pub(super) fn listing(place: &Place) -> Result<Listing, ToolError> {
         .chosen(&index)
         .filter(|chosen| chosen.kind.is_persistent());
     let askable = chosen.as_ref().filter(|chosen| place.is_quiet(chosen));
+    let is_inside = inherited::is_inside_session();
     let asked = askable
-        .filter(|_| !inherited::is_inside_session())
+        .filter(|_| !is_inside)
         .map(|chosen| place.store(chosen).list());
     let (kept, problem) = match &asked {
         Some(Ok(names)) => (Some(names.as_slice()), None),
         Some(Err(error)) => (None, Some(error.clone())),
-        None => (None, None),
+        None if !place.has_unlisted(&index) => (None, None),
+        None if is_inside => (None, Some(vault::inside_session())),
+        None => (None, Some(closed(place))),
     };
     let store = chosen.map(|chosen| chosen.kind);
     Ok(Listing {
@@ -49,18 +52,27 @@ pub(super) fn listing(place: &Place) -> Result<Listing, ToolError> {
     })
 }
 
+/// Returns why a file that no index lists was not asked.
+fn closed(place: &Place) -> ToolError {
+    let message = format!("{} needs its passphrase", place.age_file().display());
+    ToolError::new(ErrorCode::SecretPromptUnavailable, message).with_hint(
+        "give it with --age-passphrase-fd N; `karyi var doctor --repair` makes the index anew",
+    )
+}
+
 /// Lists the secrets.
 pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
     let listing = listing(&quiet_place(flags)?)?;
     if let Some(problem) = &listing.problem {
         say(&format!(
-            "the store could not be asked, this is the index alone: {}: {}",
+            "the store could not be asked, this is the index alone: {}: {} ({})",
             problem.code.as_str(),
-            problem.message
+            problem.message,
+            problem.hint
         ));
     }
     Ok(match shape {
-        Shape::Text if listing.rows.is_empty() => {
+        Shape::Text if listing.rows.is_empty() && listing.problem.is_none() => {
             say("no secrets yet; `karyi var set NAME` keeps one");
             ExitCode::SUCCESS
         }
