@@ -9,6 +9,7 @@ pub mod home;
 mod keep;
 mod keyring;
 mod listing;
+mod lost;
 mod named;
 mod own;
 mod passphrase;

@@ -13,6 +13,7 @@ mod ledger;
 mod mcp;
 mod own_program;
 mod parse;
+mod policy_text;
 mod prompt;
 mod received;
 mod run;

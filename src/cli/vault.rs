@@ -3,8 +3,10 @@
 
 mod given;
 mod keeper;
+mod place;
 
 pub(super) use given::take_variables;
+pub(super) use place::Place;
 
 use std::collections::BTreeSet;
 use std::os::fd::RawFd;
@@ -24,17 +26,15 @@ use crate::pty::{guard, inherited};
 use crate::secret::{SecretName, SecretValue};
 use crate::tool::context::{Keeper, Reply};
 use crate::vault::index::{Chosen, Index};
-use crate::vault::keep::Vault;
-use crate::vault::load::{Loader, Unopened};
+use crate::vault::load::{Loader, Unlisted, Unopened};
 use crate::vault::session::{Lack, LackKind, Need, Secrets, Source};
-use crate::vault::store::age::{AgeKey, AgeStore, Asked, GetKey};
-use crate::vault::store::env::{EnvStore, PREFIX};
+use crate::vault::store::Kind;
+use crate::vault::store::age::Asked;
+use crate::vault::store::env::PREFIX;
 use crate::vault::store::journal::JournalKey;
-use crate::vault::store::memory::MemoryStore;
-use crate::vault::store::os::{Attended, OsStore};
-use crate::vault::store::{Kind, Store};
+use crate::vault::store::os::Attended;
 
-use given::{given, has_given, insert_given, mask_keys, named, pairs_of, passphrase};
+use given::{given, has_given, insert_given, mask_keys, named, pairs_of};
 use keeper::StoreKeeper;
 
 /// Name of the encrypted file, in the directory of karyi's data.
@@ -148,94 +148,6 @@ pub(super) struct Asker {
     /// The report, which waits meanwhile, when there is one.
     pub(super) floor: Option<Floor>,
     pub(super) outside: Outside,
-}
-
-/// The place of the vault and how it is opened.
-pub(super) struct Place {
-    /// The directory of index and encrypted file.
-    pub(super) directory: PathBuf,
-    flags: VaultFlags,
-    pub(super) asking: Asking,
-}
-
-impl Place {
-    /// Finds the place.
-    pub(super) fn find(flags: &VaultFlags, asking: Asking) -> Result<Self, ToolError> {
-        let directory = state_dir::data_dir().map_err(|error| {
-            let other = |error| ToolError::new(ErrorCode::NotFound, format!("{error:#}"));
-            error.downcast().unwrap_or_else(other)
-        })?;
-        Ok(Self {
-            directory,
-            flags: flags.clone(),
-            asking,
-        })
-    }
-
-    /// Returns the store that was chosen: by flag, else the remembered one.
-    pub(super) fn chosen(&self, index: &Index) -> Option<Chosen> {
-        let remembered = index.store.clone();
-        let kind = self.flags.vault.kind();
-        let kind = kind.or(remembered.as_ref().map(|chosen| chosen.kind))?;
-        let identity = (kind == Kind::Age)
-            .then(|| {
-                let given = self.flags.age_identity.as_deref().map(absolute);
-                let was_asked = self.flags.age_passphrase_fd.is_some();
-                let kept = remembered.and_then(|chosen| chosen.identity);
-                given.or(kept.filter(|_| !was_asked || self.flags.vault == StoreName::Auto))
-            })
-            .flatten();
-        Some(Chosen { kind, identity })
-    }
-
-    /// Returns a store; nothing is opened or asked before it is used.
-    pub(super) fn store(&self, chosen: &Chosen) -> Arc<dyn Store> {
-        match chosen.kind {
-            Kind::Os => Arc::new(OsStore::new(service(), self.asking.attended())),
-            Kind::Age => {
-                let key = self.key(chosen.identity.clone());
-                Arc::new(AgeStore::new(self.directory.join(AGE_FILE), key))
-            }
-            Kind::Memory => Arc::new(MemoryStore::default()),
-            Kind::Env => Arc::new(EnvStore::new(given().unwrap_or_default())),
-        }
-    }
-
-    /// Returns the vault: a store and the index.
-    pub(super) fn vault(&self, chosen: Chosen) -> Vault {
-        let store = self.store(&chosen);
-        Vault::new(self.directory.clone(), chosen, store)
-    }
-
-    /// Whether the store can be asked without asking the user.
-    pub(super) fn is_quiet(&self, chosen: &Chosen) -> bool {
-        match chosen.kind {
-            Kind::Os | Kind::Memory | Kind::Env => true,
-            Kind::Age => {
-                chosen.identity.is_some()
-                    || self.flags.age_passphrase_fd.is_some()
-                    || (!self.directory.join(AGE_FILE).exists()
-                        && !self.directory.join(AGE_FILE).is_symlink())
-            }
-        }
-    }
-
-    /// Returns how the key of the encrypted file is found: a file, a descriptor, the user.
-    fn key(&self, identity: Option<PathBuf>) -> GetKey {
-        let descriptor = self.flags.age_passphrase_fd;
-        let asking = self.asking.clone();
-        Arc::new(move |asked| {
-            let given = descriptor.map(passphrase).transpose()?;
-            match (&identity, given) {
-                (Some(path), given) => AgeKey::identity(path, given.as_ref()),
-                (None, Some(given)) => Ok(AgeKey::passphrase(&given)),
-                (None, None) => {
-                    let typed = ask_passphrase(&asking, asked)?;
-                    Ok(AgeKey::passphrase(&typed).typed())
-                }
-            }
-        })
-    }
 }
 
 /// Returns whom a command can ask: the user, when there is a terminal and somebody at it.
@@ -355,25 +267,23 @@ fn attach(
         return Err(inside_session());
     }
     let place = Place::find(flags, asking)?;
-    let chosen = match Index::read(&place.directory) {
-        Ok(index) => place.chosen(&index),
+    let (chosen, unlisted) = match Index::read(&place.directory) {
+        Ok(index) => place.chosen_or_unlisted(&index),
         // The loader reads it again and tells what is wrong with it before it opens any store.
-        Err(_) => Some(Chosen {
-            kind: Kind::Os,
-            identity: None,
-        }),
+        Err(_) => (Some(Chosen::os()), Unlisted::Nothing),
     };
     let kind = chosen.as_ref().map_or(Kind::Memory, |chosen| chosen.kind);
     let Some(chosen) = chosen.filter(|chosen| chosen.kind.is_persistent()) else {
-        secrets.attach(Arc::new(Unopened::new(place.directory, kind)));
+        secrets.attach(Arc::new(Unopened::new(place.directory, kind, unlisted)));
         secrets.refresh(Need::Listed);
         return Ok(None);
     };
+    place.warn_if_open();
     mask_keys(secrets, flags.age_passphrase_fd, chosen.identity.as_deref());
     let directory = place.directory.clone();
     let opened = chosen.clone();
     let open = Box::new(move || Ok(place.store(&opened)));
-    let loader = Arc::new(Loader::new(directory.clone(), open));
+    let loader = Arc::new(Loader::new(directory.clone(), open).beside(unlisted));
     secrets.attach(Arc::clone(&loader) as Arc<dyn Source>);
     secrets.refresh(Need::Listed);
     Ok(Some(StoreKeeper {

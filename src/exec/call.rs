@@ -169,14 +169,16 @@ async fn settle(stage: &Stage, about: &About, outcome: &mut Outcome, target: &Ta
     }
     let is_killed = outcome.status == Status::Killed;
     let goes_on = is_killed || target.terminal.session.job().is_some();
+    let leaves_jobs = target.terminal.session.has_left();
+    let is_broken = outcome.error.is_some() || was_ended_by_signal(outcome);
     let ending = if goes_on {
         Ending::Cut
-    } else if outcome.error.is_some() || was_ended_by_signal(outcome) {
+    } else if is_broken || target.output.may_go_on(leaves_jobs) {
         Ending::Broken
     } else {
         Ending::Whole
     };
-    if target.terminal.session.has_left() {
+    if leaves_jobs {
         target.output.keep_whole();
     }
     let (view, rest) = target.output.detach(ending);

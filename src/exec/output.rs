@@ -62,13 +62,16 @@ pub enum Watcher {
 #[derive(Clone)]
 pub struct Output(Arc<Mutex<Stages>>);
 
+/// The pass over the bytes as they come.
+type FirstPass = (Lossy, RedactStream);
+
 struct Stages {
     redactor: Redactor,
     cap: Cap,
     /// The call whose result the output belongs to, while one waits.
     owner: Option<Owner>,
     /// The pass over the bytes as they come, while there is something to mask.
-    raw: Option<(Lossy, RedactStream)>,
+    raw: Option<FirstPass>,
     result: Rendering,
     /// What a watcher sees at once, while there is one.
     watched: Option<Rendering>,
@@ -76,6 +79,10 @@ struct Stages {
     ahead: Redacted,
     /// Whether anything came since somebody looked.
     is_fresh: bool,
+    /// Whether anything came at all.
+    has_begun: bool,
+    /// Whether what came ends within a line.
+    is_within_line: bool,
     kept: HeadTail,
     log: Option<Log>,
     /// That of the terminal, which other jobs follow.
@@ -129,7 +136,7 @@ impl Rendering {
     }
 }
 
-fn first_pass(redactor: &Redactor) -> Option<(Lossy, RedactStream)> {
+fn first_pass(redactor: &Redactor) -> Option<FirstPass> {
     (!redactor.is_idle()).then(|| (Lossy::default(), redactor.stream()))
 }
 
@@ -231,6 +238,20 @@ impl Output {
         }
     }
 
+    /// Whether a job in the background may go on with the line that ends what came: one that the call leaves, or
+    /// one that was there.
+    #[must_use]
+    pub fn may_go_on(&self, leaves_jobs: bool) -> bool {
+        let stages = lock(&self.0);
+        let has_jobs = || stages.journal.as_ref().is_some_and(Journal::has_jobs);
+        stages.is_within_line && (leaves_jobs || has_jobs())
+    }
+
+    /// Returns the pass over the bytes as it goes on over what jobs in the background print next.
+    fn continued(&self) -> Option<FirstPass> {
+        lock(&self.0).continued()
+    }
+
     /// Gives the log away, for what the call's command has left.
     #[must_use]
     pub fn take_log(&self) -> Option<Log> {
@@ -296,6 +317,8 @@ impl Stages {
             watched: None,
             ahead: Redacted::default(),
             is_fresh: false,
+            has_begun: false,
+            is_within_line: false,
             kept: HeadTail::new(cap),
             log,
             journal,
@@ -304,16 +327,31 @@ impl Stages {
 
     fn push(&mut self, bytes: &[u8]) {
         if let Some(journal) = &self.journal {
+            // A job in the background may print here what it began before.
+            if !std::mem::replace(&mut self.has_begun, true) && self.raw.is_some() {
+                self.raw = journal.first_pass().or(self.raw.take());
+            }
             journal.print(bytes);
         }
         self.take_in(bytes);
         self.keep_rendered();
     }
 
+    /// Returns the first pass as it goes on over what comes next. What it holds back was shown here.
+    fn continued(&self) -> Option<FirstPass> {
+        let (_, first) = self.raw.as_ref()?;
+        let mut first = first.clone();
+        first.begin_next();
+        Some((Lossy::default(), first))
+    }
+
     /// Masks and renders some bytes.
     fn take_in(&mut self, bytes: &[u8]) {
         self.begin_first_pass();
         self.is_fresh = true;
+        self.is_within_line = bytes
+            .last()
+            .map_or(self.is_within_line, |last| *last != b'\n');
         match &mut self.raw {
             None => self.render(bytes),
             Some((lossy, redact)) => {
@@ -383,7 +421,7 @@ impl Stages {
     /// Renders what the first pass gave, which had seen so many secrets before it. When it has seen
     /// another one, drawing the line anew may leave more of a part in sight than there may be from then on.
     fn render_first_pass(&mut self, masked: &Redacted, seen: usize) {
-        let has_news = |(_, first): &(Lossy, RedactStream)| first.seen() > seen;
+        let has_news = |(_, first): &FirstPass| first.seen() > seen;
         if !self.raw.as_ref().is_some_and(has_news) {
             return self.render_masked(masked);
         }

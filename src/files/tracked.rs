@@ -18,7 +18,9 @@ pub fn is_tracked(path: &Path) -> bool {
 fn find(path: &Path) -> Option<bool> {
     let (root, git) = path.ancestors().skip(1).find_map(repository)?;
     let index = git.join("index");
-    if fs::metadata(&index).ok()?.len() > limits::MAX_GIT_INDEX_BYTES {
+    let found = fs::metadata(&index).ok()?;
+    // A pipe in its place would be waited for.
+    if !found.is_file() || found.len() > limits::MAX_GIT_INDEX_BYTES {
         return None;
     }
     let bytes = fs::read(index).ok()?;
@@ -57,6 +59,9 @@ fn repository(dir: &Path) -> Option<(&Path, PathBuf)> {
     if metadata.is_dir() {
         return Some((dir, git));
     }
+    if !metadata.is_file() {
+        return None;
+    }
     // A worktree names its repository in a file.
     let text = fs::read_to_string(&git).ok()?;
     let target = text.strip_prefix("gitdir:")?.trim();
@@ -67,6 +72,20 @@ fn repository(dir: &Path) -> Option<(&Path, PathBuf)> {
 mod tests {
     use super::*;
     use std::process::Command;
+
+    #[test]
+    fn a_pipe_in_the_place_of_an_index_is_not_waited_for() {
+        let temp = tempfile::tempdir().unwrap();
+        let (top, inner) = (temp.path(), temp.path().join("inner"));
+        for git in [top.join(".git"), inner.clone()] {
+            fs::create_dir(git).unwrap();
+        }
+        for pipe in [top.join(".git/index"), inner.join(".git")] {
+            nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        }
+        assert!(!is_tracked(&top.join("file")));
+        assert!(!is_tracked(&inner.join("file")));
+    }
 
     #[test]
     fn files_in_the_index_are_tracked() {

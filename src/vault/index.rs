@@ -47,6 +47,17 @@ pub struct Chosen {
     pub identity: Option<PathBuf>,
 }
 
+impl Chosen {
+    /// Chooses the keyring of the system.
+    #[must_use]
+    pub fn os() -> Self {
+        Self {
+            kind: Kind::Os,
+            identity: None,
+        }
+    }
+}
+
 /// What is known of one secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -428,6 +428,13 @@ impl Vault {
                 }
             }
         }
+        // A file that could be read and holds no name is listed, too.
+        if self.chosen.kind == Kind::Age {
+            Index::change(&self.directory, |index| {
+                index.store.get_or_insert_with(|| self.chosen.clone());
+                Ok(())
+            })?;
+        }
         Ok((added, removed))
     }
 
@@ -496,6 +503,7 @@ impl Vault {
         for key in names.iter().map(Key::of).chain(journal) {
             self.store.remove(&key)?;
         }
+        self.store.clear_away()?;
         Ok(names)
     }
 }

@@ -22,12 +22,25 @@ use crate::vault::watch::Watch;
 /// Opens a store; it may ask the user for a key.
 pub type Open = Box<dyn Fn() -> Result<Arc<dyn Store>, ToolError> + Send + Sync>;
 
+/// What there is of an encrypted file that no index lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unlisted {
+    /// No such file.
+    #[default]
+    Nothing,
+    /// It is the store of the session.
+    InUse,
+    /// The session has another store, or none.
+    NotInUse,
+}
+
 /// The store a session takes its values from.
 pub struct Loader {
     directory: PathBuf,
     open: Open,
     /// The index, as it was read last.
     index: Watch,
+    unlisted: Unlisted,
     state: Mutex<State>,
 }
 
@@ -96,8 +109,15 @@ impl Loader {
             index: Watch::new(directory.join(FILE_NAME)),
             directory,
             open,
+            unlisted: Unlisted::default(),
             state: Mutex::default(),
         }
+    }
+
+    /// Says what there is of a file that no index lists. One in use is opened though no name is listed.
+    #[must_use]
+    pub fn beside(self, unlisted: Unlisted) -> Self {
+        Self { unlisted, ..self }
     }
 
     /// Opens the store whether it is needed or not, for what is kept in it beside values.
@@ -212,7 +232,10 @@ impl Loader {
         }
         let is_new = state.generation != Some(index.generation);
         let is_wanted = match need {
-            Need::Listed => is_new && (state.store.is_some() || index.kept().next().is_some()),
+            Need::Listed => {
+                let is_listed = state.store.is_some() || index.kept().next().is_some();
+                is_new && (is_listed || self.unlisted == Unlisted::InUse)
+            }
             Need::Used => is_new || state.is_incomplete(),
         };
         if !is_wanted {
@@ -335,7 +358,8 @@ impl Source for Loader {
         let failure = state.failure.clone().map(of_the_store);
         let unread = failure.or_else(|| state.damage(false));
         let elsewhere = state.lack_elsewhere(&state.elsewhere);
-        let all = [unread, elsewhere, state.damage(true)];
+        let unlisted = lack_unlisted(self.unlisted);
+        let all = [unread, elsewhere, unlisted, state.damage(true)];
         all.into_iter().flatten().collect()
     }
 
@@ -394,20 +418,34 @@ fn lack_elsewhere(names: &[(SecretName, Kind)], kind: Kind) -> Option<Lack> {
     })
 }
 
+/// Returns what a session lacks of an encrypted file that no index lists.
+fn lack_unlisted(unlisted: Unlisted) -> Option<Lack> {
+    let message = "the encrypted file vault.age is there, no index lists what it holds, and it is not the store in use";
+    let hint = "use it with --vault age, and have it listed again with `karyi var doctor --repair --vault age` and \
+                --age-identity FILE or its passphrase; or move it away";
+    (unlisted == Unlisted::NotInUse).then(|| Lack {
+        kind: LackKind::Elsewhere,
+        error: ToolError::new(ErrorCode::VaultUnavailable, message).with_hint(hint),
+        names: Vec::new(),
+    })
+}
+
 /// A session without a store that lasts: it knows nothing of what the index lists.
 pub struct Unopened {
     directory: PathBuf,
     kind: Kind,
+    unlisted: Unlisted,
     elsewhere: Mutex<Vec<(SecretName, Kind)>>,
 }
 
 impl Unopened {
     /// Names the directory of the index, and what the session has instead of a store.
     #[must_use]
-    pub fn new(directory: PathBuf, kind: Kind) -> Self {
+    pub fn new(directory: PathBuf, kind: Kind, unlisted: Unlisted) -> Self {
         Self {
             directory,
             kind,
+            unlisted,
             elsewhere: Mutex::default(),
         }
     }
@@ -428,9 +466,9 @@ impl Source for Unopened {
     }
 
     fn lacks(&self) -> Vec<Lack> {
-        lack_elsewhere(&self.names(), self.kind)
-            .into_iter()
-            .collect()
+        let elsewhere = lack_elsewhere(&self.names(), self.kind);
+        let all = [elsewhere, lack_unlisted(self.unlisted)];
+        all.into_iter().flatten().collect()
     }
 
     fn lack_of(&self, name: &str) -> Option<Lack> {

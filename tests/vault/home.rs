@@ -39,6 +39,7 @@ impl Home {
         };
         let identity = age::x25519::Identity::generate();
         fs::write(home.identity(), identity.to_string().expose_secret()).unwrap();
+        fs::set_permissions(home.identity(), fs::Permissions::from_mode(0o600)).unwrap();
         home
     }
 

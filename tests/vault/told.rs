@@ -1,9 +1,11 @@
 //! What `karyi var` says to its users: mistakes, doubts and damage, and what to do about them.
 
 use std::fs;
+use std::path::Path;
 
 use super::home::Home;
 use super::var::VALUE;
+use crate::harness::program;
 
 #[test]
 fn likely_mistakes_are_told() {
@@ -104,11 +106,10 @@ fn the_day_that_was_typed_is_listed() {
 #[test]
 fn a_missing_passphrase_is_told() {
     let home = Home::new();
-    home.set("TOKEN", VALUE, &[]);
-    let index = fs::read_to_string(home.index()).unwrap();
-    let mut index: serde_json::Value = serde_json::from_str(&index).unwrap();
-    index["store"].as_object_mut().unwrap().remove("identity");
-    fs::write(home.index(), index.to_string()).unwrap();
+    let set = "var set TOKEN --stdin --vault age --age-passphrase-fd 3 3<<<passphrase-42";
+    let script = format!("exec '{}' {set} <<<'{VALUE}'", program().display());
+    home.spawn(Path::new("/bin/bash"), &["-c", &script], "")
+        .exit(0);
     let ran = home
         .script("<tools><command>echo $KARYI{OTHER}</command></tools>")
         .exit(3);
@@ -138,10 +139,16 @@ fn what_is_to_be_done_about_a_damaged_vault_leads_out() {
     fs::remove_file(home.index()).unwrap();
     let told = home
         .karyi(&["var", "doctor", "--repair"], "")
+        .exit(3)
+        .error("wrong_key")
+        .stderr;
+    assert!(told.contains("--repair --vault age"), "{told}");
+    fs::remove_file(home.path().join("karyi/data/vault.age")).unwrap();
+    let told = home
+        .karyi(&["var", "doctor", "--repair"], "")
         .exit(2)
         .stderr;
     assert!(told.contains("name it: --vault os"), "{told}");
-    fs::remove_file(home.path().join("karyi/data/vault.age")).unwrap();
     home.set("TOKEN", VALUE, &[]);
     fs::write(home.path().join("karyi/data/vault.age"), "no age file").unwrap();
     let told = home.karyi(&["var", "doctor"], "").exit(1).stdout;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::cli::args::SessionArgs;
+use crate::cli::policy_text::policy_text;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::state_dir::{output_dir, output_parent, own_dirs};
 use crate::cli::{journal, own_program, vault};
@@ -82,8 +83,8 @@ pub(in crate::cli) fn permits(args: &SessionArgs, context: &Context) -> anyhow::
         None => PolicyFile::default(),
         Some(path) => {
             let shown = path.display();
-            let text = std::fs::read_to_string(path)
-                .with_context(|| format!("reading the policy file {shown}"))?;
+            let text =
+                policy_text(path).with_context(|| format!("reading the policy file {shown}"))?;
             PolicyFile::parse(&text).with_context(|| format!("the policy file {shown}"))?
         }
     };

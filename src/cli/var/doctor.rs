@@ -1,5 +1,7 @@
 //! `karyi var doctor`: whether index and store can be used and agree.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::json;
 
 use crate::cli::print;
@@ -10,7 +12,7 @@ use crate::pty::health::{Check, Health};
 use crate::pty::inherited;
 use crate::render::paint::safe_line;
 use crate::secret::SecretName;
-use crate::vault::index::{FILE_NAME, Index};
+use crate::vault::index::{Chosen, FILE_NAME, Index};
 use crate::vault::keep::{State, Vault, check_agreement, elsewhere};
 use crate::vault::session::listed;
 use crate::vault::store::record;
@@ -61,17 +63,16 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
         Ok(index) => index,
         Err(error) => return vec![failed("index", &error)],
     };
-    let path = place.directory.join(FILE_NAME);
-    let found = format!("{}, {} names", path.display(), index.kept().count());
-    let listed = Check::ok("index", found, "secrets are listed without their values");
-    let mut checks = vec![listed];
-    let Some(chosen) = place.chosen(&index) else {
-        let found = "none was chosen yet";
-        let meaning = "`karyi var set` keeps the first value in the keyring of the system";
-        checks.push(Check::ok("store", found.to_owned(), meaning));
+    let chosen = place.chosen(&index);
+    let mut checks = vec![index_check(place, &index)];
+    // Before anything is locked: that closes the directory.
+    checks.extend(modes(place, chosen.as_ref()));
+    let Some(chosen) = chosen else {
+        checks.push(no_store(place));
         return checks;
     };
     checks.extend(other_stores(&index, chosen.kind));
+    checks.extend(other_file(place, &index, chosen.kind));
     if inherited::is_inside_session() {
         let found = format!(
             "{}, not asked: this runs inside a session of karyi",
@@ -109,6 +110,84 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
         Err(error) => checks.push(failed("store", &error)),
     }
     checks
+}
+
+/// Tells how many names are listed, or that the index is gone.
+fn index_check(place: &Place, index: &Index) -> Check {
+    let path = place.directory.join(FILE_NAME);
+    if place.has_unlisted(index) {
+        let (path, file) = (path.display(), place.age_file());
+        let found = format!("{path} lists nothing, and {} is there", file.display());
+        let meaning = "names, notes and the chosen store were lost; values were not";
+        let advice = "make it anew: karyi var doctor --repair, with --vault age --age-identity FILE if an identity opens the file";
+        return Check::limited("index", found, meaning, advice);
+    }
+    let found = format!("{}, {} names", path.display(), index.kept().count());
+    Check::ok("index", found, "secrets are listed without their values")
+}
+
+/// Tells that no store was chosen, or of a keyring whose index is gone. Only somebody who wants to know has the
+/// keyring asked; no value is read.
+fn no_store(place: &Place) -> Check {
+    let is_open = !inherited::is_inside_session();
+    let held = is_open.then(|| place.store(&Chosen::os()).list().ok());
+    let names = held.flatten().unwrap_or_default();
+    if names.is_empty() {
+        let found = "none was chosen yet".to_owned();
+        let meaning = "`karyi var set` keeps the first value in the keyring of the system";
+        return Check::ok("store", found, meaning);
+    }
+    let names: Vec<&str> = names.iter().map(SecretName::as_str).collect();
+    let found = format!("no index, and the keyring holds {}", listed(&names));
+    let meaning = "runs neither use nor mask them";
+    let advice = "make the index anew: karyi var doctor --repair --vault os";
+    Check::limited("store", found, meaning, advice)
+}
+
+/// Names what others than the owner can read or write.
+fn modes(place: &Place, chosen: Option<&Chosen>) -> Option<Check> {
+    let open = place.open_to_others(chosen);
+    if open.is_empty() {
+        return None;
+    }
+    let shown = |(path, mode): &(PathBuf, u32)| format!("{} ({mode:04o})", path.display());
+    let found: Vec<String> = open.iter().map(shown).collect();
+    let close = |(path, _): &(PathBuf, u32)| {
+        let mode = if path.is_dir() { "700" } else { "600" };
+        format!("chmod {mode} {}", quoted(path))
+    };
+    let advice: Vec<String> = open.iter().map(close).collect();
+    let found = format!("others can read or write {}", found.join(", "));
+    let meaning = "who writes there can put another store in the place of this one";
+    Some(Check::limited("modes", found, meaning, &advice.join("; ")))
+}
+
+/// Returns a path as a word of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
+    match text.chars().all(is_plain) {
+        true => text.into_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+/// Tells of an encrypted file beside another store, of which the index lists nothing.
+fn other_file(place: &Place, index: &Index, used: Kind) -> Option<Check> {
+    let is_of_it = |name: &SecretName| index.get(name).is_some_and(|l| l.store == Kind::Age);
+    let is_listed = used == Kind::Age || index.kept().any(|name| is_of_it(&name));
+    if is_listed || !place.has_age_file() {
+        return None;
+    }
+    let file = place.age_file();
+    let found = format!(
+        "{} is there, and the index lists nothing in it",
+        file.display()
+    );
+    let meaning = "runs neither use nor mask what it holds";
+    let advice = "see what it holds: karyi var list --vault age, with --age-identity FILE or its passphrase; then move \
+                  that with karyi var migrate --vault age --to os, or move the file away";
+    Some(Check::limited("stores", found, meaning, advice))
 }
 
 /// Names what the index lists for another store than the one that is used.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 
 use crate::cli::var::{Done, Shape, quiet_place};
-use crate::cli::vault::{self, AGE_FILE, Place, VaultFlags};
+use crate::cli::vault::{self, Place, VaultFlags};
 use crate::cli::{print, say};
 use crate::error::{ErrorCode, ToolError};
 use crate::pty::inherited;
@@ -45,13 +45,16 @@ pub(super) fn listing(place: &Place, reading: Reading) -> Result<Listing, ToolEr
         place.is_quiet(chosen) && (reading == Reading::Values || !is_whole(place, &index, chosen))
     };
     let askable = chosen.as_ref().filter(is_askable);
+    let is_inside = inherited::is_inside_session();
     let asked = askable
-        .filter(|_| !inherited::is_inside_session())
+        .filter(|_| !is_inside)
         .map(|chosen| place.store(chosen).list());
     let (kept, problem) = match &asked {
         Some(Ok(names)) => (Some(names.as_slice()), None),
         Some(Err(error)) => (None, Some(error.clone())),
-        None => (None, None),
+        None if !place.has_unlisted(&index) => (None, None),
+        None if is_inside => (None, Some(vault::inside_session())),
+        None => (None, Some(closed(place))),
     };
     let store = chosen.map(|chosen| chosen.kind);
     Ok(Listing {
@@ -64,8 +67,15 @@ pub(super) fn listing(place: &Place, reading: Reading) -> Result<Listing, ToolEr
 /// Whether names come out of the store together with their values only: out of an encrypted file. One that is gone
 /// holds none, and one that no index lists is all there is to go by.
 fn is_whole(place: &Place, index: &Index, chosen: &Chosen) -> bool {
-    let is_there = || place.directory.join(AGE_FILE).symlink_metadata().is_ok();
-    chosen.kind == Kind::Age && index.store.is_some() && is_there()
+    chosen.kind == Kind::Age && index.store.is_some() && place.has_age_file()
+}
+
+/// Returns why a file that no index lists was not asked.
+fn closed(place: &Place) -> ToolError {
+    let message = format!("{} needs its passphrase", place.age_file().display());
+    ToolError::new(ErrorCode::SecretPromptUnavailable, message).with_hint(
+        "give it with --age-passphrase-fd N; `karyi var doctor --repair` makes the index anew",
+    )
 }
 
 /// Lists the secrets.
@@ -73,13 +83,14 @@ pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
     let listing = listing(&quiet_place(flags)?, Reading::Names)?;
     if let Some(problem) = &listing.problem {
         say(&format!(
-            "the store could not be asked, this is the index alone: {}: {}",
+            "the store could not be asked, this is the index alone: {}: {} ({})",
             problem.code.as_str(),
-            problem.message
+            problem.message,
+            problem.hint
         ));
     }
     Ok(match shape {
-        Shape::Text if listing.rows.is_empty() => {
+        Shape::Text if listing.rows.is_empty() && listing.problem.is_none() => {
             say("no secrets yet; `karyi var set NAME` keeps one");
             ExitCode::SUCCESS
         }

@@ -125,11 +125,7 @@ fn existing_in(place: &Place) -> Result<Vault, ToolError> {
 /// The reason why nothing can be kept.
 fn writable(place: &Place) -> Result<Vault, ToolError> {
     let index = Index::read(&place.directory)?;
-    let first = || Chosen {
-        kind: Kind::Os,
-        identity: None,
-    };
-    let chosen = place.chosen(&index).unwrap_or_else(first);
+    let chosen = place.chosen(&index).unwrap_or_else(Chosen::os);
     if chosen.kind == Kind::Memory {
         let message = "memory ends with this command, so nothing can be kept there";
         return Err(ToolError::new(ErrorCode::VaultReadOnly, message));

@@ -15,7 +15,7 @@ use crate::pty::inherited;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::policy::Policy;
 use crate::vault::session::{Origin, Secrets};
-use crate::vault::store::age::passphrase_of;
+use crate::vault::store::age::{identity_bytes, passphrase_of};
 use crate::vault::store::env::PREFIX;
 use crate::vault::store::pairs;
 
@@ -117,7 +117,7 @@ pub(super) fn passphrase(descriptor: RawFd) -> Result<SecretValue, ToolError> {
 /// descriptor, and the secret lines of an identity file. What cannot be read is told by whoever needs it.
 pub(super) fn mask_keys(secrets: &Secrets, descriptor: Option<RawFd>, identity: Option<&Path>) {
     let given = descriptor.and_then(|descriptor| passphrase(descriptor).ok());
-    let read = |path: &Path| Some(Zeroizing::new(std::fs::read(path).ok()?));
+    let read = |path: &Path| identity_bytes(path).ok().flatten();
     let identity = identity.and_then(read).unwrap_or_default();
     let keys = secret_lines(&identity);
     let all = given.map(|value| ("KARYI_PASSPHRASE", value));

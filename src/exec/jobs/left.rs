@@ -50,7 +50,11 @@ impl Jobs {
         {
             logs.push((id, log));
         }
-        self.journal(&current.terminal).add(logs);
+        let output = match &current.place {
+            Place::Foreground(_, output) => Some(output),
+            Place::Background(_) => None,
+        };
+        self.journal(&current.terminal).add(logs, output);
         new
     }
 

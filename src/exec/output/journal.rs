@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Ending, Stages, last_line};
+use super::{Ending, FirstPass, Output, Stages, last_line};
 use crate::capped::{Cap, HeadTail};
 use crate::exec::log::{Log, Printer};
 use crate::tool::context::OutputSink;
@@ -58,11 +58,24 @@ impl Journal {
     }
 
     /// Adds the logs of jobs that a command has left, with what was printed on the terminal since it
-    /// has ended.
-    pub fn add(&self, logs: Vec<(String, Log)>) {
+    /// has ended. `output` is what the command printed: a value may begin there and end in what the jobs print.
+    pub fn add(&self, logs: Vec<(String, Log)>, output: Option<&Output>) {
         if !logs.is_empty() {
-            self.lock().add(logs);
+            let earlier = output.and_then(Output::continued);
+            self.lock().add(logs, earlier);
         }
+    }
+
+    /// Whether jobs are in the background that may print.
+    pub(super) fn has_jobs(&self) -> bool {
+        !self.lock().logs.is_empty()
+    }
+
+    /// Returns the first pass over what was printed so far, while there are jobs that may go on with it.
+    pub(super) fn first_pass(&self) -> Option<FirstPass> {
+        let pages = self.lock();
+        let has_jobs = !pages.logs.is_empty();
+        has_jobs.then(|| pages.stages.continued()).flatten()
     }
 
     /// Removes the log of a job that has ended.
@@ -128,7 +141,7 @@ impl Pages {
         }
     }
 
-    fn add(&mut self, logs: Vec<(String, Log)>) {
+    fn add(&mut self, logs: Vec<(String, Log)>, earlier: Option<FirstPass>) {
         // What is held back was printed before the jobs were known, so it is in what is kept.
         self.stages.end_text(Ending::Cut);
         self.keep();
@@ -137,6 +150,14 @@ impl Pages {
         let since = text.strip_prefix(self.older.as_str()).unwrap_or(&text);
         let since = self.stages.redactor.redact_kept(since);
         self.older.clear();
+        if let Some((lossy, mut first)) = earlier.filter(|_| self.logs.is_empty()) {
+            // Nothing of the command was read here, and what came after it was.
+            if self.by == Printer::Job {
+                first.push(since.as_str(), &mut Redacted::default());
+                first.begin_next();
+            }
+            self.stages.raw = Some((lossy, first));
+        }
         for (id, mut log) in logs {
             log.begin(&Redacted::default());
             log.forget_tail();

@@ -404,6 +404,14 @@ impl Lane {
         self.narrow = scan;
     }
 
+    /// Gives up what shorter stretches began.
+    pub(super) fn cool(&mut self) {
+        self.narrow = Scan {
+            done: self.wide.done,
+            run: None,
+        };
+    }
+
     /// Forgets what is settled.
     pub(super) fn forget(&mut self, is_hot: bool) {
         if !is_hot {

@@ -65,6 +65,8 @@ pub struct RedactStream {
     inside: Lane,
     /// The secrets seen so far: shorter parts of them are masked from then on.
     hot: Option<Arc<Hot>>,
+    /// Where the text begins that has a value of its own to show before shorter parts count.
+    begun: u64,
     /// The end of the text so far; it starts at `base`, not after `given`.
     held: Zeroizing<String>,
     base: u64,
@@ -92,6 +94,7 @@ impl RedactStream {
             unescaped: KINDS.map(Unescaped::new),
             inside: Lane::default(),
             hot: None,
+            begun: 0,
             held: Zeroizing::new(String::new()),
             base: 0,
             given: 0,
@@ -318,7 +321,9 @@ impl RedactStream {
 
     /// Adds a match; from here on shorter parts of its secret are matches.
     fn add(&mut self, found: Found) {
-        self.note_seen(found.secret, found.end);
+        if found.end > self.begun {
+            self.note_seen(found.secret, found.end);
+        }
         self.add_region(found);
     }
 
@@ -346,6 +351,16 @@ impl RedactStream {
     #[must_use]
     pub fn seen(&self) -> usize {
         self.hot.as_ref().map_or(0, |hot| hot.secrets().count())
+    }
+
+    /// Begins another text that may go on with what this one began. What was seen in this one makes no shorter part a
+    /// match there.
+    pub fn begin_next(&mut self) {
+        self.flush(&mut Redacted::default());
+        self.hot = None;
+        self.begun = self.end();
+        self.main.cool();
+        self.inside.cool();
     }
 
     /// Takes note of the secrets that another stream has seen: what comes next shows shorter parts of

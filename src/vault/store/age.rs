@@ -19,7 +19,7 @@ use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::store::{Key, Kind, Store, disk, pairs};
 
-pub use key::{AgeKey, Asked, GetKey, passphrase_of};
+pub use key::{AgeKey, Asked, GetKey, identity_bytes, passphrase_of};
 
 /// What the decrypted text starts with.
 const HEAD: &[u8] = b"karyi-vault 1\n";
@@ -190,6 +190,26 @@ impl Store for AgeStore {
         }
         self.change(|texts| texts.remove(key).is_some())
     }
+
+    fn clear_away(&self) -> Result<(), ToolError> {
+        let mut opened = self.opened();
+        let _guard = disk::lock(&self.path)?;
+        self.refresh(&mut opened)?;
+        let is_empty = |(_, texts): &(Look, Texts)| texts.is_empty();
+        if opened.held.take_if(|held| is_empty(held)).is_some() {
+            fs::remove_file(&self.path).map_err(|error| ToolError::from_io(&self.path, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether an encrypted file is for an identity, so that no passphrase opens it; not when it cannot be read.
+#[must_use]
+pub fn is_for_identity(path: &Path) -> bool {
+    let read = disk::read(path, limits::MAX_VAULT_FILE_BYTES);
+    read.ok()
+        .flatten()
+        .is_some_and(|bytes| key::is_for_identity(&bytes))
 }
 
 /// Returns what the file looks like, or what no file looks like.

@@ -27,7 +27,7 @@ pub fn lock(path: &Path) -> Result<Guard, ToolError> {
         .create(true)
         .truncate(false)
         .open(&path)
-        .map_err(|error| ToolError::from_io(&path, &error))?;
+        .map_err(|error| refusal(&path, &error))?;
     let deadline = Instant::now() + limits::VAULT_LOCK_TIMEOUT;
     loop {
         match file.try_lock() {
@@ -49,15 +49,39 @@ pub fn lock(path: &Path) -> Result<Guard, ToolError> {
 /// # Errors
 /// `bad_vault` when it is larger or no regular file, or what the system says.
 pub fn read(path: &Path, max_bytes: u64) -> Result<Option<Zeroizing<Vec<u8>>>, ToolError> {
-    let failed = |error: io::Error| ToolError::from_io(path, &error);
-    let file = match reading_options().open(path) {
+    let file = match reading_options(Links::AreRefused).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(_) if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) => {
-            return Err(no_file(path));
-        }
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(refusal(path, &error)),
     };
+    whole(&file, path, max_bytes, no_file).map(Some)
+}
+
+/// Reads a file of at most `max_bytes` that its user named and that may be a link to one; nothing when there is none.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_named(path: &Path, max_bytes: u64) -> Result<Option<Zeroizing<Vec<u8>>>, ToolError> {
+    let file = match reading_options(Links::AreFollowed).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // A socket cannot be opened at all.
+        Err(_) if fs::metadata(path).is_ok_and(|found| !found.is_file()) => {
+            return Err(no_named_file(path));
+        }
+        Err(error) => return Err(ToolError::from_io(path, &error)),
+    };
+    whole(&file, path, max_bytes, no_named_file).map(Some)
+}
+
+/// Reads an open file whole.
+fn whole(
+    file: &File,
+    path: &Path,
+    max_bytes: u64,
+    no_file: fn(&Path) -> ToolError,
+) -> Result<Zeroizing<Vec<u8>>, ToolError> {
+    let failed = |error: io::Error| ToolError::from_io(path, &error);
     let found = file.metadata().map_err(failed)?;
     if !found.is_file() {
         return Err(no_file(path));
@@ -72,20 +96,50 @@ pub fn read(path: &Path, max_bytes: u64) -> Result<Option<Zeroizing<Vec<u8>>>, T
     file.take(max_bytes)
         .read_to_end(&mut bytes)
         .map_err(failed)?;
-    Ok(Some(bytes))
+    Ok(bytes)
 }
 
-/// Returns how a file is read that a command may have replaced: a pipe must not block, a link must
-/// not lead elsewhere.
-fn reading_options() -> fs::OpenOptions {
+/// What becomes of a link in the place of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Links {
+    AreFollowed,
+    AreRefused,
+}
+
+/// Returns how a file is read that a command may have replaced: a pipe must not block, a link to what is karyi's own
+/// must not lead elsewhere.
+fn reading_options(links: Links) -> fs::OpenOptions {
     let mut options = File::options();
     options.read(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        nix::libc::O_NONBLOCK | nix::libc::O_NOFOLLOW,
-    );
+    {
+        let own = match links {
+            Links::AreFollowed => 0,
+            Links::AreRefused => nix::libc::O_NOFOLLOW,
+        };
+        let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY | own;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+    }
+    #[cfg(not(unix))]
+    let _ = links;
     options
+}
+
+/// Returns why a file of karyi's own could not be opened: something else may stand in its place.
+fn refusal(path: &Path, error: &io::Error) -> ToolError {
+    match fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        true => no_file(path),
+        false => ToolError::from_io(path, error),
+    }
+}
+
+fn no_named_file(path: &Path) -> ToolError {
+    let message = format!(
+        "expected a regular file or a link to one at {}; found something else",
+        path.display()
+    );
+    ToolError::new(ErrorCode::BadVault, message)
+        .with_hint("look at it with `ls -lLd`, and bring the file back or name another one")
 }
 
 fn no_file(path: &Path) -> ToolError {
@@ -169,7 +223,12 @@ fn private_options() -> fs::OpenOptions {
     let mut options = File::options();
     options.read(true).write(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // A link must not have its target made.
+        let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+        options.mode(0o600).custom_flags(flags);
+    }
     options
 }
 
@@ -289,6 +348,43 @@ mod tests {
             let error = read(&at(name), 3).unwrap_err();
             assert_eq!(error.code, ErrorCode::BadVault, "{name}");
         }
+    }
+
+    #[test]
+    fn a_file_that_its_user_named_may_be_a_link_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::write(at("target"), "one").unwrap();
+        std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("none"), at("dangling")).unwrap();
+        std::os::unix::fs::symlink(at("pipe"), at("link-to-pipe")).unwrap();
+        fs::create_dir(at("directory")).unwrap();
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        for name in ["target", "link"] {
+            let read = read_named(&at(name), 3).unwrap().unwrap();
+            assert_eq!(read.as_slice(), b"one", "{name}");
+        }
+        assert_eq!(read_named(&at("dangling"), 3).unwrap(), None);
+        for name in ["directory", "pipe", "link-to-pipe", "socket"] {
+            let error = read_named(&at(name), 3).unwrap_err();
+            assert_eq!(error.code, ErrorCode::BadVault, "{name}");
+            assert!(error.message.contains("or a link to one"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_lock_is_no_link() {
+        let root = tempfile::tempdir().unwrap();
+        let (target, path) = (root.path().join("target"), root.path().join("x"));
+        std::os::unix::fs::symlink(&target, path.with_extension("lock")).unwrap();
+        assert_eq!(lock(&path).unwrap_err().code, ErrorCode::BadVault);
+        assert!(!target.exists());
+        fs::write(&target, "").unwrap();
+        assert_eq!(lock(&path).unwrap_err().code, ErrorCode::BadVault);
+        fs::remove_file(path.with_extension("lock")).unwrap();
+        fs::create_dir(path.with_extension("lock")).unwrap();
+        assert_eq!(lock(&path).unwrap_err().code, ErrorCode::BadVault);
     }
 
     #[test]

@@ -152,4 +152,12 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// The reason why the store cannot be written.
     fn remove(&self, key: &Key) -> Result<bool, ToolError>;
+
+    /// Removes what is left of a store that nothing is kept in any more, such as an empty file.
+    ///
+    /// # Errors
+    /// The reason why the store cannot be written.
+    fn clear_away(&self) -> Result<(), ToolError> {
+        Ok(())
+    }
 }

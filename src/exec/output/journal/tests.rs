@@ -3,6 +3,7 @@
 use super::*;
 use crate::exec::log::Logs;
 use crate::exec::output::Output;
+use crate::secret::{SecretName, SecretValue};
 use crate::tool::sessions::JobFiles;
 use crate::vault::session::Secrets;
 
@@ -16,7 +17,11 @@ struct Printed {
 
 impl Printed {
     fn new() -> Self {
-        let redactor = Redactor::new(&Secrets::default());
+        Self::with(&Secrets::default())
+    }
+
+    fn with(secrets: &Secrets) -> Self {
+        let redactor = Redactor::new(secrets);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run");
         Self {
@@ -42,7 +47,7 @@ impl Printed {
         output.keep_whole();
         let _ = output.detach(Ending::Whole);
         let log = output.take_log().unwrap();
-        self.journal.add(vec![(id.to_owned(), log)]);
+        self.journal.add(vec![(id.to_owned(), log)], Some(output));
     }
 
     /// What is printed between two commands.
@@ -130,4 +135,75 @@ fn a_further_job_begins_with_the_end_of_what_is_long() {
         "[... the first 68940 bytes are in the file job:1 ...]"
     );
     assert_eq!(rest, &text[68940..]);
+}
+
+/// A program in the background prints a value byte by byte; each result of another command has a few of them.
+#[test]
+fn a_value_that_comes_over_the_ends_of_results_is_masked() {
+    const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
+    let secrets = Secrets::default();
+    let name = SecretName::parse("K").unwrap();
+    let value = SecretValue::new(VALUE.into());
+    secrets.insert(name, value).unwrap();
+    for (size, idle) in [(3, 0), (5, 0), (5, 2), (11, 0), (11, 3)] {
+        let printed = Printed::with(&secrets);
+        let first = printed.command("1", VALUE[..size].as_bytes());
+        printed.idle(&VALUE[size..size + idle]);
+        let ending = |output: &Output, leaves| match output.may_go_on(leaves) {
+            true => Ending::Broken,
+            false => Ending::Whole,
+        };
+        first.keep_whole();
+        let (view, _) = first.detach(ending(&first, true));
+        let mut shown = view.text;
+        let log = first.take_log().unwrap();
+        printed.journal.add(vec![("1".into(), log)], Some(&first));
+        let mut rest = &VALUE[size + idle..];
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(size.min(rest.len()));
+            let output = printed.command("2", piece.as_bytes());
+            shown.push_str(&output.detach(ending(&output, false)).0.text);
+            let (between, after) = after.split_at(idle.min(after.len()));
+            printed.idle(between);
+            rest = after;
+        }
+        let plain = shown.replace("[KARYI:K:part]", "");
+        assert!(plain.len() < 4, "{size} {idle}: {shown}");
+        let file = printed.file(1, "1").replace("[KARYI:K:part]", "");
+        assert!(file.len() < 4, "{size} {idle}: {file}");
+    }
+}
+
+/// What only looks like the start of a value, and lines that are whole, stay as they are beside a job.
+#[test]
+fn ordinary_text_beside_a_job_is_shown_whole() {
+    let secrets = Secrets::default();
+    let name = SecretName::parse("K").unwrap();
+    let value = SecretValue::new("production-S3cr3t".into());
+    secrets.insert(name, value).unwrap();
+    let printed = Printed::with(&secrets);
+    let first = printed.command("1", b"production\n");
+    assert!(!first.may_go_on(true));
+    printed.leave("1", &first);
+    // What one result shows of a value makes no shorter part of it a secret in the next one.
+    for text in [
+        "production\n",
+        "production-S3cr3t\n",
+        "production\n",
+        "a prompt> ",
+        "product",
+        "-S3\n",
+    ] {
+        let output = printed.command("2", text.as_bytes());
+        let expected = match text {
+            "production-S3cr3t\n" => "$KARYI{K}\n",
+            "product" => "[KARYI:K:part]",
+            text => text,
+        };
+        let ending = match output.may_go_on(false) {
+            true => Ending::Broken,
+            false => Ending::Whole,
+        };
+        assert_eq!(output.detach(ending).0.text, expected, "{text}");
+    }
 }

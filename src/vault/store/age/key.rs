@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use age::secrecy::SecretString;
 use age::{Decryptor, Encryptor, Identity, Recipient};
+use zeroize::Zeroizing;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
@@ -27,6 +28,19 @@ pub enum Asked {
     First,
     /// The key that came last does not open it.
     Again,
+}
+
+/// Reads an identity file, which may be a link to one; nothing when there is none.
+///
+/// # Errors
+/// `bad_vault` when it is larger than such files are or no regular file, or what the system says.
+pub fn identity_bytes(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, ToolError> {
+    disk::read_named(path, MAX_IDENTITY_BYTES)
+}
+
+/// Whether a file is encrypted for an identity, so that no passphrase opens it.
+pub(super) fn is_for_identity(bytes: &[u8]) -> bool {
+    Decryptor::new_buffered(bytes).is_ok_and(|file| !file.is_scrypt())
 }
 
 /// What encrypts and decrypts the file.
@@ -86,7 +100,7 @@ impl AgeKey {
     /// # Errors
     /// What the system says, or `wrong_key` when the file holds no identity that can be used.
     pub fn identity(path: &Path, passphrase: Option<&SecretValue>) -> Result<Self, ToolError> {
-        let bytes = disk::read(path, MAX_IDENTITY_BYTES)?.ok_or_else(|| {
+        let bytes = identity_bytes(path)?.ok_or_else(|| {
             let message = format!("there is no identity file {}", path.display());
             ToolError::new(ErrorCode::WrongKey, message)
                 .with_hint("name another one with --age-identity FILE")

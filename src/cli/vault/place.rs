@@ -1,0 +1,202 @@
+//! The place of the vault: its directory, the store that was chosen, and how that is opened.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::given::{given, passphrase};
+use super::{AGE_FILE, Asking, StoreName, VaultFlags, absolute, ask_passphrase, service};
+use crate::cli::{say, state_dir};
+use crate::error::{ErrorCode, ToolError};
+use crate::vault::index::{Chosen, FILE_NAME, Index};
+use crate::vault::keep::Vault;
+use crate::vault::load::Unlisted;
+use crate::vault::store::age::{self, AgeKey, AgeStore, GetKey};
+use crate::vault::store::env::EnvStore;
+use crate::vault::store::memory::MemoryStore;
+use crate::vault::store::os::OsStore;
+use crate::vault::store::{Kind, Store};
+
+/// The place of the vault and how it is opened.
+pub(in crate::cli) struct Place {
+    /// The directory of index and encrypted file.
+    pub(in crate::cli) directory: PathBuf,
+    flags: VaultFlags,
+    pub(in crate::cli) asking: Asking,
+}
+
+impl Place {
+    /// Finds the place.
+    pub(in crate::cli) fn find(flags: &VaultFlags, asking: Asking) -> Result<Self, ToolError> {
+        let directory = state_dir::data_dir().map_err(|error| {
+            let other = |error| ToolError::new(ErrorCode::NotFound, format!("{error:#}"));
+            error.downcast().unwrap_or_else(other)
+        })?;
+        Ok(Self {
+            directory,
+            flags: flags.clone(),
+            asking,
+        })
+    }
+
+    /// Returns the store that was chosen: by flag, else the remembered one, else an encrypted file that no index
+    /// lists: the index was lost.
+    pub(in crate::cli) fn chosen(&self, index: &Index) -> Option<Chosen> {
+        self.chosen_or_unlisted(index).0
+    }
+
+    /// Returns it, and what there is of an encrypted file that no index lists.
+    pub(super) fn chosen_or_unlisted(&self, index: &Index) -> (Option<Chosen>, Unlisted) {
+        let is_unlisted = self.has_unlisted(index);
+        let chosen = self.chosen_of(index, is_unlisted);
+        let is_in_use = || {
+            chosen
+                .as_ref()
+                .is_some_and(|chosen| chosen.kind == Kind::Age)
+        };
+        let unlisted = match is_unlisted {
+            false => Unlisted::Nothing,
+            true if is_in_use() => Unlisted::InUse,
+            true => Unlisted::NotInUse,
+        };
+        (chosen, unlisted)
+    }
+
+    /// Whether there is an encrypted file, and no index says which store is in use.
+    pub(in crate::cli) fn has_unlisted(&self, index: &Index) -> bool {
+        index.store.is_none() && self.has_age_file()
+    }
+
+    /// Whether anything has the name of the encrypted file.
+    pub(in crate::cli) fn has_age_file(&self) -> bool {
+        self.age_file().symlink_metadata().is_ok()
+    }
+
+    /// Returns the path of the encrypted file.
+    pub(in crate::cli) fn age_file(&self) -> PathBuf {
+        self.directory.join(AGE_FILE)
+    }
+
+    fn chosen_of(&self, index: &Index, is_unlisted: bool) -> Option<Chosen> {
+        let unlisted = || {
+            is_unlisted.then_some(Chosen {
+                kind: Kind::Age,
+                identity: None,
+            })
+        };
+        let remembered = index.store.clone().or_else(unlisted);
+        let kind = self.flags.vault.kind();
+        let kind = kind.or(remembered.as_ref().map(|chosen| chosen.kind))?;
+        let identity = (kind == Kind::Age)
+            .then(|| {
+                let given = self.flags.age_identity.as_deref().map(absolute);
+                let was_asked = self.flags.age_passphrase_fd.is_some();
+                let kept = remembered.and_then(|chosen| chosen.identity);
+                given.or(kept.filter(|_| !was_asked || self.flags.vault == StoreName::Auto))
+            })
+            .flatten();
+        Some(Chosen { kind, identity })
+    }
+
+    /// Returns a store; nothing is opened or asked before it is used.
+    pub(in crate::cli) fn store(&self, chosen: &Chosen) -> Arc<dyn Store> {
+        match chosen.kind {
+            Kind::Os => Arc::new(OsStore::new(service(), self.asking.attended())),
+            Kind::Age => {
+                let key = self.key(chosen.identity.clone());
+                Arc::new(AgeStore::new(self.age_file(), key))
+            }
+            Kind::Memory => Arc::new(MemoryStore::default()),
+            Kind::Env => Arc::new(EnvStore::new(given().unwrap_or_default())),
+        }
+    }
+
+    /// Returns the vault: a store and the index.
+    pub(in crate::cli) fn vault(&self, chosen: Chosen) -> Vault {
+        let store = self.store(&chosen);
+        Vault::new(self.directory.clone(), chosen, store)
+    }
+
+    /// Whether the store can be asked without asking the user.
+    pub(in crate::cli) fn is_quiet(&self, chosen: &Chosen) -> bool {
+        match chosen.kind {
+            Kind::Os | Kind::Memory | Kind::Env => true,
+            Kind::Age => {
+                chosen.identity.is_some()
+                    || self.flags.age_passphrase_fd.is_some()
+                    || !self.has_age_file()
+                    || age::is_for_identity(&self.age_file())
+            }
+        }
+    }
+
+    /// Returns how the key of the encrypted file is found: a file, a descriptor, the user.
+    fn key(&self, identity: Option<PathBuf>) -> GetKey {
+        let descriptor = self.flags.age_passphrase_fd;
+        let (asking, file) = (self.asking.clone(), self.age_file());
+        Arc::new(move |asked| {
+            let given = descriptor.map(passphrase).transpose()?;
+            match (&identity, given) {
+                (Some(path), given) => AgeKey::identity(path, given.as_ref()),
+                (None, Some(given)) => Ok(AgeKey::passphrase(&given)),
+                (None, None) if age::is_for_identity(&file) => Err(no_identity(&file)),
+                (None, None) => {
+                    let typed = ask_passphrase(&asking, asked)?;
+                    Ok(AgeKey::passphrase(&typed).typed())
+                }
+            }
+        })
+    }
+
+    /// Warns of a directory that others can write to: they can put another store in the place of the one there.
+    pub(super) fn warn_if_open(&self) {
+        if let Some(mode) = mode_for(&self.directory, WRITABLE) {
+            let directory = self.directory.display();
+            say(&format!(
+                "warning: others can write to {directory} (mode {mode:04o}), where the vault is: chmod 700 {directory}"
+            ));
+        }
+    }
+
+    /// Returns what of the vault others can read or write, with its mode: its directory and its files.
+    pub(in crate::cli) fn open_to_others(&self, chosen: Option<&Chosen>) -> Vec<(PathBuf, u32)> {
+        let identity = chosen.and_then(|chosen| chosen.identity.clone());
+        let files = [self.directory.join(FILE_NAME), self.age_file()];
+        let all = std::iter::once(self.directory.clone())
+            .chain(files)
+            .chain(identity);
+        all.filter_map(|path| mode_for(&path, ACCESSIBLE).map(|mode| (path, mode)))
+            .collect()
+    }
+}
+
+/// The bits of a mode by which others can write.
+const WRITABLE: u32 = 0o022;
+/// The bits of a mode by which others can do anything.
+const ACCESSIBLE: u32 = 0o077;
+
+/// Returns the mode of what is there when it has some of these bits.
+fn mode_for(path: &Path, bits: u32) -> Option<u32> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = path.metadata().ok()?.permissions().mode() & 0o7777;
+        (mode & bits != 0).then_some(mode)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (path, bits);
+        None
+    }
+}
+
+/// Returns the error for an encrypted file whose identity nobody named.
+fn no_identity(file: &Path) -> ToolError {
+    let message = format!(
+        "{} is encrypted for an identity, and no index says for which",
+        file.display()
+    );
+    ToolError::new(ErrorCode::WrongKey, message).with_hint(
+        "name it with --age-identity FILE; `karyi var doctor --repair --vault age --age-identity FILE` makes the \
+         index anew",
+    )
+}
