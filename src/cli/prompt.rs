@@ -9,7 +9,7 @@ mod suspend;
 
 use std::io;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::cli::received::Received;
 use crate::cli::say;
@@ -27,6 +27,9 @@ pub(super) use suspend::Suspension;
 /// Where a value is typed.
 const VALUE_LABEL: &str =
     "  value (hidden; Enter ends it, Ctrl+D when it has several lines, Esc declines): ";
+
+/// The signal of a terminal that is gone.
+const HANGUP: u8 = 1;
 
 /// Whether and how the user is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -281,7 +284,7 @@ impl Conversation<'_> {
             if self.outside.cancel.is_cancelled() || Instant::now() >= deadline {
                 break;
             }
-            if let Some(key) = self.raw.key(left.min(limits::KEY_WAIT))? {
+            if let Some(key) = self.key(left.min(limits::KEY_WAIT))? {
                 last = Instant::now();
                 if key.is_break() {
                     self.note_break();
@@ -291,6 +294,16 @@ impl Conversation<'_> {
         }
         self.raw.forget();
         Ok(false)
+    }
+
+    /// Returns the next key, if one comes in time. A terminal that is gone ends the run, as its signal
+    /// does, which may come later.
+    fn key(&mut self, patience: Duration) -> io::Result<Option<Key>> {
+        let key = self.raw.key(patience);
+        key.inspect_err(|_| {
+            self.outside.received.note_end(HANGUP);
+            self.outside.cancel.cancel();
+        })
     }
 
     /// Takes a Ctrl+C: it declines, or ends the run, as a second one always does.
@@ -333,7 +346,7 @@ fn converse<D: Dialogue>(mut dialogue: D, outside: &Outside) -> io::Result<D::An
     while !is_over && Instant::now() < talk.deadline {
         if outside.cancel.is_cancelled() {
             is_over = true;
-        } else if let Some(key) = talk.raw.key(limits::KEY_WAIT)? {
+        } else if let Some(key) = talk.key(limits::KEY_WAIT)? {
             if key.is_break() {
                 talk.note_break();
             }

@@ -255,7 +255,7 @@ fn a_typed_value_is_hidden_and_the_terminal_given_back() {
     }
     let mut terminal = start();
     terminal.keys("\x03");
-    assert_eq!(terminal.echo_at_end(), (true, 1));
+    assert_eq!(terminal.echo_at_end(), (true, 130));
 }
 
 #[test]
