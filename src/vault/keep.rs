@@ -4,6 +4,12 @@
 //! does. Whatever breaks in between shows up as `missing value` or `untracked`, and
 //! [`Vault::repair`] mends it from the store.
 
+mod migrate;
+mod repair;
+mod rows;
+
+pub use rows::{Row, State, check_agreement, elsewhere, rows};
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -32,46 +38,6 @@ pub struct Terms {
     pub note: Option<String>,
     /// Its policy.
     pub policy: Policy,
-}
-
-/// How index and store agree about a secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// Both know it.
-    Kept,
-    /// The index lists it, and the store has no value.
-    MissingValue,
-    /// The store has a value, and the index does not list it.
-    Untracked,
-    /// The index lists it for another store than the one that is used.
-    Elsewhere,
-    /// The store was not asked.
-    Unknown,
-}
-
-impl State {
-    /// Returns the word used on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::MissingValue => "missing value",
-            Self::Untracked => "untracked",
-            Self::Elsewhere => "other store",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-/// One line of a list of secrets.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Row {
-    /// Its name.
-    pub name: SecretName,
-    /// What the index knows of it.
-    pub listed: Option<Listed>,
-    /// How index and store agree.
-    pub state: State,
 }
 
 impl Vault {
@@ -379,182 +345,6 @@ impl Vault {
             Ok(())
         })
     }
-
-    /// Lists what index and store know, without reading a value.
-    ///
-    /// # Errors
-    /// What the store or the system says.
-    pub fn rows(&self) -> Result<Vec<Row>, ToolError> {
-        let kept = self.store.list()?;
-        let index = Index::read(&self.directory)?;
-        Ok(rows(&index, Some(self.chosen.kind), Some(&kept)))
-    }
-
-    /// Makes the index say what the store holds. Returns the names that were added and removed; what is damaged
-    /// stays as it is.
-    ///
-    /// # Errors
-    /// What the store or the system says.
-    pub fn repair(&self) -> Result<(Vec<SecretName>, Vec<SecretName>), ToolError> {
-        let (mut added, mut removed) = (Vec::new(), Vec::new());
-        for row in self.rows()? {
-            match row.state {
-                State::Kept | State::Unknown | State::Elsewhere => {}
-                State::MissingValue => {
-                    self.remove(&row.name)?;
-                    removed.push(row.name);
-                }
-                State::Untracked => {
-                    let policy = match self.get(&row.name) {
-                        Ok(record) => record.policy,
-                        Err(error) if error.code == ErrorCode::BadVault => continue,
-                        Err(error) => return Err(error),
-                    };
-                    let terms = Terms { note: None, policy };
-                    Index::change(&self.directory, |index| {
-                        self.list_in(index, &row.name, &terms);
-                        Ok(())
-                    })?;
-                    added.push(row.name);
-                }
-            }
-        }
-        Ok((added, removed))
-    }
-
-    /// Checks that another store has nothing else under the names of this one: it would be lost.
-    fn check_apart(&self, to: &Self, names: &[SecretName]) -> Result<(), ToolError> {
-        let there = to.store.list()?;
-        for name in names.iter().filter(|name| there.contains(name)) {
-            let key = Key::of(name);
-            let (own, theirs) = (self.store.get(&key)?, to.store.get(&key));
-            let is_same = match (&own, &theirs) {
-                (Some(own), Ok(Some(theirs))) => own.expose() == theirs.expose(),
-                _ => false,
-            };
-            if !is_same {
-                let (own, theirs) = (self.store.kind(), to.store.kind());
-                let message =
-                    format!("the stores {own} and {theirs} both hold a {name}, and not the same");
-                let hint =
-                    format!("remove one: `karyi var rm {name} --vault {own}` or --vault {theirs}");
-                return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint));
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies everything into another store, makes that the chosen one, and removes it here. Returns
-    /// the names.
-    ///
-    /// # Errors
-    /// What the stores or the system say. What was copied before stays in both.
-    pub fn migrate(&self, to: &Self) -> Result<Vec<SecretName>, ToolError> {
-        to.probe()?;
-        let names = self.store.list()?;
-        let index = Index::read(&self.directory)?;
-        check_agreement(&index, self.chosen.kind, &names)?;
-        self.check_apart(to, &names)?;
-        for name in &names {
-            let record = self.get(name)?;
-            let text = record::join(&record.value, &record.policy)?;
-            to.store.set(&Key::of(name), &text)?;
-            let back = to.get(name)?;
-            if back.value.expose() != record.value.expose() || back.policy != record.policy {
-                let message = format!("the store {} gives {name} back changed", to.store.kind());
-                return Err(ToolError::new(ErrorCode::BadVault, message));
-            }
-        }
-        // The key that runs used until now goes on; that of a store that was not in use replaces none.
-        let was_used = index.store.is_none_or(|used| used.kind == self.chosen.kind);
-        let moves_key = was_used || to.store.get(&Key::journal())?.is_none();
-        let journal = Some(Key::journal()).filter(|_| moves_key);
-        if let Some(journal) = &journal
-            && let Some(key) = self.store.get(journal)?
-        {
-            to.store.set(journal, &key)?;
-        }
-        Index::change(&self.directory, |index| {
-            index.generation += 1;
-            index.store = Some(to.chosen.clone());
-            for name in &names {
-                if let Some(listed) = index.names.get_mut(name.as_str()) {
-                    listed.store = to.chosen.kind;
-                }
-            }
-            Ok(())
-        })?;
-        for key in names.iter().map(Key::of).chain(journal) {
-            self.store.remove(&key)?;
-        }
-        Ok(names)
-    }
-}
-
-/// Checks that a store that answers is the one the index lists: it has a name of those listed for it,
-/// or none is.
-///
-/// # Errors
-/// `vault_unavailable`: the file is gone, or the keyring is another one.
-pub fn check_agreement(index: &Index, kind: Kind, held: &[SecretName]) -> Result<(), ToolError> {
-    let is_of_it = |name: &SecretName| index.get(name).is_some_and(|listed| listed.store == kind);
-    let listed: Vec<SecretName> = index.kept().filter(is_of_it).collect();
-    if listed.is_empty() || listed.iter().any(|name| held.contains(name)) {
-        return Ok(());
-    }
-    let count = listed.len();
-    let message = format!(
-        "the index lists names in the store {kind} ({count} of them), and the store has none"
-    );
-    let place = match kind {
-        Kind::Age => "the file vault.age",
-        Kind::Os | Kind::Memory | Kind::Env => "the keyring",
-    };
-    let hint = format!(
-        "bring {place} back that held them, or forget them ({count}) with `karyi var doctor --repair`"
-    );
-    Err(ToolError::new(ErrorCode::VaultUnavailable, message).with_hint(hint))
-}
-
-/// Returns the names that the index lists for another store than one of some kind, and that store.
-#[must_use]
-pub fn elsewhere(index: &Index, kind: Kind) -> Vec<(SecretName, Kind)> {
-    let of = |name: SecretName| {
-        let store = index.get(&name)?.store;
-        (store != kind).then_some((name, store))
-    };
-    index.kept().filter_map(of).collect()
-}
-
-/// Joins what the index knows with the names that the store of some kind holds; without them the store was
-/// not asked.
-#[must_use]
-pub fn rows(index: &Index, chosen: Option<Kind>, kept: Option<&[SecretName]>) -> Vec<Row> {
-    let state = |name: &SecretName, store: Kind| match kept {
-        _ if chosen.is_some_and(|kind| kind != store) => State::Elsewhere,
-        Some(names) if names.contains(name) => State::Kept,
-        Some(_) => State::MissingValue,
-        None => State::Unknown,
-    };
-    let listed = index.kept().filter_map(|name| {
-        let listed = index.get(&name)?.clone();
-        let state = state(&name, listed.store);
-        Some(Row {
-            name,
-            listed: Some(listed),
-            state,
-        })
-    });
-    let mut rows: Vec<Row> = listed.collect();
-    let names = kept.unwrap_or_default();
-    let untracked = names.iter().filter(|name| index.get(name).is_none());
-    rows.extend(untracked.map(|name| Row {
-        name: name.clone(),
-        listed: None,
-        state: State::Untracked,
-    }));
-    rows.sort_by(|one, other| one.name.cmp(&other.name));
-    rows
 }
 
 /// Returns the time in whole seconds: more would only make lists wide.
