@@ -1,13 +1,16 @@
 //! The vault: one store and the index beside it, changed in an order that loses nothing.
 //!
-//! A value is kept before the index lists it, and the index says that a secret goes before its value
-//! does. Whatever breaks in between shows up as `missing value` or `untracked`, and
-//! [`Vault::repair`] mends it from the store.
+//! Every change happens under the lock of the index, goes by what index and store hold then, and stands between two
+//! writings of the index: what one process does nobody else takes back, and every session sees it. A value is kept
+//! before the index lists it, and the index says that a secret goes before its value does. Whatever breaks in
+//! between shows up as `missing value` or `untracked`, and [`Vault::repair`] mends it from the store.
 
+mod change;
 mod migrate;
 mod repair;
 mod rows;
 
+pub use change::{Earlier, Make, Wanted};
 pub use rows::{Row, State, check_agreement, elsewhere, rows};
 
 use std::path::PathBuf;
@@ -17,10 +20,9 @@ use jiff::Timestamp;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
-use crate::vault::index::{Chosen, Index, Listed};
+use crate::vault::index::{Chosen, Index, Listed, Locked};
 use crate::vault::policy::Policy;
-use crate::vault::redact::Redactor;
-use crate::vault::session::{Secrets, check_value, only_case};
+use crate::vault::session::{check_value, only_case};
 use crate::vault::store::record::{self, Record};
 use crate::vault::store::{Key, Kind, Store};
 
@@ -29,6 +31,8 @@ pub struct Vault {
     directory: PathBuf,
     chosen: Chosen,
     store: Arc<dyn Store>,
+    /// Whether the store is the one in use, and nobody named it.
+    follows: bool,
 }
 
 /// What is said of a secret when it is kept.
@@ -48,6 +52,17 @@ impl Vault {
             directory,
             chosen,
             store,
+            follows: false,
+        }
+    }
+
+    /// Says that the store was chosen since it is the one in use: when another one is by the time something is to be
+    /// changed, nothing is.
+    #[must_use]
+    pub fn following(self) -> Self {
+        Self {
+            follows: true,
+            ..self
         }
     }
 
@@ -112,68 +127,16 @@ impl Vault {
         index.check_new(name)
     }
 
-    /// Keeps a value, in place of an earlier one.
-    ///
-    /// # Errors
-    /// As [`Vault::check`], or what the store or the system says.
-    pub fn set(
+    /// Does something while nobody else may change index or store.
+    fn locked<T>(
         &self,
-        name: &SecretName,
-        value: &SecretValue,
-        terms: &Terms,
-    ) -> Result<(), ToolError> {
-        self.check(name, value, &terms.policy)?;
-        let text = record::join(value, &terms.policy)?;
-        self.unlock()?;
-        self.check_shown(name, value, terms)?;
-        // Under the lock, or two processes could keep names that differ only in case.
-        Index::change(&self.directory, |index| {
-            self.check_store(index, name)?;
-            index.check_new(name)?;
-            self.check_kept(name, None)?;
-            self.store.set(&Key::of(name), &text)?;
-            self.list_in(index, name, terms);
-            Ok(())
-        })
-    }
-
-    /// Checks that what is listed and shown of a secret holds no value, of this one or another, in any form.
-    fn check_shown(
-        &self,
-        name: &SecretName,
-        value: &SecretValue,
-        terms: &Terms,
-    ) -> Result<(), ToolError> {
-        let policy = &terms.policy;
-        let hosts = policy.hosts.iter().flatten().map(ToString::to_string);
-        let dirs = policy.dirs.iter().flatten();
-        let dirs = dirs.map(|dir| dir.to_string_lossy().into_owned());
-        let commands = policy.commands.iter().flatten().cloned();
-        let shown: Vec<String> = hosts
-            .chain(dirs)
-            .chain(commands)
-            .chain(terms.note.clone())
-            .collect();
-        if shown.is_empty() {
-            return Ok(());
-        }
-        let known = Secrets::default();
-        for other in self.store.list()? {
-            let every = self.store.every(&Key::of(&other)).ok();
-            for text in every.into_iter().flat_map(|every| every.texts) {
-                let value = record::split(&other, &text).map(|record| record.value);
-                let _ =
-                    known.mask_only(&other, value.unwrap_or_else(|_| record::value_alone(&text)));
-            }
-        }
-        let _ = known.mask_only(name, value.duplicate());
-        let redactor = Redactor::new(&known);
-        match shown
-            .iter()
-            .any(|text| redactor.redact_again(text) != *text)
-        {
-            true => Err(shown_value(name)),
-            false => Ok(()),
+        work: impl FnOnce(&mut Locked) -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        let mut locked = Index::lock(&self.directory)?;
+        let used = locked.index().store.as_ref().map(|used| used.kind);
+        match used.filter(|used| self.follows && *used != self.chosen.kind) {
+            Some(used) => Err(left(self.chosen.kind, used)),
+            None => work(&mut locked),
         }
     }
 
@@ -199,7 +162,6 @@ impl Vault {
     /// Writes a secret that the store has into the index.
     fn list_in(&self, index: &mut Index, name: &SecretName, terms: &Terms) {
         let now = now();
-        index.generation += 1;
         if self.chosen.kind.is_persistent() && index.store.is_none() {
             index.store = Some(self.chosen.clone());
         }
@@ -254,33 +216,22 @@ impl Vault {
         self.check_place(name)?;
         // Of a store that cannot be opened nothing goes, and the name stays listed.
         self.store.list()?;
-        let was_listed = Index::change(&self.directory, |index| {
+        self.locked(|locked| {
+            let index = locked.index();
             self.check_store(index, name)?;
-            let Some(listed) = index.names.get_mut(name.as_str()) else {
+            let was_listed = index.names.contains_key(name.as_str());
+            if !was_listed && matches!(self.store.get(&Key::of(name)), Ok(None)) {
                 return Ok(false);
-            };
-            listed.is_going = true;
-            index.generation += 1;
-            Ok(true)
-        })?;
-        let was_kept = match self.store.remove(&Key::of(name)) {
-            Ok(was_kept) => was_kept,
-            Err(error) => {
-                self.stays(name)?;
-                return Err(error);
             }
-        };
-        Index::change(&self.directory, |index| {
-            let listed = index.names.get(name.as_str());
-            if listed.is_some_and(|listed| listed.is_going) {
-                index.names.remove(name.as_str());
+            let (mut meanwhile, mut after) = (index.clone(), index.clone());
+            after.names.remove(name.as_str());
+            if let Some(listed) = meanwhile.names.get_mut(name.as_str()) {
+                listed.is_going = true;
             }
-            if was_kept {
-                index.generation += 1;
-            }
-            Ok(())
-        })?;
-        Ok(was_listed || was_kept)
+            let remove = || self.store.remove(&Key::of(name));
+            let was_kept = locked.around(meanwhile, after, remove)?;
+            Ok(was_listed || was_kept)
+        })
     }
 
     /// Removes the value that this store has under a name which the index lists for another one; there it stays.
@@ -289,27 +240,18 @@ impl Vault {
     /// # Errors
     /// What the store or the system says.
     pub fn remove_copy(&self, name: &SecretName) -> Result<Option<Kind>, ToolError> {
-        Index::change(&self.directory, |index| {
+        // Opened before the lock.
+        self.store.list()?;
+        self.locked(|locked| {
+            let index = locked.index().clone();
             let other = index.get(name).map(|listed| listed.store);
-            let Some(other) = other.filter(|other| *other != self.chosen.kind) else {
+            let other = other.filter(|other| *other != self.chosen.kind);
+            let Some(other) = other else {
                 return Ok(None);
             };
-            if !self.store.remove(&Key::of(name))? {
-                return Ok(None);
-            }
-            index.generation += 1;
-            Ok(Some(other))
-        })
-    }
-
-    /// Lists a secret again that could not be removed.
-    fn stays(&self, name: &SecretName) -> Result<(), ToolError> {
-        Index::change(&self.directory, |index| {
-            if let Some(listed) = index.names.get_mut(name.as_str()) {
-                listed.is_going = false;
-                index.generation += 1;
-            }
-            Ok(())
+            let remove = || self.store.remove(&Key::of(name));
+            let was_kept = locked.around(index.clone(), index, remove)?;
+            Ok(was_kept.then_some(other))
         })
     }
 
@@ -320,29 +262,30 @@ impl Vault {
     /// the store or the system says.
     pub fn rename(&self, from: &SecretName, to: &SecretName) -> Result<(), ToolError> {
         self.unlock()?;
-        Index::change(&self.directory, |index| {
+        self.locked(|locked| {
+            let index = locked.index();
             self.check_store(index, from)?;
             if from == to || index.get(to).is_some() || self.store.get(&Key::of(to))?.is_some() {
                 return Err(taken(to));
             }
             let record = self.get(from)?;
-            let listed = index.names.remove(from.as_str());
-            index.check_new(to)?;
+            let mut after = index.clone();
+            let listed = after.names.remove(from.as_str());
+            after.check_new(to)?;
             self.check_kept(to, Some(from))?;
             let terms = Terms {
                 note: listed.as_ref().and_then(|listed| listed.note.clone()),
                 policy: record.policy,
             };
-            // A change of case is one name for every other reader: both stand only in here.
-            let text = record::join(&record.value, &terms.policy)?;
-            self.store.set(&Key::of(to), &text)?;
-            self.store.remove(&Key::of(from))?;
-            self.list_in(index, to, &terms);
-            if let (Some(new), Some(old)) = (index.names.get_mut(to.as_str()), listed) {
+            self.list_in(&mut after, to, &terms);
+            if let (Some(new), Some(old)) = (after.names.get_mut(to.as_str()), listed) {
                 new.created = old.created;
                 new.used = old.used;
             }
-            Ok(())
+            let text = record::join(&record.value, &terms.policy)?;
+            let changes = [(Key::of(to), Some(text)), (Key::of(from), None)];
+            // A change of case is one name for every other reader: both stand only in here.
+            locked.around(index.clone(), after, || self.store.apply(&changes))
         })
     }
 }
@@ -360,11 +303,13 @@ fn taken(name: &SecretName) -> ToolError {
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }
 
-/// Returns the error for a value in what is listed.
-fn shown_value(name: &SecretName) -> ToolError {
-    let message = format!("the note or policy of {name} holds the value of a secret");
-    ToolError::new(ErrorCode::BadArguments, message)
-        .with_hint("both are shown; say in words what the value is for")
+/// Returns the error for a store that is not in use any more.
+fn left(own: Kind, used: Kind) -> ToolError {
+    let message = format!(
+        "the secrets were moved from the store {own} to the store {used} meanwhile; nothing was changed"
+    );
+    ToolError::new(ErrorCode::VaultBusy, message)
+        .with_hint("run it again; a session that goes on needs to be started anew to keep values")
 }
 
 /// Returns the error for a name that the index lists for another store.

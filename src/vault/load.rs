@@ -310,7 +310,8 @@ impl Source for Loader {
             return;
         }
         let result = self.load(&mut state, secrets, &index);
-        state.generation = Some(index.generation);
+        // While the store is being changed, what was read may be old: it is read again at the next look.
+        state.generation = index.settled();
         state.failure = result.err();
     }
 
