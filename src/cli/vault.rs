@@ -290,6 +290,7 @@ fn attach(
         loader,
         directory,
         chosen,
+        follows: flags.vault == StoreName::Auto,
         allow_short: secrets.accepts_short(),
     }))
 }

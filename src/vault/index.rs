@@ -15,7 +15,8 @@ use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::policy::Policy;
 use crate::vault::session::only_case;
-use crate::vault::store::{Kind, disk};
+use crate::vault::store::Kind;
+use crate::vault::store::disk::{self, Guard};
 
 /// Name of the file, in the directory of karyi's data.
 pub const FILE_NAME: &str = "vars.json";
@@ -28,7 +29,7 @@ const VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub struct Index {
     version: u32,
-    /// Grows with every change of a value.
+    /// Grows with every change of the store: odd while one is under way or was broken off, even after it.
     pub generation: u64,
     /// The store that was chosen.
     pub store: Option<Chosen>,
@@ -117,8 +118,22 @@ impl Index {
         Ok(index)
     }
 
-    /// Changes the index in a directory and returns what the change returns. When that is an error
-    /// nothing is written.
+    /// Locks the index in a directory and reads it.
+    ///
+    /// # Errors
+    /// As [`Index::read`]; `vault_busy` when another process keeps it locked.
+    pub fn lock(directory: &Path) -> Result<Locked, ToolError> {
+        let path = directory.join(FILE_NAME);
+        let guard = disk::lock(&path)?;
+        Ok(Locked {
+            index: Self::read(directory)?,
+            path,
+            _guard: guard,
+        })
+    }
+
+    /// Changes the index in a directory, and not the store, and returns what the change returns. When that is an
+    /// error nothing is written.
     ///
     /// # Errors
     /// What the change or the system says; `vault_busy` when another process keeps it locked.
@@ -126,17 +141,22 @@ impl Index {
         directory: &Path,
         work: impl FnOnce(&mut Self) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
-        let path = directory.join(FILE_NAME);
-        let _guard = disk::lock(&path)?;
-        let mut index = Self::read(directory)?;
-        let before = index.clone();
+        let mut locked = Self::lock(directory)?;
+        let mut index = locked.index.clone();
+        // Who holds the lock knows that a change of the store was broken off: it ends here.
+        index.generation = index.generation.wrapping_add(index.generation % 2);
         let result = work(&mut index)?;
-        if index != before {
-            let bytes = serde_json::to_vec_pretty(&index)
-                .map_err(|error| ToolError::new(ErrorCode::Internal, error.to_string()))?;
-            disk::write(&path, &bytes)?;
+        if index != locked.index {
+            locked.write(index)?;
         }
         Ok(result)
+    }
+
+    /// Returns the generation, unless a change of the store is under way or was broken off: what is read of the store
+    /// then may be old by the next look.
+    #[must_use]
+    pub fn settled(&self) -> Option<u64> {
+        Some(self.generation).filter(|generation| generation.is_multiple_of(2))
     }
 
     /// Writes down that secrets were used.
@@ -198,6 +218,72 @@ impl Index {
         }
         Ok(())
     }
+}
+
+/// The index while nobody else may change it or a store.
+pub struct Locked {
+    index: Index,
+    path: PathBuf,
+    _guard: Guard,
+}
+
+impl Locked {
+    /// Returns the index as it is on the disk.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Changes the store by `work`. `meanwhile` is written before it, and `after` behind it when it succeeds; else the
+    /// index is again what it was. Both writings raise the generation, and in between it is odd: a session looks into
+    /// the store whatever breaks off.
+    ///
+    /// # Errors
+    /// What `work` or the system says; `bad_arguments`, before anything changes, when `after` could not be read again.
+    pub fn around<T>(
+        &mut self,
+        meanwhile: Index,
+        after: Index,
+        work: impl FnOnce() -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        let generation = self.index.generation;
+        let open = generation.wrapping_add(1 + generation % 2);
+        let is_at = |generation: u64, index: Index| Index {
+            generation,
+            ..index
+        };
+        let before = self.index.clone();
+        let after = is_at(open.wrapping_add(1), after);
+        encode(&after)?;
+        self.write(is_at(open, meanwhile))?;
+        let result = work();
+        let last = match &result {
+            Ok(_) => after,
+            Err(_) => is_at(open.wrapping_add(1), before),
+        };
+        let written = self.write(last);
+        let result = result?;
+        written.map(|()| result)
+    }
+
+    fn write(&mut self, index: Index) -> Result<(), ToolError> {
+        disk::write(&self.path, &encode(&index)?)?;
+        self.index = index;
+        Ok(())
+    }
+}
+
+/// Returns the file of an index.
+fn encode(index: &Index) -> Result<Vec<u8>, ToolError> {
+    let bytes = serde_json::to_vec_pretty(index)
+        .map_err(|error| ToolError::new(ErrorCode::Internal, error.to_string()))?;
+    let most = limits::MAX_VAULT_FILE_BYTES;
+    if bytes.len() as u64 > most {
+        let message = format!("the index {FILE_NAME} would be larger than {most} bytes");
+        return Err(ToolError::new(ErrorCode::BadArguments, message)
+            .with_hint("remove secrets with `karyi var rm NAME`, or give some a shorter note"));
+    }
+    Ok(bytes)
 }
 
 fn damaged(path: &Path, problem: &dyn std::fmt::Display) -> ToolError {
@@ -277,6 +363,47 @@ mod tests {
         });
         assert_eq!(result.unwrap_err().code, ErrorCode::Io);
         assert!(!root.path().join(FILE_NAME).exists());
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_written() {
+        let root = tempfile::tempdir().unwrap();
+        let mut locked = Index::lock(root.path()).unwrap();
+        let mut after = Index::default();
+        let note = Some("x".repeat(17 << 20));
+        after.names.insert("A".into(), Listed { note, ..listed() });
+        let mut is_done = false;
+        let result = locked.around(Index::default(), after, || {
+            is_done = true;
+            Ok(())
+        });
+        assert_eq!(
+            (result.unwrap_err().code, is_done),
+            (ErrorCode::BadArguments, false)
+        );
+        assert!(!root.path().join(FILE_NAME).exists());
+    }
+
+    #[test]
+    fn what_fails_in_the_store_leaves_the_index_as_it_was() {
+        let root = tempfile::tempdir().unwrap();
+        let mut after = Index::default();
+        after.names.insert("A".into(), listed());
+        let mut locked = Index::lock(root.path()).unwrap();
+        let meanwhile = || {
+            let index = Index::read(root.path()).unwrap();
+            assert_eq!((index.generation, index.settled()), (1, None));
+        };
+        let failed = locked.around(Index::default(), after.clone(), || {
+            meanwhile();
+            Err::<(), _>(ToolError::new(ErrorCode::Io, "no"))
+        });
+        assert_eq!(failed.unwrap_err().code, ErrorCode::Io);
+        let index = Index::read(root.path()).unwrap();
+        assert_eq!((index.settled(), index.names.len()), (Some(2), 0));
+        locked.around(index, after, || Ok(())).unwrap();
+        let index = Index::read(root.path()).unwrap();
+        assert_eq!((index.settled(), index.names.len()), (Some(4), 1));
     }
 
     #[test]

@@ -1,8 +1,17 @@
 //! The vault: one store and the index beside it, changed in an order that loses nothing.
 //!
-//! A value is kept before the index lists it, and the index says that a secret goes before its value
-//! does. Whatever breaks in between shows up as `missing value` or `untracked`, and
-//! [`Vault::repair`] mends it from the store.
+//! Every change happens under the lock of the index, goes by what index and store hold then, and stands between two
+//! writings of the index: what one process does nobody else takes back, and every session sees it. A value is kept
+//! before the index lists it, and the index says that a secret goes before its value does. Whatever breaks in
+//! between shows up as `missing value` or `untracked`, and [`Vault::repair`] mends it from the store.
+
+mod change;
+mod migrate;
+mod repair;
+mod rows;
+
+pub use change::{Earlier, Make, Wanted};
+pub use rows::{Row, State, check_agreement, elsewhere, rows};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,10 +20,9 @@ use jiff::Timestamp;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
-use crate::vault::index::{Chosen, Index, Listed};
+use crate::vault::index::{Chosen, Index, Listed, Locked};
 use crate::vault::policy::Policy;
-use crate::vault::redact::Redactor;
-use crate::vault::session::{Secrets, check_value, only_case};
+use crate::vault::session::{check_value, only_case};
 use crate::vault::store::record::{self, Record};
 use crate::vault::store::{Key, Kind, Store};
 
@@ -23,6 +31,8 @@ pub struct Vault {
     directory: PathBuf,
     chosen: Chosen,
     store: Arc<dyn Store>,
+    /// Whether the store is the one in use, and nobody named it.
+    follows: bool,
 }
 
 /// What is said of a secret when it is kept.
@@ -34,46 +44,6 @@ pub struct Terms {
     pub policy: Policy,
 }
 
-/// How index and store agree about a secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// Both know it.
-    Kept,
-    /// The index lists it, and the store has no value.
-    MissingValue,
-    /// The store has a value, and the index does not list it.
-    Untracked,
-    /// The index lists it for another store than the one that is used.
-    Elsewhere,
-    /// The store was not asked.
-    Unknown,
-}
-
-impl State {
-    /// Returns the word used on the wire.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::MissingValue => "missing value",
-            Self::Untracked => "untracked",
-            Self::Elsewhere => "other store",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-/// One line of a list of secrets.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Row {
-    /// Its name.
-    pub name: SecretName,
-    /// What the index knows of it.
-    pub listed: Option<Listed>,
-    /// How index and store agree.
-    pub state: State,
-}
-
 impl Vault {
     /// Joins a store and the index in a directory.
     #[must_use]
@@ -82,6 +52,17 @@ impl Vault {
             directory,
             chosen,
             store,
+            follows: false,
+        }
+    }
+
+    /// Says that the store was chosen since it is the one in use: when another one is by the time something is to be
+    /// changed, nothing is.
+    #[must_use]
+    pub fn following(self) -> Self {
+        Self {
+            follows: true,
+            ..self
         }
     }
 
@@ -146,68 +127,16 @@ impl Vault {
         index.check_new(name)
     }
 
-    /// Keeps a value, in place of an earlier one.
-    ///
-    /// # Errors
-    /// As [`Vault::check`], or what the store or the system says.
-    pub fn set(
+    /// Does something while nobody else may change index or store.
+    fn locked<T>(
         &self,
-        name: &SecretName,
-        value: &SecretValue,
-        terms: &Terms,
-    ) -> Result<(), ToolError> {
-        self.check(name, value, &terms.policy)?;
-        let text = record::join(value, &terms.policy)?;
-        self.unlock()?;
-        self.check_shown(name, value, terms)?;
-        // Under the lock, or two processes could keep names that differ only in case.
-        Index::change(&self.directory, |index| {
-            self.check_store(index, name)?;
-            index.check_new(name)?;
-            self.check_kept(name, None)?;
-            self.store.set(&Key::of(name), &text)?;
-            self.list_in(index, name, terms);
-            Ok(())
-        })
-    }
-
-    /// Checks that what is listed and shown of a secret holds no value, of this one or another, in any form.
-    fn check_shown(
-        &self,
-        name: &SecretName,
-        value: &SecretValue,
-        terms: &Terms,
-    ) -> Result<(), ToolError> {
-        let policy = &terms.policy;
-        let hosts = policy.hosts.iter().flatten().map(ToString::to_string);
-        let dirs = policy.dirs.iter().flatten();
-        let dirs = dirs.map(|dir| dir.to_string_lossy().into_owned());
-        let commands = policy.commands.iter().flatten().cloned();
-        let shown: Vec<String> = hosts
-            .chain(dirs)
-            .chain(commands)
-            .chain(terms.note.clone())
-            .collect();
-        if shown.is_empty() {
-            return Ok(());
-        }
-        let known = Secrets::default();
-        for other in self.store.list()? {
-            let every = self.store.every(&Key::of(&other)).ok();
-            for text in every.into_iter().flat_map(|every| every.texts) {
-                let value = record::split(&other, &text).map(|record| record.value);
-                let _ =
-                    known.mask_only(&other, value.unwrap_or_else(|_| record::value_alone(&text)));
-            }
-        }
-        let _ = known.mask_only(name, value.duplicate());
-        let redactor = Redactor::new(&known);
-        match shown
-            .iter()
-            .any(|text| redactor.redact_again(text) != *text)
-        {
-            true => Err(shown_value(name)),
-            false => Ok(()),
+        work: impl FnOnce(&mut Locked) -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        let mut locked = Index::lock(&self.directory)?;
+        let used = locked.index().store.as_ref().map(|used| used.kind);
+        match used.filter(|used| self.follows && *used != self.chosen.kind) {
+            Some(used) => Err(left(self.chosen.kind, used)),
+            None => work(&mut locked),
         }
     }
 
@@ -233,7 +162,6 @@ impl Vault {
     /// Writes a secret that the store has into the index.
     fn list_in(&self, index: &mut Index, name: &SecretName, terms: &Terms) {
         let now = now();
-        index.generation += 1;
         if self.chosen.kind.is_persistent() && index.store.is_none() {
             index.store = Some(self.chosen.clone());
         }
@@ -297,33 +225,22 @@ impl Vault {
         self.check_place(name)?;
         // Of a store that cannot be opened nothing goes, and the name stays listed.
         self.store.list()?;
-        let was_listed = Index::change(&self.directory, |index| {
+        self.locked(|locked| {
+            let index = locked.index();
             self.check_store(index, name)?;
-            let Some(listed) = index.names.get_mut(name.as_str()) else {
+            let was_listed = index.names.contains_key(name.as_str());
+            if !was_listed && matches!(self.store.get(&Key::of(name)), Ok(None)) {
                 return Ok(false);
-            };
-            listed.is_going = true;
-            index.generation += 1;
-            Ok(true)
-        })?;
-        let was_kept = match self.store.remove(&Key::of(name)) {
-            Ok(was_kept) => was_kept,
-            Err(error) => {
-                self.stays(name)?;
-                return Err(error);
             }
-        };
-        Index::change(&self.directory, |index| {
-            let listed = index.names.get(name.as_str());
-            if listed.is_some_and(|listed| listed.is_going) {
-                index.names.remove(name.as_str());
+            let (mut meanwhile, mut after) = (index.clone(), index.clone());
+            after.names.remove(name.as_str());
+            if let Some(listed) = meanwhile.names.get_mut(name.as_str()) {
+                listed.is_going = true;
             }
-            if was_kept {
-                index.generation += 1;
-            }
-            Ok(())
-        })?;
-        Ok(was_listed || was_kept)
+            let remove = || self.store.remove(&Key::of(name));
+            let was_kept = locked.around(meanwhile, after, remove)?;
+            Ok(was_listed || was_kept)
+        })
     }
 
     /// Removes the value that this store has under a name which the index lists for another one; there it stays.
@@ -332,27 +249,18 @@ impl Vault {
     /// # Errors
     /// What the store or the system says.
     pub fn remove_copy(&self, name: &SecretName) -> Result<Option<Kind>, ToolError> {
-        Index::change(&self.directory, |index| {
+        // Opened before the lock.
+        self.store.list()?;
+        self.locked(|locked| {
+            let index = locked.index().clone();
             let other = index.get(name).map(|listed| listed.store);
-            let Some(other) = other.filter(|other| *other != self.chosen.kind) else {
+            let other = other.filter(|other| *other != self.chosen.kind);
+            let Some(other) = other else {
                 return Ok(None);
             };
-            if !self.store.remove(&Key::of(name))? {
-                return Ok(None);
-            }
-            index.generation += 1;
-            Ok(Some(other))
-        })
-    }
-
-    /// Lists a secret again that could not be removed.
-    fn stays(&self, name: &SecretName) -> Result<(), ToolError> {
-        Index::change(&self.directory, |index| {
-            if let Some(listed) = index.names.get_mut(name.as_str()) {
-                listed.is_going = false;
-                index.generation += 1;
-            }
-            Ok(())
+            let remove = || self.store.remove(&Key::of(name));
+            let was_kept = locked.around(index.clone(), index, remove)?;
+            Ok(was_kept.then_some(other))
         })
     }
 
@@ -363,215 +271,32 @@ impl Vault {
     /// the store or the system says.
     pub fn rename(&self, from: &SecretName, to: &SecretName) -> Result<(), ToolError> {
         self.unlock()?;
-        Index::change(&self.directory, |index| {
+        self.locked(|locked| {
+            let index = locked.index();
             self.check_store(index, from)?;
             if from == to || index.get(to).is_some() || self.store.get(&Key::of(to))?.is_some() {
                 return Err(taken(to));
             }
             let record = self.get(from)?;
-            let listed = index.names.remove(from.as_str());
-            index.check_new(to)?;
+            let mut after = index.clone();
+            let listed = after.names.remove(from.as_str());
+            after.check_new(to)?;
             self.check_kept(to, Some(from))?;
             let terms = Terms {
                 note: listed.as_ref().and_then(|listed| listed.note.clone()),
                 policy: record.policy,
             };
-            // A change of case is one name for every other reader: both stand only in here.
-            let text = record::join(&record.value, &terms.policy)?;
-            self.store.set(&Key::of(to), &text)?;
-            self.store.remove(&Key::of(from))?;
-            self.list_in(index, to, &terms);
-            if let (Some(new), Some(old)) = (index.names.get_mut(to.as_str()), listed) {
+            self.list_in(&mut after, to, &terms);
+            if let (Some(new), Some(old)) = (after.names.get_mut(to.as_str()), listed) {
                 new.created = old.created;
                 new.used = old.used;
             }
-            Ok(())
+            let text = record::join(&record.value, &terms.policy)?;
+            let changes = [(Key::of(to), Some(text)), (Key::of(from), None)];
+            // A change of case is one name for every other reader: both stand only in here.
+            locked.around(index.clone(), after, || self.store.apply(&changes))
         })
     }
-
-    /// Lists what index and store know, without reading a value.
-    ///
-    /// # Errors
-    /// What the store or the system says.
-    pub fn rows(&self) -> Result<Vec<Row>, ToolError> {
-        let kept = self.store.list()?;
-        let index = Index::read(&self.directory)?;
-        Ok(rows(&index, Some(self.chosen.kind), Some(&kept)))
-    }
-
-    /// Makes the index say what the store holds. Returns the names that were added and removed; what is damaged
-    /// stays as it is.
-    ///
-    /// # Errors
-    /// What the store or the system says.
-    pub fn repair(&self) -> Result<(Vec<SecretName>, Vec<SecretName>), ToolError> {
-        let (mut added, mut removed) = (Vec::new(), Vec::new());
-        for row in self.rows()? {
-            match row.state {
-                State::Kept | State::Unknown | State::Elsewhere => {}
-                State::MissingValue => {
-                    self.remove(&row.name)?;
-                    removed.push(row.name);
-                }
-                State::Untracked => {
-                    let policy = match self.get(&row.name) {
-                        Ok(record) => record.policy,
-                        Err(error) if error.code == ErrorCode::BadVault => continue,
-                        Err(error) => return Err(error),
-                    };
-                    let terms = Terms { note: None, policy };
-                    Index::change(&self.directory, |index| {
-                        self.list_in(index, &row.name, &terms);
-                        Ok(())
-                    })?;
-                    added.push(row.name);
-                }
-            }
-        }
-        // A file that could be read and holds no name is listed, too.
-        if self.chosen.kind == Kind::Age {
-            Index::change(&self.directory, |index| {
-                index.store.get_or_insert_with(|| self.chosen.clone());
-                Ok(())
-            })?;
-        }
-        Ok((added, removed))
-    }
-
-    /// Checks that another store has nothing else under the names of this one: it would be lost.
-    fn check_apart(&self, to: &Self, names: &[SecretName]) -> Result<(), ToolError> {
-        let there = to.store.list()?;
-        for name in names.iter().filter(|name| there.contains(name)) {
-            let key = Key::of(name);
-            let (own, theirs) = (self.store.get(&key)?, to.store.get(&key));
-            let is_same = match (&own, &theirs) {
-                (Some(own), Ok(Some(theirs))) => own.expose() == theirs.expose(),
-                _ => false,
-            };
-            if !is_same {
-                let (own, theirs) = (self.store.kind(), to.store.kind());
-                let message =
-                    format!("the stores {own} and {theirs} both hold a {name}, and not the same");
-                let hint =
-                    format!("remove one: `karyi var rm {name} --vault {own}` or --vault {theirs}");
-                return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint));
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies everything into another store, makes that the chosen one, and removes it here. Returns
-    /// the names.
-    ///
-    /// # Errors
-    /// What the stores or the system say. What was copied before stays in both.
-    pub fn migrate(&self, to: &Self) -> Result<Vec<SecretName>, ToolError> {
-        to.probe()?;
-        let names = self.store.list()?;
-        let index = Index::read(&self.directory)?;
-        check_agreement(&index, self.chosen.kind, &names)?;
-        self.check_apart(to, &names)?;
-        for name in &names {
-            let record = self.get(name)?;
-            let text = record::join(&record.value, &record.policy)?;
-            to.store.set(&Key::of(name), &text)?;
-            let back = to.get(name)?;
-            if back.value.expose() != record.value.expose() || back.policy != record.policy {
-                let message = format!("the store {} gives {name} back changed", to.store.kind());
-                return Err(ToolError::new(ErrorCode::BadVault, message));
-            }
-        }
-        // The key that runs used until now goes on; that of a store that was not in use replaces none.
-        let was_used = index.store.is_none_or(|used| used.kind == self.chosen.kind);
-        let moves_key = was_used || to.store.get(&Key::journal())?.is_none();
-        let journal = Some(Key::journal()).filter(|_| moves_key);
-        if let Some(journal) = &journal
-            && let Some(key) = self.store.get(journal)?
-        {
-            to.store.set(journal, &key)?;
-        }
-        Index::change(&self.directory, |index| {
-            index.generation += 1;
-            index.store = Some(to.chosen.clone());
-            for name in &names {
-                if let Some(listed) = index.names.get_mut(name.as_str()) {
-                    listed.store = to.chosen.kind;
-                }
-            }
-            Ok(())
-        })?;
-        for key in names.iter().map(Key::of).chain(journal) {
-            self.store.remove(&key)?;
-        }
-        self.store.clear_away()?;
-        Ok(names)
-    }
-}
-
-/// Checks that a store that answers is the one the index lists: it has a name of those listed for it,
-/// or none is.
-///
-/// # Errors
-/// `vault_unavailable`: the file is gone, or the keyring is another one.
-pub fn check_agreement(index: &Index, kind: Kind, held: &[SecretName]) -> Result<(), ToolError> {
-    let is_of_it = |name: &SecretName| index.get(name).is_some_and(|listed| listed.store == kind);
-    let listed: Vec<SecretName> = index.kept().filter(is_of_it).collect();
-    if listed.is_empty() || listed.iter().any(|name| held.contains(name)) {
-        return Ok(());
-    }
-    let count = listed.len();
-    let message = format!(
-        "the index lists names in the store {kind} ({count} of them), and the store has none"
-    );
-    let place = match kind {
-        Kind::Age => "the file vault.age",
-        Kind::Os | Kind::Memory | Kind::Env => "the keyring",
-    };
-    let hint = format!(
-        "bring {place} back that held them, or forget them ({count}) with `karyi var doctor --repair`"
-    );
-    Err(ToolError::new(ErrorCode::VaultUnavailable, message).with_hint(hint))
-}
-
-/// Returns the names that the index lists for another store than one of some kind, and that store.
-#[must_use]
-pub fn elsewhere(index: &Index, kind: Kind) -> Vec<(SecretName, Kind)> {
-    let of = |name: SecretName| {
-        let store = index.get(&name)?.store;
-        (store != kind).then_some((name, store))
-    };
-    index.kept().filter_map(of).collect()
-}
-
-/// Joins what the index knows with the names that the store of some kind holds; without them the store was
-/// not asked.
-#[must_use]
-pub fn rows(index: &Index, chosen: Option<Kind>, kept: Option<&[SecretName]>) -> Vec<Row> {
-    let state = |name: &SecretName, store: Kind| match kept {
-        _ if chosen.is_some_and(|kind| kind != store) => State::Elsewhere,
-        Some(names) if names.contains(name) => State::Kept,
-        Some(_) => State::MissingValue,
-        None => State::Unknown,
-    };
-    let listed = index.kept().filter_map(|name| {
-        let listed = index.get(&name)?.clone();
-        let state = state(&name, listed.store);
-        Some(Row {
-            name,
-            listed: Some(listed),
-            state,
-        })
-    });
-    let mut rows: Vec<Row> = listed.collect();
-    let names = kept.unwrap_or_default();
-    let untracked = names.iter().filter(|name| index.get(name).is_none());
-    rows.extend(untracked.map(|name| Row {
-        name: name.clone(),
-        listed: None,
-        state: State::Untracked,
-    }));
-    rows.sort_by(|one, other| one.name.cmp(&other.name));
-    rows
 }
 
 /// Returns the time in whole seconds: more would only make lists wide.
@@ -587,11 +312,13 @@ fn taken(name: &SecretName) -> ToolError {
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }
 
-/// Returns the error for a value in what is listed.
-fn shown_value(name: &SecretName) -> ToolError {
-    let message = format!("the note or policy of {name} holds the value of a secret");
-    ToolError::new(ErrorCode::BadArguments, message)
-        .with_hint("both are shown; say in words what the value is for")
+/// Returns the error for a store that is not in use any more.
+fn left(own: Kind, used: Kind) -> ToolError {
+    let message = format!(
+        "the secrets were moved from the store {own} to the store {used} meanwhile; nothing was changed"
+    );
+    ToolError::new(ErrorCode::VaultBusy, message)
+        .with_hint("run it again; a session that goes on needs to be started anew to keep values")
 }
 
 /// Returns the error for a name that the index lists for another store.

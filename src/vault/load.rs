@@ -213,14 +213,14 @@ impl Loader {
         failure.map_or(Ok(()), Err)
     }
 
-    fn look(&self, state: &mut State, secrets: &Secrets, need: Need) {
+    fn look(&self, state: &mut State, secrets: &Secrets, need: Need) -> bool {
         let index = match Index::read(&self.directory) {
             Ok(index) => index,
             Err(error) => {
                 state.failure = Some(error);
                 // Once it can be read again, the store is read again, too.
                 state.generation = None;
-                return;
+                return true;
             }
         };
         // It may have been made since the last look.
@@ -238,12 +238,15 @@ impl Loader {
             }
             Need::Used => is_new || state.is_incomplete(),
         };
+        let is_settled = index.settled().is_some();
         if !is_wanted {
-            return;
+            return is_settled;
         }
         let result = self.load(state, secrets, &index);
-        state.generation = Some(index.generation);
+        // While the store is being changed, what was read may be old: it is read again at the next look.
+        state.generation = index.settled();
         state.failure = result.err();
+        is_settled
     }
 
     // A poisoned lock only means that another thread panicked while it loaded.
@@ -345,8 +348,9 @@ impl Source for Loader {
     fn refresh(&self, secrets: &Secrets, need: Need) {
         let mut state = self.state();
         let version = self.index.version();
-        self.look(&mut state, secrets, need);
-        self.index.note(version);
+        if self.look(&mut state, secrets, need) {
+            self.index.note(version);
+        }
     }
 
     fn is_behind(&self) -> bool {

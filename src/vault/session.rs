@@ -531,7 +531,7 @@ pub(super) fn only_case(known: &SecretName, name: &SecretName) -> ToolError {
 }
 
 /// Checks that all values together are not longer than the limit.
-fn check_total(name: &SecretName, bytes: usize) -> Result<(), ToolError> {
+pub(super) fn check_total(name: &SecretName, bytes: usize) -> Result<(), ToolError> {
     let most = limits::MAX_SECRETS_BYTES;
     if bytes <= most {
         return Ok(());

@@ -123,3 +123,35 @@ fn the_terminal_is_given_back_when_a_question_for_a_value_is_interrupted() {
     }
     assert!(fs::metadata(home.index()).is_err());
 }
+
+#[test]
+fn a_policy_that_is_narrowed_beside_a_question_stays_narrow() {
+    let home = Home::new();
+    home.set("PW", VALUE, &["--write"]);
+    let mut terminal = Karyi::with_args(&["var", "rotate", "PW"])
+        .env("KARYI_HOME", home.path().join("karyi"))
+        .on_terminal();
+    terminal.expect("value of PW (hidden");
+    let narrow = [
+        "var",
+        "set",
+        "PW",
+        "--keep-value",
+        "--no-write",
+        "--use",
+        "ask",
+    ];
+    home.karyi(&narrow, "").exit(0);
+    terminal.keys("another-value-4711").keys("\r");
+    let (screen, status) = terminal.end();
+    assert_eq!(status, 0, "{screen}");
+    let shown = home.karyi(&["var", "show", "PW", "--json"], "").exit(0);
+    let policy = &shown.json()["policy"];
+    assert_eq!(
+        (&policy["write"], &policy["use"]),
+        (&false.into(), &"ask".into())
+    );
+    let used = ["run", "--no-interactive", "--allow", "PW", "-"];
+    let ran = home.karyi(&used, USE).exit(0);
+    assert!(ran.stdout.contains(">18"), "{}", ran.stdout);
+}

@@ -223,6 +223,46 @@ fn a_damaged_file_is_told_and_kept() {
 }
 
 #[test]
+fn a_file_that_could_not_be_read_again_is_not_written() {
+    let home = Home::new();
+    let path = home.path().join("vault.age");
+    let identity = home.identity();
+    let store = age_store(&path, move || AgeKey::identity(&identity, None).unwrap());
+    store.set(&key("A"), &value("kept-1")).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let refused = store.set(&key("B"), &value(&"x".repeat(17 << 20)));
+    assert_eq!(refused.unwrap_err().code, ErrorCode::BadValue);
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_eq!(shown(&store, "A"), Some("kept-1".into()));
+    assert_eq!(store.list().unwrap(), [name("A")]);
+}
+
+#[test]
+fn nobody_waits_for_whoever_types_the_passphrase() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("vault.age");
+    let lock = path.with_extension("lock");
+    let make = move |_| {
+        let lock = std::fs::File::open(&lock).unwrap();
+        lock.try_lock().unwrap();
+        Ok(AgeKey::with_work(&value("pass phrase"), 4))
+    };
+    let make = Arc::new(make);
+    let store = || AgeStore::new(path.clone(), make.clone());
+    let new = store();
+    new.probe().unwrap();
+    new.set(&key("A"), &value("kept-1")).unwrap();
+    store().probe().unwrap();
+    assert_eq!(shown(&store(), "A"), Some("kept-1".into()));
+    // Where nothing can be locked it can still be read.
+    std::fs::remove_file(path.with_extension("lock")).unwrap();
+    std::fs::create_dir(path.with_extension("lock")).unwrap();
+    let make = move |_| Ok(AgeKey::with_work(&value("pass phrase"), 4));
+    let reader = AgeStore::new(path.clone(), Arc::new(make));
+    assert_eq!(shown(&reader, "A"), Some("kept-1".into()));
+}
+
+#[test]
 fn two_processes_write_one_file() {
     let home = Home::new();
     let path = home.path().join("vault.age");

@@ -1,6 +1,8 @@
 //! Index and store stay together, and a session follows them.
 
 mod held;
+mod moved;
+mod races;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -150,7 +152,7 @@ fn the_index_holds_nothing_of_a_value() {
     assert_eq!(
         plain.replace("fortests", "for tests"),
         format!(
-            "{{\"version\":1,\"generation\":1,\"store\":{{\"kind\":\"os\"}},\"names\":{{\"A\":{{\
+            "{{\"version\":1,\"generation\":2,\"store\":{{\"kind\":\"os\"}},\"names\":{{\"A\":{{\
              \"note\":\"for tests\",\"created\":\"TIME\",\"updated\":\"TIME\",\"store\":\"os\",\
              \"policy\":{{{policy}}}}}}}}}"
         )

@@ -3,6 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use karyi::secret::{SecretName, SecretValue};
+use karyi::vault::store::age::{AgeKey, AgeStore};
+use karyi::vault::store::{Key, Store};
+
 use super::home::Home;
 use super::var::VALUE;
 use crate::harness::program;
@@ -381,4 +385,84 @@ fn what_is_imported_may_come_by_a_pipe_or_a_link() {
     home.karyi(&["var", "import", "."], "")
         .exit(1)
         .error("is_directory");
+}
+
+/// Puts a text into the encrypted file, as another program does.
+fn put(home: &Home, key: &str, text: &str) {
+    let identity = home.identity();
+    let make = std::sync::Arc::new(move |_| AgeKey::identity(&identity, None));
+    let store = AgeStore::new(home.path().join("karyi/data/vault.age"), make);
+    let key = Key::of(&SecretName::parse(key).unwrap());
+    store.set(&key, &SecretValue::new(text.into())).unwrap();
+}
+
+#[test]
+fn a_new_value_for_a_damaged_record_loses_no_policy() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &["--use", "ask"]);
+    put(&home, "TOKEN", "karyi-secret 2 {}\nvalue-of-a-newer-karyi");
+    put(&home, "UNKNOWN", "karyi-secret 2 {}\nvalue-of-another-one");
+    let set = |key: &str, more: &[&str]| {
+        home.karyi(
+            &[&["var", "set", key, "--stdin"], more].concat(),
+            "a-new-value-1",
+        )
+    };
+    let ran = set("TOKEN", &[]).exit(0);
+    assert!(
+        ran.stderr.contains(
+            "the policy of TOKEN in the store cannot be read; what it may be used for is now what"
+        ),
+        "{}",
+        ran.stderr
+    );
+    let shown = home.karyi(&["var", "show", "TOKEN", "--json"], "").exit(0);
+    assert_eq!(shown.json()["policy"]["use"], "ask");
+    // Nobody knows the policy of this one.
+    let refused = set("UNKNOWN", &[]).exit(1).error("bad_vault");
+    assert!(
+        refused.stderr.contains("--use session"),
+        "{}",
+        refused.stderr
+    );
+    set("UNKNOWN", &["--use", "ask"]).exit(0);
+    let shown = home
+        .karyi(&["var", "show", "UNKNOWN", "--json"], "")
+        .exit(0);
+    assert_eq!(shown.json()["policy"]["use"], "ask");
+}
+
+#[test]
+fn a_descriptor_forgets_no_identity_of_a_file_that_is_there() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let script = "<tools><command>printf %s $KARYI{TOKEN} | wc -c</command></tools>";
+    let run = [
+        "run",
+        "--no-interactive",
+        "--vault",
+        "age",
+        "--age-passphrase-fd",
+        "3",
+        "-c",
+        script,
+    ];
+    let ran = home.karyi_with_fd(&run, b"a passphrase").exit(0);
+    assert!(ran.stdout.contains(">39"), "{}", ran.stdout);
+    // Where nothing is remembered the error names the flag.
+    fs::remove_file(home.index()).unwrap();
+    let repair = [
+        "var",
+        "doctor",
+        "--repair",
+        "--vault",
+        "age",
+        "--age-passphrase-fd",
+        "3",
+    ];
+    let ran = home
+        .karyi_with_fd(&repair, b"a passphrase")
+        .exit(3)
+        .error("wrong_key");
+    assert!(ran.stderr.contains("--age-identity FILE"), "{}", ran.stderr);
 }

@@ -120,7 +120,7 @@ pub(super) fn migrate(flags: &VaultFlags, target: Target) -> Done {
             from.store().kind()
         );
         return Err(ToolError::new(ErrorCode::BadArguments, message)
-            .with_hint("name another store with --to"));
+            .with_hint("name another store with --to, or the one to move from with --vault"));
     };
     let names = from.migrate(&place.vault(chosen.clone()))?;
     say(&format!(

@@ -11,7 +11,7 @@ use crate::cli::vault::{self, VaultFlags};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
-use crate::vault::keep::{Terms, Vault};
+use crate::vault::keep::{Earlier, Make, Terms, Vault, Wanted};
 use crate::vault::policy::{self, Policy};
 
 /// Keeps a value.
@@ -39,26 +39,54 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     let place = place(flags)?;
     let vault = writable(&place)?;
     vault.check_place(&name)?;
-    let earlier = match vault.get(&name) {
-        Ok(record) => Some(record),
-        Err(error) if error.code == ErrorCode::UndefinedVariable => None,
-        // A record that cannot be read is what a new value mends.
-        Err(error) if error.code == ErrorCode::BadVault && !args.keep_value => None,
-        Err(error) => return Err(error),
+    let now = Timestamp::now();
+    let earlier = vault.earlier(&name)?;
+    let policy = terms.applied(&base(&earlier, &terms)?, now)?;
+    let typed = match args.keep_value {
+        true => vault.record_of(&name, &earlier).map(|_| None)?,
+        false => Some(value::take(
+            &vault,
+            &place.asking,
+            (&name, &policy),
+            &args.input,
+        )?),
     };
-    let base = earlier
-        .as_ref()
-        .map_or_else(Policy::default, |record| record.policy.clone());
-    let terms = Terms {
-        note: args.note.clone(),
-        policy: terms.applied(&base, Timestamp::now())?,
+    // By what is there then: another karyi may have changed it since.
+    let make = |earlier: &Earlier| {
+        let value = match &typed {
+            Some(value) => value,
+            None => &vault.record_of(&name, earlier)?.value,
+        };
+        Ok(Some(Wanted {
+            value: value.duplicate(),
+            terms: Terms {
+                note: args.note.clone(),
+                policy: terms.applied(&base(earlier, &terms)?, now)?,
+            },
+        }))
     };
-    let value = match (args.keep_value, earlier) {
-        (true, Some(record)) => record.value,
-        (true, None) => return vault.get(&name).map(|_| ExitCode::SUCCESS),
-        (false, _) => value::take(&vault, &place.asking, (&name, &terms.policy), &args.input)?,
-    };
-    keep(&vault, &name, &value, &terms)
+    keep(&vault, &name, &make)?;
+    if let Some(damage) = earlier.damage {
+        say(&format!(
+            "warning: {}; what it may be used for is now what `karyi var show {name}` says",
+            damage.message
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the policy that what is said is added to.
+///
+/// # Errors
+/// `bad_vault` when nobody knows what the secret may be used for, and nothing is said of it.
+fn base(earlier: &Earlier, said: &policy::Terms) -> Result<Policy, ToolError> {
+    match (&earlier.policy, &earlier.damage) {
+        (Some(policy), _) => Ok(policy.clone()),
+        (None, Some(damage)) if said.is_empty() => Err(damage.clone().with_hint(
+            "say with the new value what it may be used for, for example --use session or --dirs DIR",
+        )),
+        (None, _) => Ok(Policy::default()),
+    }
 }
 
 /// Gives a secret a new value.
@@ -68,25 +96,39 @@ pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
     let vault = existing_in(&place)?;
     vault.probe()?;
     vault.check_place(&name)?;
-    let old = vault.get(&name)?;
+    let earlier = vault.earlier(&name)?;
+    let old = vault.record_of(&name, &earlier)?;
     let now = Timestamp::now();
     let said = policy::Terms {
         expires: args.expires.clone(),
         ..policy::Terms::default()
     };
-    let policy = said.applied(&old.policy, now)?;
-    if policy.expires.is_some_and(|end| end <= now) {
-        let message = format!("{name} has expired, and so would a new value");
-        return Err(ToolError::new(ErrorCode::SecretExpired, message)
-            .with_hint("say when the new one ends: --expires 30d"));
-    }
+    let renewed = |old: &Policy| {
+        let policy = said.applied(old, now)?;
+        if policy.expires.is_some_and(|end| end <= now) {
+            let message = format!("{name} has expired, and so would a new value");
+            return Err(ToolError::new(ErrorCode::SecretExpired, message)
+                .with_hint("say when the new one ends: --expires 30d"));
+        }
+        Ok(policy)
+    };
+    let policy = renewed(&old.policy)?;
     let value = value::take(&vault, &place.asking, (&name, &policy), &args.input)?;
     if value.expose() == old.value.expose() {
         say(&format!(
             "warning: the value of {name} is the same as before"
         ));
     }
-    keep(&vault, &name, &value, &Terms { note: None, policy })
+    // Under the policy of then: its user may have narrowed it while the question stood there.
+    let make = |earlier: &Earlier| {
+        let policy = renewed(&vault.record_of(&name, earlier)?.policy)?;
+        Ok(Some(Wanted {
+            value: value.duplicate(),
+            terms: Terms { note: None, policy },
+        }))
+    };
+    keep(&vault, &name, &make)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Makes the policy of values that are kept for the first time.
@@ -94,18 +136,13 @@ pub(super) fn new_policy(args: &PolicyArgs) -> Result<Policy, ToolError> {
     args.terms().policy(Timestamp::now())
 }
 
-fn keep(
-    vault: &Vault,
-    name: &SecretName,
-    value: &crate::secret::SecretValue,
-    terms: &Terms,
-) -> Done {
-    vault.set(name, value, terms)?;
+fn keep(vault: &Vault, name: &SecretName, make: &Make<'_>) -> Result<(), ToolError> {
+    vault.update(name, make)?;
     say(&format!(
         "{name} is kept in the store {}",
         vault.store().kind()
     ));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn check_note(note: Option<&str>) -> Result<(), ToolError> {

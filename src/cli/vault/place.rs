@@ -89,9 +89,12 @@ impl Place {
         let identity = (kind == Kind::Age)
             .then(|| {
                 let given = self.flags.age_identity.as_deref().map(absolute);
-                let was_asked = self.flags.age_passphrase_fd.is_some();
+                // A file that is made anew is for what was said of it; one that is there opens as before.
+                let is_new = self.flags.vault == StoreName::Age
+                    && self.flags.age_passphrase_fd.is_some()
+                    && !self.age_file().exists();
                 let kept = remembered.and_then(|chosen| chosen.identity);
-                given.or(kept.filter(|_| !was_asked || self.flags.vault == StoreName::Auto))
+                given.or(kept.filter(|_| !is_new))
             })
             .flatten();
         Some(Chosen { kind, identity })
@@ -113,7 +116,11 @@ impl Place {
     /// Returns the vault: a store and the index.
     pub(in crate::cli) fn vault(&self, chosen: Chosen) -> Vault {
         let store = self.store(&chosen);
-        Vault::new(self.directory.clone(), chosen, store)
+        let vault = Vault::new(self.directory.clone(), chosen, store);
+        match self.flags.vault {
+            StoreName::Auto => vault.following(),
+            _ => vault,
+        }
     }
 
     /// Whether the store can be asked without asking the user.

@@ -50,6 +50,15 @@ struct Look {
     inode: u64,
 }
 
+/// Whether the file is locked while it is read.
+#[derive(PartialEq, Eq)]
+enum Lock {
+    /// By whoever reads it.
+    Held,
+    /// Not yet.
+    Wanted,
+}
+
 impl AgeStore {
     /// Makes a store in `path`. The key is asked for when the file is first read or written.
     #[must_use]
@@ -64,7 +73,7 @@ impl AgeStore {
     /// Does something with what the file holds.
     fn with<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
         let mut opened = self.opened();
-        self.refresh(&mut opened)?;
+        self.refresh(&mut opened, Lock::Wanted)?;
         let (_, texts) = opened
             .held
             .get_or_insert_with(|| (look(None), Texts::new()));
@@ -75,7 +84,7 @@ impl AgeStore {
     fn change<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
         let mut opened = self.opened();
         let _guard = disk::lock(&self.path)?;
-        self.refresh(&mut opened)?;
+        self.refresh(&mut opened, Lock::Held)?;
         // Taken out: if writing fails, memory must not say what the file does not.
         let mut texts = opened
             .held
@@ -85,39 +94,57 @@ impl AgeStore {
         let result = work(&mut texts);
         let key = self.key(&mut opened)?;
         let sealed = seal(key, &texts)?;
+        self.check_size(&sealed)?;
         disk::write(&self.path, &sealed)?;
         opened.held = Some((look(Some(&self.path)), texts));
         Ok(result)
     }
 
-    /// Reads the file again when it is not what it was.
-    fn refresh(&self, opened: &mut Opened) -> Result<(), ToolError> {
+    /// Checks that the file can be read again when it is written.
+    fn check_size(&self, sealed: &[u8]) -> Result<(), ToolError> {
+        let most = limits::MAX_VAULT_FILE_BYTES;
+        if sealed.len() as u64 <= most {
+            return Ok(());
+        }
+        let message = format!("{} would be larger than {most} bytes", self.path.display());
+        Err(ToolError::new(ErrorCode::BadValue, message).with_hint(
+            "remove values with `karyi var rm NAME`; encrypt long data in files of their own, and keep the keys \
+             to them here",
+        ))
+    }
+
+    /// Reads the file again when it is not what it was. Who typed the key may try again, now and whenever the file is
+    /// needed next; nobody waits for that, since the lock is taken after it.
+    fn refresh(&self, opened: &mut Opened, lock: Lock) -> Result<(), ToolError> {
         let now = look(Some(&self.path));
         if opened.held.as_ref().is_some_and(|(then, _)| *then == now) {
             return Ok(());
         }
         opened.held = None;
-        let Some(bytes) = disk::read(&self.path, limits::MAX_VAULT_FILE_BYTES)? else {
+        if self.read()?.is_none() {
             return Ok(());
-        };
-        let texts = self.unseal(opened, &bytes)?;
-        opened.held = Some((now, texts));
-        Ok(())
-    }
-
-    /// Decrypts what the file holds. Who typed the key may try again, now and whenever the file is needed next.
-    fn unseal(&self, opened: &mut Opened, bytes: &[u8]) -> Result<Texts, ToolError> {
+        }
         let mut tries = 1;
         loop {
+            // A passphrase takes much memory to check: one program at a time. Who only reads goes on without the
+            // lock: in a directory that cannot be written nobody has one.
+            let takes_memory = self.key(opened)?.takes_memory();
+            let is_wanted = takes_memory && lock == Lock::Wanted;
+            let _guard = is_wanted.then(|| disk::lock(&self.path).ok());
+            let now = look(Some(&self.path));
+            let Some(bytes) = self.read()? else {
+                return Ok(());
+            };
             let key = self.key(opened)?;
-            let error = match unseal(key, bytes) {
+            let error = match unseal(key, &bytes) {
                 Ok(texts) => {
                     opened.was_wrong = false;
-                    return Ok(texts);
+                    opened.held = Some((now, texts));
+                    return Ok(());
                 }
                 Err(error) => error,
             };
-            let is_wrong = error.code == ErrorCode::WrongKey && key.may_be_mistyped(bytes);
+            let is_wrong = error.code == ErrorCode::WrongKey && key.may_be_mistyped(&bytes);
             (opened.key, opened.was_wrong) = (None, is_wrong);
             if !is_wrong || tries == limits::PASSPHRASE_TRIES {
                 return Err(ToolError {
@@ -127,6 +154,10 @@ impl AgeStore {
             }
             tries += 1;
         }
+    }
+
+    fn read(&self) -> Result<Option<Zeroizing<Vec<u8>>>, ToolError> {
+        disk::read(&self.path, limits::MAX_VAULT_FILE_BYTES)
     }
 
     fn key<'a>(&self, opened: &'a mut Opened) -> Result<&'a AgeKey, ToolError> {
@@ -155,8 +186,9 @@ impl Store for AgeStore {
 
     fn probe(&self) -> Result<(), ToolError> {
         let mut opened = self.opened();
+        // What cannot be written, and what is no file, is told before anything is typed.
         drop(disk::lock(&self.path)?);
-        self.refresh(&mut opened)?;
+        self.refresh(&mut opened, Lock::Wanted)?;
         self.key(&mut opened).map(|_| ())
     }
 
@@ -175,13 +207,7 @@ impl Store for AgeStore {
     }
 
     fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
-        if text.expose().contains('\0') {
-            let message = "a value with a NUL byte cannot be kept";
-            return Err(ToolError::new(ErrorCode::BadValue, message));
-        }
-        self.change(|texts| {
-            texts.insert(key.clone(), text.duplicate());
-        })
+        self.apply(&[(key.clone(), Some(text.duplicate()))])
     }
 
     fn remove(&self, key: &Key) -> Result<bool, ToolError> {
@@ -194,12 +220,31 @@ impl Store for AgeStore {
     fn clear_away(&self) -> Result<(), ToolError> {
         let mut opened = self.opened();
         let _guard = disk::lock(&self.path)?;
-        self.refresh(&mut opened)?;
+        self.refresh(&mut opened, Lock::Held)?;
         let is_empty = |(_, texts): &(Look, Texts)| texts.is_empty();
         if opened.held.take_if(|held| is_empty(held)).is_some() {
             fs::remove_file(&self.path).map_err(|error| ToolError::from_io(&self.path, &error))?;
         }
         Ok(())
+    }
+
+    fn apply(&self, changes: &[(Key, Option<SecretValue>)]) -> Result<(), ToolError> {
+        let mut kept = changes.iter().filter_map(|(_, text)| text.as_ref());
+        if kept.any(|text| text.expose().contains('\0')) {
+            let message = "a value with a NUL byte cannot be kept";
+            return Err(ToolError::new(ErrorCode::BadValue, message));
+        }
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.change(|texts| {
+            for (key, text) in changes {
+                match text {
+                    Some(text) => texts.insert(key.clone(), text.duplicate()),
+                    None => texts.remove(key),
+                };
+            }
+        })
     }
 }
 

@@ -160,4 +160,21 @@ pub trait Store: Send + Sync {
     fn clear_away(&self) -> Result<(), ToolError> {
         Ok(())
     }
+
+    /// Keeps the texts under some keys and removes what is under others, in their order. A store that is one file
+    /// writes it once.
+    ///
+    /// # Errors
+    /// The reason why the store cannot be written; what came before is done, unless it is one file.
+    fn apply(&self, changes: &[(Key, Option<SecretValue>)]) -> Result<(), ToolError> {
+        for (key, text) in changes {
+            match text {
+                Some(text) => self.set(key, text)?,
+                None => {
+                    self.remove(key)?;
+                }
+            }
+        }
+        Ok(())
+    }
 }

@@ -119,6 +119,11 @@ impl AgeKey {
         })
     }
 
+    /// Whether much memory is needed to use it: 256 MB for a passphrase.
+    pub(super) fn takes_memory(&self) -> bool {
+        matches!(self.means, Means::Passphrase { .. })
+    }
+
     /// Returns what writes the file.
     pub(super) fn encryptor(&self) -> io::Result<Encryptor> {
         match &self.means {
@@ -147,7 +152,8 @@ impl AgeKey {
         match (&self.means, decryptor.is_scrypt()) {
             (Means::Passphrase { .. }, false) => Err(wrong(
                 "it is encrypted for an identity, not with a passphrase",
-            )),
+            )
+            .with_hint("name the identity with --age-identity FILE")),
             (Means::Identity { .. }, true) => Err(wrong(
                 "it is encrypted with a passphrase, not for an identity",
             )),

@@ -1,0 +1,273 @@
+//! Keeps a value in place of what is there, and goes by what that is under the lock.
+
+use crate::error::{ErrorCode, ToolError};
+use crate::secret::{SecretName, SecretValue};
+use crate::vault::index::{Index, Listed};
+use crate::vault::keep::{Terms, Vault};
+use crate::vault::policy::Policy;
+use crate::vault::redact::Redactor;
+use crate::vault::session::{Secrets, check_total, check_value};
+use crate::vault::store::record::{self, Record};
+use crate::vault::store::{Key, Kind};
+
+/// What there is under a name before it is changed.
+pub struct Earlier {
+    /// What the store holds, when it can be read.
+    pub record: Option<Record>,
+    /// Why that cannot be read.
+    pub damage: Option<ToolError>,
+    /// The policy that a new value begins with: that of the record; where it cannot be read, or is gone, the copy in the
+    /// index. Nothing when nobody knows what the secret may be used for.
+    pub policy: Option<Policy>,
+    /// What the index lists.
+    pub listed: Option<Listed>,
+}
+
+impl Earlier {
+    /// Whether nothing is there.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.record.is_none() && self.damage.is_none() && self.listed.is_none()
+    }
+
+    fn note(&self) -> Option<&str> {
+        self.listed.as_ref()?.note.as_deref()
+    }
+}
+
+/// What is to be kept under a name.
+pub struct Wanted {
+    /// The value.
+    pub value: SecretValue,
+    /// What is said of it.
+    pub terms: Terms,
+}
+
+/// Says what is to be kept in place of what is there; nothing leaves that as it is. It is asked before the lock and
+/// again under it.
+pub type Make<'a> = dyn Fn(&Earlier) -> Result<Option<Wanted>, ToolError> + 'a;
+
+impl Vault {
+    /// Keeps a value, in place of an earlier one.
+    ///
+    /// # Errors
+    /// As [`Vault::check`], or what the store or the system says.
+    pub fn set(
+        &self,
+        name: &SecretName,
+        value: &SecretValue,
+        terms: &Terms,
+    ) -> Result<(), ToolError> {
+        self.check(name, value, &terms.policy)?;
+        let wanted = |_: &Earlier| Ok(Some(wanted(value, terms)));
+        self.update(name, &wanted).map(drop)
+    }
+
+    /// Keeps a value under a name that neither the store nor the index has. Returns whether it was kept.
+    ///
+    /// # Errors
+    /// As [`Vault::set`].
+    pub fn set_new(
+        &self,
+        name: &SecretName,
+        value: &SecretValue,
+        terms: &Terms,
+    ) -> Result<bool, ToolError> {
+        self.check(name, value, &terms.policy)?;
+        let if_new = |earlier: &Earlier| Ok(earlier.is_nothing().then(|| wanted(value, terms)));
+        self.update(name, &if_new)
+    }
+
+    /// Keeps what `make` makes of what is there. Returns whether it wanted anything.
+    ///
+    /// # Errors
+    /// As [`Vault::set`], or what `make` says.
+    pub fn update(&self, name: &SecretName, make: &Make<'_>) -> Result<bool, ToolError> {
+        self.unlock()?;
+        // Checked before the lock, since that reads every value.
+        let first = self.earlier(name)?;
+        let Some(expected) = make(&first)? else {
+            return Ok(false);
+        };
+        self.check_all(name, &expected, &first)?;
+        self.locked(|locked| {
+            let index = locked.index();
+            self.check_store(index, name)?;
+            index.check_new(name)?;
+            self.check_kept(name, None)?;
+            let earlier = self.earlier_in(index, name)?;
+            let Some(wanted) = make(&earlier)? else {
+                return Ok(false);
+            };
+            let is_as_checked = wanted.terms == expected.terms
+                && wanted.value.expose() == expected.value.expose()
+                && earlier.note() == first.note();
+            if !is_as_checked {
+                self.check_all(name, &wanted, &earlier)?;
+            }
+            let text = record::join(&wanted.value, &wanted.terms.policy)?;
+            let mut after = index.clone();
+            self.list_in(&mut after, name, &wanted.terms);
+            let set = || self.store.set(&Key::of(name), &text);
+            locked.around(locked.index().clone(), after, set)?;
+            Ok(true)
+        })
+    }
+
+    /// Returns what there is under a name.
+    ///
+    /// # Errors
+    /// What the store or the system says; damage of the one value is a part of the answer.
+    pub fn earlier(&self, name: &SecretName) -> Result<Earlier, ToolError> {
+        self.earlier_in(&Index::read(&self.directory)?, name)
+    }
+
+    fn earlier_in(&self, index: &Index, name: &SecretName) -> Result<Earlier, ToolError> {
+        let listed = index.get(name).cloned();
+        let copy = listed.as_ref().map(|listed| listed.policy.clone());
+        let (record, damage, policy) = match self.store.get(&Key::of(name)) {
+            Ok(None) => (None, None, Some(copy.unwrap_or_default())),
+            Ok(Some(text)) => match record::split(name, &text) {
+                Ok(record) => {
+                    let policy = record.policy.clone();
+                    (Some(record), None, Some(policy))
+                }
+                Err(damage) => (None, Some(damage), copy),
+            },
+            // No text, or more than one: none of karyi's, which has a policy.
+            Err(damage) if damage.code == ErrorCode::BadVault => {
+                (None, Some(damage), Some(copy.unwrap_or_default()))
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Earlier {
+            record,
+            damage,
+            policy,
+            listed,
+        })
+    }
+
+    /// Returns what there is, for whoever changes what is there.
+    ///
+    /// # Errors
+    /// `undefined_variable` when there is nothing, `bad_vault` when it cannot be read.
+    pub fn record_of<'a>(
+        &self,
+        name: &SecretName,
+        earlier: &'a Earlier,
+    ) -> Result<&'a Record, ToolError> {
+        match (&earlier.record, &earlier.damage) {
+            (Some(record), _) => Ok(record),
+            (None, Some(damage)) => Err(damage.clone()),
+            (None, None) => Err(self.no_value(name)),
+        }
+    }
+
+    /// Checks all that can be checked of what is to be kept.
+    fn check_all(
+        &self,
+        name: &SecretName,
+        wanted: &Wanted,
+        earlier: &Earlier,
+    ) -> Result<(), ToolError> {
+        let Wanted { value, terms } = wanted;
+        check_value(name, value.expose())?;
+        terms.policy.check_length(name, value.expose())?;
+        self.check_room(name, value, earlier)?;
+        let note = terms.note.as_deref().or(earlier.note());
+        self.check_shown(name, value, &terms.policy, note)
+    }
+
+    /// Checks that runs can hold the value with all others: of a file, which is read as a whole.
+    fn check_room(
+        &self,
+        name: &SecretName,
+        value: &SecretValue,
+        earlier: &Earlier,
+    ) -> Result<(), ToolError> {
+        let size = value.expose().len();
+        let old = earlier.record.as_ref().map(|old| old.value.expose().len());
+        if self.chosen.kind != Kind::Age || old.is_some_and(|old| size <= old) {
+            return Ok(());
+        }
+        let mut total = size;
+        for other in self.store.list()?.iter().filter(|other| *other != name) {
+            total += self
+                .get(other)
+                .map_or(0, |record| record.value.expose().len());
+        }
+        check_total(name, total).map_err(|error| {
+            error.with_hint(
+                "runs could neither use nor mask them all; remove some with `karyi var rm NAME`, or encrypt \
+                 long data in a file of its own and keep the key to it here",
+            )
+        })
+    }
+
+    /// Checks that what is listed and shown of a secret holds no value, of this one or another, in any form.
+    fn check_shown(
+        &self,
+        name: &SecretName,
+        value: &SecretValue,
+        policy: &Policy,
+        note: Option<&str>,
+    ) -> Result<(), ToolError> {
+        let hosts = policy.hosts.iter().flatten().map(ToString::to_string);
+        let dirs = policy.dirs.iter().flatten();
+        let dirs = dirs.map(|dir| dir.to_string_lossy().into_owned());
+        let commands = policy.commands.iter().flatten().cloned();
+        let shown: Vec<String> = hosts
+            .chain(dirs)
+            .chain(commands)
+            .chain(note.map(str::to_owned))
+            .collect();
+        if shown.is_empty() {
+            return Ok(());
+        }
+        let known = Secrets::default();
+        for other in self.store.list()? {
+            for text in self.texts(&Key::of(&other)) {
+                let value = record::split(&other, &text).map(|record| record.value);
+                let _ =
+                    known.mask_only(&other, value.unwrap_or_else(|_| record::value_alone(&text)));
+            }
+        }
+        let _ = known.mask_only(name, value.duplicate());
+        let redactor = Redactor::new(&known);
+        match shown
+            .iter()
+            .any(|text| redactor.redact_again(text) != *text)
+        {
+            true => Err(shown_value(name)),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the texts under a key. All of them are looked for only where one is not the answer: that searches a
+    /// keyring from end to end.
+    fn texts(&self, key: &Key) -> Vec<SecretValue> {
+        match self.store.get(key) {
+            Ok(text) => text.into_iter().collect(),
+            Err(_) => self
+                .store
+                .every(key)
+                .map_or(Vec::new(), |every| every.texts),
+        }
+    }
+}
+
+/// Returns a copy of what is to be kept.
+fn wanted(value: &SecretValue, terms: &Terms) -> Wanted {
+    Wanted {
+        value: value.duplicate(),
+        terms: terms.clone(),
+    }
+}
+
+/// Returns the error for a value in what is listed.
+fn shown_value(name: &SecretName) -> ToolError {
+    let message = format!("the note or policy of {name} holds the value of a secret");
+    ToolError::new(ErrorCode::BadArguments, message)
+        .with_hint("both are shown; say in words what the value is for")
+}

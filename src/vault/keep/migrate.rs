@@ -1,0 +1,145 @@
+//! Moves everything into another store.
+
+use crate::error::{ErrorCode, ToolError};
+use crate::secret::{SecretName, SecretValue};
+use crate::vault::index::Index;
+use crate::vault::keep::Vault;
+use crate::vault::keep::rows::check_agreement;
+use crate::vault::session::only_case;
+use crate::vault::store::record::{self, Record};
+use crate::vault::store::{Key, Kind};
+
+/// What one store is to keep and to remove.
+type Changes = Vec<(Key, Option<SecretValue>)>;
+
+impl Vault {
+    /// Copies everything into another store, makes that the chosen one, and removes it here: all of it under the lock,
+    /// so that nothing is kept beside it that would be lost. Returns the names.
+    ///
+    /// # Errors
+    /// What the stores or the system say. What was copied before stays in both, and can be moved again.
+    pub fn migrate(&self, to: &Self) -> Result<Vec<SecretName>, ToolError> {
+        // Opened before the lock.
+        to.probe()?;
+        self.store.list()?;
+        self.locked(|locked| {
+            let names = self.store.list()?;
+            let index = locked.index().clone();
+            check_agreement(&index, self.chosen.kind, &names)?;
+            let records = self.records(&names)?;
+            let mut changes = self.copies(to, &records)?;
+            let journal = self.journal_copy(to, &index)?;
+            let mut gone: Changes = names.iter().map(|name| (Key::of(name), None)).collect();
+            if let Some(key) = journal {
+                changes.push((Key::journal(), Some(key)));
+                gone.push((Key::journal(), None));
+            }
+            let after = self.moved(&index, to, &names);
+            locked.around(index, after.clone(), || {
+                to.store.apply(&changes)?;
+                to.check_copied(&records)
+            })?;
+            let removed = locked.around(after.clone(), after, || {
+                self.store.apply(&gone)?;
+                self.store.clear_away()
+            });
+            removed.map_err(|error| self.left_behind(to, error))?;
+            Ok(names)
+        })
+    }
+
+    fn records(&self, names: &[SecretName]) -> Result<Vec<(SecretName, Record)>, ToolError> {
+        let read = |name: &SecretName| Ok((name.clone(), self.get(name)?));
+        names.iter().map(read).collect()
+    }
+
+    /// Returns what the other store is to keep: what it has alike already is left as it is.
+    ///
+    /// # Errors
+    /// `bad_arguments` when it has something else under one of the names, which would be lost.
+    fn copies(&self, to: &Self, records: &[(SecretName, Record)]) -> Result<Changes, ToolError> {
+        let there = to.store.list()?;
+        let is_moved = |other: &SecretName| records.iter().any(|(name, _)| name == other);
+        let mut changes = Changes::new();
+        for (name, record) in records {
+            let mut others = there.iter().filter(|other| !is_moved(other));
+            if let Some(other) = others.find(|other| other.differs_only_in_case(name)) {
+                return Err(only_case(other, name));
+            }
+            match there.contains(name) {
+                true if is_alike(record, to.get(name)) => {}
+                true => return Err(self.both_hold(to.store.kind(), name)),
+                false => {
+                    let text = record::join(&record.value, &record.policy)?;
+                    changes.push((Key::of(name), Some(text)));
+                }
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Returns the key of the undo journal when it moves, too: the one that runs used until now goes on; that of a
+    /// store that was not in use replaces none.
+    fn journal_copy(&self, to: &Self, index: &Index) -> Result<Option<SecretValue>, ToolError> {
+        let was_used = index
+            .store
+            .as_ref()
+            .is_none_or(|used| used.kind == self.chosen.kind);
+        let Some(key) = self.store.get(&Key::journal())? else {
+            return Ok(None);
+        };
+        let theirs = to.store.get(&Key::journal())?;
+        let is_same = theirs.is_none_or(|theirs| theirs.expose() == key.expose());
+        Ok(Some(key).filter(|_| was_used || is_same))
+    }
+
+    /// Returns the index of when everything is in the other store.
+    fn moved(&self, index: &Index, to: &Self, names: &[SecretName]) -> Index {
+        let mut after = index.clone();
+        after.store = Some(to.chosen.clone());
+        for name in names {
+            if let Some(listed) = after.names.get_mut(name.as_str()) {
+                listed.store = to.chosen.kind;
+            }
+        }
+        after
+    }
+
+    /// Checks that the store gives back what it was given.
+    fn check_copied(&self, records: &[(SecretName, Record)]) -> Result<(), ToolError> {
+        for (name, record) in records {
+            let back = self.get(name)?;
+            if !is_alike(record, Ok(back)) {
+                let message = format!("the store {} gives {name} back changed", self.store.kind());
+                return Err(ToolError::new(ErrorCode::BadVault, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the error for a name with two values.
+    fn both_hold(&self, theirs: Kind, name: &SecretName) -> ToolError {
+        let own = self.store.kind();
+        let message = format!("the stores {own} and {theirs} both hold a {name}, and not the same");
+        let hint = format!("remove one: `karyi var rm {name} --vault {own}` or --vault {theirs}");
+        ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
+    }
+
+    /// Returns the error for copies that could not be removed.
+    fn left_behind(&self, to: &Self, error: ToolError) -> ToolError {
+        let (own, theirs) = (self.store.kind(), to.store.kind());
+        let message = format!(
+            "everything is in the store {theirs} now, and that one is in use; copies are left in the store {own}: {}",
+            error.message
+        );
+        let hint = format!("remove them with `karyi var migrate --vault {own} --to {theirs}`");
+        ToolError::new(error.code, message).with_hint(hint)
+    }
+}
+
+/// Whether a store has the same value with the same policy, however it is written.
+fn is_alike(record: &Record, theirs: Result<Record, ToolError>) -> bool {
+    theirs.is_ok_and(|theirs| {
+        theirs.value.expose() == record.value.expose() && theirs.policy == record.policy
+    })
+}
