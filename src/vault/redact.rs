@@ -34,6 +34,7 @@ mod form;
 mod glance;
 mod grams;
 mod hot;
+mod kinds;
 mod lane;
 mod lines;
 mod named;

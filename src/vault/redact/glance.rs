@@ -9,9 +9,9 @@ use zeroize::Zeroizing;
 use super::escapes::{Reading, reading};
 use super::forks::{Fork, is_clean};
 use super::grams::{WINDOW, number};
+use super::kinds::{Kind, Known};
 use super::lane::{AROUND, KEPT, Lane};
 use super::tables::Tables;
-use super::unescaped::{Kind, Known};
 use crate::limits::MAX_ESCAPE_BYTES;
 use crate::vault::view::{self, is_visible};
 
