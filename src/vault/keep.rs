@@ -4,6 +4,8 @@
 //! does. Whatever breaks in between shows up as `missing value` or `untracked`, and
 //! [`Vault::repair`] mends it from the store.
 
+mod shown;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,16 +15,17 @@ use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Chosen, Index, Listed};
 use crate::vault::policy::Policy;
-use crate::vault::redact::Redactor;
-use crate::vault::session::{Secrets, check_value, only_case};
+use crate::vault::session::{check_value, only_case};
 use crate::vault::store::record::{self, Record};
 use crate::vault::store::{Key, Kind, Store};
+use shown::Shown;
 
 /// One store and the index.
 pub struct Vault {
     directory: PathBuf,
     chosen: Chosen,
     store: Arc<dyn Store>,
+    shown: Shown,
 }
 
 /// What is said of a secret when it is kept.
@@ -82,6 +85,7 @@ impl Vault {
             directory,
             chosen,
             store,
+            shown: Shown::default(),
         }
     }
 
@@ -171,6 +175,12 @@ impl Vault {
         })
     }
 
+    /// Names values that are about to be kept one after the other: what is shown of them is then compared with all
+    /// values at once.
+    pub fn announce<'a>(&self, values: impl Iterator<Item = (&'a SecretName, &'a SecretValue)>) {
+        self.shown.announce(values);
+    }
+
     /// Checks that what is listed and shown of a secret holds no value, of this one or another, in any form.
     fn check_shown(
         &self,
@@ -178,37 +188,7 @@ impl Vault {
         value: &SecretValue,
         terms: &Terms,
     ) -> Result<(), ToolError> {
-        let policy = &terms.policy;
-        let hosts = policy.hosts.iter().flatten().map(ToString::to_string);
-        let dirs = policy.dirs.iter().flatten();
-        let dirs = dirs.map(|dir| dir.to_string_lossy().into_owned());
-        let commands = policy.commands.iter().flatten().cloned();
-        let shown: Vec<String> = hosts
-            .chain(dirs)
-            .chain(commands)
-            .chain(terms.note.clone())
-            .collect();
-        if shown.is_empty() {
-            return Ok(());
-        }
-        let known = Secrets::default();
-        for other in self.store.list()? {
-            let every = self.store.every(&Key::of(&other)).ok();
-            for text in every.into_iter().flat_map(|every| every.texts) {
-                let value = record::split(&other, &text).map(|record| record.value);
-                let _ =
-                    known.mask_only(&other, value.unwrap_or_else(|_| record::value_alone(&text)));
-            }
-        }
-        let _ = known.mask_only(name, value.duplicate());
-        let redactor = Redactor::new(&known);
-        match shown
-            .iter()
-            .any(|text| redactor.redact_again(text) != *text)
-        {
-            true => Err(shown_value(name)),
-            false => Ok(()),
-        }
+        self.shown.check(self.store.as_ref(), (name, value), terms)
     }
 
     /// Has the store opened, where that takes a user, before the index is locked: a dialogue may stand
@@ -585,13 +565,6 @@ fn taken(name: &SecretName) -> ToolError {
     let message = format!("there is a secret called {name} already");
     let hint = format!("choose another name, or remove it with `karyi var rm {name}`");
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
-}
-
-/// Returns the error for a value in what is listed.
-fn shown_value(name: &SecretName) -> ToolError {
-    let message = format!("the note or policy of {name} holds the value of a secret");
-    ToolError::new(ErrorCode::BadArguments, message)
-        .with_hint("both are shown; say in words what the value is for")
 }
 
 /// Returns the error for a name that the index lists for another store.
