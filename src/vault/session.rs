@@ -282,8 +282,8 @@ impl Secrets {
             self.remove(name);
         } else if let Some(secret) = self.write().current.get_mut(name) {
             // Redaction knows it since it was put aside.
-            let is_lasting = |old: &Box<Secret>| old.origin != Origin::Stored;
-            secret.shadowed = secret.shadowed.take().filter(is_lasting);
+            let shadowed = secret.shadowed.take();
+            secret.shadowed = shadowed.filter(|old| old.origin != Origin::Stored);
         }
     }
 
