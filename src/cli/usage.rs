@@ -4,11 +4,15 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Whether a value may stand among the arguments by mistake: those of `karyi var`, and of `--vars-fd`.
+/// Flags that name a descriptor with a secret.
+const FLAGS: &[&str] = &["--vars-fd", "--age-passphrase-fd"];
+
+/// Whether a value may stand among the arguments by mistake: those of `karyi var`, and of the flags that name a
+/// descriptor.
 pub(super) fn may_hold_value(arguments: &[OsString]) -> bool {
     let is_one = |argument: &OsString| {
         let argument = argument.to_string_lossy();
-        argument == "var" || argument.starts_with("--vars-fd")
+        argument == "var" || FLAGS.iter().any(|flag| argument.starts_with(flag))
     };
     arguments.iter().skip(1).any(is_one)
 }

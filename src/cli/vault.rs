@@ -25,7 +25,7 @@ use crate::limits;
 use crate::pty::{guard, inherited};
 use crate::secret::{SecretName, SecretValue};
 use crate::tool::context::{Keeper, Reply};
-use crate::vault::index::{Chosen, Index};
+use crate::vault::index::Index;
 use crate::vault::load::{Loader, Unlisted, Unopened};
 use crate::vault::session::{Lack, LackKind, Need, Secrets, Source};
 use crate::vault::store::Kind;
@@ -34,7 +34,7 @@ use crate::vault::store::env::PREFIX;
 use crate::vault::store::journal::JournalKey;
 use crate::vault::store::os::Attended;
 
-use given::{given, has_given, insert_given, mask_keys, named, pairs_of};
+use given::{given, has_given, insert_given, mask_keys, named, pairs_of, passphrase};
 use keeper::StoreKeeper;
 
 /// Name of the encrypted file, in the directory of karyi's data.
@@ -185,6 +185,10 @@ pub(super) fn prepare(
     if let Some(descriptor) = wanted.vars_fd {
         insert_given(secrets, named(pairs_of(descriptor)?)?)?;
     }
+    if let Some(descriptor) = flags.age_passphrase_fd {
+        // What cannot be a passphrase is wrong usage, whether the store is needed or not.
+        passphrase(descriptor)?;
+    }
     match flags.vault {
         StoreName::Env => insert_given(secrets, given()?)?,
         _ if has_given() => say(&format!(
@@ -267,26 +271,35 @@ fn attach(
         return Err(inside_session());
     }
     let place = Place::find(flags, asking)?;
-    let (chosen, unlisted) = match Index::read(&place.directory) {
-        Ok(index) => place.chosen_or_unlisted(&index),
-        // The loader reads it again and tells what is wrong with it before it opens any store.
-        Err(_) => (Some(Chosen::os()), Unlisted::Nothing),
+    let directory = place.directory.clone();
+    let (chosen, unlisted, is_readable) = match Index::read(&directory) {
+        Ok(index) => {
+            let (chosen, unlisted) = place.chosen_or_unlisted(&index);
+            (chosen, unlisted, true)
+        }
+        // A flag counts whatever the index is like.
+        Err(_) => (place.named(), Unlisted::Nothing, false),
     };
     let kind = chosen.as_ref().map_or(Kind::Memory, |chosen| chosen.kind);
-    let Some(chosen) = chosen.filter(|chosen| chosen.kind.is_persistent()) else {
-        secrets.attach(Arc::new(Unopened::new(place.directory, kind, unlisted)));
+    let chosen = chosen.filter(|chosen| chosen.kind.is_persistent());
+    // An index that can be read later may still name a store.
+    let is_open = !is_readable && flags.vault == StoreName::Auto;
+    if chosen.is_none() && !is_open {
+        secrets.attach(Arc::new(Unopened::new(directory, kind, unlisted)));
         secrets.refresh(Need::Listed);
         return Ok(None);
-    };
+    }
     place.warn_if_open();
-    mask_keys(secrets, flags.age_passphrase_fd, chosen.identity.as_deref());
-    let directory = place.directory.clone();
-    let opened = chosen.clone();
-    let open = Box::new(move || Ok(place.store(&opened)));
-    let loader = Arc::new(Loader::new(directory.clone(), open).beside(unlisted));
+    let identity = chosen
+        .as_ref()
+        .and_then(|chosen| chosen.identity.as_deref());
+    mask_keys(secrets, flags.age_passphrase_fd, identity);
+    let settled = chosen.filter(|_| is_readable);
+    let loader = Loader::choosing(directory.clone(), place.opening(settled.clone()));
+    let loader = Arc::new(loader.beside(unlisted));
     secrets.attach(Arc::clone(&loader) as Arc<dyn Source>);
     secrets.refresh(Need::Listed);
-    Ok(Some(StoreKeeper {
+    Ok(settled.map(|chosen| StoreKeeper {
         loader,
         directory,
         chosen,

@@ -29,6 +29,12 @@ pub const KEYRING_TIMEOUT: Duration = Duration::from_secs(3);
 pub const KEYRING_UNLOCK_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a keyring that was seen unlocked counts as that.
 pub const KEYRING_CHECK_AGE: Duration = Duration::from_secs(1);
+/// How long a store that could not be read is left alone before it is tried again, without a question.
+pub const VAULT_RETRY_PAUSE: Duration = Duration::from_secs(3);
+/// How many times as long when each try takes seconds: a keyring that hangs, a passphrase that is wrong.
+pub const VAULT_SLOW_RETRY: u32 = 10;
+/// Entries of the keyring that are looked at in one call, which has one deadline.
+pub const KEYRING_PART: usize = 50;
 /// How long another process may keep the files of the vault locked: it waits for nobody meanwhile,
 /// but a passphrase takes a second to check.
 pub const VAULT_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -56,8 +62,10 @@ pub const MAX_PASSPHRASE_BYTES: usize = 4 << 10;
 pub const VARS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest note beside a secret, in characters.
 pub const MAX_NOTE_CHARS: usize = 300;
-/// Replaced or removed values that redaction goes on knowing.
-pub const MAX_FORMER_SECRETS: usize = 100;
+/// Most replaced or removed values that redaction goes on knowing; the session tells when it forgets one.
+pub const MAX_FORMER_SECRETS: usize = 10_000;
+/// Most bytes of them.
+pub const MAX_FORMER_BYTES: usize = 4 << 20;
 /// Shortest part of a value, in any form, that is masked wherever it stands, in visible bytes.
 pub const REDACTED_RUN_BYTES: usize = 12;
 /// Longest escape that redaction reads, such as `&#x1F600;`, in bytes.

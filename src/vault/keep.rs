@@ -9,6 +9,7 @@ mod change;
 mod migrate;
 mod repair;
 mod rows;
+mod shown;
 
 pub use change::{Earlier, Make, Wanted};
 pub use rows::{Row, State, check_agreement, elsewhere, rows};
@@ -25,6 +26,7 @@ use crate::vault::policy::Policy;
 use crate::vault::session::{check_value, only_case};
 use crate::vault::store::record::{self, Record};
 use crate::vault::store::{Key, Kind, Store};
+use shown::Shown;
 
 /// One store and the index.
 pub struct Vault {
@@ -33,6 +35,7 @@ pub struct Vault {
     store: Arc<dyn Store>,
     /// Whether the store is the one in use, and nobody named it.
     follows: bool,
+    shown: Shown,
 }
 
 /// What is said of a secret when it is kept.
@@ -53,6 +56,7 @@ impl Vault {
             chosen,
             store,
             follows: false,
+            shown: Shown::default(),
         }
     }
 
@@ -138,6 +142,12 @@ impl Vault {
             Some(used) => Err(left(self.chosen.kind, used)),
             None => work(&mut locked),
         }
+    }
+
+    /// Names values that are about to be kept one after the other: what is shown of them is then compared with all
+    /// values at once.
+    pub fn announce<'a>(&self, values: impl Iterator<Item = (&'a SecretName, &'a SecretValue)>) {
+        self.shown.announce(values);
     }
 
     /// Has the store opened, where that takes a user, before the index is locked: a dialogue may stand

@@ -424,8 +424,8 @@ fn dirs(terms: &Terms) -> Result<Option<Vec<PathBuf>>, ToolError> {
     let is_plain =
         |dir: &Path| dir.is_absolute() && !dir.components().any(|part| part.as_os_str() == "..");
     if dirs.iter().any(|dir| !is_plain(dir)) {
-        let message = "expected an absolute directory, found something else";
-        return Err(bad(message.to_owned()));
+        let message = "expected an absolute directory without .. in it, found something else";
+        return Err(bad(message).with_hint("name it as `pwd` in it does"));
     }
     Ok(Some(dirs.clone()))
 }

@@ -4,6 +4,7 @@
 //! raises the generation, so that whoever derived something from the values knows when to do it
 //! again. Values that were replaced or removed stay known to redaction: they may still be printed.
 
+mod lack;
 mod values;
 mod variables;
 
@@ -16,10 +17,13 @@ use crate::limits;
 use crate::secret::{Holds, SecretName, SecretValue};
 use crate::vault::policy::Policy;
 use crate::vault::view::visible_bytes;
+use lack::forgotten;
 use values::{Life, Secret, Values};
 use variables::Variables;
 
 pub(in crate::vault) use variables::{DIGITS as VARIABLE_DIGITS, PREFIX as VARIABLE_PREFIX};
+
+pub use lack::{Lack, LackKind, listed};
 
 /// Where a value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,46 +61,6 @@ pub trait Source: Send + Sync {
 
     /// Returns why a name has no value, when what is stored may be its value.
     fn lack_of(&self, name: &str) -> Option<Lack>;
-}
-
-/// How stored values are not at hand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LackKind {
-    /// They could not be read, and redaction does not know them.
-    Unread,
-    /// They are in a store that the session does not use, and redaction does not know them.
-    Elsewhere,
-    /// They cannot be used, and redaction knows them.
-    Unusable,
-}
-
-/// Stored values that a session cannot use.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Lack {
-    /// What is true of them.
-    pub kind: LackKind,
-    /// Why.
-    pub error: ToolError,
-    /// Which they are; none when they are all those of the store.
-    pub names: Vec<SecretName>,
-}
-
-/// Most names in one message.
-const MOST_LISTED: usize = 10;
-
-/// Returns names as a message has them.
-#[must_use]
-pub fn listed(names: &[impl fmt::Display]) -> String {
-    let shown: Vec<String> = names
-        .iter()
-        .take(MOST_LISTED)
-        .map(ToString::to_string)
-        .collect();
-    let mut text = shown.join(", ");
-    if names.len() > shown.len() {
-        text.push_str(&format!(" and {} more", names.len() - shown.len()));
-    }
-    text
 }
 
 /// A handle on the session's secrets; clones share them.
@@ -268,22 +232,59 @@ impl Secrets {
     pub fn mask_only(&self, name: &SecretName, value: SecretValue) -> Result<(), ToolError> {
         check_value(name, value.expose())?;
         let mut values = self.write();
-        let is = |old: &SecretValue| old.expose() == value.expose();
-        let usable = values.current.get(name);
-        if values.masked.get(name).is_some_and(is) || usable.is_some_and(|s| is(&s.value)) {
+        if values.is_shown_as(name, &value) {
             return Ok(());
         }
-        let others = values.masked.iter().filter(|(other, _)| *other != name);
-        let bytes: usize = others.map(|(_, value)| value.expose().len()).sum();
+        let others = values.masked.values().flatten();
+        let bytes: usize = others.map(|value| value.expose().len()).sum();
         check_total(name, bytes + value.expose().len())?;
         if let Some(keep) = self.shared.keep.get() {
             keep(value.expose().as_bytes());
         }
-        if let Some(old) = values.masked.insert(name.clone(), value) {
-            values.retire(name.clone(), old);
-        }
+        // What stands under the name already stays: a store may hold both.
+        values.masked.entry(name.clone()).or_default().push(value);
         self.shared.generation.fetch_add(1, Ordering::Release);
         Ok(())
+    }
+
+    /// Stores a value that a store keeps. One that was given for this run, or when the user was asked, goes
+    /// before it, and it is only masked; after one that is there once it can be used.
+    ///
+    /// # Errors
+    /// As [`Secrets::insert_with`].
+    pub fn insert_stored(
+        &self,
+        name: &SecretName,
+        value: SecretValue,
+        policy: Policy,
+    ) -> Result<(), ToolError> {
+        let known = self
+            .get(name)
+            .filter(|_| self.origin(name) == Some(Origin::Stored));
+        match self.origin(name) {
+            // As long as the value stays, so does the policy.
+            Some(Origin::Stored) if known.is_some_and(|k| k.expose() == value.expose()) => Ok(()),
+            None | Some(Origin::Stored) => {
+                self.insert_with(name.clone(), value, policy, Origin::Stored)
+            }
+            Some(Origin::Given | Origin::Asked) => {
+                self.mask_only(name, value.duplicate())?;
+                self.write().set_aside(name, value, policy);
+                Ok(())
+            }
+        }
+    }
+
+    /// Forgets the stored value of a name, also for the time after a value that is there once; redaction goes on
+    /// knowing it.
+    pub fn remove_stored(&self, name: &SecretName) {
+        if self.origin(name) == Some(Origin::Stored) {
+            self.remove(name);
+        } else if let Some(secret) = self.write().current.get_mut(name) {
+            // Redaction knows it since it was put aside.
+            let shadowed = secret.shadowed.take();
+            secret.shadowed = shadowed.filter(|old| old.origin != Origin::Stored);
+        }
     }
 
     /// Forgets a value; redaction goes on knowing it. Returns whether there was one.
@@ -325,6 +326,14 @@ impl Secrets {
     /// Returns what the session has not of the stored values.
     #[must_use]
     pub fn lacks(&self) -> Vec<Lack> {
+        let forgotten = self.read().former.has_forgotten().then(forgotten);
+        self.lacks_of_source()
+            .into_iter()
+            .chain(forgotten)
+            .collect()
+    }
+
+    fn lacks_of_source(&self) -> Vec<Lack> {
         let source = self.shared.source.get();
         source.map(|source| source.lacks()).unwrap_or_default()
     }
@@ -332,7 +341,7 @@ impl Secrets {
     /// Returns why the values of the store could not all be read or used.
     #[must_use]
     pub fn source_failure(&self) -> Option<ToolError> {
-        let mut lacks = self.lacks().into_iter();
+        let mut lacks = self.lacks_of_source().into_iter();
         let failure = lacks.find(|lack| lack.kind != LackKind::Elsewhere);
         failure.map(|lack| lack.error)
     }
@@ -463,10 +472,9 @@ impl Secrets {
             .current
             .iter()
             .for_each(|(name, secret)| show(name, &secret.value));
-        values
-            .masked
-            .iter()
-            .for_each(|(name, value)| show(name, value));
+        for (name, masked) in &values.masked {
+            masked.iter().for_each(|value| show(name, value));
+        }
         values
             .former
             .iter()

@@ -1,7 +1,7 @@
 //! What can be said to `karyi var`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
@@ -223,6 +223,10 @@ impl PolicyArgs {
         let absolute = |dir: &PathBuf| match dir.as_os_str().as_encoded_bytes() {
             // Only shells know whose home directory that is; it is refused as it stands.
             [b'~', ..] => dir.clone(),
+            // Where that leads depends on links, so it must be there.
+            _ if dir.components().any(|part| part == Component::ParentDir) => {
+                dir.canonicalize().unwrap_or_else(|_| dir.clone())
+            }
             _ => std::path::absolute(dir).unwrap_or_else(|_| dir.clone()),
         };
         let dirs = self

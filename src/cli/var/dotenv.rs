@@ -16,58 +16,134 @@ pub(super) struct Entry {
 
 /// Reads a file. Returns the entries and the numbers of the lines that are none.
 pub(super) fn read(text: &str) -> (Vec<Entry>, Vec<usize>) {
-    let (mut entries, mut odd) = (Vec::new(), Vec::new());
-    let mut lines = text.lines().enumerate();
-    // What stands behind a quotation mark that is not closed may be a part of a value.
-    let mut is_doubtful = false;
-    while let Some((number, line)) = lines.next() {
-        let plain = line.trim_start();
-        if plain.is_empty() || plain.starts_with('#') {
-            continue;
-        }
-        let plain = match plain.strip_prefix("export") {
-            Some(rest) if rest.starts_with([' ', '\t']) => rest.trim_start(),
-            _ => plain,
-        };
-        let Some((key, value)) = plain.split_once('=') else {
-            odd.push(number + 1);
+    let mut found = Found::default();
+    let breaks = Breaks::of(text);
+    let (mut rest, mut line) = (text, 0);
+    while !rest.is_empty() {
+        line += 1;
+        let from = rest;
+        let (first, after) = split_line(rest);
+        rest = after;
+        let Some((key, value)) = found.assignment(first, line) else {
             continue;
         };
-        if is_doubtful && (value.trim().is_empty() || value.starts_with('=')) {
-            odd.push(number + 1);
-            continue;
-        }
-        let mut rest = Zeroizing::new(value.trim_start().to_owned());
-        let next = lines.clone();
         // A value in quotation marks may have several lines.
-        while is_open(&rest)
-            && let Some((_, more)) = lines.next()
-        {
-            rest.push('\n');
-            rest.push_str(more);
-        }
-        match value_of(&rest) {
-            Some(value) => entries.push(Entry {
-                line: number + 1,
-                key: key.trim_end().to_owned(),
-                value,
-            }),
+        let from = from.get(first.len() - value.len()..).unwrap_or(value);
+        let value = match value.chars().next() {
+            Some(quote @ ('"' | '\'')) => match quoted(from, quote) {
+                Quoted::Whole { inside, behind } => {
+                    rest = behind;
+                    let value = value_of(inside, quote, breaks);
+                    let value = value.map(|value| (value, inside.matches('\n').count()));
+                    found.is_doubtful |= value.is_none() && inside.contains('\n');
+                    value
+                }
+                Quoted::Broken { is_long } => {
+                    found.is_doubtful |= is_long;
+                    None
+                }
+            },
+            _ => Some((plain(value), 0)),
+        };
+        match value {
+            Some((value, more)) => {
+                let key = key.trim_end().to_owned();
+                found.entries.push(Entry { line, key, value });
+                line += more;
+            }
+            // It takes no other line with it.
             None => {
-                // It takes no other line with it.
-                is_doubtful |= rest.contains('\n') || is_open(&rest);
-                odd.push(number + 1);
-                lines = next;
+                rest = after;
+                found.odd.push(line);
             }
         }
     }
-    (entries, odd)
+    (found.entries, found.odd)
 }
 
-/// Whether a text starts with a quotation mark that is not closed.
-fn is_open(text: &str) -> bool {
-    match text.chars().next() {
-        Some(quote @ ('"' | '\'')) => closing(text, quote).is_none(),
-        _ => false,
+/// What was read so far.
+#[derive(Default)]
+struct Found {
+    entries: Vec<Entry>,
+    odd: Vec<usize>,
+    /// Whether lines may be parts of a value: they stand behind a quotation mark that is not closed.
+    is_doubtful: bool,
+}
+
+impl Found {
+    /// Returns key and value of a line, or notes that it is none.
+    fn assignment<'a>(&mut self, text: &'a str, line: usize) -> Option<(&'a str, &'a str)> {
+        let text = text.trim_start();
+        if text.is_empty() || text.starts_with('#') {
+            return None;
+        }
+        let text = match text.strip_prefix("export") {
+            Some(rest) if rest.starts_with([' ', '\t']) => rest.trim_start(),
+            _ => text,
+        };
+        let is_part = |value: &str| value.trim().is_empty() || value.starts_with('=');
+        match text.split_once('=') {
+            Some((key, value)) if !(self.is_doubtful && is_part(value)) => {
+                Some((key, value.trim_start()))
+            }
+            _ => {
+                self.odd.push(line);
+                None
+            }
+        }
+    }
+}
+
+/// How the lines of a file end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Breaks {
+    /// All with CR and LF: an editor's doing, and no part of any value.
+    Windows,
+    /// With LF: a CR before one belongs to its value.
+    Unix,
+}
+
+impl Breaks {
+    fn of(text: &str) -> Self {
+        match text.matches("\r\n").count() == text.matches('\n').count() {
+            true => Self::Windows,
+            false => Self::Unix,
+        }
+    }
+}
+
+/// Returns the first line, without its end, and what comes behind it.
+fn split_line(text: &str) -> (&str, &str) {
+    let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
+    (line.strip_suffix('\r').unwrap_or(line), rest)
+}
+
+/// What begins with a quotation mark.
+enum Quoted<'a> {
+    /// A value, and what comes behind its last line.
+    Whole { inside: &'a str, behind: &'a str },
+    /// The quotation mark is not closed, or something comes behind the value.
+    Broken {
+        /// Whether further lines may be parts of it.
+        is_long: bool,
+    },
+}
+
+/// Reads what begins with a quotation mark. No text is looked at twice for the same one: what it does not find, none
+/// after it finds.
+fn quoted(text: &str, quote: char) -> Quoted<'_> {
+    let Some(end) = closing(text, quote) else {
+        return Quoted::Broken { is_long: true };
+    };
+    let inside = text.get(1..end).unwrap_or_default();
+    // What stands behind it would be a part of the value for a shell, and is lost to others.
+    let (after, behind) = split_line(text.get(end + 1..).unwrap_or_default());
+    let is_comment = after.starts_with([' ', '\t']) && after.trim_start().starts_with('#');
+    match after.trim().is_empty() || is_comment {
+        true => Quoted::Whole { inside, behind },
+        false => Quoted::Broken {
+            is_long: inside.contains('\n'),
+        },
     }
 }
 
@@ -86,33 +162,25 @@ fn closing(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-fn value_of(text: &str) -> Option<SecretValue> {
-    let quote = text.chars().next().filter(|c| ['"', '\''].contains(c));
-    let Some(quote) = quote else {
-        // A comment needs white space before it: `#` is a good character of a password.
-        let end = text
-            .find(" #")
-            .or_else(|| text.find("\t#"))
-            .unwrap_or(text.len());
-        let text = text.get(..end).unwrap_or_default();
-        return Some(SecretValue::new(text.trim_end().to_owned()));
-    };
-    let end = closing(text, quote)?;
-    // What stands behind it would be a part of the value for a shell, and is lost to others.
-    let after = text.get(end + 1..)?;
-    let is_comment = after.starts_with([' ', '\t']) && after.trim_start().starts_with('#');
-    if !after.trim().is_empty() && !is_comment {
-        return None;
-    }
-    let inside = text.get(1..end)?;
-    if quote == '\'' {
-        return Some(SecretValue::new(inside.to_owned()));
-    }
+/// Returns a value without quotation marks.
+fn plain(text: &str) -> SecretValue {
+    // A comment needs white space before it: `#` is a good character of a password.
+    let end = text
+        .find(" #")
+        .or_else(|| text.find("\t#"))
+        .unwrap_or(text.len());
+    let text = text.get(..end).unwrap_or_default();
+    SecretValue::new(text.trim_end().to_owned())
+}
+
+/// Returns the value between quotation marks.
+fn value_of(inside: &str, quote: char, breaks: Breaks) -> Option<SecretValue> {
     let mut value = Zeroizing::new(String::with_capacity(inside.len()));
-    let mut chars = inside.chars();
+    let mut chars = inside.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
-            '\\' => match chars.next()? {
+            '\r' if breaks == Breaks::Windows && chars.peek() == Some(&'\n') => {}
+            '\\' if quote == '"' => match chars.next()? {
                 'n' => value.push('\n'),
                 'r' => value.push('\r'),
                 't' => value.push('\t'),
@@ -198,12 +266,28 @@ mod tests {
             &[1, 2, 3, 4],
         );
         check("A=密码'🔑'", &[(1, "A", "密码'🔑'")], &[]);
+        // Of a file whose lines all end so, the ends are no part of a value.
+        check(
+            "A='one\r\ntwo'\r\nB=\"3\" # c\r\n",
+            &[(1, "A", "one\ntwo"), (3, "B", "3")],
+            &[],
+        );
+        check("A='one\r\ntwo'\n", &[(1, "A", "one\r\ntwo")], &[]);
         check("export \t A='1' # c", &[(1, "A", "1")], &[]);
         check(
             "A='a'\\''b'\nB=\"a\"'b'\nC=\"a\" b\nD='a'#b",
             &[],
             &[1, 2, 3, 4],
         );
+    }
+
+    /// Reading each line again for each quotation mark would take hours.
+    #[test]
+    fn many_open_quotation_marks_are_read_in_one_go() {
+        let count = 400_000;
+        let lines: String = (0..count).map(|line| format!("K{line}=1\n")).collect();
+        let (entries, odd) = read(&format!("A='open\n{lines}B=\"open\n{lines}"));
+        assert_eq!((entries.len(), odd), (2 * count, vec![1, count + 2]));
     }
 
     #[test]
@@ -219,6 +303,9 @@ mod tests {
             "密码🔑",
             "a # b",
             "\\n",
+            "\r\ncrlf\r\n-value",
+            "a\rb\r",
+            "it's\r\n\"a\"\r\n",
         ];
         for value in values {
             check(&line("K", value), &[(1, "K", value)], &[]);

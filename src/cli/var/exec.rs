@@ -5,9 +5,10 @@
 //! starting the program is the agreement that `use = ask` wants.
 
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use jiff::Timestamp;
 
@@ -15,6 +16,11 @@ use crate::cli::say;
 use crate::cli::var::{Done, existing};
 use crate::cli::vault::{self, VaultFlags};
 use crate::error::{ErrorCode, ToolError};
+
+/// Exit status for a program that is not there, as of a shell.
+const NOT_FOUND: u8 = 127;
+/// Exit status for one that is there and cannot be run.
+const NOT_EXECUTABLE: u8 = 126;
 
 /// Runs a program.
 pub(super) fn exec(flags: &VaultFlags, names: &[String], command: &[OsString]) -> Done {
@@ -42,8 +48,17 @@ pub(super) fn exec(flags: &VaultFlags, names: &[String], command: &[OsString]) -
         command.env(name.as_str(), record.value.expose());
     }
     // Nothing of this process is left when it works.
-    let error = command.exec();
-    Err(ToolError::from_io(program.as_ref(), &error))
+    let (code, problem) = match command.exec() {
+        error if error.kind() == ErrorKind::NotFound => (
+            NOT_FOUND,
+            "it is not there, or the interpreter of its first line is not".to_owned(),
+        ),
+        error => (NOT_EXECUTABLE, error.to_string()),
+    };
+    // Its name is not repeated: a value may stand there by mistake.
+    say(&format!("the program after -- cannot be run: {problem}"));
+    say("hint: name it by its path; `ls -l` of that says whether it can be run");
+    Ok(ExitCode::from(code))
 }
 
 /// Returns what a policy calls a program.

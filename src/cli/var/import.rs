@@ -1,11 +1,13 @@
 //! `karyi var import`: keeps values of a .env file. Most of such a file are no secrets, so what looks
 //! like one is listed first and nothing is kept without a choice.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
 
+use jiff::Timestamp;
 use zeroize::Zeroizing;
 
 use crate::cli::var::args::ImportArgs;
@@ -16,8 +18,7 @@ use crate::cli::{doubts, print, say};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
-use crate::vault::index::Index;
-use crate::vault::keep::{Terms, Vault};
+use crate::vault::keep::{Earlier, Terms, Vault, Wanted};
 use crate::vault::visible_bytes;
 
 /// Parts of names that say that the value is a secret.
@@ -72,7 +73,7 @@ pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
     }
     let chosen = choose(entries, args)?;
     let vault = writable(&place(flags)?)?;
-    keep(&vault, flags, args, &chosen)
+    keep(&vault, args, &chosen)
 }
 
 /// Reads the file, which may be a pipe from another program: `<(sops -d .env)`.
@@ -127,7 +128,8 @@ fn propose(entries: &[Entry]) -> Done {
 }
 
 fn choose(entries: Vec<Entry>, args: &ImportArgs) -> Result<Vec<(SecretName, Entry)>, ToolError> {
-    let is_missing = |name: &String| !entries.iter().any(|entry| entry.key == *name);
+    let keys: BTreeSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+    let is_missing = |name: &String| !keys.contains(name.as_str());
     if let Some(at) = args.select.iter().position(is_missing) {
         // What stands there may be a value.
         let message = format!(
@@ -138,10 +140,11 @@ fn choose(entries: Vec<Entry>, args: &ImportArgs) -> Result<Vec<(SecretName, Ent
         return Err(ToolError::new(ErrorCode::NotFound, message)
             .with_hint("leave out --select to see the entries"));
     }
+    let selected: BTreeSet<&str> = args.select.iter().map(String::as_str).collect();
     let is_chosen = |entry: &Entry| {
-        args.all || args.select.contains(&entry.key) || (args.yes && is_secret(entry))
+        args.all || selected.contains(entry.key.as_str()) || (args.yes && is_secret(entry))
     };
-    let mut chosen: Vec<(SecretName, Entry)> = Vec::new();
+    let mut chosen: BTreeMap<SecretName, Entry> = BTreeMap::new();
     for entry in entries.into_iter().filter(is_chosen) {
         let Some(name) = SecretName::parse(&entry.key) else {
             say(&format!(
@@ -151,57 +154,83 @@ fn choose(entries: Vec<Entry>, args: &ImportArgs) -> Result<Vec<(SecretName, Ent
             continue;
         };
         // As for the programs that read such files, the last one counts.
-        chosen.retain(|(earlier, _)| *earlier != name);
-        chosen.push((name, entry));
+        chosen.insert(name, entry);
     }
+    let mut chosen: Vec<(SecretName, Entry)> = chosen.into_iter().collect();
+    chosen.sort_by_key(|(_, entry)| entry.line);
     Ok(chosen)
 }
 
-fn keep(
-    vault: &Vault,
-    flags: &VaultFlags,
-    args: &ImportArgs,
-    chosen: &[(SecretName, Entry)],
-) -> Done {
-    let place = super::quiet_place(flags)?;
-    let index = Index::read(&place.directory)?;
-    let policy = set::new_policy(&args.policy)?;
+fn keep(vault: &Vault, args: &ImportArgs, chosen: &[(SecretName, Entry)]) -> Done {
+    // A policy that means nothing is told before anything is kept.
+    set::new_policy(&args.policy)?;
+    vault.announce(chosen.iter().map(|(name, entry)| (name, &entry.value)));
+    let kind = vault.store().kind();
     let (mut kept, mut failed) = (0, 0);
     for (name, entry) in chosen {
-        if index.get(name).is_some() && !args.replace {
-            say(&format!(
+        match keep_one(vault, args, (name, entry)) {
+            Ok(true) => kept += 1,
+            Ok(false) => say(&format!(
                 "{name} is kept already; --replace takes the new value"
-            ));
-            continue;
-        }
-        let note = Some(format!("from {}", file_name(args)));
-        let terms = Terms {
-            note,
-            policy: policy.clone(),
-        };
-        match vault.set(name, &entry.value, &terms) {
-            Ok(()) => {
-                doubts::tell(name, &entry.value);
-                kept += 1;
-            }
-            Err(error)
-                if error.code == ErrorCode::BadValue || error.code == ErrorCode::BadArguments =>
-            {
+            )),
+            Err(error) if is_of_one(&error) => {
                 failed += 1;
                 say(&format!("warning: line {}: {}", entry.line, error.message));
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                let count = chosen.len();
+                say(&format!(
+                    "kept {kept} in the store {kind}, and stopped at line {}, of {name}: the same command goes on \
+                     with the others of {count}",
+                    entry.line
+                ));
+                return Err(error);
+            }
         }
     }
-    say(&format!(
-        "kept {kept} in the store {}",
-        vault.store().kind()
-    ));
+    say(&format!("kept {kept} in the store {kind}"));
     Ok(if failed > 0 {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Whether an error is about one entry and not about the store.
+fn is_of_one(error: &ToolError) -> bool {
+    matches!(
+        error.code,
+        ErrorCode::BadValue | ErrorCode::BadArguments | ErrorCode::BadPolicy
+    )
+}
+
+/// Keeps one entry. Returns whether it is kept; one that is there already stays unless it is to be replaced, and then
+/// policy and note stay as with `karyi var set`.
+fn keep_one(
+    vault: &Vault,
+    args: &ImportArgs,
+    (name, entry): (&SecretName, &Entry),
+) -> Result<bool, ToolError> {
+    let now = Timestamp::now();
+    let is_kept = vault.update(name, &|earlier: &Earlier| {
+        if !earlier.is_nothing() && !args.replace {
+            return Ok(None);
+        }
+        let policy = earlier.policy.clone().unwrap_or_default();
+        let listed = earlier.listed.as_ref();
+        let has_note = listed.is_some_and(|listed| listed.note.is_some());
+        Ok(Some(Wanted {
+            value: entry.value.duplicate(),
+            terms: Terms {
+                note: (!has_note).then(|| format!("from {}", file_name(args))),
+                policy: args.policy.terms().applied(&policy, now)?,
+            },
+        }))
+    })?;
+    if is_kept {
+        doubts::tell(name, &entry.value);
+    }
+    Ok(is_kept)
 }
 
 fn file_name(args: &ImportArgs) -> String {

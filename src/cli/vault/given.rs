@@ -15,7 +15,7 @@ use crate::pty::inherited;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::policy::Policy;
 use crate::vault::session::{Origin, Secrets};
-use crate::vault::store::age::{identity_bytes, passphrase_of};
+use crate::vault::store::age::{identity_bytes, passphrase_of, secret_lines};
 use crate::vault::store::env::PREFIX;
 use crate::vault::store::pairs;
 
@@ -119,32 +119,14 @@ pub(super) fn mask_keys(secrets: &Secrets, descriptor: Option<RawFd>, identity: 
     let given = descriptor.and_then(|descriptor| passphrase(descriptor).ok());
     let read = |path: &Path| identity_bytes(path).ok().flatten();
     let identity = identity.and_then(read).unwrap_or_default();
-    let keys = secret_lines(&identity);
-    let all = given.map(|value| ("KARYI_PASSPHRASE", value));
-    for (name, value) in all
-        .into_iter()
-        .chain(keys.map(|key| ("KARYI_IDENTITY", key)))
-    {
+    let keys = secret_lines(&identity).into_iter();
+    let all = given.map(|value| ("KARYI_PASSPHRASE", value)).into_iter();
+    for (name, value) in all.chain(keys.map(|key| ("KARYI_IDENTITY", key))) {
         if let Some(name) = SecretName::parse(name) {
             // What is too short to be masked is no passphrase that keeps anything.
             let _ = secrets.mask_only(&name, value);
         }
     }
-}
-
-/// Returns what is secret in an identity file: its keys, or all of a private key of ssh.
-fn secret_lines(file: &[u8]) -> impl Iterator<Item = SecretValue> {
-    let text = std::str::from_utf8(file).unwrap_or_default();
-    let whole = text.contains("PRIVATE KEY").then_some(text);
-    let keys = text
-        .lines()
-        .filter(|line| line.starts_with("AGE-SECRET-KEY-"));
-    let found: Vec<SecretValue> = whole
-        .into_iter()
-        .chain(keys)
-        .map(|text| SecretValue::new(text.to_owned()))
-        .collect();
-    found.into_iter()
 }
 
 /// Reads everything from a descriptor, in a thread of its own: its writer may never end.

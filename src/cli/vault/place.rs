@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::given::{given, passphrase};
+use super::given::{given, mask_keys, passphrase};
 use super::{AGE_FILE, Asking, StoreName, VaultFlags, absolute, ask_passphrase, service};
 use crate::cli::{say, state_dir};
 use crate::error::{ErrorCode, ToolError};
 use crate::vault::index::{Chosen, FILE_NAME, Index};
 use crate::vault::keep::Vault;
-use crate::vault::load::Unlisted;
+use crate::vault::load::{OpenChosen, Unlisted};
 use crate::vault::store::age::{self, AgeKey, AgeStore, GetKey};
 use crate::vault::store::env::EnvStore;
 use crate::vault::store::memory::MemoryStore;
-use crate::vault::store::os::OsStore;
+use crate::vault::store::os::{Attended, OsStore};
 use crate::vault::store::{Kind, Store};
 
 /// The place of the vault and how it is opened.
@@ -59,6 +59,38 @@ impl Place {
             true => Unlisted::NotInUse,
         };
         (chosen, unlisted)
+    }
+
+    /// Returns the store that a flag names.
+    pub(super) fn named(&self) -> Option<Chosen> {
+        self.chosen_of(&Index::default(), false)
+    }
+
+    /// Returns how the store of a session is opened: the one that was chosen at the start, or the one that the index
+    /// names that could not be read then.
+    pub(super) fn opening(self, settled: Option<Chosen>) -> OpenChosen {
+        let quiet = Self {
+            directory: self.directory.clone(),
+            flags: self.flags.clone(),
+            asking: Asking::Nobody,
+        };
+        Box::new(move |opening| {
+            let place = match opening.attended {
+                Attended::Yes => &self,
+                Attended::No => &quiet,
+            };
+            let memory = || Chosen {
+                kind: Kind::Memory,
+                identity: None,
+            };
+            let chosen = settled.clone().unwrap_or_else(|| {
+                let chosen = place.chosen(opening.index).unwrap_or_else(memory);
+                let descriptor = place.flags.age_passphrase_fd;
+                mask_keys(opening.secrets, descriptor, chosen.identity.as_deref());
+                chosen
+            });
+            Ok(place.store(&chosen))
+        })
     }
 
     /// Whether there is an encrypted file, and no index says which store is in use.

@@ -5,8 +5,7 @@ use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Index, Listed};
 use crate::vault::keep::{Terms, Vault};
 use crate::vault::policy::Policy;
-use crate::vault::redact::Redactor;
-use crate::vault::session::{Secrets, check_total, check_value};
+use crate::vault::session::{check_total, check_value};
 use crate::vault::store::record::{self, Record};
 use crate::vault::store::{Key, Kind};
 
@@ -176,7 +175,8 @@ impl Vault {
         terms.policy.check_length(name, value.expose())?;
         self.check_room(name, value, earlier)?;
         let note = terms.note.as_deref().or(earlier.note());
-        self.check_shown(name, value, &terms.policy, note)
+        self.shown
+            .check(self.store.as_ref(), (name, value), &terms.policy, note)
     }
 
     /// Checks that runs can hold the value with all others: of a file, which is read as a whole.
@@ -204,57 +204,6 @@ impl Vault {
             )
         })
     }
-
-    /// Checks that what is listed and shown of a secret holds no value, of this one or another, in any form.
-    fn check_shown(
-        &self,
-        name: &SecretName,
-        value: &SecretValue,
-        policy: &Policy,
-        note: Option<&str>,
-    ) -> Result<(), ToolError> {
-        let hosts = policy.hosts.iter().flatten().map(ToString::to_string);
-        let dirs = policy.dirs.iter().flatten();
-        let dirs = dirs.map(|dir| dir.to_string_lossy().into_owned());
-        let commands = policy.commands.iter().flatten().cloned();
-        let shown: Vec<String> = hosts
-            .chain(dirs)
-            .chain(commands)
-            .chain(note.map(str::to_owned))
-            .collect();
-        if shown.is_empty() {
-            return Ok(());
-        }
-        let known = Secrets::default();
-        for other in self.store.list()? {
-            for text in self.texts(&Key::of(&other)) {
-                let value = record::split(&other, &text).map(|record| record.value);
-                let _ =
-                    known.mask_only(&other, value.unwrap_or_else(|_| record::value_alone(&text)));
-            }
-        }
-        let _ = known.mask_only(name, value.duplicate());
-        let redactor = Redactor::new(&known);
-        match shown
-            .iter()
-            .any(|text| redactor.redact_again(text) != *text)
-        {
-            true => Err(shown_value(name)),
-            false => Ok(()),
-        }
-    }
-
-    /// Returns the texts under a key. All of them are looked for only where one is not the answer: that searches a
-    /// keyring from end to end.
-    fn texts(&self, key: &Key) -> Vec<SecretValue> {
-        match self.store.get(key) {
-            Ok(text) => text.into_iter().collect(),
-            Err(_) => self
-                .store
-                .every(key)
-                .map_or(Vec::new(), |every| every.texts),
-        }
-    }
 }
 
 /// Returns a copy of what is to be kept.
@@ -263,11 +212,4 @@ fn wanted(value: &SecretValue, terms: &Terms) -> Wanted {
         value: value.duplicate(),
         terms: terms.clone(),
     }
-}
-
-/// Returns the error for a value in what is listed.
-fn shown_value(name: &SecretName) -> ToolError {
-    let message = format!("the note or policy of {name} holds the value of a secret");
-    ToolError::new(ErrorCode::BadArguments, message)
-        .with_hint("both are shown; say in words what the value is for")
 }

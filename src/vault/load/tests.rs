@@ -1,9 +1,14 @@
 //! What of a store a session may use, and what it only must not show.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
+use crate::secret::SecretValue;
+use crate::vault::index::{Chosen, Listed};
 use crate::vault::policy::Policy;
 use crate::vault::redact::Redactor;
 use crate::vault::store::memory::MemoryStore;
+use crate::vault::store::{Every, Key, record};
 
 const VALUE: &str = "S3cr3t-T0ken/Val+ue";
 
@@ -91,4 +96,247 @@ fn a_damaged_value_says_nothing_about_other_names() {
     let loader = Loader::new(dir.path().to_owned(), open);
     loader.refresh(&Secrets::default(), Need::Used);
     assert!(loader.lack_of("OTHER").is_some());
+}
+
+/// A store that can be away, and that another program puts things into.
+#[derive(Default)]
+struct Shared {
+    memory: MemoryStore,
+    is_away: AtomicBool,
+    /// Further texts under K.
+    more: Mutex<Vec<String>>,
+    /// Texts under a word that is no name.
+    foreign: Mutex<Vec<String>>,
+}
+
+impl Shared {
+    fn check(&self) -> Result<(), ToolError> {
+        match self.is_away.load(Ordering::SeqCst) {
+            true => Err(ToolError::new(ErrorCode::KeyringLocked, "on purpose")),
+            false => Ok(()),
+        }
+    }
+
+    fn keep(&self, name: &str, value: &str) {
+        let key = Key::of(&SecretName::parse(name).unwrap());
+        let value = SecretValue::new(value.into());
+        self.memory.set(&key, &value).unwrap();
+    }
+}
+
+impl Store for Shared {
+    fn kind(&self) -> Kind {
+        Kind::Os
+    }
+    fn probe(&self) -> Result<(), ToolError> {
+        self.check()
+    }
+    fn list(&self) -> Result<Vec<SecretName>, ToolError> {
+        self.check()?;
+        self.memory.list()
+    }
+    fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
+        if *key == Key::of(&name()) && !self.more.lock().unwrap().is_empty() {
+            return Err(ToolError::new(ErrorCode::BadVault, "two values"));
+        }
+        self.memory.get(key)
+    }
+    fn every(&self, key: &Key) -> Result<Every, ToolError> {
+        let more = self.more.lock().unwrap();
+        let more = more.iter().map(|text| SecretValue::new(text.clone()));
+        let texts = self.memory.get(key)?.into_iter().chain(more).collect();
+        Ok(Every {
+            texts,
+            is_whole: true,
+        })
+    }
+    fn foreign(&self) -> Result<Vec<Every>, ToolError> {
+        let texts = self.foreign.lock().unwrap();
+        let every = |text: &String| Every {
+            texts: vec![SecretValue::new(text.clone())],
+            is_whole: text != "cut off",
+        };
+        Ok(texts.iter().map(every).collect())
+    }
+    fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
+        self.memory.set(key, text)
+    }
+    fn remove(&self, key: &Key) -> Result<bool, ToolError> {
+        self.memory.remove(key)
+    }
+}
+
+/// A session with that store, and who was to be asked each time it was opened.
+struct Session {
+    dir: tempfile::TempDir,
+    store: Arc<Shared>,
+    secrets: Secrets,
+    opened: Arc<Mutex<Vec<Attended>>>,
+}
+
+impl Session {
+    fn new(pause: Duration) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, secrets) = (Arc::new(Shared::default()), Secrets::default());
+        let opened = Arc::<Mutex<Vec<Attended>>>::default();
+        let (shared, noted) = (Arc::clone(&store), Arc::clone(&opened));
+        let open: OpenChosen = Box::new(move |opening| {
+            noted.lock().unwrap().push(opening.attended);
+            Ok(Arc::clone(&shared) as Arc<dyn Store>)
+        });
+        let loader = Loader::choosing(dir.path().to_owned(), open).with_pause(pause);
+        secrets.attach(Arc::new(loader));
+        Self {
+            dir,
+            store,
+            secrets,
+            opened,
+        }
+    }
+
+    /// Makes the index list a name, in a file of its own.
+    fn list(&self, name: &str, generation: u64) {
+        let index = self.dir.path().join(FILE_NAME);
+        let _ = std::fs::rename(&index, self.dir.path().join(format!("before-{name}")));
+        Index::change(self.dir.path(), |index| {
+            index.generation = generation;
+            index.store = Some(Chosen {
+                kind: Kind::Os,
+                identity: None,
+            });
+            index.names.insert(name.to_owned(), listed());
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    fn masks(&self, text: &str) -> bool {
+        Redactor::new(&self.secrets).redact_str(text) != text
+    }
+}
+
+fn listed() -> Listed {
+    Listed {
+        note: None,
+        created: jiff::Timestamp::UNIX_EPOCH,
+        updated: jiff::Timestamp::UNIX_EPOCH,
+        used: None,
+        store: Kind::Os,
+        policy: Policy::default(),
+        is_going: false,
+    }
+}
+
+#[test]
+fn looks_at_a_name_with_two_values_make_nobody_forget() {
+    let session = Session::new(Duration::MAX);
+    let (store, secrets) = (&session.store, &session.secrets);
+    store.keep("K", VALUE);
+    store.keep("GOOD", "the-value-before");
+    session.list("GOOD", 2);
+    secrets.refresh(Need::Listed);
+    assert!(secrets.contains(&name()));
+    store.keep("GOOD", "another-one-77");
+    store.more.lock().unwrap().push("a-stranger-is-here".into());
+    session.list("GOOD", 4);
+    secrets.refresh(Need::Listed);
+    // Neither of two values can be used, and both are masked.
+    assert!(!secrets.contains(&name()));
+    let generation = secrets.generation();
+    for _ in 0..200 {
+        secrets.refresh(Need::Used);
+    }
+    assert_eq!(secrets.generation(), generation);
+    for text in [
+        VALUE,
+        "a-stranger-is-here",
+        "the-value-before",
+        "another-one-77",
+    ] {
+        assert!(session.masks(text), "{text}");
+    }
+}
+
+#[test]
+fn a_store_that_comes_back_is_read_without_a_question() {
+    for (pause, is_read) in [(Duration::ZERO, true), (Duration::MAX, false)] {
+        let session = Session::new(pause);
+        session.store.keep("K", VALUE);
+        session.list("K", 2);
+        session.store.is_away.store(true, Ordering::SeqCst);
+        session.secrets.refresh(Need::Listed);
+        let failure = session.secrets.source_failure().map(|error| error.code);
+        assert_eq!(failure, Some(ErrorCode::KeyringLocked));
+        // What is still away leaves all as it was.
+        session.secrets.refresh(Need::Listed);
+        let failure = session.secrets.source_failure().map(|error| error.code);
+        assert_eq!(failure, Some(ErrorCode::KeyringLocked));
+        session.store.is_away.store(false, Ordering::SeqCst);
+        session.secrets.refresh(Need::Listed);
+        assert_eq!(session.masks(VALUE), is_read);
+        assert_eq!(session.secrets.source_failure().is_none(), is_read);
+        let mut expected = vec![Attended::Yes];
+        expected.extend(is_read.then_some(Attended::No));
+        assert_eq!(*session.opened.lock().unwrap(), expected);
+        session.secrets.refresh(Need::Used);
+        assert!(session.secrets.contains(&name()));
+    }
+}
+
+#[test]
+fn another_index_of_the_same_generation_is_seen() {
+    let session = Session::new(Duration::MAX);
+    session.store.keep("K", VALUE);
+    session.list("K", 2);
+    session.secrets.refresh(Need::Listed);
+    session.store.keep("OTHER", "another-one-77");
+    session.list("OTHER", 2);
+    session.secrets.refresh(Need::Listed);
+    assert!(session.masks("another-one-77"));
+}
+
+#[test]
+fn an_index_that_can_be_read_again_is_no_failure() {
+    let session = Session::new(Duration::MAX);
+    session.store.keep("K", VALUE);
+    session.list("K", 2);
+    session.secrets.refresh(Need::Listed);
+    let path = session.dir.path().join(FILE_NAME);
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, "{").unwrap();
+    session.secrets.refresh(Need::Listed);
+    let failure = session.secrets.source_failure().map(|error| error.code);
+    assert_eq!(failure, Some(ErrorCode::BadVault));
+    std::fs::write(&path, whole).unwrap();
+    session.secrets.refresh(Need::Listed);
+    assert_eq!(session.secrets.source_failure(), None);
+}
+
+#[test]
+fn entries_of_others_that_cannot_be_masked_are_told() {
+    let check = |text: &str, expected: Option<LackKind>| {
+        let session = Session::new(Duration::MAX);
+        session.store.foreign.lock().unwrap().push(text.into());
+        session.secrets.refresh(Need::Used);
+        let kind = session.secrets.lacks().first().map(|lack| lack.kind);
+        assert_eq!(kind, expected, "{} bytes", text.len());
+    };
+    check("a-stranger-is-here", None);
+    // Too short for anything to be masked.
+    check("abc", None);
+    check(
+        &"x".repeat(limits::MAX_SECRET_BYTES + 1),
+        Some(LackKind::Unread),
+    );
+    check("cut off", Some(LackKind::Unread));
+}
+
+#[test]
+fn a_session_without_a_store_tells_of_an_index_it_cannot_read() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(FILE_NAME), "{").unwrap();
+    let source = Unopened::new(dir.path().to_owned(), Kind::Memory, Unlisted::Nothing);
+    source.refresh(&Secrets::default(), Need::Listed);
+    let kinds: Vec<LackKind> = source.lacks().iter().map(|lack| lack.kind).collect();
+    assert_eq!((kinds, source.lack_of("K")), (vec![LackKind::Unread], None));
 }

@@ -21,39 +21,40 @@ pub struct PolicyFile {
     terms: BTreeMap<SecretName, Terms>,
 }
 
-/// Returns where a file is wrong, and how, without what stands there: it may be a list of values by mistake.
+/// Returns where a file is wrong, and how, in words of karyi's own: what stands there may be a list of values by
+/// mistake, and the parser's message could quote it.
 fn problem(text: &str, error: &toml::de::Error) -> String {
     let start = error.span().map_or(0, |span| span.start);
     let before = text.get(..start).unwrap_or_default();
     let line = 1 + before.matches('\n').count();
     let column = 1 + before.chars().rev().take_while(|c| *c != '\n').count();
-    let message = error.message();
-    // A key that is not known is named; a value that is in its place is not.
-    let said = match message.starts_with("unknown field") {
-        true => message.to_owned(),
-        false => without_quoted(message),
-    };
+    let known = PROBLEMS.iter();
+    let mut known = known.filter(|(start, _)| error.message().starts_with(start));
+    let said = known.next().map_or(UNREADABLE, |(_, said)| *said);
     format!("no TOML of a policy at line {line}, column {column}: {said}")
 }
 
-/// Returns a message without what it quotes.
-fn without_quoted(message: &str) -> String {
-    let mut said = String::with_capacity(message.len());
-    let mut quote = None;
-    for c in message.chars() {
-        match quote {
-            Some(open) if c == open => quote = None,
-            Some(_) => continue,
-            None if matches!(c, '"' | '`') => {
-                quote = Some(c);
-                said.push_str("...");
-                continue;
-            }
-            None => said.push(c),
-        }
-    }
-    said
-}
+/// How messages of the parser begin, and what is said instead.
+const PROBLEMS: &[(&str, &str)] = &[
+    (
+        "unknown field",
+        "unknown field: there are tables [secret.NAME] with tools, hosts, commands, dirs, use, output, write, \
+         expires and allow-short",
+    ),
+    (
+        "unknown variant",
+        "unknown word: use is ask, session or always, and output is redact or sealed",
+    ),
+    (
+        "invalid type",
+        "wrong type: tools, hosts, commands and dirs are lists, write and allow-short are true or false, the others \
+         are texts",
+    ),
+    ("duplicate key", "a key that is there twice"),
+];
+
+/// What is said of everything else.
+const UNREADABLE: &str = "it cannot be read";
 
 /// The file as it is written.
 #[derive(Deserialize)]

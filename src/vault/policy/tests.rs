@@ -176,8 +176,15 @@ fn files_are_read_strictly() {
         assert!(message.contains(expected), "{toml}: {message}");
     };
     assert_eq!(PolicyFile::parse(""), Ok(PolicyFile::default()));
-    check("[secret.K]\ntool = ['command']", "unknown field `tool`");
-    check("[secrets.K]\n", "unknown field `secrets`");
+    let unknown = "unknown field: there are tables [secret.NAME]";
+    check(
+        "[secret.K]\ntool = ['command']",
+        &format!("line 2, column 1: {unknown}"),
+    );
+    check("[secrets.K]\n", &format!("line 1, column 2: {unknown}"));
+    check("[secret.K]\nwrite = 'yes'", "line 2, column 9: wrong type");
+    check("[secret.K]\nuse = 'often'", "unknown word: use is ask,");
+    check("[secret.K]\nuse = 'ask'\nuse = 'ask'", "line 3, column 1: ");
     check("[secret.'a b']\n", "no name of a secret");
     check("[secret.K]\nexpires = '30d'", "expected a date");
     check("[secret.K]\nuse = 'never'", "line 2, column 7");
@@ -193,6 +200,12 @@ fn files_are_read_strictly() {
         "[secret.K]\ndirs = [\"Zvalue-as-arg-77\"]",
         "[secret.K]\nhosts = [\"Zvalue-as-arg-77/\"]",
         "[secret.\"Zvalue-as-arg-77\"]",
+        "[secret.K]\n\"Zvalue-as-arg-77\" = 1",
+        "[secret.K]\nwrite = 'hun\"Zvalue-as-arg-77\"x'",
+        "[secret.K]\nwrite = 'hun`Zvalue-as-arg-77`x'",
+        "[secret.K]\nuse = 'hun`Zvalue-as-arg-77`x'",
+        "[secret.K]\nuse = 'hun\"\\Zvalue-as-arg-77\"x'",
+        "[secret.K]\nZvalue-as-arg-77 = 1\nZvalue-as-arg-77 = 2",
         "Zvalue-as-arg-77",
     ] {
         if let Err(error) = PolicyFile::parse(text) {

@@ -150,3 +150,97 @@ fn printing_shows_names_only() {
     insert(&secrets, "A", "value-1").unwrap();
     assert_eq!(format!("{secrets:?}"), r#"Secrets([SecretName("A")])"#);
 }
+
+/// Returns every value that redaction knows, sorted.
+fn known(secrets: &Secrets) -> Vec<String> {
+    let mut known = Vec::new();
+    secrets.for_each(|_, value| known.push(value.expose().to_owned()));
+    known.sort();
+    known.dedup();
+    known
+}
+
+#[test]
+fn what_is_known_takes_no_place_again() {
+    let secrets = Secrets::default();
+    insert(&secrets, "A", "the-first-value").unwrap();
+    insert(&secrets, "A", "the-last-value").unwrap();
+    let mask = |text: &str| {
+        let value = SecretValue::new(text.into());
+        secrets.mask_only(&name("TWICE"), value).unwrap();
+    };
+    mask("one-of-two");
+    mask("two-of-two");
+    let generation = secrets.generation();
+    for _ in 0..limits::MAX_FORMER_SECRETS {
+        mask("one-of-two");
+        mask("two-of-two");
+    }
+    assert_eq!(secrets.generation(), generation);
+    for _ in 0..200 {
+        insert(&secrets, "A", "the-first-value").unwrap();
+        insert(&secrets, "A", "the-last-value").unwrap();
+    }
+    let expected = [
+        "one-of-two",
+        "the-first-value",
+        "the-last-value",
+        "two-of-two",
+    ];
+    assert_eq!(known(&secrets), expected);
+    assert_eq!(secrets.lacks(), []);
+}
+
+#[test]
+fn a_session_that_forgets_says_so() {
+    let secrets = Secrets::default();
+    let large = |number: usize| format!("{number:08}{}", "x".repeat(limits::MAX_SECRET_BYTES - 8));
+    let fit = limits::MAX_FORMER_BYTES / limits::MAX_SECRET_BYTES;
+    for number in 0..=fit {
+        insert(&secrets, "A", &large(number)).unwrap();
+    }
+    assert_eq!((known(&secrets).len(), secrets.lacks()), (fit + 1, vec![]));
+    insert(&secrets, "A", &large(fit + 1)).unwrap();
+    let lacks = secrets.lacks();
+    let kinds: Vec<LackKind> = lacks.iter().map(|lack| lack.kind).collect();
+    assert_eq!(kinds, [LackKind::Unread]);
+    assert!(!known(&secrets).contains(&large(0)) && known(&secrets).contains(&large(1)));
+    // The store has nothing to do with it.
+    assert_eq!(secrets.source_failure(), None);
+}
+
+#[test]
+fn what_a_store_changes_reaches_the_value_behind_one_for_once() {
+    let stored = |secrets: &Secrets, value: &str| {
+        let value = SecretValue::new(value.into());
+        let stored = secrets.insert_stored(&name("A"), value, Policy::default());
+        stored.unwrap();
+    };
+    let ended = |secrets: &Secrets| {
+        secrets.begin_block();
+        secrets.begin_block();
+        shown(secrets)
+    };
+    let secrets = Secrets::default();
+    stored(&secrets, "stored-1");
+    once(&secrets, "for-once");
+    secrets.remove_stored(&name("A"));
+    assert_eq!(shown(&secrets).as_deref(), Some("for-once"));
+    assert_eq!(ended(&secrets), None);
+    assert_eq!(known(&secrets), ["for-once", "stored-1"]);
+
+    stored(&secrets, "stored-2");
+    once(&secrets, "for-once");
+    stored(&secrets, "stored-3");
+    assert_eq!(shown(&secrets).as_deref(), Some("for-once"));
+    assert!(known(&secrets).contains(&"stored-3".to_owned()));
+    assert_eq!(ended(&secrets).as_deref(), Some("stored-3"));
+    assert_eq!(secrets.origin(&name("A")), Some(Origin::Stored));
+
+    // What the user gave for the session stays in front.
+    insert(&secrets, "A", "for-long").unwrap();
+    once(&secrets, "for-once");
+    stored(&secrets, "stored-4");
+    secrets.remove_stored(&name("A"));
+    assert_eq!(ended(&secrets).as_deref(), Some("for-long"));
+}

@@ -1,6 +1,6 @@
 //! The values of a session by their names, and how long each is there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::Origin;
@@ -12,11 +12,44 @@ use crate::vault::policy::Policy;
 #[derive(Default)]
 pub(super) struct Values {
     pub(super) current: BTreeMap<SecretName, Secret>,
-    /// Values that are kept and cannot be used here.
-    pub(super) masked: BTreeMap<SecretName, SecretValue>,
-    pub(super) former: Vec<(SecretName, SecretValue)>,
+    /// Values that are kept and cannot be used here; a store may hold several under one name.
+    pub(super) masked: BTreeMap<SecretName, Vec<SecretValue>>,
+    pub(super) former: Former,
     /// Stored secrets that went into a call.
     pub(super) used: BTreeSet<SecretName>,
+}
+
+/// Values that were replaced or removed, by age.
+#[derive(Default)]
+pub(super) struct Former {
+    values: VecDeque<(SecretName, SecretValue)>,
+    bytes: usize,
+    /// Whether the oldest made place for others.
+    has_forgotten: bool,
+}
+
+impl Former {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(SecretName, SecretValue)> {
+        self.values.iter()
+    }
+
+    pub(super) fn has_forgotten(&self) -> bool {
+        self.has_forgotten
+    }
+
+    fn add(&mut self, name: SecretName, value: SecretValue) {
+        self.bytes += value.expose().len();
+        self.values.push_back((name, value));
+        while self.bytes > limits::MAX_FORMER_BYTES
+            || self.values.len() > limits::MAX_FORMER_SECRETS
+        {
+            let Some((_, oldest)) = self.values.pop_front() else {
+                return;
+            };
+            self.bytes -= oldest.expose().len();
+            self.has_forgotten = true;
+        }
+    }
 }
 
 /// A value with what is known about it.
@@ -61,19 +94,17 @@ impl Values {
         mut old: Secret,
     ) {
         let shadowed = old.shadowed.take();
-        let lasting = if old.life == Life::Session {
-            self.remember(name, secret, &old.value);
-            Some(Box::new(old))
-        } else {
-            self.remember(name, secret, &old.value);
-            shadowed
+        self.remember(name, secret, &old.value);
+        let lasting = match old.life {
+            Life::Session => Some(Box::new(old)),
+            Life::NextBlock | Life::ThisBlock => shadowed,
         };
         if secret.life != Life::Session {
             secret.shadowed = lasting;
         }
     }
 
-    pub(super) fn remember(&mut self, name: &SecretName, secret: &Secret, old: &SecretValue) {
+    fn remember(&mut self, name: &SecretName, secret: &Secret, old: &SecretValue) {
         if secret.value.expose() != old.expose() {
             self.retire(name.clone(), old.duplicate());
         }
@@ -104,15 +135,40 @@ impl Values {
             .find(|other| other.differs_only_in_case(name))
     }
 
+    /// Goes on knowing a value that is no longer used; one that is known anyway takes no place.
     pub(super) fn retire(&mut self, name: SecretName, old: SecretValue) {
-        let still_current =
-            (self.current.get(&name)).is_some_and(|secret| secret.value.expose() == old.expose());
-        if still_current {
+        if !self.knows(&old) {
+            self.former.add(name, old);
+        }
+    }
+
+    /// Whether a value that is there, masked or former is this one.
+    fn knows(&self, value: &SecretValue) -> bool {
+        let is = |known: &SecretValue| known.expose() == value.expose();
+        self.current.values().any(|secret| is(&secret.value))
+            || self.masked.values().flatten().any(is)
+            || self.former.iter().any(|(_, known)| is(known))
+    }
+
+    /// Whether redaction knows a value under a name as one that is there.
+    pub(super) fn is_shown_as(&self, name: &SecretName, value: &SecretValue) -> bool {
+        let is = |known: &SecretValue| known.expose() == value.expose();
+        let usable = self.current.get(name);
+        usable.is_some_and(|secret| is(&secret.value))
+            || self.masked.get(name).is_some_and(|all| all.iter().any(is))
+    }
+
+    /// Puts a stored value aside for the time after a value that is there once, in place of an earlier stored one.
+    pub(super) fn set_aside(&mut self, name: &SecretName, value: SecretValue, policy: Policy) {
+        let once = self.current.get_mut(name);
+        let Some(once) = once.filter(|secret| secret.life != Life::Session) else {
             return;
+        };
+        let stays =
+            |old: &Secret| old.origin != Origin::Stored || old.value.expose() == value.expose();
+        if !once.shadowed.as_deref().is_some_and(stays) {
+            let stored = Secret::new(value, policy, Origin::Stored);
+            once.shadowed = Some(Box::new(stored));
         }
-        if self.former.len() >= limits::MAX_FORMER_SECRETS {
-            self.former.remove(0);
-        }
-        self.former.push((name, old));
     }
 }

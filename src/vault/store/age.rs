@@ -19,7 +19,7 @@ use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::store::{Key, Kind, Store, disk, pairs};
 
-pub use key::{AgeKey, Asked, GetKey, identity_bytes, passphrase_of};
+pub use key::{AgeKey, Asked, GetKey, identity_bytes, passphrase_of, secret_lines};
 
 /// What the decrypted text starts with.
 const HEAD: &[u8] = b"karyi-vault 1\n";

@@ -141,6 +141,17 @@ pub trait Store: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Returns the texts under those keys, by key.
+    ///
+    /// # Errors
+    /// The reason why the store cannot be read.
+    fn foreign(&self) -> Result<Vec<Every>, ToolError> {
+        self.strangers()?
+            .iter()
+            .map(|key| self.every(key))
+            .collect()
+    }
+
     /// Keeps a text under a key, in place of an earlier one.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use age::secrecy::SecretString;
+use age::secrecy::{ExposeSecret, SecretString};
 use age::{Decryptor, Encryptor, Identity, Recipient};
 use zeroize::Zeroizing;
 
@@ -193,14 +193,10 @@ fn of_ssh(
 
 fn of_age(bytes: &[u8]) -> Result<Means, &'static str> {
     let text = std::str::from_utf8(bytes).map_err(|_| "is no text")?;
-    let lines = text.lines().map(str::trim);
-    let keys = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     let mut recipients: Vec<Box<dyn Recipient + Send + Sync>> = Vec::new();
     let mut identities: Vec<Box<dyn Identity + Send + Sync>> = Vec::new();
-    for key in keys {
-        let identity: age::x25519::Identity = key
-            .parse()
-            .map_err(|_| "holds something that is no identity of ssh or age")?;
+    for line in key_lines(text) {
+        let identity = key_of(line).ok_or("holds something that is no identity of ssh or age")?;
         recipients.push(Box::new(identity.to_public()));
         identities.push(Box::new(identity));
     }
@@ -211,6 +207,35 @@ fn of_age(bytes: &[u8]) -> Result<Means, &'static str> {
         recipients,
         identities,
     })
+}
+
+/// Returns the lines of an identity file of age that are to be keys.
+fn key_lines(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+fn key_of(line: &str) -> Option<age::x25519::Identity> {
+    line.parse().ok()
+}
+
+/// Returns what is secret in an identity file: all of a private key of ssh, or the keys of age, as they stand there
+/// and as they are usually written.
+#[must_use]
+pub fn secret_lines(file: &[u8]) -> Vec<SecretValue> {
+    let text = std::str::from_utf8(file).unwrap_or_default();
+    let mut found = Vec::new();
+    if text.contains("PRIVATE KEY") {
+        found.push(SecretValue::new(text.to_owned()));
+    }
+    for line in key_lines(text) {
+        if let Some(key) = key_of(line) {
+            found.push(SecretValue::new(line.to_owned()));
+            let usual = key.to_string();
+            found.push(SecretValue::new(usual.expose_secret().to_owned()));
+        }
+    }
+    found
 }
 
 /// Answers with the passphrase that was given, and to nothing else.
@@ -246,4 +271,33 @@ pub fn passphrase_of(bytes: &[u8]) -> Result<SecretValue, ToolError> {
         return Err(bad("the passphrase is empty or too long").with_hint("give a passphrase"));
     }
     Ok(SecretValue::new(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_that_opens_the_file_is_known_as_it_stands() {
+        let (one, two) = (
+            age::x25519::Identity::generate(),
+            age::x25519::Identity::generate(),
+        );
+        let (one, two) = (one.to_string(), two.to_string());
+        let (one, two) = (one.expose_secret(), two.expose_secret());
+        let low = two.to_lowercase();
+        let file = format!("# made today\n\n \t {one} \r\n{low}\n");
+        let found = of_age(file.as_bytes()).map(|means| match means {
+            Means::Identity { identities, .. } => identities.len(),
+            Means::Passphrase { .. } => 0,
+        });
+        assert_eq!(found, Ok(2));
+        let lines = secret_lines(file.as_bytes());
+        let lines: Vec<&str> = lines.iter().map(SecretValue::expose).collect();
+        assert_eq!(lines, [one, one, low.as_str(), two]);
+        let ssh = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n";
+        let lines = secret_lines(ssh.as_bytes());
+        let lines: Vec<&str> = lines.iter().map(SecretValue::expose).collect();
+        assert_eq!(lines, [ssh]);
+    }
 }

@@ -8,7 +8,7 @@
 mod platform;
 mod worker;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -92,14 +92,39 @@ impl OsStore {
 
     /// Returns what the entries are kept under, each once and sorted.
     fn users(&self) -> Result<Vec<String>, ToolError> {
-        let mut users = self.with(|store, service| {
-            let entries = search(store, service)?;
-            let users = entries.iter().filter_map(Entry::get_specifiers);
-            Ok(users.map(|(_, user)| user).collect::<Vec<_>>())
-        })?;
+        let entries = self.entries()?;
+        let mut users: Vec<String> = entries.into_iter().filter_map(|(user, _)| user).collect();
         users.sort();
         users.dedup();
         Ok(users)
+    }
+
+    /// Returns all entries and what they are kept under, if anything. No value is read.
+    fn entries(&self) -> Result<Vec<(Option<String>, Entry)>, ToolError> {
+        let found = self.with(|store, service| search(store, service, None))?;
+        self.each(found, |entry| {
+            let user = entry.get_specifiers().map(|(_, user)| user);
+            (user, entry)
+        })
+    }
+
+    /// Does something with each of many things of the keyring, some at a time: they share a deadline.
+    fn each<A: Send + 'static, B: Send + 'static>(
+        &self,
+        all: Vec<A>,
+        task: fn(A) -> B,
+    ) -> Result<Vec<B>, ToolError> {
+        let (mut all, mut done) = (all.into_iter(), Vec::new());
+        loop {
+            let part: Vec<A> = all.by_ref().take(limits::KEYRING_PART).collect();
+            if part.is_empty() {
+                return Ok(done);
+            }
+            done.extend(self.with(move |_, _| {
+                let part = part.into_iter().map(task);
+                Ok(part.collect::<Vec<B>>())
+            })?);
+        }
     }
 
     /// Does something with the keyring, in its thread.
@@ -134,7 +159,7 @@ impl Store for OsStore {
         self.with(move |store, service| {
             // Looking for something unlocks the keyring and reads nothing.
             store.build(service, key.as_str(), None).map(drop)?;
-            search(store, service).map(drop)
+            search(store, service, None).map(drop)
         })
     }
 
@@ -163,45 +188,39 @@ impl Store for OsStore {
         let Some(mut bytes) = self.with(read)? else {
             return Ok(None);
         };
-        match String::from_utf8(std::mem::take(&mut *bytes)) {
-            Ok(text) => Ok(Some(SecretValue::new(text))),
-            Err(error) => {
-                drop(Zeroizing::new(error.into_bytes()));
-                let name = key.as_str();
-                let message = format!("what the keyring holds under {name} is no text");
-                let hint = format!(
-                    "keep a text with `karyi var set {name}`, or remove it with `karyi var rm {name}`"
-                );
-                Err(ToolError::new(ErrorCode::BadVault, message).with_hint(hint))
-            }
+        if let Some(text) = text_of(std::mem::take(&mut *bytes)) {
+            return Ok(Some(text));
         }
+        let name = key.as_str();
+        let message = format!("what the keyring holds under {name} is no text");
+        let hint = format!(
+            "keep a text with `karyi var set {name}`, or remove it with `karyi var rm {name}`"
+        );
+        Err(ToolError::new(ErrorCode::BadVault, message).with_hint(hint))
     }
 
     fn every(&self, key: &Key) -> Result<Every, ToolError> {
         let user = key.as_str().to_owned();
-        let (count, texts) = self.with(move |store, service| {
-            let entries = search(store, service)?;
-            let is_wanted = |entry: &&Entry| {
+        self.with(move |store, service| {
+            let entries = search(store, service, Some(&user))?;
+            let is_wanted = |entry: &Entry| {
                 let specifiers = entry.get_specifiers();
                 specifiers.is_some_and(|(_, other)| other == user)
             };
-            let wanted: Vec<&Entry> = entries.iter().filter(is_wanted).collect();
-            // One that cannot be read hides none of the others.
-            let texts = wanted.iter().filter_map(|entry| entry.get_secret().ok());
-            Ok((wanted.len(), texts.map(Zeroizing::new).collect::<Vec<_>>()))
-        })?;
-        let texts = texts.into_iter().filter_map(|mut bytes| {
-            match String::from_utf8(std::mem::take(&mut *bytes)) {
-                Ok(text) => Some(SecretValue::new(text)),
-                Err(error) => {
-                    drop(Zeroizing::new(error.into_bytes()));
-                    None
-                }
+            Ok(read_all(entries.into_iter().filter(is_wanted).collect()))
+        })
+    }
+
+    fn foreign(&self) -> Result<Vec<Every>, ToolError> {
+        let mut by_user: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+        for (user, entry) in self.entries()? {
+            // One without a user is no less a value that may be shown.
+            let user = user.unwrap_or_default();
+            if Key::of_stranger(&user).is_some() {
+                by_user.entry(user).or_default().push(entry);
             }
-        });
-        let texts: Vec<SecretValue> = texts.collect();
-        let is_whole = texts.len() == count;
-        Ok(Every { texts, is_whole })
+        }
+        self.each(by_user.into_values().collect(), read_all)
     }
 
     fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
@@ -224,9 +243,35 @@ impl Store for OsStore {
     }
 }
 
-/// Returns everything under a service name, without reading a value.
-fn search(store: &Arc<CredentialStore>, service: &str) -> Result<Vec<Entry>, Error> {
-    match store.search(&HashMap::from([("service", service)])) {
+/// Reads entries. One that cannot be read, or is no text, hides none of the others.
+fn read_all(entries: Vec<Entry>) -> Every {
+    let count = entries.len();
+    let texts = entries.iter().filter_map(|entry| entry.get_secret().ok());
+    let texts: Vec<SecretValue> = texts.filter_map(text_of).collect();
+    let is_whole = texts.len() == count;
+    Every { texts, is_whole }
+}
+
+/// Returns bytes as a text; those that are none are wiped.
+fn text_of(bytes: Vec<u8>) -> Option<SecretValue> {
+    match String::from_utf8(bytes) {
+        Ok(text) => Some(SecretValue::new(text)),
+        Err(error) => {
+            drop(Zeroizing::new(error.into_bytes()));
+            None
+        }
+    }
+}
+
+/// Returns everything under a service name, without reading a value; with a user at least all of theirs.
+fn search(
+    store: &Arc<CredentialStore>,
+    service: &str,
+    user: Option<&str>,
+) -> Result<Vec<Entry>, Error> {
+    let mut wanted = HashMap::from([("service", service)]);
+    wanted.extend(platform::USER.zip(user));
+    match store.search(&wanted) {
         Ok(entries) => Ok(entries),
         Err(Error::NoEntry) => Ok(Vec::new()),
         Err(error) => Err(error),

@@ -16,6 +16,13 @@ pub(super) enum Unlock {
     MustNot,
 }
 
+/// What a search calls the user of an entry, where it can look for one.
+#[cfg(all(unix, not(target_os = "macos")))]
+pub(super) const USER: Option<&str> = Some("username");
+/// What a search calls the user of an entry: not needed, since looking at all of them is quick.
+#[cfg(not(all(unix, not(target_os = "macos"))))]
+pub(super) const USER: Option<&str> = None;
+
 /// Opens the keyring.
 pub(super) fn open() -> Result<Arc<CredentialStore>, Error> {
     #[cfg(all(unix, not(target_os = "macos")))]

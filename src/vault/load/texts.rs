@@ -1,0 +1,124 @@
+//! One text of a store after the other: what a session may use of it, and what it only must not show.
+
+use crate::error::{ErrorCode, ToolError};
+use crate::limits;
+use crate::secret::{SecretName, SecretValue};
+use crate::vault::session::Secrets;
+use crate::vault::store::record::{self, Record};
+use crate::vault::store::{Every, Key, Store};
+use crate::vault::visible_bytes;
+
+/// What is wrong with one value.
+pub(super) struct Damage {
+    pub(super) error: ToolError,
+    /// Whether redaction knows everything that is kept under the name.
+    pub(super) is_masked: bool,
+}
+
+/// Whether an error is about one value and not about the store.
+pub(super) fn is_of_one(error: &ToolError) -> bool {
+    matches!(
+        error.code,
+        ErrorCode::BadVault | ErrorCode::BadValue | ErrorCode::BadArguments
+    )
+}
+
+/// Gives a session one value of a store.
+pub(super) fn load_one(
+    store: &dyn Store,
+    name: &SecretName,
+    secrets: &Secrets,
+) -> Result<(), Damage> {
+    let text = match store.get(&Key::of(name)) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Ok(()),
+        Err(error) => {
+            // Two values under one name: neither can be used, and both must not be shown.
+            let is_bad = error.code == ErrorCode::BadVault;
+            if is_bad {
+                secrets.remove_stored(name);
+            }
+            let is_masked = is_bad && mask_all(store, &Key::of(name), name, secrets);
+            return Err(Damage { error, is_masked });
+        }
+    };
+    let Record { value, policy } = match record::split(name, &text) {
+        Ok(record) => record,
+        Err(error) => {
+            // Nobody may use it any more, and it must not be shown.
+            secrets.remove_stored(name);
+            let masked = secrets.mask_only(name, record::value_alone(&text));
+            let is_masked = masked.is_ok();
+            return Err(Damage { error, is_masked });
+        }
+    };
+    let copy = value.duplicate();
+    let inserted = secrets.insert_stored(name, value, policy);
+    inserted.map_err(|error| {
+        // It cannot be used, for its name's case or the lack of place, and is masked all the same.
+        let is_masked = secrets.mask_only(name, copy).is_ok();
+        Damage { error, is_masked }
+    })
+}
+
+/// Lets redaction know everything that a store holds under a key, as `name`. Returns whether it knows all of it.
+fn mask_all(store: &dyn Store, key: &Key, name: &SecretName, secrets: &Secrets) -> bool {
+    let Ok(every) = store.every(key) else {
+        return false;
+    };
+    let mask = |text: &SecretValue| secrets.mask_only(name, value_of(name, text)).is_ok();
+    let masked = every.texts.iter().filter(|text| mask(text)).count();
+    every.is_whole && masked == every.texts.len()
+}
+
+/// Returns the value of a text, whatever its policy is like.
+fn value_of(name: &SecretName, text: &SecretValue) -> SecretValue {
+    match record::split(name, text) {
+        Ok(record) => record.value,
+        Err(_) => record::value_alone(text),
+    }
+}
+
+/// Lets redaction know what other programs put into the store under words that are no names. Returns what is wrong
+/// when it does not know all of it; what is too short is none of what karyi masks.
+pub(super) fn mask_strangers(
+    store: &dyn Store,
+    secrets: &Secrets,
+) -> Result<Option<ToolError>, ToolError> {
+    let mut count = 0;
+    for (at, every) in store.foreign()?.iter().enumerate() {
+        if !is_masked(at, every, secrets) {
+            count += 1;
+        }
+    }
+    let message = format!(
+        "{count} of the entries that other programs put into the store cannot be masked: they are no text, or too \
+         long"
+    );
+    let hint = "see `karyi var doctor`, and remove them with the keyring's own program";
+    let error = ToolError::new(ErrorCode::BadVault, message).with_hint(hint);
+    Ok((count > 0).then_some(error))
+}
+
+/// Lets redaction know the entries of another program under one word. Returns whether it knows all of them.
+fn is_masked(at: usize, every: &Every, secrets: &Secrets) -> bool {
+    let Some(name) = SecretName::parse(&format!("KARYI_KEYRING_{}", at + 1)) else {
+        return false;
+    };
+    let mask = |text: &SecretValue| {
+        let value = value_of(&name, text);
+        let is_short = visible_bytes(value.expose()) < limits::MIN_SECRET_BYTES;
+        secrets.mask_only(&name, value).is_ok() || is_short
+    };
+    let masked = every.texts.iter().filter(|text| mask(text)).count();
+    every.is_whole && masked == every.texts.len()
+}
+
+/// Lets redaction know the key of the undo journal; returns whether there is one.
+pub(super) fn mask_journal_key(store: &dyn Store, secrets: &Secrets) -> bool {
+    let name = SecretName::parse("KARYI_JOURNAL_KEY");
+    match (name, store.get(&Key::journal())) {
+        (Some(name), Ok(Some(key))) => secrets.mask_only(&name, key).is_ok(),
+        _ => false,
+    }
+}

@@ -1,0 +1,82 @@
+//! `karyi var import`: what it keeps, and of what is there already.
+
+use std::fs;
+use std::path::Path;
+
+use super::home::Home;
+use super::var::VALUE;
+use crate::harness::program;
+
+fn import(home: &Home, text: &str, more: &[&str]) -> super::home::Ran {
+    fs::write(home.work().join(".env"), text).unwrap();
+    home.karyi(&[&["var", "import", ".env"], more].concat(), "")
+}
+
+#[test]
+fn a_new_value_keeps_note_and_policy() {
+    let home = Home::new();
+    let dir = home.work().display().to_string();
+    let policy = ["--use", "ask", "--dirs", &dir, "--commands", "gh"];
+    home.set(
+        "DEPLOY_KEY",
+        VALUE,
+        &[&policy[..], &["--note", "n"]].concat(),
+    );
+    home.set("PLAIN_KEY", VALUE, &[]);
+    let shown = |name: &str| {
+        let shown = home.karyi(&["var", "show", name, "--json"], "");
+        let shown = shown.exit(0).json();
+        (shown["note"].clone(), shown["policy"].clone())
+    };
+    let before = shown("DEPLOY_KEY");
+    let text = "DEPLOY_KEY=the-second-value\nPLAIN_KEY=the-other-value\n";
+    import(&home, text, &["--all", "--replace"]).exit(0);
+    assert_eq!(shown("DEPLOY_KEY"), before);
+    assert_eq!(shown("PLAIN_KEY").0, "from .env");
+    // What is said counts, and the rest stays.
+    import(&home, text, &["--all", "--replace", "--use", "session"]).exit(0);
+    let (note, policy) = shown("DEPLOY_KEY");
+    assert_eq!((&note, &policy["use"]), (&before.0, &"session".into()));
+    assert_eq!(policy["commands"], before.1["commands"]);
+    let used = "<tools><command>printf %s \"$KARYI{PLAIN_KEY}\" | wc -c</command></tools>";
+    assert!(home.script(used).exit(0).stdout.contains(">15\n"));
+}
+
+#[test]
+fn a_value_that_is_not_listed_is_not_replaced() {
+    let home = Home::new();
+    home.set("DEPLOY_KEY", VALUE, &[]);
+    home.set("OTHER_KEY", "the-other-value", &[]);
+    let index = fs::read_to_string(home.index()).unwrap();
+    let mut index: serde_json::Value = serde_json::from_str(&index).unwrap();
+    index["names"].as_object_mut().unwrap().remove("DEPLOY_KEY");
+    fs::write(home.index(), index.to_string()).unwrap();
+    let ran = import(&home, "DEPLOY_KEY=the-second-value\n", &["--all"]).exit(0);
+    assert!(
+        ran.stderr.contains("DEPLOY_KEY is kept already"),
+        "{}",
+        ran.stderr
+    );
+    let used = "<tools><command>printf %s \"$KARYI{DEPLOY_KEY}\" | wc -c</command></tools>";
+    assert!(home.script(used).exit(0).stdout.contains(">39\n"));
+}
+
+#[test]
+fn what_was_kept_is_told_where_it_stops() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let large: String = (0..900).map(|number| format!("{number:016}")).collect();
+    let text = format!("ONE_KEY=the-first-value\nTWO_KEY={large}\nTHREE_KEY=the-third-value\n");
+    fs::write(home.work().join(".env"), text).unwrap();
+    // No file may become larger than this many blocks, and the program is told instead of killed.
+    let limited = "trap '' XFSZ; ulimit -f 8; exec \"$0\" var import .env --all";
+    let args = ["-c", limited, program().to_str().unwrap()];
+    let ran = home.spawn(Path::new("/bin/bash"), &args, "").exit(1);
+    let told = "kept 1 in the store age, and stopped at line 2, of TWO_KEY";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let listed = home.karyi(&["var", "list"], "").exit(0).stdout;
+    assert!(
+        listed.contains("ONE_KEY") && !listed.contains("THREE_KEY"),
+        "{listed}"
+    );
+}
