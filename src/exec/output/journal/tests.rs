@@ -147,7 +147,7 @@ fn a_value_that_comes_over_the_ends_of_results_is_masked() {
     secrets.insert(name, value).unwrap();
     for (size, idle) in [(3, 0), (5, 0), (5, 2), (11, 0), (11, 3)] {
         let printed = Printed::with(&secrets);
-        let first = printed.command("1", VALUE[..size].as_bytes());
+        let first = printed.command("1", &VALUE.as_bytes()[..size]);
         printed.idle(&VALUE[size..size + idle]);
         let ending = |output: &Output, leaves| match output.may_go_on(leaves) {
             true => Ending::Broken,
