@@ -89,55 +89,57 @@ impl Place {
 /// One request with a value in it.
 type Ask = fn(&Place, &str) -> Answer;
 
+/// Requests that show what callers write, and their status.
+const REQUESTS: [(Ask, u16); 9] = [
+    (|place, value| place.call(value, json!({}), &[]), 200),
+    (|place, value| place.by_mcp(value), 200),
+    (
+        |place, value| place.call("search_content", json!({"query": value}), &[]),
+        200,
+    ),
+    (
+        |place, value| place.call("search_content", json!({value: 1}), &[]),
+        200,
+    ),
+    (
+        |place, value| place.post("/tools/list", &[], &json!({value: 1})),
+        422,
+    ),
+    (
+        |place, value| place.post("/nowhere", &[("X-Session-ID", value)], &json!({})),
+        404,
+    ),
+    (
+        |place, value| place.call("get_site_map", json!({}), &[("Idempotency-Key", value)]),
+        422,
+    ),
+    (
+        |place, value| {
+            place.call(
+                "command",
+                json!({"text": "echo hi"}),
+                &[("X-User-ID", value)],
+            )
+        },
+        422,
+    ),
+    (
+        |place, value| {
+            place.call(
+                "command",
+                json!({"text": format!("echo \"$KARYI{{TOKEN}}\" {value}")}),
+                &[],
+            )
+        },
+        200,
+    ),
+];
+
 #[test]
 fn what_is_kept_meanwhile_is_masked_in_the_next_request() {
     let place = Place::start();
-    let all: [(Ask, u16); 9] = [
-        (|place, value| place.call(value, json!({}), &[]), 200),
-        (|place, value| place.by_mcp(value), 200),
-        (
-            |place, value| place.call("search_content", json!({"query": value}), &[]),
-            200,
-        ),
-        (
-            |place, value| place.call("search_content", json!({value: 1}), &[]),
-            200,
-        ),
-        (
-            |place, value| place.post("/tools/list", &[], &json!({value: 1})),
-            422,
-        ),
-        (
-            |place, value| place.post("/nowhere", &[("X-Session-ID", value)], &json!({})),
-            404,
-        ),
-        (
-            |place, value| place.call("get_site_map", json!({}), &[("Idempotency-Key", value)]),
-            422,
-        ),
-        (
-            |place, value| {
-                place.call(
-                    "command",
-                    json!({"text": "echo hi"}),
-                    &[("X-User-ID", value)],
-                )
-            },
-            422,
-        ),
-        (
-            |place, value| {
-                place.call(
-                    "command",
-                    json!({"text": format!("echo \"$KARYI{{TOKEN}}\" {value}")}),
-                    &[],
-                )
-            },
-            200,
-        ),
-    ];
     let mut values = Vec::new();
-    for (number, (ask, status)) in all.into_iter().enumerate() {
+    for (number, (ask, status)) in REQUESTS.into_iter().enumerate() {
         let value = format!("wal{number}-OPALINE-777-uniq");
         // The last one changes the value that callers may use.
         let name = match number {

@@ -62,3 +62,30 @@ impl Known<'_> {
         bytes.any(|(at, byte)| matches!(byte, b' ' | b'\t') && shown.get(at) != Some(&false))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_blanks_that_are_shown_part_an_escape() {
+        let cases = [
+            ("\\n", false),
+            ("\\ n", true),
+            ("\\\r\n\tn", true),
+            ("\\\r\nn", false),
+            ("\\\u{1b}[0 qn", false),
+            ("\\\u{1b}]a b\u{7}n", false),
+            ("\\\u{1b}[0 q n", true),
+        ];
+        for (text, expected) in cases {
+            let known = Known {
+                bytes: text.as_bytes(),
+                base: 100,
+            };
+            let last = 100 + text.len() as u64 - 1;
+            assert_eq!(known.has_blank_between(100, last), expected, "{text:?}");
+            assert!(!known.has_blank_between(0, 1), "{text:?}");
+        }
+    }
+}

@@ -226,7 +226,8 @@ fn what_follows_an_escape_is_given_out() {
 fn a_value_is_found_wherever_it_stands_in_a_long_text_full_of_escapes() {
     const VALUE: &str = "Zk7qPw2LmX9vTn4c";
     let redactor = Redactor::new(&secrets(&[("K", VALUE)]));
-    let escapes: [(&str, fn(u32) -> String); 6] = [
+    type Escape = fn(u32) -> String;
+    let escapes: [(&str, Escape); 6] = [
         ("%2F%20ab", |code| format!("%{code:02X}")),
         ("\\n\\x2fab", |code| format!("\\x{code:02x}")),
         ("\\\\n\\\" ab", |code| format!("\\u{code:04x}")),
