@@ -159,6 +159,31 @@ impl Index {
         Some(self.generation).filter(|generation| generation.is_multiple_of(2))
     }
 
+    /// Ends a change of the store that was broken off: whoever gets the lock knows that nobody is at it. Returns the
+    /// index of then; nothing while somebody changes the store, and nobody is waited for.
+    ///
+    /// # Errors
+    /// As [`Index::lock`], and what the system says where nothing can be written.
+    pub fn settle(directory: &Path) -> Result<Option<Self>, ToolError> {
+        let path = directory.join(FILE_NAME);
+        let Some(guard) = disk::lock_if_free(&path)? else {
+            return Ok(None);
+        };
+        let mut locked = Locked {
+            index: Self::read(directory)?,
+            path,
+            _guard: guard,
+        };
+        if locked.index.settled().is_none() {
+            let generation = locked.index.generation.wrapping_add(1);
+            locked.write(Self {
+                generation,
+                ..locked.index.clone()
+            })?;
+        }
+        Ok(Some(locked.index))
+    }
+
     /// Writes down that secrets were used.
     ///
     /// # Errors

@@ -38,6 +38,8 @@ pub type OpenChosen = Box<dyn Fn(&Opening<'_>) -> Result<Arc<dyn Store>, ToolErr
 pub struct Opening<'a> {
     /// The index as it is now.
     pub index: &'a Index,
+    /// Its generation, when what is read stays true as long as that does.
+    pub generation: Option<u64>,
     /// Who is to know what opens the store, which must not be shown.
     pub secrets: &'a Secrets,
     /// Whether the user may be asked for something.
@@ -162,6 +164,7 @@ impl Loader {
             &mut state,
             &Opening {
                 index: &index,
+                generation: None,
                 secrets: &Secrets::default(),
                 attended: Attended::Yes,
             },
@@ -237,8 +240,7 @@ impl Loader {
             // From now on the one that may ask is used again; opening it asks nothing.
             let _ = self.opened(state, &opening);
         }
-        // While the store is being changed, what was read may be old: it is read again at the next look.
-        state.generation = opening.index.settled();
+        state.generation = opening.generation;
         state.failure = result.err();
         state.found = found;
     }
@@ -305,7 +307,7 @@ impl Loader {
             state.has_new_key = false;
             state.knows_journal_key = mask_journal_key(store.as_ref(), secrets);
         }
-        let is_settled = index.settled().is_some();
+        let (index, is_settled) = self.settled(index);
         // Another file may have the same generation by chance.
         let is_other = self.index.is_behind() && state.failure.is_none();
         let is_new = is_other || state.generation != Some(index.generation);
@@ -313,7 +315,9 @@ impl Loader {
             || index.kept().next().is_some()
             || self.unlisted == Unlisted::InUse;
         let attended = match need {
-            Need::Listed if is_new && is_listed => Attended::Yes,
+            Need::Listed if is_new && is_listed && (is_settled || state.failure.is_none()) => {
+                Attended::Yes
+            }
             Need::Used if is_new || state.is_incomplete() => Attended::Yes,
             // What came back by itself is masked from now on; a question would be one too many.
             Need::Listed if self.is_due(state) => Attended::No,
@@ -321,11 +325,26 @@ impl Loader {
         };
         let opening = Opening {
             index: &index,
+            // While the store is being changed, what is read may be old: it is read again at the next look.
+            generation: is_settled.then_some(index.generation),
             secrets,
             attended,
         };
         self.load(state, &opening);
         is_settled
+    }
+
+    /// Returns the index when nobody is changing the store, and whether that is so. Where nothing can be written
+    /// nobody changes anything.
+    fn settled(&self, index: Index) -> (Index, bool) {
+        if index.settled().is_some() {
+            return (index, true);
+        }
+        match Index::settle(&self.directory) {
+            Ok(Some(index)) => (index, true),
+            Ok(None) => (index, false),
+            Err(_) => (index, true),
+        }
     }
 
     /// Whether a store that could not be read may be there by now.

@@ -216,14 +216,15 @@ fn keep_one(
         if !earlier.is_nothing() && !args.replace {
             return Ok(None);
         }
-        let policy = earlier.policy.clone().unwrap_or_default();
+        let said = args.policy.terms();
+        let policy = set::base(earlier, &said)?;
         let listed = earlier.listed.as_ref();
         let has_note = listed.is_some_and(|listed| listed.note.is_some());
         Ok(Some(Wanted {
             value: entry.value.duplicate(),
             terms: Terms {
                 note: (!has_note).then(|| format!("from {}", file_name(args))),
-                policy: args.policy.terms().applied(&policy, now)?,
+                policy: said.applied(&policy, now)?,
             },
         }))
     })?;

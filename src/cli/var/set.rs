@@ -79,7 +79,7 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
 ///
 /// # Errors
 /// `bad_vault` when nobody knows what the secret may be used for, and nothing is said of it.
-fn base(earlier: &Earlier, said: &policy::Terms) -> Result<Policy, ToolError> {
+pub(super) fn base(earlier: &Earlier, said: &policy::Terms) -> Result<Policy, ToolError> {
     match (&earlier.policy, &earlier.damage) {
         (Some(policy), _) => Ok(policy.clone()),
         (None, Some(damage)) if said.is_empty() => Err(damage.clone().with_hint(

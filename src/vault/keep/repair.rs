@@ -58,7 +58,7 @@ impl Vault {
             if self.chosen.kind == Kind::Age {
                 index.store.get_or_insert_with(|| self.chosen.clone());
             }
-            if index != *locked.index() {
+            if index != *locked.index() || locked.index().settled().is_none() {
                 locked.around(index.clone(), index, || Ok(()))?;
             }
             Ok((added, removed))

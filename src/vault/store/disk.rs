@@ -21,6 +21,25 @@ pub struct Guard {
 /// # Errors
 /// `vault_busy` when another process keeps it, or what the system says.
 pub fn lock(path: &Path) -> Result<Guard, ToolError> {
+    let deadline = Instant::now() + limits::VAULT_LOCK_TIMEOUT;
+    loop {
+        if let Some(guard) = lock_if_free(path)? {
+            return Ok(guard);
+        }
+        if Instant::now() >= deadline {
+            let path = path.with_extension("lock");
+            let message = format!("another process keeps {} locked", path.display());
+            return Err(ToolError::new(ErrorCode::VaultBusy, message));
+        }
+        std::thread::sleep(limits::VAULT_LOCK_PAUSE);
+    }
+}
+
+/// Takes that right unless another process has it; waits for nobody.
+///
+/// # Errors
+/// What the system says.
+pub fn lock_if_free(path: &Path) -> Result<Option<Guard>, ToolError> {
     let path = path.with_extension("lock");
     make_directory(&path).map_err(|error| ToolError::from_io(&path, &error))?;
     let file = private_options()
@@ -28,19 +47,10 @@ pub fn lock(path: &Path) -> Result<Guard, ToolError> {
         .truncate(false)
         .open(&path)
         .map_err(|error| refusal(&path, &error))?;
-    let deadline = Instant::now() + limits::VAULT_LOCK_TIMEOUT;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(Guard { _file: file }),
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                std::thread::sleep(limits::VAULT_LOCK_PAUSE);
-            }
-            Err(TryLockError::WouldBlock) => {
-                let message = format!("another process keeps {} locked", path.display());
-                return Err(ToolError::new(ErrorCode::VaultBusy, message));
-            }
-            Err(TryLockError::Error(error)) => return Err(ToolError::from_io(&path, &error)),
-        }
+    match file.try_lock() {
+        Ok(()) => Ok(Some(Guard { _file: file })),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(ToolError::from_io(&path, &error)),
     }
 }
 
