@@ -10,6 +10,7 @@
 
 pub mod context;
 pub mod escape;
+pub mod process;
 pub mod terminal;
 
 use std::ffi::OsString;

@@ -1,11 +1,10 @@
 //! The question for a value, on a real terminal through the program.
 
-use std::time::{Duration, Instant};
-
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::harness::Karyi;
+use crate::harness::process::{state, wait_until};
 use crate::harness::terminal::Terminal;
 
 const ASK: &str = "<tools><get_value key=\"PW\" reason=\"a test\"/></tools>\n";
@@ -133,19 +132,6 @@ fn a_stopped_question_gives_the_terminal_back_and_comes_again() {
     let (screen, status) = terminal.end();
     assert!(screen.contains("<output>8"), "{screen}");
     assert_eq!(status, 0);
-}
-
-fn state(pid: Pid) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit(") ").next()?.chars().next()
-}
-
-fn wait_until(is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "it never came to it");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

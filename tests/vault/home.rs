@@ -57,6 +57,19 @@ impl Home {
         self.path().join("work")
     }
 
+    /// A home with a secret, `TOKEN`, behind the passphrase `pass-1`.
+    pub fn locked(value: &str) -> Self {
+        let home = Self::new();
+        let file = home.path().join("p.env");
+        fs::write(&file, format!("TOKEN={value}\n")).unwrap();
+        let import = ["var", "import", file.to_str().unwrap(), "--all"];
+        let age = ["--vault", "age", "--age-passphrase-fd", "3"];
+        home.karyi_with_fd(&[import, age].concat(), b"pass-1")
+            .exit(0);
+        fs::remove_file(file).unwrap();
+        home
+    }
+
     /// An identity file that opens the encrypted file.
     pub fn identity(&self) -> PathBuf {
         self.path().join("identity")

@@ -1,29 +1,13 @@
 //! A vault with a passphrase: when it is asked for, what is said, and what Ctrl+C ends.
 
-use std::fs;
-
 use super::home::Home;
 use crate::harness::Karyi;
 use crate::harness::terminal::Terminal;
 
 const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
-const RIGHT: &str = "pass-1";
 const ASKED: &str = "passphrase of the vault (hidden): ";
 const ASKED_AGAIN: &str = "wrong passphrase, try again\r\npassphrase of the vault (hidden): ";
 const USE: &str = "<tools><command>printf %s \"$KARYI{TOKEN}\" | wc -c</command></tools>\n";
-
-/// A home with a secret behind a passphrase.
-fn locked() -> Home {
-    let home = Home::new();
-    let file = home.path().join("p.env");
-    fs::write(&file, format!("TOKEN={VALUE}\n")).unwrap();
-    let import = ["var", "import", file.to_str().unwrap(), "--all"];
-    let age = ["--vault", "age", "--age-passphrase-fd", "3"];
-    home.karyi_with_fd(&[import, age].concat(), RIGHT.as_bytes())
-        .exit(0);
-    fs::remove_file(file).unwrap();
-    home
-}
 
 fn start(home: &Home, args: &[&str], script: &str) -> Terminal {
     Karyi::with_args(&["run", "--format", "xml"])
@@ -41,7 +25,7 @@ fn type_at(terminal: &mut Terminal, question: &str, keys: &str) {
 
 #[test]
 fn a_wrong_passphrase_is_told_and_asked_for_again() {
-    let home = locked();
+    let home = Home::locked(VALUE);
     let mut terminal = start(&home, &[], USE);
     type_at(&mut terminal, ASKED, "mistyped\r");
     type_at(&mut terminal, ASKED_AGAIN, "pass-1\r");
@@ -53,7 +37,7 @@ fn a_wrong_passphrase_is_told_and_asked_for_again() {
 
 #[test]
 fn a_vault_that_opens_in_the_end_leaves_no_warning() {
-    let home = locked();
+    let home = Home::locked(VALUE);
     for pace in [&[][..], &["--stream"]] {
         let mut terminal = start(&home, pace, USE);
         type_at(&mut terminal, ASKED, "mistyped\r");
@@ -70,7 +54,7 @@ fn a_vault_that_opens_in_the_end_leaves_no_warning() {
 
 #[test]
 fn a_vault_that_stays_closed_is_warned_of() {
-    let home = locked();
+    let home = Home::locked(VALUE);
     let script = "<tools><command>echo went on</command></tools>";
     let mut terminal = start(&home, &[], script);
     type_at(&mut terminal, ASKED, "mistyped\r");
@@ -86,7 +70,7 @@ fn a_vault_that_stays_closed_is_warned_of() {
 /// Whoever presses Ctrl+C at a question that karyi itself asks wants the run to end, whenever it is asked.
 #[test]
 fn ctrl_c_at_a_later_question_ends_the_run() {
-    let home = locked();
+    let home = Home::locked(VALUE);
     let script = format!(
         "<tools><command>echo the first ran</command></tools>\n{USE}\
          <tools><command>echo the third ran</command></tools>"

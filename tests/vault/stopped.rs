@@ -1,13 +1,11 @@
 //! Questions of `karyi var` and for a passphrase while their process or their terminal goes away.
 
-use std::fs;
-use std::time::{Duration, Instant};
-
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::home::Home;
 use crate::harness::Karyi;
+use crate::harness::process::{state, wait_until};
 use crate::harness::terminal::Terminal;
 
 const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
@@ -21,18 +19,6 @@ fn kept(name: &str, args: &[&str]) -> Home {
     home
 }
 
-/// A home with a secret behind a passphrase.
-fn locked() -> Home {
-    let home = Home::new();
-    let file = home.path().join("p.env");
-    fs::write(&file, format!("TOKEN={VALUE}\n")).unwrap();
-    let import = ["var", "import", file.to_str().unwrap(), "--all"];
-    let age = ["--vault", "age", "--age-passphrase-fd", "3"];
-    home.karyi_with_fd(&[import, age].concat(), b"pass-1")
-        .exit(0);
-    home
-}
-
 fn start(home: &Home, args: &[&str]) -> Terminal {
     Karyi::with_args(args)
         .env("KARYI_HOME", home.path().join("karyi"))
@@ -41,19 +27,6 @@ fn start(home: &Home, args: &[&str]) -> Terminal {
 
 fn run(home: &Home, script: &str) -> Terminal {
     start(home, &["run", "--format", "xml", "-c", script])
-}
-
-fn state(pid: Pid) -> Option<char> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit(") ").next()?.chars().next()
-}
-
-fn wait_until(is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "it never came to it");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Stops the question, has the terminal as a shell has it, and lets it go on; the question comes again,
@@ -91,7 +64,7 @@ fn a_stopped_question_for_a_value_to_keep_comes_again_hidden() {
 
 #[test]
 fn a_stopped_question_for_the_passphrase_comes_again_hidden() {
-    let home = locked();
+    let home = Home::locked(VALUE);
     for signal in STOPS {
         let mut terminal = run(&home, USE);
         stop(&mut terminal, signal, PASSPHRASE);
@@ -144,7 +117,7 @@ fn a_question_ends_when_its_terminal_goes_away() {
     terminal.expect("agree, for this session?");
     assert_eq!(terminal.hang_up(), 129);
 
-    let locked = locked();
+    let locked = Home::locked(VALUE);
     let mut terminal = run(&locked, USE);
     terminal.expect(PASSPHRASE).forget().keys("\x1b");
     terminal.expect(PASSPHRASE);

@@ -9,7 +9,7 @@ use crate::cli::var::{Done, Shape, existing, list, quiet_place};
 use crate::cli::vault::{Place, VaultFlags};
 use crate::error::{ErrorCode, ToolError};
 use crate::pty::health::{Check, Health};
-use crate::pty::inherited;
+use crate::pty::{inherited, quote};
 use crate::render::paint::safe_line;
 use crate::secret::SecretName;
 use crate::vault::index::{Chosen, FILE_NAME, Index};
@@ -162,13 +162,13 @@ fn modes(place: &Place, chosen: Option<&Chosen>) -> Option<Check> {
     Some(Check::limited("modes", found, meaning, &advice.join("; ")))
 }
 
-/// Returns a path as a word of a shell.
+/// Returns a path as a word of a shell, as it is where it means nothing else.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
     match text.chars().all(is_plain) {
         true => text.into_owned(),
-        false => format!("'{}'", text.replace('\'', "'\\''")),
+        false => quote(path.as_os_str()),
     }
 }
 

@@ -62,21 +62,6 @@ impl Vault {
         self.update(name, &wanted).map(drop)
     }
 
-    /// Keeps a value under a name that neither the store nor the index has. Returns whether it was kept.
-    ///
-    /// # Errors
-    /// As [`Vault::set`].
-    pub fn set_new(
-        &self,
-        name: &SecretName,
-        value: &SecretValue,
-        terms: &Terms,
-    ) -> Result<bool, ToolError> {
-        self.check(name, value, &terms.policy)?;
-        let if_new = |earlier: &Earlier| Ok(earlier.is_nothing().then(|| wanted(value, terms)));
-        self.update(name, &if_new)
-    }
-
     /// Keeps what `make` makes of what is there. Returns whether it wanted anything.
     ///
     /// # Errors

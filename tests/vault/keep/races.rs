@@ -255,7 +255,14 @@ fn only_a_name_that_nobody_has_is_new() {
     let root = tempfile::tempdir().unwrap();
     let store = Hooked::new(Kind::Os);
     let own = vault(root.path(), &store);
-    let set_new = |key: &str| own.set_new(&name(key), &value("value-new"), &terms(None));
+    let set_new = |key: &str| {
+        own.update(&name(key), &|earlier: &Earlier| {
+            Ok(earlier.is_nothing().then(|| Wanted {
+                value: value("value-new"),
+                terms: terms(None),
+            }))
+        })
+    };
     assert_eq!(set_new("FIRST"), Ok(true));
     assert_eq!(set_new("A"), Ok(true));
     assert_eq!(set_new("A"), Ok(false));
