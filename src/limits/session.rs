@@ -65,6 +65,8 @@ pub const HIDDEN_PROMPT_QUIET: Duration = Duration::from_millis(50);
 pub const STOPPED_QUIET: Duration = Duration::from_millis(100);
 /// How often the rest of a job that Ctrl+Z has stopped in part is told to stop, each time so long after.
 pub const MAX_REPEATED_STOPS: u32 = 10;
+/// How many shells one command may be meant for: one may end by itself before it is given the command.
+pub const MAX_SHELLS_PER_COMMAND: u32 = 3;
 /// Output kept while no call waits for it, in bytes; older output is dropped.
 pub const MAX_BACKLOG_BYTES: usize = 256 << 10;
 /// Most shells of one run: the first one and its siblings.

@@ -198,7 +198,8 @@ impl Engine {
     }
 
     /// Has the rest of a job stop that was told to by a key: a program that was just being started lost
-    /// the signal, and on a busy machine may lose the next one as well.
+    /// the signal, and on a busy machine may lose the next one as well. One that the shell itself waits
+    /// for was stopped too early, and goes on first.
     fn stop_rest(&mut self, live: &Live) {
         let mut state = self.shared.lock();
         let Some(call) = state.call.as_mut().filter(|call| call.stops > 0) else {
@@ -206,7 +207,8 @@ impl Engine {
         };
         call.stops -= 1;
         drop(state);
-        if let Some(group) = live.group_in_front() {
+        let group = live.group_in_front();
+        if let Some(group) = group.filter(|_| !live.subject().wake_copies()) {
             let _ = group.signal_at_once(Signal::SIGTSTP);
         }
         self.look_afresh();

@@ -36,18 +36,20 @@ enum Step {
 }
 
 impl Session {
-    /// Begins a command and waits for a moment for its end.
+    /// Begins a command and waits for a moment for its end; there may be no shell to begin it.
     pub(super) fn begin_and_drive(
         &self,
         request: &mut CommandRequest,
-        sink: Sink,
-    ) -> Result<Waiting<'_>, ToolError> {
+        sink: &mut Option<Sink>,
+    ) -> Result<Option<Waiting<'_>>, ToolError> {
         let engine = self.engine();
         let driver = engine.as_deref().and_then(|engine| self.take(engine));
-        let mut waiting = self.begin_command(request, sink)?;
+        let Some(mut waiting) = self.begin_command(request, sink)? else {
+            return Ok(None);
+        };
         // While the shell wakes up, long before it can print anything.
         let Some(mut driver) = driver.filter(Driver::shuts_gate) else {
-            return Ok(waiting);
+            return Ok(Some(waiting));
         };
         match driver.drive() {
             Step::Answered => {}
@@ -57,7 +59,7 @@ impl Session {
                 self.shared().wake();
             }
         }
-        Ok(waiting)
+        Ok(Some(waiting))
     }
 
     /// Takes the engine when nobody has it or waits for it.

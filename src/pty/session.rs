@@ -110,13 +110,18 @@ impl Session {
         sink: Sink,
     ) -> Result<Progress, ToolError> {
         self.check_command(&request)?;
-        let is_ready = self.shared().lock().is_ready();
-        if !is_ready {
-            self.start_again().await?;
+        let mut sink = Some(sink);
+        for _ in 0..limits::MAX_SHELLS_PER_COMMAND {
+            let is_ready = self.shared().lock().is_ready();
+            if !is_ready {
+                self.start_again().await?;
+            }
+            if let Some(reply) = self.begin_and_drive(&mut request, &mut sink)? {
+                drop(request);
+                return reply.wait().await;
+            }
         }
-        let reply = self.begin_and_drive(&mut request, sink)?;
-        drop(request);
-        reply.wait().await
+        Err(state::no_shell())
     }
 
     /// Sends input to the job once it reads the terminal. Empty input only waits for what the job
@@ -320,15 +325,23 @@ impl Session {
         started.await.unwrap_or_else(|_| Err(state::no_shell()))
     }
 
+    /// Gives the shell a command; nothing is taken when the shell has just ended by itself.
     pub(super) fn begin_command(
         &self,
         request: &mut CommandRequest,
-        sink: Sink,
-    ) -> Result<Waiting<'_>, ToolError> {
+        sink: &mut Option<Sink>,
+    ) -> Result<Option<Waiting<'_>>, ToolError> {
         let mut state = self.shared().lock();
         if state.job.is_some() || state.call.is_some() {
             return Err(busy());
         }
+        let sink = match state.live {
+            Some(_) => sink.take(),
+            None => None,
+        };
+        let Some(sink) = sink else {
+            return Ok(None);
+        };
         let reply = self.attach(&mut state, sink, request.timeout, None);
         if let Some(call) = &mut state.call {
             // What came before belongs to the session, not to this command.
@@ -349,7 +362,7 @@ impl Session {
         }
         // Before the reply may be dropped, which takes the state, too.
         drop(state);
-        started.map(|()| reply)
+        started.map(|()| Some(reply))
     }
 
     /// Takes the state when a job runs that no other call waits for.

@@ -8,6 +8,8 @@
 
 mod guess;
 #[cfg(target_os = "linux")]
+mod held;
+#[cfg(target_os = "linux")]
 mod look;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -211,6 +213,11 @@ fn ask(slave: &OwnedFd) -> PollFlags {
 impl Subject<'_> {
     /// Ends nothing: what programs read is not known here.
     pub(super) fn end_astray(&self, _pid: i32) {}
+
+    /// Continues nothing: what holds the shell up is not known here.
+    pub(super) fn wake_copies(&self) -> bool {
+        false
+    }
 }
 
 /// Where there is nothing to scan.

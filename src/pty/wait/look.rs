@@ -148,7 +148,7 @@ impl Subject<'_> {
     }
 
     /// Whether a descriptor of a process is where the shell gets its lines.
-    fn is_fifo(&self, pid: i32, descriptor: i32) -> bool {
+    pub(super) fn is_fifo(&self, pid: i32, descriptor: i32) -> bool {
         let fifo = nix::sys::stat::fstat(self.fifo).ok();
         let fifo = fifo.map(|file| (file.st_dev, file.st_ino));
         fifo.is_some() && file_of(pid, descriptor) == fifo
