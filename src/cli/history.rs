@@ -11,7 +11,7 @@ use crate::cli::args::{HistoryArgs, HistoryTopic};
 use crate::cli::journal::{self, time};
 use crate::cli::shown::{self, Shown};
 use crate::cli::vault::VaultFlags;
-use crate::cli::{fail, fail_any, fail_with, print, say, screen};
+use crate::cli::{fail, fail_any, fail_as_given, fail_with, print, say, screen};
 use crate::files::diff::{Caps, Diff};
 use crate::files::edit::{Show, shown_diff};
 use crate::files::encoding::Encoding;
@@ -29,7 +29,10 @@ pub(super) fn history(args: HistoryArgs) -> ExitCode {
             number,
             json,
             vault,
-        }) => show(number, json, &vault),
+        }) => match vault.check() {
+            Ok(()) => show(number, json, &vault),
+            Err(error) => return fail_as_given(&error),
+        },
         None => match &args.meant {
             Some(meant) => return fail(&meant_hint(meant)),
             None => list(&args),
@@ -229,7 +232,10 @@ fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCo
     };
     let shown = match shown::open(vault, &[entry]) {
         Ok(shown) => shown,
-        Err(error) => return Ok(fail_with(&error)),
+        Err(refused) => {
+            fail_with(&refused.error);
+            return Ok(refused.exit_code());
+        }
     };
     let files = entry.told();
     let contents: Vec<Contents> = files.iter().map(|f| Contents::of(&shown, f)).collect();

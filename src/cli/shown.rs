@@ -1,5 +1,6 @@
 //! The journal as commands show it: opened with the key that the vault has, its values masked.
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::cli::interrupts::Interrupts;
@@ -22,12 +23,27 @@ pub(super) struct Shown {
     _interrupts: Option<Interrupts>,
 }
 
+/// Why the journal cannot be shown.
+pub(super) struct Refused {
+    pub(super) error: ToolError,
+    /// The exit status of a signal that came meanwhile, or of Ctrl+C at a question.
+    interrupted: Option<u8>,
+}
+
+impl Refused {
+    /// Returns the exit status.
+    pub(super) fn exit_code(&self) -> ExitCode {
+        let status = || super::status(&self.error);
+        ExitCode::from(self.interrupted.unwrap_or_else(status))
+    }
+}
+
 /// Opens the journal to show some of its entries, and the vault with it: without its key nothing is
 /// known of encrypted entries. For others nobody is asked, and what is masked is what is at hand.
 ///
 /// # Errors
 /// The vault has to be opened and cannot be, or it has not the key of every entry.
-pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<Shown, ToolError> {
+pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<Shown, Refused> {
     let is_needed = entries.iter().any(|entry| entry.key.is_some());
     let outside = Outside::default();
     let asker = Asker {
@@ -39,6 +55,25 @@ pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<Shown, Tool
         Asking::OnTerminal(_) => Interrupts::watch(&outside).ok(),
         Asking::Nobody => None,
     };
+    match opened(flags, asking, entries, is_needed) {
+        Ok((journal, redactor)) => Ok(Shown {
+            journal: Arc::new(journal),
+            redactor,
+            _interrupts: interrupts,
+        }),
+        Err(error) => Err(Refused {
+            error,
+            interrupted: interrupts.as_ref().and_then(Interrupts::exit_code),
+        }),
+    }
+}
+
+fn opened(
+    flags: &VaultFlags,
+    asking: Asking,
+    entries: &[&Entry],
+    is_needed: bool,
+) -> Result<(Journal, Redactor), ToolError> {
     let (secrets, key) = vault::open_to_show(flags, asking, is_needed)?;
     for lack in secrets.lacks() {
         let cause = lack.error.message;
@@ -58,9 +93,5 @@ pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<Shown, Tool
     for entry in entries {
         journal.check_key(entry)?;
     }
-    Ok(Shown {
-        journal: Arc::new(journal),
-        redactor: Redactor::new(&secrets),
-        _interrupts: interrupts,
-    })
+    Ok((journal, Redactor::new(&secrets)))
 }

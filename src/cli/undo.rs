@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 
 use crate::cli::args::UndoArgs;
 use crate::cli::history::{compare_bytes, describe};
-use crate::cli::{USAGE, fail_any, fail_with, journal, print, say, screen, serve, shown};
+use crate::cli::{
+    USAGE, fail_any, fail_as_given, fail_with, journal, print, say, screen, serve, shown,
+};
 use crate::error::{ErrorCode, ToolError};
 use crate::files::diff::{Caps, Diff};
 use crate::files::journal::Journal;
@@ -28,6 +30,9 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
     if let Ok(runtime) = serve::runtime(false) {
         runtime.shutdown_background();
     }
+    if let Err(error) = args.vault.check() {
+        return fail_as_given(&error);
+    }
     let listed = match listed(args) {
         Ok(listed) => listed,
         Err(error) => return fail_any(&error),
@@ -36,7 +41,10 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
     let chosen = listed.chosen().unwrap_or_default();
     let shown = match shown::open(&args.vault, &chosen) {
         Ok(shown) => shown,
-        Err(error) => return refuse(&error, args.json, &listed.recovered),
+        Err(refused) => {
+            refuse(&refused.error, args.json, &listed.recovered);
+            return refused.exit_code();
+        }
     };
     let mut recovered = listed.recovered.clone();
     let result = take_back(args, &listed, shown.journal, &mut recovered);
@@ -136,17 +144,17 @@ fn status(error: &ToolError) -> u8 {
 }
 
 /// Tells why the changes cannot be looked at.
-fn refuse(error: &ToolError, is_json: bool, recovered: &[Recovered]) -> ExitCode {
+fn refuse(error: &ToolError, is_json: bool, recovered: &[Recovered]) {
     if !is_json {
         tell(recovered, str::to_owned);
-        return fail_with(error);
+        fail_with(error);
+        return;
     }
     let mut value = error_json(error);
     if !recovered.is_empty() {
         value["recovered"] = recovered_json(recovered);
     }
     let _ = print(&format!("{value}\n"));
-    ExitCode::from(super::status(error))
 }
 
 fn error_json(error: &ToolError) -> Value {

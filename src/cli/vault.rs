@@ -99,6 +99,17 @@ pub(super) struct GivenArgs {
     is_one_store_enough: bool,
 }
 
+impl VaultFlags {
+    /// Refuses what cannot be what it is given as: that is wrong usage, whether the store is needed or not.
+    ///
+    /// # Errors
+    /// What comes by the descriptor is no passphrase.
+    pub(super) fn check(&self) -> Result<(), ToolError> {
+        self.age_passphrase_fd
+            .map_or(Ok(()), |descriptor| passphrase(descriptor).map(drop))
+    }
+}
+
 impl GivenArgs {
     /// Wants a store that can be read, and gives nothing.
     pub(super) fn store() -> Self {
@@ -185,10 +196,7 @@ pub(super) fn prepare(
     if let Some(descriptor) = wanted.vars_fd {
         insert_given(secrets, named(pairs_of(descriptor)?)?)?;
     }
-    if let Some(descriptor) = flags.age_passphrase_fd {
-        // What cannot be a passphrase is wrong usage, whether the store is needed or not.
-        passphrase(descriptor)?;
-    }
+    flags.check()?;
     match flags.vault {
         StoreName::Env => insert_given(secrets, given()?)?,
         _ if has_given() => say(&format!(

@@ -1,5 +1,7 @@
 //! Changes of files that hold values of secrets.
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::harness::{Karyi, program};
@@ -282,4 +284,50 @@ fn the_first_runs_at_the_same_time_make_one_key() {
     assert_eq!(held(), [(); 4].map(|()| Some(VALUE.to_owned())));
     home.karyi(&["undo", "--last", "4"], "").exit(0);
     assert_eq!(held(), [const { None }; 4]);
+}
+
+const PASSPHRASE: &str = "passphrase of the vault (hidden): ";
+
+/// A home with a passphrase and a change that needs it to be shown.
+fn locked_with_change() -> Home {
+    let home = Home::locked(VALUE);
+    std::fs::write(home.work().join("t"), OLD_TEXT).unwrap();
+    let script = "<tools><edit><file src=\"t\"><find>none</find><replace>one</replace></file></edit></tools>";
+    let run = ["run", "--no-interactive", "--age-passphrase-fd", "3", "-c"];
+    home.karyi_with_fd(&[&run[..], &[script]].concat(), b"pass-1")
+        .exit(0);
+    home
+}
+
+const SHOWING: [&[&str]; 3] = [&["undo"], &["undo", "--dry-run"], &["history", "show", "1"]];
+
+#[test]
+fn a_question_for_the_passphrase_ends_as_everywhere() {
+    let home = locked_with_change();
+    let start = |args: &[&str]| {
+        let karyi = Karyi::with_args(args).env("KARYI_HOME", home.path().join("karyi"));
+        let mut terminal = karyi.on_terminal();
+        terminal.expect(PASSPHRASE);
+        terminal
+    };
+    for args in SHOWING {
+        for (key, code) in [("\x03", 130), ("\x1b", 1)] {
+            let mut terminal = start(args);
+            terminal.keys(key);
+            assert_eq!(terminal.echo_at_end(), (true, code), "{args:?} {key:?}");
+        }
+        let terminal = start(args);
+        kill(Pid::from_raw(terminal.pid()), Signal::SIGTERM).unwrap();
+        assert_eq!(terminal.echo_at_end(), (true, 143), "{args:?}");
+    }
+    assert_eq!(held(&home), "token=one\nend\n");
+}
+
+#[test]
+fn an_empty_passphrase_is_wrong_usage_whatever_is_there_to_show() {
+    let home = Home::new();
+    for args in SHOWING {
+        let args = [args, &["--age-passphrase-fd", "3"]].concat();
+        home.karyi_with_fd(&args, b"").exit(2).error("bad_value");
+    }
 }
