@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::Poll;
 
-use nix::libc::{SIGALRM, SIGCONT, SIGPROF, SIGTSTP, SIGVTALRM, SIGXCPU};
+use nix::libc::{SIGABRT, SIGALRM, SIGCONT, SIGPROF, SIGTSTP, SIGVTALRM, SIGXCPU};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::prompt::{Outside, Suspension};
@@ -78,6 +78,8 @@ impl Ends {
         let rare = [
             SignalKind::user_defined1().as_raw_value(),
             SignalKind::user_defined2().as_raw_value(),
+            // A program that aborts itself ends all the same, and leaves the terminal as it is.
+            SIGABRT,
             SIGALRM,
             SIGVTALRM,
             SIGPROF,
