@@ -6,6 +6,7 @@ mod answer;
 mod keys;
 mod raw;
 mod suspend;
+mod turn;
 
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -21,6 +22,7 @@ use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use answer::Answer;
 use keys::Key;
 use raw::RawMode;
+use turn::Turn;
 
 pub(super) use suspend::Suspension;
 
@@ -87,7 +89,7 @@ impl Terminal {
     /// Has a dialogue when it is its turn; nothing when there is no terminal.
     async fn on_terminal<D: Dialogue + Send + 'static>(&self, dialogue: D) -> Option<D::Answer> {
         // Whoever has no terminal is told so at once, also while another question stands there.
-        raw::open().ok()?;
+        turn::open().ok()?;
         let _turn = self.turn.lock().await;
         let (floor, outside) = (Arc::clone(&self.floor), self.outside.clone());
         let answer = tokio::task::spawn_blocking(move || {
@@ -241,7 +243,7 @@ impl Dialogue for ForConsent {
 
 /// Whether there is a terminal to ask on.
 pub(super) fn has_terminal() -> bool {
-    raw::open().is_ok()
+    turn::open().is_ok()
 }
 
 /// Asks for something hidden that karyi itself needs; the label is its own text. It blocks.
@@ -330,19 +332,19 @@ fn converse<D: Dialogue>(mut dialogue: D, outside: &Outside) -> io::Result<D::An
         true => D::declined(),
         false => D::timeout(),
     };
-    let Some(terminal) = raw::wait_for_turn(outside, deadline)? else {
+    let Some(turn) = Turn::wait(outside, deadline)? else {
         return Ok(unanswered());
     };
     let asking = outside.suspension.ask();
     // Raw mode comes first: whatever is typed from the moment the question stands there is hidden.
     let mut talk = Conversation {
-        raw: RawMode::enter(terminal)?,
+        raw: RawMode::enter(turn)?,
         outside,
         deadline,
         breaks_run: dialogue.is_own(),
     };
-    let told = format!("\r\x1b[2K{}", dialogue.told());
-    let mut is_over = talk.put(&told, &dialogue.prompt())?;
+    talk.raw.clear_line()?;
+    let mut is_over = talk.put(&dialogue.told(), &dialogue.prompt())?;
     while !is_over && Instant::now() < talk.deadline {
         if outside.cancel.is_cancelled() {
             is_over = true;
@@ -362,14 +364,16 @@ fn converse<D: Dialogue>(mut dialogue: D, outside: &Outside) -> io::Result<D::An
             // Nothing waits to be read: what was typed before the wish to stop is in the answer.
             drop(talk.raw);
             asking.stop();
-            let Some(terminal) = raw::wait_for_turn(outside, deadline)? else {
+            let Some(turn) = Turn::wait(outside, deadline)? else {
                 return Ok(unanswered());
             };
-            talk.raw = RawMode::enter(terminal)?;
+            talk.raw = RawMode::enter(turn)?;
             is_over = talk.put(&dialogue.told(), &dialogue.prompt())?;
-        } else if asking.has_gone_on() || !talk.raw.is_hidden()? {
-            // Stopped by what cannot be caught: somebody had the terminal meanwhile.
-            talk.raw.again()?;
+        } else if asking.has_gone_on() || !talk.raw.is_kept()? {
+            // Stopped by what cannot be caught: somebody had the terminal meanwhile, or has it still.
+            if !talk.raw.again(outside, deadline)? {
+                return Ok(unanswered());
+            }
             is_over = talk.put(&dialogue.told(), &dialogue.prompt())?;
         }
     }

@@ -124,7 +124,7 @@ fn style(format: Format) -> Box<dyn Style + Send> {
 }
 
 /// Whether the terminal can do nothing but print.
-fn is_dumb() -> bool {
+pub(super) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 

@@ -140,13 +140,19 @@ impl Terminal {
         self.set_modes(|modes| modes.local_flags |= LocalFlags::ECHO | LocalFlags::ICANON);
     }
 
-    fn set_modes(&self, change: impl Fn(&mut Termios)) -> File {
+    /// Sets modes of the terminal; returns it.
+    pub fn set_modes(&self, change: impl Fn(&mut Termios)) -> File {
         let path = self.master.tty_name().unwrap();
         let terminal = File::options().read(true).write(true).open(path).unwrap();
         let mut modes = tcgetattr(&terminal).unwrap();
         change(&mut modes);
         tcsetattr(&terminal, SetArg::TCSANOW, &modes).unwrap();
         terminal
+    }
+
+    /// Returns the modes of the terminal.
+    pub fn modes(&self) -> Termios {
+        tcgetattr(self.set_modes(|_| {})).unwrap()
     }
 
     /// Takes the terminal away, as a window that is closed, and returns the exit status.
@@ -182,6 +188,11 @@ impl Terminal {
     pub fn echo_at_end(mut self) -> (bool, u32) {
         let status = self.child.wait().unwrap();
         (self.is_echoing(), status.exit_code())
+    }
+
+    /// Waits for the end of the program.
+    pub fn wait(&mut self) {
+        self.child.wait().unwrap();
     }
 
     /// Returns the process id of the program.

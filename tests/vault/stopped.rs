@@ -1,7 +1,9 @@
 //! Questions of `karyi var` and for a passphrase while their process or their terminal goes away.
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::termios::{LocalFlags, SpecialCharacterIndices};
 use nix::unistd::Pid;
+use portable_pty::{PtySize, native_pty_system};
 
 use super::home::Home;
 use crate::harness::Karyi;
@@ -110,6 +112,104 @@ fn two_questions_on_a_terminal_come_one_after_the_other() {
     }
 }
 
+/// Returns the only child of a process.
+fn child(parent: i32) -> Pid {
+    let path = format!("/proc/{parent}/task/{parent}/children");
+    let children = std::fs::read_to_string(path).unwrap();
+    Pid::from_raw(children.trim().parse().unwrap())
+}
+
+#[test]
+fn a_question_that_is_put_in_the_background_keeps_nobody_waiting() {
+    let home = kept("A", &[]);
+    let script = "set -m; \"$0\" var set B; bg; echo now in the background; read line; \"$0\" var set C; fg; exec";
+    let mut terminal = Karyi::with_args(&["var", "list"])
+        .env("KARYI_HOME", home.path().join("karyi"))
+        .on_terminal_through(script);
+    terminal.expect("value of B (hidden").expect("gives up): ");
+    let first = child(terminal.pid());
+    kill(first, Signal::SIGSTOP).unwrap();
+    terminal.expect("now in the background");
+    // Awake again, it stops itself, as whoever wants the terminal and may not have it.
+    wait_until(|| state(first) == Some('T'));
+    terminal.show_typing();
+    terminal
+        .forget()
+        .keys("\n")
+        .expect("value of C (hidden")
+        .expect("gives up): ");
+    let screen = terminal.screen();
+    assert!(!screen.contains("waits for the question"), "{screen}");
+    terminal.keys("second-value-2\r").expect("is kept in");
+    terminal.expect("value of B (hidden").expect("gives up): ");
+    assert!(!terminal.is_echoing(), "shown after it went on");
+    terminal
+        .forget()
+        .keys("first-value-1\r")
+        .expect("is kept in");
+    let (screen, status) = terminal.end();
+    assert!(!screen.contains("-value-"), "{screen}");
+    assert_eq!(status, 0, "{screen}");
+    home.karyi(&["var", "show", "B"], "").exit(0);
+}
+
+#[test]
+fn a_question_is_hidden_on_its_own_terminal_whatever_is_read() {
+    let home = kept("A", &[]);
+    let other = native_pty_system().openpty(PtySize::default()).unwrap();
+    let before = other.master.get_termios().unwrap();
+    let read = format!("exec < {};", other.master.tty_name().unwrap().display());
+    let mut terminal = Karyi::with_args(&["var", "set", "B"])
+        .env("KARYI_HOME", home.path().join("karyi"))
+        .on_terminal_through(&read);
+    terminal.expect("Esc gives up): ");
+    assert!(!terminal.is_echoing());
+    assert_eq!(other.master.get_termios().unwrap(), before);
+    terminal.keys("typed-here-1234\r");
+    let (screen, status) = terminal.end();
+    assert!(!screen.contains("typed-here"), "{screen}");
+    assert_eq!(status, 0, "{screen}");
+}
+
+#[test]
+fn what_is_set_while_a_question_is_stopped_stays_set() {
+    let home = kept("A", &[]);
+    let mut terminal = start(&home, &["var", "set", "B"]);
+    terminal.expect("Esc gives up): ");
+    let pid = Pid::from_raw(terminal.pid());
+    kill(pid, Signal::SIGSTOP).unwrap();
+    wait_until(|| state(pid) == Some('T'));
+    terminal.set_modes(|modes| {
+        modes.local_flags |= LocalFlags::ECHO | LocalFlags::ICANON;
+        modes.control_chars[SpecialCharacterIndices::VERASE as usize] = b'#';
+    });
+    terminal.forget();
+    kill(pid, Signal::SIGCONT).unwrap();
+    terminal.expect("Esc gives up): ");
+    assert!(!terminal.is_echoing());
+    terminal.keys("typed-after-1234\r").expect("is kept in");
+    terminal.wait();
+    let modes = terminal.modes();
+    assert!(modes.local_flags.contains(LocalFlags::ECHO));
+    let erase = modes.control_chars[SpecialCharacterIndices::VERASE as usize];
+    assert_eq!(erase, b'#', "not as it was set");
+}
+
+#[test]
+fn a_terminal_that_only_prints_gets_text_alone() {
+    let home = kept("A", &[]);
+    let mut terminal = Karyi::with_args(&["var", "set", "B"])
+        .env("KARYI_HOME", home.path().join("karyi"))
+        .env("TERM", "dumb")
+        .on_terminal();
+    terminal.expect("Esc gives up): ");
+    assert!(!terminal.is_echoing());
+    terminal.keys("first-value-1\r").expect("is kept in");
+    let (screen, status) = terminal.end();
+    assert!(!screen.contains('\x1b'), "{screen:?}");
+    assert_eq!(status, 0, "{screen}");
+}
+
 #[test]
 fn a_question_ends_when_its_terminal_goes_away() {
     let agreed = kept("TOKEN", &["--use", "ask"]);
@@ -161,6 +261,7 @@ fn whatever_ends_a_program_gives_the_terminal_back() {
     let home = kept("A", &[]);
     let ask = "<tools><get_value key=\"PW\" reason=\"a test\"/></tools>";
     for (signal, code) in [
+        (Signal::SIGABRT, 134),
         (Signal::SIGUSR1, 138),
         (Signal::SIGUSR2, 140),
         (Signal::SIGALRM, 142),

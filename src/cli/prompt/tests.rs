@@ -42,7 +42,7 @@ impl Dialogue for Key {
     fn told(&self) -> String {
         if self.is_late {
             println!("type now");
-            let terminal = raw::open().unwrap();
+            let terminal = turn::open().unwrap();
             let key = PollFd::new(terminal.as_fd(), PollFlags::POLLIN);
             assert_eq!(poll(&mut [key], 60_000_u16), Ok(1));
         }
