@@ -263,6 +263,22 @@ fn nobody_waits_for_whoever_types_the_passphrase() {
 }
 
 #[test]
+fn whoever_only_reads_leaves_the_directory_as_it_is() {
+    use std::fs::{Permissions, metadata, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("vault.age");
+    let store = || age_store(&path, || AgeKey::with_work(&value("pass phrase"), 4));
+    store().set(&key("A"), &value("kept-1")).unwrap();
+    set_permissions(root.path(), Permissions::from_mode(0o755)).unwrap();
+    let mode = || metadata(root.path()).unwrap().permissions().mode() & 0o777;
+    assert_eq!(shown(&store(), "A"), Some("kept-1".into()));
+    assert_eq!(mode(), 0o755);
+    store().probe().unwrap();
+    assert_eq!(mode(), 0o700);
+}
+
+#[test]
 fn two_processes_write_one_file() {
     let home = Home::new();
     let path = home.path().join("vault.age");

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use zeroize::Zeroizing;
@@ -30,7 +30,9 @@ type Texts = BTreeMap<Key, SecretValue>;
 pub struct AgeStore {
     path: PathBuf,
     get_key: GetKey,
-    opened: Mutex<Opened>,
+    opened: Arc<Mutex<Opened>>,
+    /// Whether the key may not be asked for now.
+    is_quiet: bool,
 }
 
 #[derive(Default)]
@@ -51,7 +53,7 @@ struct Look {
 }
 
 /// Whether the file is locked while it is read.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Lock {
     /// By whoever reads it.
     Held,
@@ -66,7 +68,8 @@ impl AgeStore {
         Self {
             path,
             get_key,
-            opened: Mutex::default(),
+            opened: Arc::default(),
+            is_quiet: false,
         }
     }
 
@@ -83,6 +86,9 @@ impl AgeStore {
     /// Changes what the file holds.
     fn change<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
         let mut opened = self.opened();
+        // Typed before the file is locked.
+        self.refresh(&mut opened, Lock::Wanted)?;
+        self.key(&mut opened, Lock::Wanted)?;
         let _guard = disk::lock(&self.path)?;
         self.refresh(&mut opened, Lock::Held)?;
         // Taken out: if writing fails, memory must not say what the file does not.
@@ -92,7 +98,7 @@ impl AgeStore {
             .map(|(_, texts)| texts)
             .unwrap_or_default();
         let result = work(&mut texts);
-        let key = self.key(&mut opened)?;
+        let key = self.key(&mut opened, Lock::Held)?;
         let sealed = seal(key, &texts)?;
         self.check_size(&sealed)?;
         disk::write(&self.path, &sealed)?;
@@ -114,7 +120,7 @@ impl AgeStore {
     }
 
     /// Reads the file again when it is not what it was. Who typed the key may try again, now and whenever the file is
-    /// needed next; nobody waits for that, since the lock is taken after it.
+    /// needed next; nobody waits for that: it is typed before the lock is taken, or not at all.
     fn refresh(&self, opened: &mut Opened, lock: Lock) -> Result<(), ToolError> {
         let now = look(Some(&self.path));
         if opened.held.as_ref().is_some_and(|(then, _)| *then == now) {
@@ -127,15 +133,16 @@ impl AgeStore {
         let mut tries = 1;
         loop {
             // A passphrase takes much memory to check: one program at a time. Who only reads goes on without the
-            // lock: in a directory that cannot be written nobody has one.
-            let takes_memory = self.key(opened)?.takes_memory();
+            // lock: in a directory that cannot be written nobody has one, and one that somebody keeps must not keep
+            // values from being masked.
+            let takes_memory = self.key(opened, lock)?.takes_memory();
             let is_wanted = takes_memory && lock == Lock::Wanted;
-            let _guard = is_wanted.then(|| disk::lock(&self.path).ok());
+            let _guard = is_wanted.then(|| disk::lock_to_read(&self.path).ok());
             let now = look(Some(&self.path));
             let Some(bytes) = self.read()? else {
                 return Ok(());
             };
-            let key = self.key(opened)?;
+            let key = self.key(opened, lock)?;
             let error = match unseal(key, &bytes) {
                 Ok(texts) => {
                     opened.was_wrong = false;
@@ -146,6 +153,9 @@ impl AgeStore {
             };
             let is_wrong = error.code == ErrorCode::WrongKey && key.may_be_mistyped(&bytes);
             (opened.key, opened.was_wrong) = (None, is_wrong);
+            if is_wrong && !self.may_ask(lock) {
+                return Err(self.replaced());
+            }
             if !is_wrong || tries == limits::PASSPHRASE_TRIES {
                 return Err(ToolError {
                     message: format!("{}: {}", self.path.display(), error.message),
@@ -160,8 +170,25 @@ impl AgeStore {
         disk::read(&self.path, limits::MAX_VAULT_FILE_BYTES)
     }
 
-    fn key<'a>(&self, opened: &'a mut Opened) -> Result<&'a AgeKey, ToolError> {
+    /// Whether the key may be asked for: nobody waits for the user.
+    fn may_ask(&self, lock: Lock) -> bool {
+        lock == Lock::Wanted && !self.is_quiet
+    }
+
+    /// Returns the error for a file that needs another key than the one that was found before the lock.
+    fn replaced(&self) -> ToolError {
+        let message = format!(
+            "{} was replaced by a file with another key while something was about to be changed",
+            self.path.display()
+        );
+        ToolError::new(ErrorCode::VaultBusy, message).with_hint("run it again")
+    }
+
+    fn key<'a>(&self, opened: &'a mut Opened, lock: Lock) -> Result<&'a AgeKey, ToolError> {
         if opened.key.is_none() {
+            if !self.may_ask(lock) {
+                return Err(self.replaced());
+            }
             let asked = match (self.path.exists(), opened.was_wrong) {
                 (false, _) => Asked::New,
                 (true, false) => Asked::First,
@@ -184,12 +211,21 @@ impl Store for AgeStore {
         Kind::Age
     }
 
+    fn quiet(&self) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(Self {
+            path: self.path.clone(),
+            get_key: Arc::clone(&self.get_key),
+            opened: Arc::clone(&self.opened),
+            is_quiet: true,
+        }))
+    }
+
     fn probe(&self) -> Result<(), ToolError> {
         let mut opened = self.opened();
         // What cannot be written, and what is no file, is told before anything is typed.
         drop(disk::lock(&self.path)?);
         self.refresh(&mut opened, Lock::Wanted)?;
-        self.key(&mut opened).map(|_| ())
+        self.key(&mut opened, Lock::Wanted).map(|_| ())
     }
 
     fn list(&self) -> Result<Vec<SecretName>, ToolError> {
@@ -219,6 +255,7 @@ impl Store for AgeStore {
 
     fn clear_away(&self) -> Result<(), ToolError> {
         let mut opened = self.opened();
+        self.refresh(&mut opened, Lock::Wanted)?;
         let _guard = disk::lock(&self.path)?;
         self.refresh(&mut opened, Lock::Held)?;
         let is_empty = |(_, texts): &(Look, Texts)| texts.is_empty();

@@ -21,9 +21,18 @@ pub struct Guard {
 /// # Errors
 /// `vault_busy` when another process keeps it, or what the system says.
 pub fn lock(path: &Path) -> Result<Guard, ToolError> {
+    make_directory_of_lock(path)?;
+    lock_to_read(path)
+}
+
+/// Waits for that right and makes or changes no directory: whoever only reads leaves that as it is.
+///
+/// # Errors
+/// As [`lock`].
+pub fn lock_to_read(path: &Path) -> Result<Guard, ToolError> {
     let deadline = Instant::now() + limits::VAULT_LOCK_TIMEOUT;
     loop {
-        if let Some(guard) = lock_if_free(path)? {
+        if let Some(guard) = try_lock(path)? {
             return Ok(guard);
         }
         if Instant::now() >= deadline {
@@ -40,8 +49,18 @@ pub fn lock(path: &Path) -> Result<Guard, ToolError> {
 /// # Errors
 /// What the system says.
 pub fn lock_if_free(path: &Path) -> Result<Option<Guard>, ToolError> {
+    make_directory_of_lock(path)?;
+    try_lock(path)
+}
+
+fn make_directory_of_lock(path: &Path) -> Result<(), ToolError> {
     let path = path.with_extension("lock");
-    make_directory(&path).map_err(|error| ToolError::from_io(&path, &error))?;
+    let made = make_directory(&path).map_err(|error| ToolError::from_io(&path, &error));
+    made.map(drop)
+}
+
+fn try_lock(path: &Path) -> Result<Option<Guard>, ToolError> {
+    let path = path.with_extension("lock");
     let file = private_options()
         .create(true)
         .truncate(false)

@@ -15,6 +15,7 @@ pub mod pairs;
 pub mod record;
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -103,6 +104,12 @@ pub struct Every {
 pub trait Store: Send + Sync {
     /// Returns what kind of store it is.
     fn kind(&self) -> Kind;
+
+    /// Returns the same store for whoever holds a lock that others wait for: where the user would have to be asked, it
+    /// fails. Nothing when this one asks nobody.
+    fn quiet(&self) -> Option<Arc<dyn Store>> {
+        None
+    }
 
     /// Finds out whether values can be read and written now, without reading one.
     ///

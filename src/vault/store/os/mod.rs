@@ -37,7 +37,17 @@ pub enum Attended {
 pub struct OsStore {
     service: String,
     attended: Attended,
+    /// Whether the user is there, and may not be asked now.
+    is_quiet: bool,
+    deadline: Duration,
     worker: Worker<Connection>,
+}
+
+/// What is done with the keyring.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Read,
+    Change,
 }
 
 /// The connection to the keyring.
@@ -86,6 +96,8 @@ impl OsStore {
         Self {
             service: service.into(),
             attended,
+            is_quiet: false,
+            deadline,
             worker: Worker::new(deadline),
         }
     }
@@ -127,9 +139,19 @@ impl OsStore {
         }
     }
 
-    /// Does something with the keyring, in its thread.
+    /// Looks for something in the keyring, in its thread.
     fn with<T: Send + 'static>(
         &self,
+        task: impl FnOnce(&Arc<CredentialStore>, &str) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        self.call(Does::Read, task)
+    }
+
+    /// Does something with the keyring, in its thread. What it is to change it does not change any more once the
+    /// deadline is over.
+    fn call<T: Send + 'static>(
+        &self,
+        does: Does,
         task: impl FnOnce(&Arc<CredentialStore>, &str) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, ToolError> {
         let service = self.service.clone();
@@ -137,14 +159,21 @@ impl OsStore {
             Attended::Yes => Unlock::May,
             Attended::No => Unlock::MustNot,
         };
-        self.worker.run(move |connection| {
+        let result = self.worker.run(move |connection, progress| {
             let store = connection.open(unlock)?;
+            if does == Does::Change {
+                progress.begin()?;
+            }
             let result = task(&store, &service);
             if matches!(result, Err(Error::PlatformFailure(_))) {
                 // The keyring may have been started anew; the next call connects again.
                 *connection = Connection::default();
             }
             result.map_err(failure)
+        });
+        result.map_err(|error| match error.code {
+            ErrorCode::KeyringLocked if self.is_quiet => locked_meanwhile(),
+            _ => error,
         })
     }
 }
@@ -152,6 +181,18 @@ impl OsStore {
 impl Store for OsStore {
     fn kind(&self) -> Kind {
         Kind::Os
+    }
+
+    fn quiet(&self) -> Option<Arc<dyn Store>> {
+        // With a thread and a connection of its own: those of this one may be busy with a dialogue.
+        (self.attended == Attended::Yes).then(|| {
+            let deadline = self.deadline.min(limits::KEYRING_TIMEOUT);
+            let quiet = Self::with_deadline(&self.service, Attended::No, deadline);
+            Arc::new(Self {
+                is_quiet: true,
+                ..quiet
+            }) as Arc<dyn Store>
+        })
     }
 
     fn probe(&self) -> Result<(), ToolError> {
@@ -225,7 +266,7 @@ impl Store for OsStore {
 
     fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
         let (user, text) = (key.as_str().to_owned(), text.duplicate());
-        self.with(move |store, service| {
+        self.call(Does::Change, move |store, service| {
             let entry = store.build(service, &user, None)?;
             entry.set_secret(text.expose().as_bytes())
         })
@@ -233,7 +274,7 @@ impl Store for OsStore {
 
     fn remove(&self, key: &Key) -> Result<bool, ToolError> {
         let user = key.as_str().to_owned();
-        self.with(move |store, service| {
+        self.call(Does::Change, move |store, service| {
             match store.build(service, &user, None)?.delete_credential() {
                 Ok(()) => Ok(true),
                 Err(Error::NoEntry) => Ok(false),
@@ -278,6 +319,12 @@ fn search(
     }
 }
 
+/// Returns the error for a keyring that was open and would have to be unlocked again.
+fn locked_meanwhile() -> ToolError {
+    let message = "the keyring was locked while something was about to be changed";
+    ToolError::new(ErrorCode::KeyringLocked, message).with_hint("run it again, and unlock it")
+}
+
 /// Maps an error of the keyring, without the bytes some of them hold.
 fn failure(error: Error) -> ToolError {
     let unavailable = |message: String| ToolError::new(ErrorCode::KeyringUnavailable, message);
@@ -312,6 +359,13 @@ fn failure(error: Error) -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_holds_a_lock_asks_nobody_and_waits_for_seconds() {
+        let quiet = OsStore::new("karyi-test", Attended::Yes).quiet();
+        assert_eq!(quiet.map(|store| store.kind()), Some(Kind::Os));
+        assert!(OsStore::new("karyi-test", Attended::No).quiet().is_none());
+    }
 
     #[test]
     fn errors_show_nothing_of_what_the_keyring_holds() {

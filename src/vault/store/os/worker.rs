@@ -2,15 +2,53 @@
 //!
 //! Nothing ends a call that hangs inside the bus or behind a dialog nobody sees: at its deadline the
 //! thread is left to itself, with all it holds, and the next call gets a new one. The end of the
-//! process does not wait for it.
+//! process does not wait for it. What such a call did not begin to change by then it never changes.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::error::{ErrorCode, ToolError};
 
 type Task<S> = Box<dyn FnOnce(&mut S) + Send>;
+
+/// How far a task is, which its thread and whoever waits for it agree about.
+#[derive(Default)]
+pub(super) struct Progress(AtomicU8);
+
+impl Progress {
+    /// Nothing is changed so far.
+    const READS: u8 = 0;
+    /// Something is being changed, or was.
+    const CHANGES: u8 = 1;
+    /// Nobody waits for it any more, and nothing was changed.
+    const IS_LEFT: u8 = 2;
+
+    /// Begins to change something, unless nobody waits for it any more: what somebody else has changed since must
+    /// not be replaced.
+    ///
+    /// # Errors
+    /// `keyring_timeout`, which nobody hears.
+    pub(super) fn begin(&self) -> Result<(), ToolError> {
+        match self.go_on_to(Self::CHANGES) {
+            Self::IS_LEFT => Err(ToolError::new(ErrorCode::KeyringTimeout, "it was left")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Leaves the task to itself. Returns whether it may have changed something, or still do so.
+    fn leave(&self) -> bool {
+        self.go_on_to(Self::IS_LEFT) == Self::CHANGES
+    }
+
+    /// Goes on from reading, and returns how far it was.
+    fn go_on_to(&self, next: u8) -> u8 {
+        let order = Ordering::SeqCst;
+        let was = self.0.compare_exchange(Self::READS, next, order, order);
+        was.unwrap_or_else(|was| was)
+    }
+}
 
 /// Runs tasks one after another, in a thread that keeps an `S` between them.
 pub(super) struct Worker<S> {
@@ -27,17 +65,19 @@ impl<S: Default + 'static> Worker<S> {
         }
     }
 
-    /// Runs a task and waits for it.
+    /// Runs a task and waits for it. It says when it begins to change something.
     ///
     /// # Errors
     /// What the task says, or `keyring_timeout`.
     pub(super) fn run<T: Send + 'static>(
         &self,
-        task: impl FnOnce(&mut S) -> Result<T, ToolError> + Send + 'static,
+        task: impl FnOnce(&mut S, &Progress) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
         let mut tasks = self.tasks();
         let (sender, receiver) = mpsc::channel();
-        let task: Task<S> = Box::new(move |state| drop(sender.send(task(state))));
+        let progress = Arc::new(Progress::default());
+        let noted = Arc::clone(&progress);
+        let task: Task<S> = Box::new(move |state| drop(sender.send(task(state, &noted))));
         let thread = match tasks.take() {
             Some(thread) => thread,
             None => start()?,
@@ -45,7 +85,7 @@ impl<S: Default + 'static> Worker<S> {
         if thread.send(task).is_err() {
             return Err(ended());
         }
-        let result = self.wait(&receiver);
+        let result = self.wait(&receiver, &progress);
         let is_abandoned = result
             .as_ref()
             .is_err_and(|error| error.code == ErrorCode::KeyringTimeout);
@@ -55,16 +95,25 @@ impl<S: Default + 'static> Worker<S> {
         result
     }
 
-    fn wait<T>(&self, receiver: &Receiver<Result<T, ToolError>>) -> Result<T, ToolError> {
-        match receiver.recv_timeout(self.deadline) {
-            Ok(result) => result,
-            Err(RecvTimeoutError::Disconnected) => Err(ended()),
+    fn wait<T>(
+        &self,
+        receiver: &Receiver<Result<T, ToolError>>,
+        progress: &Progress,
+    ) -> Result<T, ToolError> {
+        let error = match receiver.recv_timeout(self.deadline) {
+            Ok(result) => return result,
+            Err(RecvTimeoutError::Disconnected) => ended(),
             Err(RecvTimeoutError::Timeout) => {
                 let seconds = self.deadline.as_secs_f32();
                 let message = format!("the keyring did not answer within {seconds} s");
-                Err(ToolError::new(ErrorCode::KeyringTimeout, message))
+                ToolError::new(ErrorCode::KeyringTimeout, message)
             }
-        }
+        };
+        Err(if progress.leave() {
+            open_end(error)
+        } else {
+            error
+        })
     }
 
     // A poisoned lock only means that another thread panicked between two tasks.
@@ -91,6 +140,16 @@ fn start<S: Default + 'static>() -> Result<Sender<Task<S>>, ToolError> {
     Ok(sender)
 }
 
+/// Returns the error of a change whose end nobody saw.
+fn open_end(error: ToolError) -> ToolError {
+    let message = format!(
+        "{}; what it was asked to change may have been changed, or may be yet",
+        error.message
+    );
+    ToolError::new(error.code, message)
+        .with_hint("once the keyring answers, look with `karyi var list`, and do it again")
+}
+
 fn ended() -> ToolError {
     let message = "the connection to the keyring broke";
     ToolError::new(ErrorCode::KeyringUnavailable, message)
@@ -106,7 +165,7 @@ mod tests {
     fn tasks_share_what_the_thread_keeps() {
         let worker = Worker::<Vec<u32>>::new(Duration::from_secs(60));
         for number in 0..3 {
-            let add = move |state: &mut Vec<u32>| {
+            let add = move |state: &mut Vec<u32>, _: &Progress| {
                 state.push(number);
                 Ok(state.clone())
             };
@@ -119,7 +178,7 @@ mod tests {
         let worker = Worker::<u32>::new(Duration::from_millis(200));
         let (release, hung) = mpsc::channel::<()>();
         let start = Instant::now();
-        let result = worker.run(move |state| {
+        let result = worker.run(move |state, _| {
             *state = 7;
             let _ = hung.recv();
             Ok(())
@@ -130,16 +189,57 @@ mod tests {
             deadline: Duration::from_secs(60),
             ..worker
         };
-        assert_eq!(worker.run(|state| Ok(*state)).unwrap(), 0);
+        assert_eq!(worker.run(|state, _| Ok(*state)).unwrap(), 0);
         drop(release);
+    }
+
+    /// Runs a task that hangs before or after it begins to change something. Returns the error, and whether it went
+    /// on to change it once nobody waited any more.
+    fn left(begins: bool) -> (ToolError, bool) {
+        let worker = Worker::<()>::new(Duration::from_millis(200));
+        let (release, hung) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        let result = worker.run(move |(), progress| {
+            if begins {
+                progress.begin()?;
+            }
+            let _ = hung.recv();
+            let _ = tell.send(progress.begin().is_ok());
+            Ok(())
+        });
+        drop(release);
+        (result.unwrap_err(), told.recv().unwrap())
+    }
+
+    #[test]
+    fn what_was_not_begun_in_time_is_never_done() {
+        let (error, is_done) = left(false);
+        assert_eq!(
+            (error.code, error.message.as_str(), is_done),
+            (
+                ErrorCode::KeyringTimeout,
+                "the keyring did not answer within 0.2 s",
+                false
+            )
+        );
+        let (error, is_done) = left(true);
+        assert_eq!(
+            (error.code, error.message.as_str(), is_done),
+            (
+                ErrorCode::KeyringTimeout,
+                "the keyring did not answer within 0.2 s; what it was asked to change may have been changed, or may \
+                 be yet",
+                true
+            )
+        );
     }
 
     #[test]
     fn a_task_that_panics_is_an_error() {
         let worker = Worker::<u32>::new(Duration::from_secs(60));
-        let result = worker.run::<()>(|_| panic!("on purpose"));
+        let result = worker.run::<()>(|_, _| panic!("on purpose"));
         assert_eq!(result.unwrap_err().code, ErrorCode::KeyringUnavailable);
-        let next = (0..100).find_map(|_| worker.run(|state| Ok(*state)).ok());
+        let next = (0..100).find_map(|_| worker.run(|state, _| Ok(*state)).ok());
         assert_eq!(next, Some(0));
     }
 }
