@@ -44,6 +44,8 @@ pub const VAULT_LOCK_PAUSE: Duration = Duration::from_millis(10);
 pub const SECRET_USE_STEP: Duration = Duration::from_secs(60 * 60);
 /// Largest file of the vault, in bytes: the largest values with everything around them.
 pub const MAX_VAULT_FILE_BYTES: u64 = 16 << 20;
+/// Bytes of the index that are left for what is written in it while a secret is removed.
+pub const VAULT_INDEX_RESERVE: u64 = 64 << 10;
 /// Most names the index holds.
 pub const MAX_STORED_SECRETS: usize = 10_000;
 /// Work of checking a passphrase, as a power of two: about a second.

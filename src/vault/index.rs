@@ -147,6 +147,7 @@ impl Index {
         index.generation = index.generation.wrapping_add(index.generation % 2);
         let result = work(&mut index)?;
         if index != locked.index {
+            locked.check_room(&index)?;
             locked.write(index)?;
         }
         Ok(result)
@@ -261,10 +262,11 @@ impl Locked {
 
     /// Changes the store by `work`. `meanwhile` is written before it, and `after` behind it when it succeeds; else the
     /// index is again what it was. Both writings raise the generation, and in between it is odd: a session looks into
-    /// the store whatever breaks off.
+    /// the store whatever breaks off. It stays odd after a `keyring_timeout`, since what timed out may still be done.
     ///
     /// # Errors
     /// What `work` or the system says; `bad_arguments`, before anything changes, when `after` could not be read again.
+    /// When only the last writing fails, the error says that the store was changed.
     pub fn around<T>(
         &mut self,
         meanwhile: Index,
@@ -279,16 +281,37 @@ impl Locked {
         };
         let before = self.index.clone();
         let after = is_at(open.wrapping_add(1), after);
-        encode(&after)?;
+        self.check_room(&after)?;
         self.write(is_at(open, meanwhile))?;
         let result = work();
         let last = match &result {
             Ok(_) => after,
+            Err(error) if error.code == ErrorCode::KeyringTimeout => is_at(open, before),
             Err(_) => is_at(open.wrapping_add(1), before),
         };
         let written = self.write(last);
         let result = result?;
-        written.map(|()| result)
+        written.map(|()| result).map_err(not_listed)
+    }
+
+    /// Checks that an index leaves room for what is written in it while something is removed. One that gets no larger
+    /// is never refused.
+    fn check_room(&self, after: &Index) -> Result<(), ToolError> {
+        let most = limits::MAX_VAULT_FILE_BYTES - limits::VAULT_INDEX_RESERVE;
+        let size = |index: &Index| spell(index).map(|bytes| bytes.len() as u64);
+        let wanted = size(after)?;
+        if wanted <= most {
+            return Ok(());
+        }
+        // A longer number of the generation is no growth.
+        let before = Index {
+            generation: after.generation,
+            ..self.index.clone()
+        };
+        match wanted > size(&before)? {
+            true => Err(too_large(most)),
+            false => Ok(()),
+        }
     }
 
     fn write(&mut self, index: Index) -> Result<(), ToolError> {
@@ -298,17 +321,35 @@ impl Locked {
     }
 }
 
-/// Returns the file of an index.
+/// Returns the file of an index, which can be read again.
 fn encode(index: &Index) -> Result<Vec<u8>, ToolError> {
-    let bytes = serde_json::to_vec_pretty(index)
-        .map_err(|error| ToolError::new(ErrorCode::Internal, error.to_string()))?;
+    let bytes = spell(index)?;
     let most = limits::MAX_VAULT_FILE_BYTES;
-    if bytes.len() as u64 > most {
-        let message = format!("the index {FILE_NAME} would be larger than {most} bytes");
-        return Err(ToolError::new(ErrorCode::BadArguments, message)
-            .with_hint("remove secrets with `karyi var rm NAME`, or give some a shorter note"));
+    match bytes.len() as u64 > most {
+        true => Err(too_large(most)),
+        false => Ok(bytes),
     }
-    Ok(bytes)
+}
+
+fn spell(index: &Index) -> Result<Vec<u8>, ToolError> {
+    let bytes = serde_json::to_vec_pretty(index);
+    bytes.map_err(|error| ToolError::new(ErrorCode::Internal, error.to_string()))
+}
+
+fn too_large(most: u64) -> ToolError {
+    let message = format!("the index {FILE_NAME} would be larger than {most} bytes");
+    ToolError::new(ErrorCode::BadArguments, message)
+        .with_hint("remove secrets with `karyi var rm NAME`, or give some a shorter note")
+}
+
+/// Returns the error for a store that was changed and an index that could not be written after it.
+fn not_listed(error: ToolError) -> ToolError {
+    let message = format!(
+        "the store was changed, and the index does not say so: {}",
+        error.message
+    );
+    ToolError::new(error.code, message)
+        .with_hint("once that is mended, run it again, or `karyi var doctor --repair`")
 }
 
 fn damaged(path: &Path, problem: &dyn std::fmt::Display) -> ToolError {
@@ -319,150 +360,4 @@ fn damaged(path: &Path, problem: &dyn std::fmt::Display) -> ToolError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn name(text: &str) -> SecretName {
-        SecretName::parse(text).unwrap()
-    }
-
-    fn listed() -> Listed {
-        Listed {
-            note: None,
-            created: Timestamp::UNIX_EPOCH,
-            updated: Timestamp::UNIX_EPOCH,
-            used: None,
-            store: Kind::Os,
-            policy: Policy::default(),
-            is_going: false,
-        }
-    }
-
-    #[test]
-    fn what_is_written_is_read() {
-        let root = tempfile::tempdir().unwrap();
-        assert_eq!(Index::read(root.path()).unwrap(), Index::default());
-        Index::change(root.path(), |index| {
-            index.generation = 3;
-            index.names.insert("A".into(), listed());
-            Ok(())
-        })
-        .unwrap();
-        let index = Index::read(root.path()).unwrap();
-        assert_eq!(
-            (index.generation, index.get(&name("A"))),
-            (3, Some(&listed()))
-        );
-    }
-
-    #[test]
-    fn uses_are_written_down_to_the_hour() {
-        let root = tempfile::tempdir().unwrap();
-        let add = |index: &mut Index| {
-            index.names.insert("A".into(), listed());
-            Ok(())
-        };
-        Index::change(root.path(), add).unwrap();
-        let used = |second: i64, key: &str| {
-            let now = Timestamp::from_second(second).unwrap();
-            Index::note_use(root.path(), &[name(key)], now).unwrap();
-            let index = Index::read(root.path()).unwrap();
-            index
-                .get(&name("A"))
-                .unwrap()
-                .used
-                .map(Timestamp::as_second)
-        };
-        assert_eq!(used(1000, "B"), None);
-        assert_eq!(used(1000, "A"), Some(1000));
-        assert_eq!(used(1001, "A"), Some(1000));
-        assert_eq!(used(4600, "A"), Some(4600));
-    }
-
-    #[test]
-    fn a_change_that_fails_writes_nothing() {
-        let root = tempfile::tempdir().unwrap();
-        let result = Index::change(root.path(), |index| {
-            index.generation = 3;
-            Err::<(), _>(ToolError::new(ErrorCode::Io, "no"))
-        });
-        assert_eq!(result.unwrap_err().code, ErrorCode::Io);
-        assert!(!root.path().join(FILE_NAME).exists());
-    }
-
-    #[test]
-    fn what_could_not_be_read_again_is_not_written() {
-        let root = tempfile::tempdir().unwrap();
-        let mut locked = Index::lock(root.path()).unwrap();
-        let mut after = Index::default();
-        let note = Some("x".repeat(17 << 20));
-        after.names.insert("A".into(), Listed { note, ..listed() });
-        let mut is_done = false;
-        let result = locked.around(Index::default(), after, || {
-            is_done = true;
-            Ok(())
-        });
-        assert_eq!(
-            (result.unwrap_err().code, is_done),
-            (ErrorCode::BadArguments, false)
-        );
-        assert!(!root.path().join(FILE_NAME).exists());
-    }
-
-    #[test]
-    fn what_fails_in_the_store_leaves_the_index_as_it_was() {
-        let root = tempfile::tempdir().unwrap();
-        let mut after = Index::default();
-        after.names.insert("A".into(), listed());
-        let mut locked = Index::lock(root.path()).unwrap();
-        let meanwhile = || {
-            let index = Index::read(root.path()).unwrap();
-            assert_eq!((index.generation, index.settled()), (1, None));
-        };
-        let failed = locked.around(Index::default(), after.clone(), || {
-            meanwhile();
-            Err::<(), _>(ToolError::new(ErrorCode::Io, "no"))
-        });
-        assert_eq!(failed.unwrap_err().code, ErrorCode::Io);
-        let index = Index::read(root.path()).unwrap();
-        assert_eq!((index.settled(), index.names.len()), (Some(2), 0));
-        locked.around(index, after, || Ok(())).unwrap();
-        let index = Index::read(root.path()).unwrap();
-        assert_eq!((index.settled(), index.names.len()), (Some(4), 1));
-    }
-
-    #[test]
-    fn what_is_no_index_is_refused() {
-        let root = tempfile::tempdir().unwrap();
-        for text in [
-            "",
-            "[]",
-            "{}",
-            r#"{"version":2,"generation":0,"store":null,"names":{}}"#,
-            r#"{"version":1,"generation":0,"store":null,"names":{},"more":1}"#,
-            r#"{"version":1,"generation":-1,"store":null,"names":{}}"#,
-        ] {
-            std::fs::write(root.path().join(FILE_NAME), text).unwrap();
-            let error = Index::read(root.path()).unwrap_err();
-            assert_eq!(error.code, ErrorCode::BadVault, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_going_is_not_listed() {
-        let mut index = Index::default();
-        index.names.insert("A".into(), listed());
-        let going = Listed {
-            is_going: true,
-            ..listed()
-        };
-        index.names.insert("B".into(), going);
-        assert_eq!(index.kept().collect::<Vec<_>>(), [name("A")]);
-        assert_eq!(index.get(&name("B")), None);
-        assert_eq!(
-            index.check_new(&name("a")).unwrap_err().code,
-            ErrorCode::BadArguments
-        );
-        assert_eq!(index.check_new(&name("b")), Ok(()));
-    }
-}
+mod tests;
