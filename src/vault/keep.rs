@@ -4,18 +4,23 @@
 //! writings of the index: what one process does nobody else takes back, and every session sees it. A value is kept
 //! before the index lists it, and the index says that a secret goes before its value does. Whatever breaks in
 //! between shows up as `missing value` or `untracked`, and [`Vault::repair`] mends it from the store.
+//!
+//! While the index is locked nobody is asked for anything: what takes a user is opened before that.
 
 mod change;
+mod journal;
 mod migrate;
 mod repair;
+mod room;
 mod rows;
 mod shown;
 
 pub use change::{Earlier, Make, Wanted};
+pub use journal::journal_key;
 pub use rows::{Row, State, check_agreement, elsewhere, rows};
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 
@@ -33,9 +38,11 @@ pub struct Vault {
     directory: PathBuf,
     chosen: Chosen,
     store: Arc<dyn Store>,
+    /// The same store as it is used under the lock, once it was.
+    quiet: OnceLock<Arc<dyn Store>>,
     /// Whether the store is the one in use, and nobody named it.
     follows: bool,
-    shown: Shown,
+    shown: Arc<Shown>,
 }
 
 /// What is said of a secret when it is kept.
@@ -55,8 +62,9 @@ impl Vault {
             directory,
             chosen,
             store,
+            quiet: OnceLock::new(),
             follows: false,
-            shown: Shown::default(),
+            shown: Arc::default(),
         }
     }
 
@@ -131,16 +139,31 @@ impl Vault {
         index.check_new(name)
     }
 
-    /// Does something while nobody else may change index or store.
+    /// Returns the same vault with a store that asks nobody.
+    fn quietly(&self) -> Self {
+        let quiet = || self.store.quiet().unwrap_or_else(|| self.store().clone());
+        let quiet = self.quiet.get_or_init(quiet);
+        Self {
+            directory: self.directory.clone(),
+            chosen: self.chosen.clone(),
+            store: Arc::clone(quiet),
+            quiet: OnceLock::from(Arc::clone(quiet)),
+            follows: self.follows,
+            shown: Arc::clone(&self.shown),
+        }
+    }
+
+    /// Does something while nobody else may change index or store, with the vault to be used meanwhile: others wait
+    /// for the index for seconds, and for no user.
     fn locked<T>(
         &self,
-        work: impl FnOnce(&mut Locked) -> Result<T, ToolError>,
+        work: impl FnOnce(&Self, &mut Locked) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
         let mut locked = Index::lock(&self.directory)?;
         let used = locked.index().store.as_ref().map(|used| used.kind);
         match used.filter(|used| self.follows && *used != self.chosen.kind) {
             Some(used) => Err(left(self.chosen.kind, used)),
-            None => work(&mut locked),
+            None => work(&self.quietly(), &mut locked),
         }
     }
 
@@ -235,11 +258,11 @@ impl Vault {
         self.check_place(name)?;
         // Of a store that cannot be opened nothing goes, and the name stays listed.
         self.store.list()?;
-        self.locked(|locked| {
+        self.locked(|own, locked| {
             let index = locked.index();
-            self.check_store(index, name)?;
+            own.check_store(index, name)?;
             let was_listed = index.names.contains_key(name.as_str());
-            if !was_listed && matches!(self.store.get(&Key::of(name)), Ok(None)) {
+            if !was_listed && matches!(own.store.get(&Key::of(name)), Ok(None)) {
                 return Ok(false);
             }
             let (mut meanwhile, mut after) = (index.clone(), index.clone());
@@ -247,7 +270,7 @@ impl Vault {
             if let Some(listed) = meanwhile.names.get_mut(name.as_str()) {
                 listed.is_going = true;
             }
-            let remove = || self.store.remove(&Key::of(name));
+            let remove = || own.store.remove(&Key::of(name));
             let was_kept = locked.around(meanwhile, after, remove)?;
             Ok(was_listed || was_kept)
         })
@@ -261,14 +284,14 @@ impl Vault {
     pub fn remove_copy(&self, name: &SecretName) -> Result<Option<Kind>, ToolError> {
         // Opened before the lock.
         self.store.list()?;
-        self.locked(|locked| {
+        self.locked(|own, locked| {
             let index = locked.index().clone();
             let other = index.get(name).map(|listed| listed.store);
-            let other = other.filter(|other| *other != self.chosen.kind);
+            let other = other.filter(|other| *other != own.chosen.kind);
             let Some(other) = other else {
                 return Ok(None);
             };
-            let remove = || self.store.remove(&Key::of(name));
+            let remove = || own.store.remove(&Key::of(name));
             let was_kept = locked.around(index.clone(), index, remove)?;
             Ok(was_kept.then_some(other))
         })
@@ -281,22 +304,22 @@ impl Vault {
     /// the store or the system says.
     pub fn rename(&self, from: &SecretName, to: &SecretName) -> Result<(), ToolError> {
         self.unlock()?;
-        self.locked(|locked| {
+        self.locked(|own, locked| {
             let index = locked.index();
-            self.check_store(index, from)?;
-            if from == to || index.get(to).is_some() || self.store.get(&Key::of(to))?.is_some() {
+            own.check_store(index, from)?;
+            if from == to || index.get(to).is_some() || own.store.get(&Key::of(to))?.is_some() {
                 return Err(taken(to));
             }
-            let record = self.get(from)?;
+            let record = own.get(from)?;
             let mut after = index.clone();
             let listed = after.names.remove(from.as_str());
             after.check_new(to)?;
-            self.check_kept(to, Some(from))?;
+            own.check_kept(to, Some(from))?;
             let terms = Terms {
                 note: listed.as_ref().and_then(|listed| listed.note.clone()),
                 policy: record.policy,
             };
-            self.list_in(&mut after, to, &terms);
+            own.list_in(&mut after, to, &terms);
             if let (Some(new), Some(old)) = (after.names.get_mut(to.as_str()), listed) {
                 new.created = old.created;
                 new.used = old.used;
@@ -304,7 +327,7 @@ impl Vault {
             let text = record::join(&record.value, &terms.policy)?;
             let changes = [(Key::of(to), Some(text)), (Key::of(from), None)];
             // A change of case is one name for every other reader: both stand only in here.
-            locked.around(index.clone(), after, || self.store.apply(&changes))
+            locked.around(index.clone(), after, || own.store.apply(&changes))
         })
     }
 }

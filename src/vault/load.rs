@@ -17,11 +17,11 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::index::{FILE_NAME, Index};
-use crate::vault::keep::{check_agreement, elsewhere};
+use crate::vault::keep::{self, check_agreement, elsewhere};
 use crate::vault::session::{Lack, LackKind, Need, Secrets, Source};
 use crate::vault::store::journal::{self, JournalKey};
 use crate::vault::store::os::Attended;
-use crate::vault::store::{Kind, Store, disk};
+use crate::vault::store::{Kind, Store};
 use crate::vault::watch::Watch;
 use texts::{Damage, is_of_one, load_one, mask_journal_key, mask_strangers};
 use unopened::{lack_elsewhere, lack_unlisted, of_the_store};
@@ -183,9 +183,7 @@ impl Loader {
         if let Some(key) = journal::kept_key(store.as_ref())? {
             return Ok(Some(key));
         }
-        // Two processes that make one at the same time must not use two.
-        let _one_at_a_time = disk::lock(&self.directory.join("journal-key"))?;
-        let key = journal::journal_key(store.as_ref())?;
+        let key = keep::journal_key(&self.directory, &store)?;
         self.state().has_new_key = key.is_some();
         Ok(key)
     }

@@ -1,8 +1,11 @@
 //! Index and store stay together, and a session follows them.
 
 mod held;
+mod journal;
 mod moved;
 mod races;
+mod stale;
+mod unasked;
 
 use std::path::Path;
 use std::sync::Arc;

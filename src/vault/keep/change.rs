@@ -3,11 +3,13 @@
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Index, Listed};
+use crate::vault::keep::room::{check_together, may_be_too_long};
+use crate::vault::keep::shown::Look;
 use crate::vault::keep::{Terms, Vault};
 use crate::vault::policy::Policy;
-use crate::vault::session::{check_total, check_value};
+use crate::vault::session::check_value;
+use crate::vault::store::Key;
 use crate::vault::store::record::{self, Record};
-use crate::vault::store::{Key, Kind};
 
 /// What there is under a name before it is changed.
 pub struct Earlier {
@@ -68,34 +70,47 @@ impl Vault {
     /// As [`Vault::set`], or what `make` says.
     pub fn update(&self, name: &SecretName, make: &Make<'_>) -> Result<bool, ToolError> {
         self.unlock()?;
-        // Checked before the lock, since that reads every value.
-        let first = self.earlier(name)?;
+        // Checked before the lock, since that reads every value. The index comes first: whatever is changed after it is
+        // seen by its generation.
+        let seen = Index::read(&self.directory)?;
+        let first = self.earlier_in(&seen, name)?;
         let Some(expected) = make(&first)? else {
             return Ok(false);
         };
-        self.check_all(name, &expected, &first)?;
-        self.locked(|locked| {
+        self.check_all(&self.look(&seen, false), name, &expected, &first)?;
+        self.locked(|own, locked| {
             let index = locked.index();
-            self.check_store(index, name)?;
+            own.check_store(index, name)?;
             index.check_new(name)?;
-            self.check_kept(name, None)?;
-            let earlier = self.earlier_in(index, name)?;
+            own.check_kept(name, None)?;
+            let earlier = own.earlier_in(index, name)?;
             let Some(wanted) = make(&earlier)? else {
                 return Ok(false);
             };
-            let is_as_checked = wanted.terms == expected.terms
+            let is_as_checked = seen.settled() == Some(index.generation)
+                && wanted.terms == expected.terms
                 && wanted.value.expose() == expected.value.expose()
                 && earlier.note() == first.note();
             if !is_as_checked {
-                self.check_all(name, &wanted, &earlier)?;
+                own.check_all(&own.look(index, true), name, &wanted, &earlier)?;
             }
             let text = record::join(&wanted.value, &wanted.terms.policy)?;
-            let mut after = index.clone();
-            self.list_in(&mut after, name, &wanted.terms);
-            let set = || self.store.set(&Key::of(name), &text);
+            let (from, mut after) = (index.generation, index.clone());
+            own.list_in(&mut after, name, &wanted.terms);
+            let set = || own.store.set(&Key::of(name), &text);
             locked.around(locked.index().clone(), after, set)?;
+            let step = (from, locked.index().generation);
+            own.shown.is_kept(step, (name, &wanted.value));
             Ok(true)
         })
+    }
+
+    fn look<'a>(&'a self, index: &'a Index, is_locked: bool) -> Look<'a> {
+        Look {
+            store: self.store.as_ref(),
+            index,
+            is_locked,
+        }
     }
 
     /// Returns what there is under a name.
@@ -151,6 +166,7 @@ impl Vault {
     /// Checks all that can be checked of what is to be kept.
     fn check_all(
         &self,
+        look: &Look<'_>,
         name: &SecretName,
         wanted: &Wanted,
         earlier: &Earlier,
@@ -158,36 +174,30 @@ impl Vault {
         let Wanted { value, terms } = wanted;
         check_value(name, value.expose())?;
         terms.policy.check_length(name, value.expose())?;
-        self.check_room(name, value, earlier)?;
+        let old = earlier.record.as_ref().map(|old| old.value.expose());
+        self.check_room(look, name, (value, old))?;
+        if old != Some(value.expose()) {
+            self.shown.check_others(look.index, name, value)?;
+        }
         let note = terms.note.as_deref().or(earlier.note());
-        self.shown
-            .check(self.store.as_ref(), (name, value), &terms.policy, note)
+        self.shown.check(look, (name, value), &terms.policy, note)
     }
 
-    /// Checks that runs can hold the value with all others: of a file, which is read as a whole.
+    /// Checks that runs can hold the value, in place of an old one, with all others.
     fn check_room(
         &self,
+        look: &Look<'_>,
         name: &SecretName,
-        value: &SecretValue,
-        earlier: &Earlier,
+        (value, old): (&SecretValue, Option<&str>),
     ) -> Result<(), ToolError> {
         let size = value.expose().len();
-        let old = earlier.record.as_ref().map(|old| old.value.expose().len());
-        if self.chosen.kind != Kind::Age || old.is_some_and(|old| size <= old) {
+        if old.is_some_and(|old| size <= old.len()) {
             return Ok(());
         }
-        let mut total = size;
-        for other in self.store.list()?.iter().filter(|other| *other != name) {
-            total += self
-                .get(other)
-                .map_or(0, |record| record.value.expose().len());
+        if !may_be_too_long(look.store.list()?.len() + 1) {
+            return Ok(());
         }
-        check_total(name, total).map_err(|error| {
-            error.with_hint(
-                "runs could neither use nor mask them all; remove some with `karyi var rm NAME`, or encrypt \
-                 long data in a file of its own and keep the key to it here",
-            )
-        })
+        check_together(name, size + self.shown.bytes_beside(look, name)?)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
-use crate::vault::index::Index;
+use crate::vault::index::{Index, Locked};
 use crate::vault::keep::Vault;
+use crate::vault::keep::room::{check_together, may_be_too_long, usable_bytes};
 use crate::vault::keep::rows::check_agreement;
 use crate::vault::session::only_case;
 use crate::vault::store::record::{self, Record};
@@ -22,30 +23,33 @@ impl Vault {
         // Opened before the lock.
         to.probe()?;
         self.store.list()?;
-        self.locked(|locked| {
-            let names = self.store.list()?;
-            let index = locked.index().clone();
-            check_agreement(&index, self.chosen.kind, &names)?;
-            let records = self.records(&names)?;
-            let mut changes = self.copies(to, &records)?;
-            let journal = self.journal_copy(to, &index)?;
-            let mut gone: Changes = names.iter().map(|name| (Key::of(name), None)).collect();
-            if let Some(key) = journal {
-                changes.push((Key::journal(), Some(key)));
-                gone.push((Key::journal(), None));
-            }
-            let after = self.moved(&index, to, &names);
-            locked.around(index, after.clone(), || {
-                to.store.apply(&changes)?;
-                to.check_copied(&records)
-            })?;
-            let removed = locked.around(after.clone(), after, || {
-                self.store.apply(&gone)?;
-                self.store.clear_away()
-            });
-            removed.map_err(|error| self.left_behind(to, error))?;
-            Ok(names)
-        })
+        self.locked(|own, locked| own.moved_to(&to.quietly(), locked))
+    }
+
+    fn moved_to(&self, to: &Self, locked: &mut Locked) -> Result<Vec<SecretName>, ToolError> {
+        let names = self.store.list()?;
+        let index = locked.index().clone();
+        check_agreement(&index, self.chosen.kind, &names)?;
+        let records = self.records(&names)?;
+        let mut changes = self.copies(to, &records)?;
+        let mut gone: Changes = names.iter().map(|name| (Key::of(name), None)).collect();
+        if let Some(key) = self.store.get(&Key::journal())? {
+            // Moved or not: what is left of a store that is not in use is for nobody.
+            gone.push((Key::journal(), None));
+            let moves = self.moves_journal(to, &index, &key)?;
+            changes.extend(moves.then_some((Key::journal(), Some(key))));
+        }
+        let after = self.moved(&index, to, &names);
+        locked.around(index, after.clone(), || {
+            to.store.apply(&changes)?;
+            to.check_copied(&records)
+        })?;
+        let removed = locked.around(after.clone(), after, || {
+            self.store.apply(&gone)?;
+            self.store.clear_away()
+        });
+        removed.map_err(|error| self.left_behind(to, error))?;
+        Ok(names)
     }
 
     fn records(&self, names: &[SecretName]) -> Result<Vec<(SecretName, Record)>, ToolError> {
@@ -56,9 +60,23 @@ impl Vault {
     /// Returns what the other store is to keep: what it has alike already is left as it is.
     ///
     /// # Errors
-    /// `bad_arguments` when it has something else under one of the names, which would be lost.
+    /// `bad_arguments` when it has something else under one of the names, which would be lost; `bad_value` when runs
+    /// could not hold all that is together then.
     fn copies(&self, to: &Self, records: &[(SecretName, Record)]) -> Result<Changes, ToolError> {
         let there = to.store.list()?;
+        let moved = |other: &SecretName| records.iter().any(|(name, _)| name == other);
+        let others = || there.iter().filter(|other| !moved(other));
+        if may_be_too_long(others().count() + records.len()) {
+            let size = |other| {
+                to.get(other)
+                    .map_or(0, |record| usable_bytes(other, &record.value))
+            };
+            let mut total: usize = others().map(size).sum();
+            for (name, record) in records {
+                total += usable_bytes(name, &record.value);
+                check_together(name, total)?;
+            }
+        }
         let is_moved = |other: &SecretName| records.iter().any(|(name, _)| name == other);
         let mut changes = Changes::new();
         for (name, record) in records {
@@ -78,19 +96,18 @@ impl Vault {
         Ok(changes)
     }
 
-    /// Returns the key of the undo journal when it moves, too: the one that runs used until now goes on; that of a
-    /// store that was not in use replaces none.
-    fn journal_copy(&self, to: &Self, index: &Index) -> Result<Option<SecretValue>, ToolError> {
-        let was_used = index
-            .store
-            .as_ref()
-            .is_none_or(|used| used.kind == self.chosen.kind);
-        let Some(key) = self.store.get(&Key::journal())? else {
-            return Ok(None);
-        };
+    /// Whether the key of the undo journal moves, too: the one that runs used until now goes on; that of a store that
+    /// was not in use replaces none.
+    fn moves_journal(
+        &self,
+        to: &Self,
+        index: &Index,
+        key: &SecretValue,
+    ) -> Result<bool, ToolError> {
+        let used = index.store.as_ref();
+        let was_used = used.is_none_or(|used| used.kind == self.chosen.kind);
         let theirs = to.store.get(&Key::journal())?;
-        let is_same = theirs.is_none_or(|theirs| theirs.expose() == key.expose());
-        Ok(Some(key).filter(|_| was_used || is_same))
+        Ok(was_used || theirs.is_none_or(|theirs| theirs.expose() == key.expose()))
     }
 
     /// Returns the index of when everything is in the other store.

@@ -2,9 +2,10 @@
 
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::SecretName;
-use crate::vault::index::Index;
+use crate::vault::index::{Index, Listed};
 use crate::vault::keep::rows::{self, Row, State};
 use crate::vault::keep::{Terms, Vault};
+use crate::vault::policy::Policy;
 use crate::vault::store::Kind;
 
 impl Vault {
@@ -26,10 +27,10 @@ impl Vault {
     pub fn repair(&self) -> Result<(Vec<SecretName>, Vec<SecretName>), ToolError> {
         // Opened before the lock, and listed under it: what is kept meanwhile is no lost name.
         self.store.list()?;
-        self.locked(|locked| {
-            let kept = self.store.list()?;
+        self.locked(|own, locked| {
+            let kept = own.store.list()?;
             let mut index = locked.index().clone();
-            let rows = rows::rows(&index, Some(self.chosen.kind), Some(&kept));
+            let rows = rows::rows(&index, Some(own.chosen.kind), Some(&kept));
             let (mut added, mut removed) = (Vec::new(), Vec::new());
             for row in rows {
                 match row.state {
@@ -39,29 +40,40 @@ impl Vault {
                         removed.push(row.name);
                     }
                     State::Untracked => {
-                        let policy = match self.get(&row.name) {
+                        let policy = match own.get(&row.name) {
                             Ok(record) => record.policy,
                             Err(error) if error.code == ErrorCode::BadVault => continue,
                             Err(error) => return Err(error),
                         };
-                        let terms = Terms { note: None, policy };
-                        self.list_in(&mut index, &row.name, &terms);
+                        own.list_again(&mut index, &row, policy);
                         added.push(row.name);
                     }
                 }
             }
             // What was going when a removal broke off, and is gone.
-            index
-                .names
-                .retain(|name, listed| !listed.is_going || kept.iter().any(|k| k.as_str() == name));
+            let is_gone = |name: &str, listed: &Listed| {
+                let is_own = listed.store == own.chosen.kind;
+                listed.is_going && is_own && kept.iter().all(|kept| kept.as_str() != name)
+            };
+            index.names.retain(|name, listed| !is_gone(name, listed));
             // A file that could be read and holds no name is listed, too.
-            if self.chosen.kind == Kind::Age {
-                index.store.get_or_insert_with(|| self.chosen.clone());
+            if own.chosen.kind == Kind::Age {
+                index.store.get_or_insert_with(|| own.chosen.clone());
             }
             if index != *locked.index() || locked.index().settled().is_none() {
                 locked.around(index.clone(), index, || Ok(()))?;
             }
             Ok((added, removed))
         })
+    }
+
+    /// Lists what the store has. What was going when a removal broke off comes back with its note and dates.
+    fn list_again(&self, index: &mut Index, row: &Row, policy: Policy) {
+        let note = row.listed.as_ref().and_then(|listed| listed.note.clone());
+        let terms = Terms { note, policy };
+        self.list_in(index, &row.name, &terms);
+        if let (Some(new), Some(old)) = (index.names.get_mut(row.name.as_str()), &row.listed) {
+            (new.created, new.used) = (old.created, old.used);
+        }
     }
 }

@@ -102,9 +102,12 @@ pub fn rows(index: &Index, chosen: Option<Kind>, kept: Option<&[SecretName]>) ->
     let mut rows: Vec<Row> = listed.collect();
     let names = kept.unwrap_or_default();
     let untracked = names.iter().filter(|name| index.get(name).is_none());
+    // Of one whose removal broke off it knows more.
+    let is_of_it = |listed: &&Listed| chosen.is_none_or(|kind| listed.store == kind);
+    let going = |name: &SecretName| index.names.get(name.as_str()).filter(is_of_it).cloned();
     rows.extend(untracked.map(|name| Row {
         name: name.clone(),
-        listed: None,
+        listed: going(name),
         state: State::Untracked,
     }));
     rows.sort_by(|one, other| one.name.cmp(&other.name));

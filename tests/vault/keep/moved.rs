@@ -65,16 +65,27 @@ fn copies_that_are_left_are_told_and_removed_by_the_next_one() {
     assert_eq!(kept(&new, "A").as_deref(), Some("value-one"));
 }
 
-#[test]
-fn what_a_run_could_not_hold_is_not_kept() {
-    let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Age);
-    let own = vault(root.path(), &store);
+/// Puts as many values as a run can hold into a store, but for 16 KiB.
+fn fill(store: &Hooked) {
     let long = value(&"x".repeat(60 << 10));
     for number in 0..68 {
         let key = Key::of(&name(&format!("LONG{number}")));
         store.memory.set(&key, &long).unwrap();
     }
+}
+
+#[test]
+fn what_a_run_could_not_hold_is_not_kept() {
+    for kind in [Kind::Age, Kind::Os] {
+        is_not_kept(kind);
+    }
+}
+
+fn is_not_kept(kind: Kind) {
+    let root = tempfile::tempdir().unwrap();
+    let store = Hooked::new(kind);
+    let own = vault(root.path(), &store);
+    fill(&store);
     let fits = value(&"y".repeat(16 << 10));
     own.set(&name("LAST"), &fits, &terms(None)).unwrap();
     let refused = own.set(&name("MORE"), &value("one-more-value"), &terms(None));
@@ -86,4 +97,19 @@ fn what_a_run_could_not_hold_is_not_kept() {
     own.set(&name("MORE"), &value("one-more-value"), &terms(None))
         .unwrap();
     assert_eq!(again.list().unwrap().len(), 70);
+}
+
+#[test]
+fn what_a_run_could_not_hold_together_is_not_moved_together() {
+    let root = tempfile::tempdir().unwrap();
+    let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
+    fill(&from);
+    let there = value(&"y".repeat((16 << 10) + 1));
+    to.memory.set(&Key::of(&name("THERE")), &there).unwrap();
+    assert_eq!(old.migrate(&new).unwrap_err().code, ErrorCode::BadValue);
+    assert_eq!(from.list().unwrap().len(), 68);
+    assert_eq!(to.list().unwrap(), [name("THERE")]);
+    to.memory.remove(&Key::of(&name("THERE"))).unwrap();
+    assert_eq!(old.migrate(&new).unwrap().len(), 68);
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use karyi::error::{ErrorCode, ToolError};
 use karyi::secret::{SecretName, SecretValue};
 use karyi::vault::index::{Chosen, Index};
-use karyi::vault::keep::{Earlier, Terms, Vault, Wanted};
+use karyi::vault::keep::{Earlier, Row, State, Terms, Vault, Wanted};
 use karyi::vault::load::Loader;
 use karyi::vault::policy::{Approval, Policy};
 use karyi::vault::session::{Need, Secrets};
@@ -48,7 +48,7 @@ impl Hooked {
     }
 
     /// Has something happen when the next such call begins.
-    fn at(&self, call: Call, work: impl FnOnce() + Send + 'static) {
+    pub fn at(&self, call: Call, work: impl FnOnce() + Send + 'static) {
         self.hooks.lock().unwrap().push((call, Box::new(work)));
     }
 
@@ -105,24 +105,25 @@ pub fn vault(directory: &Path, store: &Arc<Hooked>) -> Vault {
 }
 
 /// What another process can do with a vault.
-struct Other(PathBuf, Arc<Hooked>);
+pub struct Other(PathBuf, Arc<Hooked>);
 
 impl Other {
-    fn set(&self, key: &str, text: &str, terms: &Terms) -> Result<(), ToolError> {
+    pub fn set(&self, key: &str, text: &str, terms: &Terms) -> Result<(), ToolError> {
         vault(&self.0, &self.1)
             .following()
             .set(&name(key), &value(text), terms)
     }
 }
 
-fn other(directory: &Path, store: &Arc<Hooked>) -> Other {
+pub fn other(directory: &Path, store: &Arc<Hooked>) -> Other {
     Other(directory.to_owned(), Arc::clone(store))
 }
 
 /// Whether somebody may change nothing now.
-fn is_locked(directory: &Path) -> bool {
-    let file = std::fs::File::open(directory.join("vars.lock")).unwrap();
-    matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))
+pub fn is_locked(directory: &Path) -> bool {
+    // Nobody ever locked what is not there.
+    let file = std::fs::File::open(directory.join("vars.lock"));
+    file.is_ok_and(|file| matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
 }
 
 pub fn kept(vault: &Vault, key: &str) -> Option<String> {
@@ -146,10 +147,15 @@ fn a_migration_moves_all_that_is_kept_and_nothing_is_kept_beside_it() {
     let late = other(root.path(), &from);
     let waiting = Arc::new(Mutex::new(None));
     let (place, directory) = (Arc::clone(&waiting), root.path().to_owned());
+    let old_store = Arc::clone(&from);
     to.at(Call::IsSet, move || {
         assert!(is_locked(&directory));
+        let (tell, is_looking) = std::sync::mpsc::channel();
+        old_store.at(Call::Get, move || tell.send(()).unwrap());
         let set = move || ["A", "B"].map(|key| late.set(key, "value-late", &terms(None)));
         *place.lock().unwrap() = Some(std::thread::spawn(set));
+        // It began with the store that is still in use.
+        is_looking.recv().unwrap();
     });
     let new = vault(root.path(), &to);
     assert_eq!(old.migrate(&new).unwrap(), [name("A")]);
@@ -279,6 +285,39 @@ fn only_a_name_that_nobody_has_is_new() {
     assert_eq!(set_new("B"), Ok(false));
     assert_eq!(kept(&own, "STRAY").as_deref(), Some("value-stray"));
     assert_eq!(kept(&own, "B").as_deref(), Some("value-other"));
+}
+
+#[test]
+fn a_removal_that_broke_off_comes_back_with_what_was_said_of_it() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Hooked::new(Kind::Os);
+    let own = vault(root.path(), &store);
+    for key in ["A", "GONE"] {
+        own.set(&name(key), &value("value-of-it"), &terms(Some("a note")))
+            .unwrap();
+        let gone = Arc::clone(&store);
+        store.at(Call::Remove, move || {
+            if key == "GONE" {
+                gone.memory.remove(&Key::of(&name(key))).unwrap();
+            }
+            panic!("killed");
+        });
+        let killed = std::panic::AssertUnwindSafe(|| own.remove(&name(key)).is_ok());
+        assert!(std::panic::catch_unwind(killed).is_err());
+    }
+    let notes = || {
+        let rows = own.rows().unwrap().into_iter();
+        let note = |row: Row| {
+            let note = row.listed.and_then(|listed| listed.note);
+            (row.name.to_string(), row.state, note)
+        };
+        rows.map(note).collect::<Vec<_>>()
+    };
+    let expected = |state| vec![("A".to_owned(), state, Some("a note".to_owned()))];
+    assert_eq!(notes(), expected(State::Untracked));
+    assert_eq!(own.repair().unwrap(), (vec![name("A")], vec![]));
+    assert_eq!(notes(), expected(State::Kept));
+    assert_eq!(Index::read(root.path()).unwrap().names.len(), 1);
 }
 
 #[test]
