@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::home::Home;
+use super::told::put;
 use super::var::VALUE;
 use crate::harness::program;
 
@@ -59,6 +60,38 @@ fn a_value_that_is_not_listed_is_not_replaced() {
     );
     let used = "<tools><command>printf %s \"$KARYI{DEPLOY_KEY}\" | wc -c</command></tools>";
     assert!(home.script(used).exit(0).stdout.contains(">39\n"));
+}
+
+#[test]
+fn a_damaged_record_gets_no_other_policy_and_hinders_no_other_entry() {
+    let home = Home::new();
+    home.set("LISTED_KEY", VALUE, &["--use", "ask"]);
+    put(
+        &home,
+        "LISTED_KEY",
+        "karyi-secret 2 {}\nvalue-of-a-newer-karyi",
+    );
+    put(
+        &home,
+        "STRAY_KEY",
+        "karyi-secret 2 {}\nvalue-of-another-one",
+    );
+    let text = "STRAY_KEY=the-first-value\nLISTED_KEY=the-second-value\nNEW_KEY=the-third-value\n";
+    let ran = import(&home, text, &["--all", "--replace"]).exit(1);
+    for told in [
+        "warning: line 1: the policy of STRAY_KEY in the store cannot be read; say with the new value",
+        "warning: the policy of LISTED_KEY in the store cannot be read; what it may be used for is now what",
+        "kept 2 in the store age",
+    ] {
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    }
+    let shown = home.karyi(&["var", "show", "LISTED_KEY", "--json"], "");
+    assert_eq!(shown.exit(0).json()["policy"]["use"], "ask");
+    let used = "<tools><command>echo $KARYI{STRAY_KEY}</command></tools>";
+    home.script(used).exit(3).error("vault_unavailable");
+    import(&home, text, &["--all", "--replace", "--use", "ask"]).exit(0);
+    let shown = home.karyi(&["var", "show", "STRAY_KEY", "--json"], "");
+    assert_eq!(shown.exit(0).json()["policy"]["use"], "ask");
 }
 
 #[test]

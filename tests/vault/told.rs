@@ -388,7 +388,7 @@ fn what_is_imported_may_come_by_a_pipe_or_a_link() {
 }
 
 /// Puts a text into the encrypted file, as another program does.
-fn put(home: &Home, key: &str, text: &str) {
+pub fn put(home: &Home, key: &str, text: &str) {
     let identity = home.identity();
     let make = std::sync::Arc::new(move |_| AgeKey::identity(&identity, None));
     let store = AgeStore::new(home.path().join("karyi/data/vault.age"), make);

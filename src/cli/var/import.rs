@@ -1,6 +1,7 @@
 //! `karyi var import`: keeps values of a .env file. Most of such a file are no secrets, so what looks
 //! like one is listed first and nothing is kept without a choice.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
@@ -204,6 +205,15 @@ fn is_of_one(error: &ToolError) -> bool {
     )
 }
 
+/// Makes the error of a policy that nobody knows one of this entry alone: the others are kept.
+fn of_one(error: ToolError) -> ToolError {
+    ToolError {
+        code: ErrorCode::BadPolicy,
+        message: format!("{}; {}", error.message, error.hint),
+        ..error
+    }
+}
+
 /// Keeps one entry. Returns whether it is kept; one that is there already stays unless it is to be replaced, and then
 /// policy and note stay as with `karyi var set`.
 fn keep_one(
@@ -212,12 +222,14 @@ fn keep_one(
     (name, entry): (&SecretName, &Entry),
 ) -> Result<bool, ToolError> {
     let now = Timestamp::now();
+    let damage = RefCell::new(None);
     let is_kept = vault.update(name, &|earlier: &Earlier| {
         if !earlier.is_nothing() && !args.replace {
             return Ok(None);
         }
         let said = args.policy.terms();
-        let policy = set::base(earlier, &said)?;
+        let policy = set::base(earlier, &said).map_err(of_one)?;
+        damage.replace(earlier.damage.clone());
         let listed = earlier.listed.as_ref();
         let has_note = listed.is_some_and(|listed| listed.note.is_some());
         Ok(Some(Wanted {
@@ -230,6 +242,7 @@ fn keep_one(
     })?;
     if is_kept {
         doubts::tell(name, &entry.value);
+        set::tell_of_damage(name, damage.take().as_ref());
     }
     Ok(is_kept)
 }

@@ -66,13 +66,18 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
         }))
     };
     keep(&vault, &name, &make)?;
-    if let Some(damage) = earlier.damage {
+    tell_of_damage(&name, earlier.damage.as_ref());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Warns of what could not be read and was replaced.
+pub(super) fn tell_of_damage(name: &SecretName, damage: Option<&ToolError>) {
+    if let Some(damage) = damage {
         say(&format!(
             "warning: {}; what it may be used for is now what `karyi var show {name}` says",
             damage.message
         ));
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the policy that what is said is added to.
