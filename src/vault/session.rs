@@ -248,7 +248,8 @@ impl Secrets {
     }
 
     /// Stores a value that a store keeps. One that was given for this run, or when the user was asked, goes
-    /// before it, and it is only masked; after one that is there once it can be used.
+    /// before it, and it is only masked; after one that is there once it can be used. One that was there before may be
+    /// used for no more than then.
     ///
     /// # Errors
     /// As [`Secrets::insert_with`].
@@ -265,11 +266,14 @@ impl Secrets {
             // As long as the value stays, so does the policy.
             Some(Origin::Stored) if known.is_some_and(|k| k.expose() == value.expose()) => Ok(()),
             None | Some(Origin::Stored) => {
+                let policy = self.write().agreed.on(name, &value, policy);
                 self.insert_with(name.clone(), value, policy, Origin::Stored)
             }
             Some(Origin::Given | Origin::Asked) => {
                 self.mask_only(name, value.duplicate())?;
-                self.write().set_aside(name, value, policy);
+                let mut values = self.write();
+                let policy = values.agreed.on(name, &value, policy);
+                values.set_aside(name, value, policy);
                 Ok(())
             }
         }
