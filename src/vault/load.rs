@@ -62,8 +62,8 @@ struct State {
     store: Option<Arc<dyn Store>>,
     /// The one that asks nobody, once it was needed.
     quiet: Option<Arc<dyn Store>>,
-    /// The index when the store was read last, when what was read is true as long as that stays as it is; or when the
-    /// store could not be read.
+    /// The index when the store was read last, but for dates of use: as long as it stays so, what was read is true, or
+    /// another try would not find more. Nothing when what was read may be old.
     seen: Option<Index>,
     /// Names that came from the store.
     loaded: BTreeSet<SecretName>,
@@ -280,7 +280,7 @@ impl Loader {
                 } else {
                     state.found.add(found);
                 }
-                state.seen = Some(without_use(opening.index.clone()));
+                state.seen = Some(opening.index.clone());
                 self.try_again(state, opening, &error, start.elapsed());
                 state.note(error, opening.attended);
             }
@@ -371,7 +371,7 @@ impl Loader {
     /// failed.
     fn look(&self, state: &mut State, secrets: &Secrets, need: Need) -> bool {
         let index = match Index::read(&self.directory) {
-            Ok(index) => index,
+            Ok(index) => without_use(index),
             Err(error) => {
                 state.unreadable = Some(error);
                 // Once it can be read again, the store is read again, too.
@@ -401,10 +401,7 @@ impl Loader {
 
     /// Returns who may be asked when the store is read now; nothing when it is not read.
     fn attended(&self, state: &State, index: &Index, need: Need) -> Option<Attended> {
-        let is_new = state
-            .seen
-            .as_ref()
-            .is_none_or(|seen| *seen != without_use(index.clone()));
+        let is_new = state.seen.as_ref() != Some(index);
         let is_listed = state.store.is_some()
             || index.kept().next().is_some()
             || self.unlisted == Unlisted::InUse;
@@ -423,7 +420,7 @@ impl Loader {
     /// off ends here, once the store has answered: what was asked of it before is done or never will be. Nothing while
     /// somebody changes the store: what was read may be old.
     fn settled(&self, read: &Index) -> Option<Index> {
-        let mut read = without_use(read.clone());
+        let mut read = read.clone();
         if read.settled().is_some() {
             return Some(read);
         }

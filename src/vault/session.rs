@@ -50,8 +50,8 @@ pub trait Source: Send + Sync {
     /// Brings the secrets up to date. It may block.
     fn refresh(&self, secrets: &Secrets, need: Need);
 
-    /// Whether something may have changed since the last look; blocks no longer than to ask for the state of a file
-    /// takes.
+    /// Whether something may have changed since the last look, or what failed then may be there by now; blocks no
+    /// longer than to ask for the state of a file takes.
     fn is_behind(&self) -> bool {
         false
     }
@@ -314,7 +314,8 @@ impl Secrets {
         }
     }
 
-    /// Whether stored values may have changed since they were brought up to date. It does not block.
+    /// Whether stored values may have changed since they were brought up to date, or can be read by now. It does not
+    /// block.
     #[must_use]
     pub fn is_behind(&self) -> bool {
         let source = self.shared.source.get();
