@@ -5,6 +5,7 @@ mod asked;
 mod bus;
 mod contract;
 mod given;
+mod hanging;
 pub mod home;
 mod import;
 mod keep;

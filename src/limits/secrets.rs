@@ -27,6 +27,8 @@ pub const GOOD_SECRET_BYTES: usize = 8;
 pub const KEYRING_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long it may take when the user may have to unlock it first.
 pub const KEYRING_UNLOCK_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long it may take until a user is told that it is waited for.
+pub const KEYRING_NOTICE_AFTER: Duration = Duration::from_millis(1500);
 /// How long a keyring that was seen unlocked counts as that.
 pub const KEYRING_CHECK_AGE: Duration = Duration::from_secs(1);
 /// How long a store that could not be read is left alone before it is tried again, without a question.

@@ -24,7 +24,8 @@ impl Lookout {
         }
     }
 
-    /// Reads the store when it may have changed. One of all who find that out reads, and the others wait for it.
+    /// Reads the store when it may have changed, or is to be tried again. One of all who find that out reads, and the
+    /// others wait for it.
     pub(super) async fn look(&self, log: &Log) {
         if self.secrets.is_behind() {
             // Seldom, and large.

@@ -160,20 +160,26 @@ impl Index {
         Some(self.generation).filter(|generation| generation.is_multiple_of(2))
     }
 
+    fn lock_if_free(directory: &Path) -> Result<Option<Locked>, ToolError> {
+        let path = directory.join(FILE_NAME);
+        let Some(guard) = disk::lock_if_free(&path)? else {
+            return Ok(None);
+        };
+        Ok(Some(Locked {
+            index: Self::read(directory)?,
+            path,
+            _guard: guard,
+        }))
+    }
+
     /// Ends a change of the store that was broken off: whoever gets the lock knows that nobody is at it. Returns the
     /// index of then; nothing while somebody changes the store, and nobody is waited for.
     ///
     /// # Errors
     /// As [`Index::lock`], and what the system says where nothing can be written.
     pub fn settle(directory: &Path) -> Result<Option<Self>, ToolError> {
-        let path = directory.join(FILE_NAME);
-        let Some(guard) = disk::lock_if_free(&path)? else {
+        let Some(mut locked) = Self::lock_if_free(directory)? else {
             return Ok(None);
-        };
-        let mut locked = Locked {
-            index: Self::read(directory)?,
-            path,
-            _guard: guard,
         };
         if locked.index.settled().is_none() {
             let generation = locked.index.generation.wrapping_add(1);
@@ -185,10 +191,10 @@ impl Index {
         Ok(Some(locked.index))
     }
 
-    /// Writes down that secrets were used.
+    /// Writes down that secrets were used; not while somebody else changes the index, since nobody waits for that.
     ///
     /// # Errors
-    /// As [`Index::change`].
+    /// As [`Index::read`], or what the system says.
     pub fn note_use(
         directory: &Path,
         names: &[SecretName],
@@ -199,19 +205,21 @@ impl Index {
             let last = listed.used;
             last.is_none_or(|last| now.duration_since(last).abs() >= step)
         };
-        // Most runs have nothing to write, and wait for nobody.
+        // Most runs have nothing to write.
         let index = Self::read(directory)?;
         if !names.iter().filter_map(|name| index.get(name)).any(is_old) {
             return Ok(());
         }
-        Self::change(directory, |index| {
-            for name in names {
-                if let Some(listed) = index.names.get_mut(name.as_str()).filter(|l| is_old(l)) {
-                    listed.used = Some(now);
-                }
+        let Some(mut locked) = Self::lock_if_free(directory)? else {
+            return Ok(());
+        };
+        let mut index = locked.index.clone();
+        for name in names {
+            if let Some(listed) = index.names.get_mut(name.as_str()).filter(|l| is_old(l)) {
+                listed.used = Some(now);
             }
-            Ok(())
-        })
+        }
+        locked.write(index)
     }
 
     /// Returns the names that have a value, as far as is known.

@@ -1,10 +1,11 @@
 //! Gives a running session what the store holds, and keeps it up to date.
 //!
 //! Every value is loaded, used or not, since redaction must know them all. The store is opened at
-//! the first look that finds a name in the index or needs one; later looks compare the generation of
-//! the index. A policy is read with its value: as long as the value stays the same, the session goes
-//! by the policy it read first.
+//! the first look that finds a name in the index or needs one; later looks compare the index. A policy
+//! is read with its value: as long as the value stays the same, the session goes by the policy it read
+//! first. Nobody waits twice for a store that hangs: it is asked in the background until it answers.
 
+mod retry;
 mod texts;
 mod unopened;
 
@@ -23,6 +24,7 @@ use crate::vault::store::journal::{self, JournalKey};
 use crate::vault::store::os::Attended;
 use crate::vault::store::{Kind, Store};
 use crate::vault::watch::Watch;
+use retry::{Retry, is_hanging};
 use texts::{Damage, is_of_one, load_one, mask_journal_key, mask_strangers};
 use unopened::{lack_elsewhere, lack_unlisted, of_the_store};
 
@@ -38,8 +40,6 @@ pub type OpenChosen = Box<dyn Fn(&Opening<'_>) -> Result<Arc<dyn Store>, ToolErr
 pub struct Opening<'a> {
     /// The index as it is now.
     pub index: &'a Index,
-    /// Its generation, when what is read stays true as long as that does.
-    pub generation: Option<u64>,
     /// Who is to know what opens the store, which must not be shown.
     pub secrets: &'a Secrets,
     /// Whether the user may be asked for something.
@@ -53,8 +53,7 @@ pub struct Loader {
     /// The index, as it was read last.
     index: Watch,
     unlisted: Unlisted,
-    /// How long a store that could not be read is left alone.
-    pause: Duration,
+    retry: Retry,
     state: Mutex<State>,
 }
 
@@ -63,10 +62,9 @@ struct State {
     store: Option<Arc<dyn Store>>,
     /// The one that asks nobody, once it was needed.
     quiet: Option<Arc<dyn Store>>,
-    /// The generation of the index when the store was read last.
-    generation: Option<u64>,
-    /// When that was.
-    looked: Option<Instant>,
+    /// The index when the store was read last, but for dates of use: as long as it stays so, what was read is true, or
+    /// another try would not find more. Nothing when what was read may be old.
+    seen: Option<Index>,
     /// Names that came from the store.
     loaded: BTreeSet<SecretName>,
     /// Whether redaction knows the key of the undo journal.
@@ -93,7 +91,46 @@ struct Found {
     elsewhere: Vec<(SecretName, Kind)>,
 }
 
+impl Found {
+    /// Takes in what a later look found that failed.
+    fn add(&mut self, later: Self) {
+        if later.listed.is_some() {
+            *self = later;
+        } else {
+            self.damaged.extend(later.damaged);
+            self.strangers = later.strangers.or(self.strangers.take());
+        }
+    }
+}
+
+/// Returns an index without the dates that every run changes.
+fn without_use(mut index: Index) -> Index {
+    for listed in index.names.values_mut() {
+        listed.used = None;
+    }
+    index
+}
+
 impl State {
+    /// Keeps in mind why the store could not be read.
+    fn note(&mut self, error: ToolError, attended: Attended) {
+        // Where nobody was asked, what came of asking still holds.
+        let is_unasked = attended == Attended::No
+            && matches!(
+                error.code,
+                ErrorCode::KeyringLocked | ErrorCode::SecretPromptUnavailable
+            );
+        let was_asked = |old: &ToolError| {
+            !matches!(
+                old.code,
+                ErrorCode::KeyringTimeout | ErrorCode::KeyringUnavailable
+            )
+        };
+        if !(is_unasked && self.failure.as_ref().is_some_and(was_asked)) {
+            self.failure = Some(error);
+        }
+    }
+
     /// Whether another look may find more.
     fn is_incomplete(&self) -> bool {
         self.failure.is_some() || !self.found.damaged.is_empty()
@@ -136,7 +173,7 @@ impl Loader {
             directory,
             open,
             unlisted: Unlisted::default(),
-            pause: limits::VAULT_RETRY_PAUSE,
+            retry: Retry::new(limits::VAULT_RETRY_PAUSE),
             state: Mutex::default(),
         }
     }
@@ -150,7 +187,10 @@ impl Loader {
     /// Says how long a store that could not be read is left alone.
     #[must_use]
     pub fn with_pause(self, pause: Duration) -> Self {
-        Self { pause, ..self }
+        Self {
+            retry: Retry::new(pause),
+            ..self
+        }
     }
 
     /// Opens the store whether it is needed or not, for what is kept in it beside values.
@@ -164,7 +204,6 @@ impl Loader {
             &mut state,
             &Opening {
                 index: &index,
-                generation: None,
                 secrets: &Secrets::default(),
                 attended: Attended::Yes,
             },
@@ -222,25 +261,65 @@ impl Loader {
 
     /// Reads the store and keeps in mind what came of it.
     fn load(&self, state: &mut State, opening: &Opening<'_>) {
-        let mut found = Found::default();
-        let result = self.read(state, &mut found, opening);
-        state.looked = Some(Instant::now());
-        if opening.attended == Attended::No {
-            // What the user was told when they could be asked still holds.
-            if result.is_err() {
-                return;
+        let (mut found, start) = (Found::default(), Instant::now());
+        match self.read(state, &mut found, opening) {
+            Ok(()) => {
+                if opening.attended == Attended::No {
+                    self.come_back(state, opening);
+                }
+                self.retry.not_again();
+                state.seen = self.settled(opening.index);
+                state.failure = None;
+                state.found = found;
             }
-            state.quiet = None;
-            let opening = Opening {
-                attended: Attended::Yes,
-                ..*opening
-            };
-            // From now on the one that may ask is used again; opening it asks nothing.
-            let _ = self.opened(state, &opening);
+            Err(error) => {
+                if opening.attended == Attended::Yes {
+                    state.found = found;
+                } else {
+                    state.found.add(found);
+                }
+                state.seen = Some(opening.index.clone());
+                self.try_again(state, opening, &error, start.elapsed());
+                state.note(error, opening.attended);
+            }
         }
-        state.generation = opening.generation;
-        state.failure = result.err();
-        state.found = found;
+    }
+
+    /// Uses the store again that may ask the user, after the other one could be read.
+    fn come_back(&self, state: &mut State, opening: &Opening<'_>) {
+        state.quiet = None;
+        if self.retry.hung() {
+            // A call of it may hang still, behind a dialogue that nobody sees.
+            state.store = None;
+        }
+        let opening = Opening {
+            attended: Attended::Yes,
+            ..*opening
+        };
+        // That asks nothing.
+        let _ = self.opened(state, &opening);
+    }
+
+    /// Decides when a store that failed is tried again.
+    fn try_again(
+        &self,
+        state: &mut State,
+        opening: &Opening<'_>,
+        error: &ToolError,
+        took: Duration,
+    ) {
+        if self.retry.hangs() {
+            return;
+        }
+        let opening = Opening {
+            attended: Attended::No,
+            ..*opening
+        };
+        let quiet = is_hanging(error, took).then(|| self.opened(state, &opening));
+        match quiet {
+            Some(Ok(store)) => self.retry.once_it_answers(store, error),
+            _ => self.retry.after(error),
+        }
     }
 
     fn read(
@@ -286,14 +365,15 @@ impl Loader {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Reads what is to be read. Returns whether the index says that nobody is changing the store.
+    /// Reads what is to be read. Returns whether another look is needed only when the index changes, or the store
+    /// failed.
     fn look(&self, state: &mut State, secrets: &Secrets, need: Need) -> bool {
         let index = match Index::read(&self.directory) {
-            Ok(index) => index,
+            Ok(index) => without_use(index),
             Err(error) => {
                 state.unreadable = Some(error);
                 // Once it can be read again, the store is read again, too.
-                state.generation = None;
+                state.seen = None;
                 return true;
             }
         };
@@ -305,57 +385,51 @@ impl Loader {
             state.has_new_key = false;
             state.knows_journal_key = mask_journal_key(store.as_ref(), secrets);
         }
-        let (index, is_settled) = self.settled(index);
-        // Another file may have the same generation by chance.
-        let is_other = self.index.is_behind() && state.failure.is_none();
-        let is_new = is_other || state.generation != Some(index.generation);
-        let is_listed = state.store.is_some()
-            || index.kept().next().is_some()
-            || self.unlisted == Unlisted::InUse;
-        let attended = match need {
-            Need::Listed if is_new && is_listed && (is_settled || state.failure.is_none()) => {
-                Attended::Yes
-            }
-            Need::Used if is_new || state.is_incomplete() => Attended::Yes,
-            // What came back by itself is masked from now on; a question would be one too many.
-            Need::Listed if self.is_due(state) => Attended::No,
-            Need::Listed | Need::Used => return is_settled,
+        let Some(attended) = self.attended(state, &index, need) else {
+            return true;
         };
         let opening = Opening {
             index: &index,
-            // While the store is being changed, what is read may be old: it is read again at the next look.
-            generation: is_settled.then_some(index.generation),
             secrets,
             attended,
         };
         self.load(state, &opening);
-        is_settled
+        state.seen.is_some()
     }
 
-    /// Returns the index when nobody is changing the store, and whether that is so. Where nothing can be written
-    /// nobody changes anything.
-    fn settled(&self, index: Index) -> (Index, bool) {
-        if index.settled().is_some() {
-            return (index, true);
+    /// Returns who may be asked when the store is read now; nothing when it is not read.
+    fn attended(&self, state: &State, index: &Index, need: Need) -> Option<Attended> {
+        let is_new = state.seen.as_ref() != Some(index);
+        let is_listed = state.store.is_some()
+            || index.kept().next().is_some()
+            || self.unlisted == Unlisted::InUse;
+        match need {
+            // Nobody waits again, but for a moment when somebody could change what is kept.
+            _ if self.retry.hangs() => is_new.then_some(Attended::No),
+            Need::Listed if is_new && is_listed => Some(Attended::Yes),
+            Need::Used if is_new || state.is_incomplete() => Some(Attended::Yes),
+            // What came back by itself is masked from now on; a question would be one too many.
+            Need::Listed => self.retry.is_due().then_some(Attended::No),
+            Need::Used => None,
+        }
+    }
+
+    /// Returns the index that says of what was read now whether it is still true. A change of the store that was broken
+    /// off ends here, once the store has answered: what was asked of it before is done or never will be. Nothing while
+    /// somebody changes the store: what was read may be old.
+    fn settled(&self, read: &Index) -> Option<Index> {
+        let mut read = read.clone();
+        if read.settled().is_some() {
+            return Some(read);
         }
         match Index::settle(&self.directory) {
-            Ok(Some(index)) => (index, true),
-            Ok(None) => (index, false),
-            Err(_) => (index, true),
-        }
-    }
-
-    /// Whether a store that could not be read may be there by now.
-    fn is_due(&self, state: &State) -> bool {
-        let pause = match state.failure.as_ref().map(|error| error.code) {
-            None => return false,
-            // That takes seconds each time.
-            Some(ErrorCode::KeyringTimeout | ErrorCode::WrongKey) => {
-                self.pause.saturating_mul(limits::VAULT_SLOW_RETRY)
+            Ok(now) => {
+                read.generation = read.generation.wrapping_add(1);
+                now.map(without_use).filter(|now| *now == read)
             }
-            Some(_) => self.pause,
-        };
-        state.looked.is_none_or(|then| then.elapsed() >= pause)
+            // Where nothing can be written nobody changes anything.
+            Err(_) => Some(read),
+        }
     }
 
     // A poisoned lock only means that another thread panicked while it loaded.
@@ -374,7 +448,7 @@ impl Source for Loader {
     }
 
     fn is_behind(&self) -> bool {
-        self.index.is_behind()
+        self.index.is_behind() || self.retry.is_due()
     }
 
     fn lacks(&self) -> Vec<Lack> {

@@ -264,6 +264,26 @@ impl Policy {
         Ok(new)
     }
 
+    /// Returns what two policies both permit.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        let sealed = [self.shown, other.shown].contains(&Shown::Sealed);
+        let covers = |outer: &PathBuf, inner: &PathBuf| inner.starts_with(outer);
+        Self {
+            tools: both(&self.tools, &other.tools, |a, b| a & b),
+            hosts: both(&self.hosts, &other.hosts, |a, b| {
+                narrower(a, b, Host::covers)
+            }),
+            commands: both(&self.commands, &other.commands, |a, b| a & b),
+            dirs: both(&self.dirs, &other.dirs, |a, b| narrower(a, b, covers)),
+            approval: self.approval.min(other.approval),
+            shown: if sealed { Shown::Sealed } else { Shown::Redact },
+            write: self.write && other.write && !sealed,
+            expires: both(&self.expires, &other.expires, |a, b| *a.min(b)),
+            allow_short: self.allow_short && other.allow_short,
+        }
+    }
+
     /// Checks that a tool may use the secret now, in a session that is in `cwd`.
     ///
     /// # Errors
@@ -428,6 +448,14 @@ fn dirs(terms: &Terms) -> Result<Option<Vec<PathBuf>>, ToolError> {
         return Err(bad(message).with_hint("name it as `pwd` in it does"));
     }
     Ok(Some(dirs.clone()))
+}
+
+/// Joins two limits; one that is not there limits nothing.
+fn both<T: Clone>(own: &Option<T>, other: &Option<T>, join: impl Fn(&T, &T) -> T) -> Option<T> {
+    match (own, other) {
+        (Some(own), Some(other)) => Some(join(own, other)),
+        (limit, None) | (None, limit) => limit.clone(),
+    }
 }
 
 /// Returns what two lists both cover: of each pair the narrower one.

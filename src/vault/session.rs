@@ -50,8 +50,8 @@ pub trait Source: Send + Sync {
     /// Brings the secrets up to date. It may block.
     fn refresh(&self, secrets: &Secrets, need: Need);
 
-    /// Whether something may have changed since the last look; blocks no longer than to ask for the state of a file
-    /// takes.
+    /// Whether something may have changed since the last look, or what failed then may be there by now; blocks no
+    /// longer than to ask for the state of a file takes.
     fn is_behind(&self) -> bool {
         false
     }
@@ -248,7 +248,8 @@ impl Secrets {
     }
 
     /// Stores a value that a store keeps. One that was given for this run, or when the user was asked, goes
-    /// before it, and it is only masked; after one that is there once it can be used.
+    /// before it, and it is only masked; after one that is there once it can be used. One that was there before may be
+    /// used for no more than then.
     ///
     /// # Errors
     /// As [`Secrets::insert_with`].
@@ -265,11 +266,14 @@ impl Secrets {
             // As long as the value stays, so does the policy.
             Some(Origin::Stored) if known.is_some_and(|k| k.expose() == value.expose()) => Ok(()),
             None | Some(Origin::Stored) => {
+                let policy = self.write().agreed.on(name, &value, policy);
                 self.insert_with(name.clone(), value, policy, Origin::Stored)
             }
             Some(Origin::Given | Origin::Asked) => {
                 self.mask_only(name, value.duplicate())?;
-                self.write().set_aside(name, value, policy);
+                let mut values = self.write();
+                let policy = values.agreed.on(name, &value, policy);
+                values.set_aside(name, value, policy);
                 Ok(())
             }
         }
@@ -310,7 +314,8 @@ impl Secrets {
         }
     }
 
-    /// Whether stored values may have changed since they were brought up to date. It does not block.
+    /// Whether stored values may have changed since they were brought up to date, or can be read by now. It does not
+    /// block.
     #[must_use]
     pub fn is_behind(&self) -> bool {
         let source = self.shared.source.get();

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::unistd::Pid;
+
 use crate::harness::skip;
 
 /// How long a daemon may take to be there on a busy machine.
@@ -86,6 +88,12 @@ impl Bus {
             bus.unlocked(home);
         }
         Some(bus)
+    }
+
+    /// Returns the process that keeps the keyring, when it was started with the bus.
+    pub fn keyring(&self) -> Option<Pid> {
+        let daemon = self.daemons.get(1)?;
+        Some(Pid::from_raw(i32::try_from(daemon.id()).ok()?))
     }
 
     fn unlocked(&mut self, home: &Path) {

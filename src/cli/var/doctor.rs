@@ -88,9 +88,8 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
     }
     let store = place.store(&chosen);
     // A file that is gone asks for no key, and would be a new one to the probe.
-    if let Ok(held) = store.list()
-        && let Err(error) = check_agreement(&index, chosen.kind, &held)
-    {
+    let held = store.list();
+    if let Err(error) = held.and_then(|held| check_agreement(&index, chosen.kind, &held)) {
         checks.push(failed("store", &error));
         return checks;
     }

@@ -1,10 +1,10 @@
 //! The place of the vault: its directory, the store that was chosen, and how that is opened.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, TryLockError};
 
 use super::given::{given, mask_keys, passphrase};
-use super::{AGE_FILE, Asking, StoreName, VaultFlags, absolute, ask_passphrase, service};
+use super::{AGE_FILE, Asker, Asking, StoreName, VaultFlags, absolute, ask_passphrase, service};
 use crate::cli::{say, state_dir};
 use crate::error::{ErrorCode, ToolError};
 use crate::vault::index::{Chosen, FILE_NAME, Index};
@@ -13,7 +13,7 @@ use crate::vault::load::{OpenChosen, Unlisted};
 use crate::vault::store::age::{self, AgeKey, AgeStore, GetKey};
 use crate::vault::store::env::EnvStore;
 use crate::vault::store::memory::MemoryStore;
-use crate::vault::store::os::{Attended, OsStore};
+use crate::vault::store::os::{Attended, Notice, OsStore};
 use crate::vault::store::{Kind, Store};
 
 /// The place of the vault and how it is opened.
@@ -135,7 +135,13 @@ impl Place {
     /// Returns a store; nothing is opened or asked before it is used.
     pub(in crate::cli) fn store(&self, chosen: &Chosen) -> Arc<dyn Store> {
         match chosen.kind {
-            Kind::Os => Arc::new(OsStore::new(service(), self.asking.attended())),
+            Kind::Os => {
+                let store = OsStore::new(service(), self.asking.attended());
+                match &self.asking {
+                    Asking::OnTerminal(asker) => Arc::new(store.telling(waiting(asker))),
+                    Asking::Nobody => Arc::new(store),
+                }
+            }
             Kind::Age => {
                 let key = self.key(chosen.identity.clone());
                 Arc::new(AgeStore::new(self.age_file(), key))
@@ -206,6 +212,21 @@ impl Place {
         all.filter_map(|path| mode_for(&path, ACCESSIBLE).map(|mode| (path, mode)))
             .collect()
     }
+}
+
+/// Returns what tells the user why nothing happens.
+fn waiting(asker: &Asker) -> Notice {
+    let floor = asker.floor.clone();
+    Arc::new(move |most| {
+        // Who looks at a question knows what is waited for, and nobody waits for its end here.
+        let turn = floor.as_ref().map(|floor| floor.try_lock());
+        if !matches!(turn, Some(Err(TryLockError::WouldBlock))) {
+            let seconds = most.as_secs();
+            say(&format!(
+                "waiting for the keyring to answer ({seconds} s at most; Ctrl+C ends)"
+            ));
+        }
+    })
 }
 
 /// The bits of a mode by which others can write.

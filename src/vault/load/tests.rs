@@ -1,11 +1,12 @@
 //! What of a store a session may use, and what it only must not show.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ThreadId};
 
 use super::*;
 use crate::secret::SecretValue;
 use crate::vault::index::{Chosen, Listed};
-use crate::vault::policy::Policy;
+use crate::vault::policy::{Approval, Policy};
 use crate::vault::redact::Redactor;
 use crate::vault::store::memory::MemoryStore;
 use crate::vault::store::{Every, Key, record};
@@ -103,6 +104,10 @@ fn a_damaged_value_says_nothing_about_other_names() {
 struct Shared {
     memory: MemoryStore,
     is_away: AtomicBool,
+    /// Whether it lets whoever asks wait, and says so in the end.
+    hangs: AtomicBool,
+    /// Who asked for its names.
+    asked_by: Mutex<Vec<ThreadId>>,
     /// Further texts under K.
     more: Mutex<Vec<String>>,
     /// Texts under a word that is no name.
@@ -111,10 +116,19 @@ struct Shared {
 
 impl Shared {
     fn check(&self) -> Result<(), ToolError> {
+        if self.hangs.load(Ordering::SeqCst) {
+            return Err(ToolError::new(ErrorCode::KeyringTimeout, "on purpose"));
+        }
         match self.is_away.load(Ordering::SeqCst) {
             true => Err(ToolError::new(ErrorCode::KeyringLocked, "on purpose")),
             false => Ok(()),
         }
+    }
+
+    /// How often the session asked, and not somebody in the background.
+    fn asked(&self) -> usize {
+        let (all, own) = (self.asked_by.lock().unwrap(), thread::current().id());
+        all.iter().filter(|asker| **asker == own).count()
     }
 
     fn keep(&self, name: &str, value: &str) {
@@ -132,6 +146,7 @@ impl Store for Shared {
         self.check()
     }
     fn list(&self) -> Result<Vec<SecretName>, ToolError> {
+        self.asked_by.lock().unwrap().push(thread::current().id());
         self.check()?;
         self.memory.list()
     }
@@ -208,6 +223,14 @@ impl Session {
             Ok(())
         })
         .unwrap();
+    }
+
+    fn failure(&self) -> Option<ErrorCode> {
+        self.secrets.source_failure().map(|error| error.code)
+    }
+
+    fn generation(&self) -> u64 {
+        Index::read(self.dir.path()).unwrap().generation
     }
 
     fn masks(&self, text: &str) -> bool {
@@ -339,4 +362,207 @@ fn a_session_without_a_store_tells_of_an_index_it_cannot_read() {
     source.refresh(&Secrets::default(), Need::Listed);
     let kinds: Vec<LackKind> = source.lacks().iter().map(|lack| lack.kind).collect();
     assert_eq!((kinds, source.lack_of("K")), (vec![LackKind::Unread], None));
+}
+
+#[test]
+fn a_store_that_hangs_makes_nobody_wait_twice() {
+    let session = Session::new(Duration::ZERO);
+    let (store, secrets) = (&session.store, &session.secrets);
+    store.keep("K", VALUE);
+    session.list("K", 2);
+    store.hangs.store(true, Ordering::SeqCst);
+    for need in [Need::Listed, Need::Used, Need::Listed, Need::Used] {
+        secrets.refresh(need);
+        assert_eq!(session.failure(), Some(ErrorCode::KeyringTimeout));
+        let lack = secrets.lack_of(&["K".to_owned()]).unwrap();
+        assert_eq!(lack.error.code, ErrorCode::KeyringTimeout);
+    }
+    assert_eq!((store.asked(), secrets.is_behind()), (1, false));
+    // Somebody changed what is kept, so it may answer: once more, and without the user.
+    store.keep("OTHER", "another-one-77");
+    session.list("OTHER", 4);
+    for need in [Need::Used, Need::Listed, Need::Used] {
+        secrets.refresh(need);
+    }
+    assert_eq!(store.asked(), 2);
+    assert_eq!(
+        *session.opened.lock().unwrap(),
+        [Attended::Yes, Attended::No]
+    );
+    // Somebody in the background finds out that it answers, and the next look reads it.
+    store.hangs.store(false, Ordering::SeqCst);
+    while !secrets.is_behind() {
+        thread::yield_now();
+    }
+    secrets.refresh(Need::Listed);
+    assert_eq!((session.failure(), store.asked()), (None, 3));
+    assert!(session.masks(VALUE) && !secrets.is_behind());
+    // The call that the user waited for may hang still.
+    let opened = [Attended::Yes, Attended::No, Attended::Yes];
+    assert_eq!(*session.opened.lock().unwrap(), opened);
+}
+
+#[test]
+fn a_store_that_hung_and_is_locked_is_told_of_as_that() {
+    let session = Session::new(Duration::ZERO);
+    let (store, secrets) = (&session.store, &session.secrets);
+    session.list("K", 2);
+    store.hangs.store(true, Ordering::SeqCst);
+    secrets.refresh(Need::Listed);
+    store.is_away.store(true, Ordering::SeqCst);
+    store.hangs.store(false, Ordering::SeqCst);
+    while !secrets.is_behind() {
+        thread::yield_now();
+    }
+    secrets.refresh(Need::Listed);
+    assert_eq!(session.failure(), Some(ErrorCode::KeyringLocked));
+    assert_eq!(
+        *session.opened.lock().unwrap(),
+        [Attended::Yes, Attended::No]
+    );
+}
+
+/// What looks at the state of a file alone, as a server does, looks again after the pause.
+#[test]
+fn a_store_that_failed_is_behind_when_the_pause_is_over() {
+    for (pause, is_behind) in [(Duration::ZERO, true), (Duration::MAX, false)] {
+        let session = Session::new(pause);
+        session.store.keep("K", VALUE);
+        session.list("K", 2);
+        session.store.is_away.store(true, Ordering::SeqCst);
+        for _ in 0..2 {
+            session.secrets.refresh(Need::Listed);
+            assert_eq!(session.secrets.is_behind(), is_behind);
+        }
+        session.store.is_away.store(false, Ordering::SeqCst);
+        session.secrets.refresh(Need::Listed);
+        assert_eq!(session.masks(VALUE), is_behind);
+        assert!(!session.secrets.is_behind());
+    }
+}
+
+#[test]
+fn a_date_of_use_is_no_reason_to_read_the_store() {
+    let session = Session::new(Duration::MAX);
+    session.store.keep("K", VALUE);
+    session.list("K", 2);
+    session.secrets.refresh(Need::Listed);
+    let now = jiff::Timestamp::now();
+    Index::note_use(session.dir.path(), &[name()], now).unwrap();
+    assert!(session.secrets.is_behind());
+    session.secrets.refresh(Need::Listed);
+    assert_eq!(
+        (session.store.asked(), session.secrets.is_behind()),
+        (1, false)
+    );
+    // Any other change is one.
+    session.list("K", 4);
+    session.secrets.refresh(Need::Listed);
+    assert_eq!(session.store.asked(), 2);
+}
+
+#[test]
+fn what_a_look_without_a_question_found_is_kept_though_it_failed() {
+    let session = Session::new(Duration::ZERO);
+    let store = &session.store;
+    session.list("K", 2);
+    store.is_away.store(true, Ordering::SeqCst);
+    session.secrets.refresh(Need::Listed);
+    // Another store came in its place, and what it holds is damaged.
+    store.keep("OTHER", &format!("karyi-secret 2 {{}}\n{VALUE}"));
+    store.foreign.lock().unwrap().push("cut off".into());
+    store.is_away.store(false, Ordering::SeqCst);
+    session.secrets.refresh(Need::Listed);
+    assert_eq!(session.failure(), Some(ErrorCode::VaultUnavailable));
+    let lack = |name: &str| {
+        let lack = session.secrets.lack_of(&[name.to_owned()]);
+        lack.map(|lack| (lack.kind, lack.error.code))
+    };
+    let expected = [
+        Some((LackKind::Unusable, ErrorCode::BadVault)),
+        Some((LackKind::Unread, ErrorCode::VaultUnavailable)),
+        None,
+    ];
+    assert_eq!([lack("OTHER"), lack("K"), lack("NOBODY")], expected);
+}
+
+#[test]
+fn what_a_look_found_that_broke_off_adds_to_what_is_known() {
+    let damage = || Damage {
+        error: ToolError::new(ErrorCode::BadVault, "on purpose"),
+        is_masked: true,
+    };
+    let mut known = Found {
+        listed: Some(BTreeSet::from(["K".to_owned()])),
+        strangers: Some(ToolError::new(ErrorCode::BadVault, "strangers")),
+        ..Found::default()
+    };
+    known.add(Found {
+        damaged: BTreeMap::from([(name(), damage())]),
+        ..Found::default()
+    });
+    assert!(known.listed.is_some() && known.strangers.is_some());
+    assert!(known.damaged.contains_key(&name()));
+}
+
+#[test]
+fn a_policy_that_a_session_went_by_does_not_widen_while_the_value_is_away() {
+    let session = Session::new(Duration::MAX);
+    let (store, secrets) = (&session.store, &session.secrets);
+    let policy = Policy {
+        approval: Approval::Ask,
+        ..Policy::default()
+    };
+    let asked = record::join(&SecretValue::new(VALUE.into()), &policy).unwrap();
+    store.keep("K", asked.expose());
+    session.list("K", 2);
+    secrets.refresh(Need::Listed);
+    // Another entry under the name, then the bare value alone, as a command could have it.
+    store.more.lock().unwrap().push("a-stranger-is-here".into());
+    session.list("K", 4);
+    secrets.refresh(Need::Listed);
+    assert!(!secrets.contains(&name()));
+    store.more.lock().unwrap().clear();
+    store.keep("K", VALUE);
+    secrets.refresh(Need::Used);
+    assert_eq!(secrets.policy(&name()).as_deref(), Some(&policy));
+}
+
+#[test]
+fn a_change_that_broke_off_ends_when_the_store_has_answered() {
+    let session = Session::new(Duration::MAX);
+    let (store, secrets) = (&session.store, &session.secrets);
+    store.keep("K", VALUE);
+    session.list("K", 3);
+    store.is_away.store(true, Ordering::SeqCst);
+    for _ in 0..3 {
+        secrets.refresh(Need::Listed);
+    }
+    // What hung may still be done; and nobody is asked more than once.
+    assert_eq!((store.asked(), session.generation()), (1, 3));
+    assert_eq!(*session.opened.lock().unwrap(), [Attended::Yes]);
+    store.is_away.store(false, Ordering::SeqCst);
+    for _ in 0..3 {
+        secrets.refresh(Need::Used);
+    }
+    assert!(session.masks(VALUE));
+    assert_eq!((store.asked(), session.generation()), (2, 4));
+}
+
+#[test]
+fn while_a_store_is_changed_it_is_read_at_each_look() {
+    let session = Session::new(Duration::MAX);
+    session.store.keep("K", VALUE);
+    session.list("K", 3);
+    let changing = Index::lock(session.dir.path()).unwrap();
+    for looks in 1..=3 {
+        session.secrets.refresh(Need::Listed);
+        assert_eq!((session.store.asked(), session.generation()), (looks, 3));
+        assert!(session.secrets.is_behind());
+    }
+    drop(changing);
+    for _ in 0..3 {
+        session.secrets.refresh(Need::Listed);
+    }
+    assert_eq!((session.store.asked(), session.generation()), (4, 4));
 }

@@ -290,7 +290,9 @@ proptest! {
         let own = own.policy(now()).unwrap();
         let once = own.narrowed(&wanted).unwrap();
         let twice = once.narrowed(&then).unwrap();
-        for (outer, inner) in [(&own, &once), (&once, &twice)] {
+        let other = then.policy(now()).unwrap();
+        let both = own.within(&other);
+        for (outer, inner) in [(&own, &once), (&once, &twice), (&own, &both), (&other, &both)] {
             for tool in TOOLS {
                 for cwd in ["/", "/a", "/a/b", "/c", "/d"] {
                     if inner.check_use(&name(), tool, Path::new(cwd), now()).is_ok() {

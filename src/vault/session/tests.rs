@@ -1,6 +1,7 @@
 //! Names, lives and limits of a session's values.
 
 use super::*;
+use crate::vault::policy::Approval;
 
 fn name(text: &str) -> SecretName {
     SecretName::parse(text).unwrap()
@@ -243,4 +244,42 @@ fn what_a_store_changes_reaches_the_value_behind_one_for_once() {
     stored(&secrets, "stored-4");
     secrets.remove_stored(&name("A"));
     assert_eq!(ended(&secrets).as_deref(), Some("for-long"));
+}
+
+#[test]
+fn a_stored_value_that_comes_back_gains_nothing() {
+    let secrets = Secrets::default();
+    let stored = |value: &str, policy: &Policy| {
+        let value = SecretValue::new(value.into());
+        let stored = secrets.insert_stored(&name("A"), value, policy.clone());
+        stored.unwrap();
+        secrets.policy(&name("A")).unwrap().as_ref().clone()
+    };
+    let asked = Policy {
+        approval: Approval::Ask,
+        ..Policy::default()
+    };
+    let written = Policy {
+        write: true,
+        ..Policy::default()
+    };
+    let plain = Policy::default();
+    assert_eq!(stored("value-one", &asked), asked);
+    secrets.remove_stored(&name("A"));
+    assert_eq!(stored("value-one", &written), asked);
+    // Another value is another matter, and the first one stays what it was.
+    assert_eq!(stored("value-two", &written), written);
+    assert_eq!(stored("value-one", &plain), asked);
+    // What it loses it does not get back, either.
+    assert_eq!(stored("value-two", &plain), plain);
+    secrets.remove_stored(&name("A"));
+    assert_eq!(stored("value-two", &written), plain);
+    // Nor behind a value that is there once.
+    secrets.remove_stored(&name("A"));
+    once(&secrets, "for-once");
+    let value = SecretValue::new("value-one".into());
+    secrets.insert_stored(&name("A"), value, written).unwrap();
+    secrets.begin_block();
+    secrets.begin_block();
+    assert_eq!(secrets.policy(&name("A")).unwrap().as_ref(), &asked);
 }

@@ -1,6 +1,7 @@
 //! The values of a session by their names, and how long each is there.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use super::Origin;
@@ -17,6 +18,32 @@ pub(super) struct Values {
     pub(super) former: Former,
     /// Stored secrets that went into a call.
     pub(super) used: BTreeSet<SecretName>,
+    pub(super) agreed: Agreed,
+}
+
+/// The policies by which the session goes: a value that goes away and comes back gains nothing by that.
+#[derive(Default)]
+pub(super) struct Agreed {
+    /// What stands for a value here means nothing to anybody else.
+    key: RandomState,
+    policies: HashMap<(SecretName, u64), Policy>,
+}
+
+impl Agreed {
+    /// Returns the policy of a stored value: what it comes with, and no more than what it came with before.
+    pub(super) fn on(&mut self, name: &SecretName, value: &SecretValue, policy: Policy) -> Policy {
+        let at = (name.clone(), self.key.hash_one(value.expose()));
+        let policy = match self.policies.get(&at) {
+            Some(before) => before.within(&policy),
+            None => policy,
+        };
+        // The first ones stay: those are what the session was started with.
+        let has_place = self.policies.len() < limits::MAX_FORMER_SECRETS;
+        if has_place || self.policies.contains_key(&at) {
+            self.policies.insert(at, policy.clone());
+        }
+        policy
+    }
 }
 
 /// Values that were replaced or removed, by age.

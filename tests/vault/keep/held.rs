@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use karyi::error::ErrorCode;
+use karyi::vault::index::Index;
 use karyi::vault::keep::Terms;
 use karyi::vault::policy::Policy;
 use karyi::vault::session::{Need, Origin};
@@ -135,4 +136,24 @@ fn one_damaged_value_hides_no_other() {
     secrets.refresh(Need::Listed);
     assert_eq!(held(&secrets, "B"), Some("value-two".into()));
     assert_eq!(secrets.source_failure().unwrap().code, ErrorCode::BadVault);
+}
+
+/// The date of the last use is for people to know; nobody waits for it.
+#[test]
+fn noting_a_use_waits_for_nobody() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    vault(root.path(), &store)
+        .set(&name("A"), &value("value-one"), &terms(None))
+        .unwrap();
+    let note = || Index::note_use(root.path(), &[name("A")], jiff::Timestamp::UNIX_EPOCH);
+    let before = Index::read(root.path()).unwrap();
+    let another = Index::lock(root.path()).unwrap();
+    assert_eq!(note(), Ok(()));
+    assert_eq!(Index::read(root.path()).unwrap(), before);
+    drop(another);
+    assert_eq!(note(), Ok(()));
+    let used = Index::read(root.path()).unwrap();
+    let used = used.get(&name("A")).unwrap().used;
+    assert_eq!(used, Some(jiff::Timestamp::UNIX_EPOCH));
 }

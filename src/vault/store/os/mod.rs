@@ -5,8 +5,11 @@
 //! the keyring it is not asked to: a locked one is told so at once. The errors of that crate may hold
 //! what the keyring holds, so they are mapped by kind and never printed with `Debug`.
 
+mod patience;
 mod platform;
 mod worker;
+
+pub use patience::Notice;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -100,6 +103,13 @@ impl OsStore {
             deadline,
             worker: Worker::new(deadline),
         }
+    }
+
+    /// Has somebody told when the keyring lets a user wait.
+    #[must_use]
+    pub fn telling(mut self, notice: Notice) -> Self {
+        self.worker.patience.notice = Some(notice);
+        self
     }
 
     /// Returns what the entries are kept under, each once and sorted.

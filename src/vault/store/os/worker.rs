@@ -1,14 +1,16 @@
 //! A thread that speaks to the keyring, so that a keyring that hangs holds up nobody for long.
 //!
 //! Nothing ends a call that hangs inside the bus or behind a dialog nobody sees: at its deadline the
-//! thread is left to itself, with all it holds, and the next call gets a new one. The end of the
-//! process does not wait for it. What such a call did not begin to change by then it never changes.
+//! thread is left to itself, with all it holds, and the next call gets a new one, but none is made as long
+//! as that one hangs. The end of the process does not wait for it. What such a call did not begin to change
+//! by then it never changes.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::patience::Patience;
 use crate::error::{ErrorCode, ToolError};
 
 type Task<S> = Box<dyn FnOnce(&mut S) + Send>;
@@ -53,6 +55,7 @@ impl Progress {
 /// Runs tasks one after another, in a thread that keeps an `S` between them.
 pub(super) struct Worker<S> {
     deadline: Duration,
+    pub(super) patience: Patience,
     tasks: Mutex<Option<Sender<Task<S>>>>,
 }
 
@@ -61,6 +64,7 @@ impl<S: Default + 'static> Worker<S> {
     pub(super) fn new(deadline: Duration) -> Self {
         Self {
             deadline,
+            patience: Patience::default(),
             tasks: Mutex::new(None),
         }
     }
@@ -74,10 +78,17 @@ impl<S: Default + 'static> Worker<S> {
         task: impl FnOnce(&mut S, &Progress) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
         let mut tasks = self.tasks();
+        if self.patience.is_over() {
+            return Err(self.timeout());
+        }
         let (sender, receiver) = mpsc::channel();
         let progress = Arc::new(Progress::default());
-        let noted = Arc::clone(&progress);
-        let task: Task<S> = Box::new(move |state| drop(sender.send(task(state, &noted))));
+        let (noted, held) = (Arc::clone(&progress), Arc::new(()));
+        let until_its_end = Arc::downgrade(&held);
+        let task: Task<S> = Box::new(move |state| {
+            let _held = held;
+            drop(sender.send(task(state, &noted)));
+        });
         let thread = match tasks.take() {
             Some(thread) => thread,
             None => start()?,
@@ -89,7 +100,9 @@ impl<S: Default + 'static> Worker<S> {
         let is_abandoned = result
             .as_ref()
             .is_err_and(|error| error.code == ErrorCode::KeyringTimeout);
-        if !is_abandoned {
+        if is_abandoned {
+            self.patience.give_up(until_its_end);
+        } else {
             *tasks = Some(thread);
         }
         result
@@ -100,20 +113,22 @@ impl<S: Default + 'static> Worker<S> {
         receiver: &Receiver<Result<T, ToolError>>,
         progress: &Progress,
     ) -> Result<T, ToolError> {
-        let error = match receiver.recv_timeout(self.deadline) {
+        let error = match self.patience.receive(receiver, self.deadline) {
             Ok(result) => return result,
             Err(RecvTimeoutError::Disconnected) => ended(),
-            Err(RecvTimeoutError::Timeout) => {
-                let seconds = self.deadline.as_secs_f32();
-                let message = format!("the keyring did not answer within {seconds} s");
-                ToolError::new(ErrorCode::KeyringTimeout, message)
-            }
+            Err(RecvTimeoutError::Timeout) => self.timeout(),
         };
         Err(if progress.leave() {
             open_end(error)
         } else {
             error
         })
+    }
+
+    fn timeout(&self) -> ToolError {
+        let seconds = self.deadline.as_secs_f32();
+        let message = format!("the keyring did not answer within {seconds} s");
+        ToolError::new(ErrorCode::KeyringTimeout, message)
     }
 
     // A poisoned lock only means that another thread panicked between two tasks.
@@ -174,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_hangs_is_abandoned_and_the_next_one_starts_anew() {
+    fn a_task_that_hangs_is_abandoned_and_nobody_waits_for_it_again() {
         let worker = Worker::<u32>::new(Duration::from_millis(200));
         let (release, hung) = mpsc::channel::<()>();
         let start = Instant::now();
@@ -189,8 +204,31 @@ mod tests {
             deadline: Duration::from_secs(60),
             ..worker
         };
-        assert_eq!(worker.run(|state, _| Ok(*state)).unwrap(), 0);
+        // As long as it hangs so would the next one.
+        let next = worker.run(|state, _| Ok(*state));
+        let next = next.map_err(|error| error.code);
+        assert_eq!(next, Err(ErrorCode::KeyringTimeout));
+        assert!(start.elapsed() < Duration::from_secs(30));
         drop(release);
+        let next = std::iter::repeat_with(|| worker.run(|state, _| Ok(*state)).ok());
+        assert_eq!(next.flatten().next(), Some(0));
+    }
+
+    #[test]
+    fn whoever_waits_for_long_is_told_once() {
+        let mut worker = Worker::<()>::new(Duration::from_secs(60));
+        let (tell, told) = mpsc::channel();
+        worker.patience.notice = Some(Arc::new(move |most| tell.send(most).unwrap_or_default()));
+        worker.run(|(), _| Ok(())).unwrap();
+        assert_eq!(told.try_recv().ok(), None);
+        std::thread::scope(|scope| {
+            let (answer, answered) = mpsc::channel::<()>();
+            let slow = scope.spawn(|| worker.run(move |(), _| Ok(answered.recv().is_err())));
+            assert_eq!(told.recv().ok(), Some(Duration::from_secs(60)));
+            drop(answer);
+            assert_eq!(slow.join().unwrap(), Ok(true));
+        });
+        assert_eq!(told.try_recv().ok(), None);
     }
 
     /// Runs a task that hangs before or after it begins to change something. Returns the error, and whether it went
