@@ -21,7 +21,9 @@ use lack::forgotten;
 use values::{Life, Secret, Values};
 use variables::Variables;
 
-pub(in crate::vault) use variables::{DIGITS as VARIABLE_DIGITS, PREFIX as VARIABLE_PREFIX};
+pub(in crate::vault) use variables::{
+    DIGITS as VARIABLE_DIGITS, LEAST_DIGITS as LEAST_VARIABLE_DIGITS, PREFIX as VARIABLE_PREFIX,
+};
 
 pub use lack::{Lack, LackKind, listed};
 

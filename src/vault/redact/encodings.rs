@@ -167,6 +167,8 @@ fn for_each_escaped(value: &str, mut make: impl FnMut(Form, &dyn Fn(&mut Encoded
         for quote in ["\\'", "'"] {
             make(Form::Escaped, &|out| dollar_octal(value, quote, out));
         }
+        make(Form::Escaped, &|out| bare_octal(value, out));
+        make(Form::Escaped, &|out| meta(value, out));
     }
 }
 
@@ -495,6 +497,37 @@ fn dollar_octal(value: &str, quote: &str, out: &mut Encoded) {
             b'\'' => out.text(quote, at),
             0x20..=0x7e => out.byte(byte, at),
             _ => octal_byte(byte, "\\", at, out),
+        }
+    }
+}
+
+/// What `od -c` prints: octal digits of what is not ASCII, without a sign.
+fn bare_octal(value: &str, out: &mut Encoded) {
+    for (at, byte) in value.bytes().enumerate() {
+        match byte {
+            b'\n' => out.text("\\n", at),
+            b'\r' => out.text("\\r", at),
+            b'\t' => out.text("\\t", at),
+            0x20..=0x7e => out.byte(byte, at),
+            _ => octal_byte(byte, "", at, out),
+        }
+    }
+}
+
+/// What `cat -A` prints: `M-` before a byte that is not ASCII, as the rest of its bits is shown.
+fn meta(value: &str, out: &mut Encoded) {
+    for (at, byte) in value.bytes().enumerate() {
+        if byte >= 0x80 {
+            out.text("M-", at);
+        }
+        match byte & 0x7f {
+            // The end of a line is one there, too.
+            b'\n' if byte == b'\n' => out.byte(byte, at),
+            rest @ 0x20..=0x7e => out.byte(rest, at),
+            rest => {
+                out.byte(b'^', at);
+                out.byte(rest ^ 0x40, at);
+            }
         }
     }
 }

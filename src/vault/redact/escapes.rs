@@ -33,7 +33,27 @@ pub(super) fn packed(main: &Lane, at: usize, length: usize) -> u64 {
 }
 
 /// Reads an escape. At the end nothing follows.
+#[inline]
 pub(super) fn reading(bytes: &[u8], is_end: bool) -> Reading {
+    match bytes {
+        // Whole texts consist of these.
+        [b'\\', next, ..] => short(*next).unwrap_or_else(|| long(bytes, is_end)),
+        _ => long(bytes, is_end),
+    }
+}
+
+/// Reads an escape of a backslash and one more byte.
+#[inline]
+fn short(next: u8) -> Option<Reading> {
+    match next {
+        b'a' | b'b' | b'e' | b'f' | b'n' | b'r' | b't' | b'v' => Some(Reading::Byte(b'\n', 2)),
+        // A backslash stands for itself where another one stands before it.
+        b'\\' => Some(Reading::Byte(b'\\', 2)),
+        _ => None,
+    }
+}
+
+fn long(bytes: &[u8], is_end: bool) -> Reading {
     let bytes = bytes.get(..MAX_ESCAPE_BYTES).unwrap_or(bytes);
     let reading = match bytes.first() {
         Some(b'\\') => backslash(bytes, is_end),
@@ -56,9 +76,6 @@ fn backslash(bytes: &[u8], is_end: bool) -> Reading {
         b'u' => number(bytes, 2, 4).map(|code| character(code, 6)),
         b'U' => number(bytes, 2, 8).map(|code| character(code, 10)),
         b'0'..=b'7' => return octal(bytes, is_end),
-        b'a' | b'b' | b'e' | b'f' | b'n' | b'r' | b't' | b'v' => Ok(Reading::Byte(b'\n', 2)),
-        // A backslash stands for itself where another one stands before it.
-        b'\\' => Ok(Reading::Byte(b'\\', 2)),
         _ => Err(false),
     };
     number.unwrap_or_else(|is_open| match is_open {

@@ -197,8 +197,8 @@ impl Text {
 
 impl Forks {
     /// Takes note of an escape.
-    pub(super) fn add(&mut self, fork: Fork) {
-        self.forks.push(fork);
+    pub(super) fn add(&mut self, fork: Fork, main: &Lane) {
+        add(&mut self.forks, fork, main);
     }
 
     /// Returns the escapes with too little behind them as yet.
@@ -286,7 +286,7 @@ fn is_harmless(fork: &Fork, around: Around<'_>) -> bool {
         return false;
     };
     if is_double(main.bytes(), at) {
-        return is_in_step(main, at);
+        return is_in_step(main, at) || is_other_when_shifted(main, at, tables);
     }
     begins_nothing(own, number(lane.bytes(), after), tables)
 }
@@ -315,7 +315,7 @@ pub(super) fn is_clean(fork: &Fork, behind: &[u8], main: &Lane, tables: &Tables)
         let own = main.bytes().get(at + 1..at + fork.length)?;
         return (behind.len() >= WINDOW).then(|| begins_nothing(own, number(behind, 0), tables));
     }
-    if is_in_step(main, at) {
+    if is_in_step(main, at) || is_other_when_shifted(main, at, tables) {
         return Some(true);
     }
     let text = Text::shifted(at, main, false)?;
@@ -327,32 +327,89 @@ pub(super) fn is_clean(fork: &Fork, behind: &[u8], main: &Lane, tables: &Tables)
     }
 }
 
-/// Most signs in a row that are counted.
-const MOST_SIGNS: usize = 16;
+/// Signs in a row of which as many are left as are looked at behind an escape, from the first or the second one on.
+const MANY_SIGNS: usize = 2 * BEHIND + 2;
 
 /// Whether a text in which a sign follows its like is the same, from the second one on, as what was read from the first
 /// one on, or a part of it that comes last: then what begins in it is found there. Pairs of signs stand for one each, and
-/// so it is where what follows them is itself with a sign before it as well as without.
+/// so it is where what follows them is itself with a sign before it as well as without, or is too far to matter.
 fn is_in_step(main: &Lane, at: usize) -> bool {
     let bytes = main.bytes().get(at..).unwrap_or_default();
     let Some(sign) = bytes.first() else {
         return false;
     };
-    let signs = bytes.iter().take(MOST_SIGNS + 1);
+    let signs = bytes.iter().take(MANY_SIGNS);
     let signs = signs.take_while(|byte| *byte == sign).count();
-    let Some(next) = bytes.get(signs).filter(|_| signs <= MOST_SIGNS) else {
+    let is_many = signs == MANY_SIGNS;
+    let last = if is_many { signs - 1 } else { signs };
+    let Some(next) = bytes.get(last) else {
         return false;
     };
     // White space between them is read in several ways.
-    if main.place(at + signs).checked_sub(main.place(at)) != Some(signs as u64) {
+    if main.place(at + last).checked_sub(main.place(at)) != Some(last as u64) {
         return false;
     }
     match next {
+        _ if is_many => true,
         b'x' | b'u' | b'U' | b'0'..=b'7' => false,
         // With a sign they are not visible, and what follows them is a part of both.
         b'a' | b'b' | b'e' | b'f' | b'n' | b'r' | b't' | b'v' => signs == 2,
         _ => true,
     }
+}
+
+/// Whether no value begins with the first bytes of a text that is read from the second of two signs on. As a number they
+/// leave nothing in memory that had to be wiped.
+fn is_other_when_shifted(main: &Lane, at: usize, tables: &Tables) -> bool {
+    let here = main.bytes().get(at..).unwrap_or_default();
+    let Some((sign, mut bytes)) = here.split_first() else {
+        return false;
+    };
+    let (mut stretch, mut count) = (0_u64, 0);
+    while count < WINDOW {
+        let (byte, length) = match bytes {
+            [first, second, ..] if first == sign && second == sign => (*sign, 2),
+            [first, ..] if first == sign => match reading(bytes, false) {
+                Reading::Byte(byte, length) => (byte, length),
+                // Rare here, and read with its place.
+                _ => return false,
+            },
+            [first, ..] => (*first, 1),
+            [] => return false,
+        };
+        if is_visible(byte) {
+            stretch = stretch >> 8 | u64::from(byte) << 56;
+            count += 1;
+        }
+        bytes = bytes.get(length..).unwrap_or_default();
+    }
+    tables.gram(stretch).is_none()
+}
+
+/// How many escapes with nothing visible behind them are compared: a row of such repeats few.
+const NEAR_FORKS: usize = 4;
+
+/// Adds an escape. Where those before it stand for nothing visible, as in a row of `\n`, each like it is followed by the
+/// same text, so what begins in it begins in the last one, too.
+pub(super) fn add(forks: &mut Vec<Fork>, fork: Fork, main: &Lane) {
+    let near = forks.iter().rev().take(NEAR_FORKS);
+    let mut near = near.take_while(|old| old.after == fork.after);
+    if let Some(back) = near.position(|old| has_same_text(old, &fork, main)) {
+        forks.remove(forks.len() - 1 - back);
+    }
+    forks.push(fork);
+}
+
+/// Whether two escapes are the same as plain text, and not a sign twice: that is read on from where it stands.
+#[inline]
+fn has_same_text(old: &Fork, new: &Fork, main: &Lane) -> bool {
+    let text = |fork: &Fork| main.bytes().get(main.index(fork.start)?..);
+    let (Some(old_text), Some(new_text)) = (text(old), text(new)) else {
+        return false;
+    };
+    // They are short: a call to compare them takes longer.
+    let mut pairs = old_text.iter().zip(new_text).take(new.length);
+    old.length == new.length && pairs.all(|(old, new)| old == new) && !is_double(new_text, 0)
 }
 
 /// Looks whether a value begins within an escape; returns from where on it may still.

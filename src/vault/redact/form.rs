@@ -21,7 +21,8 @@ pub(super) enum Form {
     Base32,
     /// Hexadecimal digits.
     Hex,
-    /// `\xNN`, `\NNN`, `%NN`, `\uNNNN` or `%uNNNN` for every character, or for those that are not ASCII.
+    /// `\xNN`, `\NNN`, `%NN`, `\uNNNN` or `%uNNNN` for every character, or for those that are not ASCII; those as `od -c`
+    /// and `cat -A` print them.
     Escaped,
 }
 

@@ -7,7 +7,7 @@
 use zeroize::Zeroizing;
 
 use super::escapes::{Reading, reading};
-use super::forks::{Fork, is_clean};
+use super::forks::{self, Fork, is_clean};
 use super::grams::{WINDOW, number};
 use super::kinds::{Kind, Known};
 use super::lane::{AROUND, KEPT, Lane};
@@ -313,11 +313,12 @@ impl Glance {
         for byte in bytes.iter().filter(|byte| is_visible(**byte)) {
             self.push(*byte);
         }
-        self.forks.push(Fork {
+        let fork = Fork {
             start: main.count_of(at),
             length,
             after: self.decoded(),
-        });
+        };
+        forks::add(&mut self.forks, fork, main);
         length
     }
 

@@ -66,7 +66,7 @@ impl Hot {
         let mut visible = Visible::of(value, mask);
         let mut is_short = false;
         for_each_form(value, |form, encoded| {
-            visible.take(encoded);
+            visible.take(form, encoded);
             // A short value is masked as a whole or not at all.
             is_short |= form == Form::Raw && visible.bytes.len() < limits::REDACTED_RUN_BYTES;
             if form.is_wide() || is_short {

@@ -469,7 +469,7 @@ impl RedactStream {
         } else {
             let settled = before_placeholder(&self.held, settled);
             match self.source.secrets.has_variables() {
-                true => named::before(&self.held, settled),
+                true => named::before(&self.held, settled, &self.source.secrets),
                 false => settled,
             }
         };

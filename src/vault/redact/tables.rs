@@ -134,7 +134,7 @@ impl Tables {
         let codes = lines::codes(value, &mask);
         let mut visible = Visible::of(value, mask);
         for_each_form(value, |form, encoded| {
-            visible.take(encoded);
+            visible.take(form, encoded);
             let fingerprint = visible.fingerprint();
             if seen.contains(&fingerprint) {
                 return;
@@ -176,7 +176,7 @@ impl Tables {
         let mut visible = Visible::of(part, vec![true; part.len()]);
         for_each_form(part, |form, encoded| {
             if is_encoded || form.is_plain() {
-                visible.take(encoded);
+                visible.take(form, encoded);
                 self.add_form(secret, form, &visible, to);
             }
         });

@@ -1,5 +1,6 @@
 //! Tables of texts and what is left of them, each cut in two at every place and letter by letter.
 
+mod dumps;
 mod encoded;
 mod lines;
 mod named;
@@ -392,35 +393,16 @@ fn characters_count_and_not_their_bytes() {
         ("Пароль-мой-секретный", "Пароль"),
         ("密码是什么pass-1234", "密码"),
     ] {
-        let escape = |text: &str, digits: &dyn Fn(u16) -> String| -> String {
-            text.encode_utf16().map(digits).collect()
+        let json = |text: &str| -> String {
+            let units = text.encode_utf16();
+            units.map(|unit| format!("\\u{unit:04x}")).collect()
         };
-        let json = |text: &str| escape(text, &|unit| format!("\\u{unit:04x}"));
-        let bytes = |text: &str, before: &str| -> String {
-            text.bytes()
-                .map(|byte| format!("{before}{byte:02x}"))
-                .collect()
-        };
-        let forms = |text: &str| {
-            [
-                text.to_owned(),
-                json(text),
-                bytes(text, "%"),
-                bytes(text, ""),
-                bytes(text, "\\x"),
-            ]
-        };
+        let forms = |text: &str| [text.to_owned(), json(text), bytes(text, "%")];
         for shown in forms(part) {
-            let text = format!("<{shown}>");
-            check(&[("K", value)], &text, &text);
+            stays(value, &format!("<{shown}>"));
         }
         for shown in forms(value) {
-            let text = redacted(value, &format!("<{shown}>"));
-            assert!(
-                text.starts_with("<[KARYI:K:") || text == "<$KARYI{K}>",
-                "{shown} {text}"
-            );
-            assert_eq!(text.matches("KARYI").count(), 1, "{shown} {text}");
+            goes(value, &shown);
         }
     }
     let value = "Пароль-мой-секретный";
@@ -428,6 +410,49 @@ fn characters_count_and_not_their_bytes() {
     check(&[("K", value)], "<роль-мой-сек>", "<[KARYI:K:part]>");
     let text = format!("{value} <й-сек> <й-секр>");
     check(&[("K", value)], &text, "$KARYI{K} <й-сек> <[KARYI:K:part]>");
+}
+
+fn bytes(text: &str, before: &str) -> String {
+    let bytes = text.bytes();
+    bytes.map(|byte| format!("{before}{byte:02x}")).collect()
+}
+
+#[track_caller]
+fn stays(value: &str, text: &str) {
+    check(&[("K", value)], text, text);
+}
+
+/// Checks that something is masked as a whole.
+#[track_caller]
+fn goes(value: &str, shown: &str) {
+    let text = redacted(value, &format!("<{shown}>"));
+    assert!(
+        text.starts_with("<[KARYI:K:") || text == "<$KARYI{K}>",
+        "{shown} {text}"
+    );
+    assert_eq!(text.matches("KARYI").count(), 1, "{shown} {text}");
+}
+
+/// Where bytes are written in digits, they count: in twelve of `\xNN`, and in twelve digits of a dump, where the first byte
+/// of a character counts for one of them.
+#[test]
+fn bytes_in_digits_count() {
+    for (value, parts) in [
+        (
+            "我的密码是1234567890",
+            ["我的密", "我的密码", "我的", "我的密"],
+        ),
+        ("Пароль-мой-секретный", ["Парол", "Пароль", "Пар", "Паро"]),
+        ("🔑🔐🔏🔒🔓-1", ["🔑🔐", "🔑🔐🔏", "🔑", "🔑🔐"]),
+    ] {
+        let [few, enough, few_digits, enough_digits] = parts;
+        stays(value, &format!("<{}>", bytes(few, "\\x")));
+        goes(value, &bytes(enough, "\\x"));
+        stays(value, &format!("<{}>", bytes(few_digits, "")));
+        goes(value, &bytes(enough_digits, ""));
+        goes(value, &bytes(value, "\\x"));
+        goes(value, &bytes(value, ""));
+    }
 }
 
 /// Two keys of one kind begin alike.

@@ -210,12 +210,19 @@ impl Unescaped {
             // Not visible ones are left out.
             self.lane.take(&[*byte], place);
         }
-        self.forks.add(Fork {
+        let fork = Fork {
             start: main.count_of(at),
             length,
             after: self.lane.count(),
-        });
+        };
+        self.forks.add(fork, main);
         length
+    }
+
+    /// Returns how many escapes have too little behind them as yet.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.forks.waiting().len()
     }
 
     /// Finds matches in what came.

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use zeroize::Zeroizing;
 
 use super::encodings::Encoded;
+use super::form::Form;
 use crate::limits;
 use crate::vault::view::{self, is_visible};
 
@@ -91,7 +92,8 @@ impl Visible {
         }
     }
 
-    pub(super) fn take(&mut self, encoded: &Encoded) {
+    /// Takes the next form.
+    pub(super) fn take(&mut self, form: Form, encoded: &Encoded) {
         std::mem::swap(&mut self.bytes, &mut self.before);
         self.bytes.clear();
         if self.bytes.capacity() < encoded.bytes.len() {
@@ -101,7 +103,7 @@ impl Visible {
         self.secret_before.clear();
         self.stretches.clear();
         let shown = view::shown(&encoded.bytes);
-        self.count(encoded, &shown);
+        self.count(form, encoded, &shown);
         if self.is_all_secret {
             let bytes = encoded.bytes.iter().enumerate();
             let bytes = bytes.filter(|(at, _)| shown.get(*at) != Some(&false));
@@ -131,8 +133,9 @@ impl Visible {
         self.secret_before.push(secret);
     }
 
-    /// Counts the characters of a form: those that take more bytes than one count once.
-    fn count(&mut self, encoded: &Encoded, shown: &[bool]) {
+    /// Counts the characters of a form. One that is not ASCII counts once, but in digits each of its bytes does: a line of
+    /// a dump has few characters and many bytes.
+    fn count(&mut self, form: Form, encoded: &Encoded, shown: &[bool]) {
         self.weights.clear();
         let Some(kinds) = &self.kinds else {
             return;
@@ -144,8 +147,16 @@ impl Visible {
             }
             self.weights.push(weight);
             let is = |kind: &[bool]| kind.get(*source as usize) == Some(&true);
-            let is_first = last != Some(*source) && !is(&kinds.more);
-            weight += u32::from(!is(&kinds.idle) && (!is(&kinds.wide) || is_first));
+            let (is_first, is_more) = (last != Some(*source), is(&kinds.more));
+            let counts = if form == Form::Hex && is_more {
+                // Both digits, as those of any byte; the first byte says little more than the script.
+                true
+            } else {
+                // Behind `%` stand the words of many a URL, and in one piece.
+                let is_byte = form.is_wide() && byte.is_ascii() && *byte != b'%';
+                is_first && (!is_more || is_byte)
+            };
+            weight += u32::from(!is(&kinds.idle) && (!is(&kinds.wide) || counts));
             last = Some(*source);
         }
         self.weights.push(weight);

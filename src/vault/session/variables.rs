@@ -13,7 +13,7 @@ pub(in crate::vault) const PREFIX: &str = "__karyi_";
 pub(in crate::vault) const DIGITS: usize = 32;
 
 /// Fewest digits of a name that a shell has cut.
-const LEAST_DIGITS: usize = 8;
+pub(in crate::vault) const LEAST_DIGITS: usize = 8;
 
 /// The latest variables.
 #[derive(Default)]

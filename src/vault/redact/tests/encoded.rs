@@ -283,3 +283,55 @@ fn every_piece_of_every_form_is_in_the_tables() {
         });
     }
 }
+
+/// A value is found behind a row of signs, or of escapes that stand for nothing visible, however long it is and wherever
+/// it is cut, also where the last of the row takes the first character of the value.
+#[test]
+fn a_row_of_escapes_before_a_value_hides_nothing() {
+    const VALUE: &str = "n7k9-wQ7rX2b";
+    const SHOWN: &str = "n7k9-wQ7\\x72X2b";
+    for count in (0..12).chain(22..32).chain([50, 51, 80]) {
+        let row = "\\".repeat(count);
+        check(
+            &[("K", VALUE)],
+            &format!("{row}{SHOWN}"),
+            &format!("{row}[KARYI:K:escaped]"),
+        );
+        // The first character is a sign itself.
+        let value = format!("\\{VALUE}");
+        let whole = redacted(&value, &format!("{row}\\{SHOWN}"));
+        assert_eq!(whole.trim_start_matches('\\'), "[KARYI:K:escaped]");
+        check(&[("K", &value)], &format!("{row}\\{SHOWN}"), &whole);
+    }
+    for (escape, before) in [("\\n", "\\"), ("\\t\\n", "\\t\\"), ("%0a\\n", "%0a\\")] {
+        for count in [1, 2, 3, 7, 30] {
+            let row = format!("{}{before}", escape.repeat(count - 1));
+            check(
+                &[("K", VALUE)],
+                &format!("{row}{SHOWN}"),
+                &format!("{row}[KARYI:K:escaped]"),
+            );
+        }
+    }
+}
+
+/// Only the last escapes of a row wait for what comes: to look at all of them again takes most of the time.
+#[test]
+fn few_escapes_of_a_row_wait() {
+    let tables = tables::Tables::build(&secrets(&[("K", T)]));
+    let kind = kinds::KINDS[1];
+    for (row, most) in [("\\n", 1), ("\\r\\n", 2), ("\\x00\\t\\0", 3)] {
+        let text = row.repeat(100);
+        let (mut main, mut inside) = (lane::Lane::default(), lane::Lane::default());
+        view::View::Ground.split(text.as_bytes(), 0, &mut main, &mut inside);
+        let known = kinds::Known {
+            bytes: text.as_bytes(),
+            base: 0,
+        };
+        let mut reader = unescaped::Unescaped::new(kind);
+        reader.catch_up(&main, &known);
+        assert_eq!(reader.waiting(), most, "{row}");
+        reader.scan(&main, &tables, &mut Vec::new());
+        assert!(reader.waiting() <= most, "{row}");
+    }
+}

@@ -76,3 +76,28 @@ fn what_is_no_variable_of_a_secret_stays() {
     let redactor = Redactor::new(&secrets(&[("T", T)]));
     assert_eq!(redactor.redact_str(A), A);
 }
+
+/// What is no variable is given out as soon as its digits tell, but for the last one, which may begin a value; of the name
+/// of one all is held back.
+#[test]
+fn little_is_held_back_of_what_is_no_variable() {
+    let redactor = noted();
+    let held_of = |text: &str| -> usize {
+        let (mut out, mut stream) = (Redacted::default(), redactor.stream());
+        let letters = text.split_inclusive(|_| true).map(|letter| {
+            stream.push(letter, &mut out);
+            stream.held_back().len()
+        });
+        letters.max().unwrap_or_default()
+    };
+    let other = A.replace('f', "e");
+    assert_eq!(
+        held_of(&format!("${{{other}}} ")),
+        "${__karyi_0123456789abcdee".len()
+    );
+    assert_eq!(
+        held_of("${__karyi_ffffffffffffffffffffffffffffffff} "),
+        "${__karyi_ffffffff".len()
+    );
+    assert_eq!(held_of(&format!("${{{A}}} ")), "${}".len() + A.len() - 1);
+}

@@ -1,0 +1,120 @@
+//! Dumps of values that are not ASCII: their lines have few characters, and many bytes.
+
+use super::*;
+
+const EMOJI: &str = "🔑🗝️🔐🔏🔒🔓🛡️⚔️🗡️";
+const HEBREW: &str = "מפתח-סודי-12345";
+
+/// Checks a dump in which `«form»` stands before what is masked and `‹` behind it.
+#[track_caller]
+fn dumped(value: &str, marked: &str) {
+    let (mut text, mut expected) = (String::new(), String::new());
+    let mut rest = marked;
+    while let Some((before, after)) = rest.split_once('«') {
+        let (form, after) = after.split_once('»').unwrap();
+        let (masked, after) = after.split_once('‹').unwrap();
+        text.extend([before, masked]);
+        expected.extend([before, "[KARYI:K:", form, "]"]);
+        rest = after;
+    }
+    text.push_str(rest);
+    expected.push_str(rest);
+    check(&[("K", value)], &text, &expected);
+}
+
+#[test]
+fn lines_of_a_dump_in_hexadecimal_are_masked() {
+    // xxd
+    dumped(
+        EMOJI,
+        "00000000: «hex»f09f 9491 f09f 979d efb8 8ff0 9f94 90f0‹  ................\n\
+         00000010: «hex»9f94 8ff0 9f94 92f0 9f94 93f0 9f9b a1ef‹  ................\n\
+         00000020: «hex»b88f e29a 94ef b88f f09f 97a1 efb8 8f‹    ...............\n",
+    );
+    // hexdump -C; the last digit of a place may be one that the value goes on with.
+    dumped(
+        EMOJI,
+        "00000000  «hex»f0 9f 94 91 f0 9f 97 9d  ef b8 8f f0 9f 94 90 f0‹  |................|\n\
+         0000001«hex»0  9f 94 8f f0 9f 94 92 f0  9f 94 93 f0 9f 9b a1 ef‹  |................|\n\
+         00000020  «hex»b8 8f e2 9a 94 ef b8 8f  f0 9f 97 a1 ef b8 8f‹     |...............|\n\
+         0000002f\n",
+    );
+    // xxd
+    dumped(
+        HEBREW,
+        "00000000: «hex»d79e d7a4 d7aa d797 2dd7 a1d7 95d7 93d7‹  ........-.......\n\
+         00000010: «hex»992d 3132 3334 35‹                        .«part»-12345‹\n",
+    );
+    // hexdump -C
+    dumped(
+        HEBREW,
+        "00000000  «hex»d7 9e d7 a4 d7 aa d7 97  2d d7 a1 d7 95 d7 93 d7‹  |........-.......|\n\
+         00000010  «hex»99 2d 31 32 33 34 35‹                              |.«part»-12345‹|\n\
+         00000017\n",
+    );
+}
+
+#[test]
+fn a_dump_without_text_and_one_of_short_lines_are_masked() {
+    // od -tx1
+    dumped(
+        EMOJI,
+        "0000000 «hex»f0 9f 94 91 f0 9f 97 9d ef b8 8f f0 9f 94 90 f0‹\n\
+         000002«hex»0 9f 94 8f f0 9f 94 92 f0 9f 94 93 f0 9f 9b a1 ef‹\n\
+         0000040 «hex»b8 8f e2 9a 94 ef b8 8f f0 9f 97 a1 ef b8 8f‹\n\
+         0000057\n",
+    );
+    // xxd -c8
+    dumped(
+        EMOJI,
+        "00000000: «hex»f09f 9491 f09f 979d‹  ........\n\
+         00000008: «hex»efb8 8ff0 9f94 90f0‹  ........\n\
+         00000010: «hex»9f94 8ff0 9f94 92f0‹  ........\n\
+         00000018: «hex»9f94 93f0 9f9b a1ef‹  ........\n\
+         00000020: «hex»b88f e29a 94ef b88f‹  ........\n\
+         00000028: «hex»f09f 97a1 efb8 8f‹    .......\n",
+    );
+    // od -tx1
+    dumped(
+        HEBREW,
+        "0000000 «hex»d7 9e d7 a4 d7 aa d7 97 2d d7 a1 d7 95 d7 93 d7‹\n\
+         0000020 «hex»99 2d 31 32 33 34 35‹\n\
+         0000027\n",
+    );
+    // xxd -c8
+    dumped(
+        HEBREW,
+        "00000000: «hex»d79e d7a4 d7aa d797‹  ........\n\
+         00000008: «hex»2dd7 a1d7 95d7 93d7‹  -.......\n\
+         00000010: «hex»992d 3132 3334 35‹    .«part»-12345‹\n",
+    );
+}
+
+#[test]
+fn octal_and_meta_notations_are_masked() {
+    // od -c
+    dumped(
+        EMOJI,
+        "000000«escaped»0 360 237 224 221 360 237 227 235 357 270 217 360 237 224 220 360‹\n\
+         000002«escaped»0 237 224 217 360 237 224 222 360 237 224 223 360 237 233 241 357‹\n\
+         0000040 «escaped»270 217 342 232 224 357 270 217 360 237 227 241 357 270 217‹\n\
+         0000057\n",
+    );
+    // cat -A
+    dumped(
+        EMOJI,
+        "«escaped»M-pM-^_M-^TM-^QM-pM-^_M-^WM-^]M-oM-8M-^OM-pM-^_M-^TM-^PM-pM-^_M-^TM-^OM-pM-^_M-^TM-^RM-pM-^_M-^TM-^SM-pM-^_M-^[M-!M-oM-8M-^OM-bM-^ZM-^TM-oM-8M-^OM-pM-^_M-^WM-!M-oM-8M-^O‹",
+    );
+    // od -c
+    dumped(
+        HEBREW,
+        "0000000 «escaped»327 236 327 244 327 252 327 227   - 327 241 327 225 327 223 327‹\n\
+         0000020 231   «part»-   1   2   3   4   5‹\n\
+         0000027\n",
+    );
+    // cat -A
+    dumped(
+        HEBREW,
+        "«escaped»M-WM-^^M-WM-$M-WM-*M-WM-^W-M-WM-!M-WM-^UM-WM-^SM-WM-^Y-12345‹",
+    );
+}
