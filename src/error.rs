@@ -303,7 +303,7 @@ tool_codes! {
     VaultBusy = "vault_busy", Failed, "wait for the other karyi to end, then try again";
     /// The command was used in a way it does not have.
     Usage = "usage", Refused, "see `karyi help`";
-    /// A value cannot be put into a session that already runs.
+    /// No session runs that takes a value.
     NoSession = "no_session", Refused, "give it to one run with `karyi run --vars-fd N`, or let the script ask for it with <get_value>";
     /// The vault stays closed inside a session.
     InsideSession = "inside_session", Refused, "use a terminal outside of karyi";

@@ -4,6 +4,7 @@ mod ahead;
 mod asked;
 mod bus;
 mod contract;
+mod door;
 mod given;
 mod hanging;
 pub mod home;

@@ -1,6 +1,7 @@
 //! `karyi mcp`: the tools for an MCP client that starts the program.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +9,7 @@ use anyhow::Context as _;
 
 use crate::capped::Cap;
 use crate::cli::args::{McpArgs, SessionArgs};
-use crate::cli::{fail, journal, run, say, serve, vault};
+use crate::cli::{door, fail, journal, run, say, serve, vault};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
 use crate::exec::workplace::Workplace;
@@ -17,7 +18,7 @@ use crate::http::start;
 use crate::limits;
 use crate::mcp::bench::Prepare;
 use crate::mcp::stdio::{self, Options, SiteOptions};
-use crate::pty::guard;
+use crate::pty::{guard, inherited};
 use crate::service::guard::Guard;
 use crate::service::log::Log;
 use crate::vault::redact::Redactor;
@@ -77,23 +78,27 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Optio
     let is_eager = session.given.vars_fd.is_some()
         || session.given.require_vault
         || session.vault.age_passphrase_fd.is_some();
+    let (prepare, cwd) = prepare(session, used)?;
+    let client = inherited::name_of_parent().unwrap_or_default();
     Ok(Options {
-        prepare: prepare(session, used)?,
+        prepare,
         is_eager,
         site: site.transpose()?,
+        beside: Box::new(move |secrets| Box::new(door::open(("mcp", client), &cwd, secrets))),
     })
 }
 
-/// Returns what makes the session. What can be wrong with the options is told now.
-fn prepare(args: SessionArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Prepare> {
+/// Returns what makes the session, and where that starts. What can be wrong with the options is told now.
+fn prepare(args: SessionArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<(Prepare, PathBuf)> {
     let context = run::context(&args, &Cancel::default(), Arc::new(Nobody))?;
     run::permits(&args, &context).context("reading the options")?;
     let used = Arc::clone(used);
-    Ok(Arc::new(move || {
+    let prepare = move || {
         let work = begin(&args)?;
         let _ = used.set(work.context.secrets.clone());
         Ok(work)
-    }))
+    };
+    Ok((Arc::new(prepare), context.sessions.cwd()))
 }
 
 fn begin(args: &SessionArgs) -> Result<Workplace, ToolError> {

@@ -5,6 +5,7 @@ mod args;
 mod bare_calls;
 mod call;
 mod doctor;
+mod door;
 mod doubts;
 mod history;
 mod interrupts;

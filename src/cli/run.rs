@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use crate::capped::Cap;
 use crate::cli::args::{RunArgs, VarsMode};
 use crate::cli::bare_calls::BareCalls;
+use crate::cli::door::{self, Door};
 use crate::cli::interrupts::{self, Interrupts};
 use crate::cli::journal;
 use crate::cli::prompt::{Asking, Outside, Terminal};
@@ -39,7 +40,7 @@ use crate::render::paint::Colour;
 use crate::syntax::Mode;
 use crate::syntax::grammar::Grammar;
 use crate::tool::Registry;
-use crate::tool::context::Context;
+use crate::tool::context::{Boxed, Context};
 use crate::tools::{self, Call};
 use crate::vault::redact::{Redacted, Redactor};
 use crate::vault::session::Secrets;
@@ -158,6 +159,8 @@ struct Run {
     redactor: Redactor,
     /// The signals that come before the run listens to them.
     interrupts: Option<Interrupts>,
+    /// What its scripts are called.
+    origin: String,
 }
 
 impl Run {
@@ -166,7 +169,8 @@ impl Run {
         let grammar = Arc::new(registry.grammar());
         let (outside, floor) = (Outside::default(), Floor::default());
         let asking = asking(args)?;
-        let terminal = Terminal::new(asking, outside.clone(), Arc::clone(&floor), origin(args));
+        let origin = origin(args);
+        let terminal = Terminal::new(asking, outside.clone(), Arc::clone(&floor), origin.clone());
         let context = context(&args.session, &outside.cancel, Arc::new(terminal))?;
         context.secrets.keep_with(guard::keep);
         let redactor = Redactor::new(&context.secrets);
@@ -199,6 +203,7 @@ impl Run {
             permits,
             redactor,
             interrupts: None,
+            origin,
             context,
         })
     }
@@ -251,6 +256,8 @@ impl Run {
         if let Some(code) = self.outside.received.exit_code() {
             return Ok(code);
         }
+        // Open as long as the session is there.
+        let _door = self.open_door();
         let sessions = Arc::clone(&self.context.sessions);
         let watch = signals.watch(sessions, self.outside.clone());
         let watch = tokio::spawn(watch);
@@ -267,6 +274,14 @@ impl Run {
         }
         let received = &self.outside.received;
         Ok(received.exit_code().unwrap_or(total.status().exit_code()))
+    }
+
+    /// Lets `karyi var set --session` in.
+    fn open_door(&self) -> Option<Door> {
+        let secrets = self.context.secrets.clone();
+        let get = move || Box::pin(std::future::ready(Ok(secrets.clone()))) as Boxed<'_, _>;
+        let cwd = self.context.sessions.cwd();
+        door::open(("run", self.origin.clone()), &cwd, Arc::new(get))
     }
 
     async fn one(&self, input: Input, is_last: bool) -> anyhow::Result<Tally> {

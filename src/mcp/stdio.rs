@@ -20,6 +20,7 @@ use crate::mcp::{answer, listing, site};
 use crate::service::Desk;
 use crate::service::principal::{Names, Principal};
 use crate::store::sqlite::Lock;
+use crate::tool::context::Boxed;
 use crate::tool::spec::Family;
 use crate::tools;
 use crate::vault::session::Secrets;
@@ -46,6 +47,12 @@ pub struct SiteOptions {
     pub open: Box<dyn Fn(Secrets) -> Opening + Send + Sync>,
 }
 
+/// Returns the secrets of the session, as they are now; it is prepared for that when no call did so.
+pub type GetSecrets = Arc<dyn Fn() -> Boxed<'static, Result<Secrets, ToolError>> + Send + Sync>;
+
+/// Starts what goes on beside the calls; it ends when what is returned is dropped.
+pub type Beside = Box<dyn FnOnce(GetSecrets) -> Box<dyn Send>>;
+
 /// How a connection is served.
 pub struct Options {
     /// Makes what its session begins with.
@@ -54,6 +61,8 @@ pub struct Options {
     pub is_eager: bool,
     /// The site.
     pub site: Option<SiteOptions>,
+    /// What goes on beside the calls.
+    pub beside: Beside,
 }
 
 /// What the user may call.
@@ -145,6 +154,12 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
         let opened = connection.bench.open().await;
         opened.map_err(|error| anyhow::anyhow!("{}: {}", error.code.as_str(), error.message))?;
     }
+    let asked = Arc::clone(&connection);
+    let secrets: GetSecrets = Arc::new(move || {
+        let connection = Arc::clone(&asked);
+        Box::pin(async move { connection.bench.secrets().await })
+    });
+    let beside = (options.beside)(secrets);
     let (lines, writer) = Lines::new(stdin()?, tokio::io::stdout());
     let ended = lines.ended();
     let mut answering = std::pin::pin!(answer_all(Arc::clone(&connection), lines));
@@ -157,6 +172,7 @@ pub async fn serve(options: Options, stopped: impl Future<Output = ()>) -> anyho
     if !is_answered {
         let _ = tokio::time::timeout(limits::CANCEL_GRACE, answering).await;
     }
+    drop(beside);
     connection.bench.close().await;
     let _ = tokio::time::timeout(limits::CANCEL_GRACE, writer).await;
     Ok(

@@ -7,6 +7,7 @@ use std::os::fd::RawFd;
 
 use crate::limits;
 
+use super::process;
 use super::stamp;
 use super::sys;
 
@@ -53,6 +54,44 @@ fn has_ancestor(name: &str) -> bool {
     false
 }
 
+/// Returns when a process was started, in ticks since the system was; none when it has ended.
+#[must_use]
+pub fn started(pid: i32) -> Option<u64> {
+    let seen = process::find(pid)?;
+    (!seen.is_zombie()).then_some(seen.started)
+}
+
+/// Returns when a process was started that is surely inside no session: it carries no stamp of one, and its
+/// ancestors, down to the first process, are all known and are neither this program nor called karyi. A program of
+/// a session stays below it, as orphans are adopted.
+#[must_use]
+pub fn started_outside(pid: i32) -> Option<u64> {
+    let seen = process::find(pid).filter(|seen| !seen.is_zombie())?;
+    let own = std::process::id().cast_signed();
+    if pid == own || stamp::is_on_process(pid)? {
+        return None;
+    }
+    let mut parent = seen.parent;
+    for _ in 0..limits::MAX_ANCESTORS {
+        if parent == 0 {
+            return Some(seen.started);
+        }
+        let (name, next) = name_and_parent(parent)?;
+        if parent == own || name == "karyi" {
+            return None;
+        }
+        parent = next;
+    }
+    None
+}
+
+/// Returns the name of the program that started this one.
+#[must_use]
+pub fn name_of_parent() -> Option<String> {
+    let parent = nix::unistd::getppid().as_raw();
+    name_and_parent(parent).map(|(name, _)| name)
+}
+
 /// Reads the name of a process and who started it.
 fn name_and_parent(pid: i32) -> Option<(String, i32)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -88,6 +127,27 @@ mod tests {
             &name_and_parent(nix::unistd::getppid().as_raw()).unwrap().0
         ));
         assert!(!has_ancestor("no such program"));
+    }
+
+    #[test]
+    fn only_what_is_surely_outside_counts_as_that() {
+        let own = std::process::id().cast_signed();
+        let parent = nix::unistd::getppid().as_raw();
+        assert_eq!(started_outside(parent), started(parent));
+        assert!(started_outside(parent).is_some());
+        // This program, one below it, and one that is not there.
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let below = i32::try_from(child.id()).unwrap();
+        assert!(started(below).is_some());
+        for pid in [own, below, 0, -1, i32::MAX] {
+            assert_eq!(started_outside(pid), None, "{pid}");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(started(below), None);
     }
 
     #[test]

@@ -12,8 +12,10 @@ use std::fmt;
 
 use super::process;
 
+/// What the kernel calls the limit where it shows it.
+const LIMIT: &str = "Max file locks";
+
 /// The smallest name: no limit that somebody set for its own sake is as large.
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 const MIN_NAME: u64 = 1 << 60;
 
 /// A session's name, as a soft and a hard limit; equal ones in a session that is inside no other.
@@ -107,6 +109,12 @@ pub(super) fn is_on_this_process() -> bool {
     false
 }
 
+/// Whether a process carries the stamp of some session; none when that cannot be seen.
+pub(super) fn is_on_process(pid: i32) -> Option<bool> {
+    let (_, hard) = process::limits_of(pid, LIMIT)?;
+    Some(hard.is_some_and(|hard| hard >= MIN_NAME))
+}
+
 /// Returns a stamp as an argument of the bootstrap: empty for none.
 pub(super) fn stamp_argument(stamp: Option<Stamp>) -> String {
     stamp.map(|stamp| stamp.to_string()).unwrap_or_default()
@@ -114,7 +122,7 @@ pub(super) fn stamp_argument(stamp: Option<Stamp>) -> String {
 
 /// Returns the limits of a process that somebody set.
 pub(super) fn limits_of(pid: i32) -> Option<Limits> {
-    let (soft, hard) = process::limits_of(pid, "Max file locks")?;
+    let (soft, hard) = process::limits_of(pid, LIMIT)?;
     Some((soft?, hard?))
 }
 

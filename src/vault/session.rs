@@ -65,6 +65,15 @@ pub trait Source: Send + Sync {
     fn lack_of(&self, name: &str) -> Option<Lack>;
 }
 
+/// When a value is put under its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// Also in place of another one.
+    Anyway,
+    /// When the name stands for nothing.
+    IfNew,
+}
+
 /// A handle on the session's secrets; clones share them.
 #[derive(Clone, Default)]
 pub struct Secrets {
@@ -103,7 +112,29 @@ impl Secrets {
         origin: Origin,
     ) -> Result<(), ToolError> {
         let secret = Secret::new(value, policy, origin);
-        self.put(name, secret)
+        self.put(name, secret, Wanted::Anyway)
+    }
+
+    /// Stores a value that came from outside while the session runs, under a name it does not know: what a script
+    /// means stays what it was.
+    ///
+    /// # Errors
+    /// As [`Secrets::insert_with`]; `bad_arguments` for a name that is known, and `bad_policy`.
+    pub fn insert_new(
+        &self,
+        name: SecretName,
+        value: SecretValue,
+        policy: Policy,
+    ) -> Result<(), ToolError> {
+        policy.check()?;
+        check_value(&name, value.expose())?;
+        let asked = Policy {
+            allow_short: policy.allow_short || self.accepts_short(),
+            ..Policy::default()
+        };
+        asked.check_length(&name, value.expose())?;
+        let secret = Secret::new(value, policy, Origin::Asked);
+        self.put(name, secret, Wanted::IfNew)
     }
 
     /// Stores a value the user gave when asked, for the next block only. What the name stood for
@@ -114,7 +145,7 @@ impl Secrets {
     pub fn insert_once(&self, name: SecretName, value: SecretValue) -> Result<(), ToolError> {
         let mut secret = Secret::new(value, Policy::default(), Origin::Asked);
         secret.life = Life::NextBlock;
-        self.put(name, secret)
+        self.put(name, secret, Wanted::Anyway)
     }
 
     /// Accepts values from now on that are so short that only whole words of them are masked.
@@ -204,7 +235,7 @@ impl Secrets {
         Ok(claim)
     }
 
-    fn put(&self, name: SecretName, mut secret: Secret) -> Result<(), ToolError> {
+    fn put(&self, name: SecretName, mut secret: Secret, wanted: Wanted) -> Result<(), ToolError> {
         let value = &secret.value;
         check_value(&name, value.expose())?;
         if let Some(keep) = self.shared.keep.get() {
@@ -213,6 +244,9 @@ impl Secrets {
         let mut values = self.write();
         if let Some(other) = values.other_case(&name) {
             return Err(only_case(other, &name));
+        }
+        if wanted == Wanted::IfNew && values.has_name(&name) {
+            return Err(known(&name));
         }
         let others = values.current.iter().filter(|(other, _)| **other != name);
         let bytes: usize = others.map(|(_, secret)| secret.value.expose().len()).sum();
@@ -538,8 +572,19 @@ impl Drop for Claim {
     }
 }
 
+/// Returns the error for a value from outside under a name that the session knows.
+#[must_use]
+pub fn known(name: &SecretName) -> ToolError {
+    let message = format!(
+        "the session knows {name} already, and what it stands for is not changed from outside"
+    );
+    let hint = "choose another name, or let the script ask for a new value with <get_value refresh=\"true\">";
+    ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
+}
+
 /// Returns the error for two names that some systems cannot tell apart.
-pub(super) fn only_case(known: &SecretName, name: &SecretName) -> ToolError {
+#[must_use]
+pub fn only_case(known: &SecretName, name: &SecretName) -> ToolError {
     let message = format!("the names {known} and {name} differ only in case");
     let hint = format!("use {known}, or another name");
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)

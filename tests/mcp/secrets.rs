@@ -3,12 +3,13 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{Client, Gate, error_of, modern};
-use crate::harness::Karyi;
+use crate::harness::{Karyi, program, wait};
 
 pub(super) const VALUE: &str = "s3cr3t-of-the-mcp-tests-5b1f";
 
@@ -92,6 +93,54 @@ fn without_a_way_to_ask_the_error_says_what_to_do() {
         });
         assert_eq!(error, expected);
     }
+}
+
+/// Gives a value to the session of a client, from outside.
+fn give(client: &Client, name: &str) -> std::process::Output {
+    let like = client.karyi.command();
+    let mut set = std::process::Command::new(program());
+    set.args(["var", "set", name, "--stdin", "--session"]);
+    set.env_clear();
+    set.envs(
+        like.get_envs()
+            .filter_map(|(key, value)| Some((key, value?))),
+    );
+    let mut child = set
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(VALUE.as_bytes()).unwrap();
+    drop(input);
+    wait(child)
+}
+
+#[test]
+fn a_value_is_given_while_the_session_is_there() {
+    let mut client = Client::connected();
+    // Before the first call, and after it.
+    for name in ["TOKEN", "LATER"] {
+        let given = give(&client, name);
+        let told = String::from_utf8(given.stderr).unwrap();
+        assert_eq!(given.status.code(), Some(0), "{told}");
+        assert!(told.contains(": karyi mcp of karyi-"), "{told}");
+        let text = format!("printf %s $KARYI{{{name}}} | wc -c; echo $KARYI{{{name}}}");
+        let shown = client.good("command", json!({"text": text}));
+        // Both names have one value, which is shown as the first of them.
+        let expected = match name {
+            "TOKEN" => "28\n$KARYI{TOKEN}\n",
+            _ => "28\n$KARYI{LATER}\n",
+        };
+        assert_eq!(shown["output"], expected);
+    }
+    let again = give(&client, "TOKEN");
+    assert_eq!(again.status.code(), Some(2));
+    let told = String::from_utf8(again.stderr).unwrap();
+    assert!(
+        told.starts_with("karyi: bad_arguments: the session knows TOKEN already"),
+        "{told}"
+    );
 }
 
 /// A browser that looks at a page of the loopback.

@@ -139,9 +139,6 @@ fn short_and_broken_values_are_refused() {
     set("long-enough", &["--dirs", "~/work"])
         .exit(2)
         .error("bad_policy");
-    set("long-enough", &["--session"])
-        .exit(2)
-        .error("no_session");
     set("long-enough", &["--note", "two\nlines"])
         .exit(2)
         .error("bad_arguments");

@@ -109,9 +109,9 @@ pub(super) struct SetArgs {
     /// Keep the value that is there; change note and policy only
     #[arg(long, conflicts_with_all = ["stdin", "session"])]
     pub(super) keep_value: bool,
-    /// Refused: a running session takes values by <get_value> and --vars-fd only
-    #[arg(long)]
-    pub(super) session: bool,
+    /// Give it to the session that runs, in memory only; --session=PID chooses one of several
+    #[arg(long, value_name = "PID", num_args = 0..=1, require_equals = true)]
+    pub(super) session: Option<Option<u32>>,
     #[command(flatten)]
     pub(super) policy: PolicyArgs,
     #[command(flatten)]

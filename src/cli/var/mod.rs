@@ -9,6 +9,7 @@ mod change;
 mod doctor;
 mod dotenv;
 mod exec;
+mod give;
 mod import;
 mod list;
 mod reveal;
@@ -22,7 +23,7 @@ use std::sync::OnceLock;
 
 use crate::cli::interrupts::Interrupts;
 use crate::cli::prompt::Outside;
-use crate::cli::var::args::{VarArgs, VarCommand};
+use crate::cli::var::args::{SetArgs, VarArgs, VarCommand};
 use crate::cli::vault::{self, Asker, Asking, Place, VaultFlags};
 use crate::cli::{fail_as_given, run};
 use crate::error::{ErrorCode, ToolError};
@@ -38,7 +39,7 @@ type Done = Result<ExitCode, ToolError>;
 pub(super) fn var(args: VarArgs) -> ExitCode {
     let flags = &args.vault;
     let result = match args.command {
-        VarCommand::Set(args) => set::set(flags, &args),
+        VarCommand::Set(args) => keep_or_give(flags, &args),
         VarCommand::Get { name } => reveal::get(flags, &name),
         VarCommand::Show { name, json } => list::show(flags, &name, json.into()),
         VarCommand::List { json } => list::list(flags, json.into()),
@@ -55,6 +56,15 @@ pub(super) fn var(args: VarArgs) -> ExitCode {
     match INTERRUPTS.get().and_then(Interrupts::exit_code) {
         Some(signal) => ExitCode::from(signal),
         None => code,
+    }
+}
+
+/// Takes a value, for a store or for a session that runs.
+fn keep_or_give(flags: &VaultFlags, args: &SetArgs) -> Done {
+    set::check_no_value(args)?;
+    match args.session {
+        Some(pid) => give::give(args, pid),
+        None => set::set(flags, args),
     }
 }
 
@@ -79,6 +89,14 @@ impl From<bool> for Shape {
 /// # Errors
 /// `inside_session`, or there is no such place.
 fn place(flags: &VaultFlags) -> Result<Place, ToolError> {
+    Place::find(flags, asking()?)
+}
+
+/// Returns whom a command can ask that is given a value.
+///
+/// # Errors
+/// `inside_session`.
+fn asking() -> Result<Asking, ToolError> {
     if inherited::is_inside_session() {
         return Err(vault::inside_session());
     }
@@ -93,7 +111,7 @@ fn place(flags: &VaultFlags) -> Result<Place, ToolError> {
     {
         let _ = INTERRUPTS.set(interrupts);
     }
-    Place::find(flags, asking)
+    Ok(asking)
 }
 
 /// Finds the place of the vault for a command that asks nobody.

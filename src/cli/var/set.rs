@@ -14,28 +14,27 @@ use crate::secret::SecretName;
 use crate::vault::keep::{Earlier, Make, Terms, Vault, Wanted};
 use crate::vault::policy::{self, Policy};
 
+/// Checks that no value is among the arguments.
+///
+/// # Errors
+/// `usage`.
+pub(super) fn check_no_value(args: &SetArgs) -> Result<(), ToolError> {
+    if args.value.is_empty() {
+        return Ok(());
+    }
+    let message = "a value is never taken as an argument: it would stand in the shell's history \
+         and in lists of processes; nothing was kept";
+    Err(ToolError::new(ErrorCode::Usage, message)
+        .with_hint("run it without the value and type that, or pipe it in with --stdin"))
+}
+
 /// Keeps a value.
 pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
-    if !args.value.is_empty() {
-        let message = "a value is never taken as an argument: it would stand in the shell's history \
-             and in lists of processes; nothing was kept";
-        return Err(ToolError::new(ErrorCode::Usage, message)
-            .with_hint("run it without the value and type that, or pipe it in with --stdin"));
-    }
-    if args.session {
-        let message = "no session takes values from outside while it runs; nothing was kept";
-        return Err(ToolError::new(ErrorCode::NoSession, message));
-    }
     let name = vault::name(&args.name)?;
     check_note(args.note.as_deref())?;
     let terms = args.less.added_to(args.policy.terms());
     // Before anything is typed: a policy that means nothing, and a store that takes nothing.
-    let wanted = terms.policy(Timestamp::now())?;
-    if wanted.expires.is_some_and(|end| end <= Timestamp::now()) {
-        say(&format!(
-            "warning: --expires lies in the past: {name} cannot be used until it gets a later end"
-        ));
-    }
+    wanted_policy(&name, &terms)?;
     let place = place(flags)?;
     let vault = writable(&place)?;
     vault.check_place(&name)?;
@@ -78,6 +77,20 @@ pub(super) fn tell_of_damage(name: &SecretName, damage: Option<&ToolError>) {
             damage.message
         ));
     }
+}
+
+/// Returns the policy of a new secret, and warns of one that cannot be used.
+///
+/// # Errors
+/// `bad_policy`.
+pub(super) fn wanted_policy(name: &SecretName, terms: &policy::Terms) -> Result<Policy, ToolError> {
+    let wanted = terms.policy(Timestamp::now())?;
+    if wanted.expires.is_some_and(|end| end <= Timestamp::now()) {
+        say(&format!(
+            "warning: --expires lies in the past: {name} cannot be used until it gets a later end"
+        ));
+    }
+    Ok(wanted)
 }
 
 /// Returns the policy that what is said is added to.
@@ -150,7 +163,7 @@ fn keep(vault: &Vault, name: &SecretName, make: &Make<'_>) -> Result<(), ToolErr
     Ok(())
 }
 
-fn check_note(note: Option<&str>) -> Result<(), ToolError> {
+pub(super) fn check_note(note: Option<&str>) -> Result<(), ToolError> {
     let most = limits::MAX_NOTE_CHARS;
     let is_bad = |note: &str| note.chars().count() > most || note.contains(char::is_control);
     if note.is_some_and(is_bad) {

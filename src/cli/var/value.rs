@@ -20,17 +20,7 @@ pub(super) fn take(
     (name, policy): (&SecretName, &Policy),
     input: &InputArgs,
 ) -> Result<SecretValue, ToolError> {
-    let value = if input.stdin {
-        piped(input.raw)?
-    } else {
-        let label = format!("value of {name} (hidden; Enter ends it, Esc gives up): ");
-        let otherwise = "pipe the value in with --stdin";
-        let wanted = Wanted {
-            label: &label,
-            otherwise,
-        };
-        ask(asking, &wanted)?
-    };
+    let value = typed(asking, name.as_str(), input)?;
     // What is refused is not warned of first.
     vault.check(name, &value, policy)?;
     doubts::tell(name, &value);
@@ -40,6 +30,24 @@ pub(super) fn take(
         ));
     }
     Ok(value)
+}
+
+/// Takes a value as it comes; `what` says in the question what it is the value of.
+pub(super) fn typed(
+    asking: &Asking,
+    what: &str,
+    input: &InputArgs,
+) -> Result<SecretValue, ToolError> {
+    if input.stdin {
+        return piped(input.raw);
+    }
+    let label = format!("value of {what} (hidden; Enter ends it, Esc gives up): ");
+    let otherwise = "pipe the value in with --stdin";
+    let wanted = Wanted {
+        label: &label,
+        otherwise,
+    };
+    ask(asking, &wanted)
 }
 
 /// Reads a value from standard input, and takes one line break from its end unless it is wanted raw.

@@ -162,6 +162,11 @@ impl Values {
             .find(|other| other.differs_only_in_case(name))
     }
 
+    /// Whether a name stands for a value, or for one that is only masked.
+    pub(super) fn has_name(&self, name: &SecretName) -> bool {
+        self.current.contains_key(name) || self.masked.contains_key(name)
+    }
+
     /// Goes on knowing a value that is no longer used; one that is known anyway takes no place.
     pub(super) fn retire(&mut self, name: SecretName, old: SecretValue) {
         if !self.knows(&old) {

@@ -1,0 +1,189 @@
+//! The side of the session: listens, looks at who knocks, and takes a value under a new name.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use nix::unistd::geteuid;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::frame::{Gift, Hello, Said, VERSION};
+use super::{Name, Reach, doors};
+use crate::cli::runtime_dir::runtime_dir;
+use crate::cli::vault;
+use crate::error::{ErrorCode, ToolError};
+use crate::exec::resolve;
+use crate::limits;
+use crate::mcp::stdio::GetSecrets;
+use crate::pty::{inherited, runtime};
+use crate::secret::SecretName;
+use crate::vault::session::{Need, known, only_case};
+
+/// The door of this session; it closes when this is dropped.
+pub(in crate::cli) struct Door {
+    path: PathBuf,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.task.abort();
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// What those who knock are told and given to.
+struct Session {
+    hello: Vec<u8>,
+    secrets: GetSecrets,
+}
+
+/// Opens the door of this session: `what` it is and its script or client, where it is and its secrets. Without one the
+/// session runs as well; `karyi var set --session` does not find it then.
+pub(in crate::cli) fn open(
+    (what, source): (&str, String),
+    cwd: &Path,
+    secrets: GetSecrets,
+) -> Option<Door> {
+    // Without /proc nobody can tell who knocks.
+    if !cfg!(target_os = "linux") || inherited::is_inside_session() {
+        return None;
+    }
+    let hello = Said::Hello(Hello {
+        version: VERSION,
+        what: what.to_owned(),
+        source,
+        cwd: cwd.display().to_string(),
+        since: Timestamp::now(),
+    });
+    let (path, listener) = listen(&runtime_dir()).ok()?;
+    let session = Session {
+        hello: hello.frame().ok()?,
+        secrets,
+    };
+    let task = tokio::spawn(attend_all(listener, Arc::new(session)));
+    Some(Door { path, task })
+}
+
+fn listen(directory: &Path) -> io::Result<(PathBuf, UnixListener)> {
+    runtime::prepare(directory).map_err(io::Error::other)?;
+    let pid = std::process::id();
+    let started = inherited::started(pid.cast_signed()).ok_or(io::ErrorKind::NotFound)?;
+    doors(directory);
+    let path = Name { pid, started }.in_dir(directory);
+    let listener = UnixListener::bind(Reach::new(&path)?.path)?;
+    // The directory keeps others out; this says so once more.
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600))?;
+    Ok((path, listener))
+}
+
+async fn attend_all(listener: UnixListener, session: Arc<Session>) {
+    let places = Arc::new(Semaphore::new(limits::MAX_DOOR_CALLERS));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(limits::ACCEPT_PAUSE).await;
+            continue;
+        };
+        // Whoever must not come in takes no place.
+        let caller = match Caller::of(&stream) {
+            Ok(caller) => caller,
+            Err(error) => {
+                let frame = Said::refused(error).frame().unwrap_or_default();
+                let _ = stream.try_write(&frame);
+                continue;
+            }
+        };
+        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+            let session = Arc::clone(&session);
+            tokio::spawn(async move {
+                attend(&session, &caller, stream).await;
+                drop(place);
+            });
+        }
+    }
+}
+
+/// Hears one caller.
+async fn attend(session: &Session, caller: &Caller, mut stream: UnixStream) {
+    let heard = timeout(limits::DOOR_TIMEOUT, async {
+        stream.write_all(&session.hello).await.ok()?;
+        Some(Gift::read(&mut stream).await)
+    });
+    let Ok(Some(gift)) = heard.await else {
+        return;
+    };
+    let result = match gift {
+        Ok(gift) => take(session, caller, gift).await,
+        Err(error) => Err(error),
+    };
+    let said = result.map_or_else(Said::refused, |()| Said::Taken);
+    let frame = said.frame().unwrap_or_default();
+    let _ = timeout(limits::DOOR_TIMEOUT, stream.write_all(&frame)).await;
+}
+
+async fn take(session: &Session, caller: &Caller, gift: Gift) -> Result<(), ToolError> {
+    caller.check()?;
+    let secrets = (session.secrets)().await?;
+    resolve::refresh(&secrets, Need::Listed).await;
+    // Also what is kept in a store that this session has not, or cannot read.
+    for name in vault::known_names(&secrets) {
+        check_other(&name, &gift.name)?;
+    }
+    secrets.insert_new(gift.name, gift.value, gift.policy)
+}
+
+fn check_other(name: &SecretName, new: &SecretName) -> Result<(), ToolError> {
+    if name == new {
+        return Err(known(name));
+    }
+    if name.differs_only_in_case(new) {
+        return Err(only_case(name, new));
+    }
+    Ok(())
+}
+
+/// Who knocks, as the kernel says.
+struct Caller {
+    pid: i32,
+    /// When it was started: a number alone may be another process by now.
+    started: u64,
+}
+
+impl Caller {
+    /// Looks at who knocks.
+    ///
+    /// # Errors
+    /// `permission_denied` for another user; `inside_session` for a process of a session, and for one of which nobody
+    /// can tell that it is none.
+    fn of(stream: &UnixStream) -> Result<Self, ToolError> {
+        let peer = stream.peer_cred().map_err(|_| unknown())?;
+        if peer.uid() != geteuid().as_raw() {
+            let message = "a session takes values of its own user only";
+            return Err(ToolError::new(ErrorCode::PermissionDenied, message)
+                .with_hint("run `karyi var set` as the user of the session"));
+        }
+        let pid = peer.pid().filter(|pid| *pid > 0).ok_or_else(unknown)?;
+        let started = inherited::started_outside(pid).ok_or_else(unknown)?;
+        Ok(Self { pid, started })
+    }
+
+    /// Looks again: whoever knocked is still there and still outside.
+    fn check(&self) -> Result<(), ToolError> {
+        match inherited::started_outside(self.pid) {
+            Some(started) if started == self.started => Ok(()),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+fn unknown() -> ToolError {
+    let message = "this runs inside a session of karyi, or nobody can tell that it does not: all its ancestors must \
+                   be seen in /proc";
+    ToolError::new(ErrorCode::InsideSession, message)
+}

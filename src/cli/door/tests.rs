@@ -1,0 +1,53 @@
+use std::os::unix::net::UnixListener;
+
+use super::*;
+
+#[test]
+fn names_are_read_back_and_nothing_else() {
+    let name = Name { pid: 7, started: 9 };
+    let path = name.in_dir(Path::new("/d"));
+    assert_eq!(path, Path::new("/d/door-7-9"));
+    assert_eq!(Name::parse(path.file_name().unwrap()), Some(name));
+    for text in [
+        "",
+        "door-",
+        "door-7",
+        "door-7-",
+        "door--7-9",
+        "door-7-9x",
+        "x-7-9",
+    ] {
+        assert_eq!(Name::parse(OsStr::new(text)), None, "{text}");
+    }
+}
+
+#[test]
+fn only_what_nobody_listens_on_is_removed() {
+    let home = tempfile::tempdir().unwrap();
+    let bind =
+        |pid, started| UnixListener::bind(Name { pid, started }.in_dir(home.path())).unwrap();
+    // One of a process of another container, which cannot be seen here.
+    let _listening = bind(0, 1);
+    drop(bind(0, 2));
+    std::fs::write(home.path().join("door-0-3"), "").unwrap();
+    assert_eq!(doors(home.path()), [Name { pid: 0, started: 1 }]);
+    let mut left: Vec<_> = std::fs::read_dir(home.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["door-0-1", "door-0-3"]);
+}
+
+#[test]
+fn a_socket_is_reached_however_long_its_path_is() {
+    let home = tempfile::tempdir().unwrap();
+    let deep = home.path().join("d".repeat(200));
+    std::fs::create_dir(&deep).unwrap();
+    let name = Name { pid: 0, started: 1 };
+    let path = name.in_dir(&deep);
+    let listener = UnixListener::bind(Reach::new(&path).unwrap().path).unwrap();
+    assert_eq!(doors(&deep), [name]);
+    drop(listener);
+    assert_eq!(doors(&deep), []);
+}
