@@ -433,25 +433,39 @@ fn goes(value: &str, shown: &str) {
     assert_eq!(text.matches("KARYI").count(), 1, "{shown} {text}");
 }
 
-/// Where bytes are written in digits, they count: in twelve of `\xNN`, and in twelve digits of a dump, where the first byte
-/// of a character counts for one of them.
+/// In a dump bytes count, and twelve are a run; behind signs characters do.
 #[test]
-fn bytes_in_digits_count() {
-    for (value, parts) in [
-        (
-            "我的密码是1234567890",
-            ["我的密", "我的密码", "我的", "我的密"],
-        ),
-        ("Пароль-мой-секретный", ["Парол", "Пароль", "Пар", "Паро"]),
-        ("🔑🔐🔏🔒🔓-1", ["🔑🔐", "🔑🔐🔏", "🔑", "🔑🔐"]),
+fn bytes_in_dumps_count() {
+    for (value, few, enough) in [
+        ("我的密码是1234567890", "我的密", "我的密码"),
+        ("Пароль-мой-секретный", "Парол", "Пароль"),
+        ("🔑🔐🔏🔒🔓-1", "🔑🔐", "🔑🔐🔏"),
     ] {
-        let [few, enough, few_digits, enough_digits] = parts;
-        stays(value, &format!("<{}>", bytes(few, "\\x")));
-        goes(value, &bytes(enough, "\\x"));
-        stays(value, &format!("<{}>", bytes(few_digits, "")));
-        goes(value, &bytes(enough_digits, ""));
-        goes(value, &bytes(value, "\\x"));
+        stays(value, &format!("<{}>", bytes(few, "")));
+        goes(value, &bytes(enough, ""));
         goes(value, &bytes(value, ""));
+        stays(value, &bytes(enough, "\\x"));
+        goes(value, &bytes(value, "\\x"));
+    }
+}
+
+/// Others of the same script begin alike, and share letters.
+#[test]
+fn other_words_of_a_script_stay() {
+    let octal = |text: &str| -> String {
+        let bytes = text.bytes();
+        bytes.map(|byte| format!("\\{byte:03o}")).collect()
+    };
+    for (value, other) in [
+        ("🔑🔓🔏🔒-abc1234", "🔑🔗🔓"),
+        ("我的密码是1234567890", "我的寇"),
+        ("Ключ-базовый-99", "базар лазо"),
+        ("инный-секрет", "ерний д"),
+        ("пароль от базы данных", "пар базар дал"),
+    ] {
+        stays(value, &bytes(other, ""));
+        stays(value, &bytes(other, "\\x"));
+        stays(value, &octal(other));
     }
 }
 

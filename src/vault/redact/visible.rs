@@ -133,8 +133,9 @@ impl Visible {
         self.secret_before.push(secret);
     }
 
-    /// Counts the characters of a form. One that is not ASCII counts once, but in digits each of its bytes does: a line of
-    /// a dump has few characters and many bytes.
+    /// Counts the characters of a form. One that is not ASCII counts once, but in dumps each of its bytes does: a line has
+    /// few characters and many bytes. Both digits count for no more, since the first byte of a character and half of the
+    /// next say little but its script.
     fn count(&mut self, form: Form, encoded: &Encoded, shown: &[bool]) {
         self.weights.clear();
         let Some(kinds) = &self.kinds else {
@@ -148,14 +149,9 @@ impl Visible {
             self.weights.push(weight);
             let is = |kind: &[bool]| kind.get(*source as usize) == Some(&true);
             let (is_first, is_more) = (last != Some(*source), is(&kinds.more));
-            let counts = if form == Form::Hex && is_more {
-                // Both digits, as those of any byte; the first byte says little more than the script.
-                true
-            } else {
-                // Behind `%` stand the words of many a URL, and in one piece.
-                let is_byte = form.is_wide() && byte.is_ascii() && *byte != b'%';
-                is_first && (!is_more || is_byte)
-            };
+            // Texts of such a language are often written with signs, and in one piece: bytes in Python, paths by git, URLs.
+            let is_byte = form.is_wide() && byte.is_ascii() && !matches!(byte, b'\\' | b'%');
+            let counts = is_first && (!is_more || is_byte);
             weight += u32::from(!is(&kinds.idle) && (!is(&kinds.wide) || counts));
             last = Some(*source);
         }
