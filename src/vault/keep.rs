@@ -358,8 +358,10 @@ fn left(own: Kind, used: Kind) -> ToolError {
 fn in_another(name: &SecretName, theirs: Kind, own: Kind) -> ToolError {
     let message =
         format!("{name} is kept in the store {theirs}, and this is about the store {own}");
-    let hint = format!(
-        "use that store with --vault {theirs}, or have all in one: `karyi var migrate --to {theirs}`"
-    );
+    let way = match own.is_persistent() {
+        true => format!("have all in one: `karyi var migrate --to {theirs}`"),
+        false => "leave --vault away".to_owned(),
+    };
+    let hint = format!("use that store with --vault {theirs}, or {way}");
     ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
 }

@@ -42,9 +42,11 @@ pub(super) fn lack_elsewhere(names: &[(SecretName, Kind)], kind: Kind) -> Option
         "secrets are kept in another store than the one in use, which is {kind}: {}",
         session::listed(&listed)
     );
-    let hint = format!(
-        "use that store with --vault {store}, or have all in one: `karyi var migrate --to {store}`"
-    );
+    let way = match kind.is_persistent() {
+        true => format!("have all in one: `karyi var migrate --to {store}`"),
+        false => "leave --vault away".to_owned(),
+    };
+    let hint = format!("use that store with --vault {store}, or {way}");
     Some(Lack {
         kind: LackKind::Elsewhere,
         error: ToolError::new(ErrorCode::VaultUnavailable, message).with_hint(hint),
