@@ -33,7 +33,7 @@ pub const KEYRING_NOTICE_AFTER: Duration = Duration::from_millis(1500);
 pub const KEYRING_CHECK_AGE: Duration = Duration::from_secs(1);
 /// How long a store that could not be read is left alone before it is tried again, without a question.
 pub const VAULT_RETRY_PAUSE: Duration = Duration::from_secs(3);
-/// How many times as long when each try takes seconds: a keyring that hangs, a passphrase that is wrong.
+/// How many times as long when each try takes seconds: a keyring that is slow, a passphrase that is wrong.
 pub const VAULT_SLOW_RETRY: u32 = 10;
 /// Entries of the keyring that are looked at in one call, which has one deadline.
 pub const KEYRING_PART: usize = 50;

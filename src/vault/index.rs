@@ -172,23 +172,36 @@ impl Index {
         }))
     }
 
-    /// Ends a change of the store that was broken off: whoever gets the lock knows that nobody is at it. Returns the
-    /// index of then; nothing while somebody changes the store, and nobody is waited for.
+    /// Whether the change of the store that made an odd generation was broken off: whoever gets the lock knows that
+    /// nobody is at it. Nobody is waited for.
     ///
     /// # Errors
     /// As [`Index::lock`], and what the system says where nothing can be written.
-    pub fn settle(directory: &Path) -> Result<Option<Self>, ToolError> {
+    pub fn is_broken_off(directory: &Path, generation: u64) -> Result<bool, ToolError> {
+        let locked = Self::lock_if_free(directory)?;
+        let is_open = |index: &Self| index.generation == generation && index.settled().is_none();
+        Ok(locked.is_some_and(|locked| is_open(&locked.index)))
+    }
+
+    /// Ends a change of the store that [was broken off](Self::is_broken_off) at an odd generation. Returns the index of
+    /// then; nothing when somebody has changed the store since or does so, and nobody is waited for.
+    ///
+    /// # Errors
+    /// As [`Index::is_broken_off`].
+    pub fn settle(directory: &Path, broken_off: u64) -> Result<Option<Self>, ToolError> {
         let Some(mut locked) = Self::lock_if_free(directory)? else {
             return Ok(None);
         };
-        if locked.index.settled().is_none() {
-            let generation = locked.index.generation.wrapping_add(1);
+        let settled = broken_off.wrapping_add(1);
+        if locked.index.generation == broken_off {
             locked.write(Self {
-                generation,
+                generation: settled,
                 ..locked.index.clone()
             })?;
         }
-        Ok(Some(locked.index))
+        // A change goes on by at least two: one more than before is what somebody else has settled.
+        let index = locked.index;
+        Ok(Some(index).filter(|index| index.generation == settled))
     }
 
     /// Writes down that secrets were used; not while somebody else changes the index, since nobody waits for that.

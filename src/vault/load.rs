@@ -67,9 +67,10 @@ struct State {
     seen: Option<Index>,
     /// Names that came from the store.
     loaded: BTreeSet<SecretName>,
-    /// Whether redaction knows the key of the undo journal.
-    knows_journal_key: bool,
-    /// Whether it was made since.
+    /// Whether the store that may ask the user let somebody wait until it was given up, and did not answer since. That
+    /// call may hang still, behind a dialogue that nobody sees.
+    is_given_up: bool,
+    /// Whether the key of the undo journal was made since the store was read.
     has_new_key: bool,
     /// Why the index cannot be read now.
     unreadable: Option<ToolError>,
@@ -81,6 +82,8 @@ struct State {
 /// What one look at the store found.
 #[derive(Default)]
 struct Found {
+    /// Whether the store said which names it has.
+    has_names: bool,
     /// All names of the store and the index, once the store could be listed and read but for single values.
     listed: Option<BTreeSet<String>>,
     /// What is wrong with single values.
@@ -101,6 +104,17 @@ impl Found {
             self.strangers = later.strangers.or(self.strangers.take());
         }
     }
+}
+
+/// What is known of a change of the store before that is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// None is open, or it can be neither ended nor settled from here.
+    Settled,
+    /// One was broken off.
+    BrokenOff,
+    /// One may be under way.
+    UnderWay,
 }
 
 /// Returns an index without the dates that every run changes.
@@ -134,6 +148,23 @@ impl State {
     /// Whether another look may find more.
     fn is_incomplete(&self) -> bool {
         self.failure.is_some() || !self.found.damaged.is_empty()
+    }
+
+    /// Whether the user was asked in vain during the change that has ended with an index.
+    fn was_asked_before(&self, index: &Index) -> bool {
+        let ends = |seen: &Index| {
+            seen.settled().is_none() && seen.generation.wrapping_add(1) == index.generation
+        };
+        let is_answer = |failure: &ToolError| {
+            matches!(
+                failure.code,
+                ErrorCode::Declined
+                    | ErrorCode::WrongKey
+                    | ErrorCode::KeyringLocked
+                    | ErrorCode::KeyringTimeout
+            )
+        };
+        self.failure.as_ref().is_some_and(is_answer) && self.seen.as_ref().is_some_and(ends)
     }
 
     fn lack_elsewhere(&self, names: &[(SecretName, Kind)]) -> Option<Lack> {
@@ -261,25 +292,34 @@ impl Loader {
 
     /// Reads the store and keeps in mind what came of it.
     fn load(&self, state: &mut State, opening: &Opening<'_>) {
+        // Only what was broken off before the store is read is over when it has answered.
+        let change = self.change(opening.index);
         let (mut found, start) = (Found::default(), Instant::now());
         match self.read(state, &mut found, opening) {
             Ok(()) => {
-                if opening.attended == Attended::No {
-                    self.come_back(state, opening);
+                match opening.attended {
+                    Attended::Yes => state.is_given_up = false,
+                    Attended::No => self.come_back(state, opening),
                 }
                 self.retry.not_again();
-                state.seen = self.settled(opening.index);
+                state.seen = self.settled(opening.index, change);
                 state.failure = None;
                 state.found = found;
             }
             Err(error) => {
+                let (took, has_names) = (start.elapsed(), found.has_names);
                 if opening.attended == Attended::Yes {
+                    state.is_given_up = is_hanging(&error, took);
                     state.found = found;
                 } else {
                     state.found.add(found);
                 }
                 state.seen = Some(opening.index.clone());
-                self.try_again(state, opening, &error, start.elapsed());
+                if is_hanging(&error, took) {
+                    self.once_it_answers(state, opening, &error, has_names);
+                } else if !self.retry.hangs() {
+                    self.retry.after(&error);
+                }
                 state.note(error, opening.attended);
             }
         }
@@ -288,8 +328,7 @@ impl Loader {
     /// Uses the store again that may ask the user, after the other one could be read.
     fn come_back(&self, state: &mut State, opening: &Opening<'_>) {
         state.quiet = None;
-        if self.retry.hung() {
-            // A call of it may hang still, behind a dialogue that nobody sees.
+        if std::mem::take(&mut state.is_given_up) {
             state.store = None;
         }
         let opening = Opening {
@@ -300,25 +339,28 @@ impl Loader {
         let _ = self.opened(state, &opening);
     }
 
-    /// Decides when a store that failed is tried again.
-    fn try_again(
+    /// Has a store that let somebody wait tried again once it answers. One that does, and is too slow for what is asked
+    /// of it then, is left alone for longer.
+    fn once_it_answers(
         &self,
         state: &mut State,
         opening: &Opening<'_>,
         error: &ToolError,
-        took: Duration,
+        has_names: bool,
     ) {
         if self.retry.hangs() {
             return;
         }
+        let is_in_vain = opening.attended == Attended::No && self.retry.has_answered();
         let opening = Opening {
             attended: Attended::No,
             ..*opening
         };
-        let quiet = is_hanging(error, took).then(|| self.opened(state, &opening));
-        match quiet {
-            Some(Ok(store)) => self.retry.once_it_answers(store, error),
-            _ => self.retry.after(error),
+        match self.opened(state, &opening) {
+            Ok(store) => self
+                .retry
+                .once_it_answers(store, error, has_names || is_in_vain),
+            Err(_) => self.retry.after(error),
         }
     }
 
@@ -332,15 +374,15 @@ impl Loader {
         let store = self.opened(state, opening)?;
         found.elsewhere = elsewhere(index, store.kind());
         let names = store.list()?;
+        found.has_names = true;
         let kept = index.kept().map(|name| name.as_str().to_owned());
         let listed = names
             .iter()
             .map(|name| name.as_str().to_owned())
             .chain(kept);
         let listed: BTreeSet<String> = listed.collect();
-        if !state.knows_journal_key {
-            state.knows_journal_key = mask_journal_key(store.as_ref(), secrets);
-        }
+        // Another one may have taken its place.
+        mask_journal_key(store.as_ref(), secrets);
         found.strangers = mask_strangers(store.as_ref(), secrets)?;
         // What it does hold is masked all the same.
         let failure = check_agreement(index, store.kind(), &names).err();
@@ -383,7 +425,7 @@ impl Loader {
             && let Some(store) = state.store.clone()
         {
             state.has_new_key = false;
-            state.knows_journal_key = mask_journal_key(store.as_ref(), secrets);
+            mask_journal_key(store.as_ref(), secrets);
         }
         let Some(attended) = self.attended(state, &index, need) else {
             return true;
@@ -406,7 +448,16 @@ impl Loader {
         match need {
             // Nobody waits again, but for a moment when somebody could change what is kept.
             _ if self.retry.hangs() => is_new.then_some(Attended::No),
-            Need::Listed if is_new && is_listed => Some(Attended::Yes),
+            // The store that was given up would be given up at once, whatever another one can say by now. And who did
+            // not answer for the beginning of a change is not asked again for its end.
+            Need::Listed if is_new && is_listed => {
+                let is_unasked = state.is_given_up || state.was_asked_before(index);
+                Some(if is_unasked {
+                    Attended::No
+                } else {
+                    Attended::Yes
+                })
+            }
             Need::Used if is_new || state.is_incomplete() => Some(Attended::Yes),
             // What came back by itself is masked from now on; a question would be one too many.
             Need::Listed => self.retry.is_due().then_some(Attended::No),
@@ -414,21 +465,35 @@ impl Loader {
         }
     }
 
-    /// Returns the index that says of what was read now whether it is still true. A change of the store that was broken
-    /// off ends here, once the store has answered: what was asked of it before is done or never will be. Nothing while
-    /// somebody changes the store: what was read may be old.
-    fn settled(&self, read: &Index) -> Option<Index> {
-        let mut read = read.clone();
-        if read.settled().is_some() {
-            return Some(read);
+    /// Returns what is known of a change of the store by an index that was read.
+    fn change(&self, index: &Index) -> Change {
+        if index.settled().is_some() {
+            return Change::Settled;
         }
-        match Index::settle(&self.directory) {
-            Ok(now) => {
+        match Index::is_broken_off(&self.directory, index.generation) {
+            Ok(true) => Change::BrokenOff,
+            // A file system that takes no writing is hardly changed by others, and to read the store at each look would
+            // not end here. A change that others end shows in the index all the same.
+            Err(error) if error.code == ErrorCode::ReadOnly => Change::Settled,
+            Ok(false) | Err(_) => Change::UnderWay,
+        }
+    }
+
+    /// Returns the index that says of what was read now whether it is still true. A change of the store that was broken
+    /// off before ends here, once the store has answered: what an ended program had asked of it is done or never will
+    /// be. (One that goes on may still be asking, when it gave up a call that hangs.) Nothing when somebody may have
+    /// changed the store meanwhile: what was read may be old.
+    fn settled(&self, read: &Index, change: Change) -> Option<Index> {
+        let mut read = read.clone();
+        match change {
+            Change::Settled => Some(read),
+            Change::UnderWay => None,
+            Change::BrokenOff => {
+                let now = Index::settle(&self.directory, read.generation);
                 read.generation = read.generation.wrapping_add(1);
-                now.map(without_use).filter(|now| *now == read)
+                let now = now.ok().flatten().map(without_use);
+                now.filter(|now| *now == read)
             }
-            // Where nothing can be written nobody changes anything.
-            Err(_) => Some(read),
         }
     }
 

@@ -220,12 +220,14 @@ fn waiting(asker: &Asker) -> Notice {
     Arc::new(move |most| {
         // Who looks at a question knows what is waited for, and nobody waits for its end here.
         let turn = floor.as_ref().map(|floor| floor.try_lock());
-        if !matches!(turn, Some(Err(TryLockError::WouldBlock))) {
+        let is_free = !matches!(turn, Some(Err(TryLockError::WouldBlock)));
+        if is_free {
             let seconds = most.as_secs();
             say(&format!(
                 "waiting for the keyring to answer ({seconds} s at most; Ctrl+C ends)"
             ));
         }
+        is_free
     })
 }
 

@@ -23,8 +23,12 @@ enum Next {
     Never,
     /// The end of a pause.
     Pause { since: Instant, length: Duration },
-    /// An answer, since it let somebody wait; set when there was one.
-    Answer(Arc<AtomicBool>),
+    /// An answer, since it let somebody wait; set when there was one. And the end of a pause.
+    Answer {
+        has_answered: Arc<AtomicBool>,
+        since: Instant,
+        pause: Duration,
+    },
 }
 
 impl Retry {
@@ -44,9 +48,7 @@ impl Retry {
     pub(super) fn after(&self, error: &ToolError) {
         let length = match error.code {
             // That takes seconds each time.
-            ErrorCode::KeyringTimeout | ErrorCode::WrongKey => {
-                self.pause.saturating_mul(limits::VAULT_SLOW_RETRY)
-            }
+            ErrorCode::KeyringTimeout | ErrorCode::WrongKey => self.slow_pause(),
             _ => self.pause,
         };
         *self.next() = Next::Pause {
@@ -55,22 +57,44 @@ impl Retry {
         };
     }
 
-    /// Notes that the store let somebody wait. It is asked in the background from now on, until it answers.
-    pub(super) fn once_it_answers(&self, store: Arc<dyn Store>, error: &ToolError) {
+    /// Notes that the store let somebody wait. It is asked in the background from now on, until it answers. One that is
+    /// slow answers that, and is left alone nevertheless.
+    pub(super) fn once_it_answers(&self, store: Arc<dyn Store>, error: &ToolError, is_slow: bool) {
+        let (since, pause) = match is_slow {
+            true => (Instant::now(), self.slow_pause()),
+            false => (Instant::now(), Duration::ZERO),
+        };
         match watch(store, self.pause) {
-            Some(has_answered) => *self.next() = Next::Answer(has_answered),
+            Some(has_answered) => {
+                *self.next() = Next::Answer {
+                    has_answered,
+                    since,
+                    pause,
+                };
+            }
             None => self.after(error),
         }
     }
 
     /// Whether the store let somebody wait, and did not answer since.
     pub(super) fn hangs(&self) -> bool {
-        matches!(&*self.next(), Next::Answer(has) if !has.load(Ordering::SeqCst))
+        self.answer() == Some(false)
     }
 
-    /// Whether the store let somebody wait the last time.
-    pub(super) fn hung(&self) -> bool {
-        matches!(&*self.next(), Next::Answer(_))
+    /// Whether the store let somebody wait, and has answered since.
+    pub(super) fn has_answered(&self) -> bool {
+        self.answer() == Some(true)
+    }
+
+    fn answer(&self) -> Option<bool> {
+        match &*self.next() {
+            Next::Answer { has_answered, .. } => Some(has_answered.load(Ordering::SeqCst)),
+            Next::Never | Next::Pause { .. } => None,
+        }
+    }
+
+    fn slow_pause(&self) -> Duration {
+        self.pause.saturating_mul(limits::VAULT_SLOW_RETRY)
     }
 
     /// Whether a store that could not be read may be there by now.
@@ -78,7 +102,11 @@ impl Retry {
         match &*self.next() {
             Next::Never => false,
             Next::Pause { since, length } => since.elapsed() >= *length,
-            Next::Answer(has_answered) => has_answered.load(Ordering::SeqCst),
+            Next::Answer {
+                has_answered,
+                since,
+                pause,
+            } => has_answered.load(Ordering::SeqCst) && since.elapsed() >= *pause,
         }
     }
 

@@ -1,5 +1,8 @@
 //! What of a store a session may use, and what it only must not show.
 
+mod changes;
+mod hanging;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ThreadId};
 
@@ -75,6 +78,21 @@ fn the_key_of_the_journal_is_not_shown() {
 }
 
 #[test]
+fn another_key_of_the_journal_is_not_shown_either() {
+    let session = Session::new(Duration::MAX);
+    session.list("K", 2);
+    for (key, generation) in [("a-key-of-before", 4), ("the-key-of-now", 6)] {
+        session.store.keep("K", VALUE);
+        let text = SecretValue::new(key.into());
+        session.store.memory.set(&Key::journal(), &text).unwrap();
+        session.list("K", generation);
+        session.secrets.refresh(Need::Listed);
+        assert!(session.masks(key), "{key}");
+    }
+    assert!(session.masks("a-key-of-before"));
+}
+
+#[test]
 fn a_damaged_value_says_nothing_about_other_names() {
     let (store, secrets) = (Arc::new(MemoryStore::default()), Secrets::default());
     let bad = SecretValue::new(format!("karyi-secret 2 {{}}\n{VALUE}"));
@@ -106,6 +124,10 @@ struct Shared {
     is_away: AtomicBool,
     /// Whether it lets whoever asks wait, and says so in the end.
     hangs: AtomicBool,
+    /// Whether it tells its names, and lets whoever asks for a value wait.
+    is_slow: AtomicBool,
+    /// What happens once, when the value of K was read and not given back yet.
+    meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     /// Who asked for its names.
     asked_by: Mutex<Vec<ThreadId>>,
     /// Further texts under K.
@@ -154,7 +176,18 @@ impl Store for Shared {
         if *key == Key::of(&name()) && !self.more.lock().unwrap().is_empty() {
             return Err(ToolError::new(ErrorCode::BadVault, "two values"));
         }
-        self.memory.get(key)
+        if self.is_slow.load(Ordering::SeqCst) {
+            return Err(ToolError::new(ErrorCode::KeyringTimeout, "on purpose"));
+        }
+        let got = self.memory.get(key);
+        let meanwhile = match *key == Key::of(&name()) {
+            true => self.meanwhile.lock().unwrap().take(),
+            false => None,
+        };
+        if let Some(meanwhile) = meanwhile {
+            meanwhile();
+        }
+        got
     }
     fn every(&self, key: &Key) -> Result<Every, ToolError> {
         let more = self.more.lock().unwrap();
@@ -186,6 +219,7 @@ struct Session {
     dir: tempfile::TempDir,
     store: Arc<Shared>,
     secrets: Secrets,
+    loader: Arc<Loader>,
     opened: Arc<Mutex<Vec<Attended>>>,
 }
 
@@ -200,11 +234,13 @@ impl Session {
             Ok(Arc::clone(&shared) as Arc<dyn Store>)
         });
         let loader = Loader::choosing(dir.path().to_owned(), open).with_pause(pause);
-        secrets.attach(Arc::new(loader));
+        let loader = Arc::new(loader);
+        secrets.attach(Arc::clone(&loader) as Arc<dyn Source>);
         Self {
             dir,
             store,
             secrets,
+            loader,
             opened,
         }
     }
@@ -231,6 +267,13 @@ impl Session {
 
     fn generation(&self) -> u64 {
         Index::read(self.dir.path()).unwrap().generation
+    }
+
+    /// Waits until somebody in the background knows that the store answers.
+    fn wait_for_an_answer(&self) {
+        while self.loader.retry.hangs() {
+            thread::yield_now();
+        }
     }
 
     fn masks(&self, text: &str) -> bool {
@@ -364,64 +407,6 @@ fn a_session_without_a_store_tells_of_an_index_it_cannot_read() {
     assert_eq!((kinds, source.lack_of("K")), (vec![LackKind::Unread], None));
 }
 
-#[test]
-fn a_store_that_hangs_makes_nobody_wait_twice() {
-    let session = Session::new(Duration::ZERO);
-    let (store, secrets) = (&session.store, &session.secrets);
-    store.keep("K", VALUE);
-    session.list("K", 2);
-    store.hangs.store(true, Ordering::SeqCst);
-    for need in [Need::Listed, Need::Used, Need::Listed, Need::Used] {
-        secrets.refresh(need);
-        assert_eq!(session.failure(), Some(ErrorCode::KeyringTimeout));
-        let lack = secrets.lack_of(&["K".to_owned()]).unwrap();
-        assert_eq!(lack.error.code, ErrorCode::KeyringTimeout);
-    }
-    assert_eq!((store.asked(), secrets.is_behind()), (1, false));
-    // Somebody changed what is kept, so it may answer: once more, and without the user.
-    store.keep("OTHER", "another-one-77");
-    session.list("OTHER", 4);
-    for need in [Need::Used, Need::Listed, Need::Used] {
-        secrets.refresh(need);
-    }
-    assert_eq!(store.asked(), 2);
-    assert_eq!(
-        *session.opened.lock().unwrap(),
-        [Attended::Yes, Attended::No]
-    );
-    // Somebody in the background finds out that it answers, and the next look reads it.
-    store.hangs.store(false, Ordering::SeqCst);
-    while !secrets.is_behind() {
-        thread::yield_now();
-    }
-    secrets.refresh(Need::Listed);
-    assert_eq!((session.failure(), store.asked()), (None, 3));
-    assert!(session.masks(VALUE) && !secrets.is_behind());
-    // The call that the user waited for may hang still.
-    let opened = [Attended::Yes, Attended::No, Attended::Yes];
-    assert_eq!(*session.opened.lock().unwrap(), opened);
-}
-
-#[test]
-fn a_store_that_hung_and_is_locked_is_told_of_as_that() {
-    let session = Session::new(Duration::ZERO);
-    let (store, secrets) = (&session.store, &session.secrets);
-    session.list("K", 2);
-    store.hangs.store(true, Ordering::SeqCst);
-    secrets.refresh(Need::Listed);
-    store.is_away.store(true, Ordering::SeqCst);
-    store.hangs.store(false, Ordering::SeqCst);
-    while !secrets.is_behind() {
-        thread::yield_now();
-    }
-    secrets.refresh(Need::Listed);
-    assert_eq!(session.failure(), Some(ErrorCode::KeyringLocked));
-    assert_eq!(
-        *session.opened.lock().unwrap(),
-        [Attended::Yes, Attended::No]
-    );
-}
-
 /// What looks at the state of a file alone, as a server does, looks again after the pause.
 #[test]
 fn a_store_that_failed_is_behind_when_the_pause_is_over() {
@@ -526,43 +511,4 @@ fn a_policy_that_a_session_went_by_does_not_widen_while_the_value_is_away() {
     store.keep("K", VALUE);
     secrets.refresh(Need::Used);
     assert_eq!(secrets.policy(&name()).as_deref(), Some(&policy));
-}
-
-#[test]
-fn a_change_that_broke_off_ends_when_the_store_has_answered() {
-    let session = Session::new(Duration::MAX);
-    let (store, secrets) = (&session.store, &session.secrets);
-    store.keep("K", VALUE);
-    session.list("K", 3);
-    store.is_away.store(true, Ordering::SeqCst);
-    for _ in 0..3 {
-        secrets.refresh(Need::Listed);
-    }
-    // What hung may still be done; and nobody is asked more than once.
-    assert_eq!((store.asked(), session.generation()), (1, 3));
-    assert_eq!(*session.opened.lock().unwrap(), [Attended::Yes]);
-    store.is_away.store(false, Ordering::SeqCst);
-    for _ in 0..3 {
-        secrets.refresh(Need::Used);
-    }
-    assert!(session.masks(VALUE));
-    assert_eq!((store.asked(), session.generation()), (2, 4));
-}
-
-#[test]
-fn while_a_store_is_changed_it_is_read_at_each_look() {
-    let session = Session::new(Duration::MAX);
-    session.store.keep("K", VALUE);
-    session.list("K", 3);
-    let changing = Index::lock(session.dir.path()).unwrap();
-    for looks in 1..=3 {
-        session.secrets.refresh(Need::Listed);
-        assert_eq!((session.store.asked(), session.generation()), (looks, 3));
-        assert!(session.secrets.is_behind());
-    }
-    drop(changing);
-    for _ in 0..3 {
-        session.secrets.refresh(Need::Listed);
-    }
-    assert_eq!((session.store.asked(), session.generation()), (4, 4));
 }

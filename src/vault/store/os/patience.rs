@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::limits;
 
-/// Is told that somebody waits for the keyring, and how long at most.
-pub type Notice = Arc<dyn Fn(Duration) + Send + Sync>;
+/// Is told that somebody waits for the keyring, and how long at most. Returns whether the user knows now.
+pub type Notice = Arc<dyn Fn(Duration) -> bool + Send + Sync>;
 
 /// How the calls of one store wait.
 #[derive(Default)]
@@ -41,19 +41,26 @@ impl Patience {
         let Some(notice) = &self.notice else {
             return receiver.recv_timeout(deadline);
         };
-        let first = limits::KEYRING_NOTICE_AFTER.min(deadline);
-        match receiver.recv_timeout(first) {
-            Err(RecvTimeoutError::Timeout) if first < deadline => {
-                // A keyring that is slow each time is told of once.
-                if !self.is_told.swap(true, Ordering::SeqCst) {
-                    notice(deadline);
+        let start = Instant::now();
+        let mut step = limits::KEYRING_NOTICE_AFTER.min(deadline);
+        let mut is_first = true;
+        loop {
+            let came = receiver.recv_timeout(step);
+            let left = deadline.saturating_sub(start.elapsed());
+            if !matches!(came, Err(RecvTimeoutError::Timeout)) || left.is_zero() {
+                if is_first {
+                    self.is_told.store(false, Ordering::SeqCst);
                 }
-                receiver.recv_timeout(deadline - first)
+                return came;
             }
-            came => {
-                self.is_told.store(false, Ordering::SeqCst);
-                came
-            }
+            is_first = false;
+            // A keyring that is slow each time is told of once; what could not be said is tried again.
+            let is_told = self.is_told.load(Ordering::SeqCst) || notice(deadline);
+            self.is_told.store(is_told, Ordering::SeqCst);
+            step = match is_told {
+                true => left,
+                false => limits::KEYRING_NOTICE_AFTER.min(left),
+            };
         }
     }
 
