@@ -212,7 +212,10 @@ impl AgeStore {
     /// not for the user it asks.
     fn opened(&self) -> Result<MutexGuard<'_, Opened>, ToolError> {
         // A poisoned lock only means that another thread panicked between two whole changes.
-        while self.is_quiet {
+        if !self.is_quiet {
+            return Ok(self.opened.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        loop {
             match self.opened.try_lock() {
                 Ok(opened) => return Ok(opened),
                 Err(TryLockError::Poisoned(error)) => return Ok(error.into_inner()),
@@ -222,7 +225,6 @@ impl AgeStore {
                 Err(TryLockError::WouldBlock) => thread::sleep(limits::VAULT_LOCK_PAUSE),
             }
         }
-        Ok(self.opened.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
