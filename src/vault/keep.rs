@@ -17,6 +17,7 @@ mod shown;
 
 pub use change::{Earlier, Make, Wanted};
 pub use journal::journal_key;
+pub use migrate::Finished;
 pub use rows::{Row, State, check_agreement, elsewhere, rows};
 
 use std::path::PathBuf;

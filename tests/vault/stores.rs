@@ -242,9 +242,12 @@ fn the_key_of_the_journal_in_use_is_not_replaced() {
 
 /// Puts an entry beside HERE with secret-tool; `text` is what printf of a shell makes of it.
 fn put(home: &Home, user: &str, text: &str) {
+    put_under(home, &service(home), user, text);
+}
+
+fn put_under(home: &Home, service: &str, user: &str, text: &str) {
     let script = "printf \"$2\" | secret-tool store --label=x service \"$1\" username \"$0\"";
-    let service = service(home);
-    let args = ["-c", script, user, &service, text];
+    let args = ["-c", script, user, service, text];
     home.spawn(Path::new("/bin/bash"), &args, "").exit(0);
 }
 
@@ -304,6 +307,98 @@ fn what_is_masked_is_not_told_to_be_unmasked() {
         ],
     );
     says(&ran, &["the value of AB has fewer than 4 bytes"]);
+}
+
+/// Has everything moved into the encrypted file.
+fn to_file(home: &Home) -> Ran {
+    let identity = home.identity();
+    let identity = identity.to_str().unwrap();
+    let args = ["var", "migrate", "--to", "age", "--age-identity", identity];
+    home.karyi(&args, "")
+}
+
+#[test]
+fn what_a_migration_left_in_the_keyring_is_told_and_removed_by_the_same_one() {
+    if !is_there("secret-tool") {
+        return skip("no secret-tool");
+    }
+    let Some((_bus, home)) = with_keyring() else {
+        return;
+    };
+    let service = service(&home);
+    to_file(&home).exit(0);
+    home.karyi(&["var", "doctor"], "").exit(0);
+    let refused = to_file(&home).exit(2).error("bad_arguments");
+    says(&refused, &["the secrets are in the store age already"]);
+    // As one left it that was killed.
+    put_under(&home, &service, "HERE", HERE);
+    put_under(&home, &service, "NEVER_LISTED", "of-another-vault-77");
+    let told = home.karyi(&["var", "doctor"], "").exit(1);
+    let found = "stores     the keyring holds values of names that are in the store age: HERE\n";
+    says(
+        &told,
+        &[
+            found,
+            "to do: remove what both hold alike: karyi var migrate --to age;",
+        ],
+    );
+    let done = to_file(&home).exit(0);
+    let stays = "karyi: the store age is in use, and the store os holds what is not the same there: NEVER_LISTED;";
+    let removed = "karyi: removed 1 from the store os: the store age has the same\n";
+    says(&done, &[removed, stays, "karyi var rm NAME --vault os"]);
+    home.karyi(&["var", "doctor"], "").exit(0);
+    home.script("<tools><command>printf %s $KARYI{HERE} | wc -c</command></tools>")
+        .exit(0);
+    // Another value is nobody's copy.
+    home.karyi(&["var", "rm", "NEVER_LISTED", "--vault", "os"], "")
+        .exit(0);
+    put_under(&home, &service, "HERE", "v4lue-of-0ther-times");
+    let refused = to_file(&home).exit(2).error("bad_arguments");
+    says(&refused, &["what is not the same there: HERE\n"]);
+    home.karyi(&["var", "doctor"], "").exit(1);
+    home.karyi(&["var", "rm", "HERE", "--vault", "os"], "")
+        .exit(0);
+    home.karyi(&["var", "doctor"], "").exit(0);
+}
+
+#[test]
+fn what_a_migration_left_in_the_file_is_removed_by_the_same_one() {
+    let Some((_bus, home)) = with_keyring() else {
+        return;
+    };
+    to_file(&home).exit(0);
+    let file = home.path().join("karyi/data/vault.age");
+    let copy = std::fs::read(&file).unwrap();
+    home.karyi(&["var", "migrate", "--to", "os"], "").exit(0);
+    std::fs::write(&file, copy).unwrap();
+    let told = home.karyi(&["var", "doctor"], "").exit(1);
+    says(&told, &["vault.age is there", "karyi var migrate --to os;"]);
+    // Nothing says any more what opens it.
+    let refused = home.karyi(&["var", "migrate", "--to", "os"], "").exit(2);
+    let refused = refused.error("bad_arguments");
+    says(
+        &refused,
+        &["could not be seen: wrong_key: ", "--age-identity"],
+    );
+    let identity = home.identity();
+    let identity = identity.to_str().unwrap();
+    let args = ["var", "migrate", "--to", "os", "--age-identity", identity];
+    let done = home.karyi(&args, "").exit(0);
+    says(
+        &done,
+        &["removed 1 from the store age: the store os has the same\n"],
+    );
+    assert!(!file.exists());
+    home.karyi(&["var", "doctor"], "").exit(0);
+    // A keyring that is gone is told, and is no matter of a file in use.
+    to_file(&home).exit(0);
+    let gone = home.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at/all");
+    let refused = to_file(&gone).exit(2).error("bad_arguments");
+    says(
+        &refused,
+        &["are left in the store os could not be seen: keyring_unavailable: "],
+    );
+    gone.karyi(&["var", "doctor"], "").exit(0);
 }
 
 #[test]

@@ -11,6 +11,8 @@ use crate::error::{ErrorCode, ToolError};
 use crate::secret::SecretName;
 use crate::vault::index::Index;
 use crate::vault::keep::Vault;
+use crate::vault::session::listed;
+use crate::vault::store::Kind;
 
 /// Removes secrets.
 pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
@@ -113,14 +115,15 @@ pub(super) fn migrate(flags: &VaultFlags, target: Target) -> Done {
         ..flags.clone()
     };
     let place = place(&to)?;
-    let chosen = place.chosen(&Index::read(&place.directory)?);
-    let Some(chosen) = chosen.filter(|chosen| chosen.kind != from.store().kind()) else {
-        let message = format!(
-            "the secrets are in the store {} already",
-            from.store().kind()
-        );
-        return Err(ToolError::new(ErrorCode::BadArguments, message)
-            .with_hint("name another store with --to, or the one to move from with --vault"));
+    let index = Index::read(&place.directory)?;
+    let Some(chosen) = place
+        .chosen(&index)
+        .filter(|chosen| chosen.kind != from.store().kind())
+    else {
+        return match flags.vault {
+            StoreName::Auto => finish(flags, &from),
+            _ => Err(already(from.store().kind())),
+        };
     };
     let names = from.migrate(&place.vault(chosen.clone()))?;
     say(&format!(
@@ -129,4 +132,74 @@ pub(super) fn migrate(flags: &VaultFlags, target: Target) -> Done {
         chosen.kind
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes what a migration into the store in use left in the other one.
+fn finish(flags: &VaultFlags, used: &Vault) -> Done {
+    let own = used.store().kind();
+    let (vault, kind) = match own {
+        Kind::Age => (StoreName::Os, Kind::Os),
+        _ => (StoreName::Age, Kind::Age),
+    };
+    let place = place(&VaultFlags {
+        vault,
+        ..flags.clone()
+    })?;
+    let had_file = kind == Kind::Age && place.has_age_file();
+    let Some(old) = place.chosen(&Index::read(&place.directory)?) else {
+        return Err(already(own));
+    };
+    let old = place.vault(old);
+    let seen = old.store().list();
+    seen.map_err(|error| unseen(own, kind, &error))?;
+    let done = used.finish(&old)?;
+    let is_cleared = had_file && !place.has_age_file();
+    let both = format!("removed {} from the store {kind}", done.removed.len());
+    let both = format!("{both}: the store {own} has the same");
+    if !done.left.is_empty() {
+        let left = left_there(own, kind, &done.left);
+        if done.removed.is_empty() {
+            return Err(left);
+        }
+        say(&both);
+        say(&format!("{}; {}", left.message, left.hint));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if done.is_nothing() && !is_cleared {
+        return Err(already(own));
+    }
+    say(&both);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the error for a migration into the store in use.
+fn already(own: Kind) -> ToolError {
+    let message = format!("the secrets are in the store {own} already");
+    ToolError::new(ErrorCode::BadArguments, message)
+        .with_hint("name another store with --to, or the one to move from with --vault")
+}
+
+/// Returns the error for entries of another store that are not those of the store in use.
+fn left_there(own: Kind, other: Kind, names: &[SecretName]) -> ToolError {
+    let names: Vec<&str> = names.iter().map(SecretName::as_str).collect();
+    let message = format!(
+        "the store {own} is in use, and the store {other} holds what is not the same there: {}",
+        listed(&names)
+    );
+    let hint = format!(
+        "remove it with `karyi var rm NAME --vault {other}`, or move what the store {own} lacks with `karyi var \
+         migrate --vault {other} --to {own}`"
+    );
+    ToolError::new(ErrorCode::BadArguments, message).with_hint(hint)
+}
+
+/// Returns the error for a store that may have what a migration left, and cannot be looked into.
+fn unseen(own: Kind, other: Kind, error: &ToolError) -> ToolError {
+    let message = format!(
+        "the secrets are in the store {own} already; whether copies are left in the store {other} could not be \
+         seen: {}: {}",
+        error.code.as_str(),
+        error.message
+    );
+    ToolError::new(ErrorCode::BadArguments, message).with_hint(&error.hint)
 }

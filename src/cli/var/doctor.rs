@@ -81,6 +81,7 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
         checks.push(Check::ok("store", found, "the vault stays closed there"));
         return checks;
     }
+    checks.extend(left_in_keyring(place, &index, chosen.kind));
     if !place.is_quiet(&chosen) {
         let found = format!("{}, not opened: it needs its passphrase", chosen.kind);
         checks.push(Check::ok("store", found, "values are encrypted in a file"));
@@ -184,8 +185,34 @@ fn other_file(place: &Place, index: &Index, used: Kind) -> Option<Check> {
         file.display()
     );
     let meaning = "runs neither use nor mask what it holds";
-    let advice = "see what it holds: karyi var list --vault age, with --age-identity FILE or its passphrase; then move \
-                  that with karyi var migrate --vault age --to os, or move the file away";
+    let advice = "remove what the keyring holds alike: karyi var migrate --to os; see what it holds: karyi var list \
+                  --vault age, with --age-identity FILE or its passphrase; move that with karyi var migrate --vault age \
+                  --to os, or move the file away";
+    Some(Check::limited("stores", found, meaning, advice))
+}
+
+/// Tells of values in the keyring whose names the index lists for the encrypted file that is used: a migration broke
+/// off. No value is read; a keyring that does not answer is no matter of this store.
+fn left_in_keyring(place: &Place, index: &Index, used: Kind) -> Option<Check> {
+    if used != Kind::Age {
+        return None;
+    }
+    let held = place.store(&Chosen::os()).list().ok()?;
+    let is_listed = |name: &&SecretName| index.get(name).is_some_and(|l| l.store == used);
+    let names: Vec<&str> = held
+        .iter()
+        .filter(is_listed)
+        .map(SecretName::as_str)
+        .collect();
+    if names.is_empty() {
+        return None;
+    }
+    let found = format!(
+        "the keyring holds values of names that are in the store age: {}",
+        listed(&names)
+    );
+    let meaning = "what a migration left there, or values of before";
+    let advice = "remove what both hold alike: karyi var migrate --to age; other values: karyi var rm NAME --vault os";
     Some(Check::limited("stores", found, meaning, advice))
 }
 

@@ -1,5 +1,7 @@
 //! Keeps a value in place of what is there, and goes by what that is under the lock.
 
+use std::cell::Cell;
+
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Index, Listed};
@@ -110,6 +112,7 @@ impl Vault {
             store: self.store.as_ref(),
             index,
             is_locked,
+            was_read: Cell::new(false),
         }
     }
 

@@ -23,9 +23,6 @@ pub fn journal_key(
     if !kind.is_persistent() {
         return Ok(None);
     }
-    if let Some(key) = journal::kept_key(store.as_ref())? {
-        return Ok(Some(key));
-    }
     let identity = None;
     let chosen = Chosen { kind, identity };
     Vault::new(directory.to_owned(), chosen, Arc::clone(store)).made_journal_key()
@@ -33,6 +30,10 @@ pub fn journal_key(
 
 impl Vault {
     fn made_journal_key(&self) -> Result<Option<JournalKey>, ToolError> {
+        // Before a key is made up for a store that gets none.
+        if self.is_left(&Index::read(&self.directory)?)? {
+            return Ok(None);
+        }
         self.unlock()?;
         self.locked(|own, locked| {
             let store = own.store.as_ref();
@@ -41,17 +42,23 @@ impl Vault {
                 return Ok(Some(key));
             }
             let index = locked.index().clone();
-            let used = index.store.as_ref();
-            // Everything was moved away from it, perhaps since this run began: nobody would look for the key there.
-            let is_left = used.is_some_and(|used| used.kind != own.chosen.kind);
-            if is_left && store.list()?.is_empty() {
+            if own.is_left(&index)? {
                 return Ok(None);
             }
             // Of a lost index none is made up: a file without one is told of.
             match index == Index::default() {
-                true => journal::journal_key(store),
-                false => locked.around(index.clone(), index, || journal::journal_key(store)),
+                true => journal::make(store),
+                false => locked.around(index.clone(), index, || journal::make(store)),
             }
+            .map(Some)
         })
+    }
+
+    /// Whether everything was moved away from the store, perhaps since this run began: nobody would look for the key
+    /// there.
+    fn is_left(&self, index: &Index) -> Result<bool, ToolError> {
+        let used = index.store.as_ref();
+        let is_left = used.is_some_and(|used| used.kind != self.chosen.kind);
+        Ok(is_left && self.store.list()?.is_empty())
     }
 }

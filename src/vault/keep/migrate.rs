@@ -1,8 +1,8 @@
-//! Moves everything into another store.
+//! Moves everything into another store, and removes what a migration that broke off left in the old one.
 
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
-use crate::vault::index::{Index, Locked};
+use crate::vault::index::{Chosen, Index, Locked};
 use crate::vault::keep::Vault;
 use crate::vault::keep::room::{check_together, may_be_too_long, usable_bytes};
 use crate::vault::keep::rows::check_agreement;
@@ -13,7 +13,98 @@ use crate::vault::store::{Key, Kind};
 /// What one store is to keep and to remove.
 type Changes = Vec<(Key, Option<SecretValue>)>;
 
+/// What became of what another store still had.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// What both stores held alike, and the other one holds no more.
+    pub removed: Vec<SecretName>,
+    /// What stays there: the store in use has something else under the name or nothing, or the index lists it there.
+    pub left: Vec<SecretName>,
+    /// Whether the key of the undo journal went.
+    pub is_key_removed: bool,
+}
+
+impl Finished {
+    /// Whether the other store had nothing.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Vault {
+    /// Ends a migration into this store that was broken off after the index named it: what both hold alike is removed
+    /// from the old one, and nothing else.
+    ///
+    /// # Errors
+    /// What the stores or the system say.
+    pub fn finish(&self, old: &Self) -> Result<Finished, ToolError> {
+        // Opened before the lock; of a store that has nothing the other one is not opened.
+        let has_key = old.store.get(&Key::journal())?.is_some();
+        if old.store.list()?.is_empty() && !has_key {
+            old.store.clear_away()?;
+            return Ok(Finished::default());
+        }
+        self.probe()?;
+        self.locked(|own, locked| own.finished(&old.quietly(), locked))
+    }
+
+    fn finished(&self, old: &Self, locked: &mut Locked) -> Result<Finished, ToolError> {
+        let index = locked.index().clone();
+        let mut done = Finished::default();
+        for name in old.store.list()? {
+            match self.holds_alike(&index, old, &name)? {
+                true => done.removed.push(name),
+                false => done.left.push(name),
+            }
+        }
+        let mut gone: Changes = done.removed.iter().map(|n| (Key::of(n), None)).collect();
+        if let (Some(left), Some(used)) = (
+            old.store.get(&Key::journal())?,
+            self.store.get(&Key::journal())?,
+        ) && left.expose() == used.expose()
+        {
+            done.is_key_removed = true;
+            gone.push((Key::journal(), None));
+        }
+        let mut after = index.clone();
+        if done.left.is_empty() {
+            after.store = after.store.map(without_old);
+        }
+        if !gone.is_empty() || after != index {
+            let removed = locked.around(index, after, || {
+                old.store.apply(&gone)?;
+                old.store.clear_away()
+            });
+            removed.map_err(|error| old.left_behind(self, error))?;
+        }
+        Ok(done)
+    }
+
+    /// Whether the old store has of a name what this one has, and the index lists it here.
+    fn holds_alike(&self, index: &Index, old: &Self, name: &SecretName) -> Result<bool, ToolError> {
+        let listed = index.get(name).map(|listed| listed.store);
+        if listed.is_some_and(|store| store != self.chosen.kind) {
+            return Ok(false);
+        }
+        let both = old
+            .get(name)
+            .and_then(|theirs| Ok((theirs, self.get(name)?)));
+        match both {
+            Ok((theirs, own)) => Ok(is_alike(&theirs, Ok(own))),
+            // What cannot be read, or is not there, is not alike.
+            Err(error)
+                if matches!(
+                    error.code,
+                    ErrorCode::BadVault | ErrorCode::UndefinedVariable
+                ) =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Copies everything into another store, makes that the chosen one, and removes it here: all of it under the lock,
     /// so that nothing is kept beside it that would be lost. Returns the names.
     ///
@@ -44,7 +135,9 @@ impl Vault {
             to.store.apply(&changes)?;
             to.check_copied(&records)
         })?;
-        let removed = locked.around(after.clone(), after, || {
+        let mut last = after.clone();
+        last.store = last.store.map(without_old);
+        let removed = locked.around(after, last, || {
             self.store.apply(&gone)?;
             self.store.clear_away()
         });
@@ -113,7 +206,12 @@ impl Vault {
     /// Returns the index of when everything is in the other store.
     fn moved(&self, index: &Index, to: &Self, names: &[SecretName]) -> Index {
         let mut after = index.clone();
-        after.store = Some(to.chosen.clone());
+        // What opens the old one is known until nothing is left there.
+        let identity = to.chosen.identity.clone();
+        after.store = Some(Chosen {
+            identity: identity.or_else(|| self.chosen.identity.clone()),
+            ..to.chosen.clone()
+        });
         for name in names {
             if let Some(listed) = after.names.get_mut(name.as_str()) {
                 listed.store = to.chosen.kind;
@@ -151,6 +249,14 @@ impl Vault {
         );
         let hint = format!("remove them with `karyi var migrate --vault {own} --to {theirs}`");
         ToolError::new(error.code, message).with_hint(hint)
+    }
+}
+
+/// Returns a store in use without what opened the other one.
+fn without_old(used: Chosen) -> Chosen {
+    Chosen {
+        identity: used.identity.filter(|_| used.kind == Kind::Age),
+        ..used
     }
 }
 

@@ -1,5 +1,6 @@
 //! Notes and policies are listed and shown to everybody: they must hold no value.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +21,8 @@ pub(super) struct Look<'a> {
     pub(super) index: &'a Index,
     /// Whether nobody else can change anything meanwhile.
     pub(super) is_locked: bool,
+    /// Whether the store was read since the look began: that is new enough for all of it.
+    pub(super) was_read: Cell<bool>,
 }
 
 impl Look<'_> {
@@ -231,7 +234,8 @@ impl Seen {
     /// Returns what the store has, read at the first time and when it was changed since.
     fn kept(&mut self, look: &Look<'_>) -> Result<&mut Kept, ToolError> {
         let wanted = look.generation();
-        let is_true = |kept: &Kept| wanted.is_some() && kept.generation == wanted;
+        let was_read = look.was_read.replace(true);
+        let is_true = |kept: &Kept| was_read || wanted.is_some() && kept.generation == wanted;
         let kept = match self.kept.take().filter(is_true) {
             Some(kept) => kept,
             None => Kept::read(look)?,

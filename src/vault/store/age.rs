@@ -7,9 +7,11 @@ mod key;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
 use std::time::SystemTime;
 
 use zeroize::Zeroizing;
@@ -31,6 +33,8 @@ pub struct AgeStore {
     path: PathBuf,
     get_key: GetKey,
     opened: Arc<Mutex<Opened>>,
+    /// Whether somebody is asked for the key meanwhile.
+    is_asking: Arc<AtomicBool>,
     /// Whether the key may not be asked for now.
     is_quiet: bool,
 }
@@ -69,13 +73,14 @@ impl AgeStore {
             path,
             get_key,
             opened: Arc::default(),
+            is_asking: Arc::default(),
             is_quiet: false,
         }
     }
 
     /// Does something with what the file holds.
     fn with<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
-        let mut opened = self.opened();
+        let mut opened = self.opened()?;
         self.refresh(&mut opened, Lock::Wanted)?;
         let (_, texts) = opened
             .held
@@ -85,7 +90,7 @@ impl AgeStore {
 
     /// Changes what the file holds.
     fn change<T>(&self, work: impl FnOnce(&mut Texts) -> T) -> Result<T, ToolError> {
-        let mut opened = self.opened();
+        let mut opened = self.opened()?;
         // Typed before the file is locked.
         self.refresh(&mut opened, Lock::Wanted)?;
         self.key(&mut opened, Lock::Wanted)?;
@@ -194,15 +199,32 @@ impl AgeStore {
                 (true, false) => Asked::First,
                 (true, true) => Asked::Again,
             };
-            opened.key = Some((self.get_key)(asked)?);
+            self.is_asking.store(true, Ordering::SeqCst);
+            let key = (self.get_key)(asked);
+            self.is_asking.store(false, Ordering::SeqCst);
+            opened.key = Some(key?);
         }
         let missing = || ToolError::new(ErrorCode::Internal, "the key is gone");
         opened.key.as_ref().ok_or_else(missing)
     }
 
-    // A poisoned lock only means that another thread panicked between two whole changes.
-    fn opened(&self) -> MutexGuard<'_, Opened> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns what was opened. Who holds a lock that others wait for waits for another thread of this process, too, but
+    /// not for the user it asks.
+    fn opened(&self) -> Result<MutexGuard<'_, Opened>, ToolError> {
+        // A poisoned lock only means that another thread panicked between two whole changes.
+        if !self.is_quiet {
+            return Ok(self.opened.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        loop {
+            match self.opened.try_lock() {
+                Ok(opened) => return Ok(opened),
+                Err(TryLockError::Poisoned(error)) => return Ok(error.into_inner()),
+                Err(TryLockError::WouldBlock) if self.is_asking.load(Ordering::SeqCst) => {
+                    return Err(asked_meanwhile(&self.path));
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(limits::VAULT_LOCK_PAUSE),
+            }
+        }
     }
 }
 
@@ -216,12 +238,13 @@ impl Store for AgeStore {
             path: self.path.clone(),
             get_key: Arc::clone(&self.get_key),
             opened: Arc::clone(&self.opened),
+            is_asking: Arc::clone(&self.is_asking),
             is_quiet: true,
         }))
     }
 
     fn probe(&self) -> Result<(), ToolError> {
-        let mut opened = self.opened();
+        let mut opened = self.opened()?;
         // What cannot be written, and what is no file, is told before anything is typed.
         drop(disk::lock(&self.path)?);
         self.refresh(&mut opened, Lock::Wanted)?;
@@ -254,13 +277,17 @@ impl Store for AgeStore {
     }
 
     fn clear_away(&self) -> Result<(), ToolError> {
-        let mut opened = self.opened();
+        let mut opened = self.opened()?;
         self.refresh(&mut opened, Lock::Wanted)?;
         let _guard = disk::lock(&self.path)?;
         self.refresh(&mut opened, Lock::Held)?;
         let is_empty = |(_, texts): &(Look, Texts)| texts.is_empty();
         if opened.held.take_if(|held| is_empty(held)).is_some() {
-            fs::remove_file(&self.path).map_err(|error| ToolError::from_io(&self.path, &error))?;
+            match fs::remove_file(&self.path) {
+                // There was none.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed.map_err(|error| ToolError::from_io(&self.path, &error))?,
+            }
         }
         Ok(())
     }
@@ -316,7 +343,7 @@ fn seal(key: &AgeKey, texts: &Texts) -> Result<Vec<u8>, ToolError> {
         .map(|(key, text)| (key.as_str(), text.expose()));
     let plain = pairs::write(plain);
     let mut sealed = Vec::new();
-    let mut write = || -> std::io::Result<()> {
+    let mut write = || -> io::Result<()> {
         let mut writer = key.encryptor()?.wrap_output(&mut sealed)?;
         writer.write_all(HEAD)?;
         writer.write_all(&plain)?;
@@ -339,6 +366,13 @@ fn unseal(key: &AgeKey, bytes: &[u8]) -> Result<Texts, ToolError> {
     let pairs = pairs::read(rest).map_err(bad)?;
     let keyed = pairs.into_iter().map(|(key, text)| (Key(key), text));
     Ok(keyed.collect())
+}
+
+/// Returns the error for a file whose key the user is asked for elsewhere.
+fn asked_meanwhile(path: &Path) -> ToolError {
+    let message = format!("the passphrase of {} is being asked for", path.display());
+    ToolError::new(ErrorCode::VaultBusy, message)
+        .with_hint("answer that question; then run it again")
 }
 
 fn bad(message: &str) -> ToolError {

@@ -25,10 +25,18 @@ pub fn journal_key(store: &dyn Store) -> Result<Option<JournalKey>, ToolError> {
     if let Some(key) = kept_key(store)? {
         return Ok(Some(key));
     }
+    make(store).map(Some)
+}
+
+/// Makes a key in a store that has none.
+///
+/// # Errors
+/// As [`journal_key`].
+pub fn make(store: &dyn Store) -> Result<JournalKey, ToolError> {
     let made = random()?;
     store.set(&Key::journal(), &spell(&made))?;
     // What the store gives back counts.
-    kept_key(store)?.map(Some).ok_or_else(damaged)
+    kept_key(store)?.ok_or_else(damaged)
 }
 
 /// Returns the key when there is one already.

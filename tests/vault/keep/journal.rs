@@ -9,7 +9,7 @@ use karyi::vault::session::{Need, Secrets};
 use karyi::vault::store::{Key, Kind, Store};
 
 use super::races::{Call, Hooked, is_locked, vault};
-use super::{name, terms, value};
+use super::{Counting, name, terms, value};
 
 /// Returns the text of the key that a store has.
 fn key_in(store: &Hooked) -> Option<String> {
@@ -104,4 +104,13 @@ fn the_key_of_a_store_that_is_not_in_use_goes_with_its_values() {
     assert_ne!(in_use, key_in(&left));
     assert_eq!(leftover.migrate(&own).unwrap(), [name("B")]);
     assert_eq!((key_in(&used), key_in(&left)), (in_use, None));
+}
+
+#[test]
+fn a_new_key_is_asked_for_once_before_it_is_made_and_once_after() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    let made = journal_key(root.path(), &(Arc::clone(&store) as Arc<dyn Store>));
+    assert!(made.unwrap().is_some());
+    assert_eq!(store.read(), 2);
 }

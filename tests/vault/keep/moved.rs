@@ -1,13 +1,16 @@
 //! Migrations that break off are finished by the next one, and values that runs could not hold are not kept.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use karyi::error::ErrorCode;
-use karyi::vault::index::Index;
+use karyi::vault::index::{Chosen, Index};
+use karyi::vault::keep::{Finished, Vault, journal_key};
 use karyi::vault::policy::Policy;
 use karyi::vault::store::{Key, Kind, Store, record};
 
-use super::races::{Hooked, kept, vault};
+use super::races::{Call, Hooked, kept, vault};
 use super::{name, terms, value};
 
 #[test]
@@ -112,4 +115,100 @@ fn what_a_run_could_not_hold_together_is_not_moved_together() {
     assert_eq!(to.list().unwrap(), [name("THERE")]);
     to.memory.remove(&Key::of(&name("THERE"))).unwrap();
     assert_eq!(old.migrate(&new).unwrap().len(), 68);
+}
+
+/// Has a migration end before it removes anything, as one that is killed.
+fn kill_at_removal(old: &Vault, new: &Vault, from: &Hooked) {
+    from.at(Call::Remove, || panic!("killed, on purpose"));
+    assert!(catch_unwind(AssertUnwindSafe(|| old.migrate(new))).is_err());
+}
+
+#[test]
+fn a_migration_that_was_killed_is_finished_and_takes_only_what_both_hold_alike() {
+    let root = tempfile::tempdir().unwrap();
+    let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
+    for key in ["A", "B", "C", "D"] {
+        let text = value(&format!("value-of-{key}"));
+        old.set(&name(key), &text, &terms(None)).unwrap();
+    }
+    let store = Arc::clone(&from) as Arc<dyn Store>;
+    assert!(journal_key(root.path(), &store).unwrap().is_some());
+    kill_at_removal(&old, &new, &from);
+    assert_eq!(from.list().unwrap().len(), 4);
+    // Since then one has changed, and one has gone.
+    new.set(&name("B"), &value("value-since"), &terms(None))
+        .unwrap();
+    assert!(new.remove(&name("C")).unwrap());
+    let expected = Finished {
+        removed: vec![name("A"), name("D")],
+        left: vec![name("B"), name("C")],
+        is_key_removed: true,
+    };
+    assert_eq!(new.finish(&old).unwrap(), expected);
+    assert_eq!(from.list().unwrap(), [name("B"), name("C")]);
+    assert!(from.memory.get(&Key::journal()).unwrap().is_none());
+    assert!(to.memory.get(&Key::journal()).unwrap().is_some());
+    assert_eq!(kept(&old, "B").as_deref(), Some("value-of-B"));
+    assert_eq!(kept(&new, "A").as_deref(), Some("value-of-A"));
+    assert_eq!(kept(&new, "B").as_deref(), Some("value-since"));
+    let index = Index::read(root.path()).unwrap();
+    assert!(index.settled().is_some());
+    assert_eq!(index.kept().collect::<Vec<_>>(), to.list().unwrap());
+    // Another time there is nothing to do, and nothing is written.
+    let again = Finished {
+        left: expected.left,
+        ..Finished::default()
+    };
+    assert_eq!(new.finish(&old).unwrap(), again);
+    assert_eq!(Index::read(root.path()).unwrap(), index);
+}
+
+#[test]
+fn what_the_index_lists_for_the_other_store_is_no_leftover() {
+    let root = tempfile::tempdir().unwrap();
+    let (used, other) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let (own, there) = (vault(root.path(), &used), vault(root.path(), &other));
+    own.set(&name("A"), &value("value-of-a"), &terms(None))
+        .unwrap();
+    there
+        .set(&name("B"), &value("value-of-b"), &terms(None))
+        .unwrap();
+    // The same value, which the index does not know of.
+    let copy = record::join(&value("value-of-b"), &Policy::default()).unwrap();
+    used.memory.set(&Key::of(&name("B")), &copy).unwrap();
+    let expected = Finished {
+        left: vec![name("B")],
+        ..Finished::default()
+    };
+    assert_eq!(own.finish(&there).unwrap(), expected);
+    assert_eq!(kept(&there, "B").as_deref(), Some("value-of-b"));
+}
+
+#[test]
+fn what_opens_the_old_store_is_known_until_nothing_is_left_there() {
+    let root = tempfile::tempdir().unwrap();
+    let (from, to) = (Hooked::new(Kind::Age), Hooked::new(Kind::Os));
+    let chosen = Chosen {
+        kind: Kind::Age,
+        identity: Some(PathBuf::from("/home/u/identity")),
+    };
+    let store = Arc::clone(&from) as Arc<dyn Store>;
+    let old = Vault::new(root.path().to_owned(), chosen.clone(), store);
+    let new = vault(root.path(), &to);
+    old.set(&name("A"), &value("value-one"), &terms(None))
+        .unwrap();
+    kill_at_removal(&old, &new, &from);
+    let used = || Index::read(root.path()).unwrap().store;
+    let between = Chosen {
+        kind: Kind::Os,
+        ..chosen
+    };
+    assert_eq!(used(), Some(between));
+    assert_eq!(new.finish(&old).unwrap().removed, [name("A")]);
+    assert_eq!(used(), Some(Chosen::os()));
+    old.set(&name("B"), &value("value-two"), &terms(None))
+        .unwrap();
+    old.migrate(&new).unwrap();
+    assert_eq!(used(), Some(Chosen::os()));
 }

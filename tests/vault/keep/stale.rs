@@ -1,13 +1,14 @@
 //! What was checked before the lock is checked again when another process changed something meanwhile.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use karyi::error::{ErrorCode, ToolError};
 use karyi::vault::index::Index;
 use karyi::vault::store::{Key, Kind, Store};
 
 use super::races::{Call, Hooked, kept, other, vault};
-use super::{name, terms, value};
+use super::{Counting, name, terms, value};
 
 /// Has another process keep something after the second list of names, which is the one that values are read by.
 fn at_second_list(store: &Arc<Hooked>, work: impl FnOnce() + Send + 'static) {
@@ -126,4 +127,25 @@ fn a_change_that_was_broken_off_is_no_reason_to_trust_an_earlier_look() {
     let refused = own.set(&name("B"), &value("value-of-b"), &said);
     assert_eq!(code(refused), Some(ErrorCode::BadArguments));
     assert_eq!(kept(&own, "B"), None);
+}
+
+#[test]
+fn a_store_whose_change_broke_off_is_read_once_for_each_check() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Arc::new(Counting::default());
+    let own = super::vault(root.path(), &store);
+    for key in ["A", "B", "C"] {
+        own.set(&name(key), &value(&format!("value-of-{key}")), &terms(None))
+            .unwrap();
+    }
+    let path = root.path().join("vars.json");
+    let mut index = Index::read(root.path()).unwrap();
+    index.generation += 1;
+    std::fs::write(&path, serde_json::to_vec(&index).unwrap()).unwrap();
+    let mut said = terms(Some("a note"));
+    said.policy.commands = Some((0..20).map(|n| format!("program-{n}")).collect());
+    let before = store.compared.load(Ordering::SeqCst);
+    own.set(&name("D"), &value("value-of-D"), &said).unwrap();
+    // Before the lock and under it, one value each.
+    assert_eq!(store.compared.load(Ordering::SeqCst) - before, 2 * 3);
 }

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use karyi::error::{ErrorCode, ToolError};
 use karyi::secret::{SecretName, SecretValue};
@@ -88,6 +89,10 @@ fn no_dialogue_stands_while_the_index_is_locked() {
         "no key was made"
     );
     assert_eq!(own.migrate(&to).unwrap(), [name("A")]);
+    // As if that had been killed.
+    let left = to.store().get(&Key::of(&name("A"))).unwrap().unwrap();
+    store.set(&Key::of(&name("A")), &left).unwrap();
+    assert_eq!(to.finish(&own).unwrap().removed, [name("A")]);
 }
 
 /// Makes keys of passphrases as somebody types them, and counts.
@@ -139,4 +144,55 @@ fn a_file_with_another_passphrase_is_refused_under_the_lock_and_asked_for_by_the
     let names = own.store().list().unwrap();
     assert_eq!(names, [name("A"), name("THEIRS")]);
     assert!(Index::read(root.path()).unwrap().get(&name("A")).is_some());
+}
+
+#[test]
+fn a_store_that_is_left_has_no_key_made_up_for_it() {
+    let root = tempfile::tempdir().unwrap();
+    let (_, own) = asking(root.path(), Kind::Os);
+    own.set(&name("A"), &value("value-of-a"), &terms(None))
+        .unwrap();
+    let file = root.path().join("vault.age");
+    let count = Arc::new(AtomicUsize::new(0));
+    let store = AgeStore::new(file.clone(), typed(&["one one one"], &count));
+    let store: Arc<dyn Store> = Arc::new(store);
+    assert!(journal_key(root.path(), &store).unwrap().is_none());
+    assert_eq!((count.load(Ordering::SeqCst), file.exists()), (0, false));
+}
+
+#[test]
+fn who_holds_the_lock_waits_for_no_question_of_another_thread() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("vault.age");
+    let key = typed(&["one one one"], &Arc::default());
+    let made = AgeStore::new(file.clone(), key);
+    made.set(&Key::of(&name("A")), &value("value-of-a"))
+        .unwrap();
+    let (asked, is_asked) = mpsc::channel();
+    let (answer, answered) = mpsc::channel::<()>();
+    let answered = std::sync::Mutex::new(answered);
+    let key: GetKey = Arc::new(move |_| {
+        asked.send(()).unwrap();
+        answered.lock().unwrap().recv().unwrap();
+        Ok(AgeKey::with_work(&value("one one one"), 4).typed())
+    });
+    let store = Arc::new(AgeStore::new(file, key));
+    let quiet = store.quiet().unwrap();
+    let asking = std::thread::spawn({
+        let store = Arc::clone(&store);
+        move || store.list()
+    });
+    is_asked.recv().unwrap();
+    let (done, is_done) = mpsc::channel();
+    let again = Arc::clone(&quiet);
+    let waiting = std::thread::spawn(move || done.send(again.list()).unwrap());
+    // Long, so that only who waits for the answer is late.
+    let told = is_done.recv_timeout(Duration::from_secs(60));
+    answer.send(()).unwrap();
+    assert_eq!(asking.join().unwrap().unwrap(), [name("A")]);
+    waiting.join().unwrap();
+    let told = told.expect("it waited for the answer").unwrap_err();
+    assert_eq!(told.code, ErrorCode::VaultBusy);
+    // Once that is answered it is open for both.
+    assert_eq!(quiet.list().unwrap(), [name("A")]);
 }
