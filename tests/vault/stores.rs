@@ -44,6 +44,19 @@ fn says(ran: &Ran, parts: &[&str]) {
     }
 }
 
+/// Checks that a run with no lasting store tells of both, and gives advice that can be followed.
+fn tells_memory_of_both(home: &Home, script: &str) {
+    let run = ["run", "--no-interactive", "--vault", "memory", "-c", script];
+    let ran = home.karyi(&run, "").exit(0);
+    let told = [
+        "redaction_incomplete",
+        "HERE (os), THERE (age)",
+        "or leave --vault away",
+    ];
+    says(&ran, &told);
+    assert!(!ran.stdout.contains("migrate"), "{}", ran.stdout);
+}
+
 #[test]
 fn what_is_kept_in_another_store_is_told() {
     let Some((_bus, home)) = with_keyring() else {
@@ -83,24 +96,7 @@ fn what_is_kept_in_another_store_is_told() {
         &ran.exit(0),
         &["redaction_incomplete", "which is age: HERE (os)"],
     );
-    let memory = [
-        "run",
-        "--no-interactive",
-        "--vault",
-        "memory",
-        "-c",
-        &script,
-    ];
-    let ran = home.karyi(&memory, "").exit(0);
-    says(
-        &ran,
-        &[
-            "redaction_incomplete",
-            "HERE (os), THERE (age)",
-            "or leave --vault away",
-        ],
-    );
-    assert!(!ran.stdout.contains("migrate"), "{}", ran.stdout);
+    tells_memory_of_both(&home, &script);
     for store in ["auto", "memory"] {
         let required = ["run", "--require-vault", "--vault", store, "-c", &script];
         let ran = home.karyi(&required, "").exit(3).error("vault_unavailable");
