@@ -132,12 +132,9 @@ impl Index {
         })
     }
 
-    /// Changes the index in a directory, and not the store, and returns what the change returns. When that is an
-    /// error nothing is written.
-    ///
-    /// # Errors
-    /// What the change or the system says; `vault_busy` when another process keeps it locked.
-    pub fn change<T>(
+    /// Changes the index in a directory, and no store, for tests.
+    #[cfg(test)]
+    pub(in crate::vault) fn change<T>(
         directory: &Path,
         work: impl FnOnce(&mut Self) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {

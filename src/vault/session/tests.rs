@@ -1,6 +1,7 @@
 //! Names, lives and limits of a session's values.
 
 use super::*;
+use crate::error::ErrorCode;
 use crate::vault::policy::Approval;
 
 fn name(text: &str) -> SecretName {
