@@ -76,6 +76,9 @@ pub const SPINNER_DELAY: Duration = Duration::from_millis(400);
 pub const REPORT_BUFFER_BYTES: usize = 64 << 10;
 /// Pause between two pictures of the spinner.
 pub const SPINNER_STEP: Duration = Duration::from_millis(100);
+/// How long a question waits to be told that the report shows what comes before it, until it looks
+/// itself.
+pub const FLOOR_STEP: Duration = Duration::from_millis(50);
 /// Most diagnostics listed in one report; the rest are counted.
 pub const MAX_DIAGNOSTICS: usize = 100;
 /// How long a prompt waits for a key before it looks at the clock and at the wish to stop.

@@ -7,6 +7,7 @@ mod call;
 mod doctor;
 mod door;
 mod doubts;
+mod floor;
 mod history;
 mod interrupts;
 mod journal;

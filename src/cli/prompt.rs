@@ -9,12 +9,11 @@ mod suspend;
 mod turn;
 
 use std::io;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::cli::floor::Floor;
 use crate::cli::received::Received;
 use crate::cli::say;
-use crate::cli::screen::Floor;
 use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::render::paint::safe;
@@ -91,10 +90,10 @@ impl Terminal {
         // Whoever has no terminal is told so at once, also while another question stands there.
         turn::open().ok()?;
         let _turn = self.turn.lock().await;
-        let (floor, outside) = (Arc::clone(&self.floor), self.outside.clone());
-        let answer = tokio::task::spawn_blocking(move || {
-            let _floor = floor.lock().unwrap_or_else(PoisonError::into_inner);
-            converse(dialogue, &outside)
+        let (floor, outside) = (self.floor.clone(), self.outside.clone());
+        let answer = tokio::task::spawn_blocking(move || match floor.take(&outside.cancel) {
+            Some(_floor) => converse(dialogue, &outside),
+            None => Ok(D::declined()),
         });
         answer.await.ok()?.ok()
     }

@@ -15,10 +15,11 @@ use crate::capped::Cap;
 use crate::cli::args::{RunArgs, VarsMode};
 use crate::cli::bare_calls::BareCalls;
 use crate::cli::door::{self, Door};
+use crate::cli::floor::Floor;
 use crate::cli::interrupts::{self, Interrupts};
 use crate::cli::journal;
 use crate::cli::prompt::{Asking, Outside, Terminal};
-use crate::cli::screen::{self, CancelOnPanic, Floor, Screen};
+use crate::cli::screen::{self, CancelOnPanic, Screen};
 use crate::cli::signals::Signals;
 use crate::cli::vault::{self, Asker};
 use crate::cli::{BROKEN_PIPE, fail, fail_as_given, fail_with, say};
@@ -170,7 +171,7 @@ impl Run {
         let (outside, floor) = (Outside::default(), Floor::default());
         let asking = asking(args)?;
         let origin = origin(args);
-        let terminal = Terminal::new(asking, outside.clone(), Arc::clone(&floor), origin.clone());
+        let terminal = Terminal::new(asking, outside.clone(), floor.clone(), origin.clone());
         let context = context(&args.session, &outside.cancel, Arc::new(terminal))?;
         context.secrets.keep_with(guard::keep);
         let redactor = Redactor::new(&context.secrets);
@@ -211,7 +212,7 @@ impl Run {
     /// Loads what the vault holds, before anything runs.
     fn open_vault(&mut self, args: &RunArgs) -> Result<(), ExitCode> {
         let asker = Asker {
-            floor: Some(Arc::clone(&self.floor)),
+            floor: Some(self.floor.clone()),
             outside: self.outside.clone(),
         };
         let asking = vault::asking(!args.no_interactive && !is_ci(), asker);
@@ -285,17 +286,14 @@ impl Run {
     }
 
     async fn one(&self, input: Input, is_last: bool) -> anyhow::Result<Tally> {
-        let (screen, events) = Screen::open(
-            self.format,
-            self.outside.cancel.clone(),
-            Arc::clone(&self.floor),
-        )
-        .context("starting the report")?;
+        let (screen, events) =
+            Screen::open(self.format, self.outside.cancel.clone(), self.floor.clone())
+                .context("starting the report")?;
         let ticks = screen::wants_ticks(self.format).then(|| {
             tokio::spawn(tick(
                 events.clone(),
                 self.redactor.clone(),
-                Arc::clone(&self.floor),
+                self.floor.clone(),
             ))
         });
         let runner = Runner::new(self.stage(events.clone()));
@@ -370,7 +368,7 @@ async fn tick(events: mpsc::Sender<Redacted<Event>>, redactor: Redactor, floor: 
         tokio::time::sleep(limits::SPINNER_STEP).await;
         // While a question stands on the terminal nothing moves; a full channel means that there is
         // something better to show.
-        if floor.try_lock().is_ok() {
+        if floor.try_take().is_some() {
             let _ = events.try_send(redactor.seal(Event::Tick));
         }
     }

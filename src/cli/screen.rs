@@ -4,10 +4,11 @@
 //! instead of filling the memory.
 
 use std::io::{self, BufWriter, IsTerminal};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::cli::floor::{Floor, Told};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::limits;
@@ -18,10 +19,6 @@ use crate::render::paint::Colour;
 use crate::render::text::Text;
 use crate::render::xml::Xml;
 use crate::render::{Format, Reporter, Style};
-use crate::vault::redact::Redacted;
-
-/// Who may write to the terminal now: the report or a question.
-pub(super) type Floor = Arc<Mutex<()>>;
 
 /// The screen of one message.
 pub(super) struct Screen {
@@ -31,19 +28,23 @@ pub(super) struct Screen {
 
 impl Screen {
     /// Starts the thread; events go into the sender. When stdout is gone the run is cancelled.
+    ///
+    /// Called within a runtime, which must live as long as the report.
     pub(super) fn open(
         format: Format,
         cancel: Cancel,
         floor: Floor,
-    ) -> io::Result<(Self, mpsc::Sender<Redacted<Event>>)> {
+    ) -> io::Result<(Self, mpsc::Sender<Told>)> {
         let (sender, receiver) = mpsc::channel(limits::CHANNEL_DEPTH);
+        floor.hear(&sender);
+        let runtime = Handle::current();
         let (finished, done) = oneshot::channel();
         let stop = cancel.clone();
         std::thread::Builder::new()
             .name("report".into())
             .spawn(move || {
                 let guard = CancelOnPanic(stop);
-                let _ = finished.send(report(format, receiver, &guard.0, &floor));
+                let _ = finished.send(runtime.block_on(report(format, receiver, &guard.0, &floor)));
             })?;
         Ok((Self { done, cancel }, sender))
     }
@@ -82,27 +83,25 @@ pub(super) fn wants_ticks(format: Format) -> bool {
     format == Format::Text && io::stdout().is_terminal() && io::stderr().is_terminal() && !is_dumb()
 }
 
-fn report(
+async fn report(
     format: Format,
-    mut events: mpsc::Receiver<Redacted<Event>>,
+    mut events: mpsc::Receiver<Told>,
     cancel: &Cancel,
     floor: &Floor,
 ) -> io::Result<Tally> {
     let mut reporter = Reporter::new(style(format));
     let mut failure = None;
-    while let Some(event) = events.blocking_recv() {
+    let mut write = |event: Told| {
         let is_last = matches!(event.get(), Event::MessageEnded { .. });
-        if failure.is_none() {
-            let _floor = floor.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(error) = reporter.event(event) {
-                cancel.cancel();
-                failure = Some(error);
-            }
+        if failure.is_none()
+            && let Err(error) = reporter.event(event)
+        {
+            cancel.cancel();
+            failure = Some(error);
         }
-        if is_last {
-            break;
-        }
-    }
+        is_last
+    };
+    while floor.next(&mut events, &mut write).await == Some(false) {}
     match failure {
         Some(error) => Err(error),
         None => reporter.finish(),

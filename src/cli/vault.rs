@@ -11,13 +11,13 @@ pub(super) use place::Place;
 use std::collections::BTreeSet;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
 use jiff::Timestamp;
 
+use crate::cli::floor::Floor;
 use crate::cli::prompt::Outside;
-use crate::cli::screen::Floor;
 use crate::cli::{prompt, say, state_dir};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::resolve::unreadable;
@@ -429,10 +429,11 @@ pub(super) fn ask(asking: &Asking, wanted: &Wanted<'_>) -> Result<SecretValue, T
     if is_cancelled() {
         return Err(interrupted());
     }
-    let _floor = asker
-        .floor
-        .as_ref()
-        .map(|floor| floor.lock().unwrap_or_else(PoisonError::into_inner));
+    let floor = asker.floor.as_ref();
+    let floor = floor.map(|floor| floor.take(&asker.outside.cancel));
+    if matches!(floor, Some(None)) {
+        return Err(interrupted());
+    }
     let error = |code, message| Err(ToolError::new(code, message).with_hint("try again"));
     match prompt::hidden(wanted.label, &asker.outside) {
         Ok(Reply::Value(value, _)) => Ok(value),

@@ -1,10 +1,11 @@
 //! The place of the vault: its directory, the store that was chosen, and how that is opened.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, TryLockError};
+use std::sync::Arc;
 
 use super::given::{given, mask_keys, passphrase};
 use super::{AGE_FILE, Asker, Asking, StoreName, VaultFlags, absolute, ask_passphrase, service};
+use crate::cli::floor::Floor;
 use crate::cli::{say, state_dir};
 use crate::error::{ErrorCode, ToolError};
 use crate::vault::index::{Chosen, FILE_NAME, Index};
@@ -219,8 +220,8 @@ fn waiting(asker: &Asker) -> Notice {
     let floor = asker.floor.clone();
     Arc::new(move |most| {
         // Who looks at a question knows what is waited for, and nobody waits for its end here.
-        let turn = floor.as_ref().map(|floor| floor.try_lock());
-        let is_free = !matches!(turn, Some(Err(TryLockError::WouldBlock)));
+        let turn = floor.as_ref().map(Floor::try_take);
+        let is_free = !matches!(turn, Some(None));
         if is_free {
             let seconds = most.as_secs();
             say(&format!(
