@@ -95,6 +95,14 @@ fn a_damaged_record_gets_no_other_policy_and_hinders_no_other_entry() {
 }
 
 #[test]
+fn a_file_that_is_not_there_is_told_to_a_person() {
+    let ran = Home::new().karyi(&["var", "import", "nowhere/.env"], "");
+    let told = "karyi: not_found: nowhere/.env: No such file or directory (os error 2)\n\
+                karyi: hint: name a file of KEY=value lines that you can read\n";
+    assert_eq!(ran.exit(1).stderr, told);
+}
+
+#[test]
 fn what_was_kept_is_told_where_it_stops() {
     let home = Home::new();
     home.set("TOKEN", VALUE, &[]);

@@ -79,7 +79,18 @@ pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
 
 /// Reads the file, which may be a pipe from another program: `<(sops -d .env)`.
 fn bytes_of(path: &Path) -> Result<Zeroizing<Vec<u8>>, ToolError> {
-    let failed = |error: io::Error| ToolError::from_io(path, &error);
+    // The hints of these are for a model and its tools.
+    let failed = |error: io::Error| match ToolError::from_io(path, &error) {
+        found
+            if matches!(
+                found.code,
+                ErrorCode::NotFound | ErrorCode::PermissionDenied
+            ) =>
+        {
+            found.with_hint("name a file of KEY=value lines that you can read")
+        }
+        found => found,
+    };
     let most = limits::MAX_VAULT_FILE_BYTES;
     let file = File::open(path).map_err(failed)?;
     // As much as may come at once: a buffer that grows leaves copies behind that nobody clears.
