@@ -26,6 +26,7 @@ use stream::Source;
 pub use stream::RedactStream;
 pub use text::Redacted;
 
+mod around;
 mod edges;
 mod encodings;
 mod escapes;

@@ -7,6 +7,7 @@
 
 use zeroize::Zeroizing;
 
+use super::around;
 use super::escapes::{LENGTH_BITS, MOST_MORE, Reading, packed, reading};
 use super::grams::{WINDOW, number};
 use super::lane::{Found, Lane, Run};
@@ -14,7 +15,7 @@ use super::tables::Tables;
 use crate::limits;
 use crate::vault::view::{SAMPLE, is_visible};
 
-/// How many bytes behind an escape are looked at: a match that has more of them is found without it.
+/// How many characters behind an escape are looked at: a match that has more of them is found without it.
 const BEHIND: usize = limits::REDACTED_RUN_BYTES;
 
 /// An escape that was read.
@@ -52,6 +53,8 @@ struct Text {
     length: usize,
     /// How many bytes are the escape's own, so that a value may begin there.
     own: usize,
+    /// How many characters are behind these.
+    behind: usize,
     /// Whether nothing can follow that matters.
     is_whole: bool,
 }
@@ -64,7 +67,7 @@ enum Begun {
 }
 
 impl Text {
-    const MOST: usize = limits::MAX_ESCAPE_BYTES + BEHIND;
+    const MOST: usize = limits::MAX_ESCAPE_BYTES + 4 * BEHIND;
 
     fn new() -> Self {
         Self {
@@ -72,6 +75,7 @@ impl Text {
             places: [(0, 0); Self::MOST],
             length: 0,
             own: 0,
+            behind: 0,
             is_whole: false,
         }
     }
@@ -84,6 +88,18 @@ impl Text {
             (*to, *to_places) = (byte, places);
             self.length += 1;
         }
+    }
+
+    /// Takes a byte that is not the escape's own.
+    fn push_behind(&mut self, byte: u8, places: (u64, u64)) {
+        self.push(byte, places);
+        let bytes = self.bytes.get(..self.length).unwrap_or_default();
+        self.behind += usize::from(around::counts(bytes, self.length - 1));
+    }
+
+    /// Whether a match that goes on is found without it.
+    fn is_full(&self) -> bool {
+        self.behind == BEHIND || self.length == Self::MOST
     }
 
     /// Returns the bytes from one on.
@@ -106,12 +122,15 @@ impl Text {
         text.own = text.length;
         let after = lane.index(fork.after)?;
         let behind = lane.bytes().get(after..)?;
-        for (index, byte) in (after..).zip(behind.iter().take(BEHIND)) {
+        for (index, byte) in (after..).zip(behind) {
             let place = lane.place(index);
             let first = place >> LENGTH_BITS;
-            text.push(*byte, (first, first + (place & MOST_MORE)));
+            text.push_behind(*byte, (first, first + (place & MOST_MORE)));
+            text.is_whole = text.is_full();
+            if text.is_whole {
+                break;
+            }
         }
-        text.is_whole = behind.len() >= BEHIND;
         Some(text)
     }
 
@@ -122,7 +141,7 @@ impl Text {
         let sign = *bytes.get(at)?;
         let mut at = at + 1;
         text.own = 1;
-        while text.length < BEHIND {
+        while !text.is_full() {
             let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) else {
                 return Some(text);
             };
@@ -137,7 +156,7 @@ impl Text {
                     let place = main.place(at);
                     rest.iter()
                         .take(1)
-                        .for_each(|byte| text.push(*byte, (place, place)));
+                        .for_each(|byte| text.push_behind(*byte, (place, place)));
                     1
                 }
                 Reading::Byte(byte, length) => {
@@ -159,7 +178,7 @@ impl Text {
     fn push_escape(&mut self, bytes: &[u8], place: u64) {
         let first = place >> LENGTH_BITS;
         let visible = bytes.iter().filter(|byte| is_visible(**byte));
-        visible.for_each(|byte| self.push(*byte, (first, first + (place & MOST_MORE))));
+        visible.for_each(|byte| self.push_behind(*byte, (first, first + (place & MOST_MORE))));
     }
 
     /// Looks whether a value begins with one of the bytes.

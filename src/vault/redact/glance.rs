@@ -6,11 +6,12 @@
 
 use zeroize::Zeroizing;
 
+use super::around::{self, Left, MOST_AROUND};
 use super::escapes::{Reading, reading};
 use super::forks::{self, Fork, is_clean};
 use super::grams::{WINDOW, number};
 use super::kinds::{Kind, Known};
-use super::lane::{AROUND, KEPT, Lane};
+use super::lane::{KEPT, Lane};
 use super::tables::Tables;
 use crate::limits::MAX_ESCAPE_BYTES;
 use crate::vault::view::{self, is_visible};
@@ -18,6 +19,8 @@ use crate::vault::view::{self, is_visible};
 /// Decoded bytes that are looked at again with those that follow. A match that was not seen has fewer of them before
 /// the end, as samples are close to each other: a window and what lies between two samples.
 const CARRIED: usize = 24;
+/// Bytes that are copied at once where no more are wanted.
+const AT_ONCE: usize = 16;
 /// Visible bytes before the end that a mark may stand at most: farther back they are forgotten.
 const MOST_BACK: u64 = (KEPT - MAX_ESCAPE_BYTES) as u64;
 
@@ -26,15 +29,15 @@ const MOST_BACK: u64 = (KEPT - MAX_ESCAPE_BYTES) as u64;
 pub(super) struct Mark {
     /// How many visible bytes stand before it.
     pub(super) count: u64,
-    /// How many visible bytes are taken from it on without an escape.
-    pub(super) left: usize,
+    /// How much is taken from it on without an escape.
+    pub(super) left: Left,
     /// How many decoded bytes stand before it.
     decoded: u64,
 }
 
 impl Mark {
     /// Returns where it is, and how it goes on.
-    pub(super) fn place(self) -> (u64, usize) {
+    pub(super) fn place(self) -> (u64, Left) {
         (self.count, self.left)
     }
 }
@@ -60,8 +63,8 @@ pub(super) struct Glance {
     has_gap: bool,
     /// The escapes with too little behind them as yet.
     forks: Vec<Fork>,
-    /// How many visible bytes are still taken.
-    left: usize,
+    /// How much is still taken.
+    left: Left,
     /// Two places where an escape or plain text begins: enough stands behind the first one.
     older: Mark,
     newer: Mark,
@@ -71,7 +74,7 @@ pub(super) struct Glance {
 pub(super) struct Clean {
     pub(super) next: u64,
     pub(super) mark: Mark,
-    pub(super) left: usize,
+    pub(super) left: Left,
 }
 
 impl Glance {
@@ -83,7 +86,7 @@ impl Glance {
             forgotten: 0,
             has_gap: false,
             forks: Vec::new(),
-            left: 0,
+            left: Left::default(),
             older: Mark::default(),
             newer: Mark::default(),
         }
@@ -121,11 +124,11 @@ impl Glance {
     }
 
     /// Looks at the text from a visible byte on; returns how it goes on when there is nothing in it.
-    pub(super) fn look(&mut self, next: u64, left: usize, seen: Seen<'_>) -> Option<Clean> {
+    pub(super) fn look(&mut self, next: u64, left: Left, seen: Seen<'_>) -> Option<Clean> {
         let main = seen.main;
         let from = main.index(next)?;
         // Each stretch around an escape has some bytes before it a second time.
-        self.make_room(2 * (main.bytes().len() - from) + 3 * AROUND);
+        self.make_room(2 * (main.bytes().len() - from) + 3 * MOST_AROUND);
         (self.left, self.has_gap) = (left, false);
         self.older = self.mark(next);
         self.newer = self.older;
@@ -134,7 +137,7 @@ impl Glance {
             return None;
         }
         let (next, count) = (main.count_of(end), main.count());
-        let mark = if self.left == 0 && self.forks.is_empty() && next == count {
+        let mark = if self.left.is_none() && self.forks.is_empty() && next == count {
             self.mark(count)
         } else if self.is_enough(self.newer) {
             self.newer
@@ -168,7 +171,7 @@ impl Glance {
     /// Whether no match that was not seen begins before a mark: it has too much behind it, or nothing before it that
     /// belongs to it.
     fn is_enough(&self, mark: Mark) -> bool {
-        mark.left == 0 || self.decoded() - mark.decoded >= CARRIED as u64
+        mark.left.is_none() || self.decoded() - mark.decoded >= CARRIED as u64
     }
 
     /// Takes note that an escape or plain text begins.
@@ -213,9 +216,9 @@ impl Glance {
     /// Takes the first of some bytes.
     #[inline]
     fn copy_first(&mut self, count: usize, of: &[u8]) {
-        let to = self.bytes.get_mut(self.length..self.length + AROUND);
-        if let (Some(to), Some(from)) = (to, of.get(..AROUND)) {
-            // As many at once as there may be: what is too many is written over.
+        let to = self.bytes.get_mut(self.length..self.length + AT_ONCE);
+        if let (Some(to), Some(from), true) = (to, of.get(..AT_ONCE), count <= AT_ONCE) {
+            // As many at once as there mostly are: what is too many is written over.
             to.copy_from_slice(from);
             self.length += count;
         } else {
@@ -230,13 +233,18 @@ impl Glance {
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
             let Some(plain) = view::find(self.kind.sign, rest) else {
-                self.plain(rest.len(), rest);
+                self.plain(main, at, rest.len());
                 return bytes.len();
             };
-            self.plain(plain, rest);
+            if self.left.has(plain) {
+                // A sign follows, and it begins anew there.
+                self.copy_first(plain, rest);
+            } else {
+                self.plain(main, at, plain);
+            }
             let rest = rest.get(plain..).unwrap_or_default();
             at += plain;
-            if self.left > 0 {
+            if !self.left.is_none() {
                 self.pass(main.count_of(at));
             }
             let read = match pair(rest).filter(|_| self.kind.sign == b'%') {
@@ -249,10 +257,10 @@ impl Glance {
                     return at;
                 }
                 Reading::Plain => {
-                    if self.left > 0 {
-                        self.left = AROUND;
+                    if !self.left.is_none() {
+                        self.copy_first(1, rest);
+                        self.left = Left::ALL;
                     }
-                    self.plain(1, rest);
                     at += 1;
                 }
                 escape => {
@@ -265,14 +273,13 @@ impl Glance {
 
     /// Takes so many bytes that stand for themselves.
     #[inline]
-    fn plain(&mut self, count: usize, of: &[u8]) {
-        if self.left == 0 {
+    fn plain(&mut self, main: &Lane, at: usize, count: usize) {
+        if self.left.is_none() {
             return;
         }
-        let count = count.min(self.left);
-        self.copy_first(count, of);
-        self.left -= count;
-        if self.left == 0 {
+        let count = self.left.take(main.bytes(), at, count);
+        self.copy_first(count, main.bytes().get(at..).unwrap_or_default());
+        if self.left.is_none() {
             self.push(0);
         }
     }
@@ -280,15 +287,15 @@ impl Glance {
     /// Starts to take what stands around an escape.
     #[inline]
     fn around(&mut self, main: &Lane, at: usize) {
-        if self.left == 0 {
+        if self.left.is_none() {
             self.push(0);
             // Nothing before it belongs to what comes.
             self.older = self.mark(main.count_of(at));
             self.newer = self.older;
-            let from = at.saturating_sub(AROUND);
+            let from = around::before(main.bytes(), at);
             self.copy_first(at - from, main.bytes().get(from..).unwrap_or_default());
         }
-        self.left = AROUND;
+        self.left = Left::ALL;
     }
 
     /// Takes what an escape stands for; returns how many of its bytes need no other look.

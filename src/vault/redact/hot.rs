@@ -72,7 +72,8 @@ impl Hot {
             if form.is_wide() || is_short {
                 return;
             }
-            for at in 0..=visible.bytes.len() - SAMPLE {
+            let stretches = (visible.bytes.len() + 1).saturating_sub(SAMPLE);
+            for at in 0..stretches {
                 if visible.secret_in(at, SAMPLE) == SAMPLE {
                     let key = first(number(&visible.bytes, at), SAMPLE);
                     let weights = Weights {

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use zeroize::Zeroizing;
 
+use super::around::MOST_AROUND;
 use super::form::Form;
 use super::grams::{Gram, WINDOW, number};
 use super::hot::Hot;
@@ -15,13 +16,12 @@ use super::tables::Tables;
 use crate::limits;
 use crate::vault::view::{SAMPLE, Sink, is_visible};
 
-/// How many visible bytes before an escape and after it are looked at without it: a match with an
-/// escape in it has fewer on either side.
-pub(super) const AROUND: usize = limits::REDACTED_RUN_BYTES + 4;
+/// Most bytes in which a text stands for a character: an escape of it, or one such as `\0320` for each of its bytes.
+const MOST_PER_CHARACTER: usize = 4 * "\\0320".len();
 
 /// How many settled bytes are kept: an escape may come that they stand before, or be open at the end, and
-/// as many escapes as a match has bytes may follow one that is looked at again.
-pub(super) const KEPT: usize = AROUND + (limits::REDACTED_RUN_BYTES + 2) * limits::MAX_ESCAPE_BYTES;
+/// as many escapes as a match has characters may follow one that is looked at again.
+pub(super) const KEPT: usize = MOST_AROUND + (limits::REDACTED_RUN_BYTES + 2) * MOST_PER_CHARACTER;
 
 /// Bytes that are taken at once where all of them are visible, as in long addresses.
 const CHUNK: usize = 16;

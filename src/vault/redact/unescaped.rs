@@ -5,11 +5,12 @@
 //! escapes themselves are read: backslashes of shells and languages, `%NN`, references of XML. Only
 //! what stands near an escape is taken: a stretch without any is looked at as it is already.
 
+use super::around::{self, Left};
 use super::escapes::{LENGTH_BITS, MOST_MORE, Reading, packed, reading};
 use super::forks::{Around, Fork, Forks};
 use super::glance::{Glance, Mark, Seen};
 use super::kinds::{KINDS, Kind, Known};
-use super::lane::{AROUND, Found, Lane};
+use super::lane::{Found, Lane};
 use super::tables::Tables;
 use crate::vault::view::{self, Sink};
 
@@ -27,8 +28,8 @@ pub(super) struct Unescaped {
     lane: Lane,
     /// How many visible bytes were read: what is behind them may become an escape.
     next: u64,
-    /// How many visible bytes are still taken.
-    left: usize,
+    /// How much is still taken.
+    left: Left,
     /// Where a value may begin within an escape.
     forks: Forks,
     /// Looks at what comes first.
@@ -44,7 +45,7 @@ impl Unescaped {
             kind,
             lane: Lane::default(),
             next: 0,
-            left: 0,
+            left: Left::default(),
             forks: Forks::default(),
             glance: Glance::new(kind),
             mark: None,
@@ -140,7 +141,12 @@ impl Unescaped {
             let Some(plain) = view::find(self.kind.sign, rest) else {
                 return self.plain(main, at, rest.len());
             };
-            self.plain(main, at, plain);
+            if self.left.has(plain) {
+                // A sign follows, and it begins anew there.
+                self.lane.copy(main, at..at + plain, LENGTH_BITS);
+            } else {
+                self.plain(main, at, plain);
+            }
             at += plain;
             let rest = rest.get(plain..).unwrap_or_default();
             match reading(rest, is_end) {
@@ -151,10 +157,10 @@ impl Unescaped {
                 }
                 Reading::Plain => {
                     // What is taken stays in one piece as long as signs follow each other.
-                    if self.left > 0 {
-                        self.left = AROUND;
+                    if !self.left.is_none() {
+                        self.lane.copy(main, at..at + 1, LENGTH_BITS);
+                        self.left = Left::ALL;
                     }
-                    self.plain(main, at, 1);
                     at += 1;
                 }
                 escape => {
@@ -167,24 +173,23 @@ impl Unescaped {
 
     /// Starts to take what stands around an escape.
     fn begin(&mut self, main: &Lane, at: usize) {
-        if self.left == 0 {
-            let from = at.saturating_sub(AROUND);
+        if self.left.is_none() {
+            let from = around::before(main.bytes(), at);
             // No place may be larger than one after it.
             self.lane.divide(main.place(from) << LENGTH_BITS);
             self.lane.copy(main, from..at, LENGTH_BITS);
         }
-        self.left = AROUND;
+        self.left = Left::ALL;
     }
 
     /// Takes bytes that stand for themselves.
     fn plain(&mut self, main: &Lane, at: usize, count: usize) {
-        let count = count.min(self.left);
+        let count = self.left.take(main.bytes(), at, count);
         if count == 0 {
             return;
         }
         self.lane.copy(main, at..at + count, LENGTH_BITS);
-        self.left -= count;
-        if self.left == 0 {
+        if self.left.is_none() {
             self.lane.divide(main.place(at + count - 1) << LENGTH_BITS);
         }
     }

@@ -335,3 +335,41 @@ fn few_escapes_of_a_row_wait() {
         assert!(reader.waiting() <= most, "{row}");
     }
 }
+
+/// A match has as many characters on either side of an escape whatever script they are of.
+#[test]
+fn one_escape_hides_no_value_of_any_script() {
+    for (value, shown) in [
+        ("我的数据库密码\"1234", "我的数据库密码&#34;1234"),
+        (
+            "我的数据库密码\"这是一个秘密",
+            "我的数据库密码&#34;这是一个秘密",
+        ),
+        ("ПарольБаза-7", "ПарольБаза\\-7"),
+        ("Пароль-ДляБазы", "Пароль\\-ДляБазы"),
+        ("Пароль\"ДляБазы", "Пароль&#x22;ДляБазы"),
+        ("Пароль+ДляБазы", "Пароль%2BДляБазы"),
+        ("🔑🔐🔏🔒🔓🗝-🛡⚔🗡🔩🔨⛏", "🔑🔐🔏🔒🔓🗝\\-🛡⚔🗡🔩🔨⛏"),
+        ("🔑🔐🔏🔒🔓🗝&🛡⚔🗡🔩🔨⛏", "🔑🔐🔏🔒🔓🗝&#38;🛡⚔🗡🔩🔨⛏"),
+    ] {
+        check(
+            &[("K", value)],
+            &format!("<{shown}>"),
+            "<[KARYI:K:escaped]>",
+        );
+    }
+}
+
+/// A form of a value with too few visible bytes for a sample is none that is looked for, and nothing to stumble over.
+#[test]
+fn a_value_with_escapes_of_terminals_is_masked() {
+    for sign in ['X', 'P', '_', '^', ']', '['] {
+        for value in [
+            format!("hunter2hunter2{sign}\x1b[0m"),
+            format!("a{sign}\x1b[0m-hunter2-hunter2"),
+        ] {
+            let shown = redacted(&value, &format!("<{value}> and <{value}>"));
+            assert!(!shown.contains("hunter2"), "{value:?}: {shown:?}");
+        }
+    }
+}
