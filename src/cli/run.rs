@@ -257,11 +257,11 @@ impl Run {
         if let Some(code) = self.outside.received.exit_code() {
             return Ok(code);
         }
-        // Open as long as the session is there.
-        let _door = self.open_door();
         let sessions = Arc::clone(&self.context.sessions);
         let watch = signals.watch(sessions, self.outside.clone());
         let watch = tokio::spawn(watch);
+        // Open as long as the session is there. Whatever holds that up, signals are heard meanwhile.
+        let _door = self.open_door();
         let last = inputs.len().saturating_sub(1);
         for (number, input) in inputs.into_iter().enumerate() {
             if number > 0 && self.outside.cancel.is_cancelled() {

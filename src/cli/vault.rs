@@ -382,6 +382,22 @@ pub(super) fn known_names(secrets: &Secrets) -> BTreeSet<SecretName> {
     names
 }
 
+/// Returns the names that stand for something in a session or in any store, also those whose removal broke off.
+///
+/// # Errors
+/// Nobody can tell: the index cannot be read, or a link on the way to it leads nowhere.
+pub(super) fn taken_names(secrets: &Secrets) -> Result<BTreeSet<SecretName>, ToolError> {
+    let mut names: BTreeSet<SecretName> = secrets.names().into_iter().collect();
+    let directory = state_dir::data_dir().map_err(|error| match error.downcast::<ToolError>() {
+        Ok(error) => error,
+        Err(error) => ToolError::new(ErrorCode::VaultUnavailable, error.to_string()),
+    })?;
+    let index = Index::read(&directory)?;
+    let stored = index.names.keys();
+    names.extend(stored.filter_map(|name| SecretName::parse(name)));
+    Ok(names)
+}
+
 /// Writes down which secrets of the store a run used. That is for people to know; a run does not fail
 /// for it.
 pub(super) fn note_use(secrets: &Secrets) {

@@ -247,8 +247,8 @@ impl Secrets {
         if let Some(other) = values.other_case(&name) {
             return Err(only_case(other, &name));
         }
-        if wanted == Wanted::IfNew && values.has_name(&name) {
-            return Err(known(&name));
+        if wanted == Wanted::IfNew {
+            values.check_unknown(&name)?;
         }
         let others = values.current.iter().filter(|(other, _)| **other != name);
         let bytes: usize = others.map(|(_, secret)| secret.value.expose().len()).sum();

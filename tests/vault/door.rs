@@ -1,5 +1,8 @@
 //! `karyi var set --session`: a value for a session that runs, from outside of it only.
 
+mod full;
+mod limits;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;

@@ -1,7 +1,7 @@
 //! The side of `karyi var set --session`: finds the sessions that run, and gives a value to one of them.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::unistd::geteuid;
 use tokio::net::UnixStream;
@@ -9,11 +9,12 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::frame::{Gift, Hello, Said, VERSION};
-use super::{Name, Reach, doors};
+use super::peer::Peer;
+use super::{Name, connect, doors, sweep};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
-use crate::pty::{inherited, runtime};
+use crate::pty::runtime;
 use crate::render::paint::safe_line;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::policy::Policy;
@@ -60,10 +61,15 @@ pub(in crate::cli) fn find() -> Result<Vec<Found>, ToolError> {
     }
     runtime::prepare(&directory)?;
     block_on(async {
+        sweep(&directory).await;
         let mut asked = JoinSet::new();
         for name in doors(&directory) {
-            let path = name.in_dir(&directory);
-            asked.spawn(async move { Some((name, greet(name, &path).await?)) });
+            // Whoever is not the one it is named after is not listened to, and takes no place.
+            if asked.len() < limits::MAX_DOORS
+                && let Some(stream) = reach(name, &name.in_dir(&directory)).await
+            {
+                asked.spawn(async move { Some((name, greet(stream).await?)) });
+            }
         }
         let answers = asked.join_all().await.into_iter().flatten();
         let found = answers.map(|(name, (hello, _))| Found {
@@ -94,7 +100,8 @@ pub(in crate::cli) fn give(
     };
     let path = session.name.in_dir(&runtime_dir());
     let said = block_on(async {
-        let (hello, mut stream) = greet(session.name, &path).await.ok_or_else(gone)?;
+        let stream = reach(session.name, &path).await.ok_or_else(gone)?;
+        let (hello, mut stream) = greet(stream).await.ok_or_else(gone)?;
         if hello != session.hello {
             return Err(gone());
         }
@@ -115,37 +122,31 @@ pub(in crate::cli) fn give(
     }
 }
 
-/// Returns what a session says of itself, and the way to it; none when nobody answers whose session it can be.
-async fn greet(name: Name, path: &Path) -> Option<(Hello, UnixStream)> {
-    let path = path.to_owned();
-    let greeting = timeout(limits::DOOR_TIMEOUT, async move {
-        let mut stream = connect(path).await.ok()?;
-        // A program of a session can make a socket there, too, to be given what is meant for another one.
-        if !is_of(name, &stream) {
-            return None;
-        }
-        match Said::read(&mut stream).await.ok()? {
-            Said::Hello(hello) if hello.version == VERSION => Some((hello, stream)),
-            _ => None,
-        }
-    });
-    greeting.await.ok().flatten()
+/// Returns the way to the session that a door is named after; none when somebody else listens there, or nobody has a
+/// place for a caller.
+async fn reach(name: Name, path: &Path) -> Option<UnixStream> {
+    let stream = connect(path).await.ok()?;
+    // A program of a session can make a socket there, too, to be given what is meant for another one.
+    is_of(name, &stream).then_some(stream)
 }
 
-async fn connect(path: PathBuf) -> io::Result<UnixStream> {
-    let reached = Reach::new(&path)?;
-    UnixStream::connect(&reached.path).await
+/// Returns what a session says of itself, and the way to it; none when it says nothing that is understood.
+async fn greet(mut stream: UnixStream) -> Option<(Hello, UnixStream)> {
+    let said = timeout(limits::DOOR_TIMEOUT, Said::read(&mut stream)).await;
+    match said.ok()?.ok()? {
+        Said::Hello(hello) if hello.version == VERSION => Some((hello, stream)),
+        _ => None,
+    }
 }
 
 /// Whether the kernel says that who listens is the process the door is named after, one of this user, and outside of
 /// every session.
 fn is_of(name: Name, stream: &UnixStream) -> bool {
-    let Ok(peer) = stream.peer_cred() else {
-        return false;
-    };
-    let pid = peer.pid().filter(|pid| u32::try_from(*pid) == Ok(name.pid));
-    let started = pid.and_then(inherited::started_outside);
-    peer.uid() == geteuid().as_raw() && started == Some(name.started)
+    let peer = Peer::of(stream).filter(|peer| {
+        let is_named = u32::try_from(peer.pid) == Ok(name.pid);
+        is_named && peer.uid == geteuid().as_raw()
+    });
+    peer.and_then(|peer| peer.started_outside()) == Some(name.started)
 }
 
 /// Makes the error that a session told.

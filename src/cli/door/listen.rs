@@ -3,18 +3,19 @@
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use nix::unistd::geteuid;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 use super::frame::{Gift, Hello, Said, VERSION};
-use super::{Name, Reach, doors};
+use super::peer::Peer;
+use super::{Name, Reach, sweep};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::vault;
 use crate::error::{ErrorCode, ToolError};
@@ -42,6 +43,41 @@ impl Drop for Door {
 struct Session {
     hello: Vec<u8>,
     secrets: GetSecrets,
+    given: Mutex<Given>,
+}
+
+impl Session {
+    fn given(&self) -> MutexGuard<'_, Given> {
+        // Two numbers are whole whoever panicked.
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was taken: other values of the session need their place, too.
+#[derive(Default)]
+struct Given {
+    values: usize,
+    bytes: usize,
+}
+
+impl Given {
+    /// Checks that one more value may be taken.
+    fn check(&self, bytes: usize) -> Result<(), ToolError> {
+        let (values, most) = (limits::MAX_GIVEN_VALUES, limits::MAX_GIVEN_BYTES);
+        let message = if self.values >= values {
+            format!("the session has been given {values} values, and takes no more")
+        } else if self.bytes + bytes > most {
+            let given = self.bytes;
+            format!(
+                "the session has been given values of {given} bytes, and takes {most} of them together"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(
+            "keep it with `karyi var set NAME`: a session that runs has what is kept from the next block on",
+        ))
+    }
 }
 
 /// Opens the door of this session: `what` it is and its script or client, where it is and its secrets. Without one the
@@ -62,22 +98,34 @@ pub(in crate::cli) fn open(
         cwd: cwd.display().to_string(),
         since: Timestamp::now(),
     });
-    let (path, listener) = listen(&runtime_dir()).ok()?;
+    let directory = runtime_dir();
+    let (path, listener) = listen(&directory).ok()?;
     let session = Session {
         hello: hello.frame().ok()?,
         secrets,
+        given: Mutex::default(),
     };
-    let task = tokio::spawn(attend_all(listener, Arc::new(session)));
+    let task = tokio::spawn(async move {
+        sweep(&directory).await;
+        attend_all(listener, Arc::new(session)).await;
+    });
     Some(Door { path, task })
 }
 
-fn listen(directory: &Path) -> io::Result<(PathBuf, UnixListener)> {
+pub(super) fn listen(directory: &Path) -> io::Result<(PathBuf, UnixListener)> {
     runtime::prepare(directory).map_err(io::Error::other)?;
     let pid = std::process::id();
     let started = inherited::started(pid.cast_signed()).ok_or(io::ErrorKind::NotFound)?;
-    doors(directory);
     let path = Name { pid, started }.in_dir(directory);
-    let listener = UnixListener::bind(Reach::new(&path)?.path)?;
+    let reached = Reach::new(&path)?;
+    let listener = UnixListener::bind(&reached.path).or_else(|error| {
+        if error.kind() != io::ErrorKind::AddrInUse {
+            return Err(error);
+        }
+        // The name is that of this process: whoever was there first has no right to it.
+        std::fs::remove_file(&path)?;
+        UnixListener::bind(&reached.path)
+    })?;
     // The directory keeps others out; this says so once more.
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600))?;
     Ok((path, listener))
@@ -90,8 +138,13 @@ async fn attend_all(listener: UnixListener, session: Arc<Session>) {
             tokio::time::sleep(limits::ACCEPT_PAUSE).await;
             continue;
         };
+        // In another thread, and one at a time: a program that knocks again and again holds the session up in nothing.
+        let looked = spawn_blocking(move || (Caller::of(&stream), stream));
+        let Ok((caller, stream)) = looked.await else {
+            continue;
+        };
         // Whoever must not come in takes no place.
-        let caller = match Caller::of(&stream) {
+        let caller = match caller {
             Ok(caller) => caller,
             Err(error) => {
                 let frame = Said::refused(error).frame().unwrap_or_default();
@@ -129,13 +182,21 @@ async fn attend(session: &Session, caller: &Caller, mut stream: UnixStream) {
 
 async fn take(session: &Session, caller: &Caller, gift: Gift) -> Result<(), ToolError> {
     caller.check()?;
+    let bytes = gift.value.expose().len();
+    session.given().check(bytes)?;
     let secrets = (session.secrets)().await?;
     resolve::refresh(&secrets, Need::Listed).await;
     // Also what is kept in a store that this session has not, or cannot read.
-    for name in vault::known_names(&secrets) {
+    for name in vault::taken_names(&secrets)? {
         check_other(&name, &gift.name)?;
     }
-    secrets.insert_new(gift.name, gift.value, gift.policy)
+    // Two that come at the same time take their places one after the other.
+    let mut given = session.given();
+    given.check(bytes)?;
+    secrets.insert_new(gift.name, gift.value, gift.policy)?;
+    given.values += 1;
+    given.bytes += bytes;
+    Ok(())
 }
 
 fn check_other(name: &SecretName, new: &SecretName) -> Result<(), ToolError> {
@@ -148,9 +209,9 @@ fn check_other(name: &SecretName, new: &SecretName) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Who knocks, as the kernel says.
+/// Who knocks.
 struct Caller {
-    pid: i32,
+    peer: Peer,
     /// When it was started: a number alone may be another process by now.
     started: u64,
 }
@@ -162,20 +223,19 @@ impl Caller {
     /// `permission_denied` for another user; `inside_session` for a process of a session, and for one of which nobody
     /// can tell that it is none.
     fn of(stream: &UnixStream) -> Result<Self, ToolError> {
-        let peer = stream.peer_cred().map_err(|_| unknown())?;
-        if peer.uid() != geteuid().as_raw() {
+        let peer = Peer::of(stream).ok_or_else(unknown)?;
+        if peer.uid != geteuid().as_raw() {
             let message = "a session takes values of its own user only";
             return Err(ToolError::new(ErrorCode::PermissionDenied, message)
                 .with_hint("run `karyi var set` as the user of the session"));
         }
-        let pid = peer.pid().filter(|pid| *pid > 0).ok_or_else(unknown)?;
-        let started = inherited::started_outside(pid).ok_or_else(unknown)?;
-        Ok(Self { pid, started })
+        let started = peer.started_outside().ok_or_else(unknown)?;
+        Ok(Self { peer, started })
     }
 
     /// Looks again: whoever knocked is still there and still outside.
     fn check(&self) -> Result<(), ToolError> {
-        match inherited::started_outside(self.pid) {
+        match self.peer.started_outside() {
             Some(started) if started == self.started => Ok(()),
             _ => Err(unknown()),
         }

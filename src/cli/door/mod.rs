@@ -8,6 +8,7 @@
 pub(super) mod call;
 mod frame;
 mod listen;
+mod peer;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,8 +16,9 @@ use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixStream as StdStream;
 use std::path::{Path, PathBuf};
+
+use tokio::net::UnixStream;
 
 use crate::limits;
 use crate::pty::inherited;
@@ -53,30 +55,41 @@ impl Name {
     }
 }
 
-/// Returns the doors in a directory, by process. What sessions left there that were killed is removed.
-fn doors(directory: &Path) -> Vec<Name> {
+/// Returns what the sockets of a directory are called that have the name of a door.
+fn names(directory: &Path) -> impl Iterator<Item = Name> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let is_socket =
-        |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_socket());
-    let names = entries.filter_map(|entry| {
+    entries.filter_map(|entry| {
         let name = Name::parse(&entry.file_name())?;
-        is_socket(&entry).then_some(name)
-    });
-    let mut names: Vec<Name> = names.take(limits::MAX_DOORS).collect();
-    names.retain(|name| name.is_alive() || !remove_dead(&name.in_dir(directory)));
+        let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
+        is_socket.then_some(name)
+    })
+}
+
+/// Returns the doors in a directory that are named after processes which are alive, by process. There are at most as
+/// many as processes, whatever else lies there.
+fn doors(directory: &Path) -> Vec<Name> {
+    let mut names: Vec<Name> = names(directory).filter(|name| name.is_alive()).collect();
     names.sort();
     names
 }
 
-/// Removes a socket that nobody listens on any more. The process of one that is alive may be out of sight, in another
-/// container.
-fn remove_dead(path: &Path) -> bool {
-    let Ok(reached) = Reach::new(path) else {
-        return false;
-    };
-    let answer = StdStream::connect(&reached.path);
-    let is_dead = answer.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
-    is_dead && std::fs::remove_file(path).is_ok()
+/// Removes what sessions left in a directory that were killed; of very much a part.
+async fn sweep(directory: &Path) {
+    let dead = names(directory).filter(|name| !name.is_alive());
+    let dead: Vec<Name> = dead.take(limits::MAX_DOORS).collect();
+    for path in dead.into_iter().map(|name| name.in_dir(directory)) {
+        // The process of one that is listened on may be out of sight, in another container.
+        let answer = connect(&path).await;
+        if answer.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Connects to a socket, and waits for nobody: where others wait to be heard already, and no more may, it fails.
+async fn connect(path: &Path) -> std::io::Result<UnixStream> {
+    let reached = Reach::new(path)?;
+    UnixStream::connect(&reached.path).await
 }
 
 /// A path by which a socket can be reached, however long its own is.

@@ -21,8 +21,14 @@ fn names_are_read_back_and_nothing_else() {
     }
 }
 
-#[test]
-fn only_what_nobody_listens_on_is_removed() {
+fn left(directory: &Path) -> Vec<Name> {
+    let mut left: Vec<Name> = names(directory).collect();
+    left.sort();
+    left
+}
+
+#[tokio::test]
+async fn only_what_nobody_listens_on_is_removed() {
     let home = tempfile::tempdir().unwrap();
     let bind =
         |pid, started| UnixListener::bind(Name { pid, started }.in_dir(home.path())).unwrap();
@@ -30,24 +36,28 @@ fn only_what_nobody_listens_on_is_removed() {
     let _listening = bind(0, 1);
     drop(bind(0, 2));
     std::fs::write(home.path().join("door-0-3"), "").unwrap();
-    assert_eq!(doors(home.path()), [Name { pid: 0, started: 1 }]);
-    let mut left: Vec<_> = std::fs::read_dir(home.path())
+    sweep(home.path()).await;
+    assert_eq!(left(home.path()), [Name { pid: 0, started: 1 }]);
+    assert_eq!(doors(home.path()), []);
+    let mut files: Vec<_> = std::fs::read_dir(home.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
         .collect();
-    left.sort();
-    assert_eq!(left, ["door-0-1", "door-0-3"]);
+    files.sort();
+    assert_eq!(files, ["door-0-1", "door-0-3"]);
 }
 
-#[test]
-fn a_socket_is_reached_however_long_its_path_is() {
+#[tokio::test]
+async fn a_socket_is_reached_however_long_its_path_is() {
     let home = tempfile::tempdir().unwrap();
     let deep = home.path().join("d".repeat(200));
     std::fs::create_dir(&deep).unwrap();
     let name = Name { pid: 0, started: 1 };
     let path = name.in_dir(&deep);
     let listener = UnixListener::bind(Reach::new(&path).unwrap().path).unwrap();
-    assert_eq!(doors(&deep), [name]);
+    sweep(&deep).await;
+    assert_eq!(left(&deep), [name]);
     drop(listener);
-    assert_eq!(doors(&deep), []);
+    sweep(&deep).await;
+    assert_eq!(left(&deep), []);
 }

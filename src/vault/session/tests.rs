@@ -284,3 +284,20 @@ fn a_stored_value_that_comes_back_gains_nothing() {
     secrets.begin_block();
     assert_eq!(secrets.policy(&name("A")).unwrap().as_ref(), &asked);
 }
+
+#[test]
+fn a_new_name_is_like_none_that_is_only_masked() {
+    let secrets = Secrets::default();
+    let masked = SecretValue::new("value-in-the-store".into());
+    secrets.mask_only(&name("Token"), masked).unwrap();
+    let give = |text: &str| {
+        let value = SecretValue::new("value-from-outside".into());
+        secrets.insert_new(name(text), value, Policy::default())
+    };
+    assert_eq!(
+        give("TOKEN"),
+        Err(only_case(&name("Token"), &name("TOKEN")))
+    );
+    assert_eq!(give("Token"), Err(checks::known(&name("Token"))));
+    assert_eq!(give("OTHER"), Ok(()));
+}

@@ -5,6 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use super::Origin;
+use super::checks::{known, only_case};
+use crate::error::ToolError;
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::policy::Policy;
@@ -162,9 +164,19 @@ impl Values {
             .find(|other| other.differs_only_in_case(name))
     }
 
-    /// Whether a name stands for a value, or for one that is only masked.
-    pub(super) fn has_name(&self, name: &SecretName) -> bool {
-        self.current.contains_key(name) || self.masked.contains_key(name)
+    /// Checks that a name stands for nothing, not even for a value that is only masked, and is like none that does.
+    ///
+    /// # Errors
+    /// `bad_arguments`.
+    pub(super) fn check_unknown(&self, name: &SecretName) -> Result<(), ToolError> {
+        if self.current.contains_key(name) || self.masked.contains_key(name) {
+            return Err(known(name));
+        }
+        let mut names = self.current.keys().chain(self.masked.keys());
+        match names.find(|other| other.differs_only_in_case(name)) {
+            Some(other) => Err(only_case(other, name)),
+            None => Ok(()),
+        }
     }
 
     /// Goes on knowing a value that is no longer used; one that is known anyway takes no place.

@@ -1,0 +1,68 @@
+//! Who listens and hears nobody holds up nothing that is started beside it.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use nix::sys::socket::{Backlog, listen};
+
+use super::{Running, VALUE};
+use crate::vault::home::Home;
+
+/// A socket whose program takes no call, and whose queue is full: who connects and is ready to wait, waits for ever.
+struct Full {
+    _listener: UnixListener,
+    _waiting: UnixStream,
+}
+
+impl Full {
+    /// Makes one where sessions listen, under the name of a process that is not there.
+    fn new(home: &Home) -> Self {
+        let directory = home.path().join("run/karyi");
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(&directory).unwrap();
+        let path = directory.join("door-4194399-1");
+        let listener = UnixListener::bind(&path).unwrap();
+        listen(&listener, Backlog::new(0).unwrap()).unwrap();
+        Self {
+            _listener: listener,
+            _waiting: UnixStream::connect(&path).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn a_run_goes_on() {
+    let home = Home::new();
+    let _full = Full::new(&home);
+    let ran = home.script("<tools><command>echo begun</command></tools>");
+    let report = ran.exit(0).stdout;
+    assert!(report.contains("begun"), "{report}");
+}
+
+#[test]
+fn an_mcp_client_is_answered() {
+    let home = Home::new();
+    let _full = Full::new(&home);
+    let hello = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\
+                 \"2025-06-18\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}\n";
+    let answer = home.karyi(&["mcp"], hello).exit(0).json();
+    assert_eq!(answer["result"]["protocolVersion"], "2025-06-18");
+}
+
+#[test]
+fn a_value_is_given_to_who_hears() {
+    let home = Home::new();
+    let full = Full::new(&home);
+    home.give("TOKEN", VALUE, &[]).exit(2).error("no_session");
+    drop(full);
+    // It takes away what is left of that.
+    let mut run = Running::start(&home);
+    let _full = Full::new(&home);
+    home.give("TOKEN", VALUE, &[]).exit(0);
+    assert_eq!(
+        run.command("echo $KARYI{TOKEN}")["output"],
+        "$KARYI{TOKEN}\n"
+    );
+    run.end();
+}
