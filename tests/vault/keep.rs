@@ -2,6 +2,7 @@
 
 mod held;
 mod journal;
+mod many;
 mod moved;
 mod races;
 mod stale;

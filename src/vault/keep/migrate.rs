@@ -1,5 +1,7 @@
 //! Moves everything into another store, and removes what a migration that broke off left in the old one.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Chosen, Index, Locked};
@@ -157,8 +159,8 @@ impl Vault {
     /// could not hold all that is together then.
     fn copies(&self, to: &Self, records: &[(SecretName, Record)]) -> Result<Changes, ToolError> {
         let there = to.store.list()?;
-        let moved = |other: &SecretName| records.iter().any(|(name, _)| name == other);
-        let others = || there.iter().filter(|other| !moved(other));
+        let moved: BTreeSet<&SecretName> = records.iter().map(|(name, _)| name).collect();
+        let others = || there.iter().filter(|other| !moved.contains(other));
         if may_be_too_long(others().count() + records.len()) {
             let size = |other| {
                 to.get(other)
@@ -170,11 +172,13 @@ impl Vault {
                 check_together(name, total)?;
             }
         }
-        let is_moved = |other: &SecretName| records.iter().any(|(name, _)| name == other);
+        let lower = |name: &SecretName| name.as_str().to_ascii_lowercase();
+        let others: BTreeMap<String, &SecretName> =
+            others().map(|other| (lower(other), other)).collect();
+        let there: BTreeSet<&SecretName> = there.iter().collect();
         let mut changes = Changes::new();
         for (name, record) in records {
-            let mut others = there.iter().filter(|other| !is_moved(other));
-            if let Some(other) = others.find(|other| other.differs_only_in_case(name)) {
+            if let Some(other) = others.get(&lower(name)) {
                 return Err(only_case(other, name));
             }
             match there.contains(name) {

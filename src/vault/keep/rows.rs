@@ -1,5 +1,7 @@
 //! What index and store say of the secrets, and whether they agree.
 
+use std::collections::BTreeSet;
+
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::SecretName;
 use crate::vault::index::{Index, Listed};
@@ -53,6 +55,7 @@ pub struct Row {
 pub fn check_agreement(index: &Index, kind: Kind, held: &[SecretName]) -> Result<(), ToolError> {
     let is_of_it = |name: &SecretName| index.get(name).is_some_and(|listed| listed.store == kind);
     let listed: Vec<SecretName> = index.kept().filter(is_of_it).collect();
+    let held: BTreeSet<&SecretName> = held.iter().collect();
     if listed.is_empty() || listed.iter().any(|name| held.contains(name)) {
         return Ok(());
     }
@@ -84,7 +87,8 @@ pub fn elsewhere(index: &Index, kind: Kind) -> Vec<(SecretName, Kind)> {
 /// not asked.
 #[must_use]
 pub fn rows(index: &Index, chosen: Option<Kind>, kept: Option<&[SecretName]>) -> Vec<Row> {
-    let state = |name: &SecretName, store: Kind| match kept {
+    let names: Option<BTreeSet<&SecretName>> = kept.map(|names| names.iter().collect());
+    let state = |name: &SecretName, store: Kind| match &names {
         _ if chosen.is_some_and(|kind| kind != store) => State::Elsewhere,
         Some(names) if names.contains(name) => State::Kept,
         Some(_) => State::MissingValue,
