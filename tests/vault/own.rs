@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::home::{Home, Ran};
+use crate::harness::program;
 
 const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
 
@@ -262,4 +263,55 @@ fn what_only_a_policy_file_forbids_names_that_file() {
         let told = result["hint"].as_str().unwrap();
         assert!(told.contains(hint), "{terms}: {told}");
     }
+}
+
+/// Reads a limit of a process: its soft and its hard one.
+#[cfg(target_os = "linux")]
+fn limits_of(pid: &str, name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let words = line.unwrap().split_whitespace();
+    words.take(2).map(str::to_owned).collect()
+}
+
+/// `karyi var` writes no core file, and what it runs in its place may again.
+#[cfg(target_os = "linux")]
+#[test]
+fn var_is_protected_and_the_program_of_exec_has_its_own_limit() {
+    use std::io::Read;
+
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let own = limits_of("self", "Max core file size");
+    let shown = home.karyi(
+        &["var", "exec", "TOKEN", "--", "cat", "/proc/self/limits"],
+        "",
+    );
+    let line = shown.exit(0).stdout.lines().find_map(|line| {
+        let words = line.strip_prefix("Max core file size")?.split_whitespace();
+        Some(words.take(2).map(str::to_owned).collect::<Vec<_>>())
+    });
+    assert_eq!(line.unwrap(), own);
+    // It waits for the value, and has looked after itself before.
+    let fifo = home.work().join("values");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut command = home.command(program(), &["var", "import", "values"]);
+    let mut child = command
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let writer = std::fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+    assert_eq!(
+        limits_of(&child.id().to_string(), "Max core file size")[0],
+        "0"
+    );
+    drop(writer);
+    let mut told = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut told)
+        .unwrap();
+    assert!(child.wait().unwrap().success(), "{told}");
 }

@@ -16,6 +16,7 @@ use crate::cli::say;
 use crate::cli::var::{Done, existing};
 use crate::cli::vault::{self, VaultFlags};
 use crate::error::{ErrorCode, ToolError};
+use crate::pty::guard;
 
 /// Exit status for a program that is not there, as of a shell.
 const NOT_FOUND: u8 = 127;
@@ -48,6 +49,7 @@ pub(super) fn exec(flags: &VaultFlags, names: &[String], command: &[OsString]) -
         command.env(name.as_str(), record.value.expose());
     }
     // Nothing of this process is left when it works.
+    guard::give_back();
     let (code, problem) = match command.exec() {
         error if error.kind() == ErrorKind::NotFound => (
             NOT_FOUND,

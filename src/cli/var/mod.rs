@@ -27,7 +27,7 @@ use crate::cli::var::args::{SetArgs, VarArgs, VarCommand};
 use crate::cli::vault::{self, Asker, Asking, Place, VaultFlags};
 use crate::cli::{fail_as_given, run};
 use crate::error::{ErrorCode, ToolError};
-use crate::pty::inherited;
+use crate::pty::{guard, inherited};
 use crate::vault::index::{Chosen, Index};
 use crate::vault::keep::Vault;
 use crate::vault::store::Kind;
@@ -37,6 +37,7 @@ type Done = Result<ExitCode, ToolError>;
 
 /// Runs `karyi var`.
 pub(super) fn var(args: VarArgs) -> ExitCode {
+    guard::keep_process();
     let flags = &args.vault;
     let result = match args.command {
         VarCommand::Set(args) => keep_or_give(flags, &args),
