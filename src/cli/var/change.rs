@@ -154,8 +154,12 @@ fn finish(flags: &VaultFlags, used: &Vault) -> Done {
     seen.map_err(|error| unseen(own, kind, &error))?;
     let done = used.finish(&old)?;
     let is_cleared = had_file && !place.has_age_file();
-    let both = format!("removed {} from the store {kind}", done.removed.len());
-    let both = format!("{both}: the store {own} has the same");
+    let both = match done.removed.len() {
+        0 if done.is_key_removed => {
+            format!("removed the key of the undo journal from the store {kind}")
+        }
+        count => format!("removed {count} from the store {kind}: the store {own} has the same"),
+    };
     if !done.left.is_empty() {
         let left = left_there(own, kind, &done.left);
         if done.removed.is_empty() {

@@ -36,7 +36,7 @@ impl Finished {
 
 impl Vault {
     /// Ends a migration into this store that was broken off after the index named it: what both hold alike is removed
-    /// from the old one, and nothing else.
+    /// from the old one, and nothing else but a key of the undo journal that is left alone there.
     ///
     /// # Errors
     /// What the stores or the system say.
@@ -61,13 +61,16 @@ impl Vault {
             }
         }
         let mut gone: Changes = done.removed.iter().map(|n| (Key::of(n), None)).collect();
-        if let (Some(left), Some(used)) = (
-            old.store.get(&Key::journal())?,
-            self.store.get(&Key::journal())?,
-        ) && left.expose() == used.expose()
-        {
-            done.is_key_removed = true;
-            gone.push((Key::journal(), None));
+        let mut added = Changes::new();
+        if let Some(key) = old.store.get(&Key::journal())? {
+            let used = self.store.get(&Key::journal())?;
+            let is_alike = used.as_ref().is_some_and(|u| u.expose() == key.expose());
+            // In a store without anything else it is for nobody; it replaces none, and is not lost where there is none.
+            if is_alike || done.left.is_empty() {
+                done.is_key_removed = true;
+                gone.push((Key::journal(), None));
+                added.extend(used.is_none().then_some((Key::journal(), Some(key))));
+            }
         }
         let mut after = index.clone();
         if done.left.is_empty() {
@@ -75,6 +78,8 @@ impl Vault {
         }
         if !gone.is_empty() || after != index {
             let removed = locked.around(index, after, || {
+                self.store.apply(&added)?;
+                self.check_key(&added)?;
                 old.store.apply(&gone)?;
                 old.store.clear_away()
             });
@@ -135,7 +140,8 @@ impl Vault {
         let after = self.moved(&index, to, &names);
         locked.around(index, after.clone(), || {
             to.store.apply(&changes)?;
-            to.check_copied(&records)
+            to.check_copied(&records)?;
+            to.check_key(&changes)
         })?;
         let mut last = after.clone();
         last.store = last.store.map(without_old);
@@ -234,6 +240,22 @@ impl Vault {
             }
         }
         Ok(())
+    }
+
+    /// Checks that the store gives the key of the undo journal back, when that is among what it was given: what the
+    /// journal keeps cannot be read without it.
+    fn check_key(&self, changes: &Changes) -> Result<(), ToolError> {
+        let given = changes.iter().find(|(key, _)| *key == Key::journal());
+        let Some(text) = given.and_then(|(_, text)| text.as_ref()) else {
+            return Ok(());
+        };
+        let back = self.store.get(&Key::journal())?;
+        if back.is_some_and(|back| back.expose() == text.expose()) {
+            return Ok(());
+        }
+        let kind = self.store.kind();
+        let message = format!("the store {kind} gives the key of the undo journal back changed");
+        Err(ToolError::new(ErrorCode::BadVault, message))
     }
 
     /// Returns the error for a name with two values.

@@ -1,5 +1,7 @@
 //! Makes the index say what the store holds.
 
+use std::collections::BTreeSet;
+
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::SecretName;
 use crate::vault::index::{Index, Listed};
@@ -51,9 +53,10 @@ impl Vault {
                 }
             }
             // What was going when a removal broke off, and is gone.
+            let kept: BTreeSet<&str> = kept.iter().map(SecretName::as_str).collect();
             let is_gone = |name: &str, listed: &Listed| {
                 let is_own = listed.store == own.chosen.kind;
-                listed.is_going && is_own && kept.iter().all(|kept| kept.as_str() != name)
+                listed.is_going && is_own && !kept.contains(name)
             };
             index.names.retain(|name, listed| !is_gone(name, listed));
             // A file that could be read and holds no name is listed, too.

@@ -1,7 +1,7 @@
 //! Migrations that break off are finished by the next one, and values that runs could not hold are not kept.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use karyi::error::ErrorCode;
@@ -211,4 +211,100 @@ fn what_opens_the_old_store_is_known_until_nothing_is_left_there() {
         .unwrap();
     old.migrate(&new).unwrap();
     assert_eq!(used(), Some(Chosen::os()));
+}
+
+fn key_in(store: &Hooked) -> Option<String> {
+    let text = store.memory.get(&Key::journal()).unwrap();
+    text.map(|text| text.expose().to_owned())
+}
+
+/// Values in two stores, each with a key of the undo journal; the second one is not in use.
+fn two_stores(directory: &Path) -> [Arc<Hooked>; 2] {
+    let stores = [Hooked::new(Kind::Os), Hooked::new(Kind::Age)];
+    for (key, store) in ["A", "B"].into_iter().zip(&stores) {
+        let text = value(&format!("value-of-{key}"));
+        let own = vault(directory, store);
+        own.set(&name(key), &text, &terms(None)).unwrap();
+        let store = Arc::clone(store) as Arc<dyn Store>;
+        assert!(journal_key(directory, &store).unwrap().is_some());
+    }
+    stores
+}
+
+#[test]
+fn the_key_that_a_killed_migration_left_in_a_store_not_in_use_goes_with_the_rest() {
+    let root = tempfile::tempdir().unwrap();
+    let [used, left] = two_stores(root.path());
+    let (own, leftover) = (vault(root.path(), &used), vault(root.path(), &left));
+    let in_use = key_in(&used);
+    kill_at_removal(&leftover, &own, &left);
+    assert!(key_in(&left).is_some());
+    let expected = Finished {
+        removed: vec![name("B")],
+        left: vec![],
+        is_key_removed: true,
+    };
+    assert_eq!(own.finish(&leftover).unwrap(), expected);
+    assert_eq!((key_in(&used), key_in(&left)), (in_use, None));
+    assert!(own.finish(&leftover).unwrap().is_nothing());
+}
+
+#[test]
+fn the_key_of_a_store_that_still_holds_something_stays_there() {
+    let root = tempfile::tempdir().unwrap();
+    let [used, other] = two_stores(root.path());
+    let (own, there) = (vault(root.path(), &used), vault(root.path(), &other));
+    let keys = (key_in(&used), key_in(&other));
+    let expected = Finished {
+        left: vec![name("B")],
+        ..Finished::default()
+    };
+    assert_eq!(own.finish(&there).unwrap(), expected);
+    assert_eq!((key_in(&used), key_in(&other)), keys);
+}
+
+#[test]
+fn a_key_that_the_store_in_use_has_not_is_moved_there() {
+    let root = tempfile::tempdir().unwrap();
+    let [used, left] = two_stores(root.path());
+    let (own, leftover) = (vault(root.path(), &used), vault(root.path(), &left));
+    kill_at_removal(&leftover, &own, &left);
+    used.memory.remove(&Key::journal()).unwrap();
+    let key = key_in(&left);
+    // Not one that comes out changed.
+    let changed = Arc::clone(&used);
+    used.at(Call::IsSet, move || {
+        let other = value("another-key");
+        changed.memory.set(&Key::journal(), &other).unwrap();
+    });
+    assert_eq!(own.finish(&leftover).unwrap_err().code, ErrorCode::BadVault);
+    assert_eq!(key_in(&left), key);
+    used.memory.remove(&Key::journal()).unwrap();
+    assert!(own.finish(&leftover).unwrap().is_key_removed);
+    assert_eq!((key_in(&used), key_in(&left)), (key, None));
+}
+
+#[test]
+fn a_key_that_comes_back_changed_is_not_removed() {
+    let root = tempfile::tempdir().unwrap();
+    let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
+    let store = Arc::clone(&from) as Arc<dyn Store>;
+    assert!(journal_key(root.path(), &store).unwrap().is_some());
+    let key = key_in(&from);
+    let there = Arc::clone(&to);
+    to.at(Call::IsSet, move || {
+        let other = value("another-key");
+        there.memory.set(&Key::journal(), &other).unwrap();
+    });
+    let error = old.migrate(&new).unwrap_err();
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (
+            ErrorCode::BadVault,
+            "the store age gives the key of the undo journal back changed"
+        )
+    );
+    assert_eq!(key_in(&from), key);
+    assert_eq!(Index::read(root.path()).unwrap().store, None);
 }
