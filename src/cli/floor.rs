@@ -105,21 +105,14 @@ impl Floor {
         })
     }
 
-    /// Takes the floor for a line between two events. Returns nothing while somebody writes or a
-    /// question waits; it never blocks.
-    pub(super) fn try_take(&self) -> Option<Held> {
-        let mut state = match self.shared.state.try_lock() {
+    /// Whether nobody writes and no question has the floor or waits for it. It never blocks.
+    pub(super) fn is_free(&self) -> bool {
+        let state = match self.shared.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
+            Err(TryLockError::WouldBlock) => return false,
         };
-        let is_free = !state.is_taken && state.wanted.is_none();
-        is_free.then(|| {
-            state.is_taken = true;
-            Held {
-                shared: Arc::clone(&self.shared),
-            }
-        })
+        !state.is_taken && state.wanted.is_none()
     }
 
     /// Says where the report is told what it shows.

@@ -368,7 +368,7 @@ async fn tick(events: mpsc::Sender<Redacted<Event>>, redactor: Redactor, floor: 
         tokio::time::sleep(limits::SPINNER_STEP).await;
         // While a question stands on the terminal nothing moves; a full channel means that there is
         // something better to show.
-        if floor.try_take().is_some() {
+        if floor.is_free() {
             let _ = events.try_send(redactor.seal(Event::Tick));
         }
     }

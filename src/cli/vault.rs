@@ -388,10 +388,12 @@ pub(super) fn known_names(secrets: &Secrets) -> BTreeSet<SecretName> {
 /// Nobody can tell: the index cannot be read, or a link on the way to it leads nowhere.
 pub(super) fn taken_names(secrets: &Secrets) -> Result<BTreeSet<SecretName>, ToolError> {
     let mut names: BTreeSet<SecretName> = secrets.names().into_iter().collect();
-    let directory = state_dir::data_dir().map_err(|error| match error.downcast::<ToolError>() {
-        Ok(error) => error,
-        Err(error) => ToolError::new(ErrorCode::VaultUnavailable, error.to_string()),
-    })?;
+    let directory = match state_dir::data_dir().map_err(anyhow::Error::downcast::<ToolError>) {
+        Ok(directory) => directory,
+        Err(Ok(error)) => return Err(error),
+        // Without a place for them none is stored.
+        Err(Err(_)) => return Ok(names),
+    };
     let index = Index::read(&directory)?;
     let stored = index.names.keys();
     names.extend(stored.filter_map(|name| SecretName::parse(name)));

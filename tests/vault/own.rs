@@ -1,6 +1,10 @@
 //! What is karyi's own: no tool reads, lists, finds or changes it, and policies that name nobody.
 
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::os::unix::fs::OpenOptionsExt;
+#[cfg(target_os = "linux")]
+use std::path::Path;
 use std::path::PathBuf;
 
 use super::home::{Home, Ran};
@@ -265,53 +269,64 @@ fn what_only_a_policy_file_forbids_names_that_file() {
     }
 }
 
-/// Reads a limit of a process: its soft and its hard one.
+/// Runs a program that may leave core files as large as the system lets it.
 #[cfg(target_os = "linux")]
-fn limits_of(pid: &str, name: &str) -> Vec<String> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    let words = line.unwrap().split_whitespace();
-    words.take(2).map(str::to_owned).collect()
+const WITH_CORES: &[&str] = &["-c", "ulimit -S -c \"$(ulimit -H -c)\"; exec \"$@\"", "sh"];
+
+/// Returns the soft and the hard limit of core files.
+#[cfg(target_os = "linux")]
+fn cores(limits: &str) -> [String; 2] {
+    let mut lines = limits.lines();
+    let line = lines.find_map(|line| line.strip_prefix("Max core file size"));
+    let mut words = line.unwrap().split_whitespace().map(str::to_owned);
+    [(); 2].map(|()| words.next().unwrap())
 }
 
-/// `karyi var` writes no core file, and what it runs in its place may again.
+/// `karyi var` writes no core file, and what it runs in its place may again. Where nobody may, nothing can be told.
 #[cfg(target_os = "linux")]
 #[test]
 fn var_is_protected_and_the_program_of_exec_has_its_own_limit() {
-    use std::io::Read;
+    use std::process::Stdio;
 
     let home = Home::new();
     home.set("TOKEN", VALUE, &[]);
-    let own = limits_of("self", "Max core file size");
-    let shown = home.karyi(
-        &["var", "exec", "TOKEN", "--", "cat", "/proc/self/limits"],
-        "",
-    );
-    let line = shown.exit(0).stdout.lines().find_map(|line| {
-        let words = line.strip_prefix("Max core file size")?.split_whitespace();
-        Some(words.take(2).map(str::to_owned).collect::<Vec<_>>())
-    });
-    assert_eq!(line.unwrap(), own);
-    // It waits for the value, and has looked after itself before.
+    let karyi = program().to_str().unwrap();
+    let shell = Path::new("/bin/sh");
+    let shown = [
+        karyi,
+        "var",
+        "exec",
+        "TOKEN",
+        "--",
+        "cat",
+        "/proc/self/limits",
+    ];
+    let shown = home
+        .spawn(shell, &[WITH_CORES, &shown].concat(), "")
+        .exit(0);
+    let [soft, hard] = cores(&shown.stdout);
+    assert_eq!(soft, hard);
+    // It reads the values when it has looked after itself.
     let fifo = home.work().join("values");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let mut command = home.command(program(), &["var", "import", "values"]);
+    let import = [karyi, "var", "import", "values"];
+    let mut command = home.command(shell, &[WITH_CORES, &import].concat());
     let mut child = command
-        .stderr(std::process::Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let writer = std::fs::OpenOptions::new().write(true).open(&fifo).unwrap();
-    assert_eq!(
-        limits_of(&child.id().to_string(), "Max core file size")[0],
-        "0"
-    );
+    let mut options = fs::OpenOptions::new();
+    options.write(true).custom_flags(nix::libc::O_NONBLOCK);
+    let writer = loop {
+        match options.open(&fifo) {
+            Ok(writer) => break writer,
+            Err(_) => assert_eq!(child.try_wait().unwrap(), None, "it ended before it read"),
+        }
+        std::thread::yield_now();
+    };
+    let limits = fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
+    assert_eq!(cores(&limits), ["0".to_owned(), hard]);
     drop(writer);
-    let mut told = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut told)
-        .unwrap();
-    assert!(child.wait().unwrap().success(), "{told}");
+    assert!(child.wait().unwrap().success());
 }

@@ -1,3 +1,4 @@
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 
 use super::*;
@@ -60,4 +61,46 @@ async fn a_socket_is_reached_however_long_its_path_is() {
     drop(listener);
     sweep(&deep).await;
     assert_eq!(left(&deep), []);
+}
+
+/// Returns the name of the socket of a process that runs.
+fn name_of(pid: u32) -> Name {
+    let started = inherited::started(pid.cast_signed()).unwrap();
+    Name { pid, started }
+}
+
+#[tokio::test]
+async fn doors_are_found_among_many_sockets_of_others() {
+    let home = tempfile::tempdir().unwrap();
+    let bind = |name: Name| UnixListener::bind(name.in_dir(home.path())).unwrap();
+    for started in 0..4000 {
+        drop(bind(Name { pid: 0, started }));
+    }
+    let parent = nix::unistd::getppid().as_raw().cast_unsigned();
+    let mut expected = [1, parent, std::process::id()].map(name_of).to_vec();
+    expected.sort();
+    expected.dedup();
+    for name in &expected {
+        drop(bind(*name));
+    }
+    assert_eq!(doors(home.path()), expected);
+    // Nor does a start take longer the more there are.
+    sweep(home.path()).await;
+    let remaining = 4000 - limits::MAX_DOORS + expected.len();
+    assert_eq!(left(home.path()).len(), remaining);
+    assert_eq!(doors(home.path()), expected);
+}
+
+#[tokio::test]
+async fn the_name_of_this_process_is_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("karyi");
+    let mut builder = std::fs::DirBuilder::new();
+    builder.mode(0o700).create(&directory).unwrap();
+    let own = name_of(std::process::id());
+    let _other = UnixListener::bind(own.in_dir(&directory)).unwrap();
+    let (path, listener) = listen::listen(&directory).unwrap();
+    assert_eq!(path, own.in_dir(&directory));
+    let (_call, heard) = tokio::join!(connect(&path), listener.accept());
+    assert!(heard.is_ok());
 }

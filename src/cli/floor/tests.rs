@@ -58,7 +58,7 @@ fn a_question_comes_behind_what_was_told_before_it_and_ahead_of_the_rest() {
     let (floor, sender, mut events) = told(3);
     let log = Log::default();
     let asking = ask(&floor, &Cancel::default(), &log);
-    assert!(floor.try_take().is_none(), "a question waits");
+    assert!(!floor.is_free(), "a question waits");
     tell(&sender);
     tell(&sender);
     for _ in 0..5 {
@@ -70,7 +70,7 @@ fn a_question_comes_behind_what_was_told_before_it_and_ahead_of_the_rest() {
         *log,
         ["event", "event", "event", "question", "event", "event"]
     );
-    assert!(floor.try_take().is_some());
+    assert!(floor.is_free());
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_question_that_waits_for_a_report_nobody_reads_ends_with_the_run() {
 fn questions_take_the_floor_one_after_the_other() {
     let (floor, _sender, _events) = told(0);
     let first = floor.take(&Cancel::default()).unwrap();
-    assert!(floor.try_take().is_none());
+    assert!(!floor.is_free());
     let cancel = Cancel::default();
     cancel.cancel();
     assert!(floor.take(&cancel).is_none(), "the run is to end");
@@ -116,4 +116,14 @@ fn questions_take_the_floor_one_after_the_other() {
     drop(first);
     assert!(second.join().unwrap());
     assert_eq!(*log.lock().unwrap(), ["first", "second"]);
+}
+
+/// Who writes may wait for a reader, and nobody waits for that.
+#[test]
+fn whoever_looks_while_the_report_writes_does_not_wait() {
+    let (floor, _sender, mut events) = told(1);
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let next = floor.next(&mut events, |_| floor.is_free());
+    assert_eq!(runtime.unwrap().block_on(next), Some(false));
+    assert!(floor.is_free());
 }

@@ -220,8 +220,7 @@ fn waiting(asker: &Asker) -> Notice {
     let floor = asker.floor.clone();
     Arc::new(move |most| {
         // Who looks at a question knows what is waited for, and nobody waits for its end here.
-        let turn = floor.as_ref().map(Floor::try_take);
-        let is_free = !matches!(turn, Some(None));
+        let is_free = floor.as_ref().is_none_or(Floor::is_free);
         if is_free {
             let seconds = most.as_secs();
             say(&format!(
