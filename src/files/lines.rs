@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::capped;
@@ -47,16 +48,18 @@ fn check(cancelled: &AtomicBool) -> io::Result<()> {
     }
 }
 
-/// Returns where the last lines of a file start, reading it backwards.
+/// Returns where the last lines of a file start and end, reading it backwards. What is written behind that end
+/// meanwhile belongs to none of them.
 ///
 /// # Errors
 /// Reading fails; `Interrupted` when the run was cancelled.
-pub(super) fn start_of_last(
+pub(super) fn last_lines(
     file: &mut File,
     count: u64,
     cancelled: &AtomicBool,
-) -> io::Result<u64> {
-    let mut end = file.seek(SeekFrom::End(0))?;
+) -> io::Result<Range<u64>> {
+    let size = file.seek(SeekFrom::End(0))?;
+    let mut end = size;
     let mut buffer = Vec::new();
     let mut left = count;
     let mut is_last = true;
@@ -74,12 +77,12 @@ pub(super) fn start_of_last(
         for at in memchr::memrchr_iter(b'\n', &buffer) {
             left -= 1;
             if left == 0 {
-                return Ok(start + at as u64 + 1);
+                return Ok(start + at as u64 + 1..size);
             }
         }
         end = start;
     }
-    Ok(0)
+    Ok(0..size)
 }
 
 /// Where the wanted lines stand in their file.

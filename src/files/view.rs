@@ -6,6 +6,7 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -244,19 +245,31 @@ fn view_text(
             (before + 1, u64::MAX)
         }
         LineRange::Last(count) => {
-            let start = lines::start_of_last(file, count, cancelled)?;
-            // What stands before is only counted, so that nothing is read twice.
-            let mut before = Lines::of(file, (1, 0), 0)?;
-            let left = start.saturating_sub(file.stream_position()?);
-            before.read(&mut file.by_ref().take(left), cancelled)?;
-            let mut rest = before.keep_rest(most);
-            rest.read(file, cancelled)?;
-            return finish(rest, file, most, cancelled);
+            let wanted = lines::last_lines(file, count, cancelled)?;
+            return view_last(file, &wanted, most, cancelled);
         }
     };
     let mut lines = Lines::of(file, range, most)?;
     lines.read(file, cancelled)?;
     finish(lines, file, most, cancelled)
+}
+
+/// Shows what stands in `wanted`, the end of the file when it was looked at. A file that grew since shows no
+/// more lines than were asked for.
+fn view_last(
+    file: &mut File,
+    wanted: &Range<u64>,
+    most: u64,
+    cancelled: &AtomicBool,
+) -> io::Result<TextView> {
+    // What stands before is only counted, so that nothing is read twice.
+    let mut before = Lines::of(file, (1, 0), 0)?;
+    let left = wanted.start.saturating_sub(file.stream_position()?);
+    before.read(&mut file.by_ref().take(left), cancelled)?;
+    let mut rest = before.keep_rest(most);
+    let left = wanted.end.saturating_sub(file.stream_position()?);
+    rest.read(&mut file.by_ref().take(left), cancelled)?;
+    finish(rest, file, most, cancelled)
 }
 
 /// Ends a text in the encoding that the whole file has, as an edit and a search take it. Of a large file only the

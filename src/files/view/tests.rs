@@ -251,6 +251,24 @@ fn the_last_lines_of_a_long_text_are_found() {
 }
 
 #[test]
+fn the_last_lines_are_those_of_the_moment_they_were_found() {
+    let (_temp, path) = write(b"one\ntwo\n");
+    let mut file = File::open(&path).unwrap();
+    let cancelled = AtomicBool::new(false);
+    let wanted = lines::last_lines(&mut file, 1, &cancelled).unwrap();
+    std::fs::write(&path, "one\ntwo\nthree\nfour").unwrap();
+    let seen = view_last(&mut file, &wanted, 1000, &cancelled).unwrap();
+    let expected = TextView {
+        text: "two\n".into(),
+        first_line: 2,
+        total_lines: 2,
+        total_bytes: 8,
+        ..TextView::default()
+    };
+    assert_eq!(seen, expected);
+}
+
+#[test]
 fn bad_ranges_are_refused() {
     for text in ["", "-", "0", "a", "5-3", "1-2-3", "-0", "1..3"] {
         assert_eq!(
