@@ -212,11 +212,16 @@ fn view_wide(
             pass(first, last.unwrap_or(u64::MAX), shown_bytes(options))
         }
         LineRange::Last(count) => {
-            let total: io::Result<TextView> = pass(1, 0, 0);
-            let before = total?.total_lines.saturating_sub(count);
-            pass(before + 1, u64::MAX, shown_bytes(options))
+            let total = pass(1, 0, 0)?.total_lines;
+            let (first, last) = last_of(total, count);
+            pass(first, last, shown_bytes(options))
         }
     }
+}
+
+/// Returns the first and the last of so many lines at the end of a text that had `total` lines when they were counted.
+fn last_of(total: u64, count: u64) -> (u64, u64) {
+    (total.saturating_sub(count) + 1, total)
 }
 
 /// Ends a text that was decoded. It is lossy when the lines that are shown lost something.
@@ -241,8 +246,7 @@ fn view_text(
         LineRange::Last(count) if !is_sized(file) => {
             let mut all = Lines::of(file, (1, 0), 0)?;
             all.read(file, cancelled)?;
-            let before = all.finish().total_lines.saturating_sub(count);
-            (before + 1, u64::MAX)
+            last_of(all.finish().total_lines, count)
         }
         LineRange::Last(count) => {
             let wanted = lines::last_lines(file, count, cancelled)?;

@@ -266,6 +266,15 @@ fn the_last_lines_are_those_of_the_moment_they_were_found() {
         ..TextView::default()
     };
     assert_eq!(seen, expected);
+    // Where lines are counted first, the last one that was counted ends them.
+    for (total, count, lines) in [
+        (5, 2, (4, 5)),
+        (2, 2, (1, 2)),
+        (1, 9, (1, 1)),
+        (0, 1, (1, 0)),
+    ] {
+        assert_eq!(last_of(total, count), lines, "{count} of {total}");
+    }
 }
 
 #[test]
