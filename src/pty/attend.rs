@@ -177,6 +177,7 @@ impl Engine {
                 self.look_afresh();
             }
             Finding::HungUp => live.signal_shell(Signal::SIGKILL),
+            Finding::Reading(_) if self.is_misplaced(live) => {}
             Finding::Reading(certainty) => {
                 self.job_waits(live, Status::AwaitingInput, certainty);
             }
@@ -307,6 +308,27 @@ impl Engine {
                 live.signal_shell(Signal::SIGKILL);
             }
         }
+        true
+    }
+
+    /// Whether the shell has told its mark and reads the terminal in the place of its lines: the command
+    /// has closed what the shell keeps of its own output, and it put its input back no more. It would take
+    /// what is typed for lines of its own, so it is replaced; what the mark told stays true.
+    fn is_misplaced(&self, live: &Live) -> bool {
+        if !self.scanner.has_seen_reading(live.pid) {
+            return false;
+        }
+        let mut state = self.shared.lock();
+        if state.watched() != self.watched {
+            return false;
+        }
+        let Some(job) = state.job.as_mut() else {
+            return false;
+        };
+        let Some(mark) = job.claim.take() else {
+            return false;
+        };
+        job.verdict = Some(Verdict::Exited(mark, Instant::now()));
         true
     }
 

@@ -13,16 +13,25 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(target_os = "linux")]
+use std::thread::sleep;
+#[cfg(target_os = "linux")]
+use std::time::Instant;
 
 use nix::sys::stat::{FileStat, Mode, fstat};
 #[cfg(target_os = "linux")]
 use nix::{fcntl::OFlag, libc::EBADF};
+
+#[cfg(target_os = "linux")]
+use crate::limits;
 
 use super::kept_files::KeptFiles;
 use super::marks::Mark;
 #[cfg(target_os = "linux")]
 use super::shell::KEPT_TERMINAL;
 use super::shell::{Kind, Places};
+#[cfg(target_os = "linux")]
+use super::syscall::{self, Blocked};
 
 /// What one shell was found to be, and what would have to be made for every command.
 #[derive(Debug)]
@@ -81,8 +90,20 @@ impl Kept {
             let entry = format!("/proc/{}/fd/{descriptor}", self.pid);
             std::fs::read_link(entry).is_ok_and(|found| found == path)
         };
-        let is_ours = is_at(KEPT_TERMINAL, &places.terminal) && is_at(1, &places.file("marks"));
-        if kind != Kind::Bash || !is_ours || !self.files.tell_children() {
+        if kind != Kind::Bash
+            || !is_at(KEPT_TERMINAL, &places.terminal)
+            || !self.files.tell_children()
+        {
+            return;
+        }
+        // The mark that says that the shell is there went to the terminal by its name: on a busy machine
+        // it is read before the shell has put back what it prints to between commands.
+        let marks = places.file("marks");
+        let until = Instant::now() + limits::MEND_TIMEOUT;
+        while !is_at(1, &marks) && !self.waits_for_line() && Instant::now() < until {
+            sleep(limits::WAIT_SCAN_MIN);
+        }
+        if !is_at(1, &marks) {
             return;
         }
         let copy_of = |number| super::sys::descriptor_of(process?, number).ok();
@@ -94,6 +115,13 @@ impl Kept {
         {
             self.has_terminal.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Whether the shell reads its next line: it changes nothing by itself any more.
+    #[cfg(target_os = "linux")]
+    fn waits_for_line(&self) -> bool {
+        let blocked = syscall::blocked_in(self.pid, self.pid);
+        !matches!(blocked, Ok(Blocked::Other | Blocked::Child))
     }
 
     /// Whether a descriptor is open on the shell's FIFO.

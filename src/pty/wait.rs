@@ -232,6 +232,11 @@ impl Scanner {
         false
     }
 
+    /// Whether this process was seen reading; unknown here.
+    pub(super) fn has_seen_reading(&self, _pid: i32) -> bool {
+        false
+    }
+
     /// The modes of a terminal inside ours; unknown here.
     fn modes_inside(&self) -> Option<Termios> {
         None

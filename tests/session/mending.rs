@@ -111,6 +111,26 @@ fn a_mark_comes_without_the_terminal_the_shell_keeps() {
 }
 
 #[test]
+fn a_shell_that_reads_the_terminal_for_its_lines_is_replaced() {
+    run(async {
+        let shell = Shell::bash().await;
+        // Beside a program in the background a script runs on the terminal by its name.
+        for (script, exit_code) in [
+            ("e=ex; ${e}ec 11>&-; (exit 7)", 7),
+            ("e=ex; ${e}ec 12>&-; (exit 7)", 7),
+            ("e=ex; ${e}ec 11>&- 255>&-", 0),
+        ] {
+            shell.check("sleep 100 &", 0, "").await;
+            let status = match exit_code {
+                0 => Status::Ok,
+                _ => Status::Failed,
+            };
+            check_restarts(&shell, script, (status, Some(exit_code))).await;
+        }
+    });
+}
+
+#[test]
 fn what_the_shell_prints_between_commands_ends_nothing() {
     run(async {
         let shell = Shell::bash().await;

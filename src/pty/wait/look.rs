@@ -93,6 +93,11 @@ impl Scanner {
         terminal.and_then(modes_inside)
     }
 
+    /// Whether this process is the one that was seen reading.
+    pub(in crate::pty) fn has_seen_reading(&self, pid: i32) -> bool {
+        self.suspect.is_some_and(|suspect| suspect.pid == pid)
+    }
+
     /// Takes note of a process of the group in the foreground.
     fn meet(&mut self, pid: i32) {
         if self.company.len() < limits::MAX_COMPANY {
