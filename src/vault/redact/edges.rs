@@ -98,14 +98,35 @@ pub(super) fn begun(text: &[u8], word: &[u8]) -> usize {
     (1..=longest).rev().find(is_begun).unwrap_or(0)
 }
 
-/// Whether what stands at a place is not the middle of a word.
-pub(super) fn is_word(text: &[u8], start: usize, end: usize) -> bool {
-    let is_letter = |at: Option<usize>| {
-        let byte = at.and_then(|at| text.get(at));
-        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+/// Whether what stands at a place is not the middle of a word, of whatever script.
+pub(super) fn is_word(text: &str, start: usize, end: usize) -> bool {
+    let joins = |at: usize| {
+        let Some((before, after)) = text.split_at_checked(at) else {
+            return false;
+        };
+        let is_letter = |character: Option<char>| character.is_some_and(is_of_word);
+        is_letter(before.chars().next_back()) && is_letter(after.chars().next())
     };
-    let joins = |before: Option<usize>, after: Option<usize>| is_letter(before) && is_letter(after);
-    !joins(start.checked_sub(1), Some(start)) && !joins(end.checked_sub(1), Some(end))
+    !joins(start) && !joins(end)
+}
+
+/// Whether a character tells that a word goes on: in scripts that put no blanks between words none does.
+fn is_of_word(character: char) -> bool {
+    let is_unspaced = matches!(
+        u32::from(character),
+        // Thai and Lao, Myanmar, Khmer, kana, Han.
+        0x0E00..=0x0EFF
+            | 0x1000..=0x109F
+            | 0x1780..=0x17FF
+            | 0x3005..=0x3007
+            | 0x3040..=0x30FF
+            | 0x31F0..=0x31FF
+            | 0x3400..=0x9FFF
+            | 0xF900..=0xFAFF
+            | 0xFF66..=0xFF9F
+            | 0x2_0000..=0x3_FFFF
+    );
+    character == '_' || character.is_alphanumeric() && !is_unspaced
 }
 
 #[cfg(test)]

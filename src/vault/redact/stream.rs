@@ -403,7 +403,7 @@ impl RedactStream {
                 let (start, end) = (from + at, from + at + short.text.len());
                 if end == bytes.len() && !is_end {
                     open = open.min(start);
-                } else if is_word(bytes, start, end) {
+                } else if is_word(&self.held, start, end) {
                     found.push(Found {
                         start: self.base + start as u64,
                         end: self.base + end as u64,

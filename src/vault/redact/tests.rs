@@ -204,6 +204,32 @@ fn short_values_are_masked_as_words() {
     check(&[("P", "!ab!")], "x!ab!y", "x$KARYI{P}y");
 }
 
+/// A word of any script ends where its letters do; where a script puts no blanks between words, every place may be one.
+#[test]
+fn short_values_of_any_script_are_masked_as_words() {
+    for (value, text, expected) in [
+        (
+            "кот",
+            "который кот, скот и кот_1",
+            "который $KARYI{P}, скот и кот_1",
+        ),
+        ("кот", "кот", "$KARYI{P}"),
+        (
+            "кот",
+            "(кот)ё кот\u{2026}",
+            "($KARYI{P})ё $KARYI{P}\u{2026}",
+        ),
+        ("été", "répété été.", "répété $KARYI{P}."),
+        ("pw1!z", "épw1!z pw1!zя pw1!z", "épw1!z pw1!zя $KARYI{P}"),
+        ("!ab!", "я!ab!я", "я$KARYI{P}я"),
+        ("密码", "我的密码是", "我的$KARYI{P}是"),
+        ("ไท", "ภาษาไทย", "ภาษา$KARYI{P}ย"),
+        ("🔑", "a🔑b", "a$KARYI{P}b"),
+    ] {
+        check(&[("P", value)], text, expected);
+    }
+}
+
 #[test]
 fn what_looks_like_a_placeholder_is_escaped() {
     check(&[], "plain $KARYI and $K", "plain $KARYI and $K");
