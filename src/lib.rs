@@ -8,6 +8,8 @@
 //! ```
 //!
 //! The modules stand on floors; each imports only from floors below it (`docs/architecture.md`).
+//! Sessions and file tools are made of what Unix has, so elsewhere there is only what stands below
+//! them: the parser, and the vault with its stores.
 
 // Floor 0: plain values.
 pub mod capped;
@@ -21,25 +23,37 @@ pub mod outcome;
 pub mod secret;
 
 // Floor 2: engines that know no tool.
+#[cfg(unix)]
 pub mod files;
+#[cfg(unix)]
 pub mod pty;
+#[cfg(unix)]
 pub mod store;
 pub mod syntax;
 pub mod vault;
 
 // Floor 3: tools.
+#[cfg(unix)]
 pub mod tool;
+#[cfg(unix)]
 pub mod tools;
 
 // Floor 4: execution.
+#[cfg(unix)]
 pub mod exec;
+#[cfg(unix)]
 pub mod service;
 
 // Floor 5: output.
+#[cfg(unix)]
 pub mod reference;
+#[cfg(unix)]
 pub mod render;
 
 // Floor 6: front ends.
+#[cfg(unix)]
 pub mod cli;
+#[cfg(unix)]
 pub mod http;
+#[cfg(unix)]
 pub mod mcp;
