@@ -77,8 +77,6 @@ fn data_place() -> anyhow::Result<PathBuf> {
     }
     let (name, below) = if cfg!(target_os = "macos") {
         ("HOME", "Library/Application Support/karyi")
-    } else if cfg!(windows) {
-        ("LOCALAPPDATA", "karyi")
     } else {
         ("HOME", ".local/share/karyi")
     };

@@ -238,17 +238,9 @@ const ACCESSIBLE: u32 = 0o077;
 
 /// Returns the mode of what is there when it has some of these bits.
 fn mode_for(path: &Path, bits: u32) -> Option<u32> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = path.metadata().ok()?.permissions().mode() & 0o7777;
-        (mode & bits != 0).then_some(mode)
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = (path, bits);
-        None
-    }
+    use std::os::unix::fs::PermissionsExt;
+    let mode = path.metadata().ok()?.permissions().mode() & 0o7777;
+    (mode & bits != 0).then_some(mode)
 }
 
 /// Returns the error for an encrypted file whose identity nobody named.
