@@ -20,5 +20,6 @@ mod passphrase;
 mod run;
 mod stopped;
 mod stores;
+mod systems;
 mod told;
 mod var;

@@ -23,15 +23,15 @@ const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
 /// Tells this binary, started again on a private bus, to check the keyring there.
 const IN_KEYRING: &str = "KARYI_TEST_KEYRING";
 
-fn name(text: &str) -> SecretName {
+pub fn name(text: &str) -> SecretName {
     SecretName::parse(text).unwrap()
 }
 
-fn key(text: &str) -> Key {
+pub fn key(text: &str) -> Key {
     Key::of(&name(text))
 }
 
-fn value(text: &str) -> SecretValue {
+pub fn value(text: &str) -> SecretValue {
     SecretValue::new(text.into())
 }
 
@@ -54,39 +54,62 @@ fn values() -> Vec<String> {
     values
 }
 
-fn shown(store: &dyn Store, name: &str) -> Option<String> {
+pub fn shown(store: &dyn Store, name: &str) -> Option<String> {
     let text = store.get(&key(name)).unwrap();
     text.map(|text| text.expose().to_owned())
 }
 
+/// What the store of a system cannot do.
+#[derive(Default)]
+pub struct Lacks {
+    /// It takes no values of more bytes.
+    pub values_longer_than: Option<usize>,
+    /// It takes names that differ only in case for the same: karyi keeps one of them at a time (`check_kept`).
+    pub case: bool,
+}
+
 /// Checks a store that can be written; it must be empty.
-fn check(store: &dyn Store) {
+pub fn check(store: &dyn Store) {
+    check_with(store, &Lacks::default());
+}
+
+/// Checks such a store, but for what it lacks.
+pub fn check_with(store: &dyn Store, lacks: &Lacks) {
     store.probe().unwrap();
     assert_eq!(store.list().unwrap(), []);
     assert_eq!(shown(store, "A"), None);
     assert!(!store.remove(&key("A")).unwrap());
 
     for text in values() {
+        if lacks
+            .values_longer_than
+            .is_some_and(|most| text.len() > most)
+        {
+            let refused = store.set(&key("A"), &value(&text)).unwrap_err();
+            assert_eq!(refused.code, ErrorCode::BadValue);
+            continue;
+        }
         store.set(&key("A"), &value(&text)).unwrap();
         assert_eq!(shown(store, "A"), Some(text));
     }
     assert_eq!(store.list().unwrap(), [name("A")]);
 
-    for other in ["a", "_x9", "Z", &"L".repeat(64)] {
+    let small = if lacks.case { "b" } else { "a" };
+    for other in [small, "_x9", "Z", &"L".repeat(64)] {
         store
             .set(&key(other), &value(&format!("of {other}")))
             .unwrap();
     }
     let mut names = vec![
         name("A"),
-        name("a"),
+        name(small),
         name("_x9"),
         name("Z"),
         name(&"L".repeat(64)),
     ];
     names.sort();
     assert_eq!(store.list().unwrap(), names);
-    assert_eq!(shown(store, "a"), Some("of a".into()));
+    assert_eq!(shown(store, small), Some(format!("of {small}")));
 
     let journal = journal_key(store).unwrap();
     assert_eq!(journal.is_some(), store.kind().is_persistent());

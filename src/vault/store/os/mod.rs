@@ -10,6 +10,7 @@ mod platform;
 mod worker;
 
 pub use patience::Notice;
+pub use platform::Family;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -43,6 +44,9 @@ pub struct OsStore {
     /// Whether the user is there, and may not be asked now.
     is_quiet: bool,
     deadline: Duration,
+    family: Family,
+    /// The keyring, where it is not the one of this system.
+    given: Option<Arc<CredentialStore>>,
     worker: Worker<Connection>,
 }
 
@@ -101,7 +105,19 @@ impl OsStore {
             attended,
             is_quiet: false,
             deadline,
+            family: Family::HERE,
+            given: None,
             worker: Worker::new(deadline),
+        }
+    }
+
+    /// Makes a store over another keyring than the one of this system. It asks nobody to unlock it.
+    #[must_use]
+    pub fn over(service: impl Into<String>, family: Family, keyring: Arc<CredentialStore>) -> Self {
+        Self {
+            family,
+            given: Some(keyring),
+            ..Self::new(service, Attended::No)
         }
     }
 
@@ -123,18 +139,16 @@ impl OsStore {
 
     /// Returns all entries and what they are kept under, if anything. No value is read.
     fn entries(&self) -> Result<Vec<(Option<String>, Entry)>, ToolError> {
-        let found = self.with(|store, service| search(store, service, None))?;
-        self.each(found, |entry| {
-            let user = entry.get_specifiers().map(|(_, user)| user);
-            (user, entry)
-        })
+        let query = self.family.query(&self.service, None);
+        let found = self.with(move |store, _| search(store, &query))?;
+        self.each(found, |entry, service| (user_of(&entry, service), entry))
     }
 
     /// Does something with each of many things of the keyring, some at a time: they share a deadline.
     fn each<A: Send + 'static, B: Send + 'static>(
         &self,
         all: Vec<A>,
-        task: fn(A) -> B,
+        task: fn(A, &str) -> B,
     ) -> Result<Vec<B>, ToolError> {
         let (mut all, mut done) = (all.into_iter(), Vec::new());
         loop {
@@ -142,8 +156,8 @@ impl OsStore {
             if part.is_empty() {
                 return Ok(done);
             }
-            done.extend(self.with(move |_, _| {
-                let part = part.into_iter().map(task);
+            done.extend(self.with(move |_, service| {
+                let part = part.into_iter().map(|one| task(one, service));
                 Ok(part.collect::<Vec<B>>())
             })?);
         }
@@ -165,12 +179,16 @@ impl OsStore {
         task: impl FnOnce(&Arc<CredentialStore>, &str) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, ToolError> {
         let service = self.service.clone();
+        let given = self.given.clone();
         let unlock = match self.attended {
             Attended::Yes => Unlock::May,
             Attended::No => Unlock::MustNot,
         };
         let result = self.worker.run(move |connection, progress| {
-            let store = connection.open(unlock)?;
+            let store = match given {
+                Some(given) => given,
+                None => connection.open(unlock)?,
+            };
             if does == Does::Change {
                 progress.begin()?;
             }
@@ -207,10 +225,11 @@ impl Store for OsStore {
 
     fn probe(&self) -> Result<(), ToolError> {
         let key = Key::journal();
+        let query = self.family.query(&self.service, None);
         self.with(move |store, service| {
             // Looking for something unlocks the keyring and reads nothing.
             store.build(service, key.as_str(), None).map(drop)?;
-            search(store, service, None).map(drop)
+            search(store, &query).map(drop)
         })
     }
 
@@ -252,12 +271,10 @@ impl Store for OsStore {
 
     fn every(&self, key: &Key) -> Result<Every, ToolError> {
         let user = key.as_str().to_owned();
+        let query = self.family.query(&self.service, Some(&user));
         self.with(move |store, service| {
-            let entries = search(store, service, Some(&user))?;
-            let is_wanted = |entry: &Entry| {
-                let specifiers = entry.get_specifiers();
-                specifiers.is_some_and(|(_, other)| other == user)
-            };
+            let entries = search(store, &query)?;
+            let is_wanted = |entry: &Entry| user_of(entry, service).is_some_and(|of| of == user);
             Ok(read_all(entries.into_iter().filter(is_wanted).collect()))
         })
     }
@@ -271,7 +288,7 @@ impl Store for OsStore {
                 by_user.entry(user).or_default().push(entry);
             }
         }
-        self.each(by_user.into_values().collect(), read_all)
+        self.each(by_user.into_values().collect(), |all, _| read_all(all))
     }
 
     fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
@@ -314,15 +331,22 @@ fn text_of(bytes: Vec<u8>) -> Option<SecretValue> {
     }
 }
 
-/// Returns everything under a service name, without reading a value; with a user at least all of theirs.
+/// Returns what an entry under a service name is kept under, if anything. The Credential Manager has one name for both, which
+/// its store parts at the last dot, though the service may have one.
+fn user_of(entry: &Entry, service: &str) -> Option<String> {
+    let (of, user) = entry.get_specifiers()?;
+    let whole = format!("{user}.{of}");
+    let user = whole.strip_suffix(service)?.strip_suffix('.');
+    user.map(str::to_owned)
+}
+
+/// Returns everything that fits, without reading a value.
 fn search(
     store: &Arc<CredentialStore>,
-    service: &str,
-    user: Option<&str>,
+    query: &HashMap<&'static str, String>,
 ) -> Result<Vec<Entry>, Error> {
-    let mut wanted = HashMap::from([("service", service)]);
-    wanted.extend(platform::USER.zip(user));
-    match store.search(&wanted) {
+    let wanted = query.iter().map(|(key, text)| (*key, text.as_str()));
+    match store.search(&wanted.collect()) {
         Ok(entries) => Ok(entries),
         Err(Error::NoEntry) => Ok(Vec::new()),
         Err(error) => Err(error),
@@ -349,7 +373,7 @@ fn failure(error: Error) -> ToolError {
             ToolError::new(ErrorCode::BadVault, message)
         }
         Error::TooLong(_, most) => {
-            let message = format!("the keyring takes values of at most {most} characters");
+            let message = format!("the keyring takes values of at most {most} bytes");
             ToolError::new(ErrorCode::BadValue, message)
                 .with_hint("keep long values in a file: --vault age")
         }

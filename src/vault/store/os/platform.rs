@@ -1,5 +1,6 @@
-//! Which keyring a system has, and how to see that it is locked without asking anybody.
+//! Which keyring a system has, what is its own, and how to see that it is locked without asking anybody.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use keyring::Error;
@@ -16,12 +17,45 @@ pub(super) enum Unlock {
     MustNot,
 }
 
-/// What a search calls the user of an entry, where it can look for one.
-#[cfg(all(unix, not(target_os = "macos")))]
-pub(super) const USER: Option<&str> = Some("username");
-/// What a search calls the user of an entry: not needed, since looking at all of them is quick.
-#[cfg(not(all(unix, not(target_os = "macos"))))]
-pub(super) const USER: Option<&str> = None;
+/// A kind of keyring, and how it is searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// The secret service of Linux: by any attributes.
+    SecretService,
+    /// The Keychain of macOS: by service.
+    Keychain,
+    /// The Credential Manager of Windows: by a pattern of the one name that stands for user and service. It takes
+    /// names that differ only in case for the same, and values of at most 2560 bytes.
+    CredentialManager,
+}
+
+impl Family {
+    /// The kind this system has.
+    pub(super) const HERE: Self = if cfg!(target_os = "windows") {
+        Self::CredentialManager
+    } else if cfg!(target_os = "macos") {
+        Self::Keychain
+    } else {
+        Self::SecretService
+    };
+
+    /// Returns what finds everything under a service name; with a user at least all of theirs, which only has to be less
+    /// where it is slow to look at an entry.
+    pub(super) fn query(self, service: &str, user: Option<&str>) -> HashMap<&'static str, String> {
+        match self {
+            Self::SecretService => {
+                let user = user.map(|user| ("username", user.to_owned()));
+                let service = ("service", service.to_owned());
+                [service].into_iter().chain(user).collect()
+            }
+            Self::Keychain => HashMap::from([("service", service.to_owned())]),
+            Self::CredentialManager => {
+                let pattern = format!(r"(?s)\A.*\.{}\z", regex::escape(service));
+                HashMap::from([("pattern", pattern)])
+            }
+        }
+    }
+}
 
 /// Opens the keyring.
 pub(super) fn open() -> Result<Arc<CredentialStore>, Error> {
