@@ -1,7 +1,8 @@
 //! Whether a file is another one than when it was read.
 //!
 //! The files of the vault are written beside their place and renamed into it, so a new version is a
-//! new file. To ask costs one call of the system and waits for nobody who reads.
+//! new file. To ask costs one call of the system and waits for nobody who reads. Windows tells no
+//! numbers of files: there a version is known by its size and its time, which has parts of 100 ns.
 
 use std::fs::{self, File, Metadata};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ pub(super) struct Watch {
 /// One version of a file, or that there was none.
 pub(super) struct Version {
     look: Option<Look>,
-    /// Open for as long as it counts: no other file can get its number meanwhile.
+    /// Open for as long as it counts: no other file can get its number meanwhile. Not where files have none: there one
+    /// that is open would be in the way of whoever replaces it.
     _file: Option<File>,
 }
 
@@ -74,6 +76,7 @@ fn look(path: &Path) -> Option<Look> {
 }
 
 /// Opens a regular file. Anything else is never read either.
+#[cfg(unix)]
 fn open(path: &Path) -> Option<File> {
     if !fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
         return None;
@@ -81,12 +84,17 @@ fn open(path: &Path) -> Option<File> {
     let mut options = File::options();
     options.read(true);
     // It may be replaced by now: a pipe must not block, a link not lead elsewhere.
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
         &mut options,
         nix::libc::O_NONBLOCK | nix::libc::O_NOFOLLOW,
     );
     options.open(path).ok()
+}
+
+/// Opens nothing: there is no number to keep.
+#[cfg(not(unix))]
+fn open(_: &Path) -> Option<File> {
+    None
 }
 
 impl Look {

@@ -1,4 +1,6 @@
 //! Private files: written whole or not at all, readable by their owner only, one writer at a time.
+//!
+//! Windows has no modes: there they are as private as the directory they are made in, as the user's own are.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -66,6 +68,11 @@ fn try_lock(path: &Path) -> Result<Option<Guard>, ToolError> {
         .truncate(false)
         .open(&path)
         .map_err(|error| refusal(&path, &error))?;
+    #[cfg(windows)]
+    if !file.metadata().is_ok_and(|found| found.is_file()) {
+        // The link itself, where Unix opens nothing.
+        return Err(no_file(&path));
+    }
     match file.try_lock() {
         Ok(()) => Ok(Some(Guard { _file: file })),
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -149,10 +156,17 @@ fn reading_options(links: Links) -> fs::OpenOptions {
         let flags = nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY | own;
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
     }
-    #[cfg(not(unix))]
-    let _ = links;
+    #[cfg(windows)]
+    if links == Links::AreRefused {
+        // Then what is open is no regular file.
+        std::os::windows::fs::OpenOptionsExt::custom_flags(&mut options, THE_LINK_ITSELF);
+    }
     options
 }
+
+/// Opens a link and not what it leads to (`FILE_FLAG_OPEN_REPARSE_POINT`).
+#[cfg(windows)]
+const THE_LINK_ITSELF: u32 = 0x0020_0000;
 
 /// Returns why a file of karyi's own could not be opened: something else may stand in its place.
 fn refusal(path: &Path, error: &io::Error) -> ToolError {
@@ -199,7 +213,9 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
             .tempfile_in(&directory)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
-        file.persist(path).map_err(|error| error.error)?;
+        // Not by `persist`, which on Windows replaces no file that somebody reads.
+        let (_file, beside) = file.keep()?;
+        fs::rename(&beside, path).inspect_err(|_| drop(fs::remove_file(&beside)))?;
         sync_directory(&directory)
     };
     write().map_err(|error| ToolError::from_io(path, &error))
@@ -258,6 +274,8 @@ fn private_options() -> fs::OpenOptions {
         let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
         options.mode(0o600).custom_flags(flags);
     }
+    #[cfg(windows)]
+    std::os::windows::fs::OpenOptionsExt::custom_flags(&mut options, THE_LINK_ITSELF);
     options
 }
 
