@@ -333,6 +333,16 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_take_its_place_goes_at_once() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("x.json")).unwrap();
+        assert!(write(&root.path().join("x.json"), b"two").is_err());
+        let left = fs::read_dir(root.path()).unwrap();
+        let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["x.json"]);
+    }
+
+    #[test]
     fn what_earlier_writers_left_goes_once_it_is_old() {
         let root = tempfile::tempdir().unwrap();
         let old = std::time::SystemTime::now() - limits::LEFTOVER_AGE * 2;
