@@ -77,7 +77,7 @@ pub struct Listed {
     pub store: Kind,
     /// A copy of its policy, to be shown.
     pub policy: Policy,
-    /// Set while it is being removed: its value may be gone or not.
+    /// Set while it is being removed, or kept for the first time: its value may be there or not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_going: bool,
 }
@@ -246,6 +246,28 @@ impl Index {
             .filter(|listed| !listed.is_going)
     }
 
+    /// Returns this index with the entries of another one, which count where both have one.
+    fn with_all_of(mut self, other: Self) -> Self {
+        self.names.extend(other.names);
+        self
+    }
+
+    /// Returns the index of while a secret is kept that an index of afterwards lists: a value that is new may be there
+    /// already, or never come, and the store of it is known whatever breaks off.
+    #[must_use]
+    pub fn coming(&self, name: &SecretName, after: &Self) -> Self {
+        let mut coming = self.clone();
+        coming.store.clone_from(&after.store);
+        if let Some(new) = after.get(name).filter(|_| self.get(name).is_none()) {
+            let new = Listed {
+                is_going: true,
+                ..new.clone()
+            };
+            coming.names.insert(name.as_str().to_owned(), new);
+        }
+        coming
+    }
+
     /// Checks that a name may be added.
     ///
     /// # Errors
@@ -255,7 +277,8 @@ impl Index {
         if let Some(other) = self.kept().find(same) {
             return Err(only_case(&other, name));
         }
-        if self.names.len() >= limits::MAX_STORED_SECRETS && self.get(name).is_none() {
+        if self.names.len() >= limits::MAX_STORED_SECRETS && !self.names.contains_key(name.as_str())
+        {
             let message = format!("there are {} secrets already", limits::MAX_STORED_SECRETS);
             return Err(ToolError::new(ErrorCode::BadArguments, message)
                 .with_hint("remove some with `karyi var rm NAME`"));
@@ -280,7 +303,8 @@ impl Locked {
 
     /// Changes the store by `work`. `meanwhile` is written before it, and `after` behind it when it succeeds; else the
     /// index is again what it was. Both writings raise the generation, and in between it is odd: a session looks into
-    /// the store whatever breaks off. It stays odd after a `keyring_timeout`, since what timed out may still be done.
+    /// the store whatever breaks off. It stays odd after a `keyring_timeout`, since what timed out may still be done:
+    /// where a value may have come so, `meanwhile` says that, and is not taken back.
     ///
     /// # Errors
     /// What `work` or the system says; `bad_arguments`, before anything changes, when `after` could not be read again.
@@ -300,11 +324,13 @@ impl Locked {
         let before = self.index.clone();
         let after = is_at(open.wrapping_add(1), after);
         self.check_room(&after)?;
-        self.write(is_at(open, meanwhile))?;
+        self.write(is_at(open, meanwhile.clone()))?;
         let result = work();
         let last = match &result {
             Ok(_) => after,
-            Err(error) if error.code == ErrorCode::KeyringTimeout => is_at(open, before),
+            Err(error) if error.code == ErrorCode::KeyringTimeout => {
+                is_at(open, meanwhile.with_all_of(before))
+            }
             Err(_) => is_at(open.wrapping_add(1), before),
         };
         let written = self.write(last);

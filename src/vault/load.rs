@@ -1,9 +1,9 @@
 //! Gives a running session what the store holds, and keeps it up to date.
 //!
 //! Every value is loaded, used or not, since redaction must know them all. The store is opened at
-//! the first look that finds a name in the index or needs one; later looks compare the index. A policy
-//! is read with its value: as long as the value stays the same, the session goes by the policy it read
-//! first. Nobody waits twice for a store that hangs: it is asked in the background until it answers.
+//! the first look that finds a name or an open change in the index, or needs a name; later looks compare
+//! the index. A policy is read with its value: as long as the value stays the same, the session goes by
+//! the policy it read first. Nobody waits twice for a store that hangs: it is asked in the background until it answers.
 
 mod retry;
 mod texts;
@@ -302,7 +302,7 @@ impl Loader {
                     Attended::No => self.come_back(state, opening),
                 }
                 self.retry.not_again();
-                state.seen = self.settled(opening.index, change);
+                state.seen = self.settled(opening.index, change, &found);
                 state.failure = None;
                 state.found = found;
             }
@@ -443,7 +443,9 @@ impl Loader {
     fn attended(&self, state: &State, index: &Index, need: Need) -> Option<Attended> {
         let is_new = state.seen.as_ref() != Some(index);
         let is_listed = state.store.is_some()
-            || index.kept().next().is_some()
+            // Also what may be there or not, since its keeping or removal broke off.
+            || !index.names.is_empty()
+            || index.settled().is_none()
             || self.unlisted == Unlisted::InUse;
         match need {
             // Nobody waits again, but for a moment when somebody could change what is kept.
@@ -483,9 +485,12 @@ impl Loader {
     /// off before ends here, once the store has answered: what an ended program had asked of it is done or never will
     /// be. (One that goes on may still be asking, when it gave up a call that hangs.) Nothing when somebody may have
     /// changed the store meanwhile: what was read may be old.
-    fn settled(&self, read: &Index, change: Change) -> Option<Index> {
+    fn settled(&self, read: &Index, change: Change, found: &Found) -> Option<Index> {
         let mut read = read.clone();
+        let holds_any = || found.listed.as_ref().is_some_and(|all| !all.is_empty());
         match change {
+            // The open change is all that has runs look for what no name is listed of: it ends when that is listed.
+            Change::BrokenOff if read.names.is_empty() && holds_any() => Some(read),
             Change::Settled => Some(read),
             Change::UnderWay => None,
             Change::BrokenOff => {

@@ -1,5 +1,6 @@
 //! Index and store stay together, and a session follows them.
 
+mod broken;
 mod held;
 mod journal;
 mod many;

@@ -295,3 +295,26 @@ fn a_lock_that_is_a_link_is_not_followed() {
         .error("bad_vault");
     assert!(!target.exists());
 }
+
+/// As a program leaves it that is killed while it keeps the first value, or removes the last one.
+#[test]
+fn what_a_change_left_that_broke_off_is_masked() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let whole: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(home.index()).unwrap()).unwrap();
+    let script = format!("<tools><command>echo {VALUE}</command></tools>");
+    for (is_listed, generation) in [(true, 3), (true, 4), (false, 3)] {
+        let mut index = whole.clone();
+        index["generation"] = generation.into();
+        match is_listed {
+            true => index["names"]["TOKEN"]["is_going"] = true.into(),
+            false => index["names"] = serde_json::json!({}),
+        }
+        fs::write(home.index(), index.to_string()).unwrap();
+        for _ in 0..2 {
+            let ran = home.script(&script).exit(0).hides(VALUE);
+            says(&ran.stdout, &["$KARYI{TOKEN}"]);
+        }
+    }
+}

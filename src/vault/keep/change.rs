@@ -99,8 +99,9 @@ impl Vault {
             let text = record::join(&wanted.value, &wanted.terms.policy)?;
             let (from, mut after) = (index.generation, index.clone());
             own.list_in(&mut after, name, &wanted.terms);
+            let meanwhile = index.coming(name, &after);
             let set = || own.store.set(&Key::of(name), &text);
-            locked.around(locked.index().clone(), after, set)?;
+            locked.around(meanwhile, after, set)?;
             let step = (from, locked.index().generation);
             own.shown.is_kept(step, (name, &wanted.value));
             Ok(true)

@@ -73,14 +73,13 @@ pub fn check_agreement(index: &Index, kind: Kind, held: &[SecretName]) -> Result
     Err(ToolError::new(ErrorCode::VaultUnavailable, message).with_hint(hint))
 }
 
-/// Returns the names that the index lists for another store than one of some kind, and that store.
+/// Returns the names that the index lists for another store than one of some kind, and that store; also those whose
+/// value may be there or not.
 #[must_use]
 pub fn elsewhere(index: &Index, kind: Kind) -> Vec<(SecretName, Kind)> {
-    let of = |name: SecretName| {
-        let store = index.get(&name)?.store;
-        (store != kind).then_some((name, store))
-    };
-    index.kept().filter_map(of).collect()
+    let others = index.names.iter().filter(|(_, l)| l.store != kind);
+    let named = others.map(|(name, listed)| Some((SecretName::parse(name)?, listed.store)));
+    named.flatten().collect()
 }
 
 /// Joins what the index knows with the names that the store of some kind holds; without them the store was

@@ -35,6 +35,8 @@ pub struct Hooked {
     hooks: Mutex<Vec<(Call, Work)>>,
     /// What removals fail with.
     pub is_stuck: Mutex<bool>,
+    /// What keeping ends with once, after it was done.
+    pub is_lost: Mutex<Option<ToolError>>,
 }
 
 impl Hooked {
@@ -44,12 +46,18 @@ impl Hooked {
             kind,
             hooks: Mutex::default(),
             is_stuck: Mutex::default(),
+            is_lost: Mutex::default(),
         })
     }
 
     /// Has something happen when the next such call begins.
     pub fn at(&self, call: Call, work: impl FnOnce() + Send + 'static) {
         self.hooks.lock().unwrap().push((call, Box::new(work)));
+    }
+
+    /// Lets nothing happen any more that did not.
+    pub fn forget_hooks(&self) {
+        self.hooks.lock().unwrap().clear();
     }
 
     fn pass(&self, call: Call) {
@@ -84,7 +92,7 @@ impl Store for Hooked {
         self.pass(Call::Set);
         self.memory.set(key, text)?;
         self.pass(Call::IsSet);
-        Ok(())
+        self.is_lost.lock().unwrap().take().map_or(Ok(()), Err)
     }
     fn remove(&self, key: &Key) -> Result<bool, ToolError> {
         self.pass(Call::Remove);
