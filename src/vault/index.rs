@@ -128,7 +128,7 @@ impl Index {
         Ok(Locked {
             index: Self::read(directory)?,
             path,
-            _guard: guard,
+            guard,
         })
     }
 
@@ -165,7 +165,7 @@ impl Index {
         Ok(Some(Locked {
             index: Self::read(directory)?,
             path,
-            _guard: guard,
+            guard,
         }))
     }
 
@@ -291,7 +291,7 @@ impl Index {
 pub struct Locked {
     index: Index,
     path: PathBuf,
-    _guard: Guard,
+    guard: Guard,
 }
 
 impl Locked {
@@ -299,6 +299,12 @@ impl Locked {
     #[must_use]
     pub fn index(&self) -> &Index {
         &self.index
+    }
+
+    /// Returns the lock, for a change that may be done yet.
+    #[must_use]
+    pub fn guard(&self) -> Guard {
+        self.guard.clone()
     }
 
     /// Changes the store by `work`. `meanwhile` is written before it, and `after` behind it when it succeeds; else the

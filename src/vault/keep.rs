@@ -160,12 +160,31 @@ impl Vault {
         &self,
         work: impl FnOnce(&Self, &mut Locked) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
+        self.locked_with(&[], work)
+    }
+
+    /// Does something with further stores as well, which are those that ask nobody.
+    fn locked_with<T>(
+        &self,
+        others: &[&Self],
+        work: impl FnOnce(&Self, &mut Locked) -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
         let mut locked = Index::lock(&self.directory)?;
         let used = locked.index().store.as_ref().map(|used| used.kind);
-        match used.filter(|used| self.follows && *used != self.chosen.kind) {
-            Some(used) => Err(left(self.chosen.kind, used)),
-            None => work(&self.quietly(), &mut locked),
+        if let Some(used) = used.filter(|used| self.follows && *used != self.chosen.kind) {
+            return Err(left(self.chosen.kind, used));
         }
+        let own = self.quietly();
+        let result = work(&own, &mut locked);
+        if let Err(error) = &result
+            && error.code == ErrorCode::KeyringTimeout
+        {
+            // What nobody waits for any more may be done yet: until then nobody changes or settles anything.
+            for vault in others.iter().copied().chain([&own]) {
+                vault.store.hold(locked.guard());
+            }
+        }
+        result
     }
 
     /// Names values that are about to be kept one after the other: what is shown of them is then compared with all

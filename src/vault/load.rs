@@ -483,7 +483,7 @@ impl Loader {
 
     /// Returns the index that says of what was read now whether it is still true. A change of the store that was broken
     /// off before ends here, once the store has answered: what an ended program had asked of it is done or never will
-    /// be. (One that goes on may still be asking, when it gave up a call that hangs.) Nothing when somebody may have
+    /// be, and one that goes on keeps the lock as long as a call hangs that it gave up. Nothing when somebody may have
     /// changed the store meanwhile: what was read may be old.
     fn settled(&self, read: &Index, change: Change, found: &Found) -> Option<Index> {
         let mut read = read.clone();

@@ -48,7 +48,8 @@ impl Vault {
             return Ok(Finished::default());
         }
         self.probe()?;
-        self.locked(|own, locked| own.finished(&old.quietly(), locked))
+        let old = old.quietly();
+        self.locked_with(&[&old], |own, locked| own.finished(&old, locked))
     }
 
     fn finished(&self, old: &Self, locked: &mut Locked) -> Result<Finished, ToolError> {
@@ -121,7 +122,8 @@ impl Vault {
         // Opened before the lock.
         to.probe()?;
         self.store.list()?;
-        self.locked(|own, locked| own.moved_to(&to.quietly(), locked))
+        let to = to.quietly();
+        self.locked_with(&[&to], |own, locked| own.moved_to(&to, locked))
     }
 
     fn moved_to(&self, to: &Self, locked: &mut Locked) -> Result<Vec<SecretName>, ToolError> {

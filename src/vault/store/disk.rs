@@ -5,6 +5,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use zeroize::Zeroizing;
@@ -12,10 +13,10 @@ use zeroize::Zeroizing;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
-/// The right to write the files of a directory; given back when dropped.
-#[derive(Debug)]
+/// The right to write the files of a directory; given back when the last one of it is dropped.
+#[derive(Debug, Clone)]
 pub struct Guard {
-    _file: File,
+    _file: Arc<File>,
 }
 
 /// Waits for the right to write beside `path`, whose directory is made if need be.
@@ -74,7 +75,9 @@ fn try_lock(path: &Path) -> Result<Option<Guard>, ToolError> {
         return Err(no_file(&path));
     }
     match file.try_lock() {
-        Ok(()) => Ok(Some(Guard { _file: file })),
+        Ok(()) => Ok(Some(Guard {
+            _file: Arc::new(file),
+        })),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(ToolError::from_io(&path, &error)),
     }

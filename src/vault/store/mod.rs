@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ToolError;
 use crate::secret::{SecretName, SecretValue};
+use disk::Guard;
 
 /// What kind of store it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -177,6 +178,12 @@ pub trait Store: Send + Sync {
     /// The reason why the store cannot be written.
     fn clear_away(&self) -> Result<(), ToolError> {
         Ok(())
+    }
+
+    /// Keeps a lock until the change has ended that was begun and given up at its deadline: it may be done yet. Where there
+    /// is none the lock is given back at once.
+    fn hold(&self, lock: Guard) {
+        drop(lock);
     }
 
     /// Keeps the texts under some keys and removes what is under others, in their order. A store that is one file

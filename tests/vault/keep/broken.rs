@@ -11,7 +11,7 @@ use karyi::vault::load::{Loader, Unlisted, Unopened};
 use karyi::vault::session::{LackKind, Need, Secrets, Source};
 use karyi::vault::store::{Key, Kind, Store};
 
-use super::races::{Call, Hooked, vault};
+use super::races::{Call, Hooked, is_locked, vault};
 use super::{held, name, terms, value};
 
 /// A new session with the store that the index names.
@@ -144,4 +144,38 @@ fn an_open_change_is_looked_into_though_no_name_is_listed() {
     store.memory.remove(&key).unwrap();
     session(root.path(), &store);
     assert_eq!(Index::read(root.path()).unwrap().settled(), Some(4));
+}
+
+#[test]
+fn what_may_be_done_yet_is_neither_settled_nor_changed() {
+    let root = tempfile::tempdir().unwrap();
+    let (old, store) = (Hooked::new(Kind::Age), Hooked::new(Kind::Os));
+    let own = vault(root.path(), &store);
+    let timeout = || ToolError::new(ErrorCode::KeyringTimeout, "no answer");
+    for is_moved in [false, true] {
+        set(&vault(root.path(), if is_moved { &old } else { &store }));
+        *store.is_lost.lock().unwrap() = Some(timeout());
+        let refused = match is_moved {
+            false => own.set(&name("A"), &value("value-next"), &terms(None)),
+            true => vault(root.path(), &old).migrate(&own).map(drop),
+        };
+        assert_eq!(refused.unwrap_err().code, ErrorCode::KeyringTimeout);
+        assert!(is_locked(root.path()));
+        let secrets = session(root.path(), &store);
+        let open = Index::read(root.path()).unwrap();
+        assert_eq!(open.settled(), None);
+        // It is done once more, at last, and the next look sees it.
+        let key = Key::of(&name("A"));
+        store.memory.set(&key, &value("value-late")).unwrap();
+        secrets.refresh(Need::Listed);
+        assert_eq!(held(&secrets, "A").as_deref(), Some("value-late"));
+        for store in [&store, &old] {
+            store.held.lock().unwrap().take();
+        }
+        secrets.refresh(Need::Listed);
+        let after = Index::read(root.path()).unwrap();
+        assert_eq!(after.settled(), Some(open.generation + 1));
+        store.memory.remove(&key).unwrap();
+        std::fs::remove_file(root.path().join("vars.json")).unwrap();
+    }
 }

@@ -10,6 +10,7 @@ use karyi::vault::keep::{Earlier, Row, State, Terms, Vault, Wanted};
 use karyi::vault::load::Loader;
 use karyi::vault::policy::{Approval, Policy};
 use karyi::vault::session::{Need, Secrets};
+use karyi::vault::store::disk::Guard;
 use karyi::vault::store::memory::MemoryStore;
 use karyi::vault::store::{Key, Kind, Store};
 
@@ -37,6 +38,8 @@ pub struct Hooked {
     pub is_stuck: Mutex<bool>,
     /// What keeping ends with once, after it was done.
     pub is_lost: Mutex<Option<ToolError>>,
+    /// The lock of a change that was given up and may be done yet.
+    pub held: Mutex<Option<Guard>>,
 }
 
 impl Hooked {
@@ -47,6 +50,7 @@ impl Hooked {
             hooks: Mutex::default(),
             is_stuck: Mutex::default(),
             is_lost: Mutex::default(),
+            held: Mutex::default(),
         })
     }
 
@@ -100,6 +104,9 @@ impl Store for Hooked {
             true => Err(ToolError::new(ErrorCode::KeyringLocked, "on purpose")),
             false => self.memory.remove(key),
         }
+    }
+    fn hold(&self, lock: Guard) {
+        *self.held.lock().unwrap() = Some(lock);
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod patience;
 mod platform;
+mod progress;
 mod worker;
 
 pub use patience::Notice;
@@ -24,6 +25,7 @@ use zeroize::Zeroizing;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
+use crate::vault::store::disk::Guard;
 use crate::vault::store::{Every, Key, Kind, Store};
 use platform::Unlock;
 use worker::Worker;
@@ -221,6 +223,10 @@ impl Store for OsStore {
                 ..quiet
             }) as Arc<dyn Store>
         })
+    }
+
+    fn hold(&self, lock: Guard) {
+        self.worker.patience.hold(lock);
     }
 
     fn probe(&self) -> Result<(), ToolError> {

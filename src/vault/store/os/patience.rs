@@ -5,7 +5,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use super::progress::Progress;
 use crate::limits;
+use crate::vault::store::disk::Guard;
 
 /// Is told that somebody waits for the keyring, and how long at most. Returns whether the user knows now.
 pub type Notice = Arc<dyn Fn(Duration) -> bool + Send + Sync>;
@@ -17,8 +19,8 @@ pub(super) struct Patience {
     pub(super) notice: Option<Notice>,
     /// Whether that was done since the keyring answered in time last.
     is_told: AtomicBool,
-    /// What the call that was given up last holds until it ends.
-    given_up: Mutex<Weak<()>>,
+    /// The call that was given up last, as long as it hangs.
+    given_up: Mutex<Weak<Progress>>,
 }
 
 impl Patience {
@@ -27,9 +29,17 @@ impl Patience {
         self.given_up().upgrade().is_some()
     }
 
-    /// Gives up a call, which holds this until it ends.
-    pub(super) fn give_up(&self, held: Weak<()>) {
-        *self.given_up() = held;
+    /// Gives up a call, which keeps its progress until it ends.
+    pub(super) fn give_up(&self, call: Weak<Progress>) {
+        *self.given_up() = call;
+    }
+
+    /// Has the call that was given up last keep a lock until it ends, if it may change something until then.
+    pub(super) fn hold(&self, lock: Guard) {
+        let call = self.given_up().upgrade();
+        if let Some(call) = call {
+            call.hold(lock);
+        }
     }
 
     /// Waits for what comes of a call, and tells of it when that takes long.
@@ -65,7 +75,7 @@ impl Patience {
     }
 
     // A poisoned lock only means that another thread panicked between two calls.
-    fn given_up(&self) -> MutexGuard<'_, Weak<()>> {
+    fn given_up(&self) -> MutexGuard<'_, Weak<Progress>> {
         self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,54 +3,18 @@
 //! Nothing ends a call that hangs inside the bus or behind a dialog nobody sees: at its deadline the
 //! thread is left to itself, with all it holds, and the next call gets a new one, but none is made as long
 //! as that one hangs. The end of the process does not wait for it. What such a call did not begin to change
-//! by then it never changes.
+//! by then it never changes; what it did begin to change may change until it ends, and it keeps the lock of
+//! that as long.
 
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::patience::Patience;
+use super::progress::Progress;
 use crate::error::{ErrorCode, ToolError};
 
 type Task<S> = Box<dyn FnOnce(&mut S) + Send>;
-
-/// How far a task is, which its thread and whoever waits for it agree about.
-#[derive(Default)]
-pub(super) struct Progress(AtomicU8);
-
-impl Progress {
-    /// Nothing is changed so far.
-    const READS: u8 = 0;
-    /// Something is being changed, or was.
-    const CHANGES: u8 = 1;
-    /// Nobody waits for it any more, and nothing was changed.
-    const IS_LEFT: u8 = 2;
-
-    /// Begins to change something, unless nobody waits for it any more: what somebody else has changed since must
-    /// not be replaced.
-    ///
-    /// # Errors
-    /// `keyring_timeout`, which nobody hears.
-    pub(super) fn begin(&self) -> Result<(), ToolError> {
-        match self.go_on_to(Self::CHANGES) {
-            Self::IS_LEFT => Err(ToolError::new(ErrorCode::KeyringTimeout, "it was left")),
-            _ => Ok(()),
-        }
-    }
-
-    /// Leaves the task to itself. Returns whether it may have changed something, or still do so.
-    fn leave(&self) -> bool {
-        self.go_on_to(Self::IS_LEFT) == Self::CHANGES
-    }
-
-    /// Goes on from reading, and returns how far it was.
-    fn go_on_to(&self, next: u8) -> u8 {
-        let order = Ordering::SeqCst;
-        let was = self.0.compare_exchange(Self::READS, next, order, order);
-        was.unwrap_or_else(|was| was)
-    }
-}
 
 /// Runs tasks one after another, in a thread that keeps an `S` between them.
 pub(super) struct Worker<S> {
@@ -83,12 +47,9 @@ impl<S: Default + 'static> Worker<S> {
         }
         let (sender, receiver) = mpsc::channel();
         let progress = Arc::new(Progress::default());
-        let (noted, held) = (Arc::clone(&progress), Arc::new(()));
-        let until_its_end = Arc::downgrade(&held);
-        let task: Task<S> = Box::new(move |state| {
-            let _held = held;
-            drop(sender.send(task(state, &noted)));
-        });
+        let noted = Arc::clone(&progress);
+        // Kept until its end: what is kept there is given back then.
+        let task: Task<S> = Box::new(move |state| drop(sender.send(task(state, &noted))));
         let thread = match tasks.take() {
             Some(thread) => thread,
             None => start()?,
@@ -101,7 +62,7 @@ impl<S: Default + 'static> Worker<S> {
             .as_ref()
             .is_err_and(|error| error.code == ErrorCode::KeyringTimeout);
         if is_abandoned {
-            self.patience.give_up(until_its_end);
+            self.patience.give_up(Arc::downgrade(&progress));
         } else {
             *tasks = Some(thread);
         }
@@ -172,9 +133,11 @@ fn ended() -> ToolError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU8, Ordering};
     use std::time::Instant;
 
     use super::*;
+    use crate::vault::store::disk;
 
     #[test]
     fn tasks_share_what_the_thread_keeps() {
@@ -277,6 +240,31 @@ mod tests {
                 true
             )
         );
+    }
+
+    #[test]
+    fn what_may_be_done_yet_keeps_its_lock_until_it_ends() {
+        for begins in [true, false] {
+            let root = tempfile::tempdir().unwrap();
+            let path = root.path().join("x");
+            let worker = Worker::<()>::new(Duration::from_millis(200));
+            let (release, hung) = mpsc::channel::<()>();
+            let result = worker.run(move |(), progress| {
+                if begins {
+                    progress.begin()?;
+                }
+                let _ = hung.recv();
+                Ok(())
+            });
+            assert_eq!(result.unwrap_err().code, ErrorCode::KeyringTimeout);
+            let is_free = || disk::lock_if_free(&path).unwrap().is_some();
+            worker.patience.hold(disk::lock(&path).unwrap());
+            assert_eq!(is_free(), !begins);
+            drop(release);
+            while !is_free() {
+                std::thread::yield_now();
+            }
+        }
     }
 
     #[test]
