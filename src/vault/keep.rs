@@ -96,14 +96,31 @@ impl Vault {
         }
         let index = Index::read(&self.directory)?;
         // Before a key is made up for a file that is gone.
-        if self.chosen.kind == Kind::Age && index.kept().next().is_some() {
-            check_agreement(&index, self.chosen.kind, &self.store.list()?)?;
+        if self.chosen.kind == Kind::Age {
+            self.check_listed(&index)?;
         }
         self.store.probe()?;
-        if self.chosen.kind == Kind::Os && index.kept().next().is_some() {
-            check_agreement(&index, self.chosen.kind, &self.store.list()?)?;
+        match self.chosen.kind {
+            Kind::Os => self.check_listed(&index),
+            Kind::Age | Kind::Memory | Kind::Env => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Checks that the store has one of the names that an index lists for it, which was read before: another process may
+    /// have moved or removed them since, and then the next one says so.
+    fn check_listed(&self, index: &Index) -> Result<(), ToolError> {
+        if index.kept().next().is_none() {
+            return Ok(());
+        }
+        let agreement = check_agreement(index, self.chosen.kind, &self.store.list()?);
+        let Err(error) = agreement else {
+            return Ok(());
+        };
+        let now = Index::read(&self.directory)?;
+        match now == *index {
+            true => Err(error),
+            false => self.check_listed(&now),
+        }
     }
 
     /// Checks that the index does not list a name for another store: its value there would stay, and nothing

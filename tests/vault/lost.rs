@@ -9,7 +9,7 @@ use nix::sys::stat::Mode;
 use super::bus::{Bus, Provider};
 use super::home::{Home, Ran};
 use super::var::VALUE;
-use crate::harness::program;
+use crate::harness::{program, skip};
 
 const FINE: &str = "<tools><command>echo fine</command></tools>";
 
@@ -294,6 +294,37 @@ fn a_lock_that_is_a_link_is_not_followed() {
         .exit(1)
         .error("bad_vault");
     assert!(!target.exists());
+}
+
+/// Its directory is on a file system that nobody can write to.
+#[test]
+fn a_store_that_takes_no_change_can_be_used() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let data = home.path().join("karyi/data").display().to_string();
+    let mount = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\"";
+    let begin = ["--user", "--map-root-user", "--mount", "sh", "-c", mount];
+    let spawn = |program: &Path, args: &[&str]| {
+        let program = [data.as_str(), program.to_str().unwrap()];
+        let all = [&begin[..], &program, args].concat();
+        home.spawn(Path::new("unshare"), &all, "")
+    };
+    if spawn(Path::new("true"), &[]).code != 0 {
+        return skip("nothing can be mounted");
+    }
+    let script = format!("<tools><command>echo {VALUE}</command></tools>");
+    let ran = spawn(program(), &["run", "--require-vault", "-c", &script]);
+    ran.exit(0).hides(VALUE);
+    let told = spawn(program(), &["var", "doctor"]).exit(1).stdout;
+    says(
+        &told,
+        &[
+            "nothing can be changed: read_only: ",
+            "index and store agree",
+        ],
+    );
+    assert!(!told.contains("missing"), "{told}");
+    home.karyi(&["var", "doctor"], "").exit(0);
 }
 
 /// As a program leaves it that is killed while it keeps the first value, or removes the last one.

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, LazyLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
@@ -75,9 +76,12 @@ fn runtime_directory() -> Check {
     Check::ok(name, found, meaning)
 }
 
+/// The keyring, which several checks ask: one that hangs is waited for once.
+static KEYRING: LazyLock<Arc<dyn Store>> =
+    LazyLock::new(|| Arc::new(OsStore::new(vault::service(), Attended::No)));
+
 fn keyring() -> Check {
-    let store = OsStore::new(vault::service(), Attended::No);
-    match store.probe() {
+    match KEYRING.probe() {
         Ok(()) => Check::ok(
             "keyring",
             "answers and is unlocked",
@@ -93,7 +97,7 @@ fn keyring() -> Check {
 
 fn secrets() -> Check {
     let place = match Place::find(&VaultFlags::default(), Asking::Nobody) {
-        Ok(place) => place,
+        Ok(place) => place.with_keyring(Arc::clone(&KEYRING)),
         Err(error) => {
             return Check::limited("secrets", error.message, "none can be kept", &error.hint);
         }

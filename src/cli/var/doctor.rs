@@ -94,22 +94,30 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
         checks.push(failed("store", &error));
         return checks;
     }
-    match store.probe() {
+    checks.push(match store.probe() {
         Ok(()) => {
             let meaning = match chosen.kind {
                 Kind::Os => "values are in the keyring of the system",
                 Kind::Age => "values are encrypted in a file",
                 Kind::Memory | Kind::Env => "values end with the run",
             };
-            checks.push(Check::ok("store", chosen.kind.to_string(), meaning));
-            let unreadable = unreadable(store.as_ref());
-            checks.extend(agreement(place, &unreadable));
-            checks.extend(policies(&unreadable));
-            checks.extend(strangers(store.as_ref()));
+            Check::ok("store", chosen.kind.to_string(), meaning)
         }
-        Err(error) => checks.push(failed("store", &error)),
-    }
+        Err(error) => unchangeable(chosen.kind, &error),
+    });
+    let unreadable = unreadable(store.as_ref());
+    checks.extend(agreement(place, &unreadable));
+    checks.extend(policies(&unreadable));
+    checks.extend(strangers(store.as_ref()));
     checks
+}
+
+/// Tells of a store that could be read, and takes no change.
+fn unchangeable(kind: Kind, error: &ToolError) -> Check {
+    let (code, message) = (error.code.as_str(), &error.message);
+    let found = format!("{kind}, and nothing can be changed: {code}: {message}");
+    let meaning = "secrets can be used, and none can be kept or removed";
+    Check::limited("store", found, meaning, &error.hint)
 }
 
 /// Tells how many names are listed, or that the index is gone.

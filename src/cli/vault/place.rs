@@ -23,6 +23,8 @@ pub(in crate::cli) struct Place {
     pub(in crate::cli) directory: PathBuf,
     flags: VaultFlags,
     pub(in crate::cli) asking: Asking,
+    /// The keyring, when it is the same one each time.
+    keyring: Option<Arc<dyn Store>>,
 }
 
 impl Place {
@@ -36,7 +38,16 @@ impl Place {
             directory,
             flags: flags.clone(),
             asking,
+            keyring: None,
         })
+    }
+
+    /// Goes by a keyring that was asked before: one that hangs is not waited for again.
+    pub(in crate::cli) fn with_keyring(self, keyring: Arc<dyn Store>) -> Self {
+        Self {
+            keyring: Some(keyring),
+            ..self
+        }
     }
 
     /// Returns the store that was chosen: by flag, else the remembered one, else an encrypted file that no index
@@ -74,6 +85,7 @@ impl Place {
             directory: self.directory.clone(),
             flags: self.flags.clone(),
             asking: Asking::Nobody,
+            keyring: None,
         };
         Box::new(move |opening| {
             let place = match opening.attended {
@@ -135,20 +147,21 @@ impl Place {
 
     /// Returns a store; nothing is opened or asked before it is used.
     pub(in crate::cli) fn store(&self, chosen: &Chosen) -> Arc<dyn Store> {
-        match chosen.kind {
-            Kind::Os => {
+        match (chosen.kind, &self.keyring) {
+            (Kind::Os, Some(keyring)) => Arc::clone(keyring),
+            (Kind::Os, None) => {
                 let store = OsStore::new(service(), self.asking.attended());
                 match &self.asking {
                     Asking::OnTerminal(asker) => Arc::new(store.telling(waiting(asker))),
                     Asking::Nobody => Arc::new(store),
                 }
             }
-            Kind::Age => {
+            (Kind::Age, _) => {
                 let key = self.key(chosen.identity.clone());
                 Arc::new(AgeStore::new(self.age_file(), key))
             }
-            Kind::Memory => Arc::new(MemoryStore::default()),
-            Kind::Env => Arc::new(EnvStore::new(given().unwrap_or_default())),
+            (Kind::Memory, _) => Arc::new(MemoryStore::default()),
+            (Kind::Env, _) => Arc::new(EnvStore::new(given().unwrap_or_default())),
         }
     }
 

@@ -19,6 +19,8 @@ use super::{held, name, terms, value};
 /// A call of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
+    /// The beginning of a call that lists names.
+    Look,
     List,
     Get,
     Set,
@@ -83,6 +85,7 @@ impl Store for Hooked {
         Ok(())
     }
     fn list(&self) -> Result<Vec<SecretName>, ToolError> {
+        self.pass(Call::Look);
         let names = self.memory.list();
         self.pass(Call::List);
         names
@@ -180,6 +183,27 @@ fn a_migration_moves_all_that_is_kept_and_nothing_is_kept_beside_it() {
     }
     assert_eq!(kept(&new, "A").as_deref(), Some("value-new"));
     assert_eq!(from.list().unwrap(), []);
+}
+
+#[test]
+fn what_is_moved_while_somebody_looks_is_not_missed() {
+    let root = tempfile::tempdir().unwrap();
+    let (from, to) = (Hooked::new(Kind::Os), Hooked::new(Kind::Age));
+    let own = vault(root.path(), &from).following();
+    own.set(&name("A"), &value("value-of-a"), &terms(None))
+        .unwrap();
+    let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
+    from.at(Call::Look, move || drop(old.migrate(&new).unwrap()));
+    let refused = own.set(&name("B"), &value("value-of-b"), &terms(None));
+    assert_eq!(refused.unwrap_err().code, ErrorCode::VaultBusy);
+    // The last one that is removed meanwhile keeps no other one from being kept.
+    let own = vault(root.path(), &to);
+    let other = vault(root.path(), &to);
+    to.at(Call::Look, move || {
+        assert!(other.remove(&name("A")).unwrap())
+    });
+    own.set(&name("B"), &value("value-of-b"), &terms(None))
+        .unwrap();
 }
 
 #[test]
