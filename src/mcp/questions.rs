@@ -20,7 +20,7 @@ use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::mcp::page::Page;
 use crate::mcp::server::Asked;
-use crate::render::paint::safe;
+use crate::render::paint::safe_question;
 use crate::secret::SecretName;
 use crate::store::ids;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
@@ -274,7 +274,7 @@ impl Questions {
     }
 
     fn opening(&self, question: &Question, url: String, id: String) -> ElicitRequestParams {
-        let reason: String = safe(&question.reason)
+        let reason: String = safe_question(&question.reason)
             .chars()
             .take(limits::MAX_NOTE_CHARS)
             .collect();
@@ -291,13 +291,16 @@ impl Questions {
     }
 
     fn permission(&self, request: &Request) -> ElicitRequestParams {
-        let text: String = safe(&request.text)
+        let text: String = safe_question(&request.text)
             .chars()
             .take(limits::MAX_NOTE_CHARS)
             .collect();
         let facts = request.facts();
         let facts = facts.iter().map(|fact| {
-            let fact: String = safe(fact).chars().take(limits::MAX_REASON_CHARS).collect();
+            let fact: String = safe_question(fact)
+                .chars()
+                .take(limits::MAX_REASON_CHARS)
+                .collect();
             format!("\n{fact}")
         });
         let facts: String = facts.collect();

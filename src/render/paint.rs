@@ -117,6 +117,14 @@ pub fn safe_line(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Does so with text of a question, where a word must not look like another one: also what only changes the
+/// look of the character before it is replaced, and a picture of nothing.
+#[must_use]
+pub fn safe_question(text: &str) -> String {
+    let replaced = |c: char| if is_faint(c) { '\u{FFFD}' } else { visible(c) };
+    text.chars().map(replaced).collect()
+}
+
 /// Does so with JSON text, which means the same afterwards.
 #[must_use]
 pub fn safe_json(text: &str) -> Cow<'_, str> {
@@ -140,15 +148,35 @@ pub fn safe_json(text: &str) -> Cow<'_, str> {
 fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        '\u{061C}'
+        // Marks of direction, joiners and what is ignored where it is not known.
+        '\u{034F}'
+        | '\u{061C}'
+        | '\u{17B4}'..='\u{17B5}'
         | '\u{200B}'..='\u{200F}'
-        | '\u{2060}'
-        | '\u{E0000}'..='\u{E007F}'
-        | '\u{202A}'..='\u{202E}'
-        | '\u{2066}'..='\u{2069}'
-        | '\u{FEFF}' => true,
+        | '\u{2028}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}'
+        | '\u{FEFF}'
+        | '\u{FFF0}'..='\u{FFFB}'
+        | '\u{1BCA0}'..='\u{1BCA3}'
+        | '\u{1D173}'..='\u{1D17A}' => true,
+        // Letters that are filled with nothing.
+        '\u{115F}'..='\u{1160}' | '\u{3164}' | '\u{FFA0}' => true,
+        '\u{E0000}'..='\u{E0FFF}' => !is_faint(c),
         _ => c.is_control(),
     }
+}
+
+/// Whether a character has its place in ordinary text and cannot be seen there: soft hyphens, selectors of the
+/// look of a letter or an emoji, and the Braille pattern without dots, of which drawings are made.
+fn is_faint(c: char) -> bool {
+    matches!(
+        c,
+        '\u{AD}'
+            | '\u{180B}'..='\u{180F}'
+            | '\u{2800}'
+            | '\u{FE00}'..='\u{FE0F}'
+            | '\u{E0100}'..='\u{E01EF}'
+    )
 }
 
 /// Returns the picture of a control character, or the replacement character.
@@ -185,6 +213,18 @@ mod tests {
     }
 
     #[test]
+    fn a_question_shows_what_cannot_be_seen() {
+        let faint = "\u{AD}\u{180B}\u{2800}\u{FE00}\u{FE0F}\u{E0100}";
+        let hidden = "\x1b\u{34F}\u{115F}\u{1160}\u{2062}\u{3164}\u{FFA0}\u{E0041}";
+        let marked = |count: usize| "\u{FFFD}".repeat(count);
+        let text = format!("cu{faint}r{hidden}l 村\n");
+        let question = format!("cu{}r␛{}l 村\n", marked(6), marked(7));
+        assert_eq!(safe_question(&text), question);
+        let elsewhere = format!("cu{faint}r␛{}l 村\n", marked(7));
+        assert_eq!(safe(&text), elsewhere);
+    }
+
+    #[test]
     fn what_is_unsafe_is_found_wherever_it_stands() {
         let unsafe_ones = [
             "\x1b",
@@ -195,6 +235,12 @@ mod tests {
             "\u{200B}",
             "\u{FEFF}",
             "\u{E0001}",
+            "\u{34F}",
+            "\u{115F}",
+            "\u{2028}",
+            "\u{2064}",
+            "\u{3164}",
+            "\u{FFA0}",
         ];
         for before in 0..2 * STRETCH_BYTES {
             for fill in ["a", "\u{E9}", "\u{2500}", "\u{1F600}"] {

@@ -1,7 +1,7 @@
 //! What the page looks like: plain, without scripts, pictures or styles of its own.
 
 use crate::limits;
-use crate::render::paint::safe;
+use crate::render::paint::safe_question;
 use crate::tool::context::Question;
 
 /// Returns the page that asks.
@@ -61,7 +61,10 @@ fn document(title: &str, body: &str) -> String {
 
 /// Returns text of a model or a client as it may stand on the page: short, visible, and no markup.
 fn escaped(text: &str) -> String {
-    let short: String = safe(text).chars().take(limits::MAX_NOTE_CHARS).collect();
+    let short: String = safe_question(text)
+        .chars()
+        .take(limits::MAX_NOTE_CHARS)
+        .collect();
     let mut escaped = String::with_capacity(short.len());
     for c in short.chars() {
         match c {
