@@ -76,13 +76,13 @@ impl Answer {
     /// Takes pasted text. The line break after a single line belongs to whoever copied it, those of
     /// several lines to the value.
     fn paste(&mut self, text: &str) -> Next<Reply> {
-        let text = Zeroizing::new(text.replace("\r\n", "\n").replace('\r', "\n"));
-        let line = text.strip_suffix('\n').unwrap_or(&text);
-        if !line.contains('\n') && !self.has_lines {
-            self.add(line);
+        let breaks = unified(text).filter(|c| *c == '\n').count();
+        let ends = text.ends_with(['\r', '\n']);
+        if breaks <= usize::from(ends) && !self.has_lines {
+            self.add(unified(text).take_while(|c| *c != '\n'));
             return Next::Keys;
         }
-        self.add(&text);
+        self.add(unified(text));
         self.lines()
     }
 
@@ -95,8 +95,8 @@ impl Answer {
 
     fn edit(&mut self, key: &Key) {
         match key {
-            Key::Char(c) => self.add(c.encode_utf8(&mut [0; 4])),
-            Key::Tab => self.add("\t"),
+            Key::Char(c) => self.add([*c]),
+            Key::Tab => self.add(['\t']),
             Key::Control('u') => self.clear(),
             Key::Backspace if self.lost > 0 => self.lost -= 1,
             Key::Backspace => {
@@ -108,7 +108,7 @@ impl Answer {
 
     fn line_break(&mut self, has_more: bool) -> Next<Reply> {
         if self.has_lines || has_more {
-            self.add("\n");
+            self.add(['\n']);
             return self.lines();
         }
         self.complete()
@@ -194,8 +194,8 @@ impl Answer {
     }
 
     /// Adds text as far as there is room: a reallocation would leave a copy behind.
-    fn add(&mut self, text: &str) {
-        for c in text.chars() {
+    fn add(&mut self, text: impl IntoIterator<Item = char>) {
+        for c in text {
             if self.lost == 0 && self.typed.len() + c.len_utf8() <= ROOM {
                 self.typed.push(c);
             } else {
@@ -208,6 +208,18 @@ impl Answer {
         self.typed.zeroize();
         self.lost = 0;
     }
+}
+
+/// Returns text with one character for each of its line breaks. It makes no copy, which would stay in memory.
+fn unified(text: &str) -> impl Iterator<Item = char> {
+    let mut chars = text.chars().peekable();
+    std::iter::from_fn(move || match chars.next()? {
+        '\r' => {
+            chars.next_if_eq(&'\n');
+            Some('\n')
+        }
+        c => Some(c),
+    })
 }
 
 #[cfg(test)]

@@ -95,9 +95,21 @@ impl Keys {
             .drain(..taken + end.map_or(0, |_| PASTE_END.len()));
         end?;
         let paste = self.paste.take()?;
-        let text = String::from_utf8_lossy(&paste).into_owned();
-        Some(Key::Paste(Zeroizing::new(text)))
+        Some(Key::Paste(text_of(&paste)))
     }
+}
+
+/// Returns bytes as text; what is none is replaced.
+fn text_of(bytes: &[u8]) -> Zeroizing<String> {
+    // What takes the place of a byte has three, and a reallocation would leave a copy behind.
+    let mut text = Zeroizing::new(String::with_capacity(3 * bytes.len()));
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        if !chunk.invalid().is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text
 }
 
 /// Returns the first key and its length, when it is there as a whole.

@@ -8,6 +8,9 @@ use nix::poll::{PollFd, PollFlags, poll};
 use super::*;
 use crate::secret::SecretName;
 
+#[cfg(target_os = "linux")]
+mod memory;
+
 #[test]
 fn a_reason_cannot_fake_lines_or_colours() {
     let question = Question {

@@ -1,0 +1,94 @@
+//! What is left of a pasted value in the memory of the program.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+
+use zeroize::Zeroizing;
+
+use crate::cli::prompt::answer::Answer;
+use crate::cli::prompt::keys::{Key, Keys};
+use crate::limits;
+
+/// What a value is made of, hidden by `MASK`: it must not stand in memory by itself.
+const HIDDEN: &[u8] = b"\x1a\x2f\x05\x33\x14\x2b\x07\x38\x11\x3e\x0c\x26\x09\x31\x1d\x22";
+const MASK: u8 = 0x55;
+
+/// Returns what pastes the value in many lines that end like this.
+fn pasted_value(end: &[u8]) -> Zeroizing<Vec<u8>> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(4096));
+    bytes.extend_from_slice(b"\x1b[200~");
+    for _ in 0..80 {
+        bytes.extend(HIDDEN.iter().map(|byte| byte ^ MASK));
+        bytes.extend_from_slice(end);
+    }
+    bytes.extend_from_slice(b"\x1b[201~");
+    bytes
+}
+
+/// Reads the keys of a paste.
+fn keys_of(pasted: &[u8], mut take: impl FnMut(Key)) {
+    let mut keys = Keys::new();
+    for chunk in pasted.chunks(Keys::CHUNK) {
+        keys.add(chunk);
+        while let Some(key) = keys.next(false) {
+            take(key);
+        }
+    }
+}
+
+/// Whether the value stands somewhere in the memory that this program writes to.
+fn remembers() -> bool {
+    // So large that it does not come to lie where something was given back.
+    let mut maps = String::with_capacity(1 << 20);
+    let mut file = File::open("/proc/self/maps").unwrap();
+    file.read_to_string(&mut maps).unwrap();
+    let memory = File::open("/proc/self/mem").unwrap();
+    let mut chunk = Zeroizing::new(vec![0; 256 << 10]);
+    let is_it = |found: &[u8]| found.iter().zip(HIDDEN).all(|(a, b)| a ^ MASK == *b);
+    maps.lines()
+        .filter(|line| line.contains(" rw"))
+        .any(|line| {
+            let (range, _) = line.split_once(' ').unwrap();
+            let (start, end) = range.split_once('-').unwrap();
+            let number = |text| u64::from_str_radix(text, 16).unwrap();
+            let starts = (number(start)..number(end)).step_by(chunk.len() - HIDDEN.len());
+            starts.into_iter().any(|start| {
+                // It may be gone by now.
+                let length = memory.read_at(&mut chunk, start).unwrap_or(0);
+                let read = &chunk[..length];
+                let mut heads = memchr::memchr_iter(HIDDEN[0] ^ MASK, read);
+                heads.any(|head| read.get(head..head + HIDDEN.len()).is_some_and(is_it))
+            })
+        })
+}
+
+#[test]
+fn nothing_of_a_paste_stays_in_memory() {
+    // One after the other: each would find the value of the other.
+    paste_lines();
+    paste_what_is_no_text();
+}
+
+fn paste_lines() {
+    let mut answer = Answer::new(None, limits::GOOD_SECRET_BYTES);
+    keys_of(&pasted_value(b"\r\n"), |key| drop(answer.take(key, false)));
+    assert!(remembers(), "not while it is given");
+    drop(answer);
+    assert!(!remembers(), "a copy of it stays");
+}
+
+fn paste_what_is_no_text() {
+    let pasted = pasted_value(&[0xff; 8]);
+    // Places between others, where nothing can grow.
+    let mut places: Vec<Vec<u8>> = (0..16).map(|_| Vec::with_capacity(pasted.len())).collect();
+    for place in places.iter_mut().step_by(2) {
+        *place = Vec::new();
+    }
+    let mut given = Vec::with_capacity(1);
+    keys_of(&pasted, |key| given.push(key));
+    drop(pasted);
+    assert!(remembers(), "not while it is given");
+    drop(given);
+    assert!(!remembers(), "a copy of it stays");
+}
