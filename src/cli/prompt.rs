@@ -4,6 +4,7 @@
 mod agreement;
 mod answer;
 mod keys;
+mod patience;
 mod raw;
 mod suspend;
 mod turn;
@@ -16,10 +17,10 @@ use crate::cli::received::Received;
 use crate::cli::say;
 use crate::exec::cancel::Cancel;
 use crate::limits;
-use crate::render::paint::safe;
 use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
 use answer::Answer;
 use keys::Key;
+use patience::Patience;
 use raw::RawMode;
 use turn::Turn;
 
@@ -260,7 +261,7 @@ pub(super) fn hidden(label: &str, outside: &Outside) -> io::Result<Reply> {
 struct Conversation<'a> {
     raw: RawMode,
     outside: &'a Outside,
-    deadline: Instant,
+    patience: &'a Patience,
     /// Whether the next Ctrl+C ends the run.
     breaks_run: bool,
 }
@@ -270,19 +271,35 @@ impl Conversation<'_> {
     /// user wants the run to end instead.
     fn put(&mut self, told: &str, prompt: &str) -> io::Result<bool> {
         self.raw.show(told)?;
-        let is_over = self.pause(self.deadline)?;
+        let is_over = self.pause(self.patience)?;
         if !is_over {
             self.raw.show(prompt)?;
         }
         Ok(is_over)
     }
 
+    /// Puts a question again after the program was stopped.
+    fn put_again(
+        &mut self,
+        asking: &suspend::Question<'_>,
+        dialogue: &impl Dialogue,
+    ) -> io::Result<bool> {
+        // That it goes on is heard a moment after it has the terminal, and is no second reason.
+        let is_over = self.pause(self.patience)?;
+        asking.has_gone_on();
+        if is_over {
+            return Ok(true);
+        }
+        self.raw.clear_line()?;
+        self.put(&dialogue.told(), &dialogue.prompt())
+    }
+
     /// Throws away what is typed until its writer pauses, or until something else ends the question.
     /// Returns whether the user wants that.
-    fn pause(&mut self, deadline: Instant) -> io::Result<bool> {
+    fn pause(&mut self, patience: &Patience) -> io::Result<bool> {
         let mut last = Instant::now();
         while let Some(left) = limits::TYPING_PAUSE.checked_sub(last.elapsed()) {
-            if self.outside.cancel.is_cancelled() || Instant::now() >= deadline {
+            if self.outside.cancel.is_cancelled() || patience.is_over() {
                 break;
             }
             if let Some(key) = self.key(left.min(limits::KEY_WAIT))? {
@@ -316,8 +333,7 @@ impl Conversation<'_> {
 
     /// Ends the question once nothing more is typed: the rest of a paste, or of a `yes`, is for nobody.
     fn end<D: Dialogue>(&mut self, answer: D::Answer) -> io::Result<D::Answer> {
-        let deadline = Instant::now() + limits::TYPING_LIMIT;
-        let is_over = self.pause(deadline)?;
+        let is_over = self.pause(&Patience::new(limits::TYPING_LIMIT))?;
         Ok(match is_over || self.outside.cancel.is_cancelled() {
             true => D::declined(),
             false => answer,
@@ -326,12 +342,12 @@ impl Conversation<'_> {
 }
 
 fn converse<D: Dialogue>(mut dialogue: D, outside: &Outside) -> io::Result<D::Answer> {
-    let deadline = Instant::now() + limits::PROMPT_TIMEOUT;
+    let patience = Patience::new(limits::PROMPT_TIMEOUT);
     let unanswered = || match outside.cancel.is_cancelled() {
         true => D::declined(),
         false => D::timeout(),
     };
-    let Some(turn) = Turn::wait(outside, deadline)? else {
+    let Some(turn) = Turn::wait(outside, &patience)? else {
         return Ok(unanswered());
     };
     let asking = outside.suspension.ask();
@@ -339,17 +355,19 @@ fn converse<D: Dialogue>(mut dialogue: D, outside: &Outside) -> io::Result<D::An
     let mut talk = Conversation {
         raw: RawMode::enter(turn)?,
         outside,
-        deadline,
+        patience: &patience,
         breaks_run: dialogue.is_own(),
     };
     talk.raw.clear_line()?;
     let mut is_over = talk.put(&dialogue.told(), &dialogue.prompt())?;
-    while !is_over && Instant::now() < talk.deadline {
+    while !is_over && !patience.is_over() {
         if outside.cancel.is_cancelled() {
             is_over = true;
         } else if let Some(key) = talk.key(limits::KEY_WAIT)? {
             if key.is_break() {
                 talk.note_break();
+            } else if key.is_stop() {
+                suspend::stop_job();
             }
             // Who types cannot be so fast: a line break with more behind it is a pasted one.
             let has_more = talk.raw.has_more()?;
@@ -363,17 +381,17 @@ fn converse<D: Dialogue>(mut dialogue: D, outside: &Outside) -> io::Result<D::An
             // Nothing waits to be read: what was typed before the wish to stop is in the answer.
             drop(talk.raw);
             asking.stop();
-            let Some(turn) = Turn::wait(outside, deadline)? else {
+            let Some(turn) = Turn::wait(outside, &patience)? else {
                 return Ok(unanswered());
             };
             talk.raw = RawMode::enter(turn)?;
-            is_over = talk.put(&dialogue.told(), &dialogue.prompt())?;
+            is_over = talk.put_again(&asking, &dialogue)?;
         } else if asking.has_gone_on() || !talk.raw.is_kept()? {
             // Stopped by what cannot be caught: somebody had the terminal meanwhile, or has it still.
-            if !talk.raw.again(outside, deadline)? {
+            if !talk.raw.again(outside, &patience)? {
                 return Ok(unanswered());
             }
-            is_over = talk.put(&dialogue.told(), &dialogue.prompt())?;
+            is_over = talk.put_again(&asking, &dialogue)?;
         }
     }
     Ok(if is_over { D::declined() } else { D::timeout() })
@@ -381,12 +399,9 @@ fn converse<D: Dialogue>(mut dialogue: D, outside: &Outside) -> io::Result<D::An
 
 /// Returns the text of the question. What the model wrote is made safe to show.
 fn text(question: &Question, origin: &str) -> String {
-    let one_line = |text: &str| -> String {
+    let one_line = |text: &str| {
         let words: Vec<&str> = text.split_whitespace().collect();
-        safe(&words.join(" "))
-            .chars()
-            .take(limits::MAX_REASON_CHARS)
-            .collect()
+        agreement::cut(&words.join(" "))
     };
     let mut out = format!(
         "karyi: the model asks for {}, in {}\n  reason: {}\n",

@@ -92,6 +92,14 @@ pub fn name_of_parent() -> Option<String> {
     name_and_parent(parent).map(|(name, _)| name)
 }
 
+/// Returns the number of the device that is the terminal of this process, where the kernel tells it.
+#[must_use]
+pub fn terminal_number() -> Option<u64> {
+    let own = process::find(std::process::id().cast_signed())?;
+    let number = u64::from(own.terminal.cast_unsigned());
+    (number > 0).then_some(number)
+}
+
 /// Reads the name of a process and who started it.
 fn name_and_parent(pid: i32) -> Option<(String, i32)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -58,7 +58,8 @@ fn a_stopped_question_for_a_value_to_keep_comes_again_hidden() {
             let mut terminal = start(&home, &args);
             stop(&mut terminal, signal, "Esc gives up): ");
             terminal.keys("typed-after-1234\r").expect("is kept in");
-            assert!(!terminal.screen().contains("typed-after"));
+            let screen = terminal.screen();
+            assert!(!screen.contains("typed-after"), "{screen}");
             assert_eq!(terminal.echo_at_end(), (true, 0), "{args:?}");
         }
     }
@@ -93,30 +94,37 @@ fn a_question_of_the_model_is_hidden_after_a_stop_that_nobody_can_catch() {
 
 #[test]
 fn two_questions_on_a_terminal_come_one_after_the_other() {
-    let home = kept("A", &[]);
-    let pipe = "for name in B C; do \"$0\" var set $name & done; wait; exec";
-    let mut terminal = Karyi::with_args(&["var", "list"])
-        .env("KARYI_HOME", home.path().join("karyi"))
-        .on_terminal_through(pipe);
-    terminal.expect("waits for the question that stands on this terminal");
-    for value in ["first-value-1", "second-value-2"] {
-        terminal.expect("Esc gives up): ").forget().keys(value);
-        assert!(!terminal.is_echoing());
-        terminal.keys("\r").expect("is kept in");
-    }
-    let (screen, status) = terminal.end();
-    assert!(!screen.contains("-value-"), "{screen}");
-    assert_eq!(status, 0, "{screen}");
-    for name in ["B", "C"] {
-        home.karyi(&["var", "show", name], "").exit(0);
+    // Whether their streams lead to the terminal or not.
+    for streams in ["", "</dev/null 2>&1 | cat"] {
+        let home = kept("A", &[]);
+        let pipe = format!("for name in B C; do \"$0\" var set $name {streams} & done; wait; exec");
+        let mut terminal = Karyi::with_args(&["var", "list"])
+            .env("KARYI_HOME", home.path().join("karyi"))
+            .on_terminal_through(&pipe);
+        terminal.expect("waits for the question that stands on this terminal");
+        for value in ["first-value-1", "second-value-2"] {
+            terminal.expect("Esc gives up): ").forget().keys(value);
+            assert!(!terminal.is_echoing());
+            terminal.keys("\r").expect("is kept in");
+        }
+        let (screen, status) = terminal.end();
+        assert!(!screen.contains("-value-"), "{screen}");
+        assert_eq!(status, 0, "{screen}");
+        for name in ["B", "C"] {
+            home.karyi(&["var", "show", name], "").exit(0);
+        }
     }
 }
 
 /// Returns the only child of a process.
 fn child(parent: i32) -> Pid {
+    find_child(parent).unwrap()
+}
+
+fn find_child(parent: i32) -> Option<Pid> {
     let path = format!("/proc/{parent}/task/{parent}/children");
     let children = std::fs::read_to_string(path).unwrap();
-    Pid::from_raw(children.trim().parse().unwrap())
+    children.trim().parse().ok().map(Pid::from_raw)
 }
 
 #[test]
@@ -143,6 +151,8 @@ fn a_question_that_is_put_in_the_background_keeps_nobody_waiting() {
     terminal.keys("second-value-2\r").expect("is kept in");
     terminal.expect("value of B (hidden").expect("gives up): ");
     assert!(!terminal.is_echoing(), "shown after it went on");
+    // That it goes on is told twice, for `bg` and for `fg`.
+    assert_eq!(terminal.count("value of B (hidden"), 1);
     terminal
         .forget()
         .keys("first-value-1\r")
@@ -151,6 +161,48 @@ fn a_question_that_is_put_in_the_background_keeps_nobody_waiting() {
     assert!(!screen.contains("-value-"), "{screen}");
     assert_eq!(status, 0, "{screen}");
     home.karyi(&["var", "show", "B"], "").exit(0);
+}
+
+#[test]
+fn ctrl_z_stops_a_question_where_a_shell_lets_it_go_on() {
+    let home = kept("A", &[]);
+    let script = "set -m; \"$0\" var set B; echo now stopped; read line; fg; exec";
+    let mut terminal = Karyi::with_args(&["var", "list"])
+        .env("KARYI_HOME", home.path().join("karyi"))
+        .on_terminal_through(script);
+    terminal.expect("Esc gives up): ").keys("first-\x1a");
+    terminal.expect("now stopped");
+    assert!(terminal.is_echoing(), "not given back");
+    terminal.forget().keys("\n").expect("Esc gives up): ");
+    terminal.keys("value-1\r").expect("is kept in");
+    let (screen, status) = terminal.end();
+    assert!(!screen.contains("value-1"), "{screen}");
+    assert_eq!(status, 0, "{screen}");
+
+    // Nobody would let this one go on.
+    let mut alone = start(&home, &["var", "set", "C"]);
+    alone.expect("Esc gives up): ").keys("\x1avalue-1234\r");
+    alone.expect("is kept in");
+}
+
+#[test]
+fn a_signal_ends_a_question_that_waits_in_the_background() {
+    let home = kept("A", &[]);
+    let script = "set -m; \"$0\" var set B & read line; wait $!; echo ended with $?; exec";
+    let mut terminal = Karyi::with_args(&["var", "list"])
+        .env("KARYI_HOME", home.path().join("karyi"))
+        .on_terminal_through(script);
+    let shell = terminal.pid();
+    wait_until(|| find_child(shell).is_some_and(|first| state(first) == Some('T')));
+    let first = child(shell);
+    // As a shell does that is told to end a job that is stopped.
+    kill(first, Signal::SIGTERM).unwrap();
+    kill(first, Signal::SIGCONT).unwrap();
+    wait_until(|| matches!(state(first), None | Some('Z')));
+    terminal.keys("\n").expect("ended with 143");
+    let (screen, status) = terminal.end();
+    assert!(!screen.contains("value of B"), "{screen}");
+    assert_eq!(status, 0, "{screen}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::Next;
 use super::keys::Key;
 use crate::limits;
-use crate::render::paint::safe;
+use crate::render::paint::safe_question;
 use crate::tool::context::{Consent, Request};
 
 /// The question itself, below what is to be agreed to.
@@ -45,9 +45,9 @@ fn line(text: &str) -> String {
     format!("  | {}\n", cut(text))
 }
 
-/// Cuts a long line, and says so: who agrees must know that there is more.
-fn cut(text: &str) -> String {
-    let text = safe(text);
+/// Makes a line safe to show. Cuts a long one, and says so: who agrees must know that there is more.
+pub(super) fn cut(text: &str) -> String {
+    let text = safe_question(text);
     let mut chars = text.chars();
     let shown: String = chars.by_ref().take(limits::MAX_REASON_CHARS).collect();
     match chars.count() {

@@ -18,6 +18,7 @@ use zeroize::Zeroizing;
 
 use super::Outside;
 use super::keys::{Key, Keys};
+use super::patience::Patience;
 use super::turn::Turn;
 use crate::cli::screen::is_dumb;
 use crate::limits;
@@ -48,8 +49,8 @@ impl RawMode {
 
     /// Takes the terminal again after somebody else had it, who gets it back as it is now. Returns whether
     /// it is the program's turn again.
-    pub(super) fn again(&mut self, outside: &Outside, deadline: Instant) -> io::Result<bool> {
-        if !self.turn.again(outside, deadline)? {
+    pub(super) fn again(&mut self, outside: &Outside, patience: &Patience) -> io::Result<bool> {
+        if !self.turn.again(outside, patience)? {
             return Ok(false);
         }
         let modes = tcgetattr(&self.turn.terminal)?;

@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nix::sys::signal::{Signal, raise};
+use nix::sys::signal::{Signal, killpg, raise};
+use nix::unistd::{getpgid, getpgrp, getppid, getsid};
 
 /// The wish to be stopped, told by the signal and acted on by the question.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +20,8 @@ struct State {
     has_gone_on: bool,
     /// Whether the program stopped itself: it knows by itself that it goes on.
     has_stopped: bool,
+    /// How often the program went on.
+    times: u64,
 }
 
 impl State {
@@ -49,8 +52,14 @@ impl Suspension {
     /// Takes the signal to go on.
     pub(in crate::cli) fn continued(&self) {
         let mut state = self.state();
+        state.times = state.times.wrapping_add(1);
         let knows = std::mem::take(&mut state.has_stopped);
         state.has_gone_on |= state.is_asking && !knows;
+    }
+
+    /// Returns how often the program went on, as far as it was told.
+    pub(super) fn times(&self) -> u64 {
+        self.state().times
     }
 
     /// Says that a question stands on the terminal as long as the result lives.
@@ -59,6 +68,18 @@ impl Suspension {
         state.is_asking = true;
         state.has_gone_on = false;
         Question { suspension: self }
+    }
+}
+
+/// Stops the program and all of its job as Ctrl+Z does, which is no signal while a question stands. Where
+/// no shell waits for the job nobody would let it go on again.
+pub(super) fn stop_job() {
+    let parent = Some(getppid());
+    let has_shell = getsid(parent).is_ok_and(|session| getsid(None) == Ok(session))
+        && getpgid(parent).is_ok_and(|group| group != getpgrp());
+    if has_shell {
+        // The program hears of it as of every signal; whoever it cannot be sent to is stopped by nobody.
+        let _ = killpg(getpgrp(), Signal::SIGTSTP);
     }
 }
 
@@ -73,7 +94,7 @@ impl Question<'_> {
         self.suspension.state().is_wanted
     }
 
-    /// Whether the program was stopped and goes on, and the question did not know of it.
+    /// Whether the program was stopped and goes on, and the question did not know of it until now.
     pub(super) fn has_gone_on(&self) -> bool {
         std::mem::take(&mut self.suspension.state().has_gone_on)
     }

@@ -12,6 +12,22 @@ use crate::secret::SecretName;
 mod memory;
 
 #[test]
+fn nothing_of_a_reason_is_hidden() {
+    let reason = "pay\u{3164}\u{2800}\u{115F} now\u{FE0F}\u{34F}\u{FFA0}".to_owned();
+    let question = Question {
+        name: SecretName::parse("TOKEN").unwrap(),
+        reason,
+        note: None,
+        store: None,
+        is_known: false,
+        least_bytes: limits::GOOD_SECRET_BYTES,
+    };
+    let marks = "\u{FFFD}".repeat(3);
+    let told = format!("  reason: pay{marks} now{marks}\n");
+    assert!(text(&question, "a.xml").ends_with(&told));
+}
+
+#[test]
 fn a_reason_cannot_fake_lines_or_colours() {
     let question = Question {
         name: SecretName::parse("TOKEN").unwrap(),
@@ -24,7 +40,8 @@ fn a_reason_cannot_fake_lines_or_colours() {
     assert_eq!(
         text(&question, "a\x1b.xml"),
         format!(
-            "karyi: the model asks for TOKEN, in a␛.xml\n  reason: a value: b␛[31m\u{FFFD} {}\n",
+            "karyi: the model asks for TOKEN, in a␛.xml\n  \
+             reason: a value: b␛[31m\u{FFFD} {} ... and 1717 more characters\n",
             "x".repeat(limits::MAX_REASON_CHARS - 17)
         )
     );
