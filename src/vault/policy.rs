@@ -481,12 +481,15 @@ const EDIT: &str = "edit";
 const NEVER: &str = "never";
 
 /// Reads when a secret ends: a moment, the last second of a day (in UTC), so that lists show that day,
-/// or a time after `now`.
+/// or a time after `now`. A time of day says nothing without its zone, and is not taken for the whole day.
 fn expiry(text: &str, now: Option<Timestamp>) -> Result<Timestamp, ToolError> {
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Ok(moment);
     }
     if let Ok(date) = text.parse::<civil::Date>() {
+        if !text.chars().all(|c| c.is_ascii_digit() || "+-".contains(c)) {
+            return Err(no_zone());
+        }
         let end = date.at(23, 59, 59, 0).to_zoned(TimeZone::UTC);
         return end.map(|end| end.timestamp()).map_err(|_| bad_expiry());
     }
@@ -507,6 +510,11 @@ fn expiry(text: &str, now: Option<Timestamp>) -> Result<Timestamp, ToolError> {
         return Err(bad_expiry());
     }
     Ok(end)
+}
+
+fn no_zone() -> ToolError {
+    bad("expected a date alone, or a time of day with its zone, found a time of day without one")
+        .with_hint("write the zone behind it: 2030-12-31T18:00Z or 2030-12-31T18:00+02:00")
 }
 
 fn bad_expiry() -> ToolError {

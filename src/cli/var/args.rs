@@ -154,7 +154,8 @@ pub(super) struct PolicyArgs {
     /// It may be written to files
     #[arg(long)]
     pub(super) write: bool,
-    /// When it ends: a date, a moment, a time from now such as 30d, or never
+    /// When it ends: a date (its last second, in UTC), a moment with its zone such as 2030-12-31T18:00+02:00, a time
+    /// from now such as 30d, or never
     #[arg(long, value_name = "WHEN")]
     pub(super) expires: Option<String>,
     /// Accept a value of 4 to 7 bytes, which is masked as a whole word only
@@ -284,7 +285,7 @@ pub(super) struct RotateArgs {
     pub(super) name: String,
     #[command(flatten)]
     pub(super) input: InputArgs,
-    /// When the new value ends
+    /// When the new value ends: as with set
     #[arg(long, value_name = "WHEN")]
     pub(super) expires: Option<String>,
 }

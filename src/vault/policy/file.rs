@@ -78,7 +78,10 @@ impl PolicyFile {
             let name = SecretName::parse(&key)
                 .ok_or_else(|| bad("a table [secret...] is for what is no name of a secret"))?;
             let checked = Policy::unrestricted().narrowed(&said);
-            checked.map_err(|error| bad(format!("[secret.{name}]: {}", error.message)))?;
+            checked.map_err(|error| ToolError {
+                message: format!("[secret.{name}]: {}", error.message),
+                ..error
+            })?;
             if let Some(other) = terms
                 .keys()
                 .find(|o: &&SecretName| o.differs_only_in_case(&name))

@@ -91,6 +91,40 @@ fn terms_that_mean_nothing_are_refused() {
 }
 
 #[test]
+fn an_end_is_never_later_than_what_was_said() {
+    let end = |text: &str| {
+        let narrowed = Policy::unrestricted().narrowed(&terms(&format!("expires = '{text}'")));
+        let made = policy(&format!("expires = '{text}'"));
+        let made = made.map(|policy| policy.expires.unwrap().to_string());
+        let narrowed = narrowed.map(|policy| policy.expires.unwrap().to_string());
+        assert_eq!(made.clone().ok(), narrowed.ok(), "{text}");
+        made
+    };
+    for (text, expected) in [
+        ("2030-01-01", "2030-01-01T23:59:59Z"),
+        ("20300101", "2030-01-01T23:59:59Z"),
+        ("2030-01-01T10:00Z", "2030-01-01T10:00:00Z"),
+        ("2030-01-01 10:00+02:00", "2030-01-01T08:00:00Z"),
+    ] {
+        assert_eq!(end(text).as_deref(), Ok(expected), "{text}");
+    }
+    for text in [
+        "2030-01-01 10:00",
+        "2030-01-01T10:00",
+        "2030-01-01t10:00:00",
+        "20300101T10",
+        "2030-01-01T10:00[Europe/Berlin]",
+        "2030-01-01[Europe/Berlin]",
+    ] {
+        let refused = end(text).unwrap_err();
+        assert!(
+            refused.contains("time of day with its zone"),
+            "{text}: {refused}"
+        );
+    }
+}
+
+#[test]
 fn a_policy_survives_the_store() {
     for toml in [
         "",
