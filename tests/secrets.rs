@@ -163,16 +163,23 @@ fn ids_titles_and_excerpts_are_masked() {
     assert!(screen.contains("echo $KARYI{PW}"), "{screen}");
 }
 
+/// The block is refused as with every bad placeholder: nothing of it has run by then.
 #[test]
 fn a_question_holds_no_placeholder() {
-    let script = "<tools><get_value key=\"PW\" reason=\"$KARYI{OTHER}\"/></tools>";
-    let report = Karyi::new()
-        .arg("--json")
-        .stdin(script)
-        .run()
-        .exit(2)
-        .json();
-    assert_eq!(report["results"][0]["code"], "bad_placeholder");
+    for question in [
+        "key=\"PW\" reason=\"$KARYI{OTHER}\"",
+        "key=\"PW\" reason=\"r\" note=\"$KARYI{OTHER}\"",
+        "key=\"$KARYI{OTHER}\" reason=\"r\"",
+    ] {
+        let script = format!("<tools><command>touch ran</command><get_value {question}/></tools>");
+        let ran = Karyi::new().arg("--json").stdin(&script).run().exit(2);
+        let results = &ran.json()["results"];
+        assert_eq!(
+            (&results[0]["code"], &results[1]["code"]),
+            (&"block_refused".into(), &"bad_placeholder".into()),
+            "{question}: {results:#}"
+        );
+    }
 }
 
 /// What a model wrote comes back as it wrote it, so that it can write it again.

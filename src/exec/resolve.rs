@@ -9,10 +9,10 @@ use crate::tools::Call;
 use crate::vault::session::{LackKind, Need, Secrets};
 use crate::vault::{shell, substitute};
 
-/// Checks that every name the calls use has a value.
+/// Checks that the calls are what can be run, and that every name they use has a value.
 ///
 /// # Errors
-/// A placeholder that is none, else the names without a value, all of them.
+/// A call that can never be run, or a placeholder that is none, else the names without a value, all of them.
 pub fn check_names<'a>(
     calls: impl Iterator<Item = &'a mut Call>,
     is_known: &dyn Fn(&SecretName) -> bool,
@@ -20,6 +20,7 @@ pub fn check_names<'a>(
     let mut missing: Vec<SecretName> = Vec::new();
     let mut broken = None;
     for call in calls {
+        broken = broken.or_else(|| call.check().err());
         call.templates(
             &mut |purpose, template| match names_of(&purpose, template.source()) {
                 Err(error) => broken = broken.take().or(Some(error)),

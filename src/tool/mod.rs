@@ -121,6 +121,14 @@ pub trait Tool {
         false
     }
 
+    /// Checks what can be refused before anything of the call's block runs.
+    ///
+    /// # Errors
+    /// The call can never be run as it is.
+    fn check(_: &Self::Args) -> Result<(), ToolError> {
+        Ok(())
+    }
+
     /// Returns the schema of its result, when that is promised to callers.
     fn output_schema() -> Option<ArgumentSchema> {
         None

@@ -79,6 +79,14 @@ macro_rules! tools {
                 match self { $(Self::$variant(args) => <$tool as Tool>::ends_job(args),)* }
             }
 
+            /// Checks what can be refused before anything of the call's block runs.
+            ///
+            /// # Errors
+            /// The call can never be run as it is.
+            pub fn check(&self) -> Result<(), ToolError> {
+                match self { $(Self::$variant(args) => <$tool as Tool>::check(args),)* }
+            }
+
             /// Visits every text that may hold a placeholder.
             pub fn templates(&mut self, visit: &mut dyn FnMut(Use, &mut Template)) {
                 match self { $(Self::$variant(args) => <$tool as Tool>::templates(args, visit),)* }

@@ -83,6 +83,17 @@ impl Tool for GetValue {
         SecretName::parse(&args.key)
     }
 
+    fn check(args: &Args) -> Result<(), ToolError> {
+        let texts = [Some(&args.key), Some(&args.reason), args.note.as_ref()];
+        let mut texts = texts.into_iter().flatten();
+        if !texts.any(|text| Template::new(text).has_placeholder()) {
+            return Ok(());
+        }
+        let message = "the key, the reason and the note of a question cannot hold a placeholder";
+        Err(ToolError::new(ErrorCode::BadPlaceholder, message)
+            .with_hint("name the value by its key alone, such as NPM_TOKEN, and say in words what it is for"))
+    }
+
     fn output_schema() -> Option<ArgumentSchema> {
         Some(ArgumentSchema::of_result::<Output>())
     }
@@ -152,22 +163,12 @@ impl Tool for GetValue {
 
 /// Returns the name that is asked for, when the question can be asked as it is.
 fn checked_name(args: &Args) -> Result<SecretName, ToolError> {
-    let Some(name) = SecretName::parse(&args.key) else {
+    GetValue::check(args)?;
+    SecretName::parse(&args.key).ok_or_else(|| {
         let message = format!("key must be letters, digits and _, found {:?}", args.key);
-        return Err(ToolError::new(ErrorCode::BadArguments, message)
-            .with_hint("choose a name such as NPM_TOKEN"));
-    };
-    let texts = [Some(&args.reason), args.note.as_ref()];
-    if texts
-        .into_iter()
-        .flatten()
-        .any(|text| Template::new(text).has_placeholder())
-    {
-        let message = "the reason and the note of a question cannot hold a placeholder";
-        return Err(ToolError::new(ErrorCode::BadPlaceholder, message)
-            .with_hint("say in words what the value is for"));
-    }
-    Ok(name)
+        ToolError::new(ErrorCode::BadArguments, message)
+            .with_hint("choose a name such as NPM_TOKEN")
+    })
 }
 
 /// Returns the store that can keep a value, tried before the user types one.
