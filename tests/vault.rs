@@ -13,6 +13,7 @@ mod keep;
 mod keyring;
 mod listing;
 mod lost;
+mod mistaken;
 mod named;
 mod opened;
 mod own;

@@ -93,12 +93,12 @@ fn install_panic_message() {
 
 fn dispatch(arguments: Vec<OsString>) -> ExitCode {
     let may_hold_value = usage::may_hold_value(&arguments);
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
             match may_hold_value
-                .then(|| usage::without_arguments(&error))
+                .then(|| usage::without_arguments(&error, &arguments))
                 .flatten()
             {
                 Some(message) => say(&message),

@@ -17,8 +17,27 @@ pub(super) fn may_hold_value(arguments: &[OsString]) -> bool {
     arguments.iter().skip(1).any(is_one)
 }
 
+/// What other programs call a command of `karyi var`, and what it is called here.
+const MEANT: &[(&str, &str)] = &[
+    ("ls", "list"),
+    ("delete", "rm"),
+    ("del", "rm"),
+    ("remove", "rm"),
+    ("unset", "rm"),
+    ("add", "set"),
+    ("put", "set"),
+    ("new", "set"),
+    ("edit", "set"),
+    ("cat", "get"),
+    ("print", "get"),
+    ("info", "show"),
+    ("mv", "rename"),
+    ("move", "migrate"),
+    ("run", "exec"),
+];
+
 /// Returns what is wrong with the arguments, without any of them; nothing for what is no mistake.
-pub(super) fn without_arguments(error: &clap::Error) -> Option<String> {
+pub(super) fn without_arguments(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     let at = known(error).map(|known| format!(" at {known}"));
     let at = at.unwrap_or_default();
     let problem = match error.kind() {
@@ -28,19 +47,51 @@ pub(super) fn without_arguments(error: &clap::Error) -> Option<String> {
         | ErrorKind::MissingSubcommand
         | ErrorKind::MissingRequiredArgument
         | ErrorKind::ArgumentConflict => return None,
-        ErrorKind::InvalidSubcommand => "expected a command, found something else".to_owned(),
+        ErrorKind::InvalidSubcommand => format!(
+            "expected a command{}, found something else",
+            meant(error).map_or_else(String::new, |meant| format!(", probably {meant}"))
+        ),
         ErrorKind::TooManyValues | ErrorKind::WrongNumberOfValues => {
             format!("expected a flag without a value{at}, found one")
         }
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
-            format!("expected one of the values that can stand there{at}, found something else")
+            format!("expected {}{at}, found something else", possible(error))
         }
         _ => "expected a name or a flag, found something else".to_owned(),
     };
+    let is_exec = error.kind() == ErrorKind::UnknownArgument
+        && arguments.iter().any(|argument| argument == "exec");
+    let hint = match is_exec {
+        true => "a program and its arguments stand behind --: karyi var exec NAME -- CMD",
+        false => "type values at the question, or pipe them in with --stdin; see `karyi help`",
+    };
     Some(format!(
-        "usage: {problem}; it is not repeated here, since it may be a value\nhint: type values at the \
-         question, or pipe them in with --stdin; see `karyi help`"
+        "usage: {problem}; it is not repeated here, since it may be a value\nhint: {hint}"
     ))
+}
+
+/// Returns the command that is probably meant: by the word of another program, or the one that the parser finds alike
+/// most, which is its last.
+fn meant(error: &clap::Error) -> Option<&str> {
+    let word = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) => word,
+        _ => return None,
+    };
+    if let Some((_, meant)) = MEANT.iter().find(|(other, _)| other == word) {
+        return Some(meant);
+    }
+    match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(alike)) => alike.last().map(String::as_str),
+        _ => None,
+    }
+}
+
+/// Names the values that can stand at an argument where they are few.
+fn possible(error: &clap::Error) -> String {
+    match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(values)) if !values.is_empty() => values.join(" or "),
+        _ => "one of the values that can stand there".to_owned(),
+    }
 }
 
 /// Returns the argument of the command's own that the error is about.

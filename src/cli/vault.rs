@@ -43,7 +43,8 @@ pub(super) const AGE_FILE: &str = "vault.age";
 /// Which store, and what opens it.
 #[derive(Debug, Clone, Args, Default)]
 pub(super) struct VaultFlags {
-    /// Where secrets are kept: auto is the store chosen at the first `karyi var set`, else memory
+    /// Where secrets are kept: auto is the store chosen at the first `karyi var set`, which takes the keyring when none is
+    /// named; before that nothing is kept
     #[arg(long, value_enum, value_name = "STORE", default_value_t, global = true)]
     pub(super) vault: StoreName,
     /// Identity file of the store age: an ssh private key (ed25519 or rsa) or one of age

@@ -121,3 +121,22 @@ fn what_was_kept_is_told_where_it_stops() {
         "{listed}"
     );
 }
+
+#[test]
+fn of_lines_with_one_name_the_last_one_counts() {
+    let home = Home::new();
+    home.set("KEPT_TOKEN", VALUE, &[]);
+    let text = "A_TOKEN=the-first-value\nB_TOKEN=another-value\nA_TOKEN=the-last-value\n";
+    let warning = "lines 1 and 3 have the same name; the last one counts";
+    let proposed = import(&home, text, &[]).exit(0);
+    assert_eq!(proposed.stdout, "B_TOKEN\nA_TOKEN\n");
+    let kept = import(&home, text, &["--all"]).exit(0);
+    for told in [&proposed.stderr, &kept.stderr] {
+        assert!(told.contains(warning), "{told}");
+    }
+    let used = "<tools><command>printf %s \"$KARYI{A_TOKEN}\" | wc -c</command></tools>";
+    assert!(home.script(used).exit(0).stdout.contains(">14\n"));
+    // What is no secret at last is none.
+    let text = "C_TOKEN=the-first-value\nC_TOKEN=\n";
+    assert_eq!(import(&home, text, &[]).exit(0).stdout, "");
+}

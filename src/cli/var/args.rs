@@ -26,7 +26,23 @@ Exit status:
   0    done
   1    it failed
   2    wrong usage, or refused
-  3    the store needs its user: no keyring, a locked one, a passphrase";
+  3    the store needs its user: no keyring, a locked one, a passphrase
+  130  interrupted";
+
+const EXEC: &str = "\
+What the program prints is not masked. The policy of each secret counts as for a command of a script
+in this directory; starting the program is the agreement that --use ask wants.
+
+Exit status:
+  that of the program, once it was started
+  126  it cannot be run
+  127  it is not there
+  else as of every command of `karyi var`";
+
+const DOCTOR: &str = "\
+Exit status:
+  0    all is well
+  1    something is missing or limited";
 
 /// A command of `karyi var`.
 #[derive(Debug, Subcommand)]
@@ -74,6 +90,7 @@ pub(super) enum VarCommand {
     /// Move everything into another store
     Migrate(MigrateArgs),
     /// Run a program with secrets in its environment
+    #[command(after_help = EXEC)]
     Exec {
         /// Names of the secrets
         #[arg(required = true, value_name = "NAME")]
@@ -83,6 +100,7 @@ pub(super) enum VarCommand {
         command: Vec<OsString>,
     },
     /// Check the index and the store
+    #[command(after_help = DOCTOR)]
     Doctor {
         /// As JSON
         #[arg(long)]

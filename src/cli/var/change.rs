@@ -22,7 +22,11 @@ pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
         .collect::<Result<BTreeSet<_>, _>>()?
         .into_iter()
         .collect();
-    let vault = existing(flags)?;
+    let vault = existing(flags).map_err(|error| match error.code {
+        // Where nothing is kept no name is there either.
+        ErrorCode::UndefinedVariable => absent(&names, ""),
+        _ => error,
+    })?;
     let is_any_store = flags.vault == StoreName::Auto;
     check_removable(&vault, is_any_store, &names)?;
     let mut removed: Vec<&str> = Vec::new();
@@ -59,25 +63,27 @@ fn check_removable(
     let elsewhere = |name: &&SecretName| is_any_store || !held.contains(name);
     let mut elsewhere = names.iter().filter(elsewhere);
     elsewhere.try_for_each(|name| vault.check_place(name))?;
-    let mut missing: Vec<&str> = Vec::new();
+    let mut missing: Vec<SecretName> = Vec::new();
     for name in names.iter().filter(|name| !held.contains(name)) {
         if !vault.is_listed(name)? {
-            missing.push(name.as_str());
+            missing.push(name.clone());
         }
     }
-    if missing.is_empty() {
-        return Ok(());
+    match missing.len() {
+        0 => Ok(()),
+        count if count == names.len() => Err(absent(&missing, "")),
+        _ => Err(ToolError {
+            hint: "see `karyi var list`; without them the others are removed".into(),
+            ..absent(&missing, "; nothing was removed")
+        }),
     }
-    let message = format!("there is no secret called {}", missing.join(", "));
-    let hint = "see `karyi var list`";
-    Err(match names.len() > missing.len() {
-        false => ToolError::new(ErrorCode::NotFound, message).with_hint(hint),
-        true => ToolError::new(
-            ErrorCode::NotFound,
-            format!("{message}; nothing was removed"),
-        )
-        .with_hint(format!("{hint}; without them the others are removed")),
-    })
+}
+
+/// Returns the error for names that no secret has.
+fn absent(names: &[SecretName], more: &str) -> ToolError {
+    let names: Vec<&str> = names.iter().map(SecretName::as_str).collect();
+    let message = format!("there is no secret called {}{more}", names.join(", "));
+    ToolError::new(ErrorCode::NotFound, message).with_hint("see `karyi var list`")
 }
 
 fn remove_one(vault: &Vault, is_any_store: bool, name: &SecretName) -> Result<(), ToolError> {

@@ -11,7 +11,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::pty::health::{Check, Health};
 use crate::pty::{inherited, quote};
 use crate::render::paint::safe_line;
-use crate::secret::SecretName;
+use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Chosen, FILE_NAME, Index};
 use crate::vault::keep::{State, Vault, check_agreement, elsewhere};
 use crate::vault::session::listed;
@@ -108,6 +108,7 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
     let unreadable = unreadable(store.as_ref());
     checks.extend(agreement(place, &unreadable));
     checks.extend(policies(&unreadable));
+    checks.extend(same_values(store.as_ref()));
     checks.extend(strangers(store.as_ref()));
     checks
 }
@@ -286,6 +287,35 @@ fn policies(problems: &[(SecretName, ToolError)]) -> Option<Check> {
     );
     let meaning = "values that cannot be used; what is text of them is masked";
     Some(Check::limited("policies", found, meaning, &first.hint))
+}
+
+/// Names secrets with one and the same value, which a list, that reads no value, cannot tell of. Nothing is wrong with
+/// that: what is masked has the first of the names.
+fn same_values(store: &dyn Store) -> Option<Check> {
+    let record = |name: SecretName| {
+        let text = store.get(&Key::of(&name)).ok()??;
+        Some((record::split(&name, &text).ok()?.value, name))
+    };
+    let names = store.list().ok()?;
+    let mut values: Vec<(SecretValue, SecretName)> = names.into_iter().filter_map(record).collect();
+    values.sort_by(|(a, one), (b, other)| (a.expose(), one).cmp(&(b.expose(), other)));
+    let alike = values.chunk_by(|(a, _), (b, _)| a.expose() == b.expose());
+    let found: Vec<String> = alike
+        .filter(|alike| alike.len() > 1)
+        .map(|alike| {
+            let names: Vec<&str> = alike.iter().map(|(_, name)| name.as_str()).collect();
+            names.join(" = ")
+        })
+        .collect();
+    if found.is_empty() {
+        return None;
+    }
+    let found = format!("secrets with one value: {}", found.join(", "));
+    Some(Check::ok(
+        "values",
+        found,
+        "it is masked under the first of their names",
+    ))
 }
 
 /// Names what another program put into the store under words that are no names.

@@ -32,7 +32,9 @@ pub(super) fn exec(flags: &VaultFlags, names: &[String], command: &[OsString]) -
         );
     };
     let vault = existing(flags)?;
-    let cwd = std::env::current_dir().map_err(|error| ToolError::from_io(".".as_ref(), &error))?;
+    let cwd = std::env::current_dir().map_err(|error| {
+        ToolError::from_io(".".as_ref(), &error).with_hint("start it in a directory that is there")
+    })?;
     let mut command = Command::new(program);
     command.args(arguments);
     for name in names {

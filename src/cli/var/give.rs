@@ -5,12 +5,14 @@ use std::process::ExitCode;
 use crate::cli::door::call::{self, Found};
 use crate::cli::var::args::SetArgs;
 use crate::cli::var::{Done, asking, set, value};
-use crate::cli::{doubts, say, vault};
+use crate::cli::vault::{self, VaultFlags};
+use crate::cli::{doubts, say};
 use crate::error::{ErrorCode, ToolError};
 
 /// Gives a value to the session of a process, or to the one there is.
-pub(super) fn give(args: &SetArgs, pid: Option<u32>) -> Done {
+pub(super) fn give(flags: &VaultFlags, args: &SetArgs, pid: Option<u32>) -> Done {
     let name = vault::name(&args.name)?;
+    value::check_input(flags, &args.input)?;
     set::check_note(args.note.as_deref())?;
     let policy = set::wanted_policy(&name, &args.less.added_to(args.policy.terms()))?;
     let asking = asking()?;

@@ -63,6 +63,7 @@ pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
         ));
     }
     let (entries, odd) = dotenv::read(text);
+    let entries = last_ones(entries);
     for line in odd {
         say(&format!(
             "warning: line {line} is no KEY=value, or its quotation marks are not those of one value"
@@ -117,6 +118,24 @@ fn whole_secret(text: &str) -> Option<&'static str> {
     }
 }
 
+/// Leaves of entries with one name the last one, as programs that read such files do, and tells. What stands before the
+/// equals sign may be a part of a value, so it is not repeated.
+fn last_ones(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut last: BTreeMap<String, Entry> = BTreeMap::new();
+    for entry in entries {
+        if let Some(earlier) = last.get(&entry.key) {
+            say(&format!(
+                "warning: lines {} and {} have the same name; the last one counts",
+                earlier.line, entry.line
+            ));
+        }
+        last.insert(entry.key.clone(), entry);
+    }
+    let mut entries: Vec<Entry> = last.into_values().collect();
+    entries.sort_by_key(|entry| entry.line);
+    entries
+}
+
 /// Lists what looks like a secret.
 fn propose(entries: &[Entry]) -> Done {
     let found: Vec<&Entry> = entries.iter().filter(|entry| is_secret(entry)).collect();
@@ -156,7 +175,7 @@ fn choose(entries: Vec<Entry>, args: &ImportArgs) -> Result<Vec<(SecretName, Ent
     let is_chosen = |entry: &Entry| {
         args.all || selected.contains(entry.key.as_str()) || (args.yes && is_secret(entry))
     };
-    let mut chosen: BTreeMap<SecretName, Entry> = BTreeMap::new();
+    let mut chosen: Vec<(SecretName, Entry)> = Vec::new();
     for entry in entries.into_iter().filter(is_chosen) {
         let Some(name) = SecretName::parse(&entry.key) else {
             say(&format!(
@@ -165,11 +184,8 @@ fn choose(entries: Vec<Entry>, args: &ImportArgs) -> Result<Vec<(SecretName, Ent
             ));
             continue;
         };
-        // As for the programs that read such files, the last one counts.
-        chosen.insert(name, entry);
+        chosen.push((name, entry));
     }
-    let mut chosen: Vec<(SecretName, Entry)> = chosen.into_iter().collect();
-    chosen.sort_by_key(|(_, entry)| entry.line);
     Ok(chosen)
 }
 

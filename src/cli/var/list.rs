@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 
 use crate::cli::var::{Done, Shape, quiet_place};
-use crate::cli::vault::{self, Place, VaultFlags};
+use crate::cli::vault::{self, Place, StoreName, VaultFlags};
 use crate::cli::{print, say};
 use crate::error::{ErrorCode, ToolError};
 use crate::pty::inherited;
@@ -14,6 +14,7 @@ use crate::secret::SecretName;
 use crate::vault::index::{Chosen, Index, Listed};
 use crate::vault::keep::{self, Row, State};
 use crate::vault::policy::Policy;
+use crate::vault::session::listed;
 use crate::vault::store::Kind;
 
 /// The secrets there are, and the store that was asked about them.
@@ -80,7 +81,11 @@ fn closed(place: &Place) -> ToolError {
 
 /// Lists the secrets.
 pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
-    let listing = listing(&quiet_place(flags)?, Reading::Names)?;
+    let place = quiet_place(flags)?;
+    if flags.vault == StoreName::Env {
+        say(&of_the_environment(&place)?);
+    }
+    let listing = listing(&place, Reading::Names)?;
     if let Some(problem) = &listing.problem {
         say(&format!(
             "the store could not be asked, this is the index alone: {}: {} ({})",
@@ -90,6 +95,9 @@ pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
         ));
     }
     Ok(match shape {
+        Shape::Text if listing.rows.is_empty() && flags.vault == StoreName::Env => {
+            ExitCode::SUCCESS
+        }
         Shape::Text if listing.rows.is_empty() && listing.problem.is_none() => {
             say("no secrets yet; `karyi var set NAME` keeps one");
             ExitCode::SUCCESS
@@ -104,6 +112,22 @@ pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
             ))
         }
     })
+}
+
+/// Says what the environment gives: nothing of it is kept, so it is in no list.
+fn of_the_environment(place: &Place) -> Result<String, ToolError> {
+    let index = Index::read(&place.directory)?;
+    let store = place.chosen(&index).map(|chosen| place.store(&chosen));
+    let names = store.map(|store| store.list()).transpose()?;
+    let names = names.unwrap_or_default();
+    let names: Vec<&str> = names.iter().map(SecretName::as_str).collect();
+    let given = match names.is_empty() {
+        true => "none is set here".to_owned(),
+        false => format!("here they are {}", listed(&names)),
+    };
+    Ok(format!(
+        "the store env keeps nothing: each run has the values it is started with, as KARYI_VAR_NAME; {given}"
+    ))
 }
 
 /// Shows one secret.
@@ -146,10 +170,15 @@ fn lines(fields: &Map<String, Value>) -> String {
         match value {
             Value::Object(parts) => text.push_str(&lines(parts)),
             Value::Null => {}
-            value => text.push_str(&format!("{key:12} {}\n", safe_line(&plain(value)))),
+            value => text.push_str(&format!("{:12} {}\n", flag(key), safe_line(&plain(value)))),
         }
     }
     text
+}
+
+/// Returns the name of a field as flags and policy files have it.
+fn flag(key: &str) -> String {
+    key.replace('_', "-")
 }
 
 fn plain(value: &Value) -> String {
@@ -170,8 +199,8 @@ fn summary(policy: &Policy) -> String {
         .filter(|(key, value)| usual.get(key) != Some(value));
     let parts: Vec<String> = parts
         .map(|(key, value)| match value {
-            Value::Bool(true) => key.clone(),
-            value => format!("{key}={}", plain(value)),
+            Value::Bool(true) => flag(key),
+            value => format!("{}={}", flag(key), plain(value)),
         })
         .collect();
     parts.join(" ")

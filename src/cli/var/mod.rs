@@ -53,10 +53,22 @@ pub(super) fn var(args: VarArgs) -> ExitCode {
         VarCommand::Exec { names, command } => exec::exec(flags, &names, &command),
         VarCommand::Doctor { json, repair } => doctor::doctor(flags, json.into(), repair),
     };
-    let code = result.unwrap_or_else(|error| fail_as_given(&error));
+    let code = result.unwrap_or_else(|error| fail_as_given(&for_a_person(error)));
     match INTERRUPTS.get().and_then(Interrupts::exit_code) {
         Some(signal) => ExitCode::from(signal),
         None => code,
+    }
+}
+
+/// Replaces the hints of paths, which are for a model and its tools: what is missing here is a place for the vault.
+fn for_a_person(error: ToolError) -> ToolError {
+    let is_of_path = matches!(
+        error.code,
+        ErrorCode::NotFound | ErrorCode::PermissionDenied
+    );
+    match is_of_path && error.hint == error.code.hint() {
+        true => error.with_hint("set KARYI_HOME, or HOME, to a directory that you can write to: the vault is kept there"),
+        false => error,
     }
 }
 
@@ -64,7 +76,7 @@ pub(super) fn var(args: VarArgs) -> ExitCode {
 fn keep_or_give(flags: &VaultFlags, args: &SetArgs) -> Done {
     set::check_no_value(args)?;
     match args.session {
-        Some(pid) => give::give(args, pid),
+        Some(pid) => give::give(flags, args, pid),
         None => set::set(flags, args),
     }
 }

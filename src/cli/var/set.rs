@@ -1,5 +1,6 @@
 //! `karyi var set` and `karyi var rotate`.
 
+use std::cell::RefCell;
 use std::process::ExitCode;
 
 use jiff::Timestamp;
@@ -7,11 +8,12 @@ use jiff::Timestamp;
 use crate::cli::say;
 use crate::cli::var::args::{PolicyArgs, RotateArgs, SetArgs};
 use crate::cli::var::{Done, existing_in, place, value, writable};
-use crate::cli::vault::{self, VaultFlags};
+use crate::cli::vault::{self, Place, VaultFlags};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
-use crate::vault::keep::{Earlier, Make, Terms, Vault, Wanted};
+use crate::vault::index::Index;
+use crate::vault::keep::{Earlier, Terms, Vault, Wanted};
 use crate::vault::policy::{self, Policy};
 
 /// Checks that no value is among the arguments.
@@ -19,18 +21,21 @@ use crate::vault::policy::{self, Policy};
 /// # Errors
 /// `usage`.
 pub(super) fn check_no_value(args: &SetArgs) -> Result<(), ToolError> {
-    if args.value.is_empty() {
+    // NAME=VALUE
+    if args.value.is_empty() && !args.name.contains('=') {
         return Ok(());
     }
-    let message = "a value is never taken as an argument: it would stand in the shell's history \
-         and in lists of processes; nothing was kept";
-    Err(ToolError::new(ErrorCode::Usage, message)
-        .with_hint("run it without the value and type that, or pipe it in with --stdin"))
+    let message = "a value is never taken as an argument: it stands in lists of processes, and in the shell's \
+         history now; nothing was kept";
+    Err(ToolError::new(ErrorCode::Usage, message).with_hint(
+        "remove that line from the history; run it with the name alone and type the value, or pipe it in with --stdin",
+    ))
 }
 
 /// Keeps a value.
 pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     let name = vault::name(&args.name)?;
+    value::check_input(flags, &args.input)?;
     check_note(args.note.as_deref())?;
     let terms = args.less.added_to(args.policy.terms());
     // Before anything is typed: a policy that means nothing, and a store that takes nothing.
@@ -41,6 +46,10 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     let now = Timestamp::now();
     let earlier = vault.earlier(&name)?;
     let policy = terms.applied(&base(&earlier, &terms)?, now)?;
+    let is_asked = !args.keep_value && !args.input.stdin;
+    if let (true, Some(old)) = (is_asked, replaced_by(&earlier)) {
+        say(&format!("the new value of {name} takes the place of {old}"));
+    }
     let typed = match args.keep_value {
         true => vault.record_of(&name, &earlier).map(|_| None)?,
         false => Some(value::take(
@@ -50,10 +59,14 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
             &args.input,
         )?),
     };
+    let replaced = RefCell::new(None);
     // By what is there then: another karyi may have changed it since.
     let make = |earlier: &Earlier| {
         let value = match &typed {
-            Some(value) => value,
+            Some(value) => {
+                replaced.replace(replaced_by(earlier));
+                value
+            }
             None => &vault.record_of(&name, earlier)?.value,
         };
         Ok(Some(Wanted {
@@ -64,9 +77,23 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
             },
         }))
     };
-    keep(&vault, &name, &make)?;
+    vault.update(&name, &make)?;
+    tell_of_keeping(&vault, &name, replaced.take().as_deref());
+    tell_of_other_store(&place, &vault, &name)?;
     tell_of_damage(&name, earlier.damage.as_ref());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says which value goes for a new one.
+fn replaced_by(earlier: &Earlier) -> Option<String> {
+    if earlier.record.is_none() && earlier.damage.is_none() {
+        return None;
+    }
+    let day = earlier.listed.as_ref().map(|listed| listed.updated);
+    Some(match day {
+        Some(day) => format!("the one of {}", day.strftime("%Y-%m-%d")),
+        None => "the one that was there".to_owned(),
+    })
 }
 
 /// Warns of what could not be read and was replaced.
@@ -110,6 +137,7 @@ pub(super) fn base(earlier: &Earlier, said: &policy::Terms) -> Result<Policy, To
 /// Gives a secret a new value.
 pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
     let name = vault::name(&args.name)?;
+    value::check_input(flags, &args.input)?;
     let place = place(flags)?;
     let vault = existing_in(&place)?;
     vault.probe()?;
@@ -145,7 +173,8 @@ pub(super) fn rotate(flags: &VaultFlags, args: &RotateArgs) -> Done {
             terms: Terms { note: None, policy },
         }))
     };
-    keep(&vault, &name, &make)?;
+    vault.update(&name, &make)?;
+    tell_of_keeping(&vault, &name, None);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -154,12 +183,23 @@ pub(super) fn new_policy(args: &PolicyArgs) -> Result<Policy, ToolError> {
     args.terms().policy(Timestamp::now())
 }
 
-fn keep(vault: &Vault, name: &SecretName, make: &Make<'_>) -> Result<(), ToolError> {
-    vault.update(name, make)?;
-    say(&format!(
-        "{name} is kept in the store {}",
-        vault.store().kind()
-    ));
+fn tell_of_keeping(vault: &Vault, name: &SecretName, replaced: Option<&str>) {
+    let kind = vault.store().kind();
+    let instead = replaced.map(|old| format!(", in place of {old}"));
+    let instead = instead.unwrap_or_default();
+    say(&format!("{name} is kept in the store {kind}{instead}"));
+}
+
+/// Warns when runs use another store than the one that was named: they will not know the value.
+fn tell_of_other_store(place: &Place, vault: &Vault, name: &SecretName) -> Result<(), ToolError> {
+    let own = vault.store().kind();
+    let used = Index::read(&place.directory)?.store;
+    if let Some(used) = used.map(|chosen| chosen.kind).filter(|used| *used != own) {
+        say(&format!(
+            "warning: runs use the store {used}, and will neither use nor mask {name}: have all in one store, with \
+             `karyi var migrate --vault {own} --to {used}`"
+        ));
+    }
     Ok(())
 }
 

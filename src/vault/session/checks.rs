@@ -42,6 +42,8 @@ pub(in crate::vault) fn check_value(name: &SecretName, value: &str) -> Result<()
     let (problem, hint) = if value.contains('\0') {
         let hint = "no shell keeps such a byte; encode the value, for example with base64";
         ("holds a NUL byte".to_owned(), hint)
+    } else if visible_bytes(value) == 0 {
+        ("is empty, or white space alone".to_owned(), "give a value")
     } else if visible_bytes(value) < least {
         let hint = "what is so short cannot be masked; it needs no vault";
         let problem = format!("has fewer than {least} bytes that are not white space");

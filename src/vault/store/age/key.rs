@@ -115,7 +115,10 @@ impl AgeKey {
         });
         key.map_err(|problem| {
             let message = format!("the identity file {} {problem}", path.display());
-            ToolError::new(ErrorCode::WrongKey, message)
+            ToolError::new(ErrorCode::WrongKey, message).with_hint(
+                "name an ssh private key (ed25519 or rsa) or an identity of age with --age-identity FILE, and give the \
+                 passphrase of an ssh key that has one with --age-passphrase-fd N",
+            )
         })
     }
 
@@ -180,10 +183,10 @@ fn of_ssh(
     passphrase: Option<&SecretValue>,
 ) -> Result<Means, &'static str> {
     if matches!(identity, age::ssh::Identity::Encrypted(_)) && passphrase.is_none() {
-        return Err("has a passphrase, which nobody gave: use --age-passphrase-fd N");
+        return Err("has a passphrase, which nobody gave");
     }
     let recipient = age::ssh::Recipient::try_from(identity.clone())
-        .map_err(|_| "is of a kind that cannot encrypt: use ed25519, rsa, or an identity of age")?;
+        .map_err(|_| "is of a kind that cannot encrypt")?;
     let given = Given(passphrase.map(|text| text.expose().to_owned().into()));
     Ok(Means::Identity {
         recipients: vec![Box::new(recipient)],

@@ -1,0 +1,196 @@
+//! What `karyi var` says to who mistook a flag, a store or a place for another one.
+
+use std::fs;
+
+use super::home::Home;
+use super::var::VALUE;
+use crate::harness::Karyi;
+use crate::harness::terminal::Terminal;
+
+fn on_terminal(home: &Home, args: &[&str], pipe: &str) -> Terminal {
+    Karyi::with_args(args)
+        .env("KARYI_HOME", home.path().join("karyi"))
+        .on_terminal_through(pipe)
+}
+
+#[track_caller]
+fn says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} not in {text}");
+    }
+}
+
+/// A terminal shows what is typed there.
+#[test]
+fn standard_input_is_a_pipe_or_is_not_read() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    for args in [
+        ["var", "set", "TOKEN", "--stdin"],
+        ["var", "rotate", "TOKEN", "--stdin"],
+    ] {
+        let (screen, status) = on_terminal(&home, &args, "").end();
+        says(&screen, &["usage: --stdin reads", "leave out --stdin"]);
+        assert_eq!(status, 2);
+    }
+    let mut terminal = on_terminal(&home, &["var", "set", "TOKEN"], "echo piped-value |");
+    terminal.expect("standard input is not read without --stdin");
+    terminal.expect("value of TOKEN (hidden").keys("\x1b");
+    assert_eq!(terminal.end().1, 1);
+    let mut terminal = on_terminal(&home, &["var", "set", "TOKEN"], "</dev/null");
+    terminal.expect("value of TOKEN (hidden").keys("\x1b");
+    let (screen, _) = terminal.end();
+    assert!(!screen.contains("standard input"), "{screen}");
+}
+
+#[test]
+fn one_descriptor_gives_one_thing() {
+    let home = Home::new();
+    let args = ["var", "set", "TOKEN", "--stdin", "--vault", "age"];
+    let both = [&args[..], &["--age-passphrase-fd", "0"]].concat();
+    let ran = home.karyi(&both, VALUE).exit(2).error("usage");
+    says(&ran.stderr, &["both want standard input"]);
+    let identity = home.identity();
+    let key = ["--age-identity", identity.to_str().unwrap()];
+    let empty = home.karyi(&[&args[..], &key].concat(), "").exit(2);
+    let empty = empty.error("bad_value").stderr;
+    assert!(
+        empty.contains("is empty") && !empty.contains("needs no vault"),
+        "{empty}"
+    );
+}
+
+#[test]
+fn a_value_that_is_replaced_is_told() {
+    let home = Home::new();
+    let set = |value: &str| {
+        let identity = home.identity();
+        let key = ["--vault", "age", "--age-identity"];
+        let args = [
+            &["var", "set", "TOKEN", "--stdin"],
+            &key[..],
+            &[identity.to_str().unwrap()],
+        ];
+        home.karyi(&args.concat(), value).exit(0).stderr
+    };
+    assert_eq!(set(VALUE), "karyi: TOKEN is kept in the store age\n");
+    let today = jiff::Timestamp::now().strftime("%Y-%m-").to_string();
+    let old = format!("in place of the one of {today}");
+    says(&set("another-value"), &[&old]);
+    let mut terminal = on_terminal(&home, &["var", "set", "TOKEN"], "");
+    terminal.expect("the new value of TOKEN takes the place of the one of");
+    terminal.expect("value of TOKEN (hidden");
+    terminal.keys("a-third-value\r");
+    let (screen, status) = terminal.end();
+    says(&screen, &["in place of the one of"]);
+    assert_eq!(status, 0);
+    let noted = ["var", "set", "TOKEN", "--keep-value", "--note", "n"];
+    let noted = home.karyi(&noted, "").exit(0).stderr;
+    assert!(!noted.contains("place"), "{noted}");
+}
+
+#[test]
+fn a_store_that_runs_do_not_use_is_told() {
+    let home = Home::new();
+    let data = home.index().parent().unwrap().to_owned();
+    fs::create_dir_all(&data).unwrap();
+    let index = r#"{"version":1,"generation":2,"store":{"kind":"os"},"names":{}}"#;
+    fs::write(home.index(), index).unwrap();
+    let identity = home.identity();
+    let key = ["--age-identity", identity.to_str().unwrap()];
+    let args = ["var", "set", "TOKEN", "--stdin", "--vault", "age"];
+    let ran = home.karyi(&[&args[..], &key].concat(), VALUE).exit(0);
+    let expected = "runs use the store os, and will neither use nor mask TOKEN";
+    says(&ran.stderr, &[expected, "migrate --vault age --to os"]);
+}
+
+#[test]
+fn where_nothing_is_kept_no_name_is_there() {
+    let home = Home::new();
+    let ran = home.karyi(&["var", "rm", "NOPE"], "").exit(1);
+    says(
+        &ran.error("not_found").stderr,
+        &["there is no secret called NOPE"],
+    );
+    let env = home.karyi(&["var", "list", "--vault", "env"], "").exit(0);
+    assert!(!env.stderr.contains("no secrets yet"), "{}", env.stderr);
+    says(&env.stderr, &["none is set here"]);
+    let home = home.env("KARYI_VAR_A", VALUE);
+    let env = home.karyi(&["var", "list", "--vault", "env"], "").exit(0);
+    says(
+        &env.hides(VALUE).stderr,
+        &["KARYI_VAR_NAME; here they are A"],
+    );
+}
+
+#[test]
+fn a_policy_is_shown_in_the_words_of_its_flags() {
+    let home = Home::new();
+    home.set("TOKEN", "pw1!z", &["--allow-short"]);
+    for args in [&["var", "list"][..], &["var", "show", "TOKEN"]] {
+        let shown = home.karyi(args, "").exit(0).stdout;
+        assert!(
+            shown.contains("allow-short") && !shown.contains("allow_short"),
+            "{shown}"
+        );
+    }
+    let json = home.karyi(&["var", "show", "TOKEN", "--json"], "").json();
+    assert_eq!(json["policy"]["allow_short"], true);
+}
+
+#[test]
+fn a_place_that_is_none_is_told_to_a_person() {
+    let home = Home::new().env("KARYI_HOME", "/proc");
+    let identity = home.identity();
+    let key = ["--age-identity", identity.to_str().unwrap()];
+    let args = ["var", "set", "TOKEN", "--stdin", "--vault", "age"];
+    let ran = home.karyi(&[&args[..], &key].concat(), VALUE);
+    assert!(!ran.stderr.contains("<read>"), "{}", ran.stderr);
+    says(&ran.stderr, &["set KARYI_HOME, or HOME"]);
+    let home = Home::new().env("KARYI_HOME", "").env("HOME", "");
+    let ran = home.karyi(&["var", "list"], "").exit(1).error("not_found");
+    says(&ran.stderr, &["set KARYI_HOME, or HOME"]);
+}
+
+#[test]
+fn a_key_that_cannot_be_used_is_no_key_of_before() {
+    let home = Home::new();
+    fs::write(home.identity(), "AGE-SECRET-KEY-\n").unwrap();
+    let identity = home.identity();
+    let key = ["--age-identity", identity.to_str().unwrap()];
+    let args = ["var", "set", "TOKEN", "--stdin", "--vault", "age"];
+    let ran = home.karyi(&[&args[..], &key].concat(), VALUE).exit(3);
+    let told = ran.error("wrong_key").stderr;
+    assert!(!told.contains("was made with"), "{told}");
+    says(&told, &["ed25519 or rsa", "--age-passphrase-fd N"]);
+}
+
+#[test]
+fn what_is_meant_is_said_and_not_what_was_typed() {
+    let home = Home::new();
+    for (args, expected) in [
+        (&["var", "ls"][..], "probably list"),
+        (&["var", "remove", VALUE], "probably rm"),
+        (&["var", "lst"], "probably list"),
+        (
+            &["var", "list", "--vault", VALUE],
+            "auto or os or age or memory or env at --vault",
+        ),
+        (&["var", "exec", "A", "sh", "-c", VALUE], "exec NAME -- CMD"),
+    ] {
+        let ran = home.karyi(args, "").exit(2).error("usage").hides(VALUE);
+        says(&ran.stderr, &[expected]);
+    }
+}
+
+#[test]
+fn secrets_with_one_value_are_told_by_doctor() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    home.set("OTHER", "another-value", &[]);
+    let told = home.karyi(&["var", "doctor"], "").exit(0).stdout;
+    assert!(!told.contains("one value"), "{told}");
+    home.set("AGAIN", VALUE, &[]);
+    let told = home.karyi(&["var", "doctor"], "").exit(0).hides(VALUE);
+    says(&told.stdout, &["secrets with one value: AGAIN = TOKEN\n"]);
+}
