@@ -126,6 +126,14 @@ impl Prompter for Terminal {
         })
     }
 
+    fn absence(&self) -> Option<&str> {
+        Some(match self.asking {
+            Asking::OnTerminal => "there is no terminal",
+            Asking::Warn => "--vars-mode warn never asks",
+            Asking::Never => "--no-interactive, or CI, never asks",
+        })
+    }
+
     fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent> {
         Box::pin(async move {
             if self.asking != Asking::OnTerminal {

@@ -111,7 +111,7 @@ impl BlockRun {
             return Ok(());
         };
         if error.code != ErrorCode::UndefinedVariable || !secrets.has_source() {
-            return Err(error);
+            return Err(resolve::explain(error, secrets));
         }
         resolve::refresh(secrets, Need::Used).await;
         let is_known = |name: &SecretName| {

@@ -68,7 +68,8 @@ pub async fn refresh(secrets: &Secrets, need: Need) {
     .await;
 }
 
-/// Says why names have no value: the store that may have it could not be read, or is another one.
+/// Says why names have no value: one is meant that differs in case, the store that may have it could not be read, or
+/// is another one.
 #[must_use]
 pub fn explain(error: ToolError, secrets: &Secrets) -> ToolError {
     if error.code != ErrorCode::UndefinedVariable {
@@ -76,7 +77,12 @@ pub fn explain(error: ToolError, secrets: &Secrets) -> ToolError {
     }
     // A value that is damaged says nothing about names that are not kept.
     let Some(lack) = secrets.lack_of(&error.names) else {
-        return error;
+        return match meant(&error, secrets) {
+            Some(meant) => {
+                error.with_hint(format!("write $KARYI{{{meant}}}: the secret is called so"))
+            }
+            None => error,
+        };
     };
     if lack.kind == LackKind::Elsewhere {
         let message = format!("{}: {}", error.message, lack.error.message);
@@ -95,6 +101,19 @@ pub fn explain(error: ToolError, secrets: &Secrets) -> ToolError {
         message: format!("{}, and {problem}: {}", error.message, failure.message),
         ..failure
     }
+}
+
+/// Returns a secret that one of the names differs from only in case: that name can be given no value.
+fn meant(error: &ToolError, secrets: &Secrets) -> Option<SecretName> {
+    let known = secrets.names();
+    let mut names = error
+        .names
+        .iter()
+        .filter_map(|name| SecretName::parse(name));
+    names.find_map(|name| {
+        let meant = |known: &&SecretName| known.differs_only_in_case(&name);
+        known.iter().find(meant).cloned()
+    })
 }
 
 /// Returns why a store that is needed cannot be read, as something its user must see to.

@@ -35,6 +35,7 @@ use crate::tool::{Effect, Registry, decode};
 use crate::tools::{self, Call};
 use crate::vault::redact::Redacted;
 use crate::vault::session::{Need, Secrets};
+use crate::vault::substitute;
 
 /// Makes the session; it may wait for a keyring.
 pub type Prepare = Arc<dyn Fn() -> Result<Workplace, ToolError> + Send + Sync>;
@@ -391,7 +392,12 @@ fn typed(entry: &Entry<Call>, arguments: Value) -> Result<Call, ToolError> {
         .map_err(|error| bad(format!("an argument of {name} does not fit: {error}")))
 }
 
-/// Says what to do when nobody could be asked, in the words of this front end.
+/// Returns the name that an error is about, or the word that stands for one.
+fn named(error: &ToolError) -> &str {
+    error.names.first().map_or("NAME", String::as_str)
+}
+
+/// Says what to do when nobody could be asked or a name has no value, in the words of this front end.
 fn explain(outcome: &mut Outcome) {
     let Some(error) = &mut outcome.error else {
         return;
@@ -400,15 +406,23 @@ fn explain(outcome: &mut Outcome) {
         ErrorCode::SecretPromptUnavailable => {
             let words = ("nobody can be asked", "the client cannot ask");
             error.message = error.message.replace(words.0, words.1);
-            "the client cannot open a page for it (elicitation in URL mode); let the user store it \
-             with `karyi var set NAME`, or start karyi mcp with --vars-fd"
+            format!(
+                "the client cannot open a page for it (elicitation in URL mode); let the user store it with `karyi var \
+                 set {}`, or start karyi mcp with --vars-fd",
+                named(error)
+            )
         }
         ErrorCode::ApprovalRequired => {
-            "the client cannot ask the user (elicitation); start karyi mcp with --allow NAME"
+            "the client cannot ask the user (elicitation); start karyi mcp with --allow NAME".into()
         }
+        // Other causes have hints of their own.
+        ErrorCode::UndefinedVariable if error.hint.starts_with(substitute::ASK_FIRST) => format!(
+            "{}: call get_value with the key {}, and use it from the next call on",
+            substitute::ASK_FIRST,
+            named(error)
+        ),
         _ => return,
-    }
-    .into();
+    };
 }
 
 fn too_many() -> ToolError {

@@ -24,6 +24,11 @@ pub trait Prompter: Send + Sync {
     /// Asks for one value; one question at a time, further ones queue.
     fn ask<'a>(&'a self, question: &'a Question) -> Boxed<'a, Reply>;
 
+    /// Says why nobody is asked where that is known.
+    fn absence(&self) -> Option<&str> {
+        None
+    }
+
     /// Asks whether a secret may be used; one question at a time, further ones queue.
     fn agree<'a>(&'a self, request: &'a Request) -> Boxed<'a, Consent>;
 }

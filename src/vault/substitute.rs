@@ -11,6 +11,9 @@ use super::session::Secrets;
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{self, BadPlaceholder, ByteSet, Piece, Resolved, SecretName};
 
+/// How the hint begins that leads to a value.
+pub const ASK_FIRST: &str = "ask for it first";
+
 /// Names listed in one message.
 const MOST_LISTED: usize = 50;
 
@@ -55,7 +58,7 @@ pub fn undefined(names: &[SecretName]) -> ToolError {
     }
     let first = shown.first().copied().unwrap_or("NAME");
     ToolError::new(ErrorCode::UndefinedVariable, message).with_hint(format!(
-        "ask for it first: <get_value key=\"{first}\" reason=\"...\"/>, and use it from the next <tools> block on"
+        "{ASK_FIRST}: <get_value key=\"{first}\" reason=\"...\"/>, and use it from the next <tools> block on"
     ))
     .with_names(shown.iter().map(|name| (*name).to_owned()).collect())
 }

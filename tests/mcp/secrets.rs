@@ -88,7 +88,8 @@ fn without_a_way_to_ask_the_error_says_what_to_do() {
             "code": "secret_prompt_unavailable",
             "message": "NPM_TOKEN must be asked for and the client cannot ask",
             "hint": "the client cannot open a page for it (elicitation in URL mode); let the user store it \
-                with `karyi var set NAME`, or start karyi mcp with --vars-fd",
+                with `karyi var set NPM_TOKEN`, or start karyi mcp with --vars-fd",
+            "names": ["NPM_TOKEN"],
             "duration_ms": 0,
         });
         assert_eq!(error, expected);
@@ -288,6 +289,16 @@ fn a_client_that_cannot_after_all_is_told_of() {
     client.send(&json!({"jsonrpc": "2.0", "id": request["id"], "error": error}));
     let error = error_of(&client.answer(id)["result"]);
     assert_eq!(error["code"], "secret_prompt_unavailable");
+    let says = |error: &serde_json::Value, part: &str| {
+        assert!(error["hint"].as_str().unwrap().contains(part), "{error}");
+    };
+    says(&error, "`karyi var set TOKEN`");
+    // A client has calls, and no blocks.
+    let undefined = client.bad("command", json!({"text": "echo $KARYI{TOKEN}"}));
+    says(
+        &undefined,
+        "call get_value with the key TOKEN, and use it from the next call on",
+    );
 }
 
 #[test]

@@ -194,3 +194,42 @@ fn secrets_with_one_value_are_told_by_doctor() {
     let told = home.karyi(&["var", "doctor"], "").exit(0).hides(VALUE);
     says(&told.stdout, &["secrets with one value: AGAIN = TOKEN\n"]);
 }
+
+#[test]
+fn a_name_in_the_wrong_case_is_corrected() {
+    let home = Home::new();
+    home.set("A_TOKEN", VALUE, &[]);
+    for more in [&[][..], &["--stream"]] {
+        let script = "<tools><command>echo $KARYI{a_token}</command></tools>";
+        let args = [&["run", "--no-interactive", "-c", script], more].concat();
+        let ran = home.karyi(&args, "").exit(2).error("undefined_variable");
+        says(&ran.stdout, &["write $KARYI{A_TOKEN}"]);
+        assert!(!ran.stdout.contains("get_value"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_placeholder_in_the_environment_is_told() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let script = "<tools><command>echo $ZED</command></tools>";
+    let run = ["run", "--no-interactive", "-c", script, "--env"];
+    let ran = home.karyi(&[&run[..], &["ZED=$KARYI{TOKEN}"]].concat(), "");
+    says(&ran.exit(0).stderr, &["placeholder in --env"]);
+    let plain = home.karyi(&[&run[..], &["ZED=plain"]].concat(), "").exit(0);
+    assert!(!plain.stderr.contains("--env"), "{}", plain.stderr);
+}
+
+#[test]
+fn why_nobody_is_asked_is_told() {
+    let home = Home::new();
+    let script = "<tools><get_value key=\"PW\" reason=\"r\"/></tools>";
+    for (flags, cause) in [
+        (&["--no-interactive"][..], ": --no-interactive, or CI,"),
+        (&["--vars-mode", "warn"], ": --vars-mode warn never asks"),
+    ] {
+        let args = [&["run", "-c", script], flags].concat();
+        let ran = home.karyi(&args, "").exit(3);
+        says(&ran.stdout, &[cause, "`karyi var set PW`", "--vars-fd"]);
+    }
+}

@@ -9,13 +9,13 @@ use crate::cli::args::SessionArgs;
 use crate::cli::policy_text::policy_text;
 use crate::cli::runtime_dir::runtime_dir;
 use crate::cli::state_dir::{output_dir, output_parent, own_dirs};
-use crate::cli::{journal, own_program, vault};
+use crate::cli::{journal, own_program, say, vault};
 use crate::exec::cancel::Cancel;
 use crate::exec::log::Logs;
 use crate::exec::permit::Permits;
 use crate::files::root::Root;
 use crate::pty::{HoldsSecret, Rc, SessionOptions};
-use crate::secret::SecretName;
+use crate::secret::{SecretName, Template};
 use crate::tool::Seconds;
 use crate::tool::context::{Context, Prompter};
 use crate::tool::sessions::{JobFiles, Sessions};
@@ -41,6 +41,12 @@ pub(in crate::cli) fn context(
     for (key, value) in &args.env {
         env.retain(|(existing, _)| existing != key);
         env.push((key.clone(), value.clone()));
+        if Template::new(value.to_string_lossy()).has_placeholder() {
+            // Neither is repeated: by mistake either may be a value.
+            say(
+                "warning: a placeholder in --env stays the text it is; write it in a command of the script",
+            );
+        }
     }
     let mut own = own_dirs();
     own.extend(vault::identity_file(&args.vault));

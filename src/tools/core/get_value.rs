@@ -149,10 +149,7 @@ impl Tool for GetValue {
                 ErrorCode::Declined,
                 format!("the user did not give {name}"),
             )),
-            Reply::Unavailable => Err(ToolError::new(
-                ErrorCode::SecretPromptUnavailable,
-                format!("{name} must be asked for and nobody can be asked"),
-            )),
+            Reply::Unavailable => Err(unasked(&name, context.prompter.absence())),
             Reply::Timeout => Err(ToolError::new(
                 ErrorCode::PromptTimeout,
                 format!("nobody gave {name} in time"),
@@ -169,6 +166,21 @@ fn checked_name(args: &Args) -> Result<SecretName, ToolError> {
         ToolError::new(ErrorCode::BadArguments, message)
             .with_hint("choose a name such as NPM_TOKEN")
     })
+}
+
+/// Returns the error for a value that nobody can be asked for, with the reason when that is known.
+fn unasked(name: &SecretName, absence: Option<&str>) -> ToolError {
+    let mut message = format!("{name} must be asked for and nobody can be asked");
+    if let Some(absence) = absence {
+        message.push_str(&format!(": {absence}"));
+    }
+    let hint = format!(
+        "let the user keep it with `karyi var set {name}`, give it with --vars-fd, or run karyi where it may ask: on a \
+         terminal, without CI, --no-interactive and --vars-mode warn"
+    );
+    ToolError::new(ErrorCode::SecretPromptUnavailable, message)
+        .with_hint(hint)
+        .with_names(vec![name.to_string()])
 }
 
 /// Returns the store that can keep a value, tried before the user types one.
