@@ -27,6 +27,7 @@ pub use stream::RedactStream;
 pub use text::Redacted;
 
 mod around;
+mod decoder;
 mod edges;
 mod encodings;
 mod escapes;

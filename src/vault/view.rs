@@ -14,13 +14,22 @@ pub(super) const SAMPLE: usize = 6;
 /// than to call another search.
 #[inline]
 pub(super) fn find(byte: u8, bytes: &[u8]) -> Option<usize> {
+    if let Some(found) = find_near(byte, bytes) {
+        return Some(found);
+    }
+    let near = NEAR_WORDS.min(bytes.len() / 8) * 8;
+    let found = memchr::memchr(byte, bytes.get(near..)?);
+    found.map(|found| near + found)
+}
+
+/// Finds a byte among the first ones, as far as these are whole words.
+#[inline]
+pub(super) fn find_near(byte: u8, bytes: &[u8]) -> Option<usize> {
     const LOW: u64 = u64::from_le_bytes([0x7f; 8]);
     let wanted = u64::from_le_bytes([byte; 8]);
     let mut rest = bytes;
     for words in 0..NEAR_WORDS {
-        let Some((word, after)) = rest.split_first_chunk() else {
-            break;
-        };
+        let (word, after) = rest.split_first_chunk()?;
         // The high bit of each byte that is not equal.
         let differing = u64::from_le_bytes(*word) ^ wanted;
         let differing = ((differing & LOW) + LOW) | differing | LOW;
@@ -29,8 +38,7 @@ pub(super) fn find(byte: u8, bytes: &[u8]) -> Option<usize> {
         }
         rest = after;
     }
-    let found = memchr::memchr(byte, rest);
-    found.map(|found| bytes.len() - rest.len() + found)
+    None
 }
 
 /// Whether a byte is compared.

@@ -44,20 +44,23 @@ pub(super) fn reading(bytes: &[u8], is_end: bool) -> Reading {
 
 /// Reads an escape of a backslash and one more byte.
 #[inline]
-fn short(next: u8) -> Option<Reading> {
+pub(super) fn short(next: u8) -> Option<Reading> {
     match next {
         b'a' | b'b' | b'e' | b'f' | b'n' | b'r' | b't' | b'v' => Some(Reading::Byte(b'\n', 2)),
         // A backslash stands for itself where another one stands before it.
         b'\\' => Some(Reading::Byte(b'\\', 2)),
-        _ => None,
+        b'u' | b'U' | b'x' | b'0'..=b'7' => None,
+        _ => Some(Reading::Quoted),
     }
 }
 
 fn long(bytes: &[u8], is_end: bool) -> Reading {
     let bytes = bytes.get(..MAX_ESCAPE_BYTES).unwrap_or(bytes);
-    let reading = match bytes.first() {
-        Some(b'\\') => backslash(bytes, is_end),
-        Some(b'%') => percent(bytes),
+    let reading = match bytes {
+        [b'\\', ..] => backslash(bytes, is_end),
+        [b'%', ..] => percent(bytes),
+        // Pages are full of it, and it begins as no name does that is known.
+        [_, b'n', b'b', b's', b'p', ..] => Reading::Plain,
         _ => reference(bytes),
     };
     match reading {

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::around;
 use super::escapes::{LENGTH_BITS, MOST_MORE, Reading, packed, reading};
-use super::grams::{WINDOW, number};
+use super::grams::{WINDOW, first, number};
 use super::lane::{Found, Lane, Run};
 use super::tables::Tables;
 use crate::limits;
@@ -27,6 +27,34 @@ pub(super) struct Fork {
     pub(super) length: usize,
     /// How many bytes of the text without escapes stand before what follows it.
     pub(super) after: u64,
+    /// Its first bytes.
+    text: u64,
+}
+
+impl Fork {
+    /// Makes the one that stands at a place in `main`.
+    pub(super) fn new(main: &Lane, at: usize, length: usize, after: u64) -> Self {
+        let bytes = length.min(WINDOW);
+        Self {
+            start: main.count_of(at),
+            length,
+            after,
+            text: first(number(main.bytes(), at), bytes),
+        }
+    }
+
+    /// Whether two are the same as plain text, and not a sign twice: that is read on from where it stands.
+    #[inline]
+    fn has_text_of(&self, other: &Self, main: &Lane) -> bool {
+        let rest = |of: &Self| {
+            let at = main.index(of.start)?;
+            main.bytes().get(at + WINDOW..at + of.length)
+        };
+        self.text == other.text
+            && self.length == other.length
+            && self.text as u8 != (self.text >> 8) as u8
+            && (self.length <= WINDOW || rest(self).is_some_and(|own| Some(own) == rest(other)))
+    }
 }
 
 /// What escapes are looked at with: the text with them and without, and what is looked for.
@@ -405,30 +433,15 @@ fn is_other_when_shifted(main: &Lane, at: usize, tables: &Tables) -> bool {
     tables.gram(stretch).is_none()
 }
 
-/// How many escapes with nothing visible behind them are compared: a row of such repeats few.
-const NEAR_FORKS: usize = 4;
-
 /// Adds an escape. Where those before it stand for nothing visible, as in a row of `\n`, each like it is followed by the
 /// same text, so what begins in it begins in the last one, too.
 pub(super) fn add(forks: &mut Vec<Fork>, fork: Fork, main: &Lane) {
-    let near = forks.iter().rev().take(NEAR_FORKS);
+    let near = forks.iter_mut().rev();
     let mut near = near.take_while(|old| old.after == fork.after);
-    if let Some(back) = near.position(|old| has_same_text(old, &fork, main)) {
-        forks.remove(forks.len() - 1 - back);
+    match near.find(|old| old.has_text_of(&fork, main)) {
+        Some(old) => *old = fork,
+        None => forks.push(fork),
     }
-    forks.push(fork);
-}
-
-/// Whether two escapes are the same as plain text, and not a sign twice: that is read on from where it stands.
-#[inline]
-fn has_same_text(old: &Fork, new: &Fork, main: &Lane) -> bool {
-    let text = |fork: &Fork| main.bytes().get(main.index(fork.start)?..);
-    let (Some(old_text), Some(new_text)) = (text(old), text(new)) else {
-        return false;
-    };
-    // They are short: a call to compare them takes longer.
-    let mut pairs = old_text.iter().zip(new_text).take(new.length);
-    old.length == new.length && pairs.all(|(old, new)| old == new) && !is_double(new_text, 0)
 }
 
 /// Looks whether a value begins within an escape; returns from where on it may still.

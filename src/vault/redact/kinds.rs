@@ -10,7 +10,7 @@ pub(super) struct Kind {
     /// What they begin with.
     pub(super) sign: u8,
     /// Whether a blank after the sign may be what is escaped.
-    is_parted: bool,
+    pub(super) is_parted: bool,
 }
 
 impl Kind {

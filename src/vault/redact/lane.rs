@@ -335,18 +335,11 @@ impl Lane {
 
     /// Finds the next sample that may belong to a secret and has a whole stretch after it.
     fn next_sample(&self, scan: &mut Scan, tables: &Tables) -> Option<usize> {
-        let bytes = self.bytes();
         let ahead = tables.step - 1;
-        loop {
-            let sample = scan.done + ahead;
-            if sample + WINDOW > bytes.len() {
-                return None;
-            }
-            if tables.may_have(number(bytes, sample)) {
-                return Some(sample);
-            }
-            scan.done = sample + 1;
-        }
+        let sample = tables.find_sample(self.bytes(), scan.done + ahead);
+        // Those before it are settled.
+        scan.done = sample.unwrap_or_else(|none| none) - ahead;
+        sample.ok()
     }
 
     /// Looks every stretch up that starts up to `last`, and on as long as a run goes on.

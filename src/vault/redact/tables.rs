@@ -267,10 +267,33 @@ impl Tables {
         self.samples.has(first(key, SAMPLE))
     }
 
+    /// Returns the first of the samples from one on that may be a part of a form and has a whole stretch behind it; else
+    /// the one that has none.
+    #[inline]
+    pub(super) fn find_sample(&self, bytes: &[u8], from: usize) -> Result<usize, usize> {
+        let mut sample = from;
+        while let Some(stretch) = bytes.get(sample..).and_then(<[u8]>::first_chunk) {
+            if self.may_have(u64::from_le_bytes(*stretch)) {
+                return Ok(sample);
+            }
+            sample += self.step;
+        }
+        Err(sample)
+    }
+
     /// Whether one of the stretches around a sample is known: a match that the sample is in holds one of them.
     pub(super) fn is_around(&self, bytes: &[u8], sample: usize) -> bool {
-        let mut near = sample.saturating_sub(WINDOW - SAMPLE)..=sample;
-        near.any(|at| self.grams.get(number(bytes, at)).is_some())
+        let first = sample.saturating_sub(WINDOW - SAMPLE);
+        // Each of them holds a second sample beside this one, and so do few others.
+        let mut beside = [sample.saturating_sub(1), sample + 1].into_iter();
+        beside.any(|at| self.may_have(number(bytes, at)))
+            && (first..=sample).any(|at| self.gram(number(bytes, at)).is_some())
+    }
+
+    /// Whether bytes from one on are so many that a match would be known by them, and begin as none does.
+    #[inline]
+    pub(super) fn is_quiet(&self, bytes: &[u8], at: usize) -> bool {
+        at + WINDOW <= bytes.len() && !self.may_have(number(bytes, at))
     }
 
     /// Returns what is known of eight bytes of which little is known so far.

@@ -6,9 +6,10 @@
 //! what stands near an escape is taken: a stretch without any is looked at as it is already.
 
 use super::around::{self, Left};
+use super::decoder::{Mark, Seen};
 use super::escapes::{LENGTH_BITS, MOST_MORE, Reading, packed, reading};
 use super::forks::{Around, Fork, Forks};
-use super::glance::{Glance, Mark, Seen};
+use super::glance::Glance;
 use super::kinds::{KINDS, Kind, Known};
 use super::lane::{Found, Lane};
 use super::tables::Tables;
@@ -215,11 +216,7 @@ impl Unescaped {
             // Not visible ones are left out.
             self.lane.take(&[*byte], place);
         }
-        let fork = Fork {
-            start: main.count_of(at),
-            length,
-            after: self.lane.count(),
-        };
+        let fork = Fork::new(main, at, length, self.lane.count());
         self.forks.add(fork, main);
         length
     }

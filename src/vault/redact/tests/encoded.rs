@@ -320,7 +320,14 @@ fn a_row_of_escapes_before_a_value_hides_nothing() {
 fn few_escapes_of_a_row_wait() {
     let tables = tables::Tables::build(&secrets(&[("K", T)]));
     let kind = kinds::KINDS[1];
-    for (row, most) in [("\\n", 1), ("\\r\\n", 2), ("\\x00\\t\\0", 3)] {
+    for (row, most) in [
+        ("\\n", 1),
+        ("\\r\\n", 2),
+        ("\\x00\\t\\0", 3),
+        ("\\n\\t\\r\\a\\b", 5),
+        ("\\n\\t\\r\\a\\b\\e\\v\\f", 8),
+        ("\\U0000000a\\U0000000b\\x0a\\u{a}", 4),
+    ] {
         let text = row.repeat(100);
         let (mut main, mut inside) = (lane::Lane::default(), lane::Lane::default());
         view::View::Ground.split(text.as_bytes(), 0, &mut main, &mut inside);
