@@ -42,6 +42,7 @@ mod lines;
 mod named;
 mod parts;
 mod phrases;
+mod proofs;
 mod references;
 mod stream;
 mod tables;

@@ -234,6 +234,9 @@ impl Text {
                 Some(run) => run.add(gram, end),
             }
         }
+        if let Some(run) = &mut run {
+            run.prove(bytes, tables);
+        }
         match run {
             Some(_) if is_open => Begun::Open,
             Some(run) if run.is_match() => Begun::Match(run),

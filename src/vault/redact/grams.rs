@@ -22,7 +22,8 @@ impl Gram {
     const NEED_AT: u32 = Self::SECRET + Self::FORM;
     const SECRET_AT: u32 = Self::NEED_AT + Self::WEIGHT;
     const FIRST_AT: u32 = Self::SECRET_AT + 1;
-    const WEIGHT_AT: u32 = Self::FIRST_AT + 1;
+    const KNOWN_AT: u32 = Self::FIRST_AT + 1;
+    const WEIGHT_AT: u32 = Self::KNOWN_AT + 1;
 
     pub(super) fn new(secret: usize, form: Form, is_secret: bool, weights: Weights) -> Self {
         let part = |number: usize, bits: u32| {
@@ -35,7 +36,17 @@ impl Gram {
         let is_secret = u32::from(is_secret) << Self::SECRET_AT;
         let first = part(weights.first, 1) << Self::FIRST_AT;
         let weight = part(weights.all, Self::WEIGHT) << Self::WEIGHT_AT;
-        Self(secret | form | need | is_secret | first | weight)
+        Self(secret | form | need | is_secret | first | weight | 1 << Self::KNOWN_AT)
+    }
+
+    /// The same where as many of them as a match has prove nothing, unless they stand in order.
+    pub(super) fn unproven(self) -> Self {
+        Self(self.0 & !(1 << Self::KNOWN_AT))
+    }
+
+    /// Whether as many as a match has prove it.
+    pub(super) fn is_proof(self) -> bool {
+        self.part(Self::KNOWN_AT, 1) == 1
     }
 
     fn part(self, at: u32, bits: u32) -> usize {
@@ -77,7 +88,8 @@ impl Gram {
         let field = |at: u32, bits: u32| ((1 << bits) - 1) << at;
         let need = field(Self::NEED_AT, Self::WEIGHT);
         let weight = field(Self::WEIGHT_AT, Self::WEIGHT);
-        let either = field(Self::SECRET_AT, 1) | field(Self::FIRST_AT, 1);
+        let either = [Self::SECRET_AT, Self::FIRST_AT, Self::KNOWN_AT];
+        let either = either.iter().fold(0, |all, at| all | field(*at, 1));
         let name = self.0 & field(0, Self::NEED_AT);
         let least = (self.0 & need).min(other.0 & need);
         let most = (self.0 & weight).max(other.0 & weight);

@@ -68,6 +68,10 @@ pub(super) struct Run {
     before: usize,
     /// The last one.
     gram: Gram,
+    /// How many stretches they are.
+    length: usize,
+    /// Whether enough of them are a match.
+    is_proven: bool,
     /// How many characters are a match.
     need: usize,
     /// The longest part that belongs to one secret, and the last one.
@@ -95,6 +99,8 @@ impl Run {
             end,
             before: 0,
             gram,
+            length: 0,
+            is_proven: false,
             need: usize::MAX,
             best: part,
             last: part,
@@ -112,6 +118,8 @@ impl Run {
 
     fn count(&mut self, gram: Gram, end: u64) {
         self.end = end;
+        self.length += 1;
+        self.is_proven |= gram.is_proof();
         if gram.is_secret() {
             self.need = self.need.min(gram.need());
         }
@@ -129,9 +137,22 @@ impl Run {
         }
     }
 
-    /// Whether it is long enough.
+    /// Whether it is long enough, and more than a row of known stretches where that may be chance.
     pub(super) fn is_match(&self) -> bool {
+        self.is_proven && self.is_long()
+    }
+
+    fn is_long(&self) -> bool {
         self.before + self.gram.weight() >= self.need
+    }
+
+    /// Looks for a proof where one is needed; the run ends with some bytes, of which the first ones may be missing.
+    pub(super) fn prove(&mut self, bytes: &[u8], tables: &Tables) {
+        if !self.is_proven && self.is_long() {
+            let from = bytes.len().saturating_sub(self.length + WINDOW - 1);
+            let own = bytes.get(from..).unwrap_or_default();
+            self.is_proven = tables.proofs.stand_in(own);
+        }
     }
 
     /// Whether it holds anything that is secret.
@@ -155,6 +176,7 @@ impl Run {
 trait Look {
     const WIDTH: usize;
     fn look(&self, key: u64, place: u64) -> Option<Gram>;
+    fn tables(&self) -> &Tables;
 }
 
 impl Look for &Tables {
@@ -162,6 +184,10 @@ impl Look for &Tables {
     #[inline]
     fn look(&self, key: u64, _: u64) -> Option<Gram> {
         self.grams.get(key)
+    }
+
+    fn tables(&self) -> &Tables {
+        self
     }
 }
 
@@ -175,6 +201,10 @@ impl Look for (&Tables, &Hot) {
         } else {
             None
         }
+    }
+
+    fn tables(&self) -> &Tables {
+        self.0
     }
 }
 
@@ -370,13 +400,19 @@ impl Lane {
             let hit = looks.look(self.key(scan.done), self.place(scan.done));
             scan.done += 1;
             let Some(gram) = hit else {
+                run.prove(self.before(scan.done + L::WIDTH - 2), looks.tables());
                 found.extend(run.is_match().then(|| run.found()));
                 return true;
             };
             run.add(gram, self.place(scan.done + L::WIDTH - 2));
         }
+        run.prove(self.before(scan.done + L::WIDTH - 1), looks.tables());
         scan.run = Some(run);
         false
+    }
+
+    fn before(&self, at: usize) -> &[u8] {
+        self.bytes().get(..at).unwrap_or_default()
     }
 
     /// Finds shorter stretches of secrets that were seen before.

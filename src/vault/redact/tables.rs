@@ -13,6 +13,7 @@ use super::form::Form;
 use super::grams::{Bitmap, Gram, Grams, WINDOW, Waiting, Weights, first, number};
 use super::lines::{self, Layout};
 use super::parts::{passwords, percent_decoded, secret_bytes};
+use super::proofs::Proofs;
 use super::visible::Visible;
 use crate::limits;
 use crate::secret::SecretName;
@@ -49,6 +50,8 @@ pub(super) struct Tables {
     wholes: Vec<Whole>,
     /// The values of several lines, each with the number of its secret.
     layouts: Vec<(usize, Layout)>,
+    /// What a match in a dump has to hold.
+    pub(super) proofs: Proofs,
     /// The first bytes of every form, sorted.
     starts: Zeroizing<Vec<u64>>,
     start_grams: Vec<Gram>,
@@ -90,6 +93,7 @@ impl Tables {
         tables
             .wholes
             .sort_by(|a, b| (&*a.text, a.secret).cmp(&(&*b.text, b.secret)));
+        tables.proofs.close();
         starts.sort_by_key(|(start, _)| *start);
         tables.starts = Zeroizing::new(starts.iter().map(|(start, _)| *start).collect());
         tables.start_grams = starts.iter().map(|(_, gram)| *gram).collect();
@@ -111,6 +115,7 @@ impl Tables {
             ones: Bitmap::with_bits(8),
             wholes: Vec::new(),
             layouts: Vec::new(),
+            proofs: Proofs::default(),
             starts: Zeroizing::new(Vec::new()),
             start_grams: Vec::new(),
             has_escapes: false,
@@ -213,6 +218,15 @@ impl Tables {
             };
             Gram::new(secret, form, is_secret, weights)
         };
+        let least = visible
+            .is_dump
+            .then(|| (0..stretches).map(|at| gram_at(at).need()));
+        let least = least
+            .and_then(Iterator::min)
+            .filter(|least| *least >= WINDOW);
+        if let Some(least) = least {
+            self.proofs.add(visible, least);
+        }
         let same = visible.is_uniform().then(|| gram_at(0));
         let before = visible.bytes_before();
         for at in 0..stretches {
@@ -221,6 +235,11 @@ impl Tables {
                 continue;
             }
             let gram = same.unwrap_or_else(|| gram_at(at));
+            let gram = if least.is_some() {
+                gram.unproven()
+            } else {
+                gram
+            };
             if let Some(full) = to.waiting.take(stretch, gram) {
                 self.add_waiting(&mut to.waiting, full);
             }
@@ -380,7 +399,12 @@ impl Tables {
         let bitmaps = bitmaps + self.samples.bytes();
         let wholes: usize = self.wholes.iter().map(|whole| whole.text.len()).sum();
         let layouts: usize = self.layouts.iter().map(|(_, layout)| layout.bytes()).sum();
-        self.grams.bytes() + bitmaps + wholes + layouts + self.starts.len() * 12
+        self.grams.bytes()
+            + self.proofs.bytes()
+            + bitmaps
+            + wholes
+            + layouts
+            + self.starts.len() * 12
     }
 }
 

@@ -69,6 +69,8 @@ pub(super) struct Visible {
     /// Whether all of them are.
     is_all_secret: bool,
     pub(super) bytes: Zeroizing<Vec<u8>>,
+    /// Whether bytes of a character count, each of them once.
+    pub(super) is_dump: bool,
     /// The bytes of the form before this one.
     before: Zeroizing<Vec<u8>>,
     /// How many bytes before each one are secret.
@@ -84,6 +86,7 @@ impl Visible {
             kinds: Kinds::of(value),
             weights: Vec::new(),
             is_all_secret: !mask.contains(&false),
+            is_dump: false,
             mask,
             bytes: Zeroizing::new(Vec::new()),
             before: Zeroizing::new(Vec::new()),
@@ -138,6 +141,7 @@ impl Visible {
     /// next say little but its script.
     fn count(&mut self, form: Form, encoded: &Encoded, shown: &[bool]) {
         self.weights.clear();
+        self.is_dump = false;
         let Some(kinds) = &self.kinds else {
             return;
         };
@@ -151,6 +155,7 @@ impl Visible {
             let (is_first, is_more) = (last != Some(*source), is(&kinds.more));
             // Texts of such a language are often written with signs, and in one piece: bytes in Python, paths by git, URLs.
             let is_byte = form.is_wide() && byte.is_ascii() && !matches!(byte, b'\\' | b'%');
+            self.is_dump |= is_first && is_more && is_byte;
             let counts = is_first && (!is_more || is_byte);
             weight += u32::from(!is(&kinds.idle) && (!is(&kinds.wide) || counts));
             last = Some(*source);
