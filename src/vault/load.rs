@@ -22,7 +22,7 @@ use crate::vault::keep::{self, check_agreement, elsewhere};
 use crate::vault::session::{Lack, LackKind, Need, Secrets, Source};
 use crate::vault::store::journal::{self, JournalKey};
 use crate::vault::store::os::Attended;
-use crate::vault::store::{Kind, Store};
+use crate::vault::store::{Key, Kind, Store};
 use crate::vault::watch::Watch;
 use retry::{Retry, is_hanging};
 use texts::{Damage, is_of_one, load_one, mask_journal_key, mask_strangers};
@@ -391,8 +391,9 @@ impl Loader {
             secrets.remove_stored(gone);
         }
         state.loaded = &state.loaded & &names;
-        for name in names {
-            match load_one(store.as_ref(), &name, secrets) {
+        let keys: Vec<Key> = names.iter().map(Key::of).collect();
+        for (name, got) in names.into_iter().zip(store.get_each(&keys)) {
+            match load_one(store.as_ref(), &name, got, secrets) {
                 Ok(()) => {
                     state.loaded.insert(name);
                 }

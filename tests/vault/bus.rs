@@ -1,5 +1,6 @@
 //! A private message bus with the keyring a test wants on it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,46 @@ pub enum Provider {
     Locked,
     /// The same, and the program that would ask for the password never does.
     Prompts,
+}
+
+/// The calls that came over a bus.
+#[derive(Default)]
+pub struct Calls {
+    /// By name: how many there were, and how many of them were open at once at most.
+    by_member: BTreeMap<String, (usize, usize)>,
+}
+
+impl Calls {
+    fn of(heard: impl Iterator<Item = String>) -> Self {
+        let mut calls = Self::default();
+        let mut open: BTreeMap<(String, String), String> = BTreeMap::new();
+        for line in heard {
+            let fields: Vec<&str> = line.split('\t').collect();
+            match fields[..] {
+                ["mc", _, serial, caller, .., member] => {
+                    open.insert((caller.into(), serial.into()), member.into());
+                    let at_once = open.values().filter(|of| *of == member).count();
+                    let (count, most) = calls.by_member.entry(member.into()).or_default();
+                    (*count, *most) = (*count + 1, at_once.max(*most));
+                }
+                ["mr" | "err", _, _, _, caller, serial] => {
+                    open.remove(&(caller.into(), serial.into()));
+                }
+                _ => {}
+            }
+        }
+        calls
+    }
+
+    /// How often this was called.
+    pub fn count(&self, member: &str) -> usize {
+        self.by_member.get(member).map_or(0, |(count, _)| *count)
+    }
+
+    /// How many calls of this waited for an answer at once, at most.
+    pub fn most_at_once(&self, member: &str) -> usize {
+        self.by_member.get(member).map_or(0, |(_, most)| *most)
+    }
 }
 
 /// A bus; it and its keyring end with it.
@@ -94,6 +135,31 @@ impl Bus {
     pub fn keyring(&self) -> Option<Pid> {
         let daemon = self.daemons.get(1)?;
         Some(Pid::from_raw(i32::try_from(daemon.id()).ok()?))
+    }
+
+    /// Does something and returns which calls came over the bus meanwhile; nothing when nobody can listen.
+    pub fn calls(&self, home: &Path, work: impl FnOnce()) -> Option<Calls> {
+        if !is_there("dbus-monitor") {
+            skip("no dbus-monitor");
+            return None;
+        }
+        let mut monitor = command(home, "dbus-monitor", Some(&self.address))
+            .args(["--session", "--profile"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(monitor.stdout.take().unwrap()).lines();
+        let mut lines = lines.by_ref().map(Result::unwrap);
+        // A bus takes the name of whoever only listens.
+        lines.find(|line| line.ends_with("\tNameLost")).unwrap();
+        work();
+        self.has_keyring(home);
+        let heard = lines.take_while(|line| !line.ends_with("\tNameHasOwner"));
+        let calls = Calls::of(heard);
+        let _ = monitor.kill();
+        let _ = monitor.wait();
+        Some(calls)
     }
 
     fn unlocked(&mut self, home: &Path) {

@@ -221,6 +221,49 @@ fn the_keyring_is_shared_with_other_programs() {
     check_repair(&home);
 }
 
+/// Each question that is waited for before the next one costs a moment, and a hundred of them a user's patience.
+#[test]
+fn many_entries_are_asked_for_together() {
+    let bus_home = Home::new();
+    let Some(bus) = Bus::start(bus_home.path(), Provider::Unlocked) else {
+        return;
+    };
+    let home = on(&bus);
+    let line = |at: usize| format!("NAME{at}_TOKEN=some-value-{at}-of-many\n");
+    let file = home.work().join("many.env");
+    std::fs::write(&file, (0..100).map(line).collect::<String>()).unwrap();
+    let import = [
+        "var",
+        "import",
+        file.to_str().unwrap(),
+        "--all",
+        "--vault",
+        "os",
+    ];
+    home.karyi(&import, "").exit(0);
+
+    let list = || {
+        let listed = home.karyi(&["var", "list"], "").exit(0);
+        assert_eq!(listed.stdout.matches("_TOKEN ").count(), 100);
+        assert!(!listed.stdout.contains("missing"), "{}", listed.stdout);
+    };
+    let Some(calls) = bus.calls(bus_home.path(), list) else {
+        return;
+    };
+    assert_eq!(calls.count("GetSecret") + calls.count("GetSecrets"), 0);
+    // What each is kept under, and whether the keyring is locked.
+    assert_eq!((calls.count("SearchItems"), calls.count("Get")), (1, 101));
+    assert!(calls.most_at_once("Get") > 1);
+
+    let run = || {
+        let ran = home.script("<tools><command>echo some-value-42-of-many</command></tools>");
+        let shown = ran.exit(0).stdout;
+        assert!(shown.contains("$KARYI{NAME42_TOKEN}"), "{shown}");
+    };
+    let calls = bus.calls(bus_home.path(), run).unwrap();
+    assert!(calls.count("GetSecret") >= 100 && calls.most_at_once("GetSecret") > 1);
+}
+
 /// Repairs an index that lists a TOKEN without a value and does not list OTHER.
 fn check_repair(home: &Home) {
     let listed = home.karyi(&["var", "list"], "").exit(0);

@@ -5,7 +5,7 @@ use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::session::Secrets;
 use crate::vault::store::record::{self, Record};
-use crate::vault::store::{Every, Key, Store};
+use crate::vault::store::{Every, Got, Key, Store};
 use crate::vault::visible_bytes;
 
 /// What is wrong with one value.
@@ -23,13 +23,14 @@ pub(super) fn is_of_one(error: &ToolError) -> bool {
     )
 }
 
-/// Gives a session one value of a store.
+/// Gives a session one value of a store, as it was got.
 pub(super) fn load_one(
     store: &dyn Store,
     name: &SecretName,
+    got: Got,
     secrets: &Secrets,
 ) -> Result<(), Damage> {
-    let text = match store.get(&Key::of(name)) {
+    let text = match got {
         Ok(Some(text)) => text,
         Ok(None) => return Ok(()),
         Err(error) => {

@@ -93,6 +93,9 @@ impl Key {
     }
 }
 
+/// The text under a key, if there is one, or the reason why the store cannot be read.
+pub type Got = Result<Option<SecretValue>, ToolError>;
+
 /// What is kept under one key.
 pub struct Every {
     /// The texts.
@@ -129,6 +132,12 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// The reason why the store cannot be read, `bad_vault` when what it holds is no text.
     fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError>;
+
+    /// Returns the text under each of some keys, as `get` does, one after the other. A store that keeps its caller waiting
+    /// for each asks for some ahead.
+    fn get_each<'a>(&'a self, keys: &'a [Key]) -> Box<dyn Iterator<Item = Got> + 'a> {
+        Box::new(keys.iter().map(|key| self.get(key)))
+    }
 
     /// Returns all texts under a key: another program may have put more than one there.
     ///

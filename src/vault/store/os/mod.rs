@@ -8,6 +8,8 @@
 mod patience;
 mod platform;
 mod progress;
+#[cfg(all(unix, not(target_os = "macos")))]
+mod service;
 mod worker;
 
 pub use patience::Notice;
@@ -26,8 +28,8 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::store::disk::Guard;
-use crate::vault::store::{Every, Key, Kind, Store};
-use platform::Unlock;
+use crate::vault::store::{Every, Got, Key, Kind, Store};
+use platform::{Ahead, Unlock};
 use worker::Worker;
 
 /// Whether somebody is there who can unlock the keyring.
@@ -70,15 +72,16 @@ struct Connection {
 
 impl Connection {
     fn open(&mut self, unlock: Unlock) -> Result<Arc<CredentialStore>, ToolError> {
+        // Without it the next call connects again, as after a keyring that was started anew.
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => platform::open()?,
+        };
         let is_fresh = |then: Instant| then.elapsed() < limits::KEYRING_CHECK_AGE;
         if !self.checked.is_some_and(is_fresh) {
-            platform::check(unlock)?;
+            platform::check(&*store, unlock)?;
             self.checked = Some(Instant::now());
         }
-        if let Some(store) = &self.store {
-            return Ok(Arc::clone(store));
-        }
-        let store = platform::open().map_err(failure)?;
         self.store = Some(Arc::clone(&store));
         Ok(store)
     }
@@ -143,14 +146,20 @@ impl OsStore {
     fn entries(&self) -> Result<Vec<(Option<String>, Entry)>, ToolError> {
         let query = self.family.query(&self.service, None);
         let found = self.with(move |store, _| search(store, &query))?;
-        self.each(found, |entry, service| (user_of(&entry, service), entry))
+        self.each(found, |entry, service| {
+            let user = user_of(&entry, service);
+            if user.is_none() {
+                platform::check_entry(&entry)?;
+            }
+            Ok((user, entry))
+        })
     }
 
     /// Does something with each of many things of the keyring, some at a time: they share a deadline.
     fn each<A: Send + 'static, B: Send + 'static>(
         &self,
         all: Vec<A>,
-        task: fn(A, &str) -> B,
+        task: fn(A, &str) -> Result<B, Error>,
     ) -> Result<Vec<B>, ToolError> {
         let (mut all, mut done) = (all.into_iter(), Vec::new());
         loop {
@@ -160,9 +169,25 @@ impl OsStore {
             }
             done.extend(self.with(move |_, service| {
                 let part = part.into_iter().map(|one| task(one, service));
-                Ok(part.collect::<Vec<B>>())
+                part.collect::<Result<Vec<B>, Error>>()
             })?);
         }
+    }
+
+    /// Returns the text under a key, or all there is to say of it.
+    fn get_alone(&self, key: &Key) -> Got {
+        let user = key.as_str().to_owned();
+        let read = move |store: &Arc<CredentialStore>, service: &str| match store
+            .build(service, &user, None)?
+            .get_secret()
+        {
+            Ok(bytes) => Ok(Some(Zeroizing::new(bytes))),
+            Err(Error::NoEntry) => Ok(None),
+            Err(error) => Err(error),
+        };
+        self.with(read)?
+            .map(|bytes| text_under(key, bytes))
+            .transpose()
     }
 
     /// Looks for something in the keyring, in its thread.
@@ -251,28 +276,27 @@ impl Store for OsStore {
         Ok(keys.collect())
     }
 
-    fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError> {
-        let user = key.as_str().to_owned();
-        let read = move |store: &Arc<CredentialStore>, service: &str| match store
-            .build(service, &user, None)?
-            .get_secret()
-        {
-            Ok(bytes) => Ok(Some(Zeroizing::new(bytes))),
-            Err(Error::NoEntry) => Ok(None),
-            Err(error) => Err(error),
-        };
-        let Some(mut bytes) = self.with(read)? else {
-            return Ok(None);
-        };
-        if let Some(text) = text_of(std::mem::take(&mut *bytes)) {
-            return Ok(Some(text));
-        }
-        let name = key.as_str();
-        let message = format!("what the keyring holds under {name} is no text");
-        let hint = format!(
-            "keep a text with `karyi var set {name}`, or remove it with `karyi var rm {name}`"
-        );
-        Err(ToolError::new(ErrorCode::BadVault, message).with_hint(hint))
+    fn get(&self, key: &Key) -> Got {
+        let mut each = self.get_each(std::slice::from_ref(key));
+        each.next().unwrap_or(Ok(None))
+    }
+
+    fn get_each<'a>(&'a self, keys: &'a [Key]) -> Box<dyn Iterator<Item = Got> + 'a> {
+        let parts = keys.chunks(limits::KEYRING_PART);
+        Box::new(parts.flat_map(move |part| {
+            let users: Vec<String> = part.iter().map(|key| key.as_str().to_owned()).collect();
+            let ahead =
+                self.with(move |store, service| Ok(platform::ahead(&**store, service, &users)));
+            let mut ahead = ahead.map(Vec::into_iter);
+            part.iter().map(move |key| match &mut ahead {
+                Ok(ahead) => match ahead.next() {
+                    Some(Ahead::Nothing) => Ok(None),
+                    Some(Ahead::Value(bytes)) => text_under(key, bytes).map(Some),
+                    Some(Ahead::Unclear) | None => self.get_alone(key),
+                },
+                Err(error) => Err(error.clone()),
+            })
+        }))
     }
 
     fn every(&self, key: &Key) -> Result<Every, ToolError> {
@@ -294,7 +318,7 @@ impl Store for OsStore {
                 by_user.entry(user).or_default().push(entry);
             }
         }
-        self.each(by_user.into_values().collect(), |all, _| read_all(all))
+        self.each(by_user.into_values().collect(), |all, _| Ok(read_all(all)))
     }
 
     fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
@@ -324,6 +348,18 @@ fn read_all(entries: Vec<Entry>) -> Every {
     let texts: Vec<SecretValue> = texts.filter_map(text_of).collect();
     let is_whole = texts.len() == count;
     Every { texts, is_whole }
+}
+
+/// Returns the text under a key, which is wiped if it is none.
+fn text_under(key: &Key, mut bytes: Zeroizing<Vec<u8>>) -> Result<SecretValue, ToolError> {
+    if let Some(text) = text_of(std::mem::take(&mut *bytes)) {
+        return Ok(text);
+    }
+    let name = key.as_str();
+    let message = format!("what the keyring holds under {name} is no text");
+    let hint =
+        format!("keep a text with `karyi var set {name}`, or remove it with `karyi var rm {name}`");
+    Err(ToolError::new(ErrorCode::BadVault, message).with_hint(hint))
 }
 
 /// Returns bytes as a text; those that are none are wiped.

@@ -4,8 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use keyring::Error;
+use keyring_core::Entry;
 use keyring_core::api::CredentialStore;
+use zeroize::Zeroizing;
 
+#[cfg(all(unix, not(target_os = "macos")))]
+use super::service::{Found, Service};
 use crate::error::ToolError;
 
 /// Whether the keyring may ask the user to unlock it.
@@ -57,55 +61,67 @@ impl Family {
     }
 }
 
+/// What is known of a user before they are asked for alone.
+pub(super) enum Ahead {
+    /// Nothing is kept.
+    Nothing,
+    /// This is the only thing kept.
+    Value(Zeroizing<Vec<u8>>),
+    /// It has to be asked for alone: it is locked, or there are several, or it fails.
+    Unclear,
+}
+
 /// Opens the keyring.
-pub(super) fn open() -> Result<Arc<CredentialStore>, Error> {
-    #[cfg(all(unix, not(target_os = "macos")))]
-    let store = zbus_secret_service_keyring_store::Store::new()?;
+#[cfg(all(unix, not(target_os = "macos")))]
+pub(super) fn open() -> Result<Arc<CredentialStore>, ToolError> {
+    Ok(Arc::new(Service::open()?))
+}
+
+/// Opens the keyring.
+#[cfg(not(all(unix, not(target_os = "macos"))))]
+pub(super) fn open() -> Result<Arc<CredentialStore>, ToolError> {
     #[cfg(target_os = "macos")]
-    let store = apple_native_keyring_store::keychain::Store::new()?;
+    let store = apple_native_keyring_store::keychain::Store::new().map_err(super::failure)?;
     #[cfg(target_os = "windows")]
-    let store = windows_native_keyring_store::Store::new()?;
+    let store = windows_native_keyring_store::Store::new().map_err(super::failure)?;
     Ok(store)
 }
 
 /// Checks that the default keyring is there and open; the user may be asked to unlock it.
 #[cfg(all(unix, not(target_os = "macos")))]
-pub(super) fn check(unlock: Unlock) -> Result<(), ToolError> {
-    use secret_service::EncryptionType;
-    use secret_service::blocking::SecretService;
-
-    use crate::error::ErrorCode;
-
-    let unavailable = |error: secret_service::Error| {
-        let message = format!("the secret service cannot be reached: {error}");
-        ToolError::new(ErrorCode::KeyringUnavailable, message)
-    };
-    let locked = |message: &str| ToolError::new(ErrorCode::KeyringLocked, message);
-    let service = SecretService::connect(EncryptionType::Plain).map_err(unavailable)?;
-    let collection = match service.get_default_collection() {
-        Ok(collection) => collection,
-        Err(secret_service::Error::NoResult) => {
-            let message = "the secret service has no default keyring";
-            let hint = "make one with the program of the desktop, or use --vault age";
-            return Err(ToolError::new(ErrorCode::KeyringUnavailable, message).with_hint(hint));
-        }
-        Err(error) => return Err(unavailable(error)),
-    };
-    if !collection.is_locked().map_err(unavailable)? {
-        return Ok(());
-    }
-    match unlock {
-        Unlock::MustNot => Err(locked(
-            "the default keyring is locked, and nobody is there to unlock it",
-        )),
-        Unlock::May => collection
-            .unlock()
-            .map_err(|_| locked("the default keyring is locked and was not unlocked")),
-    }
+pub(super) fn check(store: &CredentialStore, unlock: Unlock) -> Result<(), ToolError> {
+    let service = store.as_any().downcast_ref::<Service>();
+    service.map_or(Ok(()), |service| service.check(unlock))
 }
 
 /// Nothing to check: these systems unlock the keyring with the user's session.
 #[cfg(not(all(unix, not(target_os = "macos"))))]
-pub(super) fn check(_: Unlock) -> Result<(), ToolError> {
+pub(super) fn check(_: &CredentialStore, _: Unlock) -> Result<(), ToolError> {
     Ok(())
+}
+
+/// Checks of an entry without a user that the keyring said so.
+#[cfg(all(unix, not(target_os = "macos")))]
+pub(super) fn check_entry(entry: &Entry) -> Result<(), Error> {
+    let found = entry.as_any().downcast_ref::<Found>();
+    found.map_or(Ok(()), Found::check)
+}
+
+/// Nothing to check: these systems tell the user with the entry.
+#[cfg(not(all(unix, not(target_os = "macos"))))]
+pub(super) fn check_entry(_: &Entry) -> Result<(), Error> {
+    Ok(())
+}
+
+/// Returns what is easily read of some users, all asked for in one go.
+#[cfg(all(unix, not(target_os = "macos")))]
+pub(super) fn ahead(store: &CredentialStore, service: &str, users: &[String]) -> Vec<Ahead> {
+    let found = store.as_any().downcast_ref::<Service>();
+    found.map_or_else(Vec::new, |found| found.ahead(service, users))
+}
+
+/// Nothing is asked for ahead: these systems answer each question at once.
+#[cfg(not(all(unix, not(target_os = "macos"))))]
+pub(super) fn ahead(_: &CredentialStore, _: &str, _: &[String]) -> Vec<Ahead> {
+    Vec::new()
 }
