@@ -130,7 +130,7 @@ fn options(args: ServeArgs) -> anyhow::Result<Options> {
     let place = Place {
         data: args.data,
         own,
-        offered: offered(&args.vars, &args.vault)?,
+        offered: offered(&args.vars, &args.vault, args.quiet)?,
         ..Place::new(database, session(args.root.as_deref())?)
     };
     Ok(Options {
@@ -187,26 +187,26 @@ fn absolute(path: &PathBuf) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.clone())
 }
 
-/// Opens the store for the secrets that callers may use; without a name it stays shut.
-fn offered(names: &[String], flags: &VaultFlags) -> anyhow::Result<Offered> {
+/// Opens the store: all that is in it is masked. It must be readable for the secrets that callers may use.
+fn offered(names: &[String], flags: &VaultFlags, is_quiet: bool) -> anyhow::Result<Offered> {
     let mut recorder = journal::recorder();
-    if names.is_empty() {
-        return Ok(Offered {
-            recorder,
-            ..Offered::default()
-        });
-    }
     let secrets = Secrets::default();
     secrets.keep_with(guard::keep);
-    let (asking, given) = (vault::Asking::Nobody, vault::GivenArgs::store());
-    let opened = vault::prepare(&secrets, flags, asking, &given)?;
-    for lack in secrets.lacks() {
+    let given = match names.is_empty() {
+        true => vault::GivenArgs::default(),
+        false => vault::GivenArgs::store(),
+    };
+    let opened = vault::prepare(&secrets, flags, vault::Asking::Nobody, &given)?;
+    // Else it stands in the log.
+    for lack in secrets.lacks().iter().filter(|_| is_quiet) {
         say(&format!("warning: not masked: {}", lack.error.message));
     }
     if let Some(key) = &opened.journal_key {
         journal::encrypt(&mut recorder, key);
     }
-    secrets.refresh(Need::Used);
+    if !names.is_empty() {
+        secrets.refresh(Need::Used);
+    }
     let known = |name: &String| {
         let name = vault::name(name)?;
         match secrets.contains(&name) {

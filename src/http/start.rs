@@ -166,6 +166,7 @@ pub async fn serve(
         .port();
     let front = Arc::new(front(&options, &desk, reach, port));
     announce(&listeners, &options, &desk)?;
+    desk.look_after_secrets().await;
     let app = routes::router_with(Arc::clone(&front), further(&front));
     let app = Entrance::new(Arc::clone(&front), app);
     let listening = Listening::start(

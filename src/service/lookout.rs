@@ -16,11 +16,11 @@ pub(super) struct Lookout {
 }
 
 impl Lookout {
-    /// Looks after secrets. What they lack now was told when they were read.
+    /// Looks after secrets. What they lack now is told at the first look.
     pub(super) fn new(secrets: &Secrets) -> Self {
         Self {
             secrets: secrets.clone(),
-            told: Mutex::new(secrets.lacks()),
+            told: Mutex::default(),
         }
     }
 

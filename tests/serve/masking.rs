@@ -297,3 +297,55 @@ fn what_a_secret_is_bound_to_holds_for_callers_too() {
     home.set("LATER", "lat-0a9b8c7d6e", &[]);
     assert_eq!(script("echo lat-0a9b8c7d6e").0, "$KARYI{LATER}\n");
 }
+
+/// Starts a server of commands that offers no secret of a home.
+fn without_vars(home: &Home, keys: &tempfile::TempDir) -> Server {
+    let (path, dir) = (file(keys, "key", KEY), tempfile::tempdir().unwrap());
+    let database = dir.path().join("site.db").display().to_string();
+    let started = home.command(program(), &["serve", "--db", &database]);
+    Server::run(started, dir, &["--key-file", &path, "--tools", "command"])
+}
+
+fn output(server: &Server, script: &str) -> Value {
+    let key = [("X-Internal-API-Key", KEY)];
+    let answer = server.answer("command", &json!({ "text": script }), &key);
+    answer.json()["output"]["output"].clone()
+}
+
+#[test]
+fn what_is_stored_is_masked_though_nothing_is_offered() {
+    let keys = tempfile::tempdir().unwrap();
+    let set = |home: &Home| home.set("TOKEN", "tok-5f2c9d81aa", &[]);
+    for is_first in [true, false] {
+        let home = Home::new();
+        if is_first {
+            set(&home);
+        }
+        let server = without_vars(&home, &keys);
+        if !is_first {
+            assert_eq!(output(&server, "echo one"), "one\n");
+            set(&home);
+        }
+        let script = "echo tok-5f2c9d81aa '$KARYI{TOKEN}' | tee seen";
+        assert_eq!(
+            output(&server, script),
+            "$KARYI{TOKEN} $$KARYI{TOKEN}\n",
+            "{is_first}"
+        );
+        // Nothing was made of the placeholder.
+        let seen = std::fs::read_to_string(home.work().join("seen")).unwrap();
+        assert_eq!(seen, "tok-5f2c9d81aa $KARYI{TOKEN}\n");
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_read_is_told_at_the_start_and_stops_nothing() {
+    let (home, keys) = (Home::new(), tempfile::tempdir().unwrap());
+    home.set("TOKEN", "tok-5f2c9d81aa", &[]);
+    std::fs::rename(home.identity(), home.path().join("away")).unwrap();
+    let server = without_vars(&home, &keys);
+    let told = server.wait_for("redaction_incomplete");
+    let message = told["message"].as_str().unwrap();
+    assert!(message.contains("wrong_key"), "{message}");
+    assert_eq!(output(&server, "echo one"), "one\n");
+}
