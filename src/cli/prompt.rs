@@ -101,6 +101,10 @@ impl Terminal {
 }
 
 impl Prompter for Terminal {
+    fn is_there(&self) -> bool {
+        self.asking == Asking::OnTerminal && has_terminal()
+    }
+
     fn ask<'a>(&'a self, question: &'a Question) -> Boxed<'a, Reply> {
         Box::pin(async move {
             match self.asking {
@@ -422,6 +426,9 @@ fn text(question: &Question, origin: &str) -> String {
     }
     if let Some(note) = &question.note {
         out.push_str(&format!("  note: {}\n", one_line(note)));
+    }
+    if let Some(why) = &question.cannot_save {
+        out.push_str(&format!("  it cannot be saved: {}\n", one_line(why)));
     }
     out
 }

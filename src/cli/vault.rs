@@ -26,7 +26,7 @@ use crate::pty::{guard, inherited};
 use crate::secret::{SecretName, SecretValue};
 use crate::tool::context::{Keeper, Reply};
 use crate::vault::index::Index;
-use crate::vault::load::{Loader, Unlisted, Unopened};
+use crate::vault::load::{Loader, Unopened};
 use crate::vault::session::{Lack, LackKind, Need, Secrets, Source};
 use crate::vault::store::Kind;
 use crate::vault::store::age::Asked;
@@ -34,7 +34,7 @@ use crate::vault::store::env::PREFIX;
 use crate::vault::store::journal::JournalKey;
 use crate::vault::store::os::Attended;
 
-use given::{given, has_given, insert_given, mask_keys, named, pairs_of, passphrase};
+use given::{given, has_given, insert_given, named, pairs_of, passphrase};
 use keeper::StoreKeeper;
 
 /// Name of the encrypted file, in the directory of karyi's data.
@@ -229,7 +229,7 @@ fn opened(secrets: &Secrets, keeper: Option<StoreKeeper>) -> Opened {
         .as_ref()
         .filter(|_| secrets.source_failure().is_none());
     // Without a key what holds a value is not kept for undo, and its result says so.
-    let journal_key = readable.and_then(|keeper| keeper.loader.journal_key().ok().flatten());
+    let journal_key = readable.and_then(|keeper| keeper.loader().journal_key().ok().flatten());
     Opened {
         keeper: keeper.map(|keeper| Arc::new(keeper) as Arc<dyn Keeper>),
         journal_key,
@@ -265,7 +265,7 @@ pub(super) fn open_to_show(
     let key = match secrets.source_failure() {
         Some(failure) if is_needed => return Err(failure),
         Some(_) => None,
-        None => keeper.map(|keeper| keeper.loader.kept_journal_key()),
+        None => keeper.map(|keeper| keeper.loader().kept_journal_key()),
     };
     Ok((secrets, key.transpose()?.flatten()))
 }
@@ -281,40 +281,28 @@ fn attach(
     }
     let place = Place::find(flags, asking)?;
     let directory = place.directory.clone();
-    let (chosen, unlisted, is_readable) = match Index::read(&directory) {
-        Ok(index) => {
-            let (chosen, unlisted) = place.chosen_or_unlisted(&index);
-            (chosen, unlisted, true)
-        }
-        // A flag counts whatever the index is like.
-        Err(_) => (place.named(), Unlisted::Nothing, false),
-    };
-    let kind = chosen.as_ref().map_or(Kind::Memory, |chosen| chosen.kind);
-    let chosen = chosen.filter(|chosen| chosen.kind.is_persistent());
-    // An index that can be read later may still name a store.
-    let is_open = !is_readable && flags.vault == StoreName::Auto;
-    if chosen.is_none() && !is_open {
+    let index = Index::read(&directory).ok();
+    let look = |index: &Index| place.chosen_or_unlisted(index, None);
+    let (chosen, unlisted) = index.as_ref().map(look).unwrap_or_default();
+    if let Some(kind) = flags.vault.kind().filter(|kind| !kind.is_persistent()) {
         secrets.attach(Arc::new(Unopened::new(directory, kind, unlisted)));
         secrets.refresh(Need::Listed);
         return Ok(None);
     }
-    place.warn_if_open();
-    let identity = chosen
-        .as_ref()
-        .and_then(|chosen| chosen.identity.as_deref());
-    mask_keys(secrets, flags.age_passphrase_fd, identity);
-    let settled = chosen.filter(|_| is_readable);
-    let loader = Loader::choosing(directory.clone(), place.opening(settled.clone()));
-    let loader = Arc::new(loader.beside(unlisted));
+    let chosen = chosen.filter(|chosen| chosen.kind.is_persistent());
+    if chosen.is_some() || index.is_none() {
+        place.warn_if_open();
+    }
+    place.mask_keys(secrets, chosen.as_ref());
+    // Where no index names a store one may do so later, or say what opens it.
+    let is_settled = index.is_some_and(|index| index.store.is_some());
+    let settled = chosen.filter(|_| is_settled);
+    let loader = Loader::choosing(directory, place.opening(settled.clone()));
+    let loader = Arc::new(loader.chosen_by(place.choosing(settled.clone())));
     secrets.attach(Arc::clone(&loader) as Arc<dyn Source>);
     secrets.refresh(Need::Listed);
-    Ok(settled.map(|chosen| StoreKeeper {
-        loader,
-        directory,
-        chosen,
-        follows: flags.vault == StoreName::Auto,
-        allow_short: secrets.accepts_short(),
-    }))
+    let allow_short = secrets.accepts_short();
+    Ok(Some(StoreKeeper::new(loader, place, settled, allow_short)))
 }
 
 /// What a run needs of the store.

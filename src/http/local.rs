@@ -40,6 +40,10 @@ use crate::vault::session::Secrets;
 pub struct Nobody;
 
 impl Prompter for Nobody {
+    fn is_there(&self) -> bool {
+        false
+    }
+
     fn ask<'a>(&'a self, _: &'a Question) -> Boxed<'a, Reply> {
         Box::pin(async { Reply::Unavailable })
     }

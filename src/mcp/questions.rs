@@ -322,6 +322,10 @@ fn said(action: &ElicitationAction) -> Said {
 }
 
 impl Prompter for Questions {
+    fn is_there(&self) -> bool {
+        self.can_open
+    }
+
     fn ask<'a>(&'a self, question: &'a Question) -> Boxed<'a, Reply> {
         Box::pin(async {
             let asking = async {

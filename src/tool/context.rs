@@ -21,6 +21,11 @@ use crate::vault::session::Secrets;
 
 /// Asks the user.
 pub trait Prompter: Send + Sync {
+    /// Whether somebody may be there to be asked for a value.
+    fn is_there(&self) -> bool {
+        true
+    }
+
     /// Asks for one value; one question at a time, further ones queue.
     fn ask<'a>(&'a self, question: &'a Question) -> Boxed<'a, Reply>;
 
@@ -38,13 +43,10 @@ pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Keeps values beyond the session, in the store of the run.
 pub trait Keeper: Send + Sync {
-    /// Returns what the store is called, for a person.
-    fn store(&self) -> &'static str;
+    /// Checks that the store can take a value, before the user types one. Returns what it is called, for a person.
+    fn probe(&self) -> Boxed<'_, Result<&'static str, ToolError>>;
 
-    /// Checks that the store can take a value, before the user types one.
-    fn probe(&self) -> Boxed<'_, Result<(), ToolError>>;
-
-    /// Keeps a value the user gave when asked, with the default policy.
+    /// Keeps a value the user gave when asked, with the default policy, in the store that was tried last.
     fn keep<'a>(
         &'a self,
         name: &'a SecretName,
@@ -64,6 +66,8 @@ pub struct Question {
     pub note: Option<String>,
     /// Name of the store that could keep the value, when there is one.
     pub store: Option<&'static str>,
+    /// Why the store cannot, and what to do about it.
+    pub cannot_save: Option<String>,
     /// Whether there is a value already, which the new one takes the place of.
     pub is_known: bool,
     /// How many bytes it must have, white space not counted.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
-use crate::vault::index::{FILE_NAME, Index};
+use crate::vault::index::{Chosen, FILE_NAME, Index};
 use crate::vault::keep::{self, check_agreement, elsewhere};
 use crate::vault::session::{Lack, LackKind, Need, Secrets, Source};
 use crate::vault::store::journal::{self, JournalKey};
@@ -26,7 +26,7 @@ use crate::vault::store::{Key, Kind, Store};
 use crate::vault::watch::Watch;
 use retry::{Retry, is_hanging};
 use texts::{Damage, is_of_one, load_one, mask_journal_key, mask_strangers};
-use unopened::{lack_elsewhere, lack_unlisted, of_the_store};
+use unopened::{Named, lack_elsewhere, lack_unlisted, of_the_store};
 
 pub use unopened::{Unlisted, Unopened};
 
@@ -35,6 +35,9 @@ pub type Open = Box<dyn Fn() -> Result<Arc<dyn Store>, ToolError> + Send + Sync>
 
 /// Opens the store that an index names.
 pub type OpenChosen = Box<dyn Fn(&Opening<'_>) -> Result<Arc<dyn Store>, ToolError> + Send + Sync>;
+
+/// Says which store is in use as long as the index is as it is, and what there is of a file that it does not list.
+pub type Choose = Box<dyn Fn(&Index) -> (Option<Chosen>, Unlisted) + Send + Sync>;
 
 /// What a store is opened with.
 pub struct Opening<'a> {
@@ -50,15 +53,18 @@ pub struct Opening<'a> {
 pub struct Loader {
     directory: PathBuf,
     open: OpenChosen,
+    choose: Choose,
     /// The index, as it was read last.
     index: Watch,
-    unlisted: Unlisted,
     retry: Retry,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
+    /// The store in use; nothing when nobody has chosen one yet.
+    chosen: Option<Chosen>,
+    unlisted: Unlisted,
     store: Option<Arc<dyn Store>>,
     /// The one that asks nobody, once it was needed.
     quiet: Option<Arc<dyn Store>>,
@@ -145,6 +151,11 @@ impl State {
         }
     }
 
+    /// Whether something is known of a store that may be another one by now.
+    fn has_old(&self) -> bool {
+        self.failure.is_some() || !self.loaded.is_empty()
+    }
+
     /// Whether another look may find more.
     fn is_incomplete(&self) -> bool {
         self.failure.is_some() || !self.found.damaged.is_empty()
@@ -168,7 +179,7 @@ impl State {
     }
 
     fn lack_elsewhere(&self, names: &[(SecretName, Kind)]) -> Option<Lack> {
-        lack_elsewhere(names, self.store.as_ref()?.kind())
+        lack_elsewhere(names, self.store.as_ref()?.kind(), Named::No)
     }
 
     /// Returns what is wrong with the values that redaction knows, or with those it does not know.
@@ -203,16 +214,17 @@ impl Loader {
             index: Watch::new(directory.join(FILE_NAME)),
             directory,
             open,
-            unlisted: Unlisted::default(),
+            choose: Box::new(|_| (None, Unlisted::Nothing)),
             retry: Retry::new(limits::VAULT_RETRY_PAUSE),
             state: Mutex::default(),
         }
     }
 
-    /// Says what there is of a file that no index lists. One in use is opened though no name is listed.
+    /// Says which store is in use. Another one than before is opened in its place. A file that no index lists and that is
+    /// in use is opened though no name is listed.
     #[must_use]
-    pub fn beside(self, unlisted: Unlisted) -> Self {
-        Self { unlisted, ..self }
+    pub fn chosen_by(self, choose: Choose) -> Self {
+        Self { choose, ..self }
     }
 
     /// Says how long a store that could not be read is left alone.
@@ -231,6 +243,7 @@ impl Loader {
     pub fn store(&self) -> Result<Arc<dyn Store>, ToolError> {
         let mut state = self.state();
         let index = Index::read(&self.directory)?;
+        self.choose(&mut state, &index);
         self.opened(
             &mut state,
             &Opening {
@@ -290,6 +303,18 @@ impl Loader {
         Ok(store)
     }
 
+    /// Goes by the store that an index names: one that was opened before gives way to it.
+    fn choose(&self, state: &mut State, index: &Index) {
+        let (chosen, unlisted) = (self.choose)(index);
+        state.unlisted = unlisted;
+        if state.chosen != chosen {
+            (state.store, state.quiet, state.seen) = (None, None, None);
+            state.is_given_up = false;
+            self.retry.not_again();
+            state.chosen = chosen;
+        }
+    }
+
     /// Reads the store and keeps in mind what came of it.
     fn load(&self, state: &mut State, opening: &Opening<'_>) {
         // Only what was broken off before the store is read is over when it has answered.
@@ -302,7 +327,12 @@ impl Loader {
                     Attended::No => self.come_back(state, opening),
                 }
                 self.retry.not_again();
-                state.seen = self.settled(opening.index, change, &found);
+                // Whoever read no store that lasts ends no change of one.
+                let lasts = |store: &Arc<dyn Store>| store.kind().is_persistent();
+                state.seen = match state.store.as_ref().is_none_or(lasts) {
+                    true => self.settled(opening.index, change, &found),
+                    false => Some(opening.index.clone()),
+                };
                 state.failure = None;
                 state.found = found;
             }
@@ -421,6 +451,7 @@ impl Loader {
             }
         };
         state.unreadable = None;
+        self.choose(state, &index);
         // It may have been made since the last look.
         if state.has_new_key
             && let Some(store) = state.store.clone()
@@ -447,7 +478,8 @@ impl Loader {
             // Also what may be there or not, since its keeping or removal broke off.
             || !index.names.is_empty()
             || index.settled().is_none()
-            || self.unlisted == Unlisted::InUse;
+            || state.has_old()
+            || state.unlisted == Unlisted::InUse;
         match need {
             // Nobody waits again, but for a moment when somebody could change what is kept.
             _ if self.retry.hangs() => is_new.then_some(Attended::No),
@@ -529,7 +561,7 @@ impl Source for Loader {
         let unread = failure.map(of_the_store).or_else(|| state.damage(false));
         let unread = unread.or_else(|| strangers().map(of_the_store));
         let elsewhere = state.lack_elsewhere(&state.found.elsewhere);
-        let unlisted = lack_unlisted(self.unlisted);
+        let unlisted = lack_unlisted(state.unlisted);
         let all = [unread, elsewhere, unlisted, state.damage(true)];
         all.into_iter().flatten().collect()
     }

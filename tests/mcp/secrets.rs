@@ -555,3 +555,19 @@ fn use_of_a_secret_is_asked_with_a_form() {
     assert_eq!(run("decline", form), "declined");
     assert_eq!(run("", json!({})), "approval_required");
 }
+
+#[test]
+fn the_first_value_ever_is_masked_and_used_by_a_server_that_runs() {
+    let home = crate::vault::home::Home::new();
+    let karyi = mcp().env("KARYI_HOME", home.path().join("karyi"));
+    let mut client = Client::hello(karyi, &json!({}));
+    client.good("command", json!({"text": "echo one"}));
+    home.set("TOKEN", VALUE, &[]);
+    let shown = client.call("command", json!({"text": format!("echo {VALUE}")}));
+    assert!(!shown.to_string().contains(VALUE), "{shown}");
+    let used = client.good(
+        "command",
+        json!({"text": "printf %s \"$KARYI{TOKEN}\" | wc -c"}),
+    );
+    assert_eq!(used["output"], "28\n", "{used}");
+}

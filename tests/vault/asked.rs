@@ -5,6 +5,7 @@ use std::fs;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::bus::{Bus, Provider};
 use super::home::Home;
 use crate::harness::Karyi;
 use crate::harness::terminal::Terminal;
@@ -49,6 +50,59 @@ fn a_value_can_be_saved() {
         "{listed}"
     );
     assert!(home.script(USE).exit(0).stdout.contains(">39"));
+}
+
+/// Asks for a value where nobody has chosen a store, with the keyring of a bus.
+fn unchosen(home: &Home, bus: Option<&Bus>, blocks: &str) -> Terminal {
+    let address = bus.map_or("unix:path=/none", |bus| &bus.address);
+    let mut terminal = Karyi::with_args(&["run", "--format", "xml", "a.xml"])
+        .file("a.xml", blocks)
+        .env("KARYI_HOME", home.path().join("karyi"))
+        .env("DBUS_SESSION_BUS_ADDRESS", address)
+        .on_terminal();
+    terminal.expect("value (hidden").keys(VALUE).keys("\r");
+    terminal.expect("keep it: [u]se once");
+    terminal
+}
+
+#[test]
+fn the_first_value_ever_can_be_saved_in_the_keyring() {
+    let home = Home::new();
+    let Some(bus) = Bus::start(home.path(), Provider::Unlocked) else {
+        return;
+    };
+    let mut terminal = unchosen(&home, Some(&bus), &format!("{ASK}{USE}{ASK}"));
+    terminal.expect("sa[v]e in the keyring").keys("v");
+    let (screen, status) = terminal.end();
+    for part in ["status=\"saved\"", "<output>39", "status=\"exists\""] {
+        assert!(screen.contains(part), "{part}: {screen}");
+    }
+    assert!(
+        !screen.contains("S3cr3t") && !screen.contains("cannot be saved"),
+        "{screen}"
+    );
+    assert_eq!(status, 0);
+    let home = home.env("DBUS_SESSION_BUS_ADDRESS", &bus.address);
+    assert!(home.script(USE).exit(0).stdout.contains(">39"));
+}
+
+#[test]
+fn a_question_says_what_to_do_where_nothing_can_be_saved() {
+    let home = Home::new();
+    let mut terminal = unchosen(&home, None, &format!("{ASK}{USE}"));
+    terminal.keys("v").keys("s");
+    let (screen, status) = terminal.end();
+    for part in [
+        "it cannot be saved: the keyring cannot be used (keyring_unavailable)",
+        "`karyi var set NAME --vault age` chooses a file",
+        "[s]ession (Enter), [d]eny",
+        "status=\"provided\"",
+        "<output>39",
+    ] {
+        assert!(screen.contains(part), "{part}: {screen}");
+    }
+    assert_eq!(status, 0);
+    assert!(!home.index().exists());
 }
 
 /// A home with a secret whose use must be agreed to.

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use super::home::Home;
+use super::bus::{Bus, Provider};
+use super::home::{Home, Ran};
 use super::var::VALUE;
 
 #[test]
@@ -97,4 +98,83 @@ fn directories_may_be_named_from_here() {
         "{}",
         refused.stderr
     );
+}
+
+/// Runs a script behind a block that waits until something was done beside the session.
+fn beside(home: &Home, script: &str, work: impl FnOnce()) -> Ran {
+    let [come, go] = ["come", "go"].map(|name| home.work().join(name));
+    for pipe in [&come, &go] {
+        nix::unistd::mkfifo(pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    }
+    let script = format!("<tools><command>: > come; cat go</command></tools>\n{script}");
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| home.script(&script));
+        // It ends when the block has begun.
+        fs::read(&come).unwrap();
+        work();
+        fs::write(&go, "").unwrap();
+        run.join().unwrap()
+    })
+}
+
+/// Blocks that show a value, use it, and change a file that holds it.
+fn later() -> String {
+    let edit = "<file src=\"held\"><find>one</find><replace>two</replace></file>";
+    format!(
+        "<tools><command>echo {VALUE}</command></tools>\n\
+         <tools><command>printf %s \"$KARYI{{TOKEN}}\" | wc -c</command></tools>\n\
+         <tools><edit>{edit}</edit></tools>"
+    )
+}
+
+#[track_caller]
+fn check_later(ran: &Ran) {
+    for part in [">$KARYI{TOKEN}\n", ">39\n", "unavailable"] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn the_store_of_the_first_value_ever_is_used_by_sessions_that_run() {
+    let home = Home::new();
+    fs::write(home.work().join("held"), format!("{VALUE} one\n")).unwrap();
+    let ran = beside(&home, &later(), || home.set("TOKEN", VALUE, &[]));
+    let ran = ran.exit(0).hides(VALUE);
+    check_later(&ran);
+    assert!(
+        !ran.stdout.contains("redaction_incomplete"),
+        "{}",
+        ran.stdout
+    );
+    fs::remove_file(home.work().join("held")).unwrap();
+    home.assert_nowhere(VALUE);
+}
+
+#[test]
+fn a_file_whose_index_comes_back_is_opened_by_sessions_that_run() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    let index = fs::read(home.index()).unwrap();
+    fs::remove_file(home.index()).unwrap();
+    fs::write(home.work().join("held"), format!("{VALUE} one\n")).unwrap();
+    let ran = beside(&home, &later(), || fs::write(home.index(), index).unwrap());
+    let ran = ran.exit(0).hides(VALUE);
+    check_later(&ran);
+    let told = ran.stdout.matches("redaction_incomplete").count();
+    assert_eq!(told, 1, "{}", ran.stdout);
+}
+
+#[test]
+fn the_keyring_of_the_first_value_ever_is_used_by_sessions_that_run() {
+    let bus_home = Home::new();
+    let Some(bus) = Bus::start(bus_home.path(), Provider::Unlocked) else {
+        return;
+    };
+    let home = Home::new().env("DBUS_SESSION_BUS_ADDRESS", &bus.address);
+    fs::write(home.work().join("held"), format!("{VALUE} one\n")).unwrap();
+    let set = ["var", "set", "TOKEN", "--stdin"];
+    let ran = beside(&home, &later(), || {
+        home.karyi(&set, VALUE).exit(0);
+    });
+    check_later(&ran.exit(0).hides(VALUE));
 }

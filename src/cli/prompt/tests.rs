@@ -19,6 +19,7 @@ fn nothing_of_a_reason_is_hidden() {
         reason,
         note: None,
         store: None,
+        cannot_save: None,
         is_known: false,
         least_bytes: limits::GOOD_SECRET_BYTES,
     };
@@ -34,6 +35,7 @@ fn a_reason_cannot_fake_lines_or_colours() {
         reason: format!("a\n  value: b\x1b[31m\u{202E}\r{}", "x".repeat(2000)),
         note: None,
         store: None,
+        cannot_save: None,
         is_known: false,
         least_bytes: limits::GOOD_SECRET_BYTES,
     };

@@ -1,54 +1,117 @@
 //! Keeps values the user gives during a run.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::error::ToolError;
+use super::place::Place;
+use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::tool::context::{Boxed, Keeper, blocking};
-use crate::vault::index::Chosen;
+use crate::vault::index::{Chosen, Index};
 use crate::vault::keep::{Earlier, Terms, Vault, Wanted};
 use crate::vault::load::Loader;
-use crate::vault::store::Kind;
+use crate::vault::store::{Kind, Store};
 
-/// Keeps values the user gives during a run in the store of the run.
-pub(super) struct StoreKeeper {
-    pub(super) loader: Arc<Loader>,
-    pub(super) directory: PathBuf,
-    pub(super) chosen: Chosen,
-    /// Whether the store was chosen since it is the one in use.
-    pub(super) follows: bool,
+/// Keeps values the user gives during a run in the store of the run. Where none was chosen yet that is the keyring, as
+/// for the first `karyi var set`, when it can be used.
+pub(super) struct StoreKeeper(Arc<Keeping>);
+
+struct Keeping {
+    loader: Arc<Loader>,
+    place: Place,
+    /// The store that was in use at the start.
+    settled: Option<Chosen>,
     /// Whether values may be kept of which only whole words are masked.
-    pub(super) allow_short: bool,
+    allow_short: bool,
+    /// The store that was tried last and offered to the user.
+    offered: Mutex<Option<Chosen>>,
+    /// The keyring while nobody has chosen a store; nobody is asked to unlock it for what may not be wanted.
+    keyring: OnceLock<Arc<dyn Store>>,
+}
+
+impl Keeping {
+    /// Returns the store of the run, when one was chosen.
+    fn chosen(&self) -> Result<Option<Chosen>, ToolError> {
+        let index = Index::read(&self.place.directory)?;
+        let settled = self.settled.as_ref();
+        let (chosen, _) = self.place.chosen_or_unlisted(&index, settled);
+        Ok(chosen.filter(|chosen| chosen.kind.is_persistent()))
+    }
+
+    /// Returns the vault with a store.
+    fn vault(&self, chosen: Chosen) -> Result<Vault, ToolError> {
+        let quiet = || self.place.quiet().store(&chosen);
+        let store = if self.chosen()?.as_ref() == Some(&chosen) {
+            self.loader.store()?
+        } else if chosen.kind == Kind::Os {
+            Arc::clone(self.keyring.get_or_init(quiet))
+        } else {
+            quiet()
+        };
+        Ok(self.place.joined(chosen, store))
+    }
+
+    fn probe(&self) -> Result<&'static str, ToolError> {
+        *self.offered() = None;
+        let known = self.chosen()?;
+        let chosen = known.clone().unwrap_or_else(Chosen::os);
+        let kind = chosen.kind;
+        let found = self.vault(chosen.clone()).and_then(|vault| vault.probe());
+        found.map_err(|error| match known {
+            Some(_) => error,
+            None => unusable(error.code),
+        })?;
+        *self.offered() = Some(chosen);
+        Ok(called(kind))
+    }
+
+    // A poisoned lock only means that another thread panicked between two stores.
+    fn offered(&self) -> MutexGuard<'_, Option<Chosen>> {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the error of a keyring that nobody has chosen and that cannot be used.
+fn unusable(code: ErrorCode) -> ToolError {
+    let message = format!("the keyring cannot be used ({})", code.as_str());
+    ToolError::new(code, message)
+        .with_hint("`karyi var set NAME --vault age` chooses a file for values")
+}
+
+/// Returns what a store is called, for a person.
+fn called(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Os => "the keyring",
+        Kind::Age | Kind::Memory | Kind::Env => "the encrypted file",
+    }
 }
 
 impl StoreKeeper {
-    /// Does something with the vault, off the thread that everything else runs on.
-    fn with(
-        &self,
-        work: impl FnOnce(&Vault) -> Result<(), ToolError> + Send + 'static,
-    ) -> Boxed<'_, Result<(), ToolError>> {
-        let loader = Arc::clone(&self.loader);
-        let (directory, chosen) = (self.directory.clone(), self.chosen.clone());
-        let follows = self.follows;
-        Box::pin(blocking(move || {
-            let vault = Vault::new(directory, chosen, loader.store()?);
-            work(&if follows { vault.following() } else { vault })
+    pub(super) fn new(
+        loader: Arc<Loader>,
+        place: Place,
+        settled: Option<Chosen>,
+        allow_short: bool,
+    ) -> Self {
+        Self(Arc::new(Keeping {
+            loader,
+            place,
+            settled,
+            allow_short,
+            offered: Mutex::default(),
+            keyring: OnceLock::new(),
         }))
+    }
+
+    pub(super) fn loader(&self) -> &Loader {
+        &self.0.loader
     }
 }
 
 impl Keeper for StoreKeeper {
-    fn store(&self) -> &'static str {
-        match self.chosen.kind {
-            Kind::Os => "the keyring",
-            Kind::Age | Kind::Memory | Kind::Env => "the encrypted file",
-        }
-    }
-
-    fn probe(&self) -> Boxed<'_, Result<(), ToolError>> {
-        self.with(Vault::probe)
+    fn probe(&self) -> Boxed<'_, Result<&'static str, ToolError>> {
+        let keeping = Arc::clone(&self.0);
+        Box::pin(blocking(move || keeping.probe()))
     }
 
     fn keep<'a>(
@@ -58,8 +121,17 @@ impl Keeper for StoreKeeper {
         note: Option<&'a str>,
     ) -> Boxed<'a, Result<(), ToolError>> {
         let (name, value) = (name.clone(), value.duplicate());
-        let (note, allow_short) = (note.map(one_line), self.allow_short);
-        self.with(move |vault| keep(vault, &name, &value, note.as_deref(), allow_short))
+        let (note, keeping) = (note.map(one_line), Arc::clone(&self.0));
+        Box::pin(blocking(move || {
+            // What the user agreed to, whatever is in use by now.
+            let offered = keeping.offered().clone();
+            let Some(chosen) = offered else {
+                let message = "no store was offered for the value";
+                return Err(ToolError::new(ErrorCode::VaultUnavailable, message));
+            };
+            let vault = keeping.vault(chosen)?;
+            keep(&vault, &name, &value, note.as_deref(), keeping.allow_short)
+        }))
     }
 }
 
@@ -99,11 +171,9 @@ fn one_line(note: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorCode;
-    use crate::vault::index::Index;
     use crate::vault::policy::{Approval, Policy};
+    use crate::vault::store::Key;
     use crate::vault::store::memory::MemoryStore;
-    use crate::vault::store::{Key, Store};
 
     /// A store whose values cannot be read for a time.
     #[derive(Default)]

@@ -10,7 +10,8 @@ use crate::cli::{say, state_dir};
 use crate::error::{ErrorCode, ToolError};
 use crate::vault::index::{Chosen, FILE_NAME, Index};
 use crate::vault::keep::Vault;
-use crate::vault::load::{OpenChosen, Unlisted};
+use crate::vault::load::{Choose, OpenChosen, Unlisted};
+use crate::vault::session::Secrets;
 use crate::vault::store::age::{self, AgeKey, AgeStore, GetKey};
 use crate::vault::store::env::EnvStore;
 use crate::vault::store::memory::MemoryStore;
@@ -18,6 +19,7 @@ use crate::vault::store::os::{Attended, Notice, OsStore};
 use crate::vault::store::{Kind, Store};
 
 /// The place of the vault and how it is opened.
+#[derive(Clone)]
 pub(in crate::cli) struct Place {
     /// The directory of index and encrypted file.
     pub(in crate::cli) directory: PathBuf,
@@ -53,13 +55,18 @@ impl Place {
     /// Returns the store that was chosen: by flag, else the remembered one, else an encrypted file that no index
     /// lists: the index was lost.
     pub(in crate::cli) fn chosen(&self, index: &Index) -> Option<Chosen> {
-        self.chosen_or_unlisted(index).0
+        self.chosen_of(index, self.has_unlisted(index))
     }
 
-    /// Returns it, and what there is of an encrypted file that no index lists.
-    pub(super) fn chosen_or_unlisted(&self, index: &Index) -> (Option<Chosen>, Unlisted) {
+    /// Returns it, unless another one was settled, and what there is of an encrypted file that no index lists.
+    pub(super) fn chosen_or_unlisted(
+        &self,
+        index: &Index,
+        settled: Option<&Chosen>,
+    ) -> (Option<Chosen>, Unlisted) {
         let is_unlisted = self.has_unlisted(index);
-        let chosen = self.chosen_of(index, is_unlisted);
+        let chosen = settled.cloned();
+        let chosen = chosen.or_else(|| self.chosen_of(index, is_unlisted));
         let is_in_use = || {
             chosen
                 .as_ref()
@@ -73,37 +80,45 @@ impl Place {
         (chosen, unlisted)
     }
 
-    /// Returns the store that a flag names.
-    pub(super) fn named(&self) -> Option<Chosen> {
-        self.chosen_of(&Index::default(), false)
-    }
-
-    /// Returns how the store of a session is opened: the one that was chosen at the start, or the one that the index
-    /// names that could not be read then.
-    pub(super) fn opening(self, settled: Option<Chosen>) -> OpenChosen {
-        let quiet = Self {
-            directory: self.directory.clone(),
-            flags: self.flags.clone(),
+    /// Returns the same place where nobody is asked.
+    pub(super) fn quiet(&self) -> Self {
+        Self {
             asking: Asking::Nobody,
             keyring: None,
-        };
+            ..self.clone()
+        }
+    }
+
+    /// Returns which store a session uses: the one that was in use at its start, else the one that the index names by
+    /// the time somebody wants to know.
+    pub(super) fn choosing(&self, settled: Option<Chosen>) -> Choose {
+        let place = self.clone();
+        Box::new(move |index| place.chosen_or_unlisted(index, settled.as_ref()))
+    }
+
+    /// Returns how that store is opened.
+    pub(super) fn opening(&self, settled: Option<Chosen>) -> OpenChosen {
+        let (place, quiet) = (self.clone(), self.quiet());
         Box::new(move |opening| {
             let place = match opening.attended {
-                Attended::Yes => &self,
+                Attended::Yes => &place,
                 Attended::No => &quiet,
             };
             let memory = || Chosen {
                 kind: Kind::Memory,
                 identity: None,
             };
-            let chosen = settled.clone().unwrap_or_else(|| {
-                let chosen = place.chosen(opening.index).unwrap_or_else(memory);
-                let descriptor = place.flags.age_passphrase_fd;
-                mask_keys(opening.secrets, descriptor, chosen.identity.as_deref());
-                chosen
-            });
+            let (chosen, _) = place.chosen_or_unlisted(opening.index, settled.as_ref());
+            let chosen = chosen.unwrap_or_else(memory);
+            place.mask_keys(opening.secrets, Some(&chosen));
             Ok(place.store(&chosen))
         })
+    }
+
+    /// Lets redaction know what opens a store.
+    pub(super) fn mask_keys(&self, secrets: &Secrets, chosen: Option<&Chosen>) {
+        let identity = chosen.and_then(|chosen| chosen.identity.as_deref());
+        mask_keys(secrets, self.flags.age_passphrase_fd, identity);
     }
 
     /// Whether there is an encrypted file, and no index says which store is in use.
@@ -168,6 +183,11 @@ impl Place {
     /// Returns the vault: a store and the index.
     pub(in crate::cli) fn vault(&self, chosen: Chosen) -> Vault {
         let store = self.store(&chosen);
+        self.joined(chosen, store)
+    }
+
+    /// Returns the vault: a store that is open already, and the index.
+    pub(super) fn joined(&self, chosen: Chosen, store: Arc<dyn Store>) -> Vault {
         let vault = Vault::new(self.directory.clone(), chosen, store);
         match self.flags.vault {
             StoreName::Auto => vault.following(),

@@ -16,12 +16,13 @@ pub(super) fn question(question: &Question, client: &str, csrf: &str) -> String 
         "" => "An MCP client without a name".to_owned(),
         client => format!("The MCP client <b>{}</b>", escaped(client)),
     };
-    let save = match question.store {
-        Some(store) => choice(
+    let save = match (question.store, &question.cannot_save) {
+        (Some(store), _) => choice(
             "save",
             &format!("in this session and later ones, kept in {store}"),
         ),
-        None => String::new(),
+        (None, Some(why)) => format!("It cannot be saved: {}", escaped(why)),
+        (None, None) => String::new(),
     };
     let body = format!(
         "<h1>A value is asked for: {name}</h1>\

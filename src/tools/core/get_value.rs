@@ -116,11 +116,13 @@ impl Tool for GetValue {
         }
         // Before anybody types what could not be taken.
         context.secrets.check_new(&name)?;
+        let (store, cannot_save) = saving(context).await;
         let question = Question {
             name: name.clone(),
             reason: args.reason.clone(),
             note: args.note.clone(),
-            store: store(context).await,
+            store,
+            cannot_save,
             is_known: context.secrets.contains(&name),
             least_bytes: context.secrets.least_bytes(),
         };
@@ -183,10 +185,16 @@ fn unasked(name: &SecretName, absence: Option<&str>) -> ToolError {
         .with_names(vec![name.to_string()])
 }
 
-/// Returns the store that can keep a value, tried before the user types one.
-async fn store(context: &Context) -> Option<&'static str> {
-    let keeper = context.keeper.as_ref()?;
-    keeper.probe().await.ok().map(|()| keeper.store())
+/// Returns the store that can keep a value, tried before the user types one, or why it cannot.
+async fn saving(context: &Context) -> (Option<&'static str>, Option<String>) {
+    let keeper = context.keeper.as_ref();
+    let Some(keeper) = keeper.filter(|_| context.prompter.is_there()) else {
+        return (None, None);
+    };
+    match keeper.probe().await {
+        Ok(store) => (Some(store), None),
+        Err(error) => (None, Some(format!("{}; {}", error.message, error.hint))),
+    }
 }
 
 /// Keeps the value; a store that fails is a problem beside the result, since the session has it.

@@ -31,8 +31,19 @@ pub(super) fn of_the_store(error: ToolError) -> Lack {
     }
 }
 
+/// Whether the store of a session was named by its user, and not by the index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Named {
+    Yes,
+    No,
+}
+
 /// Returns what a session with a store of some kind lacks of another store.
-pub(super) fn lack_elsewhere(names: &[(SecretName, Kind)], kind: Kind) -> Option<Lack> {
+pub(super) fn lack_elsewhere(
+    names: &[(SecretName, Kind)],
+    kind: Kind,
+    named: Named,
+) -> Option<Lack> {
     let (_, store) = names.first()?;
     let listed: Vec<String> = names
         .iter()
@@ -42,9 +53,11 @@ pub(super) fn lack_elsewhere(names: &[(SecretName, Kind)], kind: Kind) -> Option
         "secrets are kept in another store than the one in use, which is {kind}: {}",
         session::listed(&listed)
     );
-    let way = match kind.is_persistent() {
-        true => format!("have all in one: `karyi var migrate --to {store}`"),
-        false => "leave --vault away".to_owned(),
+    let way = match (kind.is_persistent(), named) {
+        (true, _) => format!("have all in one: `karyi var migrate --to {store}`"),
+        (false, Named::Yes) => "leave --vault away".to_owned(),
+        // The index lists them and names no store.
+        (false, Named::No) => "keep something there, which chooses it".to_owned(),
     };
     let hint = format!("use that store with --vault {store}, or {way}");
     Some(Lack {
@@ -66,7 +79,7 @@ pub(super) fn lack_unlisted(unlisted: Unlisted) -> Option<Lack> {
     })
 }
 
-/// A session without a store that lasts: it knows nothing of what the index lists.
+/// A session whose user named a store that does not last: it knows nothing of what the index lists.
 pub struct Unopened {
     directory: PathBuf,
     kind: Kind,
@@ -101,7 +114,7 @@ impl Source for Unopened {
 
     fn lacks(&self) -> Vec<Lack> {
         let elsewhere = match &*self.names() {
-            Ok(names) => lack_elsewhere(names, self.kind),
+            Ok(names) => lack_elsewhere(names, self.kind, Named::Yes),
             // What it lists in a store is not masked here.
             Err(error) => Some(of_the_store(error.clone())),
         };
@@ -113,6 +126,6 @@ impl Source for Unopened {
         let names = self.names();
         let names = names.as_ref().ok()?;
         let there = names.iter().find(|(other, _)| other.as_str() == name)?;
-        lack_elsewhere(std::slice::from_ref(there), self.kind)
+        lack_elsewhere(std::slice::from_ref(there), self.kind, Named::Yes)
     }
 }
