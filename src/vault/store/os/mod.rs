@@ -5,6 +5,7 @@
 //! the keyring it is not asked to: a locked one is told so at once. The errors of that crate may hold
 //! what the keyring holds, so they are mapped by kind and never printed with `Debug`.
 
+mod asking;
 mod patience;
 mod platform;
 mod progress;
@@ -29,7 +30,7 @@ use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::store::disk::Guard;
 use crate::vault::store::{Every, Got, Key, Kind, Store};
-use platform::{Ahead, Unlock};
+use asking::{Ahead, Unlock};
 use worker::Worker;
 
 /// Whether somebody is there who can unlock the keyring.

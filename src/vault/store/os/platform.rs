@@ -6,20 +6,11 @@ use std::sync::Arc;
 use keyring::Error;
 use keyring_core::Entry;
 use keyring_core::api::CredentialStore;
-use zeroize::Zeroizing;
 
+use super::asking::{Ahead, Unlock};
 #[cfg(all(unix, not(target_os = "macos")))]
 use super::service::{Found, Service};
 use crate::error::ToolError;
-
-/// Whether the keyring may ask the user to unlock it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unlock {
-    /// It may.
-    May,
-    /// It must not: a dialog nobody answers hangs.
-    MustNot,
-}
 
 /// A kind of keyring, and how it is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,16 +50,6 @@ impl Family {
             }
         }
     }
-}
-
-/// What is known of a user before they are asked for alone.
-pub(super) enum Ahead {
-    /// Nothing is kept.
-    Nothing,
-    /// This is the only thing kept.
-    Value(Zeroizing<Vec<u8>>),
-    /// It has to be asked for alone: it is locked, or there are several, or it fails.
-    Unclear,
 }
 
 /// Opens the keyring.

@@ -14,7 +14,7 @@ use secret_service::{EncryptionType, SecretService};
 use zbus::zvariant::OwnedObjectPath;
 use zeroize::Zeroizing;
 
-use super::platform::{Ahead, Unlock};
+use super::asking::{Ahead, Unlock};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
