@@ -301,8 +301,7 @@ fn attach(
     let loader = Arc::new(loader.chosen_by(place.choosing(settled.clone())));
     secrets.attach(Arc::clone(&loader) as Arc<dyn Source>);
     secrets.refresh(Need::Listed);
-    let allow_short = secrets.accepts_short();
-    Ok(Some(StoreKeeper::new(loader, place, settled, allow_short)))
+    Ok(Some(StoreKeeper::new(loader, secrets, place, settled)))
 }
 
 /// What a run needs of the store.

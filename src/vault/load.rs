@@ -22,10 +22,10 @@ use crate::vault::keep::{self, check_agreement, elsewhere};
 use crate::vault::session::{Lack, LackKind, Need, Secrets, Source};
 use crate::vault::store::journal::{self, JournalKey};
 use crate::vault::store::os::Attended;
-use crate::vault::store::{Key, Kind, Store};
+use crate::vault::store::{Key, Kind, Store, is_of_one};
 use crate::vault::watch::Watch;
 use retry::{Retry, is_hanging};
-use texts::{Damage, is_of_one, load_one, mask_journal_key, mask_strangers};
+use texts::{Damage, load_one, mask_journal_key, mask_strangers};
 use unopened::{Named, lack_elsewhere, lack_unlisted, of_the_store};
 
 pub use unopened::{Unlisted, Unopened};
@@ -236,11 +236,12 @@ impl Loader {
         }
     }
 
-    /// Opens the store whether it is needed or not, for what is kept in it beside values.
+    /// Opens the store whether it is needed or not, for what is kept in it beside values. The secrets are to know what
+    /// opens it.
     ///
     /// # Errors
     /// The reason why it cannot be opened.
-    pub fn store(&self) -> Result<Arc<dyn Store>, ToolError> {
+    pub fn store(&self, secrets: &Secrets) -> Result<Arc<dyn Store>, ToolError> {
         let mut state = self.state();
         let index = Index::read(&self.directory)?;
         self.choose(&mut state, &index);
@@ -248,7 +249,7 @@ impl Loader {
             &mut state,
             &Opening {
                 index: &index,
-                secrets: &Secrets::default(),
+                secrets,
                 attended: Attended::Yes,
             },
         )
@@ -422,6 +423,7 @@ impl Loader {
         }
         state.loaded = &state.loaded & &names;
         let keys: Vec<Key> = names.iter().map(Key::of).collect();
+        let mut lost = None;
         for (name, got) in names.into_iter().zip(store.get_each(&keys)) {
             match load_one(store.as_ref(), &name, got, secrets) {
                 Ok(()) => {
@@ -431,8 +433,12 @@ impl Loader {
                 Err(damage) if is_of_one(&damage.error) => {
                     found.damaged.insert(name, damage);
                 }
-                Err(damage) => return Err(damage.error),
+                // What came all the same is masked.
+                Err(damage) => drop(lost.get_or_insert(damage.error)),
             }
+        }
+        if let Some(error) = lost {
+            return Err(error);
         }
         found.listed = Some(listed);
         failure.map_or(Ok(()), Err)

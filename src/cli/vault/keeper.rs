@@ -10,6 +10,7 @@ use crate::tool::context::{Boxed, Keeper, blocking};
 use crate::vault::index::{Chosen, Index};
 use crate::vault::keep::{Earlier, Terms, Vault, Wanted};
 use crate::vault::load::Loader;
+use crate::vault::session::Secrets;
 use crate::vault::store::{Kind, Store};
 
 /// Keeps values the user gives during a run in the store of the run. Where none was chosen yet that is the keyring, as
@@ -18,6 +19,8 @@ pub(super) struct StoreKeeper(Arc<Keeping>);
 
 struct Keeping {
     loader: Arc<Loader>,
+    /// Those of the session, which are to know what opens the store.
+    secrets: Secrets,
     place: Place,
     /// The store that was in use at the start.
     settled: Option<Chosen>,
@@ -42,7 +45,7 @@ impl Keeping {
     fn vault(&self, chosen: Chosen) -> Result<Vault, ToolError> {
         let quiet = || self.place.quiet().store(&chosen);
         let store = if self.chosen()?.as_ref() == Some(&chosen) {
-            self.loader.store()?
+            self.loader.store(&self.secrets)?
         } else if chosen.kind == Kind::Os {
             Arc::clone(self.keyring.get_or_init(quiet))
         } else {
@@ -89,15 +92,16 @@ fn called(kind: Kind) -> &'static str {
 impl StoreKeeper {
     pub(super) fn new(
         loader: Arc<Loader>,
+        secrets: &Secrets,
         place: Place,
         settled: Option<Chosen>,
-        allow_short: bool,
     ) -> Self {
         Self(Arc::new(Keeping {
             loader,
+            allow_short: secrets.accepts_short(),
+            secrets: secrets.clone(),
             place,
             settled,
-            allow_short,
             offered: Mutex::default(),
             keyring: OnceLock::new(),
         }))

@@ -2,6 +2,7 @@
 
 mod changes;
 mod hanging;
+mod parts;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ThreadId};

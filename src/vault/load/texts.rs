@@ -15,14 +15,6 @@ pub(super) struct Damage {
     pub(super) is_masked: bool,
 }
 
-/// Whether an error is about one value and not about the store.
-pub(super) fn is_of_one(error: &ToolError) -> bool {
-    matches!(
-        error.code,
-        ErrorCode::BadVault | ErrorCode::BadValue | ErrorCode::BadArguments
-    )
-}
-
 /// Gives a session one value of a store, as it was got.
 pub(super) fn load_one(
     store: &dyn Store,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::ToolError;
+use crate::error::{ErrorCode, ToolError};
 use crate::secret::{SecretName, SecretValue};
 use disk::Guard;
 
@@ -96,6 +96,15 @@ impl Key {
 /// The text under a key, if there is one, or the reason why the store cannot be read.
 pub type Got = Result<Option<SecretValue>, ToolError>;
 
+/// Whether an error is about one value and not about the store.
+#[must_use]
+pub fn is_of_one(error: &ToolError) -> bool {
+    matches!(
+        error.code,
+        ErrorCode::BadVault | ErrorCode::BadValue | ErrorCode::BadArguments
+    )
+}
+
 /// What is kept under one key.
 pub struct Every {
     /// The texts.
@@ -134,9 +143,21 @@ pub trait Store: Send + Sync {
     fn get(&self, key: &Key) -> Result<Option<SecretValue>, ToolError>;
 
     /// Returns the text under each of some keys, as `get` does, one after the other. A store that keeps its caller waiting
-    /// for each asks for some ahead.
+    /// for each asks for some ahead. One that cannot be read is not asked for the rest.
     fn get_each<'a>(&'a self, keys: &'a [Key]) -> Box<dyn Iterator<Item = Got> + 'a> {
-        Box::new(keys.iter().map(|key| self.get(key)))
+        let mut lost = None;
+        Box::new(keys.iter().map(move |key| match &lost {
+            Some(error) => Err(ToolError::clone(error)),
+            None => {
+                let got = self.get(key);
+                lost = got
+                    .as_ref()
+                    .err()
+                    .filter(|error| !is_of_one(error))
+                    .cloned();
+                got
+            }
+        }))
     }
 
     /// Returns all texts under a key: another program may have put more than one there.

@@ -29,8 +29,8 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::store::disk::Guard;
-use crate::vault::store::{Every, Got, Key, Kind, Store};
-use asking::{Ahead, Unlock};
+use crate::vault::store::{Every, Got, Key, Kind, Store, is_of_one};
+use asking::{Ahead, Known, Unlock};
 use worker::Worker;
 
 /// Whether somebody is there who can unlock the keyring.
@@ -78,6 +78,7 @@ impl Connection {
             Some(store) => store,
             None => platform::open()?,
         };
+        platform::may_unlock(&*store, unlock);
         let is_fresh = |then: Instant| then.elapsed() < limits::KEYRING_CHECK_AGE;
         if !self.checked.is_some_and(is_fresh) {
             platform::check(&*store, unlock)?;
@@ -148,11 +149,8 @@ impl OsStore {
         let query = self.family.query(&self.service, None);
         let found = self.with(move |store, _| search(store, &query))?;
         self.each(found, |entry, service| {
-            let user = user_of(&entry, service);
-            if user.is_none() {
-                platform::check_entry(&entry)?;
-            }
-            Ok((user, entry))
+            check(&entry)?;
+            Ok((user_of(&entry, service), entry))
         })
     }
 
@@ -286,16 +284,25 @@ impl Store for OsStore {
         let parts = keys.chunks(limits::KEYRING_PART);
         Box::new(parts.flat_map(move |part| {
             let users: Vec<String> = part.iter().map(|key| key.as_str().to_owned()).collect();
-            let ahead =
-                self.with(move |store, service| Ok(platform::ahead(&**store, service, &users)));
-            let mut ahead = ahead.map(Vec::into_iter);
-            part.iter().map(move |key| match &mut ahead {
-                Ok(ahead) => match ahead.next() {
-                    Some(Ahead::Nothing) => Ok(None),
-                    Some(Ahead::Value(bytes)) => text_under(key, bytes).map(Some),
-                    Some(Ahead::Unclear) | None => self.get_alone(key),
-                },
-                Err(error) => Err(error.clone()),
+            let known = Known::default();
+            let filled = known.clone();
+            let mut asked = self.with(move |store, service| {
+                platform::ahead(&**store, service, &users, &filled);
+                Ok(())
+            });
+            part.iter().enumerate().map(move |(at, key)| {
+                // What came before the deadline counts, whatever came of the others.
+                match (known.take(at), &asked) {
+                    (Some(Ahead::Nothing), _) => Ok(None),
+                    (Some(Ahead::Value(bytes)), _) => text_under(key, bytes).map(Some),
+                    (Some(Ahead::Unclear) | None, Ok(())) => {
+                        let got = self.get_alone(key);
+                        let lost = got.as_ref().err().filter(|error| !is_of_one(error));
+                        asked = lost.cloned().map_or(Ok(()), Err);
+                        got
+                    }
+                    (Some(Ahead::Unclear) | None, Err(error)) => Err(error.clone()),
+                }
             })
         }))
     }
@@ -305,6 +312,9 @@ impl Store for OsStore {
         let query = self.family.query(&self.service, Some(&user));
         self.with(move |store, service| {
             let entries = search(store, &query)?;
+            for entry in &entries {
+                check(entry)?;
+            }
             let is_wanted = |entry: &Entry| user_of(entry, service).is_some_and(|of| of == user);
             Ok(read_all(entries.into_iter().filter(is_wanted).collect()))
         })
@@ -339,6 +349,14 @@ impl Store for OsStore {
                 Err(error) => Err(error),
             }
         })
+    }
+}
+
+/// Checks of an entry without a user that the keyring said so.
+fn check(entry: &Entry) -> Result<(), Error> {
+    match entry.get_specifiers() {
+        Some(_) => Ok(()),
+        None => platform::check_entry(entry),
     }
 }
 

@@ -7,7 +7,7 @@ use keyring::Error;
 use keyring_core::Entry;
 use keyring_core::api::CredentialStore;
 
-use super::asking::{Ahead, Unlock};
+use super::asking::{Known, Unlock};
 #[cfg(all(unix, not(target_os = "macos")))]
 use super::service::{Found, Service};
 use crate::error::ToolError;
@@ -75,6 +75,18 @@ pub(super) fn check(store: &CredentialStore, unlock: Unlock) -> Result<(), ToolE
     service.map_or(Ok(()), |service| service.check(unlock))
 }
 
+/// Says of what is looked for from now on whether the user may be asked to unlock it.
+#[cfg(all(unix, not(target_os = "macos")))]
+pub(super) fn may_unlock(store: &CredentialStore, unlock: Unlock) {
+    if let Some(service) = store.as_any().downcast_ref::<Service>() {
+        service.may_unlock(unlock);
+    }
+}
+
+/// Nothing to say: these systems unlock the keyring with the user's session.
+#[cfg(not(all(unix, not(target_os = "macos"))))]
+pub(super) fn may_unlock(_: &CredentialStore, _: Unlock) {}
+
 /// Nothing to check: these systems unlock the keyring with the user's session.
 #[cfg(not(all(unix, not(target_os = "macos"))))]
 pub(super) fn check(_: &CredentialStore, _: Unlock) -> Result<(), ToolError> {
@@ -94,15 +106,14 @@ pub(super) fn check_entry(_: &Entry) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns what is easily read of some users, all asked for in one go.
+/// Finds out what is easily read of some users, all asked for in one go.
 #[cfg(all(unix, not(target_os = "macos")))]
-pub(super) fn ahead(store: &CredentialStore, service: &str, users: &[String]) -> Vec<Ahead> {
-    let found = store.as_any().downcast_ref::<Service>();
-    found.map_or_else(Vec::new, |found| found.ahead(service, users))
+pub(super) fn ahead(store: &CredentialStore, service: &str, users: &[String], known: &Known) {
+    if let Some(found) = store.as_any().downcast_ref::<Service>() {
+        found.ahead(service, users, known);
+    }
 }
 
 /// Nothing is asked for ahead: these systems answer each question at once.
 #[cfg(not(all(unix, not(target_os = "macos"))))]
-pub(super) fn ahead(_: &CredentialStore, _: &str, _: &[String]) -> Vec<Ahead> {
-    Vec::new()
-}
+pub(super) fn ahead(_: &CredentialStore, _: &str, _: &[String], _: &Known) {}

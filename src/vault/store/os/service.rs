@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use futures::executor::block_on;
@@ -14,7 +15,7 @@ use secret_service::{EncryptionType, SecretService};
 use zbus::zvariant::OwnedObjectPath;
 use zeroize::Zeroizing;
 
-use super::asking::{Ahead, Unlock};
+use super::asking::{Ahead, Known, Unlock};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 
@@ -25,12 +26,15 @@ pub(super) struct Service {
     by_name: OnceLock<Arc<CredentialStore>>,
 }
 
-/// The connection.
+/// The connection: one, since a keyring may unlock entries for whoever asked alone.
 struct Bus {
+    connection: zbus::Connection,
     /// Shows no value to anybody who listens at the bus, as none is asked for with it.
     plain: SecretService<'static>,
     /// Has values encrypted; agreeing on a key takes a moment, so it is there once a value is asked for.
     sealed: OnceLock<SecretService<'static>>,
+    /// Whether the user may be asked to unlock what is found.
+    may_unlock: AtomicBool,
 }
 
 /// Entries that are asked for together.
@@ -41,7 +45,14 @@ struct Part {
 }
 
 /// The service and the user of an entry, if it has both; an error when nobody could tell.
-type Specifiers = Result<Option<(String, String)>, String>;
+type Specifiers = Result<Option<(String, String)>, Lost>;
+
+/// Why nobody could tell something of an entry.
+#[derive(Clone)]
+enum Lost {
+    Locked,
+    Failed(String),
+}
 
 /// An entry that was found.
 pub(super) struct Found {
@@ -52,14 +63,17 @@ pub(super) struct Found {
 impl Service {
     /// Connects to the secret service.
     pub(super) fn open() -> Result<Self, ToolError> {
-        let plain = SecretService::connect(EncryptionType::Plain);
+        let bus = block_on(Bus::connect()).map_err(unavailable)?;
         Ok(Self {
-            bus: Arc::new(Bus {
-                plain: block_on(plain).map_err(unavailable)?,
-                sealed: OnceLock::new(),
-            }),
+            bus: Arc::new(bus),
             by_name: OnceLock::new(),
         })
+    }
+
+    /// Says whether the user may be asked to unlock what is looked for from now on.
+    pub(super) fn may_unlock(&self, unlock: Unlock) {
+        let may = unlock == Unlock::May;
+        self.bus.may_unlock.store(may, Ordering::SeqCst);
     }
 
     /// Checks that the default keyring is there and open; the user may be asked to unlock it.
@@ -67,15 +81,20 @@ impl Service {
         block_on(check(&self.bus.plain, unlock))
     }
 
-    /// Returns what is easily read of some users of a service, all asked for in one go.
-    pub(super) fn ahead(&self, service: &str, users: &[String]) -> Vec<Ahead> {
+    /// Finds out what is easily read of some users of a service, all asked for in one go. What is known stands there as
+    /// soon as it is known: who gives up waiting for one has the others.
+    pub(super) fn ahead(&self, service: &str, users: &[String], known: &Known) {
         let all = async {
-            let sealed = self.bus.sealed().await.ok()?;
-            let wanted = |user| HashMap::from([("service", service), ("username", user)]);
-            let each = users.iter().map(|user| look(sealed, wanted(user.as_str())));
-            Some(join_all(each).await)
+            let Ok(sealed) = self.bus.sealed().await else {
+                return;
+            };
+            let each = users.iter().enumerate().map(async |(at, user)| {
+                let wanted = HashMap::from([("service", service), ("username", user.as_str())]);
+                known.put(at, look(sealed, wanted).await);
+            });
+            join_all(each).await;
         };
-        block_on(all).unwrap_or_default()
+        block_on(all);
     }
 }
 
@@ -168,17 +187,33 @@ impl CredentialStoreApi for Service {
 }
 
 impl Bus {
+    async fn connect() -> Result<Self, secret_service::Error> {
+        let connection = zbus::Connection::session().await.map_err(no_bus)?;
+        let with = SecretService::connect_with_existing;
+        Ok(Self {
+            plain: with(EncryptionType::Plain, connection.clone()).await?,
+            connection,
+            sealed: OnceLock::new(),
+            may_unlock: AtomicBool::new(false),
+        })
+    }
+
     /// Returns where everything is that fits, unlocked.
     async fn find(
         &self,
         wanted: &HashMap<&str, &str>,
     ) -> Result<Vec<OwnedObjectPath>, secret_service::Error> {
-        let found = self.plain.search_items(wanted.clone()).await?;
-        if !found.locked.is_empty() {
+        let mut found = self.plain.search_items(wanted.clone()).await?;
+        if !found.locked.is_empty() && self.may_unlock.load(Ordering::SeqCst) {
             let locked: Vec<_> = found.locked.iter().collect();
             self.plain.unlock_all(&locked).await?;
+            // Not all of them may be open by that.
+            found = self.plain.search_items(wanted.clone()).await?;
         }
-        let all = found.unlocked.iter().chain(&found.locked);
+        if !found.locked.is_empty() {
+            return Err(secret_service::Error::Locked);
+        }
+        let all = found.unlocked.iter();
         Ok(all.map(|item| item.item_path.clone()).collect())
     }
 
@@ -191,7 +226,8 @@ impl Bus {
         match attributes.await {
             Ok(mut of) => Ok(of.remove("service").zip(of.remove("username"))),
             Err(error) if is_of_the_entry(&error) => Ok(None),
-            Err(error) => Err(error.to_string()),
+            Err(error) if is_named(&error, ".IsLocked") => Err(Lost::Locked),
+            Err(error) => Err(Lost::Failed(error.to_string())),
         }
     }
 
@@ -199,7 +235,8 @@ impl Bus {
         if let Some(sealed) = self.sealed.get() {
             return Ok(sealed);
         }
-        let sealed = SecretService::connect(EncryptionType::Dh).await?;
+        let connection = self.connection.clone();
+        let sealed = SecretService::connect_with_existing(EncryptionType::Dh, connection).await?;
         Ok(self.sealed.get_or_init(|| sealed))
     }
 
@@ -225,7 +262,10 @@ impl Found {
     /// Checks that it could be told what the entry is kept under, if anything: a keyring that went away has not lost its
     /// entries.
     pub(super) fn check(&self) -> Result<(), Error> {
-        let lost = |why: &String| Error::PlatformFailure(why.as_str().into());
+        let lost = |lost: &Lost| match lost {
+            Lost::Locked => Error::NoStorageAccess("an entry is locked".into()),
+            Lost::Failed(why) => Error::PlatformFailure(why.as_str().into()),
+        };
         self.specifiers().as_ref().map(drop).map_err(lost)
     }
 
@@ -263,7 +303,7 @@ impl CredentialApi for Found {
 
 /// Whether an error is about one entry, and not about the keyring.
 fn is_of_the_entry(error: &secret_service::Error) -> bool {
-    use secret_service::Error::{NoResult, Zbus, ZbusFdo, Zvariant};
+    use secret_service::Error::{NoResult, Zvariant};
     use zbus::fdo::Error::{UnknownInterface, UnknownMethod, UnknownObject, UnknownProperty};
     let is_unknown = |error: &zbus::fdo::Error| {
         matches!(
@@ -271,12 +311,43 @@ fn is_of_the_entry(error: &secret_service::Error) -> bool {
             UnknownObject(_) | UnknownMethod(_) | UnknownInterface(_) | UnknownProperty(_)
         )
     };
+    matches!(error, NoResult | Zvariant(_))
+        || matches!(of_bus(error), Some(zbus::Error::Variant(_)))
+        || of_standard(error).is_some_and(is_unknown)
+        || is_named(error, ".NoSuchObject")
+}
+
+/// Whether the secret service said so with an error of its own of this name.
+fn is_named(error: &secret_service::Error, end: &str) -> bool {
+    matches!(of_bus(error), Some(zbus::Error::MethodError(name, ..)) if name.as_str().ends_with(end))
+}
+
+fn of_bus(error: &secret_service::Error) -> Option<&zbus::Error> {
     match error {
-        NoResult | Zvariant(_) | Zbus(zbus::Error::Variant(_)) => true,
-        ZbusFdo(error) => is_unknown(error),
-        Zbus(zbus::Error::FDO(error)) => is_unknown(error),
-        Zbus(zbus::Error::MethodError(name, ..)) => name.as_str().ends_with(".NoSuchObject"),
+        secret_service::Error::Zbus(error)
+        | secret_service::Error::ZbusFdo(zbus::fdo::Error::ZBus(error)) => Some(error),
+        _ => None,
+    }
+}
+
+fn of_standard(error: &secret_service::Error) -> Option<&zbus::fdo::Error> {
+    match error {
+        secret_service::Error::ZbusFdo(error) => Some(error),
+        secret_service::Error::Zbus(zbus::Error::FDO(error)) => Some(error),
+        _ => None,
+    }
+}
+
+/// Returns the error of a bus that cannot be reached: there is none, or what it says.
+fn no_bus(error: zbus::Error) -> secret_service::Error {
+    let is_none = match &error {
+        zbus::Error::InterfaceNotFound | zbus::Error::Address(_) => true,
+        zbus::Error::InputOutput(error) => error.kind() == std::io::ErrorKind::NotFound,
         _ => false,
+    };
+    match is_none {
+        true => secret_service::Error::Unavailable,
+        false => error.into(),
     }
 }
 
@@ -293,6 +364,7 @@ fn failure(error: secret_service::Error) -> Error {
     use secret_service::Error::{Locked, NoResult, Prompt};
     match error {
         Locked | NoResult | Prompt => Error::NoStorageAccess(Box::new(error)),
+        _ if is_named(&error, ".IsLocked") => Error::NoStorageAccess(Box::new(error)),
         _ => Error::PlatformFailure(Box::new(error)),
     }
 }
