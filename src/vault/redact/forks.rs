@@ -221,6 +221,7 @@ impl Text {
             };
         }
         let mut run: Option<Run> = None;
+        let mut count = 0;
         let mut is_open = !self.is_whole;
         for start in at..=self.length - WINDOW {
             let key = number(self.bytes.as_slice(), start);
@@ -228,6 +229,7 @@ impl Text {
                 is_open = false;
                 break;
             };
+            count += 1;
             let end = self.place(start + WINDOW - 1).1;
             match &mut run {
                 None => run = Some(Run::new(gram, self.place(start).0, end)),
@@ -235,7 +237,8 @@ impl Text {
             }
         }
         if let Some(run) = &mut run {
-            run.prove(bytes, tables);
+            let own = bytes.get(..count + WINDOW - 1).unwrap_or(bytes);
+            run.prove(own, tables);
         }
         match run {
             Some(_) if is_open => Begun::Open,

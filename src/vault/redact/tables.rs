@@ -224,9 +224,7 @@ impl Tables {
         let least = least
             .and_then(Iterator::min)
             .filter(|least| *least >= WINDOW);
-        if let Some(least) = least {
-            self.proofs.add(visible, least);
-        }
+        let needs_proof = least.is_some_and(|least| self.proofs.add(visible, least));
         let same = visible.is_uniform().then(|| gram_at(0));
         let before = visible.bytes_before();
         for at in 0..stretches {
@@ -235,11 +233,7 @@ impl Tables {
                 continue;
             }
             let gram = same.unwrap_or_else(|| gram_at(at));
-            let gram = if least.is_some() {
-                gram.unproven()
-            } else {
-                gram
-            };
+            let gram = if needs_proof { gram.unproven() } else { gram };
             if let Some(full) = to.waiting.take(stretch, gram) {
                 self.add_waiting(&mut to.waiting, full);
             }

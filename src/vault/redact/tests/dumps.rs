@@ -163,3 +163,60 @@ fn a_dump_of_other_text_in_the_language_of_a_value_stays() {
         }
     }
 }
+
+/// As `xxd -p` prints it, but for the ends of lines.
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A row counts for nothing, so that little else may be far apart: what stands before the row is not kept for as long.
+#[test]
+fn a_dump_of_letters_with_a_long_row_between_them_is_masked() {
+    // Around the length from which on the order of the bytes is not asked for, and far beyond it.
+    for (blank, row) in [
+        ("=", 40),
+        (" ", 53),
+        ("=", 54),
+        ("=", 55),
+        (" ", 300),
+        ("=", 1000),
+    ] {
+        let value = format!("вгд{}жз", blank.repeat(row));
+        let redactor = Redactor::new(&secrets(&[("K", &value)]));
+        let (before, dump) = ("q".repeat(1500), hex(&value));
+        let text = format!("{before}\n{dump}\n");
+        let expected = format!("{before}\n[KARYI:K:hex]\n");
+        assert!(redactor.redact_str(&text) == expected, "{row} of {blank:?}");
+        for size in [1, 100, 1024] {
+            let pieces: Vec<&str> = text.as_bytes().chunks(size).map(ascii).collect();
+            let left = in_pieces(&redactor, &pieces);
+            assert!(left == expected, "{row} of {blank:?} by {size}");
+        }
+        for at in (0..dump.len()).step_by(dump.len() / 20 + 1) {
+            let (first, second) = text.split_at(1501 + at);
+            let left = in_pieces(&redactor, &[first, second]);
+            assert!(left == expected, "{row} of {blank:?} cut at {at}");
+        }
+    }
+}
+
+fn ascii(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// What follows it has nothing to do with whether it stands in order.
+#[test]
+fn a_dump_that_begins_within_an_escape_ends_before_other_text() {
+    let value = "u0041жbcdefgh";
+    for after in [
+        "",
+        "ZZ",
+        "ZZ qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq",
+    ] {
+        check(
+            &[("K", value)],
+            &format!("%u0041M-PM-6bcd%65f{after}"),
+            &format!("%[KARYI:K:escaped]{after}"),
+        );
+    }
+}
