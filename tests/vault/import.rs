@@ -100,6 +100,10 @@ fn a_file_that_is_not_there_is_told_to_a_person() {
     let told = "karyi: not_found: nowhere/.env: No such file or directory (os error 2)\n\
                 karyi: hint: name a file of KEY=value lines that you can read\n";
     assert_eq!(ran.exit(1).stderr, told);
+    let ran = Home::new().karyi(&["var", "import", "TOKEN=a-value-of-somebody"], "");
+    let told = "karyi: not_found: there is no such file to import\n\
+                karyi: hint: name a file of KEY=value lines that you can read\n";
+    assert_eq!(ran.exit(1).stderr, told);
 }
 
 #[test]

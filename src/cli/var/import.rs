@@ -88,7 +88,15 @@ fn bytes_of(path: &Path) -> Result<Zeroizing<Vec<u8>>, ToolError> {
                 ErrorCode::NotFound | ErrorCode::PermissionDenied
             ) =>
         {
-            found.with_hint("name a file of KEY=value lines that you can read")
+            let found = found.with_hint("name a file of KEY=value lines that you can read");
+            match path.as_os_str().as_encoded_bytes().contains(&b'=') {
+                // A secret that was typed in the place of a file.
+                true => ToolError {
+                    message: "there is no such file to import".into(),
+                    ..found
+                },
+                false => found,
+            }
         }
         found => found,
     };

@@ -2,6 +2,8 @@
 //!
 //! The value is kept for the session and can be used from the next block on.
 
+use std::sync::atomic::Ordering;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -147,6 +149,11 @@ impl Tool for GetValue {
                 answer.problem = problem;
                 Ok(answer)
             }
+            // Nobody refused what was not asked, or what a signal ended.
+            Reply::Declined if context.cancelled.load(Ordering::Relaxed) => Err(ToolError::new(
+                ErrorCode::Cancelled,
+                format!("the run was interrupted before {name} was given"),
+            )),
             Reply::Declined => Err(ToolError::new(
                 ErrorCode::Declined,
                 format!("the user did not give {name}"),

@@ -76,7 +76,7 @@ fn backslash(bytes: &[u8], is_end: bool) -> Reading {
     let number = match next {
         b'u' | b'x' if bytes.get(2) == Some(&b'{') => braced(bytes),
         b'x' => number(bytes, 2, 2).map(|byte| Reading::Byte(byte as u8, 4)),
-        b'u' => number(bytes, 2, 4).map(|code| character(code, 6)),
+        b'u' => unit(bytes),
         b'U' => number(bytes, 2, 8).map(|code| character(code, 10)),
         b'0'..=b'7' => return octal(bytes, is_end),
         _ => Err(false),
@@ -90,7 +90,7 @@ fn backslash(bytes: &[u8], is_end: bool) -> Reading {
 fn percent(bytes: &[u8]) -> Reading {
     let read = match bytes.get(1) {
         None => return Reading::Open,
-        Some(b'u') => number(bytes, 2, 4).map(|code| character(code, 6)),
+        Some(b'u') => unit(bytes),
         Some(_) => number(bytes, 1, 2).map(|byte| Reading::Byte(byte as u8, 3)),
     };
     read.unwrap_or_else(|is_open| {
@@ -124,6 +124,32 @@ fn value(digit: u8) -> u32 {
 
 fn character(code: u32, length: usize) -> Reading {
     char::from_u32(code).map_or(Reading::Plain, |code| Reading::Char(code, length))
+}
+
+/// Four digits behind a sign and `u`, and the same once more where UTF-16 takes two for a character.
+fn unit(bytes: &[u8]) -> Result<Reading, bool> {
+    let high = number(bytes, 2, 4)?;
+    if !(0xD800..0xDC00).contains(&high) {
+        return Ok(character(high, 6));
+    }
+    let sign = bytes.get(..2).unwrap_or_default();
+    let next = bytes.get(6..bytes.len().min(8)).unwrap_or_default();
+    if next != sign {
+        let is_open = next.len() < sign.len() && sign.starts_with(next);
+        return if is_open {
+            Err(true)
+        } else {
+            Ok(Reading::Plain)
+        };
+    }
+    match number(bytes, 8, 4) {
+        Ok(low) if (0xDC00..0xE000).contains(&low) => {
+            let code = 0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+            Ok(character(code, 12))
+        }
+        Err(true) => Err(true),
+        Ok(_) | Err(false) => Ok(Reading::Plain),
+    }
 }
 
 /// `\u{...}`, and `\x{...}` as Perl writes it.
@@ -194,7 +220,7 @@ mod tests {
 
     #[test]
     fn escapes_are_read() {
-        let cases: [(&str, Reading); 35] = [
+        let cases: [(&str, Reading); 42] = [
             ("\\", Reading::Open),
             ("\\*", Reading::Quoted),
             ("\\n", Reading::Byte(b'\n', 2)),
@@ -209,7 +235,14 @@ mod tests {
             ("\\x{6f22}", Reading::Char('\u{6f22}', 8)),
             ("\\x{4", Reading::Open),
             ("\\x{4-", Reading::Quoted),
-            ("\\ud83d", Reading::Plain),
+            ("\\ud83d", Reading::Open),
+            ("\\ud83dx", Reading::Plain),
+            ("\\ud83d\\", Reading::Open),
+            ("\\ud83d\\n", Reading::Plain),
+            ("\\ud83d\\udd1", Reading::Open),
+            ("\\ud83d\\udd11", Reading::Char('\u{1F511}', 12)),
+            ("\\ud83d\\u0041", Reading::Plain),
+            ("%uD83D%uDD11", Reading::Char('\u{1F511}', 12)),
             ("\\U0001F600", Reading::Char('\u{1F600}', 10)),
             ("\\10", Reading::Open),
             ("\\101", Reading::Byte(b'A', 4)),

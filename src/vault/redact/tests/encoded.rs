@@ -367,6 +367,35 @@ fn one_escape_hides_no_value_of_any_script() {
     }
 }
 
+/// UTF-16 takes two numbers for what is beyond its first plane, and they stand for one character.
+#[test]
+fn two_numbers_of_one_character_hide_no_value() {
+    for (value, shown) in [
+        (
+            "Grün<rot🔑Größe>9",
+            "Gr\\u00fcn\\u003crot\\ud83d\\udd11Gr\\u00f6\\u00dfe\\u003e9",
+        ),
+        (
+            "pä<ss🔑wör<t漢x&y🔑z>1",
+            "p\\u00e4\\u003css\\ud83d\\udd11w\\u00f6r\\u003ct\\u6f22x\\u0026y\\ud83d\\udd11z\\u003e1",
+        ),
+        (
+            "漢字😀漢😀字geheim秘密🔑の値テスト",
+            "漢\\u5b57😀漢\\ud83d\\ude00\\u5b57\\u0067e\\u0068ei\\u006d秘\\u5bc6\\ud83d\\udd11の値テス\\u30c8",
+        ),
+        (
+            "Schlüssel/Größe🔑für/Müll9",
+            "Schl%u00FCssel/Gr%u00F6%u00DFe%uD83D%uDD11f%u00FCr%2FM%u00FCll9",
+        ),
+    ] {
+        check(
+            &[("K", value)],
+            &format!("<{shown}>"),
+            "<[KARYI:K:escaped]>",
+        );
+    }
+}
+
 /// A form of a value with too few visible bytes for a sample is none that is looked for, and nothing to stumble over.
 #[test]
 fn a_value_with_escapes_of_terminals_is_masked() {
