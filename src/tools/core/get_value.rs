@@ -150,10 +150,7 @@ impl Tool for GetValue {
                 Ok(answer)
             }
             // Nobody refused what was not asked, or what a signal ended.
-            Reply::Declined if context.cancelled.load(Ordering::Relaxed) => Err(ToolError::new(
-                ErrorCode::Cancelled,
-                format!("the run was interrupted before {name} was given"),
-            )),
+            Reply::Declined if context.cancelled.load(Ordering::Relaxed) => Err(interrupted(&name)),
             Reply::Declined => Err(ToolError::new(
                 ErrorCode::Declined,
                 format!("the user did not give {name}"),
@@ -175,6 +172,12 @@ fn checked_name(args: &Args) -> Result<SecretName, ToolError> {
         ToolError::new(ErrorCode::BadArguments, message)
             .with_hint("choose a name such as NPM_TOKEN")
     })
+}
+
+/// Returns the error for a value whose question a signal ended, or that never came to stand there.
+fn interrupted(name: &SecretName) -> ToolError {
+    let message = format!("the run was interrupted before {name} was given");
+    ToolError::new(ErrorCode::Cancelled, message)
 }
 
 /// Returns the error for a value that nobody can be asked for, with the reason when that is known.

@@ -209,15 +209,8 @@ impl Decoder<'_> {
     #[inline(always)]
     fn plain(&mut self, at: usize, count: usize) {
         if !self.left.is_none() {
-            let (left, length) = plain(
-                self.left,
-                self.bytes,
-                self.length,
-                self.seen.main,
-                at,
-                count,
-            );
-            (self.left, self.length) = (left, length);
+            let to = (&mut *self.bytes, self.length);
+            (self.left, self.length) = plain(self.left, to, self.seen.main, (at, count));
         }
     }
 
@@ -364,11 +357,9 @@ fn copied_each(to: &mut [u8], length: usize, of: &[u8]) -> usize {
 #[inline(never)]
 fn plain(
     mut left: Left,
-    to: &mut [u8],
-    length: usize,
+    (to, length): (&mut [u8], usize),
     main: &Lane,
-    at: usize,
-    count: usize,
+    (at, count): (usize, usize),
 ) -> (Left, usize) {
     let count = left.take(main.bytes(), at, count);
     let of = main.bytes().get(at..).unwrap_or_default();
