@@ -2,8 +2,6 @@
 //!
 //! The value is kept for the session and can be used from the next block on.
 
-use std::sync::atomic::Ordering;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -149,8 +147,6 @@ impl Tool for GetValue {
                 answer.problem = problem;
                 Ok(answer)
             }
-            // Nobody refused what was not asked, or what a signal ended.
-            Reply::Declined if context.cancelled.load(Ordering::Relaxed) => Err(interrupted(&name)),
             Reply::Declined => Err(ToolError::new(
                 ErrorCode::Declined,
                 format!("the user did not give {name}"),
@@ -172,12 +168,6 @@ fn checked_name(args: &Args) -> Result<SecretName, ToolError> {
         ToolError::new(ErrorCode::BadArguments, message)
             .with_hint("choose a name such as NPM_TOKEN")
     })
-}
-
-/// Returns the error for a value whose question a signal ended, or that never came to stand there.
-fn interrupted(name: &SecretName) -> ToolError {
-    let message = format!("the run was interrupted before {name} was given");
-    ToolError::new(ErrorCode::Cancelled, message)
 }
 
 /// Returns the error for a value that nobody can be asked for, with the reason when that is known.
