@@ -309,8 +309,9 @@ impl Locked {
 
     /// Changes the store by `work`. `meanwhile` is written before it, and `after` behind it when it succeeds; else the
     /// index is again what it was. Both writings raise the generation, and in between it is odd: a session looks into
-    /// the store whatever breaks off. It stays odd after a `keyring_timeout`, since what timed out may still be done:
-    /// where a value may have come so, `meanwhile` says that, and is not taken back.
+    /// the store whatever breaks off. It stays odd after a `keyring_timeout`, since what timed out may still be done,
+    /// and after a `keyring_unavailable`, since what went away may have done it: where a value may have come so,
+    /// `meanwhile` says that, and is not taken back.
     ///
     /// # Errors
     /// What `work` or the system says; `bad_arguments`, before anything changes, when `after` could not be read again.
@@ -334,9 +335,7 @@ impl Locked {
         let result = work();
         let last = match &result {
             Ok(_) => after,
-            Err(error) if error.code == ErrorCode::KeyringTimeout => {
-                is_at(open, meanwhile.with_all_of(before))
-            }
+            Err(error) if may_be_done(error.code) => is_at(open, meanwhile.with_all_of(before)),
             Err(_) => is_at(open.wrapping_add(1), before),
         };
         let written = self.write(last);
@@ -369,6 +368,14 @@ impl Locked {
         self.index = index;
         Ok(())
     }
+}
+
+/// Whether a store that failed so may have done what it was asked for, or do it yet.
+fn may_be_done(failure: ErrorCode) -> bool {
+    matches!(
+        failure,
+        ErrorCode::KeyringTimeout | ErrorCode::KeyringUnavailable
+    )
 }
 
 /// Returns the file of an index, which can be read again.

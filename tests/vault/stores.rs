@@ -406,18 +406,21 @@ fn an_entry_that_is_no_text_can_be_got_rid_of() {
         return;
     };
     put(&home, "BIN", "\\377\\376binary-bytes");
+    put(&home, "NEWER", "karyi-secret 9 {}\\nvalue-of-a-newer-one");
     let ran = home
         .script("<tools><command>true</command></tools>")
         .exit(0);
     says(&ran, &["redaction_incomplete", "not masked", "(BIN)"]);
     let told = home.karyi(&["var", "doctor"], "").exit(1);
+    // Each has what is to be done about it.
     says(&told, &["is no text", "karyi var rm BIN"]);
+    says(&told, &["of NEWER in the store", "karyi var set NEWER"]);
     assert!(
         !told.stdout.contains("--repair") && !told.stdout.contains("see `karyi var doctor`"),
         "{}",
         told.stdout
     );
-    home.karyi(&["var", "rm", "BIN"], "").exit(0);
+    home.karyi(&["var", "rm", "BIN", "NEWER"], "").exit(0);
     home.karyi(&["var", "doctor"], "").exit(0);
 }
 
@@ -431,16 +434,16 @@ fn an_entry_without_a_name_is_masked_and_told() {
     };
     put(&home, "we/ird", "we1rd-value-345678");
     put(&home, "a b", "blank-va1ue-345678");
-    let script =
-        "<tools><command>echo we1rd-value-345678; echo blank-va1ue-345678</command></tools>";
+    put(&home, "", "namel3ss-value-345678");
+    let script = "<tools><command>echo we1rd-value-345678; echo blank-va1ue-345678; echo namel3ss-value-345678</command></tools>";
     let ran = home.script(script).exit(0);
-    let masked = "$KARYI{KARYI_KEYRING_2}\n$KARYI{KARYI_KEYRING_1}\n";
+    let masked = "$KARYI{KARYI_KEYRING_3}\n$KARYI{KARYI_KEYRING_2}\n$KARYI{KARYI_KEYRING_1}\n";
     assert!(ran.stdout.contains(masked), "{}", ran.stdout);
     let told = home.karyi(&["var", "doctor"], "").exit(1);
     says(
         &told,
         &[
-            "entries    no names of secrets: a b, we/ird",
+            "entries    no names of secrets: \"\", \"a b\", \"we/ird\"",
             "the keyring's own program",
         ],
     );

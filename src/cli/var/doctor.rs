@@ -275,18 +275,13 @@ fn unreadable(store: &dyn Store) -> Vec<(SecretName, ToolError)> {
     names.iter().filter_map(problem).collect()
 }
 
-/// Tells of what cannot be read.
-fn policies(problems: &[(SecretName, ToolError)]) -> Option<Check> {
-    let (_, first) = problems.first()?;
-    let names: Vec<String> = problems.iter().map(|(name, _)| name.to_string()).collect();
-    let found = format!(
-        "{}: {} ({})",
-        first.code.as_str(),
-        first.message,
-        names.join(", ")
-    );
-    let meaning = "values that cannot be used; what is text of them is masked";
-    Some(Check::limited("policies", found, meaning, &first.hint))
+/// Tells of what cannot be read, each with what is to be done about it.
+fn policies(problems: &[(SecretName, ToolError)]) -> impl Iterator<Item = Check> {
+    problems.iter().map(|(_, error)| {
+        let found = format!("{}: {}", error.code.as_str(), error.message);
+        let meaning = "a value that cannot be used; what is text of it is masked";
+        Check::limited("policies", found, meaning, &error.hint)
+    })
 }
 
 /// Names secrets with one and the same value, which a list, that reads no value, cannot tell of. Nothing is wrong with
@@ -324,7 +319,12 @@ fn strangers(store: &dyn Store) -> Option<Check> {
     if keys.is_empty() {
         return None;
     }
-    let keys: Vec<&str> = keys.iter().map(Key::as_str).collect();
+    // A key may be empty, or begin and end with blanks.
+    let keys: Vec<String> = keys
+        .iter()
+        .map(|key| format!("{:?}", key.as_str()))
+        .collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let found = format!("no names of secrets: {}", listed(&keys));
     let meaning = "values that cannot be used; what is text of them is masked";
     let advice = "remove them, or give them names, with the keyring's own program";

@@ -98,22 +98,23 @@ fn the_only_name_whose_removal_broke_off_is_masked() {
 
 #[test]
 fn what_may_have_come_is_not_forgotten_when_nobody_heard_of_it() {
-    let root = tempfile::tempdir().unwrap();
-    let store = Hooked::new(Kind::Os);
-    let own = vault(root.path(), &store);
-    let timeout = ToolError::new(ErrorCode::KeyringTimeout, "no answer");
-    *store.is_lost.lock().unwrap() = Some(timeout);
-    let refused = own.set(&name("A"), &value("value-of-a"), &terms(None));
-    assert_eq!(refused.unwrap_err().code, ErrorCode::KeyringTimeout);
-    let index = Index::read(root.path()).unwrap();
-    assert_eq!(
-        (index.store.clone(), index.settled()),
-        (Some(Chosen::os()), None)
-    );
-    let secrets = session(root.path(), &store);
-    assert_eq!(held(&secrets, "A").as_deref(), Some("value-of-a"));
+    // The keyring hangs, or is killed before it answers.
+    for code in [ErrorCode::KeyringTimeout, ErrorCode::KeyringUnavailable] {
+        let root = tempfile::tempdir().unwrap();
+        let store = Hooked::new(Kind::Os);
+        let own = vault(root.path(), &store);
+        *store.is_lost.lock().unwrap() = Some(ToolError::new(code, "no answer"));
+        let refused = own.set(&name("A"), &value("value-of-a"), &terms(None));
+        assert_eq!(refused.unwrap_err().code, code);
+        let index = Index::read(root.path()).unwrap();
+        let is_open = index.settled().is_none();
+        assert_eq!((index.store, is_open), (Some(Chosen::os()), true));
+        let secrets = session(root.path(), &store);
+        assert_eq!(held(&secrets, "A").as_deref(), Some("value-of-a"));
+    }
     // Any other failure leaves no choice behind.
     let root = tempfile::tempdir().unwrap();
+    let store = Hooked::new(Kind::Os);
     let locked = ToolError::new(ErrorCode::KeyringLocked, "on purpose");
     *store.is_lost.lock().unwrap() = Some(locked);
     let own = vault(root.path(), &store);

@@ -14,6 +14,13 @@ pub(super) enum Unlock {
 }
 
 /// What is known of a user before they are asked for alone.
+#[cfg_attr(
+    any(not(unix), target_os = "macos"),
+    expect(
+        dead_code,
+        reason = "only the secret service is asked for many things at once"
+    )
+)]
 pub(super) enum Ahead {
     /// Nothing is kept.
     Nothing,
@@ -29,6 +36,13 @@ pub(super) struct Known(Arc<Mutex<Vec<Option<Ahead>>>>);
 
 impl Known {
     /// Says what is known of one.
+    #[cfg_attr(
+        any(not(unix), target_os = "macos"),
+        expect(
+            dead_code,
+            reason = "only the secret service is asked for many things at once"
+        )
+    )]
     pub(super) fn put(&self, at: usize, ahead: Ahead) {
         let mut known = self.locked();
         if known.len() <= at {
