@@ -48,21 +48,26 @@ fn main() {
         let values = needles::values(count);
         let secrets = secrets(&values);
         let redactor = Redactor::new(&secrets);
-        let built = (0..BUILDS).map(|_| seconds(|| Redactor::new(&secrets)));
-        let milliseconds = median(built.collect()) * 1e3;
+        let patterns = needles::patterns(&values);
+        let built = (0..BUILDS).map(|_| {
+            let own = seconds(|| Redactor::new(&secrets));
+            (own, own / seconds(|| AhoCorasick::new(&patterns)))
+        });
+        let (built, ratios): (Vec<f64>, Vec<f64>) = built.unzip();
+        let (milliseconds, slower) = (median(built) * 1e3, median(ratios));
         let kib = redactor.table_bytes() >> 10;
         for text in &texts::ALL {
             let rates = Rates::measure(&values, &redactor, &(text.make)(TEXT_BYTES));
             rates.check(count, text, &mut gate);
             rows.push(format!(
-                "| {count} | {} | {rates} | {milliseconds:.1} ms | {kib} KiB |",
+                "| {count} | {} | {rates} | {milliseconds:.1} ms ({slower:.1}) | {kib} KiB |",
                 text.name
             ));
         }
         gate.check(
-            &format!("{count} secrets, tables built, ms"),
-            milliseconds,
-            ..=20.0,
+            &format!("{count} secrets, tables built, times as long as aho-corasick's"),
+            slower,
+            ..=4.0,
         );
         gate.check(
             &format!("{count} secrets, tables, MB"),
@@ -72,7 +77,7 @@ fn main() {
     }
     if is_markdown {
         println!(
-            "\n| secrets | text | karyi, MB/s | aho-corasick, MB/s | ratio | sed, MB/s | build | tables |"
+            "\n| secrets | text | karyi, MB/s | aho-corasick, MB/s | ratio | sed, MB/s | build (÷ aho-corasick) | tables |"
         );
         println!("|---:|---|---:|---:|---:|---:|---:|---:|");
         rows.iter().for_each(|row| println!("{row}"));
