@@ -1,9 +1,15 @@
 //! Bytes to text, what is not UTF-8 replaced, whole whatever the pieces.
+//!
+//! A character that line ends divide, as `fold` leaves it, is whole before them: nobody could read its parts, nor see
+//! that they belong to a value.
+
+/// Most bytes of line ends that divide one character: `fold -w 1` behind each of its bytes, as a terminal prints them.
+const MOST: usize = 6;
 
 /// Decodes bytes that come in pieces; a character cut at the end of one waits for the next.
 #[derive(Debug, Default)]
 pub struct Lossy {
-    /// The start of a character: at most three bytes.
+    /// The start of a character, at most three bytes, and the line ends in and behind it.
     open: Vec<u8>,
 }
 
@@ -21,9 +27,7 @@ impl Lossy {
 
     /// Appends what is left at the end.
     pub fn finish(&mut self, out: &mut String) {
-        if !std::mem::take(&mut self.open).is_empty() {
-            out.push('\u{FFFD}');
-        }
+        out.push_str(&String::from_utf8_lossy(&std::mem::take(&mut self.open)));
     }
 
     fn decode(&mut self, mut bytes: &[u8], out: &mut String) {
@@ -34,13 +38,54 @@ impl Lossy {
             };
             let (good, rest) = bytes.split_at(error.valid_up_to());
             out.push_str(&String::from_utf8_lossy(good));
-            let Some(bad) = error.error_len() else {
-                self.open.extend_from_slice(rest);
-                return;
-            };
-            out.push('\u{FFFD}');
-            bytes = rest.get(bad..).unwrap_or_default();
+            match Divided::of(rest) {
+                Divided::Open => return self.open.extend_from_slice(rest),
+                Divided::Whole(character, between) => {
+                    out.push(character);
+                    let after = rest.get(character.len_utf8() + between.len()..);
+                    out.extend(between.into_iter().map(char::from));
+                    bytes = after.unwrap_or_default();
+                }
+                Divided::Not => {
+                    out.push('\u{FFFD}');
+                    let bad = error.error_len().unwrap_or(rest.len());
+                    bytes = rest.get(bad..).unwrap_or_default();
+                }
+            }
         }
+    }
+}
+
+/// What bytes begin with that are no whole character.
+enum Divided {
+    /// What may be one when more comes.
+    Open,
+    /// One, and the line ends between its bytes.
+    Whole(char, Vec<u8>),
+    /// None.
+    Not,
+}
+
+impl Divided {
+    fn of(bytes: &[u8]) -> Self {
+        let (mut character, mut between) = (Vec::new(), Vec::new());
+        for byte in bytes {
+            let is_between = matches!(byte, b'\r' | b'\n') && !character.is_empty();
+            if is_between && between.len() < MOST {
+                between.push(*byte);
+                continue;
+            }
+            character.push(*byte);
+            match std::str::from_utf8(&character) {
+                Ok(text) => {
+                    let whole = text.chars().next();
+                    return whole.map_or(Self::Not, |whole| Self::Whole(whole, between));
+                }
+                Err(error) if error.error_len().is_some() => return Self::Not,
+                Err(_) => {}
+            }
+        }
+        Self::Open
     }
 }
 
@@ -60,5 +105,34 @@ mod tests {
             lossy.finish(&mut out);
             assert_eq!(out, expected, "pieces of {size}");
         }
+    }
+
+    fn check(bytes: &[u8], expected: &str) {
+        for size in 1..=bytes.len() {
+            let (mut lossy, mut out) = (Lossy::default(), String::new());
+            bytes
+                .chunks(size)
+                .for_each(|piece| lossy.push(piece, &mut out));
+            lossy.finish(&mut out);
+            assert_eq!(out, expected, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_character_that_line_ends_divide_is_whole_before_them() {
+        check(b"a\xC3\n\xA9b", "a\u{e9}\nb");
+        check(
+            b"\xE4\xB8\r\n\xADc\xE4\n\xB8\xAD",
+            "\u{4e2d}\r\nc\u{4e2d}\n",
+        );
+        check(b"\xF0\r\n\x9F\r\n\x98\r\n\x80\n", "\u{1f600}\r\n\r\n\r\n\n");
+        // These are none.
+        check(b"caf\xE9\nau lait", "caf\u{FFFD}\nau lait");
+        check(b"caf\xE9\n", "caf\u{FFFD}\n");
+        check(
+            b"\n\xA9\xE4 \xB8\xAD",
+            "\n\u{FFFD}\u{FFFD} \u{FFFD}\u{FFFD}",
+        );
+        check(b"\xC3\n\n\n\n\n\n\n\xA9", "\u{FFFD}\n\n\n\n\n\n\n\u{FFFD}");
     }
 }

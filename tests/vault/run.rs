@@ -386,3 +386,29 @@ fn a_prompt_is_shown_while_the_program_waits() {
         assert!(wait(child).status.success());
     }
 }
+
+/// `fold` and a terminal know nothing of characters that take several bytes.
+#[test]
+fn a_value_that_is_folded_within_its_characters_is_masked() {
+    let home = Home::new();
+    let values = [
+        "НашСекретныйПарольДляБазы",
+        "秘密のパスワードです東京都港区一二三",
+    ];
+    for (name, value) in ["ONE", "TWO"].iter().zip(values) {
+        home.set(name, value, &[]);
+        for width in [1, 5, 7, 10, 11, 20, 31] {
+            let script = format!(
+                "<tools><command>printf %s $KARYI{{{name}}} | fold -b -w {width}; echo; echo end</command></tools>"
+            );
+            let shown = home.script(&script).exit(0).stdout;
+            assert!(shown.contains("end"), "{shown}");
+            assert!(
+                shown.contains(&format!("[KARYI:{name}:part]")),
+                "{width}: {shown}"
+            );
+            let is_shown = |character: char| shown.contains(character);
+            assert!(!value.chars().any(is_shown), "{width}: {shown}");
+        }
+    }
+}
