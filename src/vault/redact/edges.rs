@@ -68,6 +68,17 @@ pub(super) fn before_placeholder(text: &str, place: usize) -> usize {
     (first..place).find(is_inside).unwrap_or(place)
 }
 
+/// Whether a `$` was shown before a place in a text: what was shown last, or, where that was taken away, the text before it.
+pub(super) fn is_behind_dollar(shown: &str, text: &str, place: usize) -> bool {
+    match shown {
+        "" => text
+            .as_bytes()
+            .get(..place)
+            .is_some_and(|before| before.ends_with(b"$")),
+        shown => shown.ends_with('$'),
+    }
+}
+
 /// Appends a text whose placeholders are its own; returns whether it has any.
 pub(super) fn escape(text: &str, out: &mut String) -> bool {
     let (mut rest, mut is_changed) = (text, false);

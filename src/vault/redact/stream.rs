@@ -531,12 +531,11 @@ impl RedactStream {
         self.is_changed = true;
         let stretch = self.held.get(start..end).unwrap_or_default();
         let after = self.held.get(end..).unwrap_or_default();
-        let is_untouched = region.start >= self.given;
         // A `$` before it would make a literal of it.
-        let whole = self
-            .tables
-            .whole(stretch.as_bytes(), after.as_bytes())
-            .filter(|_| is_untouched && !out.as_str().ends_with('$'));
+        let is_literal = edges::is_behind_dollar(out.as_str(), &self.held, start);
+        let is_exact = region.start >= self.given && !is_literal;
+        let whole = self.tables.whole(stretch.as_bytes(), after.as_bytes());
+        let whole = whole.filter(|_| is_exact);
         let (secret, used) = whole.unwrap_or((region.secret, 0));
         let name = self.tables.names.get(secret).map_or("", SecretName::as_str);
         let part = match name {

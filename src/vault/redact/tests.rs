@@ -46,9 +46,15 @@ fn check(values: &[(&str, &str)], text: &str, expected: &str) {
 
 fn in_pieces(redactor: &Redactor, pieces: &[&str]) -> String {
     let (mut out, mut stream) = (Redacted::default(), redactor.stream());
-    pieces.iter().for_each(|piece| stream.push(piece, &mut out));
+    // What is settled is taken away at once.
+    let mut shown = String::new();
+    for piece in pieces {
+        stream.push(piece, &mut out);
+        shown.push_str(out.as_str());
+        out.clear();
+    }
     stream.finish(&mut out);
-    out.into_string()
+    shown + out.as_str()
 }
 
 fn cut(redactor: &Redactor, text: &str) -> String {
