@@ -364,7 +364,14 @@ impl Vault {
             let text = record::join(&record.value, &terms.policy)?;
             let changes = [(Key::of(to), Some(text)), (Key::of(from), None)];
             // A change of case is one name for every other reader: both stand only in here.
-            locked.around(index.clone(), after, || own.store.apply(&changes))
+            let mut meanwhile = match from.differs_only_in_case(to) {
+                true => index.clone(),
+                false => index.coming(to, &after),
+            };
+            if let Some(listed) = meanwhile.names.get_mut(from.as_str()) {
+                listed.is_going = true;
+            }
+            locked.around(meanwhile, after, || own.store.apply(&changes))
         })
     }
 }

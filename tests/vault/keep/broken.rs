@@ -66,6 +66,44 @@ fn what_the_first_change_left_is_masked_by_every_later_session() {
 }
 
 #[test]
+fn a_rename_of_the_only_name_that_broke_off_loses_nothing() {
+    for (call, left) in [
+        (Call::Set, &["A"][..]),
+        (Call::IsSet, &["A", "B"]),
+        (Call::IsRemoved, &["B"]),
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        let store = Hooked::new(Kind::Os);
+        let own = vault(root.path(), &store);
+        set(&own);
+        kill_at(&own, &store, call, |own| {
+            own.rename(&name("A"), &name("B")).unwrap();
+        });
+        let rows = own.rows().unwrap();
+        let untracked = rows.iter().filter(|row| row.state == State::Untracked);
+        let untracked: Vec<&str> = untracked.map(|row| row.name.as_str()).collect();
+        assert_eq!(
+            (untracked, rows.len()),
+            (left.to_vec(), left.len()),
+            "{call:?}"
+        );
+        let secrets = session(root.path(), &store);
+        assert_eq!(secrets.source_failure(), None, "{call:?}");
+        assert_eq!(held(&secrets, left[0]).as_deref(), Some("value-of-a"));
+        // Others can be kept, and a repair lists what there is with all that was said of it.
+        own.set(&name("C"), &value("value-of-c"), &terms(None))
+            .unwrap();
+        let (added, removed) = own.repair().unwrap();
+        assert_eq!((added.len(), removed.len()), (left.len(), 0), "{call:?}");
+        let index = Index::read(root.path()).unwrap();
+        for left in left {
+            let note = index.get(&name(left)).unwrap().note.as_deref();
+            assert_eq!(note, Some("a note"), "{call:?}");
+        }
+    }
+}
+
+#[test]
 fn what_never_came_is_no_secret() {
     let root = tempfile::tempdir().unwrap();
     let store = Hooked::new(Kind::Os);

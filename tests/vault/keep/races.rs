@@ -27,6 +27,8 @@ pub enum Call {
     /// The end of a call that kept something.
     IsSet,
     Remove,
+    /// The end of a call that removed something.
+    IsRemoved,
 }
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -105,7 +107,11 @@ impl Store for Hooked {
         self.pass(Call::Remove);
         match *self.is_stuck.lock().unwrap() {
             true => Err(ToolError::new(ErrorCode::KeyringLocked, "on purpose")),
-            false => self.memory.remove(key),
+            false => {
+                let removed = self.memory.remove(key);
+                self.pass(Call::IsRemoved);
+                removed
+            }
         }
     }
     fn hold(&self, lock: Guard) {
