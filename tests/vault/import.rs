@@ -94,16 +94,32 @@ fn a_damaged_record_gets_no_other_policy_and_hinders_no_other_entry() {
     assert_eq!(shown.exit(0).json()["policy"]["use"], "ask");
 }
 
+/// What is no file may be a value that was typed in its place.
 #[test]
-fn a_file_that_is_not_there_is_told_to_a_person() {
-    let ran = Home::new().karyi(&["var", "import", "nowhere/.env"], "");
-    let told = "karyi: not_found: nowhere/.env: No such file or directory (os error 2)\n\
-                karyi: hint: name a file of KEY=value lines that you can read\n";
-    assert_eq!(ran.exit(1).stderr, told);
-    let ran = Home::new().karyi(&["var", "import", "TOKEN=a-value-of-somebody"], "");
-    let told = "karyi: not_found: there is no such file to import\n\
-                karyi: hint: name a file of KEY=value lines that you can read\n";
-    assert_eq!(ran.exit(1).stderr, told);
+fn a_file_that_is_not_there_is_told_to_a_person_and_not_repeated() {
+    let home = Home::new();
+    fs::write(home.work().join("file"), "").unwrap();
+    let long = format!("TOKEN={}", "a-value".repeat(50));
+    for (path, code) in [
+        ("nowhere/.env", "not_found"),
+        ("TOKEN=a-value-of-somebody", "not_found"),
+        ("ghp_a-value-of-somebody", "not_found"),
+        ("file/a=a-value-of-somebody", "not_a_directory"),
+        (&long, "name_too_long"),
+    ] {
+        let ran = home.karyi(&["var", "import", path], "").exit(1);
+        let told = format!(
+            "karyi: {code}: there is no such file to import\n\
+             karyi: hint: name a file of KEY=value lines that you can read\n"
+        );
+        assert_eq!(ran.stderr, told);
+    }
+    let ran = home.karyi(&["var", "import", "."], "").exit(1);
+    assert!(
+        ran.stderr.contains("karyi: is_directory: .: "),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

@@ -80,25 +80,16 @@ pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
 
 /// Reads the file, which may be a pipe from another program: `<(sops -d .env)`.
 fn bytes_of(path: &Path) -> Result<Zeroizing<Vec<u8>>, ToolError> {
-    // The hints of these are for a model and its tools.
-    let failed = |error: io::Error| match ToolError::from_io(path, &error) {
-        found
-            if matches!(
-                found.code,
-                ErrorCode::NotFound | ErrorCode::PermissionDenied
-            ) =>
-        {
-            let found = found.with_hint("name a file of KEY=value lines that you can read");
-            match path.as_os_str().as_encoded_bytes().contains(&b'=') {
-                // A secret that was typed in the place of a file.
-                true => ToolError {
-                    message: "there is no such file to import".into(),
-                    ..found
-                },
-                false => found,
-            }
-        }
-        found => found,
+    let failed = |error: io::Error| {
+        let found = ToolError::from_io(path, &error);
+        let message = match path.symlink_metadata() {
+            Ok(_) => found.message,
+            // A secret that was typed in the place of a file, for all anybody knows.
+            Err(_) => "there is no such file to import".into(),
+        };
+        // The usual hints are for a model and its tools.
+        ToolError::new(found.code, message)
+            .with_hint("name a file of KEY=value lines that you can read")
     };
     let most = limits::MAX_VAULT_FILE_BYTES;
     let file = File::open(path).map_err(failed)?;
