@@ -404,26 +404,22 @@ impl Loader {
         let (index, secrets) = (opening.index, opening.secrets);
         let store = self.opened(state, opening)?;
         found.elsewhere = elsewhere(index, store.kind());
-        let names = store.list()?;
+        let (names, locked) = store.list_open()?;
         found.has_names = true;
-        let kept = index.kept().map(|name| name.as_str().to_owned());
-        let listed = names
-            .iter()
-            .map(|name| name.as_str().to_owned())
-            .chain(kept);
-        let listed: BTreeSet<String> = listed.collect();
-        // Another one may have taken its place.
-        mask_journal_key(store.as_ref(), secrets);
-        found.strangers = mask_strangers(store.as_ref(), secrets)?;
+        let all = names.iter().cloned().chain(index.kept());
+        let listed: BTreeSet<String> = all.map(|name| name.to_string()).collect();
         // What it does hold is masked all the same.
         let failure = check_agreement(index, store.kind(), &names).err();
         let names: BTreeSet<SecretName> = names.into_iter().collect();
-        for gone in state.loaded.difference(&names) {
-            secrets.remove_stored(gone);
+        // What is not there may be locked.
+        if locked.is_none() {
+            for gone in state.loaded.difference(&names) {
+                secrets.remove_stored(gone);
+            }
+            state.loaded = &state.loaded & &names;
         }
-        state.loaded = &state.loaded & &names;
         let keys: Vec<Key> = names.iter().map(Key::of).collect();
-        let mut lost = None;
+        let mut lost = locked;
         for (name, got) in names.into_iter().zip(store.get_each(&keys)) {
             match load_one(store.as_ref(), &name, got, secrets) {
                 Ok(()) => {
@@ -437,7 +433,11 @@ impl Loader {
                 Err(damage) => drop(lost.get_or_insert(damage.error)),
             }
         }
-        if let Some(error) = lost {
+        // What is not of karyi comes last: others may have made it hang. The key may be another one by now.
+        let key = mask_journal_key(store.as_ref(), secrets);
+        let strangers = mask_strangers(store.as_ref(), secrets);
+        found.strangers = strangers.damage;
+        if let Some(error) = lost.or(key.err()).or(strangers.lost) {
             return Err(error);
         }
         found.listed = Some(listed);
@@ -462,8 +462,7 @@ impl Loader {
         if state.has_new_key
             && let Some(store) = state.store.clone()
         {
-            state.has_new_key = false;
-            mask_journal_key(store.as_ref(), secrets);
+            state.has_new_key = mask_journal_key(store.as_ref(), secrets).is_err();
         }
         let Some(attended) = self.attended(state, &index, need) else {
             return true;

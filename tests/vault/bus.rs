@@ -1,6 +1,6 @@
 //! A private message bus with the keyring a test wants on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -34,6 +34,8 @@ pub enum Provider {
 pub struct Calls {
     /// By name: how many there were, and how many of them were open at once at most.
     by_member: BTreeMap<String, (usize, usize)>,
+    /// Which connections something was called with, by name.
+    callers: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Calls {
@@ -45,6 +47,8 @@ impl Calls {
             match fields[..] {
                 ["mc", _, serial, caller, .., member] => {
                     open.insert((caller.into(), serial.into()), member.into());
+                    let callers = calls.callers.entry(member.into()).or_default();
+                    callers.insert(caller.into());
                     let at_once = open.values().filter(|of| *of == member).count();
                     let (count, most) = calls.by_member.entry(member.into()).or_default();
                     (*count, *most) = (*count + 1, at_once.max(*most));
@@ -61,6 +65,11 @@ impl Calls {
     /// How often this was called.
     pub fn count(&self, member: &str) -> usize {
         self.by_member.get(member).map_or(0, |(count, _)| *count)
+    }
+
+    /// How many connections this was called with.
+    pub fn callers(&self, member: &str) -> usize {
+        self.callers.get(member).map_or(0, BTreeSet::len)
     }
 
     /// How many calls of this waited for an answer at once, at most.

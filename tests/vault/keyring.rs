@@ -264,6 +264,103 @@ fn many_entries_are_asked_for_together() {
     assert!(calls.count("GetSecret") >= 100 && calls.most_at_once("GetSecret") > 1);
 }
 
+/// A home whose TOKEN is in a keyring that is locked, beside the one in use, and the name that karyi has there.
+fn beside_a_locked_one(bus_home: &Home) -> Option<(Bus, Home, String)> {
+    let bus = Bus::start(bus_home.path(), Provider::Unlocked)?;
+    let home = on(&bus);
+    let set = ["var", "set", "TOKEN", "--stdin", "--vault", "os"];
+    home.karyi(&set, VALUE).exit(0);
+    let service = service(&home);
+    drop(bus);
+    let keyrings = bus_home.path().join("home/.local/share/keyrings");
+    std::fs::rename(
+        keyrings.join("login.keyring"),
+        keyrings.join("other.keyring"),
+    )
+    .unwrap();
+    let bus = Bus::start(bus_home.path(), Provider::Unlocked)?;
+    let home = home.env("DBUS_SESSION_BUS_ADDRESS", &bus.address);
+    Some((bus, home, service))
+}
+
+fn store(home: &Home, service: &str, user: &str, text: &str) {
+    let args = ["store", "--label=x", "service", service, "username", user];
+    home.spawn(Path::new("secret-tool"), &args, text).exit(0);
+}
+
+#[test]
+fn what_is_locked_in_another_keyring_unmasks_nothing_of_the_one_in_use() {
+    if !is_there("secret-tool") {
+        return skip("no secret-tool");
+    }
+    let bus_home = Home::new();
+    let Some((_bus, home, service)) = beside_a_locked_one(&bus_home) else {
+        return;
+    };
+    store(&home, &service, "OTHER", "other-value-99");
+    store(&home, &service, "no name", "stranger-value-77");
+    let script = "<tools><command>echo other-value-99 stranger-value-77; \
+                  printf %s $KARYI{OTHER} | wc -c</command></tools>";
+    let ran = home.script(script).exit(0);
+    let ran = ran.hides("other-value-99").hides("stranger-value-77");
+    let is_told = ran.stdout.contains("redaction_incomplete");
+    assert!(
+        is_told && ran.stdout.contains("keyring_locked"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.contains("\n14\n"), "{}", ran.stdout);
+    // Nothing is taken for lost that may be locked.
+    home.karyi(&["var", "doctor", "--repair"], "")
+        .exit(3)
+        .error("keyring_locked");
+}
+
+#[test]
+fn where_nobody_is_asked_a_name_that_is_locked_elsewhere_opens_no_dialogue() {
+    if !is_there("secret-tool") {
+        return skip("no secret-tool");
+    }
+    let bus_home = Home::new();
+    let Some((bus, home, service)) = beside_a_locked_one(&bus_home) else {
+        return;
+    };
+    store(&home, &service, "TOKEN", "token-value-99");
+    let exec = ["var", "exec", "TOKEN", "--", "true"];
+    let set = ["var", "set", "TOKEN", "--stdin"];
+    let calls = bus.calls(bus_home.path(), || {
+        home.karyi(&exec, "").exit(3).error("keyring_locked");
+        home.karyi(&set, VALUE).exit(3).error("keyring_locked");
+    });
+    if let Some(calls) = calls {
+        assert!(calls.count("SearchItems") > 1);
+        assert_eq!((calls.count("Unlock"), calls.count("Prompt")), (0, 0));
+    }
+}
+
+/// Some keyrings ask their user about each program, which is a connection to them.
+#[test]
+fn a_change_at_a_terminal_is_made_with_one_connection() {
+    let bus_home = Home::new();
+    let Some(bus) = Bus::start(bus_home.path(), Provider::Unlocked) else {
+        return;
+    };
+    let calls = bus.calls(bus_home.path(), || {
+        let mut terminal = Karyi::with_args(&["var", "set", "TOKEN", "--vault", "os"])
+            .env("DBUS_SESSION_BUS_ADDRESS", bus.address.as_str())
+            .on_terminal();
+        terminal.expect("value of TOKEN").keys(VALUE).keys("\r");
+        terminal.expect("TOKEN is kept");
+        terminal.end();
+    });
+    if let Some(calls) = calls {
+        assert!(calls.count("CreateItem") == 1 && calls.count("SearchItems") > 1);
+        for member in ["OpenSession", "SearchItems", "CreateItem"] {
+            assert_eq!(calls.callers(member), 1, "{member}");
+        }
+    }
+}
+
 /// Repairs an index that lists a TOKEN without a value and does not list OTHER.
 fn check_repair(home: &Home) {
     let listed = home.karyi(&["var", "list"], "").exit(0);

@@ -286,3 +286,38 @@ fn what_a_keyring_fails_with_is_told_by_code() {
         assert_eq!(shown(&store, "A"), Some("value-1".into()));
     }
 }
+
+#[test]
+fn an_entry_of_others_that_cannot_be_read_hides_no_other_one() {
+    let keyring = mock::Store::new().unwrap();
+    let store = OsStore::over("karyi", Family::SecretService, keyring.clone());
+    let keep = |user: &str, text: &str| {
+        let entry = keyring.build("karyi", user, None).unwrap();
+        entry.set_secret(text.as_bytes()).unwrap();
+        entry
+    };
+    let (first, _) = (keep("a b", "value-1"), keep("c d", "value-2"));
+    let fail = |error: Error| {
+        let entry: &mock::Cred = first.as_any().downcast_ref().unwrap();
+        entry.set_error(error);
+    };
+    let read = || {
+        let mut every = store.foreign().unwrap().into_iter();
+        let (first, second) = (every.next().unwrap(), every.next().unwrap());
+        assert_eq!(second.texts[0].expose(), "value-2");
+        (
+            first.texts.len(),
+            first.is_whole,
+            first.lost.map(|error| error.code),
+        )
+    };
+    let reason = || Box::new(std::io::Error::other("on purpose"));
+    fail(Error::PlatformFailure(reason()));
+    assert_eq!(read(), (0, true, Some(ErrorCode::KeyringUnavailable)));
+    fail(Error::NoStorageAccess(reason()));
+    assert_eq!(read(), (0, true, Some(ErrorCode::KeyringLocked)));
+    // It went after it was found.
+    fail(Error::NoEntry);
+    assert_eq!(read(), (0, true, None));
+    assert_eq!(read(), (1, true, None));
+}

@@ -112,7 +112,7 @@ impl Kept {
         };
         for name in look.store.list()? {
             let every = match look.store.every(&Key::of(&name)) {
-                Ok(every) => every.texts,
+                Ok(every) => every.lost.map_or(Ok(every.texts), Err)?,
                 // One that is damaged hides none of the others.
                 Err(error) if error.code == ErrorCode::BadVault => continue,
                 Err(error) => return Err(error),

@@ -196,7 +196,7 @@ impl Store for Shared {
         let texts = self.memory.get(key)?.into_iter().chain(more).collect();
         Ok(Every {
             texts,
-            is_whole: true,
+            ..Every::default()
         })
     }
     fn foreign(&self) -> Result<Vec<Every>, ToolError> {
@@ -204,6 +204,7 @@ impl Store for Shared {
         let every = |text: &String| Every {
             texts: vec![SecretValue::new(text.clone())],
             is_whole: text != "cut off",
+            lost: None,
         };
         Ok(texts.iter().map(every).collect())
     }

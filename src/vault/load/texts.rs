@@ -5,7 +5,7 @@ use crate::limits;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::session::Secrets;
 use crate::vault::store::record::{self, Record};
-use crate::vault::store::{Every, Got, Key, Store};
+use crate::vault::store::{Every, Got, Key, Store, is_of_one};
 use crate::vault::visible_bytes;
 
 /// What is wrong with one value.
@@ -61,7 +61,7 @@ fn mask_all(store: &dyn Store, key: &Key, name: &SecretName, secrets: &Secrets) 
     };
     let mask = |text: &SecretValue| secrets.mask_only(name, value_of(name, text)).is_ok();
     let masked = every.texts.iter().filter(|text| mask(text)).count();
-    every.is_whole && masked == every.texts.len()
+    every.is_whole && every.lost.is_none() && masked == every.texts.len()
 }
 
 /// Returns the value of a text, whatever its policy is like.
@@ -72,28 +72,40 @@ fn value_of(name: &SecretName, text: &SecretValue) -> SecretValue {
     }
 }
 
-/// Lets redaction know what other programs put into the store under words that are no names. Returns what is wrong
-/// when it does not know all of it; what is too short is none of what karyi masks.
-pub(super) fn mask_strangers(
-    store: &dyn Store,
-    secrets: &Secrets,
-) -> Result<Option<ToolError>, ToolError> {
+/// What is known of the entries of other programs.
+#[derive(Default)]
+pub(super) struct Strangers {
+    /// What is wrong with those that no look will know, but for what is too short: karyi masks none of that.
+    pub(super) damage: Option<ToolError>,
+    /// Why others could not be read now.
+    pub(super) lost: Option<ToolError>,
+}
+
+/// Lets redaction know what other programs put into the store under words that are no names.
+pub(super) fn mask_strangers(store: &dyn Store, secrets: &Secrets) -> Strangers {
+    let mut strangers = Strangers::default();
+    let foreign = store.foreign().unwrap_or_else(|error| {
+        strangers.lost = Some(error);
+        Vec::new()
+    });
     let mut count = 0;
-    for (at, every) in store.foreign()?.iter().enumerate() {
-        if !is_masked(at, every, secrets) {
+    for (at, every) in foreign.into_iter().enumerate() {
+        if !is_masked(at, &every, secrets) {
             count += 1;
         }
+        strangers.lost = strangers.lost.or(every.lost);
     }
     let message = format!(
         "{count} of the entries that other programs put into the store cannot be masked: they are no text, or too \
          long"
     );
     let hint = "see `karyi var doctor`, and remove them with the keyring's own program";
-    let error = ToolError::new(ErrorCode::BadVault, message).with_hint(hint);
-    Ok((count > 0).then_some(error))
+    let damage = ToolError::new(ErrorCode::BadVault, message).with_hint(hint);
+    strangers.damage = (count > 0).then_some(damage);
+    strangers
 }
 
-/// Lets redaction know the entries of another program under one word. Returns whether it knows all of them.
+/// Lets redaction know the entries of another program under one word. Returns whether it knows all that could be read.
 fn is_masked(at: usize, every: &Every, secrets: &Secrets) -> bool {
     let Some(name) = SecretName::parse(&format!("KARYI_KEYRING_{}", at + 1)) else {
         return false;
@@ -108,10 +120,23 @@ fn is_masked(at: usize, every: &Every, secrets: &Secrets) -> bool {
 }
 
 /// Lets redaction know the key of the undo journal, when there is one.
-pub(super) fn mask_journal_key(store: &dyn Store, secrets: &Secrets) {
-    let name = SecretName::parse("KARYI_JOURNAL_KEY");
-    if let (Some(name), Ok(Some(key))) = (name, store.get(&Key::journal())) {
-        // One that other programs made too long is masked nowhere, and is no key.
-        let _ = secrets.mask_only(&name, key);
+///
+/// # Errors
+/// The reason why not.
+pub(super) fn mask_journal_key(store: &dyn Store, secrets: &Secrets) -> Result<(), ToolError> {
+    let Some(name) = SecretName::parse("KARYI_JOURNAL_KEY") else {
+        return Ok(());
+    };
+    let key = Key::journal();
+    match store.get(&key) {
+        Ok(Some(text)) => {
+            // One that other programs made too long is masked nowhere, and is no key.
+            let _ = secrets.mask_only(&name, text);
+            Ok(())
+        }
+        Ok(None) => Ok(()),
+        // Which of several is the key nobody knows.
+        Err(error) if is_of_one(&error) && mask_all(store, &key, &name, secrets) => Ok(()),
+        Err(error) => Err(error),
     }
 }

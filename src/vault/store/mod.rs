@@ -109,8 +109,20 @@ pub fn is_of_one(error: &ToolError) -> bool {
 pub struct Every {
     /// The texts.
     pub texts: Vec<SecretValue>,
-    /// Whether nothing else is there, such as bytes that are no text.
+    /// Whether nothing else is there that is no text.
     pub is_whole: bool,
+    /// Why others could not be read now, if there are any.
+    pub lost: Option<ToolError>,
+}
+
+impl Default for Every {
+    fn default() -> Self {
+        Self {
+            texts: Vec::new(),
+            is_whole: true,
+            lost: None,
+        }
+    }
 }
 
 /// A place where values are kept.
@@ -135,6 +147,14 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// The reason why the store cannot be read.
     fn list(&self) -> Result<Vec<SecretName>, ToolError>;
+
+    /// Returns the names of those secrets that can be read now, sorted, and why there are others that cannot.
+    ///
+    /// # Errors
+    /// The reason why the store cannot be read.
+    fn list_open(&self) -> Result<(Vec<SecretName>, Option<ToolError>), ToolError> {
+        Ok((self.list()?, None))
+    }
 
     /// Returns the text under a key; nothing when there is none.
     ///
@@ -167,7 +187,7 @@ pub trait Store: Send + Sync {
     fn every(&self, key: &Key) -> Result<Every, ToolError> {
         Ok(Every {
             texts: self.get(key)?.into_iter().collect(),
-            is_whole: true,
+            ..Every::default()
         })
     }
 

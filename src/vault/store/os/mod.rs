@@ -6,6 +6,10 @@
 //! what the keyring holds, so they are mapped by kind and never printed with `Debug`.
 
 mod asking;
+#[cfg(all(unix, not(target_os = "macos")))]
+mod bus;
+#[cfg(all(unix, not(target_os = "macos")))]
+mod named;
 mod patience;
 mod platform;
 mod progress;
@@ -16,7 +20,7 @@ mod worker;
 pub use patience::Notice;
 pub use platform::Family;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,7 +35,11 @@ use crate::secret::{SecretName, SecretValue};
 use crate::vault::store::disk::Guard;
 use crate::vault::store::{Every, Got, Key, Kind, Store, is_of_one};
 use asking::{Ahead, Known, Unlock};
+use platform::Shared;
 use worker::Worker;
+
+/// An entry, and what it is kept under, if anything.
+type Kept = (Option<String>, Entry);
 
 /// Whether somebody is there who can unlock the keyring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +60,8 @@ pub struct OsStore {
     family: Family,
     /// The keyring, where it is not the one of this system.
     given: Option<Arc<CredentialStore>>,
+    /// A keyring that asks its user about each program takes this one and the quiet one for the same.
+    shared: Shared,
     worker: Worker<Connection>,
 }
 
@@ -72,11 +82,11 @@ struct Connection {
 }
 
 impl Connection {
-    fn open(&mut self, unlock: Unlock) -> Result<Arc<CredentialStore>, ToolError> {
+    fn open(&mut self, shared: &Shared, unlock: Unlock) -> Result<Arc<CredentialStore>, ToolError> {
         // Without it the next call connects again, as after a keyring that was started anew.
         let store = match self.store.take() {
             Some(store) => store,
-            None => platform::open()?,
+            None => platform::open(shared)?,
         };
         platform::may_unlock(&*store, unlock);
         let is_fresh = |then: Instant| then.elapsed() < limits::KEYRING_CHECK_AGE;
@@ -114,6 +124,7 @@ impl OsStore {
             deadline,
             family: Family::HERE,
             given: None,
+            shared: Shared::default(),
             worker: Worker::new(deadline),
         }
     }
@@ -135,20 +146,31 @@ impl OsStore {
         self
     }
 
-    /// Returns what the entries are kept under, each once and sorted.
+    /// Returns what the entries are kept under, each once and sorted. None of them may be locked.
     fn users(&self) -> Result<Vec<String>, ToolError> {
-        let entries = self.entries()?;
-        let mut users: Vec<String> = entries.into_iter().filter_map(|(user, _)| user).collect();
-        users.sort();
-        users.dedup();
-        Ok(users)
-    }
-
-    /// Returns all entries and what they are kept under, if anything. No value is read.
-    fn entries(&self) -> Result<Vec<(Option<String>, Entry)>, ToolError> {
         let query = self.family.query(&self.service, None);
         let found = self.with(move |store, _| search(store, &query))?;
-        self.each(found, |entry, service| {
+        let entries = self.with_users(found)?;
+        Ok(sorted(entries.into_iter().filter_map(|(user, _)| user)))
+    }
+
+    /// Returns the entries that are not locked, with what they are kept under, if anything, and whether others are. No
+    /// value is read.
+    fn open_entries(&self) -> Result<(Vec<Kept>, bool), ToolError> {
+        let query = self.family.query(&self.service, None);
+        let find = move |store: &Arc<CredentialStore>, _: &str| {
+            let wanted = query.iter().map(|(key, text)| (*key, text.as_str()));
+            match platform::open_entries(&**store, &wanted.collect()) {
+                Err(Error::NoEntry) => Ok((Vec::new(), false)),
+                found => found,
+            }
+        };
+        let (found, has_locked) = self.with(find)?;
+        Ok((self.with_users(found)?, has_locked))
+    }
+
+    fn with_users(&self, entries: Vec<Entry>) -> Result<Vec<Kept>, ToolError> {
+        self.each(entries, |entry, service| {
             check(&entry)?;
             Ok((user_of(&entry, service), entry))
         })
@@ -189,6 +211,18 @@ impl OsStore {
             .transpose()
     }
 
+    /// Has the next call connect again where a keyring failed that may have been started anew.
+    fn note(&self, every: &Every) {
+        let lost = every.lost.as_ref();
+        if lost.is_some_and(|error| error.code == ErrorCode::KeyringUnavailable) {
+            // Who hangs is left to itself by now.
+            let _ = self.worker.run(|connection, _| {
+                *connection = Connection::default();
+                Ok(())
+            });
+        }
+    }
+
     /// Looks for something in the keyring, in its thread.
     fn with<T: Send + 'static>(
         &self,
@@ -205,7 +239,7 @@ impl OsStore {
         task: impl FnOnce(&Arc<CredentialStore>, &str) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, ToolError> {
         let service = self.service.clone();
-        let given = self.given.clone();
+        let (given, shared) = (self.given.clone(), self.shared.clone());
         let unlock = match self.attended {
             Attended::Yes => Unlock::May,
             Attended::No => Unlock::MustNot,
@@ -213,7 +247,7 @@ impl OsStore {
         let result = self.worker.run(move |connection, progress| {
             let store = match given {
                 Some(given) => given,
-                None => connection.open(unlock)?,
+                None => connection.open(&shared, unlock)?,
             };
             if does == Does::Change {
                 progress.begin()?;
@@ -244,6 +278,7 @@ impl Store for OsStore {
             let quiet = Self::with_deadline(&self.service, Attended::No, deadline);
             Arc::new(Self {
                 is_quiet: true,
+                shared: self.shared.clone(),
                 ..quiet
             }) as Arc<dyn Store>
         })
@@ -267,6 +302,13 @@ impl Store for OsStore {
         let users = self.users()?;
         let names = users.iter().filter_map(|user| SecretName::parse(user));
         Ok(names.collect())
+    }
+
+    fn list_open(&self) -> Result<(Vec<SecretName>, Option<ToolError>), ToolError> {
+        let (entries, has_locked) = self.open_entries()?;
+        let users = sorted(entries.into_iter().filter_map(|(user, _)| user));
+        let names = users.iter().filter_map(|user| SecretName::parse(user));
+        Ok((names.collect(), has_locked.then(others_locked)))
     }
 
     fn strangers(&self) -> Result<Vec<Key>, ToolError> {
@@ -318,18 +360,21 @@ impl Store for OsStore {
             let is_wanted = |entry: &Entry| user_of(entry, service).is_some_and(|of| of == user);
             Ok(read_all(entries.into_iter().filter(is_wanted).collect()))
         })
+        .inspect(|every| self.note(every))
     }
 
     fn foreign(&self) -> Result<Vec<Every>, ToolError> {
         let mut by_user: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
-        for (user, entry) in self.entries()? {
+        for (user, entry) in self.open_entries()?.0 {
             // One without a user is no less a value that may be shown.
             let user = user.unwrap_or_default();
             if Key::of_stranger(&user).is_some() {
                 by_user.entry(user).or_default().push(entry);
             }
         }
-        self.each(by_user.into_values().collect(), |all, _| Ok(read_all(all)))
+        let all = self.each(by_user.into_values().collect(), |all, _| Ok(read_all(all)))?;
+        all.iter().for_each(|every| self.note(every));
+        Ok(all)
     }
 
     fn set(&self, key: &Key, text: &SecretValue) -> Result<(), ToolError> {
@@ -360,13 +405,32 @@ fn check(entry: &Entry) -> Result<(), Error> {
     }
 }
 
-/// Reads entries. One that cannot be read, or is no text, hides none of the others.
+/// Reads entries. One that cannot be read, or is no text, hides none of the others; one that went since it was found is
+/// none.
 fn read_all(entries: Vec<Entry>) -> Every {
-    let count = entries.len();
-    let texts = entries.iter().filter_map(|entry| entry.get_secret().ok());
-    let texts: Vec<SecretValue> = texts.filter_map(text_of).collect();
-    let is_whole = texts.len() == count;
-    Every { texts, is_whole }
+    let mut every = Every::default();
+    for entry in entries {
+        match entry.get_secret() {
+            Ok(bytes) => match text_of(bytes) {
+                Some(text) => every.texts.push(text),
+                None => every.is_whole = false,
+            },
+            Err(Error::NoEntry) => {}
+            Err(error) => drop(every.lost.get_or_insert(failure(error))),
+        }
+    }
+    every
+}
+
+/// Returns words each once, in their order.
+fn sorted(words: impl Iterator<Item = String>) -> Vec<String> {
+    words.collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+/// Returns the error for entries that are locked where others are not.
+fn others_locked() -> ToolError {
+    let message = "a keyring beside the default one holds entries of karyi and is locked";
+    ToolError::new(ErrorCode::KeyringLocked, message)
 }
 
 /// Returns the text under a key, which is wiped if it is none.

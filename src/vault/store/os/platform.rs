@@ -9,7 +9,9 @@ use keyring_core::api::CredentialStore;
 
 use super::asking::{Known, Unlock};
 #[cfg(all(unix, not(target_os = "macos")))]
-use super::service::{Found, Service};
+pub(super) use super::service::Shared;
+#[cfg(all(unix, not(target_os = "macos")))]
+use super::{bus::Found, service::Service};
 use crate::error::ToolError;
 
 /// A kind of keyring, and how it is searched.
@@ -52,15 +54,20 @@ impl Family {
     }
 }
 
+/// What stores share that are to be the same to the keyring: nothing, on these systems.
+#[cfg(not(all(unix, not(target_os = "macos"))))]
+#[derive(Clone, Default)]
+pub(super) struct Shared;
+
 /// Opens the keyring.
 #[cfg(all(unix, not(target_os = "macos")))]
-pub(super) fn open() -> Result<Arc<CredentialStore>, ToolError> {
-    Ok(Arc::new(Service::open()?))
+pub(super) fn open(shared: &Shared) -> Result<Arc<CredentialStore>, ToolError> {
+    Ok(Arc::new(Service::open(shared)?))
 }
 
 /// Opens the keyring.
 #[cfg(not(all(unix, not(target_os = "macos"))))]
-pub(super) fn open() -> Result<Arc<CredentialStore>, ToolError> {
+pub(super) fn open(_: &Shared) -> Result<Arc<CredentialStore>, ToolError> {
     #[cfg(target_os = "macos")]
     let store = apple_native_keyring_store::keychain::Store::new().map_err(super::failure)?;
     #[cfg(target_os = "windows")]
@@ -91,6 +98,27 @@ pub(super) fn may_unlock(_: &CredentialStore, _: Unlock) {}
 #[cfg(not(all(unix, not(target_os = "macos"))))]
 pub(super) fn check(_: &CredentialStore, _: Unlock) -> Result<(), ToolError> {
     Ok(())
+}
+
+/// Returns the entries that fit and can be read without asking anybody, and whether there are others.
+#[cfg(all(unix, not(target_os = "macos")))]
+pub(super) fn open_entries(
+    store: &CredentialStore,
+    wanted: &HashMap<&str, &str>,
+) -> Result<(Vec<Entry>, bool), Error> {
+    match store.as_any().downcast_ref::<Service>() {
+        Some(service) => service.open_entries(wanted),
+        None => Ok((store.search(wanted)?, false)),
+    }
+}
+
+/// Returns the entries that fit: these systems lock all of them or none.
+#[cfg(not(all(unix, not(target_os = "macos"))))]
+pub(super) fn open_entries(
+    store: &CredentialStore,
+    wanted: &HashMap<&str, &str>,
+) -> Result<(Vec<Entry>, bool), Error> {
+    Ok((store.search(wanted)?, false))
 }
 
 /// Checks of an entry without a user that the keyring said so.
