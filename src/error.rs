@@ -274,7 +274,7 @@ tool_codes! {
     /// A value did not come whole to the shell, which was changed.
     SecretNotDelivered = "secret_not_delivered", Refused, "undo what was done to IFS, read or builtin in this session, or start another one; with --shell /bin/bash more of that does no harm";
     /// A sealed secret stands in text that a shell would keep.
-    SealedInShell = "sealed_in_shell", Refused, "a sealed secret is for <url_fetch>, which this version does not have; ask the user for another one";
+    SealedInShell = "sealed_in_shell", Refused, "a sealed secret is for <url_fetch>, which this version does not have; use another one";
     /// The policy of a secret does not allow its use here.
     PolicyDenied = "policy_denied", Failed, "ask the user to change the policy with `karyi var set`, or use another secret";
     /// A secret is past its date.

@@ -17,7 +17,7 @@ use crate::tool::Use;
 use crate::tool::context::{Consent, Context, Request};
 use crate::tools::Call;
 use crate::vault::policy::{Approval, Policy, PolicyFile};
-use crate::vault::session::Secrets;
+use crate::vault::session::{Origin, Secrets};
 use crate::vault::{advice, shell, substitute};
 
 /// A name that no secret has.
@@ -177,9 +177,11 @@ impl Permits {
         let Err(error) = check(&policy) else {
             return Ok(Some(policy));
         };
-        let own = secrets.policy(name);
+        let own = secrets.policy(name).map(|own| check(&own));
         match (&self.place, own) {
-            (Some(place), Some(own)) if check(&own).is_ok() => {
+            // It can be widened as it is, and not as the file narrows it.
+            (_, Some(Err(own))) => Err(kept(own, secrets.origin(name))),
+            (Some(place), Some(Ok(()))) => {
                 let place = place.display();
                 let hint = format!(
                     "the file {place} of --policy says so: ask the user to change it, or use another secret"
@@ -231,6 +233,13 @@ impl Permits {
         if !template.has_placeholder() {
             return Ok(());
         }
+        // What no policy can allow is told before the policy, which its user would widen for nothing.
+        if purpose != Use::Script {
+            substitute::check_files(template.source())?;
+        }
+        if purpose == Use::Pattern && template.has_secret() {
+            return Err(resolve::in_pattern());
+        }
         let names = substitute::names_in(template.source())?;
         let mut is_known = true;
         for name in &names {
@@ -279,6 +288,18 @@ impl Permits {
     }
 }
 
+/// Returns the error for a use that the own policy of a secret forbids: one that was given for this run alone is to be
+/// kept before its policy can say anything else.
+fn kept(error: ToolError, origin: Option<Origin>) -> ToolError {
+    match origin {
+        Some(Origin::Asked) => {
+            let hint = error.hint.replace(" --keep-value", "");
+            error.with_hint(format!("{hint}; a run started after that has it"))
+        }
+        _ => error,
+    }
+}
+
 /// A text of a call.
 #[derive(Clone, Copy)]
 struct Text<'a> {
@@ -291,7 +312,6 @@ struct Text<'a> {
 fn check_place(purpose: Use, template: &Template, secrets: &Secrets) -> Result<(), ToolError> {
     match purpose {
         Use::Script => shell::check_script(template.source(), secrets),
-        Use::Pattern if template.has_secret() => Err(resolve::in_pattern()),
         Use::Typed => substitute::substitute_typed(template.source(), secrets).map(drop),
         Use::Pattern | Use::Literal | Use::Written => Ok(()),
     }

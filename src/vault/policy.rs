@@ -8,6 +8,7 @@ mod file;
 mod host;
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Span, Timestamp, Zoned, civil, tz::TimeZone};
@@ -298,21 +299,36 @@ impl Policy {
         self.check_end(name, now)?;
         if self.shown == Shown::Sealed && tool != "url_fetch" {
             let message = format!("{name} is sealed, and <{tool}> could show it");
-            return Err(ToolError::new(ErrorCode::SealedInShell, message));
+            let change = change(name, &format!("--output redact {}", self.with_tool(tool)));
+            let hint = format!(
+                "a sealed secret is for <url_fetch>, which this version does not have; ask the user to unseal it with \
+                 {change}, or use another secret"
+            );
+            return Err(ToolError::new(ErrorCode::SealedInShell, message).with_hint(hint));
         }
         if self
             .tools
             .as_ref()
             .is_some_and(|tools| !tools.contains(tool))
         {
-            return Err(self.denied(name, &format!("does not allow <{tool}>")));
+            let what = format!("does not allow <{tool}>");
+            return Err(denied(name, &what, &self.with_tool(tool)));
         }
         let is_here = |dirs: &Vec<PathBuf>| dirs.iter().any(|dir| cwd.starts_with(dir));
         if !self.dirs.as_ref().is_none_or(is_here) {
-            let message = format!("does not allow the directory {}", cwd.display());
-            return Err(self.denied(name, &message));
+            let what = format!("does not allow the directory {}", cwd.display());
+            let dirs = self.dirs.iter().flatten().map(|dir| dir.display());
+            return Err(denied(name, &what, &with("dirs", dirs, cwd.display())));
         }
         Ok(())
+    }
+
+    /// Returns the flag that lets a tool use the secret, too; edits only write it.
+    fn with_tool(&self, tool: &str) -> String {
+        match tool == EDIT && !self.write {
+            true => WRITE.to_owned(),
+            false => with("tools", self.tools.iter().flatten(), tool),
+        }
     }
 
     /// Checks that the secret has not expired.
@@ -324,7 +340,8 @@ impl Policy {
             Some(end) => {
                 let message = format!("{name} expired on {}", day(end));
                 let hint = format!(
-                    "ask the user for a new value: `karyi var rotate {name} --expires WHEN`"
+                    "ask the user to give it a new value with `karyi var rotate {name} --expires WHEN`, or a later end with {}",
+                    change(name, "--expires WHEN")
                 );
                 Err(ToolError::new(ErrorCode::SecretExpired, message).with_hint(hint))
             }
@@ -347,7 +364,7 @@ impl Policy {
         if self.write {
             return Ok(());
         }
-        Err(self.denied(name, "does not allow writing it to files"))
+        Err(denied(name, "does not allow writing it to files", WRITE))
     }
 
     /// Checks that the secret may be sent to a host: over https, and over http only to this machine.
@@ -362,14 +379,16 @@ impl Policy {
         port: Option<u16>,
     ) -> Result<(), ToolError> {
         let hosts = self.hosts.as_deref().unwrap_or_default();
+        let wanted = port.map_or(host.to_owned(), |port| format!("{host}:{port}"));
+        let flag = with("hosts", hosts, wanted);
         if hosts.is_empty() {
-            return Err(self.denied(name, "names no hosts"));
+            return Err(denied(name, "names no hosts", &flag));
         }
         if hosts.iter().any(|known| known.permits(scheme, host, port)) {
             return Ok(());
         }
-        let message = format!("does not allow {scheme}://{host}");
-        Err(self.denied(name, &message))
+        let what = format!("does not allow {scheme}://{host}");
+        Err(denied(name, &what, &flag))
     }
 
     /// Checks that a value is not shorter than redaction likes, unless the policy accepts that. White
@@ -387,10 +406,31 @@ impl Policy {
         Err(ToolError::new(ErrorCode::BadValue, message)
             .with_hint("a short value is masked as a whole word only; --allow-short accepts that"))
     }
+}
 
-    fn denied(&self, name: &SecretName, what: &str) -> ToolError {
-        let message = format!("the policy of {name} {what}");
-        ToolError::new(ErrorCode::PolicyDenied, message)
+/// Returns the error for a use that a policy does not allow, with the flag that would.
+fn denied(name: &SecretName, what: &str, flag: &str) -> ToolError {
+    let message = format!("the policy of {name} {what}");
+    let change = change(name, flag);
+    ToolError::new(ErrorCode::PolicyDenied, message).with_hint(format!(
+        "ask the user to allow it with {change}, or use another secret"
+    ))
+}
+
+/// Returns the command that changes the policy of a secret.
+fn change(name: &SecretName, flags: &str) -> String {
+    format!("`karyi var set {name} --keep-value {flags}`")
+}
+
+/// Returns the flag that says a list with one more in it, since a list is said anew: as a shell reads it.
+fn with(flag: &str, own: impl IntoIterator<Item: Display>, more: impl Display) -> String {
+    let own = own.into_iter().map(|one| one.to_string());
+    let all: Vec<String> = own.chain([more.to_string()]).collect();
+    let all = all.join(",");
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-:,".contains(c);
+    match all.chars().all(is_plain) {
+        true => format!("--{flag} {all}"),
+        false => format!("--{flag} '{}'", all.replace('\'', "'\\''")),
     }
 }
 
@@ -476,6 +516,9 @@ fn narrower<T: Clone + PartialEq>(own: &[T], wanted: &[T], covers: fn(&T, &T) ->
 
 /// The tool that writes files.
 const EDIT: &str = "edit";
+
+/// The flag that lets it write a secret.
+const WRITE: &str = "--write";
 
 /// Says that a secret has no end.
 const NEVER: &str = "never";

@@ -206,6 +206,18 @@ fn append(text: &mut Zeroizing<String>, more: &str) {
     text.push_str(more);
 }
 
+/// Checks a text that is no script: nothing in it can be the path of a file with a value.
+///
+/// # Errors
+/// `bad_placeholder`.
+pub fn check_files(text: &str) -> Result<(), ToolError> {
+    let file = |piece| match piece {
+        Piece::File(name) => Some(file_outside_of_script(&name)),
+        Piece::Literal(_) | Piece::Escaped(_) | Piece::Secret(_) => None,
+    };
+    pieces(text)?.into_iter().find_map(file).map_or(Ok(()), Err)
+}
+
 fn file_outside_of_script(name: &SecretName) -> ToolError {
     let message = format!("$KARYI{{{name}|file}} stands outside of a script");
     ToolError::new(ErrorCode::BadPlaceholder, message).with_hint(format!(

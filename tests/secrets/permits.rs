@@ -96,6 +96,19 @@ fn all_missing_names_are_told() {
 }
 
 #[test]
+fn a_value_for_this_run_alone_is_to_be_kept_before_it_is_allowed_more() {
+    for (origin, command) in [
+        (Origin::Asked, "`karyi var set K --write`"),
+        (Origin::Stored, "`karyi var set K --keep-value --write`"),
+    ] {
+        let mut bench = Bench::new().secret("K", "value-of-k", Policy::default(), origin);
+        let outcomes = bench.run(&format!("<tools>{EDIT}</tools>"));
+        let hint = &outcomes[0].error.as_ref().unwrap().hint;
+        assert!(hint.contains(command), "{hint}");
+    }
+}
+
+#[test]
 fn writing_needs_to_be_allowed() {
     check(
         &mut stored(Terms {

@@ -195,6 +195,63 @@ fn secrets_with_one_value_are_told_by_doctor() {
     says(&told.stdout, &["secrets with one value: AGAIN = TOKEN\n"]);
 }
 
+/// The command of a hint does what the hint says.
+#[test]
+fn the_hint_of_a_policy_is_the_whole_command() {
+    let home = Home::new();
+    let value = "file-1234";
+    fs::write(home.work().join(value), "text\n").unwrap();
+    let here = home.work().canonicalize().unwrap();
+    let read = "<tools><read><file src=\"$KARYI{TOKEN}\"/></read></tools>";
+    let write = "<tools><edit><file src=\"f\"><find></find><replace>$KARYI{TOKEN}</replace></file></edit></tools>";
+    let echo = "<tools><command>: $KARYI{TOKEN}</command></tools>";
+    let sealed = "--output sealed --hosts a.example.com";
+    let dirs = format!("--dirs /nowhere,{}", here.display());
+    for (policy, script, flags) in [
+        ("--tools input", echo, "--tools input,command"),
+        (
+            "--use session",
+            read,
+            "--tools command,input,url_fetch,read",
+        ),
+        ("--use session", write, "--write"),
+        ("--dirs /nowhere", echo, &dirs),
+        (sealed, echo, "--output redact --tools url_fetch,command"),
+        ("--expires 2020-01-01", echo, "--expires WHEN"),
+    ] {
+        let policy: Vec<&str> = policy.split(' ').collect();
+        home.set("TOKEN", value, &policy);
+        let refused = home.script(script).stdout;
+        let command = format!("karyi var set TOKEN --keep-value {flags}");
+        says(&refused, &["ask the user to", &format!("`{command}`")]);
+        if script == echo {
+            let exec = ["var", "exec", "TOKEN", "--", "true"];
+            let refused = home.karyi(&exec, "").stderr;
+            assert!(!refused.contains("the user"), "{refused}");
+            says(&refused, &[&command]);
+        }
+        let words = command.replace("WHEN", "30d");
+        let words: Vec<&str> = words.split(' ').skip(1).collect();
+        home.karyi(&words, "").exit(0);
+        home.script(script).exit(0);
+        home.karyi(&["var", "rm", "TOKEN"], "").exit(0);
+    }
+}
+
+#[test]
+fn what_no_policy_allows_is_told_before_the_policy() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    for (call, code) in [
+        ("<search pattern=\"$KARYI{TOKEN}\"/>", "unsafe_context"),
+        ("<file src=\"$KARYI{TOKEN|file}\"/>", "bad_placeholder"),
+        ("<file src=\"$KARYI{TOKEN}\"/>", "policy_denied"),
+    ] {
+        let ran = home.script(&format!("<tools><read>{call}</read></tools>"));
+        says(&ran.stdout, &[&format!("code=\"{code}\"")]);
+    }
+}
+
 #[test]
 fn a_name_in_the_wrong_case_is_corrected() {
     let home = Home::new();

@@ -226,7 +226,8 @@ fn what_only_a_policy_file_forbids_names_that_file() {
     home.set("OWN", "own-77e1c0b2dd", &["--tools", "input"]);
     home.set("OLD", "old-5f2c9d81aa", &["--expires", "2020-01-01"]);
     let file = "the file p.toml of --policy says so";
-    let own = "ask the user to change the policy with `karyi var set`";
+    // What is kept is widened, whatever the file leaves of it.
+    let own = "`karyi var set OWN --keep-value --tools input,command`";
     let command = "<command>printf %s $KARYI{NAME}</command>";
     let edit = "<edit><file src=\"f\"><find></find><replace>$KARYI{NAME}</replace></file></edit>";
     for (name, terms, calls, code, hint) in [
@@ -246,7 +247,7 @@ fn what_only_a_policy_file_forbids_names_that_file() {
             "secret_expired",
             file,
         ),
-        ("OWN", "tools = ['input']", command, "policy_denied", own),
+        ("OWN", "tools = ['read']", command, "policy_denied", own),
         (
             "OLD",
             "expires = '2020-01-01'",

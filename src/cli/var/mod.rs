@@ -60,16 +60,26 @@ pub(super) fn var(args: VarArgs) -> ExitCode {
     }
 }
 
-/// Replaces the hints of paths, which are for a model and its tools: what is missing here is a place for the vault.
+/// Replaces the hints of paths, which are for a model and its tools: what is missing here is a place for the vault. Others
+/// speak to the user, and not of them.
 fn for_a_person(error: ToolError) -> ToolError {
     let is_of_path = matches!(
         error.code,
         ErrorCode::NotFound | ErrorCode::PermissionDenied
     );
-    match is_of_path && error.hint == error.code.hint() {
-        true => error.with_hint("set KARYI_HOME, or HOME, to a directory that you can write to: the vault is kept there"),
-        false => error,
-    }
+    let hint = match is_of_path && error.hint == error.code.hint() {
+        true => {
+            "set KARYI_HOME, or HOME, to a directory that you can write to: the vault is kept there"
+                .to_owned()
+        }
+        false => to_a_person(&error.hint),
+    };
+    error.with_hint(hint)
+}
+
+/// Says a hint to the user that tells a model what its user can do.
+fn to_a_person(hint: &str) -> String {
+    hint.replace("ask the user to ", "")
 }
 
 /// Takes a value, for a store or for a session that runs.
