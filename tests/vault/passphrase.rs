@@ -1,5 +1,12 @@
 //! A vault with a passphrase: when it is asked for, what is said, and what Ctrl+C ends.
 
+use std::fs::File;
+use std::sync::{Arc, Mutex};
+
+use karyi::secret::{SecretName, SecretValue};
+use karyi::vault::store::age::{AgeKey, AgeStore};
+use karyi::vault::store::{Key, Store, disk};
+
 use super::home::Home;
 use crate::harness::Karyi;
 use crate::harness::terminal::Terminal;
@@ -93,4 +100,41 @@ fn ctrl_c_at_a_later_question_ends_the_run() {
         );
         assert_eq!(status, 130, "{screen}");
     }
+}
+
+/// To check a passphrase takes seconds, and so does waiting for another program that does it.
+#[test]
+fn who_waits_for_a_passphrase_is_told() {
+    let home = Home::locked(VALUE);
+    let other = File::open(home.path().join("karyi/data/vault.lock")).unwrap();
+    other.lock().unwrap();
+    let mut terminal = start(&home, &[], USE);
+    type_at(&mut terminal, ASKED, "pass-1\r");
+    terminal.expect("karyi: waiting for the vault: its passphrase takes seconds to check");
+    drop(other);
+    let (screen, status) = terminal.end();
+    assert!(screen.contains("<output>39"), "{screen}");
+    assert_eq!(status, 0, "{screen}");
+}
+
+#[test]
+fn reading_and_writing_the_file_are_told() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("vault.age");
+    let name = SecretName::parse("TOKEN").unwrap();
+    // The file is locked until somebody is told of it.
+    let check = |work: &dyn Fn(&AgeStore)| {
+        let held = Arc::new(Mutex::new(Some(disk::lock(&path).unwrap())));
+        let told = Arc::clone(&held);
+        let pass = || SecretValue::new("pass-1".into());
+        let key = Arc::new(move |_| Ok(AgeKey::with_work(&pass(), 1)));
+        let store = AgeStore::new(path.clone(), key);
+        work(&store.telling(Arc::new(move |_| told.lock().unwrap().take().is_some())));
+        assert!(held.lock().unwrap().is_none());
+    };
+    check(&|store| {
+        let value = SecretValue::new(VALUE.into());
+        store.set(&Key::of(&name), &value).unwrap();
+    });
+    check(&|store| assert!(store.list().unwrap().contains(&name)));
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::given::{given, mask_keys, passphrase};
 use super::{AGE_FILE, Asker, Asking, StoreName, VaultFlags, absolute, ask_passphrase, service};
@@ -167,13 +168,19 @@ impl Place {
             (Kind::Os, None) => {
                 let store = OsStore::new(service(), self.asking.attended());
                 match &self.asking {
-                    Asking::OnTerminal(asker) => Arc::new(store.telling(waiting(asker))),
+                    Asking::OnTerminal(asker) => {
+                        Arc::new(store.telling(waiting(asker, of_keyring)))
+                    }
                     Asking::Nobody => Arc::new(store),
                 }
             }
             (Kind::Age, _) => {
                 let key = self.key(chosen.identity.clone());
-                Arc::new(AgeStore::new(self.age_file(), key))
+                let store = AgeStore::new(self.age_file(), key);
+                match &self.asking {
+                    Asking::OnTerminal(asker) => Arc::new(store.telling(waiting(asker, of_file))),
+                    Asking::Nobody => Arc::new(store),
+                }
             }
             (Kind::Memory, _) => Arc::new(MemoryStore::default()),
             (Kind::Env, _) => Arc::new(EnvStore::new(given().unwrap_or_default())),
@@ -248,17 +255,25 @@ impl Place {
     }
 }
 
+/// Says that the keyring is waited for, and how long at most.
+fn of_keyring(most: Duration) -> String {
+    let seconds = most.as_secs();
+    format!("waiting for the keyring to answer ({seconds} s at most; Ctrl+C ends)")
+}
+
+/// Says what takes long with an encrypted file; nobody knows how long.
+fn of_file(_: Duration) -> String {
+    "waiting for the vault: its passphrase takes seconds to check".to_owned()
+}
+
 /// Returns what tells the user why nothing happens.
-fn waiting(asker: &Asker) -> Notice {
+fn waiting(asker: &Asker, words: fn(Duration) -> String) -> Notice {
     let floor = asker.floor.clone();
     Arc::new(move |most| {
         // Who looks at a question knows what is waited for, and nobody waits for its end here.
         let is_free = floor.as_ref().is_none_or(Floor::is_free);
         if is_free {
-            let seconds = most.as_secs();
-            say(&format!(
-                "waiting for the keyring to answer ({seconds} s at most; Ctrl+C ends)"
-            ));
+            say(&words(most));
         }
         is_free
     })

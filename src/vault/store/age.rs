@@ -19,6 +19,7 @@ use zeroize::Zeroizing;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
+use crate::vault::store::os::{Notice, Patience};
 use crate::vault::store::{Key, Kind, Store, disk, pairs};
 
 pub use key::{AgeKey, Asked, GetKey, identity_bytes, passphrase_of, secret_lines};
@@ -28,6 +29,9 @@ const HEAD: &[u8] = b"karyi-vault 1\n";
 
 type Texts = BTreeMap<Key, SecretValue>;
 
+/// A version of the file, its bytes, and what they hold.
+type Unsealed = (Look, Zeroizing<Vec<u8>>, Result<Texts, ToolError>);
+
 /// Values in an encrypted file.
 pub struct AgeStore {
     path: PathBuf,
@@ -35,6 +39,8 @@ pub struct AgeStore {
     opened: Arc<Mutex<Opened>>,
     /// Whether somebody is asked for the key meanwhile.
     is_asking: Arc<AtomicBool>,
+    /// Who is told that a passphrase takes long.
+    patience: Arc<Patience>,
     /// Whether the key may not be asked for now.
     is_quiet: bool,
 }
@@ -74,7 +80,17 @@ impl AgeStore {
             get_key,
             opened: Arc::default(),
             is_asking: Arc::default(),
+            patience: Arc::default(),
             is_quiet: false,
+        }
+    }
+
+    /// Has somebody told when a passphrase lets a user wait.
+    #[must_use]
+    pub fn telling(self, notice: Notice) -> Self {
+        Self {
+            patience: Arc::new(Patience::telling(notice)),
+            ..self
         }
     }
 
@@ -93,9 +109,22 @@ impl AgeStore {
         let mut opened = self.opened()?;
         // Typed before the file is locked.
         self.refresh(&mut opened, Lock::Wanted)?;
-        self.key(&mut opened, Lock::Wanted)?;
+        match self.key(&mut opened, Lock::Wanted)?.takes_memory() {
+            true => self
+                .patience
+                .during(|| self.change_opened(&mut opened, work)),
+            false => self.change_opened(&mut opened, work),
+        }
+    }
+
+    /// Changes what the file holds, with the key at hand.
+    fn change_opened<T>(
+        &self,
+        opened: &mut Opened,
+        work: impl FnOnce(&mut Texts) -> T,
+    ) -> Result<T, ToolError> {
         let _guard = disk::lock(&self.path)?;
-        self.refresh(&mut opened, Lock::Held)?;
+        self.refresh(opened, Lock::Held)?;
         // Taken out: if writing fails, memory must not say what the file does not.
         let mut texts = opened
             .held
@@ -103,7 +132,7 @@ impl AgeStore {
             .map(|(_, texts)| texts)
             .unwrap_or_default();
         let result = work(&mut texts);
-        let key = self.key(&mut opened, Lock::Held)?;
+        let key = self.key(opened, Lock::Held)?;
         let sealed = seal(key, &texts)?;
         self.check_size(&sealed)?;
         disk::write(&self.path, &sealed)?;
@@ -140,15 +169,18 @@ impl AgeStore {
             // A passphrase takes much memory to check: one program at a time. Who only reads goes on without the
             // lock: in a directory that cannot be written nobody has one, and one that somebody keeps must not keep
             // values from being masked.
-            let takes_memory = self.key(opened, lock)?.takes_memory();
-            let is_wanted = takes_memory && lock == Lock::Wanted;
-            let _guard = is_wanted.then(|| disk::lock_to_read(&self.path).ok());
-            let now = look(Some(&self.path));
-            let Some(bytes) = self.read()? else {
+            let key = self.key(opened, lock)?;
+            let unsealed = match key.takes_memory() && lock == Lock::Wanted {
+                true => self.patience.during(|| {
+                    let _guard = disk::lock_to_read(&self.path).ok();
+                    self.unsealed(key)
+                }),
+                false => self.unsealed(key),
+            };
+            let Some((now, bytes, texts)) = unsealed? else {
                 return Ok(());
             };
-            let key = self.key(opened, lock)?;
-            let error = match unseal(key, &bytes) {
+            let error = match texts {
                 Ok(texts) => {
                     opened.was_wrong = false;
                     opened.held = Some((now, texts));
@@ -169,6 +201,16 @@ impl AgeStore {
             }
             tries += 1;
         }
+    }
+
+    /// Returns what the file looks like now, what stands in it, and what comes of that; nothing when it is gone.
+    fn unsealed(&self, key: &AgeKey) -> Result<Option<Unsealed>, ToolError> {
+        let now = look(Some(&self.path));
+        let bytes = self.read()?;
+        Ok(bytes.map(|bytes| {
+            let texts = unseal(key, &bytes);
+            (now, bytes, texts)
+        }))
     }
 
     fn read(&self) -> Result<Option<Zeroizing<Vec<u8>>>, ToolError> {
@@ -239,6 +281,7 @@ impl Store for AgeStore {
             get_key: Arc::clone(&self.get_key),
             opened: Arc::clone(&self.opened),
             is_asking: Arc::clone(&self.is_asking),
+            patience: Arc::clone(&self.patience),
             is_quiet: true,
         }))
     }

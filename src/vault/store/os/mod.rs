@@ -18,6 +18,7 @@ mod service;
 mod worker;
 
 pub use patience::Notice;
+pub(super) use patience::Patience;
 pub use platform::Family;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -532,9 +533,9 @@ mod tests {
             let found = failure(error);
             assert_eq!(found.code, code);
             assert!(!format!("{found:?}").contains("115"), "{found:?}");
-            assert!(!format!("{found:?}").contains("secret"), "{found:?}");
+            assert!(!format!("{found:?}").contains("sesame"), "{found:?}");
         };
-        let bytes = b"secret".to_vec();
+        let bytes = b"sesame".to_vec();
         check(Error::BadEncoding(bytes.clone()), ErrorCode::BadVault);
         let reason = Box::new(std::io::Error::other("x"));
         check(Error::BadDataFormat(bytes, reason), ErrorCode::BadVault);

@@ -1,20 +1,21 @@
-//! What is told and remembered of a keyring that lets others wait.
+//! What is told and remembered of a store that lets others wait.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::progress::Progress;
 use crate::limits;
 use crate::vault::store::disk::Guard;
 
-/// Is told that somebody waits for the keyring, and how long at most. Returns whether the user knows now.
+/// Is told that somebody waits for the store, and how long at most. Returns whether the user knows now.
 pub type Notice = Arc<dyn Fn(Duration) -> bool + Send + Sync>;
 
 /// How the calls of one store wait.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(in crate::vault::store) struct Patience {
     /// Who is told, where a user may wonder.
     pub(super) notice: Option<Notice>,
     /// Whether that was done since the keyring answered in time last.
@@ -24,6 +25,13 @@ pub(super) struct Patience {
 }
 
 impl Patience {
+    pub(in crate::vault::store) fn telling(notice: Notice) -> Self {
+        Self {
+            notice: Some(notice),
+            ..Self::default()
+        }
+    }
+
     /// Whether the call that was given up last hangs still: then the next one would, too.
     pub(super) fn is_over(&self) -> bool {
         self.given_up().upgrade().is_some()
@@ -40,6 +48,23 @@ impl Patience {
         if let Some(call) = call {
             call.hold(lock);
         }
+    }
+
+    /// Does something on this thread, and tells of it when that takes long.
+    pub(in crate::vault::store) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        if self.notice.is_none() {
+            return work();
+        }
+        thread::scope(|scope| {
+            let (done, receiver) = mpsc::channel::<()>();
+            let most = limits::KEYRING_UNLOCK_TIMEOUT;
+            // Without the thread nobody is told.
+            let telling = thread::Builder::new().name("patience".into());
+            let _ = telling.spawn_scoped(scope, move || self.receive(&receiver, most));
+            let result = work();
+            drop(done);
+            result
+        })
     }
 
     /// Waits for what comes of a call, and tells of it when that takes long.
