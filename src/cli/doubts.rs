@@ -1,33 +1,67 @@
-//! What is probably a mistake about a value, told without showing anything of it.
+//! What is probably a mistake about a value or its policy, told without showing anything of the value.
 
+use jiff::Timestamp;
 use zeroize::Zeroizing;
 
 use crate::cli::say;
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
+use crate::vault::policy::Policy;
 use crate::vault::redact::shortest_password;
 use crate::vault::visible_bytes;
 
 /// Warns of what is probably a mistake about a value, and of what of it is masked less well.
 pub(super) fn tell(name: &SecretName, value: &SecretValue) {
-    if shows(name.as_str(), value.expose()) {
-        say(&format!(
-            "warning: the name {name} shows its value, and names are shown everywhere: choose another one"
+    warn_of(of_value(name, value));
+}
+
+/// Warns of a policy under which a secret cannot be used now.
+pub(super) fn tell_of_policy(name: &SecretName, policy: &Policy) {
+    let ended = policy.check_end(name, Timestamp::now()).err();
+    let ended = ended.map(|error| {
+        format!(
+            "{}, and it cannot be used until --expires gives it a later end",
+            error.message
+        )
+    });
+    warn_of(ended.into_iter().chain(of_directories(name, policy)));
+}
+
+fn warn_of(doubts: impl IntoIterator<Item = String>) {
+    for doubt in doubts {
+        say(&format!("warning: {doubt}"));
+    }
+}
+
+/// Returns the directories that a secret is bound to and that are not there, each with the way out.
+pub(super) fn of_directories(name: &SecretName, policy: &Policy) -> Vec<String> {
+    let dirs = policy.dirs.iter().flatten().filter(|dir| !dir.is_dir());
+    dirs.map(|dir| {
+        let dir = dir.display();
+        format!("{name} is bound to {dir}, and no such directory is there: --dirs names others, --no-dirs none")
+    })
+    .collect()
+}
+
+/// Returns what is probably a mistake about a value, and what of it is masked less well.
+pub(super) fn of_value(name: &SecretName, value: &SecretValue) -> Vec<String> {
+    let value = value.expose();
+    let mut found = Vec::new();
+    if shows(name.as_str(), value) {
+        found.push(format!(
+            "the name {name} shows its value, and names are shown everywhere: choose another one"
         ));
     }
-    for doubt in doubts(value.expose()) {
-        say(&format!("warning: the value of {name} {doubt}"));
-    }
-    if visible_bytes(value.expose()) < limits::GOOD_SECRET_BYTES {
-        say(&format!(
-            "warning: the value of {name} is short: only whole words of it are masked"
+    let likely = doubts(value).into_iter();
+    found.extend(likely.map(|doubt| format!("the value of {name} {doubt}")));
+    if visible_bytes(value) < limits::GOOD_SECRET_BYTES {
+        found.push(format!(
+            "the value of {name} is short: only whole words of it are masked"
         ));
     }
-    if let Some(told) = shortest_password(value.expose()).and_then(password_doubt) {
-        say(&format!(
-            "warning: the password in the value of {name} {told}"
-        ));
-    }
+    let password = shortest_password(value).and_then(password_doubt);
+    found.extend(password.map(|told| format!("the password in the value of {name} {told}")));
+    found
 }
 
 /// Whether a name holds a value, in any case of letters.

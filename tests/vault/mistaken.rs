@@ -195,6 +195,79 @@ fn secrets_with_one_value_are_told_by_doctor() {
     says(&told.stdout, &["secrets with one value: AGAIN = TOKEN\n"]);
 }
 
+/// What `set` warns of is told later, too, in the same words.
+#[test]
+fn what_set_warned_of_is_told_by_doctor() {
+    let home = Home::new();
+    home.set("FINE", VALUE, &[]);
+    let odd = [
+        ("A", "Bearer abcdefgh", &[][..]),
+        ("B", "token-123 ", &[]),
+        ("C", "token-124\n", &["--raw"]),
+        ("D", "\"token-125\"", &[]),
+        ("E", "<your-token>", &[]),
+        ("F", "pw1!z", &["--allow-short"]),
+        ("token_126", "token_126", &[]),
+        ("G", "https://u:pw1z@example.com/a", &[]),
+        ("H", "token-127", &["--dirs", "/nonexistent"]),
+    ];
+    let mut warned = Vec::new();
+    for (name, value, more) in odd {
+        let args = [&["var", "set", name, "--stdin"], more].concat();
+        let told = home.karyi(&args, value).exit(0).stderr;
+        let told = told
+            .lines()
+            .filter_map(|line| line.strip_prefix("karyi: warning: "));
+        warned.extend(told.map(str::to_owned));
+    }
+    assert!(warned.len() >= odd.len(), "{warned:?}");
+    let doctor = home.karyi(&["var", "doctor"], "").exit(0).stdout;
+    let told = doctor.lines().filter_map(|line| {
+        let told = line.strip_prefix("ok       values     ");
+        told.or_else(|| line.strip_prefix("ok       policies   "))
+    });
+    let mut told: Vec<&str> = told.collect();
+    told.sort_unstable();
+    warned.sort_unstable();
+    assert_eq!(told, warned);
+}
+
+#[test]
+fn a_secret_that_has_expired_is_told() {
+    let home = Home::new();
+    let listed = |name: &str| {
+        let json = home.karyi(&["var", "show", name, "--json"], "").json();
+        (json["expired"].clone(), json["state"].clone())
+    };
+    home.set("FINE", "another-value", &["--expires", "2999-01-01"]);
+    home.set("TOKEN", VALUE, &["--expires", "2020-01-01"]);
+    assert_eq!(listed("FINE"), (false.into(), "unknown".into()));
+    assert_eq!(listed("TOKEN"), (true.into(), "unknown".into()));
+    let table = home.karyi(&["var", "list"], "").exit(0).stdout;
+    let expired = table.lines().filter(|line| line.contains("  expired  "));
+    let names: Vec<&str> = expired.filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, ["TOKEN"], "{table}");
+    let shown = home.karyi(&["var", "show", "TOKEN"], "").exit(0).stdout;
+    says(&shown, &["expired      true\n"]);
+    let doctor = home.karyi(&["var", "doctor"], "").exit(1).hides(VALUE);
+    let expected = [
+        "limited  policies   TOKEN expired on 2020-01-01",
+        "to do: give it a new value with `karyi var rotate TOKEN --expires WHEN`, or a later end with `karyi var set \
+         TOKEN --keep-value --expires WHEN`",
+    ];
+    says(&doctor.stdout, &expected);
+    // The kept policy is that of the new value.
+    let set = home.karyi(&["var", "set", "TOKEN", "--stdin"], "token-321");
+    says(
+        &set.exit(0).stderr,
+        &["until --expires gives it a later end"],
+    );
+    let set = ["var", "set", "TOKEN", "--keep-value", "--expires", "never"];
+    let set = home.karyi(&set, "").exit(0).stderr;
+    assert!(!set.contains("warning"), "{set}");
+    home.karyi(&["var", "doctor"], "").exit(0);
+}
+
 /// The command of a hint does what the hint says.
 #[test]
 fn the_hint_of_a_policy_is_the_whole_command() {

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde_json::json;
 
-use crate::cli::print;
-use crate::cli::var::{Done, Shape, existing, list, quiet_place};
+use crate::cli::var::{Done, Shape, existing, list, quiet_place, to_a_person};
 use crate::cli::vault::{Place, VaultFlags};
+use crate::cli::{doubts, print};
 use crate::error::{ErrorCode, ToolError};
 use crate::pty::health::{Check, Health};
 use crate::pty::{inherited, quote};
@@ -15,7 +16,7 @@ use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Chosen, FILE_NAME, Index};
 use crate::vault::keep::{State, Vault, check_agreement, elsewhere};
 use crate::vault::session::listed;
-use crate::vault::store::record;
+use crate::vault::store::record::{self, Record};
 use crate::vault::store::{Key, Kind, Store};
 
 /// Checks the vault; with `repair` the index is made anew from the store first.
@@ -105,10 +106,11 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
         }
         Err(error) => unchangeable(chosen.kind, &error),
     });
-    let unreadable = unreadable(store.as_ref());
-    checks.extend(agreement(place, &unreadable));
-    checks.extend(policies(&unreadable));
-    checks.extend(same_values(store.as_ref()));
+    let held = Held::read(store.as_ref());
+    checks.extend(agreement(place, &held.unreadable));
+    checks.extend(policies(&held.unreadable));
+    checks.extend(held.records.iter().flat_map(of_record));
+    checks.extend(same_values(held.records));
     checks.extend(strangers(store.as_ref()));
     checks
 }
@@ -264,15 +266,50 @@ fn agreement(place: &Place, unreadable: &[(SecretName, ToolError)]) -> Option<Ch
     Some(Check::limited("agreement", odd.join(", "), meaning, advice))
 }
 
-/// Returns the names whose values or policies cannot be read, and why.
-fn unreadable(store: &dyn Store) -> Vec<(SecretName, ToolError)> {
-    let problem = |name: &SecretName| {
-        let text = store.get(&Key::of(name)).transpose()?;
-        let error = text.and_then(|text| record::split(name, &text)).err()?;
-        Some((name.clone(), error))
-    };
-    let names = store.list().unwrap_or_default();
-    names.iter().filter_map(problem).collect()
+/// What a store holds under names of secrets.
+#[derive(Default)]
+struct Held {
+    records: Vec<(SecretName, Record)>,
+    /// Names whose values or policies cannot be read, and why.
+    unreadable: Vec<(SecretName, ToolError)>,
+}
+
+impl Held {
+    fn read(store: &dyn Store) -> Self {
+        let mut held = Self::default();
+        for name in store.list().unwrap_or_default() {
+            let text = store.get(&Key::of(&name)).transpose();
+            match text.map(|text| record::split(&name, &text?)) {
+                Some(Ok(record)) => held.records.push((name, record)),
+                Some(Err(error)) => held.unreadable.push((name, error)),
+                None => {}
+            }
+        }
+        held
+    }
+}
+
+/// Tells of a secret that has ended, and what is probably a mistake about a value and its policy, in the words of
+/// `set`. Nothing needs to be done about the latter: what looks like a mistake may be meant.
+fn of_record((name, held): &(SecretName, Record)) -> Vec<Check> {
+    let policy = &held.policy;
+    let ended = policy.check_end(name, Timestamp::now()).err();
+    let ended = ended.map(|error| {
+        let meaning = "it cannot be used; its value is masked";
+        Check::limited(
+            "policies",
+            error.message,
+            meaning,
+            &to_a_person(&error.hint),
+        )
+    });
+    let unused = "it can be used in its directories only";
+    let dirs = doubts::of_directories(name, policy).into_iter();
+    let dirs = dirs.map(|told| Check::ok("policies", told, unused));
+    let kept = "it is kept and used as it is";
+    let values = doubts::of_value(name, &held.value).into_iter();
+    let values = values.map(|told| Check::ok("values", told, kept));
+    ended.into_iter().chain(dirs).chain(values).collect()
 }
 
 /// Tells of what cannot be read, each with what is to be done about it.
@@ -286,13 +323,10 @@ fn policies(problems: &[(SecretName, ToolError)]) -> impl Iterator<Item = Check>
 
 /// Names secrets with one and the same value, which a list, that reads no value, cannot tell of. Nothing is wrong with
 /// that: what is masked has the first of the names.
-fn same_values(store: &dyn Store) -> Option<Check> {
-    let record = |name: SecretName| {
-        let text = store.get(&Key::of(&name)).ok()??;
-        Some((record::split(&name, &text).ok()?.value, name))
-    };
-    let names = store.list().ok()?;
-    let mut values: Vec<(SecretValue, SecretName)> = names.into_iter().filter_map(record).collect();
+fn same_values(records: Vec<(SecretName, Record)>) -> Option<Check> {
+    let records = records.into_iter();
+    let mut values: Vec<(SecretValue, SecretName)> =
+        records.map(|(name, record)| (record.value, name)).collect();
     values.sort_by(|(a, one), (b, other)| (a.expose(), one).cmp(&(b.expose(), other)));
     let alike = values.chunk_by(|(a, _), (b, _)| a.expose() == b.expose());
     let found: Vec<String> = alike

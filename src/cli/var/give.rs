@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use jiff::Timestamp;
+
 use crate::cli::door::call::{self, Found};
 use crate::cli::var::args::SetArgs;
 use crate::cli::var::{Done, asking, set, value};
@@ -14,13 +16,15 @@ pub(super) fn give(flags: &VaultFlags, args: &SetArgs, pid: Option<u32>) -> Done
     let name = vault::name(&args.name)?;
     value::check_input(flags, &args.input)?;
     set::check_note(args.note.as_deref())?;
-    let policy = set::wanted_policy(&name, &args.less.added_to(args.policy.terms()))?;
+    let terms = args.less.added_to(args.policy.terms());
+    let policy = terms.policy(Timestamp::now())?;
     let asking = asking()?;
     // Before anything is typed.
     let session = chosen(call::find()?, pid)?;
     let what = format!("{name} for {}", session.shown());
     let value = value::typed(&asking, &what, &args.input)?;
     call::give(&session, &name, &policy, &value)?;
+    doubts::tell_of_policy(&name, &policy);
     doubts::tell(&name, &value);
     if args.note.is_some() {
         say("warning: a session has no notes, so this one is not kept");

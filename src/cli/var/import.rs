@@ -248,25 +248,27 @@ fn keep_one(
     (name, entry): (&SecretName, &Entry),
 ) -> Result<bool, ToolError> {
     let now = Timestamp::now();
-    let damage = RefCell::new(None);
+    let told = RefCell::new((None, None));
     let is_kept = vault.update(name, &|earlier: &Earlier| {
         if !earlier.is_nothing() && !args.replace {
             return Ok(None);
         }
         let said = args.policy.terms();
         let policy = set::base(earlier, &said).map_err(of_one)?;
-        damage.replace(earlier.damage.clone());
+        let policy = said.applied(&policy, now)?;
+        told.replace((earlier.damage.clone(), Some(policy.clone())));
         let listed = earlier.listed.as_ref();
         let has_note = listed.is_some_and(|listed| listed.note.is_some());
         Ok(Some(Wanted {
             value: entry.value.duplicate(),
             terms: Terms {
                 note: (!has_note).then(|| format!("from {}", file_name(args))),
-                policy: said.applied(&policy, now)?,
+                policy,
             },
         }))
     })?;
-    if is_kept {
+    if let (true, (damage, Some(policy))) = (is_kept, told.take()) {
+        doubts::tell_of_policy(name, &policy);
         doubts::tell(name, &entry.value);
         set::tell_of_damage(name, damage.take().as_ref());
     }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::cli::var::{Done, Shape, quiet_place};
@@ -154,6 +155,7 @@ fn json_of(row: &Row) -> Map<String, Value> {
         fields.insert("note".into(), listed.note.clone().into());
         fields.insert("created".into(), listed.created.to_string().into());
         fields.insert("updated".into(), listed.updated.to_string().into());
+        fields.insert("expired".into(), has_ended(row).into());
         let used = listed.used.map(|used| used.to_string());
         fields.insert("used".into(), used.into());
         fields.insert("store".into(), listed.store.as_str().into());
@@ -206,19 +208,37 @@ fn summary(policy: &Policy) -> String {
     parts.join(" ")
 }
 
+/// Whether the policy in the index says that the secret has ended.
+fn has_ended(row: &Row) -> bool {
+    let listed = row.listed.as_ref();
+    listed.is_some_and(|listed| {
+        listed
+            .policy
+            .check_end(&row.name, Timestamp::now())
+            .is_err()
+    })
+}
+
+/// Returns what is to be known of a secret before it is used.
+fn state_of(row: &Row) -> String {
+    let state = match row.state {
+        State::Kept | State::Unknown => None,
+        State::MissingValue | State::Untracked | State::Elsewhere => Some(row.state.as_str()),
+    };
+    let ended = has_ended(row).then_some("expired");
+    let parts: Vec<&str> = state.into_iter().chain(ended).collect();
+    parts.join(", ")
+}
+
 fn table(rows: &[Row]) -> String {
     let cells = |row: &Row| {
         let date = |listed: &Listed| listed.updated.strftime("%Y-%m-%d").to_string();
         let listed = row.listed.as_ref();
-        let state = match row.state {
-            State::Kept | State::Unknown => "",
-            State::MissingValue | State::Untracked | State::Elsewhere => row.state.as_str(),
-        };
         [
             row.name.to_string(),
             listed.map_or("", |listed| listed.store.as_str()).to_owned(),
             listed.map(date).unwrap_or_default(),
-            state.to_owned(),
+            state_of(row),
             listed
                 .map(|listed| summary(&listed.policy))
                 .unwrap_or_default(),

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 
-use crate::cli::say;
 use crate::cli::var::args::{PolicyArgs, RotateArgs, SetArgs};
 use crate::cli::var::{Done, existing_in, place, value, writable};
 use crate::cli::vault::{self, Place, VaultFlags};
+use crate::cli::{doubts, say};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
@@ -39,11 +39,11 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     check_note(args.note.as_deref())?;
     let terms = args.less.added_to(args.policy.terms());
     // Before anything is typed: a policy that means nothing, and a store that takes nothing.
-    wanted_policy(&name, &terms)?;
+    let now = Timestamp::now();
+    terms.policy(now)?;
     let place = place(flags)?;
     let vault = writable(&place)?;
     vault.check_place(&name)?;
-    let now = Timestamp::now();
     let earlier = vault.earlier(&name)?;
     let policy = terms.applied(&base(&earlier, &terms)?, now)?;
     let is_asked = !args.keep_value && !args.input.stdin;
@@ -81,6 +81,8 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     tell_of_keeping(&vault, &name, replaced.take().as_deref());
     tell_of_other_store(&place, &vault, &name)?;
     tell_of_damage(&name, earlier.damage.as_ref());
+    // Not before: a directory that is the value of another secret was refused.
+    doubts::tell_of_policy(&name, &policy);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -104,20 +106,6 @@ pub(super) fn tell_of_damage(name: &SecretName, damage: Option<&ToolError>) {
             damage.message
         ));
     }
-}
-
-/// Returns the policy of a new secret, and warns of one that cannot be used.
-///
-/// # Errors
-/// `bad_policy`.
-pub(super) fn wanted_policy(name: &SecretName, terms: &policy::Terms) -> Result<Policy, ToolError> {
-    let wanted = terms.policy(Timestamp::now())?;
-    if wanted.expires.is_some_and(|end| end <= Timestamp::now()) {
-        say(&format!(
-            "warning: --expires lies in the past: {name} cannot be used until it gets a later end"
-        ));
-    }
-    Ok(wanted)
 }
 
 /// Returns the policy that what is said is added to.
