@@ -278,7 +278,7 @@ tool_codes! {
     /// The policy of a secret does not allow its use here.
     PolicyDenied = "policy_denied", Failed, "ask the user to change the policy with `karyi var set`, or use another secret";
     /// A secret is past its date.
-    SecretExpired = "secret_expired", Failed, "ask the user for a new value: `karyi var rotate NAME --expires WHEN`";
+    SecretExpired = "secret_expired", Failed, "ask the user to give it a new value with `karyi var rotate NAME --expires WHEN`";
     /// The user must agree to the use of a secret and cannot be asked.
     ApprovalRequired = "approval_required", NeedsUser, "run karyi with --allow NAME, or on a terminal";
     /// A policy is not well formed.
@@ -286,9 +286,9 @@ tool_codes! {
     /// The value cannot be used as a secret.
     BadValue = "bad_value", Failed, "give a value of 8 bytes to 60 KiB without NUL; 4 to 7 bytes need --allow-short";
     /// There is no keyring to speak to.
-    KeyringUnavailable = "keyring_unavailable", NeedsUser, "start the keyring of the desktop, or choose another store with --vault age";
+    KeyringUnavailable = "keyring_unavailable", NeedsUser, "start the keyring of the desktop, or choose another store with --vault age; on a server --age-identity FILE beside it is easiest, since nobody has to type a passphrase";
     /// The keyring is locked and nobody unlocks it.
-    KeyringLocked = "keyring_locked", NeedsUser, "unlock the keyring, then try again";
+    KeyringLocked = "keyring_locked", NeedsUser, "unlock the keyring, then try again; without a desktop it is unlocked by the first program that speaks to it: start `dbus-run-session -- bash`, and there `printf %s \"$(cat FILE)\" | gnome-keyring-daemon --unlock --components=secrets`";
     /// The keyring did not answer in time.
     KeyringTimeout = "keyring_timeout", NeedsUser, "see what the keyring waits for with `karyi doctor`, then try again";
     /// The encrypted file cannot be opened with the key that was given.

@@ -61,9 +61,12 @@ pub(super) fn without_arguments(error: &clap::Error, arguments: &[OsString]) -> 
     };
     let is_exec = error.kind() == ErrorKind::UnknownArgument
         && arguments.iter().any(|argument| argument == "exec");
-    let hint = match is_exec {
-        true => "a program and its arguments stand behind --: karyi var exec NAME -- CMD",
-        false => "type values at the question, or pipe them in with --stdin; see `karyi help`",
+    let hint = match (is_exec, error.kind()) {
+        (true, _) => "a program and its arguments stand behind --: karyi var exec NAME -- CMD",
+        (false, ErrorKind::InvalidSubcommand) => {
+            "`karyi help` lists the commands, and `karyi var --help` those of the vault"
+        }
+        (false, _) => "type values at the question, or pipe them in with --stdin; see `karyi help`",
     };
     Some(format!(
         "usage: {problem}; it is not repeated here, since it may be a value\nhint: {hint}"

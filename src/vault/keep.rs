@@ -273,9 +273,20 @@ impl Vault {
                     ..elsewhere
                 };
             }
-            _ => format!("give it one with `karyi var set {name}`"),
+            _ => match self.meant(name) {
+                Some(meant) => format!("the secret is called {meant}"),
+                None => format!("see `karyi var list`; `karyi var set {name}` gives it one"),
+            },
         };
         ToolError::new(ErrorCode::UndefinedVariable, message).with_hint(hint)
+    }
+
+    /// Returns the secret that a name differs from only in case: under it nothing can be kept.
+    fn meant(&self, name: &SecretName) -> Option<SecretName> {
+        let kept = self.store.list().unwrap_or_default();
+        let listed = Index::read(&self.directory).unwrap_or_default();
+        let mut known = kept.into_iter().chain(listed.kept());
+        known.find(|known| known.differs_only_in_case(name))
     }
 
     /// Whether the index has an entry for a name, also one that says that it goes.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::bus::{Bus, Provider, is_there};
 use super::home::Home;
-use crate::harness::{Karyi, skip};
+use crate::harness::{Karyi, program, skip};
 
 const VALUE: &str = "S3cr3t-T0ken/Val+ue_AbCdEf0123456789xyz";
 
@@ -69,7 +69,39 @@ fn a_locked_keyring_is_told_at_once() {
     let Some(bus) = Bus::start(bus_home.path(), Provider::Locked) else {
         return;
     };
-    check_failure(&on(&bus), "keyring_locked", Duration::ZERO);
+    let home = on(&bus);
+    check_failure(&home, "keyring_locked", Duration::ZERO);
+    let told = home.karyi(&set, VALUE).stderr;
+    assert!(told.contains("gnome-keyring-daemon --unlock"), "{told}");
+}
+
+/// As the documentation has it: the first thing on a bus of one's own makes the keyring, and unlocks it later.
+#[test]
+fn a_keyring_without_a_desktop_is_unlocked_by_who_speaks_to_it_first() {
+    for program in ["dbus-run-session", "gnome-keyring-daemon"] {
+        if !is_there(program) {
+            return skip(&format!("no {program}"));
+        }
+    }
+    let home = Home::new();
+    std::fs::write(home.path().join("password"), "pass-1\n").unwrap();
+    let run = |command: &str| {
+        let unlock =
+            "printf %s \"$(cat ../password)\" | gnome-keyring-daemon --unlock --components=secrets";
+        let script = format!("{unlock} > /dev/null 2>&1; {command}");
+        let args = [
+            "--",
+            "/bin/bash",
+            "-c",
+            &script,
+            program().to_str().unwrap(),
+        ];
+        home.spawn(Path::new("dbus-run-session"), &args, VALUE)
+            .exit(0)
+    };
+    run("\"$0\" var set TOKEN --stdin");
+    let used = run("\"$0\" var exec TOKEN -- sh -c 'printf %s \"$TOKEN\"'");
+    assert_eq!(used.stdout, VALUE);
 }
 
 /// A bus whose keyring holds a TOKEN and is locked.

@@ -172,6 +172,7 @@ fn what_is_meant_is_said_and_not_what_was_typed() {
         (&["var", "ls"][..], "probably list"),
         (&["var", "remove", VALUE], "probably rm"),
         (&["var", "lst"], "probably list"),
+        (&["var", "lst"], "`karyi var --help` those of the vault"),
         (
             &["var", "list", "--vault", VALUE],
             "auto or os or age or memory or env at --vault",
@@ -266,6 +267,61 @@ fn a_secret_that_has_expired_is_told() {
     let set = home.karyi(&set, "").exit(0).stderr;
     assert!(!set.contains("warning"), "{set}");
     home.karyi(&["var", "doctor"], "").exit(0);
+}
+
+#[test]
+fn a_name_that_no_secret_has_leads_to_those_there_are() {
+    let home = Home::new();
+    home.set("TOKEN", VALUE, &[]);
+    for (name, hint) in [
+        ("NOPE", "see `karyi var list`; `karyi var set NOPE`"),
+        ("token", "hint: the secret is called TOKEN"),
+    ] {
+        for args in [
+            &["var", "rename", name, "NEW"][..],
+            &["var", "rotate", name, "--stdin"],
+            &["var", "exec", name, "--", "true"],
+            &["var", "set", name, "--keep-value"],
+        ] {
+            let ran = home.karyi(args, VALUE).exit(2);
+            says(&ran.error("undefined_variable").stderr, &[hint]);
+        }
+        let (screen, status) = on_terminal(&home, &["var", "get", name], "").end();
+        says(&screen, &[hint]);
+        assert_eq!(status, 2);
+    }
+}
+
+#[test]
+fn what_was_removed_or_renamed_is_told() {
+    let home = Home::new();
+    for name in ["ONE", "TWO", "THREE"] {
+        home.set(name, VALUE, &[]);
+    }
+    let told = |args: &[&str]| {
+        let ran = home.karyi(&[&["var"], args].concat(), "").exit(0);
+        assert_eq!(ran.stdout, "");
+        ran.stderr
+    };
+    let removed = told(&["rm", "TWO", "ONE"]);
+    let expected =
+        "karyi: ONE is removed from the store age\nkaryi: TWO is removed from the store age\n";
+    assert_eq!(removed, expected);
+    let renamed = told(&["rename", "THREE", "FOUR"]);
+    assert_eq!(renamed, "karyi: THREE is called FOUR now\n");
+}
+
+#[test]
+fn what_opens_no_store_leads_to_one_that_does() {
+    let home = Home::new();
+    let set = ["var", "set", "TOKEN", "--stdin"];
+    let ran = home.karyi(&set, VALUE).exit(3);
+    let told = ran.error("keyring_unavailable").stderr;
+    says(&told, &["--vault age", "--age-identity FILE"]);
+    home.set("TOKEN", VALUE, &[]);
+    fs::remove_file(home.identity()).unwrap();
+    let ran = home.karyi(&set, VALUE).exit(3);
+    says(&ran.error("wrong_key").stderr, &["bring it back, or name"]);
 }
 
 /// The command of a hint does what the hint says.

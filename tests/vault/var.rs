@@ -327,9 +327,12 @@ fn settings_are_not_imported_as_secrets() {
     assert_eq!(names(), ["API_TOKEN", "DB_URL", "KEPT_TOKEN"]);
     // The password has 8 bytes and is fine.
     assert!(!kept.stderr.contains("warning: the"), "{}", kept.stderr);
-    import(&["--select", "NODE_ENV,PORT"]).exit(1);
+    let short = import(&["--select", "NODE_ENV,PORT"]).exit(1).stderr;
+    assert!(short.contains("--allow-short"), "{short}");
     assert_eq!(names(), ["API_TOKEN", "DB_URL", "KEPT_TOKEN", "NODE_ENV"]);
-    import(&["--select", "NOTHING"]).exit(1).error("not_found");
+    let none = import(&["--select", "NOTHING"]).exit(1);
+    let none = none.error("not_found").stderr;
+    assert!(none.contains("no entry NOTHING after"), "{none}");
     // What stands there may be a value.
     let mistaken = import(&["--select", "PORT,imp0rted-2"]).exit(1);
     assert!(

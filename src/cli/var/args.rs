@@ -160,7 +160,7 @@ pub(super) struct PolicyArgs {
     /// Programs it is meant for; another one that gets it as an argument gives a warning
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(super) commands: Option<Vec<String>>,
-    /// Directories it is bound to
+    /// Directories it is bound to; a relative one is taken from here, and kept absolute
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_hint = ValueHint::DirPath)]
     pub(super) dirs: Option<Vec<PathBuf>>,
     /// Whether the user must agree

@@ -32,13 +32,14 @@ pub(super) fn remove(flags: &VaultFlags, names: &[String]) -> Done {
     let mut removed: Vec<&str> = Vec::new();
     for name in &names {
         let done = remove_one(&vault, is_any_store, name);
-        done.map_err(|error| match names.len() {
+        let told = done.map_err(|error| match names.len() {
             1 => error,
             _ => ToolError {
                 message: format!("{}; {}", error.message, so_far(&removed)),
                 ..error
             },
         })?;
+        say(&told);
         removed.push(name.as_str());
     }
     Ok(ExitCode::SUCCESS)
@@ -86,22 +87,24 @@ fn absent(names: &[SecretName], more: &str) -> ToolError {
     ToolError::new(ErrorCode::NotFound, message).with_hint("see `karyi var list`")
 }
 
-fn remove_one(vault: &Vault, is_any_store: bool, name: &SecretName) -> Result<(), ToolError> {
+/// Removes one, and says what was done.
+fn remove_one(vault: &Vault, is_any_store: bool, name: &SecretName) -> Result<String, ToolError> {
+    let own = vault.store().kind();
     if !is_any_store && let Some(other) = vault.remove_copy(name)? {
-        let own = vault.store().kind();
-        say(&format!(
+        return Ok(format!(
             "removed from the store {own}; {name} is still kept in the store {other}"
         ));
-        return Ok(());
     }
     // When it went meanwhile, it is gone all the same.
-    vault.remove(name).map(drop)
+    vault.remove(name)?;
+    Ok(format!("{name} is removed from the store {own}"))
 }
 
 /// Gives a secret another name.
 pub(super) fn rename(flags: &VaultFlags, from: &str, to: &str) -> Done {
     let (from, to) = (vault::name(from)?, vault::name(to)?);
     existing(flags)?.rename(&from, &to)?;
+    say(&format!("{from} is called {to} now"));
     Ok(ExitCode::SUCCESS)
 }
 

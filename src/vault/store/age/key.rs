@@ -103,7 +103,7 @@ impl AgeKey {
         let bytes = identity_bytes(path)?.ok_or_else(|| {
             let message = format!("there is no identity file {}", path.display());
             ToolError::new(ErrorCode::WrongKey, message)
-                .with_hint("name another one with --age-identity FILE")
+                .with_hint("bring it back, or name another one with --age-identity FILE")
         })?;
         let means = match age::ssh::Identity::from_buffer(bytes.as_slice(), None) {
             Ok(identity) => of_ssh(identity, passphrase),
