@@ -388,6 +388,13 @@ impl Word {
         name.trim_start_matches(['=', '\\'])
     }
 
+    /// Whether it is an address, `https://host/node`, which is no path of a program. Images of containers are called so, too.
+    pub(super) fn is_address(&self) -> bool {
+        const IMAGES: &[&str] = &["docker", "oras", "library", "shub"];
+        let scheme = self.text.split_once("://").map_or("", |(scheme, _)| scheme);
+        !scheme.is_empty() && !IMAGES.iter().any(|image| scheme.ends_with(image))
+    }
+
     /// Whether it stands for a compound command.
     pub(super) fn is_nothing(&self) -> bool {
         self.text.is_empty() && !self.is_dynamic && !self.is_quoted

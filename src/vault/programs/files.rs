@@ -24,7 +24,9 @@ pub(in crate::vault) fn code_files(words: &[Word]) -> Vec<(&Word, Demands)> {
             Reads::ShellAfter(letter) => option_code(arguments, letter).is_none(),
             _ => true,
         };
-        found.extend(scripts(arguments, takes_script).map(|word| (word, demands)));
+        let is_code = is_first_code(reads, arguments);
+        let named = scripts(arguments, takes_script && !is_code);
+        found.extend(named.map(|word| (word, demands)));
     }
     // `./script`, `env ./script`
     let own = without_prefixes(words);
@@ -45,6 +47,31 @@ pub(in crate::vault) fn files_by_name(words: &[Word]) -> &'static [&'static str]
 
 /// Programs whose operand is a file of code, among those whose arguments are code.
 const LOADERS: &[&str] = &[".", "source", "crontab", "at", "batch"];
+
+/// Whether the first operand is code itself, `perl -pe CODE` or `awk CODE`, that loads and runs no file, nor ends in what
+/// may be the path of one: signs of expansions are no parts of a name there.
+fn is_first_code(reads: Reads, arguments: &[Word]) -> bool {
+    const RUNNERS: &[&str] = &["system", "exec", "qx", "open", "spawn", "do", "`"];
+    let is_option = |word: &&Word| word.text.starts_with(['-', '+']);
+    let (_, rest) = arguments.split_at(arguments.iter().take_while(is_option).count());
+    let option = arguments.len().checked_sub(rest.len() + 1);
+    let option = option.and_then(|at| arguments.get(at)?.text.strip_prefix('-'));
+    let takes_code = |letters: &str| {
+        let last = letters.trim_start_matches(|c| "nplaw".contains(c));
+        matches!(last, "e" | "E")
+    };
+    let is_code = match reads {
+        Reads::CodeAfter(letters, _) => letters.contains(&'e') && option.is_some_and(takes_code),
+        Reads::CodeAll => rest.len() == arguments.len(),
+        _ => false,
+    };
+    let runs = |text: &str| opens_file(text) || RUNNERS.iter().any(|name| text.contains(name));
+    let is_no_path = |word: &Word| !word.is_dynamic && word.program().contains(['$', '[', '(']);
+    is_code
+        && rest
+            .first()
+            .is_some_and(|word| is_no_path(word) && !runs(word.text()))
+}
 
 /// Returns the first operand, and what follows options that name a file.
 fn scripts(arguments: &[Word], has_operand: bool) -> impl Iterator<Item = &Word> {

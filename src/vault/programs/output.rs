@@ -41,7 +41,8 @@ pub(in crate::vault) fn shows_variables(words: &[Word]) -> bool {
         _ => false,
     };
     let shows = |word: &Word| {
-        matches!(word.program(), "printenv" | "env" | "genv" | "gprintenv")
+        let name = word.program();
+        matches!(name, "printenv" | "env" | "genv" | "gprintenv") && !word.is_address()
             || word.text.contains("/environ")
     };
     let lists = |(at, word): (usize, &Word)| {
@@ -75,7 +76,7 @@ pub(in crate::vault) fn prints(words: &[Word]) -> bool {
     if SILENT.contains(&first.text()) {
         return false;
     }
-    let names_printer = |word: &Word| PRINTERS.contains(&word.program());
+    let names_printer = |word: &Word| PRINTERS.contains(&word.program()) && !word.is_address();
     let wraps = wraps(first.program());
     if first.is_function
         || BUILTINS.contains(&first.text())

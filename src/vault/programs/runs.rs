@@ -5,7 +5,7 @@
 //! open which word names it, every word that is not written out may.
 
 use super::known::{look_up, wraps};
-use super::table::{BUILTINS, Reads};
+use super::table::{BUILTINS, RUN_NONE, Reads};
 use super::{Word, is_name, without_prefixes};
 
 /// A program that reads code, and its arguments so far.
@@ -302,7 +302,7 @@ fn program<'a>(word: &Word, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
         found.extend(named(rest));
         found.extend(unknown_with_code(rest));
     } else if match reads {
-        None => !BUILTINS.contains(&word.text()),
+        None => !BUILTINS.contains(&word.text()) && !RUN_NONE.contains(&word.text()),
         Some(reads) => matches!(
             reads,
             Reads::ShellInOption(_) | Reads::ShellAfter(_) | Reads::Git
@@ -360,7 +360,8 @@ fn without_end(words: &[Word]) -> &[Word] {
 
 /// Returns the programs that these words name.
 fn named(words: &[Word]) -> impl Iterator<Item = Run<'_>> {
-    let run = |(at, word)| Some((look_up(word)?, words.get(at + 1..)?));
+    let reads = |word: &Word| look_up(word).filter(|_| !word.is_address());
+    let run = move |(at, word)| Some((reads(word)?, words.get(at + 1..)?));
     words.iter().enumerate().filter_map(run)
 }
 

@@ -216,7 +216,16 @@ pub(super) fn written_names(words: &[Word]) -> Vec<String> {
     };
     let is_end = |c: char| c.is_whitespace() || ";&|()<>\"'`{}$=,".contains(c);
     let named = words.iter().skip(at + 1).take(MAX_WORDS);
-    let names = named.flat_map(|word| word.text().split(is_end));
+    // The end of a pattern is no file: `s/a/$ENV{X}/g`.
+    let ends_pattern = |word: &Word, name: &str| {
+        let flags = name.strip_prefix('/');
+        flags.is_some_and(|flags| flags.chars().all(|c| "egimsx".contains(c)))
+            && word.text().contains(&format!("}}{name}"))
+    };
+    let names = named.flat_map(|word| {
+        let parts = word.text().split(is_end);
+        parts.filter(move |name| !ends_pattern(word, name))
+    });
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let is_file = |name: &&str| {
         let last = name.rsplit('/').next().unwrap_or_default();

@@ -114,6 +114,21 @@ const DAILY: &[&str] = &[
     "T=VALUE; host=${HOST:-localhost}; curl -H \"A: $T\" \"http://$host/\"",
     "T=VALUE; if ((${#T} < 8)); then exit 1; fi",
     "d=$(openssl rand -hex 8); T=VALUE; bash -c \"echo $d\"; curl -H \"A: $T\" h",
+    // Addresses and files that are called like a language.
+    "code=$(curl -s -w '%{http_code}' -H \"A: VALUE\" http://127.0.0.1:8765/node); [[ $code -eq 201 ]]",
+    "[[ $(curl -H \"A: VALUE\" https://h/python3) -eq 1 && $(curl -H \"A: VALUE\" h/x/R) -eq 1 ]]",
+    "(( $(http GET https://h/php \"A: VALUE\") == 1 && $(http https://h/?lang=r \"A: VALUE\") == 1 ))",
+    "[[ $(timeout 5 curl -H \"A: VALUE\" http://h/env) -eq 1 && $(nice curl -u VALUE http://h/cat) -eq 1 ]]",
+    "B=http://h; n=$(curl -H \"A: VALUE\" \"$B/node\" | grep -c python3); (( n > 3 ))",
+    "echo VALUE | tee node | base64 | tr -d r",
+    // Ways out that hints name.
+    "T=VALUE; api() { curl -H \"A: $T\" \"https://h$1\"; }; api /a",
+    "api() { curl -H \"A: $1\" \"https://h$2\"; }; api VALUE /a",
+    "printf 'Authorization: Bearer %s\n' \"VALUE\" | curl -H @- https://h/",
+    "X=VALUE perl -pi -e 's/TOKEN/$ENV{X}/g' f",
+    "X=VALUE perl -pe 's,TOKEN,$ENV{X},g' f; X=VALUE ruby -e 'f = 1; p ENV[\"X\"]+f'",
+    "X=VALUE awk '{sub(\"TOKEN\",ENVIRON[\"X\"])}1' f > g",
+    "X=VALUE python3 -c 'import os; a=[1]; print(os.environ[\"X\"])'; cat <<EOF > f\nT=VALUE\nEOF",
 ];
 
 /// The same, but for one that starts like an option, at the start of a word of a program whose options are code.
