@@ -32,7 +32,7 @@ use super::script;
 use super::words::{Demands, Word, is_name};
 use builtins::{builtin_demands, is_own_command, unknown_builtin_demands};
 use input::has_script;
-use known::{look_up, wraps};
+use known::{look_up, name_of, wraps};
 use options::{operand_demands, unknown_setting_demands, wrapper_demands};
 use runs::{Run, runs};
 use table::{
@@ -114,16 +114,15 @@ pub(super) fn without_prefixes(words: &[Word]) -> &[Word] {
 pub(super) fn script_demands(words: &[Word], current: Option<&Word>) -> Demands {
     // `mysql --defaults-extra-file=<(...)` has settings.
     let is_settings = current.is_some_and(|word| word.text.starts_with("--defaults"));
-    let reads_script = |(reads, arguments): Run<'_>| match reads {
+    let reads_script = |(reads, arguments): &Run<'_>| match reads {
         Reads::CodeAfter(..) | Reads::Python => !has_script(arguments),
         Reads::Client(..) | Reads::Editor(..) => !is_settings,
         _ => false,
     };
-    if runs(words).into_iter().any(reads_script) {
-        Demands::PROGRAM
-    } else {
-        Demands::NONE
-    }
+    let found = runs(words).into_iter().find(reads_script);
+    found.map_or(Demands::NONE, |(_, arguments)| {
+        Demands::PROGRAM.read_by(name_of(words, arguments))
+    })
 }
 
 /// Returns what the command's words so far demand of a value in the word `current`.
@@ -172,8 +171,8 @@ fn own_argument_demands(words: &[Word], current: &Word) -> Demands {
         false => Demands::NONE,
     };
     let demands = runs.into_iter().map(|run| match run_demands(run, current) {
-        own if own.shell || own.program => own,
-        own => own.and(operand_demands(run, current)),
+        own if own.is_code() => own.read_by(name_of(words, run.1)),
+        own => own.and(operand_demands(run, current).read_by(name_of(words, run.1))),
     });
     let demands = demands.fold(wrapper, Demands::and);
     // `strace -o '|command'`

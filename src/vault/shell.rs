@@ -6,6 +6,7 @@
 //! be code. What is promised is the shell's own reading of the script, and the programs listed in
 //! `programs`; a script that hands a value on to others is on its own.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::fmt::Write;
@@ -329,22 +330,28 @@ fn check(name: &SecretName, value: &str, spot: Spot<'_>) -> Result<(), ToolError
 }
 
 /// Why something is refused: the code, where it stands, and what to do.
-type Refusal = (ErrorCode, &'static str, Option<String>);
+type Refusal = (ErrorCode, Cow<'static, str>, Option<String>);
 
 /// Returns why no value at all can stand at a place.
 fn refused_anywhere(spot: Spot<'_>) -> Option<Refusal> {
     let demands = spot.place.demands;
-    let gone = demands.in_function.then_some("in the body of a function");
+    let gone = demands.in_function.then_some(IN_FUNCTION);
     if let Some(why) = demands.forbidden.or(gone) {
-        let is_literal = spot.place.quote == Quote::Literal;
-        let hint = is_literal.then(|| LITERAL_HINT.to_owned());
-        return Some((ErrorCode::UnsafeContext, why, hint));
+        let hint = match (spot.place.quote, why) {
+            (Quote::Literal, _) if demands.is_code() => {
+                code_hint(demands).or_else(|| Some(LITERAL_HINT.to_owned()))
+            }
+            (Quote::Literal, _) => Some(format!("{LITERAL_HINT}; {UNQUOTED_DELIMITER}")),
+            (_, IN_FUNCTION) => Some(FUNCTION_HINT.to_owned()),
+            _ => None,
+        };
+        return Some((ErrorCode::UnsafeContext, why.into(), hint));
     }
     let what = "in a variable whose text programs run, or load code from";
     let hint = Some(VARIABLE_HINT.to_owned());
     demands
         .code_variable
-        .then_some((ErrorCode::UnsafeContext, what, hint))
+        .then_some((ErrorCode::UnsafeContext, what.into(), hint))
 }
 
 /// Returns why no value can stand where it is read as code after the script has changed it.
@@ -361,45 +368,98 @@ fn refused_words(spot: Spot<'_>) -> Option<Refusal> {
         }
         () => return None,
     };
-    Some((ErrorCode::UnsafeNestedParse, what, None))
+    Some((ErrorCode::UnsafeNestedParse, what.into(), None))
 }
 
 /// Returns why a value cannot stand where these are demanded.
 fn refused_value(name: &SecretName, value: &str, demands: Demands) -> Option<Refusal> {
     let (context, nested) = (ErrorCode::UnsafeContext, ErrorCode::UnsafeNestedParse);
     if demands.number && !is_number(value) {
-        let what = "where the shell takes a number, and its value is no whole number";
-        return Some((context, what, Some(NUMBER_HINT.to_owned())));
+        let what = "where its text may be taken for a number by the shell (as it stands, by a variable, or as a command prints it), and its value is no whole number";
+        return Some((context, what.into(), Some(NUMBER_HINT.to_owned())));
     }
     if demands.list && value.starts_with('(') {
         let what = "where the shell reads a parenthesis as the start of an array, and its value starts with one";
-        return Some((context, what, None));
+        return Some((context, what.into(), None));
     }
     let is_code = demands.shell && !is_shell_safe(value);
     if is_code || demands.program && !is_program_safe(value) {
-        let what = "in text that another program reads as code, and its value holds characters that could be code";
-        let hint = match (demands.unquoted, demands.program) {
-            (true, _) => Some(UNQUOTED_HINT.to_owned()),
-            (false, true) => Some(PROGRAM_HINT.to_owned()),
-            (false, false) => None,
+        let by = match demands.by.0 {
+            None => "another program".to_owned(),
+            Some(script::ARITHMETIC) => script::ARITHMETIC.to_owned(),
+            Some(name) => format!("`{name}`"),
         };
-        return Some((nested, what, hint));
+        let what = format!(
+            "in text that {by} reads as code, and its value holds characters that could be code"
+        );
+        return Some((nested, what.into(), code_hint(demands)));
     }
     if demands.whole && !is_whole(value) {
         let what = "without double quotes where a shell makes words of its own of it, and its value holds blanks or signs of file patterns";
-        return Some((nested, what, Some(WHOLE_HINT.to_owned())));
+        return Some((nested, what.into(), Some(WHOLE_HINT.to_owned())));
     }
     if demands.operand && value.starts_with(['-', '+', '|', '!']) {
         let what = "where a program takes options that name code, and its value starts like one";
-        return Some((nested, what, Some(OPERAND_HINT.to_owned())));
+        return Some((nested, what.into(), Some(OPERAND_HINT.to_owned())));
     }
     let is_option = demands.echo && is_echo_option(value);
     let is_escape = demands.backslash && value.contains('\\');
     let what = "in text whose % and backslashes mean something, and its value holds such";
     let hint = || format!("print it with printf '%s' \"$KARYI{{{name}}}\"");
     (demands.format && !is_format_safe(value) || is_option || is_escape)
-        .then(|| (nested, what, Some(hint())))
+        .then(|| (nested, what.into(), Some(hint())))
 }
+
+/// How code of a program reads a variable of its environment.
+const ENVIRONMENTS: &[(&str, &str)] = &[
+    ("python", "os.environ['X']"),
+    ("ruby", "ENV['X']"),
+    ("perl", "$ENV{X}"),
+    ("node", "process.env.X"),
+    ("php", "getenv('X')"),
+    ("awk", "ENVIRON[\"X\"]"),
+    ("jq", "env.X"),
+];
+
+/// Returns the way out where a value would be code; nothing where it is that of all shells.
+fn code_hint(demands: Demands) -> Option<String> {
+    let by = demands.by.0;
+    let own = match by {
+        _ if demands.unquoted => UNQUOTED_HINT,
+        Some("eval" | "source" | ".") => SOURCE_HINT,
+        Some(script::ARITHMETIC) => ARITHMETIC_HINT,
+        Some("sed" | "gsed") => SED_HINT,
+        _ => return demands.program.then(|| environment_hint(by)),
+    };
+    Some(own.to_owned())
+}
+
+fn environment_hint(program: Option<&str>) -> String {
+    let start = "give it through the environment, X=$KARYI{NAME} before the command, and have";
+    // `gawk`, `nodejs`
+    let is_kind = |(name, _): &&(&str, &str)| program.is_some_and(|program| program.contains(name));
+    let own = ENVIRONMENTS.iter().find(is_kind);
+    let read = match (program, own) {
+        (_, Some((_, text))) => format!("the code itself read it there: {text}"),
+        (Some(name), None) => {
+            return format!(
+                "{start} {name} read it there if it can, or from a file, $KARYI{{NAME|file}}"
+            );
+        }
+        (None, None) => {
+            let all = ENVIRONMENTS
+                .iter()
+                .map(|(name, text)| format!("{text} in {name}"));
+            let all: Vec<String> = all.collect();
+            format!("the code itself read it there: {}", all.join(", "))
+        }
+    };
+    format!("{start} {read}; never by \"$X\" inside of the code")
+}
+
+const IN_FUNCTION: &str = "in the body of a function";
+
+const FUNCTION_HINT: &str = "set a variable before the function and use that in its body, T=$KARYI{NAME}; f() { ... \"$T\" ...; }, or give the value as an argument, f() { ... \"$1\" ...; }; f $KARYI{NAME}";
 
 const LITERAL_HINT: &str = "have the text read the value where it is used: write $TOKEN there, and run what reads it with TOKEN=$KARYI{NAME} before the command";
 
@@ -409,7 +469,14 @@ const VARIABLE_HINT: &str = "a file with the value may stand there, $KARYI{NAME|
 
 const NUMBER_HINT: &str = "only a whole number can be calculated with; compare text with = or != instead, in double quotes";
 
-const PROGRAM_HINT: &str = "give it through the environment, X=$KARYI{NAME} before the command, and have the code itself read it there: os.environ['X'] in python, ENV['X'] in ruby, $ENV{X} in perl, process.env.X in node, ENVIRON[\"X\"] in awk, env.X in jq; never by \"$X\" inside of the code";
+const UNQUOTED_DELIMITER: &str =
+    "or leave out the quotes, <<EOF, where the shell reads $, ` and \\ in the text";
+
+const SOURCE_HINT: &str = "do without it, or run it in a <command> of its own before this one; give the value to the program that needs it, X=$KARYI{NAME} PROGRAM, and to no file that is read as a script";
+
+const ARITHMETIC_HINT: &str = "compare with [ \"$n\" -gt 3 ] in bash instead, or put the placeholder where it is used and not into a variable, or calculate in a <command> of its own";
+
+const SED_HINT: &str = "put it into the file with <edit>, if its policy lets it be written; or give it through the environment to a program that reads it there: X=$KARYI{NAME} python3 -c '... os.environ[\"X\"] ...'";
 
 const WHOLE_HINT: &str = "put double quotes around the variable, or around the substitution";
 
@@ -494,11 +561,16 @@ fn quoted_literal(literal: &str, spot: Spot<'_>) -> Result<String, ToolError> {
 fn unreadable(text: &str, found: Unreadable) -> ToolError {
     let before = text.get(..found.offset).unwrap_or(text);
     let line = 1 + memchr::memchr_iter(b'\n', before.as_bytes()).count();
-    ToolError::new(
-        ErrorCode::UnsafeContext,
-        format!("line {line}: {}", found.why),
-    )
+    let message = format!("line {line}: {}", found.why);
+    let error = ToolError::new(ErrorCode::UnsafeContext, message);
+    match found.why {
+        script::AFTER_BACKSLASH => error.with_hint(BACKSLASH_HINT),
+        _ => error,
+    }
 }
+
+const BACKSLASH_HINT: &str =
+    "leave out the backslash; for the characters themselves write $$KARYI{NAME}";
 
 #[cfg(test)]
 mod tests;

@@ -275,10 +275,23 @@ fn bad_placeholder(text: &str, bad: BadPlaceholder) -> ToolError {
         .take_while(|c| *c != '\n')
         .take(40)
         .collect();
-    ToolError::new(
+    let error = ToolError::new(
         ErrorCode::BadPlaceholder,
         format!("line {line}: expected a name and its closing brace after the `$`, found `{seen}`"),
-    )
+    );
+    match names_more(&seen) {
+        Some(name) => error.with_hint(format!(
+            "write $KARYI{{{name}}} for the value, or in a command $KARYI{{{name}|file}} for the path of a file with it"
+        )),
+        None => error,
+    }
+}
+
+/// Returns the name in a broken placeholder that says something else behind it: `KARYI{NAME|path}`, `KARYI{NAME:file}`.
+fn names_more(seen: &str) -> Option<SecretName> {
+    let (_, inner) = seen.split_once(['{', '<'])?;
+    let (name, _) = inner.split_once(['|', ':'])?;
+    SecretName::parse(name)
 }
 
 #[cfg(test)]
@@ -397,5 +410,20 @@ mod tests {
             "one\ntwo $KARYI{a b}\n",
             "bad_placeholder: line 2: expected a name and its closing brace after the `$`, found `KARYI{a b}`",
         );
+        for (text, names_file) in [
+            ("$KARYI{B|path}", true),
+            ("x $KARYI{B|FILE}", true),
+            ("$KARYI{B:file}", true),
+            ("$KARYI<B|path>", true),
+            ("$KARYI{a b|file}", false),
+            ("$KARYI{B", false),
+        ] {
+            let hint = substitute(text, &secrets()).err().unwrap().hint;
+            assert_eq!(
+                hint.contains("$KARYI{B|file}"),
+                names_file,
+                "{text}: {hint}"
+            );
+        }
     }
 }

@@ -1,5 +1,18 @@
 //! The words of a command, and what a place demands of a value.
 
+/// Which program, or word of the shell, reads a value as code, as far as that is known. It is only told: demands are
+/// the same whoever makes them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct By(pub(super) Option<&'static str>);
+
+impl PartialEq for By {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for By {}
+
 /// What a value must be like to stand at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Demands {
@@ -44,6 +57,8 @@ pub(super) struct Demands {
     pub(super) in_function: bool,
     /// No value may stand here, and why.
     pub(super) forbidden: Option<&'static str>,
+    /// Who reads it as code.
+    pub(super) by: By,
 }
 
 impl Demands {
@@ -68,6 +83,7 @@ impl Demands {
         changed: false,
         in_function: false,
         forbidden: None,
+        by: By(None),
     };
     pub(super) const FORMAT: Self = Self {
         format: true,
@@ -214,6 +230,24 @@ impl Demands {
         self.shell || self.program
     }
 
+    /// Notes who reads the value as code, if something does and nobody is known yet.
+    pub(super) fn read_by(self, name: Option<&'static str>) -> Self {
+        let by = match self.is_code() {
+            true => By(self.by.0.or(name)),
+            false => self.by,
+        };
+        Self { by, ..self }
+    }
+
+    /// Returns who makes both demands: the stricter one, if they differ.
+    fn by_both(self, other: Self) -> By {
+        match (self.program, other.program) {
+            (true, false) => self.by,
+            (false, true) => other.by,
+            _ => By(self.by.0.or(other.by.0)),
+        }
+    }
+
     /// Returns both demands together.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
@@ -237,6 +271,7 @@ impl Demands {
             changed: self.changed || other.changed,
             in_function: self.in_function || other.in_function,
             forbidden: self.forbidden.or(other.forbidden),
+            by: self.by_both(other),
         }
     }
 }

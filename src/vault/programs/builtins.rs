@@ -12,8 +12,9 @@ pub(super) fn unknown_builtin_demands(command: &str) -> Demands {
             || ZSH_FUNCTIONS.contains(&command)
             || ZSH_PREFIXES.iter().any(|start| command.starts_with(start))
     };
-    if BASH_BUILTINS.contains(&command) {
-        Demands::ANY_CODE
+    let known = BASH_BUILTINS.iter().find(|name| **name == command);
+    if known.is_some() {
+        Demands::ANY_CODE.read_by(known.copied())
     } else if is_loaded() {
         Demands::ZSH
     } else {

@@ -1,7 +1,7 @@
 //! Which words of a command name files that it reads as code.
 
 use super::input::{code_word, option_code};
-use super::known::look_up;
+use super::known::{look_up, name_of};
 use super::runs::{runs, wrapped_program};
 use super::table::Reads;
 use super::without_prefixes;
@@ -18,6 +18,7 @@ pub(in crate::vault) fn code_files(words: &[Word]) -> Vec<(&Word, Demands)> {
             Reads::ShellInOption(_) | Reads::Git => continue,
             _ => Demands::PROGRAM,
         };
+        let demands = demands.read_by(name_of(words, arguments));
         let takes_script = match reads {
             Reads::ShellAll => LOADERS.contains(&first),
             Reads::Shell => code_word(arguments).is_none(),

@@ -1,6 +1,6 @@
 //! What a command demands of values in its standard input.
 
-use super::known::{is_architecture, look_up, wraps};
+use super::known::{is_architecture, look_up, name_of, wraps};
 use super::runs::{Run, asks_for_shell, runs};
 use super::table::{ENV_OPTIONS, PYTHON_CODE, Reads};
 use super::{
@@ -32,7 +32,7 @@ fn xargs_demands(words: &[Word]) -> Demands {
     };
     let arguments = words.get(at + 1..).unwrap_or_default();
     let runs_wrapper = |word: &Word| wraps(word.program()) || word.is_unknown();
-    let demands = |(reads, _): Run<'_>| match reads {
+    let demands = |(reads, _): &Run<'_>| match reads {
         Reads::CodeAfter(..)
         | Reads::Client(..)
         | Reads::Editor(..)
@@ -43,7 +43,8 @@ fn xargs_demands(words: &[Word]) -> Demands {
         _ => Demands::SHELL,
     };
     let runs = runs(words.get(at..).unwrap_or_default()).into_iter();
-    let demands = runs.map(demands).fold(Demands::NONE, Demands::and);
+    let demands = runs.map(|run| demands(&run).read_by(name_of(words, run.1)));
+    let demands = demands.fold(Demands::NONE, Demands::and);
     if arguments.iter().any(runs_wrapper) {
         demands.and(Demands::SHELL)
     } else {
@@ -132,7 +133,9 @@ fn has_unknown_program(words: &[Word]) -> bool {
 }
 
 fn own_input_demands(words: &[Word]) -> Demands {
-    let demands = runs(words).into_iter().map(|run| run_input(words, run));
+    let demands = runs(words)
+        .into_iter()
+        .map(|run| run_input(words, run).read_by(name_of(words, run.1)));
     demands.fold(Demands::NONE, Demands::and)
 }
 

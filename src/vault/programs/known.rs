@@ -105,15 +105,31 @@ pub(super) fn wraps(name: &str) -> bool {
         || is_variant()
 }
 
+/// A row of the table: the name of a program, and how it reads code.
+type Row = (&'static str, Reads);
+
 /// Returns how a program reads code, if it does.
 pub(super) fn look_up(word: &Word) -> Option<Reads> {
+    row_of(word).map(|(_, reads)| reads)
+}
+
+/// Returns what the program is called in the table that has these arguments, which are some of the words of a command.
+pub(super) fn name_of(words: &[Word], arguments: &[Word]) -> Option<&'static str> {
+    let end = match arguments.first() {
+        Some(first) => words.iter().position(|word| std::ptr::eq(word, first))?,
+        None => words.len(),
+    };
+    row_of(words.get(end.checked_sub(1)?)?).map(|(name, _)| name)
+}
+
+fn row_of(word: &Word) -> Option<Row> {
     if word.names_shell && word.text.is_empty() {
-        return Some(Reads::Shell);
+        return Some(("$SHELL", Reads::Shell));
     }
     let name = word.program();
     if name == "exe" && word.text.starts_with("/proc/") {
         // The shell itself.
-        return Some(Reads::Shell);
+        return Some(("/proc/*/exe", Reads::Shell));
     }
     // `--entrypoint=sh`, and `bash:5` as an image.
     let name = match name.rsplit_once('=') {
@@ -121,51 +137,52 @@ pub(super) fn look_up(word: &Word) -> Option<Reads> {
         _ => name,
     };
     let name = name.split([':', '@']).next().unwrap_or(name);
-    let reads = row(name).or_else(|| row(version_less(name)));
-    reads.or_else(|| by_part(name)).or_else(|| by_ends(name))
+    let found = row(name).or_else(|| row(version_less(name)));
+    found.or_else(|| by_part(name)).or_else(|| by_ends(name))
 }
 
 /// The rows by their names in small letters; of equal ones the first counts. Every word of a script is looked up, and some many
 /// times.
-static ROWS: LazyLock<HashMap<String, Reads>> = LazyLock::new(|| {
+static ROWS: LazyLock<HashMap<String, Row>> = LazyLock::new(|| {
     let mut rows = HashMap::new();
-    for (name, reads) in PROGRAMS {
-        rows.entry(name.to_ascii_lowercase()).or_insert(*reads);
+    for row in PROGRAMS {
+        rows.entry(row.0.to_ascii_lowercase()).or_insert(*row);
     }
     rows
 });
 
-fn row(name: &str) -> Option<Reads> {
+fn row(name: &str) -> Option<Row> {
     ROWS.get(name.to_ascii_lowercase().as_str()).copied()
 }
 
 /// Returns what the first or the last part of a name says.
-fn by_part(name: &str) -> Option<Reads> {
+fn by_part(name: &str) -> Option<Row> {
     if name.starts_with('-') {
         return None;
     }
     let (first, _) = name.split_once(['-', '.', '_'])?;
     let whole = |part: &str, least: usize| {
         let plain = version_less(part);
-        let reads = row(part).or_else(|| row(plain))?;
-        (part.len() >= least).then_some(reads)
+        let found = row(part).or_else(|| row(plain))?;
+        (part.len() >= least).then_some(found)
     };
-    let is_language = |reads: &Reads| {
+    let is_language = |(_, reads): &Row| {
         matches!(
             reads,
             Reads::Shell | Reads::Python | Reads::CodeAfter(..) | Reads::CodeEverywhere
         )
     };
-    let starts = |reads: &Reads| {
+    let starts = |row: &Row| {
         let others = matches!(
-            reads,
+            row.1,
             Reads::Client(..) | Reads::Editor(..) | Reads::CodeAll | Reads::Filter
         );
-        is_language(reads) || others
+        is_language(row) || others
     };
     // `vi.tiny`, and not `R-devel` or `dc-tool`.
     let by_first = whole(first, SHORTEST).filter(starts);
-    let is_short_tool = first.len() <= SHORTEST && matches!(by_first, Some(Reads::CodeEverywhere));
+    let is_short_tool =
+        first.len() <= SHORTEST && matches!(by_first, Some((_, Reads::CodeEverywhere)));
     let by_first = by_first.filter(|_| !is_short_tool);
     // The ending of a file says what it holds, and not what it is called with.
     let by_last = || {
@@ -180,7 +197,7 @@ fn by_part(name: &str) -> Option<Reads> {
 const SHORTEST: usize = 2;
 
 /// Returns what the beginning or the end of a name says: `rvim`, `pythonw`, `oksh`.
-fn by_ends(name: &str) -> Option<Reads> {
+fn by_ends(name: &str) -> Option<Row> {
     let name = version_less(name).to_ascii_lowercase();
     if name.starts_with('-') || name.contains('.') {
         return None;

@@ -178,7 +178,7 @@ impl Reader<'_> {
             self.reads_any_file(Demands::SHELL);
         }
         for name in programs::files_by_name(words) {
-            self.reads_file((*name).to_owned(), Demands::PROGRAM);
+            self.reads_file((*name).to_owned(), Demands::PROGRAM.read_by(Some("make")));
         }
         for (word, demands) in programs::code_files(words) {
             // A file within other text is one that code opens.
@@ -276,6 +276,7 @@ impl Reader<'_> {
         let code = Demands {
             shell: demands.shell,
             program: demands.program,
+            by: demands.by,
             ..Demands::NONE
         };
         if code == Demands::NONE {

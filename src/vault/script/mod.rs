@@ -102,6 +102,9 @@ pub(in crate::vault) struct Unreadable {
 
 type Step<T = ()> = Result<T, Unreadable>;
 
+pub(in crate::vault) use quotes::AFTER_BACKSLASH;
+pub(in crate::vault) use texts::ARITHMETIC;
+
 /// What is demanded of variables, each by its name: of their values, and of what the files hold that they name.
 type ByName = HashMap<String, (Demands, Demands)>;
 

@@ -7,6 +7,9 @@ use super::{Case, Closer, Quote, Reader, Role, Step};
 use crate::limits;
 use crate::vault::words::Demands;
 
+/// Why a script is refused with a placeholder behind a backslash.
+pub(in crate::vault) const AFTER_BACKSLASH: &str = "a backslash stands before a placeholder";
+
 impl Reader<'_> {
     /// Whether a `#` here starts a comment: in tests it is mostly a character of a pattern.
     pub(super) fn starts_comment(&self) -> bool {
@@ -44,7 +47,7 @@ impl Reader<'_> {
     /// Passes a backslash and what it quotes.
     pub(super) fn escape(&mut self) -> Step {
         if self.hole_at(self.at + 1) {
-            return self.unreadable("a backslash stands before a placeholder");
+            return self.unreadable(AFTER_BACKSLASH);
         }
         self.at += 1;
         match self.peek(0) {

@@ -255,7 +255,7 @@ impl Reader<'_> {
             let (first, start) = (self.places.len(), self.at);
             let limit = std::mem::replace(&mut self.limit, end);
             let result = if document.is_quoted {
-                self.literal_body();
+                self.literal_body(document.demands);
                 Ok(())
             } else {
                 self.nested(document.demands, Self::expanded_body)
@@ -317,8 +317,9 @@ impl Reader<'_> {
         Ok((self.limit, self.limit))
     }
 
-    fn literal_body(&mut self) {
+    fn literal_body(&mut self, demands: Demands) {
         let forbidden = Demands::forbidden("in a here-document with a quoted delimiter");
+        let forbidden = forbidden.and(demands);
         while self
             .holes
             .get(self.passed)

@@ -183,7 +183,7 @@ impl Hidden {
     /// What is demanded of every value in a variable, since its way from there is not followed.
     pub(super) fn demands(self) -> Demands {
         let code = match self.is_evaluated || self.is_indirect || self.is_calculated {
-            true => Demands::SHELL,
+            true => Demands::SHELL.read_by(self.reader()),
             false => Demands::NONE,
         };
         match self.is_changed || self.is_calculated_in_zsh {
@@ -191,4 +191,16 @@ impl Hidden {
             false => code,
         }
     }
+
+    /// Returns what reads them as code, where that is a word of the script or its arithmetic.
+    fn reader(self) -> Option<&'static str> {
+        match (self.evaluator, self.is_evaluated, self.is_indirect) {
+            (Some(word), ..) => Some(word),
+            (None, false, false) => Some(ARITHMETIC),
+            (None, ..) => None,
+        }
+    }
 }
+
+/// What is told of code that the shell may find in a text which it calculates with.
+pub(in crate::vault) const ARITHMETIC: &str = "the shell's arithmetic";

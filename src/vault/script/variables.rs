@@ -54,6 +54,8 @@ pub(super) struct Hidden {
     pub(super) is_indirect: bool,
     /// Text is read as code, by this shell and with its variables.
     pub(super) is_evaluated: bool,
+    /// With this word.
+    pub(super) evaluator: Option<&'static str>,
     /// zsh is told to read values otherwise.
     pub(super) is_changed: bool,
     /// Text with letters is calculated with, which may be any name.
@@ -100,6 +102,9 @@ impl Variables {
         given.cloned().collect()
     }
 }
+
+/// Builtins that have any text read as code by this shell.
+const SOURCES: &[&str] = &["eval", "source", "."];
 
 /// Commands and variables with which the shell reads text as code.
 const EVALUATORS: &[&str] = &[
@@ -303,7 +308,11 @@ impl Reader<'_> {
         let reads = match first.text() {
             "mapfile" | "readarray" => has('C'),
             "bind" => has('x'),
-            "eval" | "source" | "." => return self.evaluates(),
+            name if SOURCES.contains(&name) => {
+                let known = SOURCES.iter().find(|source| **source == name).copied();
+                self.variables.hidden.evaluator = self.variables.hidden.evaluator.or(known);
+                return self.evaluates();
+            }
             name => EVALUATORS.contains(&name),
         };
         for word in rest.iter().filter(|_| reads).take(MAX_NAMES) {

@@ -9,6 +9,7 @@ mod nested;
 mod numbers;
 mod refused;
 mod second;
+mod told;
 mod variables;
 mod ways;
 mod zsh;
