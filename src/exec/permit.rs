@@ -159,6 +159,10 @@ impl Permits {
                 let policy = |name: &SecretName| self.policy(name, secrets);
                 warnings.extend(advice::advice(template.source(), &policy));
             }
+            if purpose == Use::Script {
+                let is_known = |name: &SecretName| secrets.contains(name);
+                warnings.extend(advice::misspelt(template.source(), &is_known));
+            }
         });
         warnings
     }

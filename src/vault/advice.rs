@@ -19,16 +19,61 @@ pub type FindPolicy<'a> = dyn Fn(&SecretName) -> Option<Policy> + 'a;
 pub fn advice(text: &str, policy: &FindPolicy<'_>) -> Vec<String> {
     let mut warnings = BTreeSet::new();
     let hosts = hosts(text);
-    for (name, program) in uses(text) {
+    for (name, taker) in uses(text) {
         let policy = policy(&name).unwrap_or_default();
-        if let Some(program) = &program {
+        let told = taker.and_then(|taker| told_by(&name, taker));
+        if let Some((program, way_out)) = told {
             warnings.insert(format!(
                 "{name} is an argument of {program}: everybody on this machine can read it there while it \
-                 runs; $KARYI{{{name}|file}} is the path of a file with it"
+                 runs; {way_out}"
             ));
-            warnings.extend(unfit_program(&name, &policy, program));
+            warnings.extend(unfit_program(&name, &policy, &program));
         }
         warnings.extend(unfit_hosts(&name, &policy, &hosts));
+    }
+    warnings.into_iter().collect()
+}
+
+/// Returns the program that shows an argument to everybody, and how it gets the value otherwise.
+fn told_by(name: &SecretName, taker: Taker) -> Option<(String, String)> {
+    match taker {
+        Taker::Program(program) => {
+            let file = format!("$KARYI{{{name}|file}} is the path of a file with it");
+            Some((program, file))
+        }
+        Taker::Header => {
+            let input = format!(
+                "printf 'Authorization: Bearer %s\\n' \"$KARYI{{{name}}}\" | curl -H @- URL sends such a header from its input"
+            );
+            Some(("curl".to_owned(), input))
+        }
+        Taker::Function => None,
+    }
+}
+
+/// Returns warnings of what looks like the placeholder of a known secret, and is something else to a shell: `$KARYI_NAME`,
+/// `${KARYI_NAME}`, `$karyi{NAME}`.
+#[must_use]
+pub fn misspelt(text: &str, is_known: &dyn Fn(&SecretName) -> bool) -> Vec<String> {
+    const SIGN: &str = "KARYI";
+    let mut warnings = BTreeSet::new();
+    for (at, _) in text.to_ascii_uppercase().match_indices(SIGN) {
+        let (before, from) = text.split_at_checked(at).unwrap_or_default();
+        let (sign, after) = from.split_at_checked(SIGN.len()).unwrap_or_default();
+        let is_placeholder = sign == SIGN && before.ends_with('$') && after.starts_with(['{', '<']);
+        let has_sign = before.strip_suffix('{').unwrap_or(before).ends_with('$');
+        let rest = after.strip_prefix(['_', '{', '<', '(', '[', ':']);
+        let Some(rest) = rest.filter(|_| has_sign && !is_placeholder) else {
+            continue;
+        };
+        let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+        let name = rest.split(is_end).next().and_then(SecretName::parse);
+        if let Some(name) = name.filter(|name| is_known(name)) {
+            warnings.insert(format!(
+                "line {} has no placeholder of {name}: did you mean $KARYI{{{name}}}?",
+                1 + before.matches('\n').count()
+            ));
+        }
     }
     warnings.into_iter().collect()
 }
@@ -52,8 +97,8 @@ fn is_named(rule: &Host, host: &str) -> bool {
     rule.permits("https", host, rule.port().or(Some(443)))
 }
 
-/// Returns each use of a secret, with the program when it is an argument of one.
-fn uses(text: &str) -> Vec<(SecretName, Option<String>)> {
+/// Returns each use of a secret, with what gets its value as an argument.
+fn uses(text: &str) -> Vec<(SecretName, Option<Taker>)> {
     let Ok(pieces) = substitute::pieces(text) else {
         return Vec::new();
     };
@@ -78,12 +123,9 @@ fn uses(text: &str) -> Vec<(SecretName, Option<String>)> {
         at += length;
     }
     let places = script::places(text, &holes).unwrap_or_default();
-    let programs = places.into_iter().map(|place| match place.taker {
-        Some(Taker::Program(program)) => Some(program),
-        Some(Taker::Function) | None => None,
-    });
-    let uses = names.into_iter().zip(programs);
-    uses.map(|((name, is_value), program)| (name, program.filter(|_| is_value)))
+    let takers = places.into_iter().map(|place| place.taker);
+    let uses = names.into_iter().zip(takers);
+    uses.map(|((name, is_value), taker)| (name, taker.filter(|_| is_value)))
         .collect()
 }
 
@@ -168,6 +210,48 @@ mod tests {
             "while [ $KARYI{K} ]; do case $KARYI{K} in ($KARYI{K}) test $KARYI{K};; esac; done",
         ] {
             check("", quiet, &[]);
+        }
+    }
+
+    #[test]
+    fn a_header_has_a_way_out_that_sends_it() {
+        let input = "K is an argument of curl: everybody on this machine can read it there while it runs; printf \
+                     'Authorization: Bearer %s\\n' \"$KARYI{K}\" | curl -H @- URL sends such a header from its input";
+        for (script, is_header) in [
+            ("curl -H \"Authorization: Bearer $KARYI{K}\" h", true),
+            ("curl -sSH 'A: $KARYI{K}' h", true),
+            ("curl --header \"A: $KARYI{K}\" h", true),
+            ("sudo curl -H\"A: $KARYI{K}\" h", true),
+            ("f() { curl -H \"A: $1\" h; }; f $KARYI{K}", true),
+            ("curl -u \"u:$KARYI{K}\" -H x h", false),
+            ("ldapsearch -H $KARYI{K}", false),
+        ] {
+            let found = advice(script, &|_| None);
+            assert_eq!(found == [input], is_header, "{script}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_placeholder_is_told() {
+        let name = |name: &SecretName| name.as_str() == "TOK";
+        let found = |text: &str| misspelt(text, &name);
+        for text in [
+            "echo $KARYI_TOK",
+            "echo ${KARYI_TOK}",
+            "echo \"$KARYI(TOK)\"",
+            "echo $KARYI[TOK]",
+            "echo $karyi{TOK}",
+            "echo ${KARYI{TOK}}",
+            "echo ${KARYI_TOK:-x} $Karyi<TOK>",
+        ] {
+            let told = ["line 2 has no placeholder of TOK: did you mean $KARYI{TOK}?"];
+            assert_eq!(found(&format!("é\n{text}")), told, "{text}");
+        }
+        for text in [
+            "$KARYI{TOK} $KARYI<TOK> $$KARYI{TOK} $KARYI{TOK|file}",
+            "$KARYI_TOKEN ${KARYI_HOME} KARYI_TOK=x karyi{TOK} $karyiTOK $KARYI",
+        ] {
+            assert!(found(text).is_empty(), "{text}");
         }
     }
 

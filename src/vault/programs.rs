@@ -286,15 +286,22 @@ fn git_demands(arguments: &[Word], current: &Word) -> Demands {
 pub(in crate::vault) enum Taker {
     /// A program, whose arguments everybody on the machine can read.
     Program(String),
+    /// curl, for a header that it sends.
+    Header,
     /// A function of the script.
     Function,
 }
 
 /// Returns what gets a further word after these as an argument, unless it is the shell itself.
-pub(super) fn argument_of(words: &[Word], is_function: impl Fn(&str) -> bool) -> Option<Taker> {
+pub(super) fn argument_of(
+    words: &[Word],
+    current: Option<&Word>,
+    is_function: impl Fn(&str) -> bool,
+) -> Option<Taker> {
     /// Words before a command of the shell, which may be a function.
     const PREFIXES: &[&str] = &["coproc", "noglob", "nocorrect"];
     let is_name = |word: &&Word| !word.text.starts_with('-') && !word.text.contains('=');
+    let before = words.last();
     let mut words = words.iter();
     let first = words.next()?;
     let runs_functions = PREFIXES.contains(&first.text());
@@ -310,8 +317,13 @@ pub(super) fn argument_of(words: &[Word], is_function: impl Fn(&str) -> bool) ->
     if runs_functions && is_function(named.text()) {
         return Some(Taker::Function);
     }
-    let is_program = !is_own_command(named.text());
-    is_program.then(|| Taker::Program(named.program().to_owned()))
+    let is_header = current.is_some_and(|word| word.text.starts_with("-H"))
+        || before.is_some_and(|word| word.text == "--header" || word.has_option('H'));
+    match named.program() {
+        _ if is_own_command(named.text()) => None,
+        "curl" if is_header => Some(Taker::Header),
+        program => Some(Taker::Program(program.to_owned())),
+    }
 }
 
 /// Returns what python demands of a value: code, or an argument of a module.

@@ -256,7 +256,9 @@ impl Frame {
         if !is_argument || is_case || self.closer == Closer::Array {
             return None;
         }
-        programs::argument_of(&self.words, |name| functions.contains(name))
+        programs::argument_of(&self.words, self.word.as_ref(), |name| {
+            functions.contains(name)
+        })
     }
 
     /// What an expansion without quotes demands here: where a program is named its words are program and
