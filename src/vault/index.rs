@@ -246,10 +246,13 @@ impl Index {
             .filter(|listed| !listed.is_going)
     }
 
-    /// Returns this index with the entries of another one, which count where both have one.
-    fn with_all_of(mut self, other: Self) -> Self {
-        self.names.extend(other.names);
-        self
+    /// Returns this index with what another one has beside it.
+    fn with_all_of(mut self, mut other: Self) -> Self {
+        other.names.append(&mut self.names);
+        Self {
+            names: other.names,
+            ..self
+        }
     }
 
     /// Returns the index of while a secret is kept that an index of afterwards lists: a value that is new may be there

@@ -103,6 +103,28 @@ fn a_rename_of_the_only_name_that_broke_off_loses_nothing() {
     }
 }
 
+/// The keyring dies before it says that the old name is gone.
+#[test]
+fn a_rename_of_the_only_name_that_nobody_heard_of_blocks_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Hooked::new(Kind::Os);
+    let own = vault(root.path(), &store);
+    set(&own);
+    let dying = Arc::clone(&store);
+    store.at(Call::Remove, move || {
+        let gone = ToolError::new(ErrorCode::KeyringUnavailable, "on purpose");
+        *dying.is_lost.lock().unwrap() = Some(gone);
+    });
+    let failed = own.rename(&name("A"), &name("B"));
+    assert_eq!(failed.unwrap_err().code, ErrorCode::KeyringUnavailable);
+    let secrets = session(root.path(), &store);
+    assert_eq!(secrets.source_failure(), None);
+    assert_eq!(held(&secrets, "B").as_deref(), Some("value-of-a"));
+    own.set(&name("C"), &value("value-of-c"), &terms(None))
+        .unwrap();
+    assert_eq!(own.repair().unwrap(), (vec![name("B")], vec![]));
+}
+
 #[test]
 fn what_never_came_is_no_secret() {
     let root = tempfile::tempdir().unwrap();

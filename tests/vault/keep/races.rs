@@ -40,7 +40,7 @@ pub struct Hooked {
     hooks: Mutex<Vec<(Call, Work)>>,
     /// What removals fail with.
     pub is_stuck: Mutex<bool>,
-    /// What keeping ends with once, after it was done.
+    /// What keeping or removing ends with once, after it was done.
     pub is_lost: Mutex<Option<ToolError>>,
     /// The lock of a change that was given up and may be done yet.
     pub held: Mutex<Option<Guard>>,
@@ -110,7 +110,8 @@ impl Store for Hooked {
             false => {
                 let removed = self.memory.remove(key);
                 self.pass(Call::IsRemoved);
-                removed
+                let lost = self.is_lost.lock().unwrap().take();
+                lost.map_or(removed, Err)
             }
         }
     }
