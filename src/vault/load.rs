@@ -25,7 +25,7 @@ use crate::vault::store::os::Attended;
 use crate::vault::store::{Key, Kind, Store, is_of_one};
 use crate::vault::watch::Watch;
 use retry::{Retry, is_hanging};
-use texts::{Damage, load_one, mask_journal_key, mask_strangers};
+use texts::{Damage, load_one, mask_beside, mask_journal_key};
 use unopened::{Named, lack_elsewhere, lack_unlisted, of_the_store};
 
 pub use unopened::{Unlisted, Unopened};
@@ -94,7 +94,7 @@ struct Found {
     listed: Option<BTreeSet<String>>,
     /// What is wrong with single values.
     damaged: BTreeMap<SecretName, Damage>,
-    /// What is wrong with entries of other programs.
+    /// What is wrong with what the store has beside secrets.
     strangers: Option<ToolError>,
     /// Names that the index lists for another store, and that store.
     elsewhere: Vec<(SecretName, Kind)>,
@@ -433,11 +433,10 @@ impl Loader {
                 Err(damage) => drop(lost.get_or_insert(damage.error)),
             }
         }
-        // What is not of karyi comes last: others may have made it hang. The key may be another one by now.
-        let key = mask_journal_key(store.as_ref(), secrets);
-        let strangers = mask_strangers(store.as_ref(), secrets);
-        found.strangers = strangers.damage;
-        if let Some(error) = lost.or(key.err()).or(strangers.lost) {
+        // It comes last: other programs may have made it hang. The key of the journal may be another one by now.
+        let beside = mask_beside(store.as_ref(), secrets);
+        found.strangers = beside.damage;
+        if let Some(error) = lost.or(beside.lost) {
             return Err(error);
         }
         found.listed = Some(listed);

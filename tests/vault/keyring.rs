@@ -331,10 +331,27 @@ fn what_is_locked_in_another_keyring_unmasks_nothing_of_the_one_in_use() {
     };
     store(&home, &service, "OTHER", "other-value-99");
     store(&home, &service, "no name", "stranger-value-77");
-    let script = "<tools><command>echo other-value-99 stranger-value-77; \
-                  printf %s $KARYI{OTHER} | wc -c</command></tools>";
+    // Locked there, and open here; and twice here.
+    store(&home, &service, "TOKEN", "open-token-value-55");
+    store(&home, &service, "TWICE", "twice-value-33");
+    let more = [
+        "store",
+        "--label=x",
+        "service",
+        &service,
+        "username",
+        "TWICE",
+        "x",
+        "1",
+    ];
+    home.spawn(Path::new("secret-tool"), &more, "again-value-44")
+        .exit(0);
+    let script = "<tools><command>echo other-value-99 stranger-value-77 open-token-value-55; \
+                  echo twice-value-33 again-value-44; printf %s $KARYI{OTHER} | wc -c</command></tools>";
     let ran = home.script(script).exit(0);
     let ran = ran.hides("other-value-99").hides("stranger-value-77");
+    let ran = ran.hides("open-token-value-55");
+    let ran = ran.hides("twice-value-33").hides("again-value-44");
     let is_told = ran.stdout.contains("redaction_incomplete");
     assert!(
         is_told && ran.stdout.contains("keyring_locked"),

@@ -314,8 +314,8 @@ fn of_record((name, held): &(SecretName, Record)) -> Vec<Check> {
 
 /// Tells of what cannot be read, each with what is to be done about it.
 fn policies(problems: &[(SecretName, ToolError)]) -> impl Iterator<Item = Check> {
-    problems.iter().map(|(_, error)| {
-        let found = format!("{}: {}", error.code.as_str(), error.message);
+    problems.iter().map(|(name, error)| {
+        let found = format!("{name}: {}: {}", error.code.as_str(), error.message);
         let meaning = "a value that cannot be used; what is text of it is masked";
         Check::limited("policies", found, meaning, &error.hint)
     })

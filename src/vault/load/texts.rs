@@ -26,12 +26,13 @@ pub(super) fn load_one(
         Ok(Some(text)) => text,
         Ok(None) => return Ok(()),
         Err(error) => {
-            // Two values under one name: neither can be used, and both must not be shown.
+            // Two values under one name: neither can be used, and both must not be shown. One of them may be locked.
             let is_bad = error.code == ErrorCode::BadVault;
             if is_bad {
                 secrets.remove_stored(name);
             }
-            let is_masked = is_bad && mask_all(store, &Key::of(name), name, secrets);
+            let may_be_several = is_bad || error.code == ErrorCode::KeyringLocked;
+            let is_masked = may_be_several && mask_all(store, &Key::of(name), name, secrets);
             return Err(Damage { error, is_masked });
         }
     };
@@ -72,18 +73,30 @@ fn value_of(name: &SecretName, text: &SecretValue) -> SecretValue {
     }
 }
 
-/// What is known of the entries of other programs.
+/// What is known of what a store has beside secrets.
 #[derive(Default)]
-pub(super) struct Strangers {
-    /// What is wrong with those that no look will know, but for what is too short: karyi masks none of that.
+pub(super) struct Beside {
+    /// What is wrong with what no look will know, but for what is too short: karyi masks none of that.
     pub(super) damage: Option<ToolError>,
-    /// Why others could not be read now.
+    /// Why other things could not be read now.
     pub(super) lost: Option<ToolError>,
 }
 
+/// Lets redaction know what a store has beside secrets: the key of the undo journal, and what is not of karyi.
+pub(super) fn mask_beside(store: &dyn Store, secrets: &Secrets) -> Beside {
+    let key = mask_journal_key(store, secrets);
+    let mut beside = mask_strangers(store, secrets);
+    match key {
+        Ok(()) => {}
+        Err(error) if is_of_one(&error) => drop(beside.damage.get_or_insert(error)),
+        Err(error) => beside.lost = Some(error),
+    }
+    beside
+}
+
 /// Lets redaction know what other programs put into the store under words that are no names.
-pub(super) fn mask_strangers(store: &dyn Store, secrets: &Secrets) -> Strangers {
-    let mut strangers = Strangers::default();
+fn mask_strangers(store: &dyn Store, secrets: &Secrets) -> Beside {
+    let mut strangers = Beside::default();
     let foreign = store.foreign().unwrap_or_else(|error| {
         strangers.lost = Some(error);
         Vec::new()
@@ -135,8 +148,13 @@ pub(super) fn mask_journal_key(store: &dyn Store, secrets: &Secrets) -> Result<(
             Ok(())
         }
         Ok(None) => Ok(()),
-        // Which of several is the key nobody knows.
-        Err(error) if is_of_one(&error) && mask_all(store, &key, &name, secrets) => Ok(()),
-        Err(error) => Err(error),
+        // Which of several is the key nobody knows, and one of them may be locked.
+        Err(error) => {
+            let may_be_several = is_of_one(&error) || error.code == ErrorCode::KeyringLocked;
+            match may_be_several && mask_all(store, &key, &name, secrets) {
+                true => Ok(()),
+                false => Err(error),
+            }
+        }
     }
 }

@@ -28,6 +28,9 @@ pub(super) struct Bus {
     sealed: OnceLock<SecretService<'static>>,
     /// Whether the user may be asked to unlock what is found.
     pub(super) may_unlock: AtomicBool,
+    /// Whether the user was asked to unlock entries beside the default keyring: who did not want that, or did not see
+    /// it, is not asked again and again.
+    was_asked: AtomicBool,
 }
 
 /// Entries that are asked for together.
@@ -39,6 +42,15 @@ struct Part {
 
 /// The service and the user of an entry, if it has both; an error when nobody could tell.
 type Specifiers = Result<Option<(String, String)>, Lost>;
+
+/// When a user is asked to unlock what is found, once at most.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// When something is locked.
+    ForAny,
+    /// When there is nothing that is not: a dialogue that nobody sees would hide the rest as long as it stands.
+    ForAll,
+}
 
 /// Where entries are that fit.
 pub(super) struct Places {
@@ -84,6 +96,7 @@ impl Bus {
             connection,
             sealed: OnceLock::new(),
             may_unlock: AtomicBool::new(false),
+            was_asked: AtomicBool::new(false),
         })
     }
 
@@ -94,13 +107,17 @@ impl Bus {
         }
     }
 
-    /// Returns where everything is that fits. What is locked is unlocked, if the user may be asked and agrees.
+    /// Returns where everything is that fits. What is locked is unlocked, if the user may be asked, was not before, and
+    /// agrees.
     pub(super) async fn find(
         &self,
         wanted: &HashMap<&str, &str>,
+        ask: Ask,
     ) -> Result<Places, secret_service::Error> {
         let mut found = self.plain.search_items(wanted.clone()).await?;
-        if !found.locked.is_empty() && self.unlock() == Unlock::May {
+        let is_wanted = ask == Ask::ForAny || found.unlocked.is_empty();
+        let may_ask = !found.locked.is_empty() && is_wanted && self.unlock() == Unlock::May;
+        if may_ask && !self.was_asked.swap(true, Ordering::SeqCst) {
             let locked: Vec<_> = found.locked.iter().collect();
             match self.plain.unlock_all(&locked).await {
                 Ok(()) | Err(secret_service::Error::Prompt) => {}

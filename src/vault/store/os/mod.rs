@@ -22,7 +22,7 @@ pub(super) use patience::Patience;
 pub use platform::Family;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use keyring::Error;
@@ -92,7 +92,11 @@ impl Connection {
         platform::may_unlock(&*store, unlock);
         let is_fresh = |then: Instant| then.elapsed() < limits::KEYRING_CHECK_AGE;
         if !self.checked.is_some_and(is_fresh) {
-            platform::check(&*store, unlock)?;
+            let checked = platform::check(&*store, unlock);
+            let is_there = |error: &ToolError| error.code == ErrorCode::KeyringLocked;
+            self.store =
+                Some(Arc::clone(&store)).filter(|_| checked.as_ref().err().is_none_or(is_there));
+            checked?;
             self.checked = Some(Instant::now());
         }
         self.store = Some(Arc::clone(&store));
@@ -155,19 +159,26 @@ impl OsStore {
         Ok(sorted(entries.into_iter().filter_map(|(user, _)| user)))
     }
 
-    /// Returns the entries that are not locked, with what they are kept under, if anything, and whether others are. No
-    /// value is read.
-    fn open_entries(&self) -> Result<(Vec<Kept>, bool), ToolError> {
+    /// Returns the entries that can be read, with what they are kept under, if anything, and why others cannot. No value
+    /// is read.
+    fn open_entries(&self) -> Result<(Vec<Kept>, Option<ToolError>), ToolError> {
         let query = self.family.query(&self.service, None);
-        let find = move |store: &Arc<CredentialStore>, _: &str| {
-            let wanted = query.iter().map(|(key, text)| (*key, text.as_str()));
-            match platform::open_entries(&**store, &wanted.collect()) {
-                Err(Error::NoEntry) => Ok((Vec::new(), false)),
-                found => found,
+        let (found, has_locked) = self.with(move |store, _| open(store, &query))?;
+        let told = self.each(found, |entry, service| {
+            Ok(match check(&entry) {
+                Ok(()) => Ok((user_of(&entry, service), entry)),
+                Err(error) => Err(failure(error)),
+            })
+        })?;
+        let (mut kept, mut lost) = (Vec::new(), has_locked.then(others_locked));
+        for one in told {
+            match one {
+                Ok(one) => kept.push(one),
+                Err(error) => drop(lost.get_or_insert(error)),
             }
-        };
-        let (found, has_locked) = self.with(find)?;
-        Ok((self.with_users(found)?, has_locked))
+        }
+        self.note(lost.as_ref());
+        Ok((kept, lost))
     }
 
     fn with_users(&self, entries: Vec<Entry>) -> Result<Vec<Kept>, ToolError> {
@@ -213,8 +224,7 @@ impl OsStore {
     }
 
     /// Has the next call connect again where a keyring failed that may have been started anew.
-    fn note(&self, every: &Every) {
-        let lost = every.lost.as_ref();
+    fn note(&self, lost: Option<&ToolError>) {
         if lost.is_some_and(|error| error.code == ErrorCode::KeyringUnavailable) {
             // Who hangs is left to itself by now.
             let _ = self.worker.run(|connection, _| {
@@ -273,7 +283,7 @@ impl Store for OsStore {
     }
 
     fn quiet(&self) -> Option<Arc<dyn Store>> {
-        // With a thread and a connection of its own: those of this one may be busy with a dialogue.
+        // With a thread of its own: that of this one may be busy with a dialogue.
         (self.attended == Attended::Yes).then(|| {
             let deadline = self.deadline.min(limits::KEYRING_TIMEOUT);
             let quiet = Self::with_deadline(&self.service, Attended::No, deadline);
@@ -306,10 +316,10 @@ impl Store for OsStore {
     }
 
     fn list_open(&self) -> Result<(Vec<SecretName>, Option<ToolError>), ToolError> {
-        let (entries, has_locked) = self.open_entries()?;
+        let (entries, lost) = self.open_entries()?;
         let users = sorted(entries.into_iter().filter_map(|(user, _)| user));
         let names = users.iter().filter_map(|user| SecretName::parse(user));
-        Ok((names.collect(), has_locked.then(others_locked)))
+        Ok((names.collect(), lost))
     }
 
     fn strangers(&self) -> Result<Vec<Key>, ToolError> {
@@ -340,7 +350,11 @@ impl Store for OsStore {
                     (Some(Ahead::Value(bytes)), _) => text_under(key, bytes).map(Some),
                     (Some(Ahead::Unclear) | None, Ok(())) => {
                         let got = self.get_alone(key);
-                        let lost = got.as_ref().err().filter(|error| !is_of_one(error));
+                        // Others may be unlocked.
+                        let is_of_all = |error: &&ToolError| {
+                            !is_of_one(error) && error.code != ErrorCode::KeyringLocked
+                        };
+                        let lost = got.as_ref().err().filter(is_of_all);
                         asked = lost.cloned().map_or(Ok(()), Err);
                         got
                     }
@@ -353,15 +367,18 @@ impl Store for OsStore {
     fn every(&self, key: &Key) -> Result<Every, ToolError> {
         let user = key.as_str().to_owned();
         let query = self.family.query(&self.service, Some(&user));
-        self.with(move |store, service| {
-            let entries = search(store, &query)?;
+        let every = self.with(move |store, service| {
+            let (entries, has_locked) = open(store, &query)?;
             for entry in &entries {
                 check(entry)?;
             }
             let is_wanted = |entry: &Entry| user_of(entry, service).is_some_and(|of| of == user);
-            Ok(read_all(entries.into_iter().filter(is_wanted).collect()))
-        })
-        .inspect(|every| self.note(every))
+            let mut every = read_all(entries.into_iter().filter(is_wanted).collect());
+            every.lost = every.lost.or(has_locked.then(others_locked));
+            Ok(every)
+        })?;
+        self.note(every.lost.as_ref());
+        Ok(every)
     }
 
     fn foreign(&self) -> Result<Vec<Every>, ToolError> {
@@ -373,8 +390,31 @@ impl Store for OsStore {
                 by_user.entry(user).or_default().push(entry);
             }
         }
-        let all = self.each(by_user.into_values().collect(), |all, _| Ok(read_all(all)))?;
-        all.iter().for_each(|every| self.note(every));
+        // What came before the deadline counts, whatever comes of the others.
+        let came: Arc<Mutex<Vec<Every>>> = Arc::default();
+        let mut groups = by_user.into_values();
+        let lost = loop {
+            let part: Vec<_> = groups.by_ref().take(limits::KEYRING_PART).collect();
+            if part.is_empty() {
+                break None;
+            }
+            let to = Arc::clone(&came);
+            let read = self.with(move |_, _| {
+                part.into_iter()
+                    .map(read_all)
+                    .for_each(|every| locked(&to).push(every));
+                Ok(())
+            });
+            if let Err(error) = read {
+                break Some(error);
+            }
+        };
+        let mut all = std::mem::take(&mut *locked(&came));
+        all.iter().for_each(|every| self.note(every.lost.as_ref()));
+        all.extend(lost.map(|error| Every {
+            lost: Some(error),
+            ..Every::default()
+        }));
         Ok(all)
     }
 
@@ -417,10 +457,30 @@ fn read_all(entries: Vec<Entry>) -> Every {
                 None => every.is_whole = false,
             },
             Err(Error::NoEntry) => {}
-            Err(error) => drop(every.lost.get_or_insert(failure(error))),
+            Err(error) => match failure(error) {
+                error if is_of_one(&error) => every.is_whole = false,
+                error => drop(every.lost.get_or_insert(error)),
+            },
         }
     }
     every
+}
+
+// A poisoned lock only means that another thread panicked between two entries.
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns everything that fits and is not locked, and whether anything else is, without reading a value.
+fn open(
+    store: &Arc<CredentialStore>,
+    query: &HashMap<&'static str, String>,
+) -> Result<(Vec<Entry>, bool), Error> {
+    let wanted = query.iter().map(|(key, text)| (*key, text.as_str()));
+    match platform::open_entries(&**store, &wanted.collect()) {
+        Err(Error::NoEntry) => Ok((Vec::new(), false)),
+        found => found,
+    }
 }
 
 /// Returns words each once, in their order.

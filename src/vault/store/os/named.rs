@@ -9,7 +9,7 @@ use keyring::Error;
 use keyring_core::api::{Credential, CredentialApi};
 use zbus::zvariant::OwnedObjectPath;
 
-use super::bus::{Bus, failure};
+use super::bus::{Ask, Bus, failure};
 
 /// What is kept for a user of a service.
 pub(super) struct Named {
@@ -25,7 +25,7 @@ impl Named {
 
     /// Returns where it is, if there is one.
     fn place(&self) -> Result<Option<OwnedObjectPath>, Error> {
-        let found = block_on(self.bus.find(&self.attributes()));
+        let found = block_on(self.bus.find(&self.attributes(), Ask::ForAny));
         let mut paths = found.and_then(|found| found.all()).map_err(failure)?;
         match paths.len() {
             0 | 1 => Ok(paths.pop()),

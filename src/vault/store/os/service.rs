@@ -15,7 +15,7 @@ use secret_service::SecretService;
 use zeroize::Zeroizing;
 
 use super::asking::{Ahead, Known, Unlock};
-use super::bus::{Bus, Places, failure};
+use super::bus::{Ask, Bus, Places, failure};
 use super::named::Named;
 use crate::error::{ErrorCode, ToolError};
 
@@ -30,15 +30,15 @@ pub(super) type Shared = Arc<Mutex<Option<zbus::Connection>>>;
 impl Service {
     /// Connects to the secret service, by the connection that is shared if there is one and it still works.
     pub(super) fn open(shared: &Shared) -> Result<Self, ToolError> {
-        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = shared
-            .take()
-            .map(|known| block_on(Bus::connect(Some(known))));
+        // Not locked while the bus is asked: who hangs there hinders nobody else.
+        let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().take();
+        let known = known.map(|known| block_on(Bus::connect(Some(known))));
         let bus = match known {
             Some(Ok(bus)) => bus,
             Some(Err(_)) | None => block_on(Bus::connect(None)).map_err(unavailable)?,
         };
-        *shared = Some(bus.connection.clone());
+        *lock() = Some(bus.connection.clone());
         Ok(Self { bus: Arc::new(bus) })
     }
 
@@ -47,7 +47,7 @@ impl Service {
         &self,
         wanted: &HashMap<&str, &str>,
     ) -> Result<(Vec<Entry>, bool), Error> {
-        let places = block_on(self.bus.find(wanted)).map_err(failure)?;
+        let places = block_on(self.bus.find(wanted, Ask::ForAll)).map_err(failure)?;
         let entries = self.bus.entries(places.open).collect();
         Ok((entries, places.has_locked))
     }
@@ -144,7 +144,7 @@ impl CredentialStoreApi for Service {
     }
 
     fn search(&self, wanted: &HashMap<&str, &str>) -> Result<Vec<Entry>, Error> {
-        let found = block_on(self.bus.find(wanted));
+        let found = block_on(self.bus.find(wanted, Ask::ForAny));
         let paths = found.and_then(Places::all).map_err(failure)?;
         Ok(self.bus.entries(paths).collect())
     }
