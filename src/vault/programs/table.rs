@@ -503,24 +503,6 @@ pub(super) const WRAPPERS: &[&str] = &[
     "envuidgid",
 ];
 
-/// Programs that run no other: a word among their arguments that is called like one is a file, or a text.
-pub(super) const RUN_NONE: &[&str] = &[
-    "base64",
-    "cat",
-    "curl",
-    "cut",
-    "egrep",
-    "fgrep",
-    "grep",
-    "head",
-    "sha256sum",
-    "tail",
-    "tee",
-    "tr",
-    "uniq",
-    "wc",
-];
-
 /// Words that start no program when they start a command.
 pub(super) const BUILTINS: &[&str] = &[
     "",
@@ -595,4 +577,22 @@ pub(super) const BUILTINS: &[&str] = &[
     "wait",
     "whence",
     "zstyle",
+];
+
+/// Programs that run no other: a word among their arguments that is called like one is a file, or a text.
+pub(super) const RUN_NONE: &[&str] = &[
+    "base64",
+    "cat",
+    "curl",
+    "cut",
+    "egrep",
+    "fgrep",
+    "grep",
+    "head",
+    "sha256sum",
+    "tail",
+    "tee",
+    "tr",
+    "uniq",
+    "wc",
 ];
