@@ -30,6 +30,14 @@ impl Lossy {
         out.push_str(&String::from_utf8_lossy(&std::mem::take(&mut self.open)));
     }
 
+    /// Appends what is left where nobody waits for more: the line ends behind what may be the start of a character would be
+    /// missed. Without any it waits on.
+    pub fn cut(&mut self, out: &mut String) {
+        if self.open.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
+            self.finish(out);
+        }
+    }
+
     fn decode(&mut self, mut bytes: &[u8], out: &mut String) {
         loop {
             let error = match std::str::from_utf8(bytes) {
@@ -116,6 +124,19 @@ mod tests {
             lossy.finish(&mut out);
             assert_eq!(out, expected, "pieces of {size}");
         }
+    }
+
+    #[test]
+    fn a_line_end_is_not_missed_where_nobody_waits() {
+        let (mut lossy, mut out) = (Lossy::default(), String::new());
+        lossy.push(b"caf\xE9\r\n", &mut out);
+        assert_eq!(out, "caf");
+        lossy.cut(&mut out);
+        assert_eq!(out, "caf\u{FFFD}\r\n");
+        lossy.push(b"\xE4\xB8", &mut out);
+        lossy.cut(&mut out);
+        lossy.push(b"\xAD", &mut out);
+        assert_eq!(out, "caf\u{FFFD}\r\n\u{4e2d}");
     }
 
     #[test]

@@ -384,8 +384,9 @@ impl Stages {
     fn end_text(&mut self, ending: Ending) {
         if let Some((lossy, redact)) = &mut self.raw {
             let (mut decoded, mut masked) = (String::new(), Redacted::default());
-            if ending != Ending::Cut {
-                lossy.finish(&mut decoded);
+            match ending {
+                Ending::Cut => lossy.cut(&mut decoded),
+                _ => lossy.finish(&mut decoded),
             }
             let seen = redact.seen();
             redact.push(&decoded, &mut masked);
