@@ -5,6 +5,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::say;
 use crate::limits;
+use crate::render::paint::safe_line;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::policy::Policy;
 use crate::vault::redact::shortest_password;
@@ -29,7 +30,7 @@ pub(super) fn tell_of_policy(name: &SecretName, policy: &Policy) {
 
 fn warn_of(doubts: impl IntoIterator<Item = String>) {
     for doubt in doubts {
-        say(&format!("warning: {doubt}"));
+        say(&format!("warning: {}", safe_line(&doubt)));
     }
 }
 

@@ -317,8 +317,7 @@ impl Policy {
         let is_here = |dirs: &Vec<PathBuf>| dirs.iter().any(|dir| cwd.starts_with(dir));
         if !self.dirs.as_ref().is_none_or(is_here) {
             let what = format!("does not allow the directory {}", cwd.display());
-            let dirs = self.dirs.iter().flatten().map(|dir| dir.display());
-            return Err(denied(name, &what, &with("dirs", dirs, cwd.display())));
+            return Err(denied(name, &what, &self.with_directory(cwd)));
         }
         Ok(())
     }
@@ -328,6 +327,20 @@ impl Policy {
         match tool == EDIT && !self.write {
             true => WRITE.to_owned(),
             false => with("tools", self.tools.iter().flatten(), tool),
+        }
+    }
+
+    /// Returns the flag that lets the secret be used in a directory, too. One whose name a list would part, or a terminal
+    /// not show, is for the user to name.
+    fn with_directory(&self, more: &Path) -> String {
+        let own = self.dirs.iter().flatten().map(PathBuf::as_path);
+        let is_told = |dir: &Path| {
+            let text = dir.to_str();
+            text.is_some_and(|text| !text.contains(|c: char| c == ',' || c.is_control()))
+        };
+        match own.clone().chain([more]).all(is_told) {
+            true => with("dirs", own.map(Path::display), more.display()),
+            false => "--dirs DIRECTORIES".to_owned(),
         }
     }
 

@@ -347,3 +347,22 @@ proptest! {
         }
     }
 }
+
+/// Pasted, the command must not bind the secret to other directories.
+#[test]
+fn a_directory_that_a_list_would_part_is_named_by_the_user() {
+    let hint = |own: &str, here: &str| {
+        let policy = Policy {
+            dirs: Some(vec![own.into()]),
+            ..Policy::default()
+        };
+        let name = SecretName::parse("TOKEN").unwrap();
+        let used = policy.check_use(&name, "command", Path::new(here), Timestamp::UNIX_EPOCH);
+        used.unwrap_err().hint
+    };
+    assert!(hint("/a", "/b c").contains("--dirs '/a,/b c'"));
+    for (own, here) in [("/a", "/b,.."), ("/a,..", "/b"), ("/a", "/b\u{1b}[1m")] {
+        let hint = hint(own, here);
+        assert!(hint.contains("--dirs DIRECTORIES"), "{hint}");
+    }
+}
