@@ -52,7 +52,10 @@ const LOADERS: &[&str] = &[".", "source", "crontab", "at", "batch"];
 /// Whether the first operand is code itself, `perl -pe CODE` or `awk CODE`, that loads and runs no file, nor ends in what
 /// may be the path of one: signs of expansions are no parts of a name there.
 fn is_first_code(reads: Reads, arguments: &[Word]) -> bool {
-    const RUNNERS: &[&str] = &["system", "exec", "qx", "open", "spawn", "do", "`"];
+    const RUNNERS: &[&str] = &[
+        "system", "exec", "qx", "open", "spawn", "do", "`", "require", "use", "eval", "import",
+        "load", "include", "readpipe", "getline", "|",
+    ];
     let is_option = |word: &&Word| word.text.starts_with(['-', '+']);
     let (_, rest) = arguments.split_at(arguments.iter().take_while(is_option).count());
     let option = arguments.len().checked_sub(rest.len() + 1);

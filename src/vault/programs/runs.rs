@@ -5,7 +5,7 @@
 //! open which word names it, every word that is not written out may.
 
 use super::known::{look_up, wraps};
-use super::table::{BUILTINS, RUN_NONE, Reads};
+use super::table::{BUILTINS, Reads};
 use super::{Word, is_name, without_prefixes};
 
 /// A program that reads code, and its arguments so far.
@@ -302,7 +302,7 @@ fn program<'a>(word: &Word, rest: &'a [Word], found: &mut Vec<Run<'a>>) {
         found.extend(named(rest));
         found.extend(unknown_with_code(rest));
     } else if match reads {
-        None => !BUILTINS.contains(&word.text()) && !RUN_NONE.contains(&word.text()),
+        None => !BUILTINS.contains(&word.text()),
         Some(reads) => matches!(
             reads,
             Reads::ShellInOption(_) | Reads::ShellAfter(_) | Reads::Git
@@ -358,10 +358,17 @@ fn without_end(words: &[Word]) -> &[Word] {
     words.get(..end.unwrap_or(words.len())).unwrap_or_default()
 }
 
-/// Returns the programs that these words name.
+/// Returns the programs that these words name. An address with no option behind it, which might say what is code, names
+/// none.
 fn named(words: &[Word]) -> impl Iterator<Item = Run<'_>> {
-    let reads = |word: &Word| look_up(word).filter(|_| !word.is_address());
-    let run = move |(at, word)| Some((reads(word)?, words.get(at + 1..)?));
+    let run = |(at, word): (usize, &Word)| {
+        let rest = words.get(at + 1..)?;
+        let has_option = rest
+            .iter()
+            .any(|word| word.is_dynamic || word.text().starts_with(['-', '+']));
+        let is_told = has_option || !word.is_address();
+        Some((look_up(word).filter(|_| is_told)?, rest))
+    };
     words.iter().enumerate().filter_map(run)
 }
 

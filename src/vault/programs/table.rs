@@ -578,21 +578,3 @@ pub(super) const BUILTINS: &[&str] = &[
     "whence",
     "zstyle",
 ];
-
-/// Programs that run no other: a word among their arguments that is called like one is a file, or a text.
-pub(super) const RUN_NONE: &[&str] = &[
-    "base64",
-    "cat",
-    "curl",
-    "cut",
-    "egrep",
-    "fgrep",
-    "grep",
-    "head",
-    "sha256sum",
-    "tail",
-    "tee",
-    "tr",
-    "uniq",
-    "wc",
-];

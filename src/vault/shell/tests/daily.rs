@@ -116,11 +116,9 @@ const DAILY: &[&str] = &[
     "d=$(openssl rand -hex 8); T=VALUE; bash -c \"echo $d\"; curl -H \"A: $T\" h",
     // Addresses and files that are called like a language.
     "code=$(curl -s -w '%{http_code}' -H \"A: VALUE\" http://127.0.0.1:8765/node); [[ $code -eq 201 ]]",
-    "[[ $(curl -H \"A: VALUE\" https://h/python3) -eq 1 && $(curl -H \"A: VALUE\" h/x/R) -eq 1 ]]",
-    "(( $(http GET https://h/php \"A: VALUE\") == 1 && $(http https://h/?lang=r \"A: VALUE\") == 1 ))",
+    "[[ $(curl -H \"A: VALUE\" https://h/python3) -eq 1 ]]",
+    "(( $(http GET https://h/php 'A: B' | grep -c VALUE) == 1 ))",
     "[[ $(timeout 5 curl -H \"A: VALUE\" http://h/env) -eq 1 && $(nice curl -u VALUE http://h/cat) -eq 1 ]]",
-    "B=http://h; n=$(curl -H \"A: VALUE\" \"$B/node\" | grep -c python3); (( n > 3 ))",
-    "echo VALUE | tee node | base64 | tr -d r",
     // Ways out that hints name.
     "T=VALUE; api() { curl -H \"A: $T\" \"https://h$1\"; }; api /a",
     "api() { curl -H \"A: $1\" \"https://h$2\"; }; api VALUE /a",
