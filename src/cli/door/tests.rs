@@ -1,5 +1,6 @@
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant};
 
 use super::*;
 
@@ -59,8 +60,12 @@ async fn a_socket_is_reached_however_long_its_path_is() {
     sweep(&deep).await;
     assert_eq!(left(&deep), [name]);
     drop(listener);
-    sweep(&deep).await;
-    assert_eq!(left(&deep), []);
+    // A child that another test has forked holds it until it is another program.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !left(&deep).is_empty() {
+        assert!(Instant::now() < deadline, "it is left");
+        sweep(&deep).await;
+    }
 }
 
 /// Returns the name of the socket of a process that runs.
