@@ -430,6 +430,13 @@ impl Word {
         !scheme.is_empty() && !IMAGES.iter().any(|image| scheme.ends_with(image))
     }
 
+    /// Whether it may be a program that gets these arguments: an address is none, unless an option follows, which might say
+    /// what is code.
+    pub(super) fn may_run(&self, arguments: &[Self]) -> bool {
+        let may_be_option = |word: &Self| word.is_dynamic || word.text.starts_with(['-', '+']);
+        !self.is_address() || arguments.iter().any(may_be_option)
+    }
+
     /// Whether it stands for a compound command.
     pub(super) fn is_nothing(&self) -> bool {
         self.text.is_empty() && !self.is_dynamic && !self.is_quoted

@@ -17,7 +17,7 @@ use crate::vault::index::{Chosen, FILE_NAME, Index};
 use crate::vault::keep::{State, Vault, check_agreement, elsewhere};
 use crate::vault::session::listed;
 use crate::vault::store::record::{self, Record};
-use crate::vault::store::{Key, Kind, Store};
+use crate::vault::store::{Key, Kind, Store, is_of_one};
 
 /// Checks the vault; with `repair` the index is made anew from the store first.
 pub(super) fn doctor(flags: &VaultFlags, shape: Shape, repair: bool) -> Done {
@@ -90,11 +90,17 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
     }
     let store = place.store(&chosen);
     // A file that is gone asks for no key, and would be a new one to the probe.
-    let held = store.list();
-    if let Err(error) = held.and_then(|held| check_agreement(&index, chosen.kind, &held)) {
-        checks.push(failed("store", &error));
-        return checks;
-    }
+    let names = store.list().and_then(|names| {
+        check_agreement(&index, chosen.kind, &names)?;
+        Ok(names)
+    });
+    let names = match names {
+        Ok(names) => names,
+        Err(error) => {
+            checks.push(failed("store", &error));
+            return checks;
+        }
+    };
     checks.push(match store.probe() {
         Ok(()) => {
             let meaning = match chosen.kind {
@@ -106,7 +112,7 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
         }
         Err(error) => unchangeable(chosen.kind, &error),
     });
-    let held = Held::read(store.as_ref());
+    let held = Held::read(store.as_ref(), names);
     checks.extend(agreement(place, &held.unreadable));
     checks.extend(policies(&held.unreadable));
     checks.extend(held.records.iter().flat_map(of_record));
@@ -275,13 +281,20 @@ struct Held {
 }
 
 impl Held {
-    fn read(store: &dyn Store) -> Self {
+    fn read(store: &dyn Store, names: Vec<SecretName>) -> Self {
         let mut held = Self::default();
-        for name in store.list().unwrap_or_default() {
-            let text = store.get(&Key::of(&name)).transpose();
-            match text.map(|text| record::split(&name, &text?)) {
+        let keys: Vec<Key> = names.iter().map(Key::of).collect();
+        for (name, got) in names.into_iter().zip(store.get_each(&keys)) {
+            match got.transpose().map(|text| record::split(&name, &text?)) {
                 Some(Ok(record)) => held.records.push((name, record)),
-                Some(Err(error)) => held.unreadable.push((name, error)),
+                Some(Err(error)) => {
+                    let is_lost = !is_of_one(&error);
+                    held.unreadable.push((name, error));
+                    // The others have the same to say.
+                    if is_lost {
+                        break;
+                    }
+                }
                 None => {}
             }
         }

@@ -358,16 +358,11 @@ fn without_end(words: &[Word]) -> &[Word] {
     words.get(..end.unwrap_or(words.len())).unwrap_or_default()
 }
 
-/// Returns the programs that these words name. An address with no option behind it, which might say what is code, names
-/// none.
+/// Returns the programs that these words name.
 fn named(words: &[Word]) -> impl Iterator<Item = Run<'_>> {
     let run = |(at, word): (usize, &Word)| {
         let rest = words.get(at + 1..)?;
-        let has_option = rest
-            .iter()
-            .any(|word| word.is_dynamic || word.text().starts_with(['-', '+']));
-        let is_told = has_option || !word.is_address();
-        Some((look_up(word).filter(|_| is_told)?, rest))
+        Some((look_up(word).filter(|_| word.may_run(rest))?, rest))
     };
     words.iter().enumerate().filter_map(run)
 }

@@ -8,6 +8,7 @@
 mod asking;
 #[cfg(all(unix, not(target_os = "macos")))]
 mod bus;
+mod failures;
 #[cfg(all(unix, not(target_os = "macos")))]
 mod named;
 mod patience;
@@ -36,6 +37,7 @@ use crate::secret::{SecretName, SecretValue};
 use crate::vault::store::disk::Guard;
 use crate::vault::store::{Every, Got, Key, Kind, Store, is_of_one};
 use asking::{Ahead, Known, Unlock};
+use failures::{failure, locked_meanwhile, others_locked};
 use platform::Shared;
 use worker::Worker;
 
@@ -488,12 +490,6 @@ fn sorted(words: impl Iterator<Item = String>) -> Vec<String> {
     words.collect::<BTreeSet<String>>().into_iter().collect()
 }
 
-/// Returns the error for entries that are locked where others are not.
-fn others_locked() -> ToolError {
-    let message = "a keyring beside the default one holds entries of karyi and is locked";
-    ToolError::new(ErrorCode::KeyringLocked, message)
-}
-
 /// Returns the text under a key, which is wiped if it is none.
 fn text_under(key: &Key, mut bytes: Zeroizing<Vec<u8>>) -> Result<SecretValue, ToolError> {
     if let Some(text) = text_of(std::mem::take(&mut *bytes)) {
@@ -539,43 +535,6 @@ fn search(
     }
 }
 
-/// Returns the error for a keyring that was open and would have to be unlocked again.
-fn locked_meanwhile() -> ToolError {
-    let message = "the keyring was locked while something was about to be changed";
-    ToolError::new(ErrorCode::KeyringLocked, message).with_hint("run it again, and unlock it")
-}
-
-/// Maps an error of the keyring, without the bytes some of them hold.
-fn failure(error: Error) -> ToolError {
-    let unavailable = |message: String| ToolError::new(ErrorCode::KeyringUnavailable, message);
-    match error {
-        Error::NoStorageAccess(reason) => {
-            let message = format!("the keyring is locked: {reason}");
-            ToolError::new(ErrorCode::KeyringLocked, message)
-        }
-        Error::BadEncoding(bytes) | Error::BadDataFormat(bytes, _) => {
-            drop(Zeroizing::new(bytes));
-            let message = "what the keyring holds cannot be read";
-            ToolError::new(ErrorCode::BadVault, message)
-        }
-        Error::TooLong(_, most) => {
-            let message = format!("the keyring takes values of at most {most} bytes");
-            ToolError::new(ErrorCode::BadValue, message)
-                .with_hint("keep long values in a file: --vault age")
-        }
-        Error::Ambiguous(entries) => {
-            let count = entries.len();
-            let message = format!("the keyring holds {count} values under this name");
-            ToolError::new(ErrorCode::BadVault, message)
-                .with_hint("remove all but one of them with the keyring's own program")
-        }
-        Error::PlatformFailure(reason) => unavailable(format!("the keyring fails: {reason}")),
-        Error::NoDefaultStore => unavailable("this system has no keyring".into()),
-        Error::NoEntry => unavailable("the keyring lost the value".into()),
-        other => unavailable(format!("the keyring fails: {other}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -585,24 +544,5 @@ mod tests {
         let quiet = OsStore::new("karyi-test", Attended::Yes).quiet();
         assert_eq!(quiet.map(|store| store.kind()), Some(Kind::Os));
         assert!(OsStore::new("karyi-test", Attended::No).quiet().is_none());
-    }
-
-    #[test]
-    fn errors_show_nothing_of_what_the_keyring_holds() {
-        let check = |error: Error, code: ErrorCode| {
-            let found = failure(error);
-            assert_eq!(found.code, code);
-            assert!(!format!("{found:?}").contains("115"), "{found:?}");
-            assert!(!format!("{found:?}").contains("sesame"), "{found:?}");
-        };
-        let bytes = b"sesame".to_vec();
-        check(Error::BadEncoding(bytes.clone()), ErrorCode::BadVault);
-        let reason = Box::new(std::io::Error::other("x"));
-        check(Error::BadDataFormat(bytes, reason), ErrorCode::BadVault);
-        check(Error::Ambiguous(Vec::new()), ErrorCode::BadVault);
-        check(Error::TooLong("value".into(), 2560), ErrorCode::BadValue);
-        check(Error::NoDefaultStore, ErrorCode::KeyringUnavailable);
-        let reason = Box::new(std::io::Error::other("x"));
-        check(Error::NoStorageAccess(reason), ErrorCode::KeyringLocked);
     }
 }

@@ -69,9 +69,10 @@ pub(super) fn open(shared: &Shared) -> Result<Arc<CredentialStore>, ToolError> {
 #[cfg(not(all(unix, not(target_os = "macos"))))]
 pub(super) fn open(_: &Shared) -> Result<Arc<CredentialStore>, ToolError> {
     #[cfg(target_os = "macos")]
-    let store = apple_native_keyring_store::keychain::Store::new().map_err(super::failure)?;
+    let store =
+        apple_native_keyring_store::keychain::Store::new().map_err(super::failures::failure)?;
     #[cfg(target_os = "windows")]
-    let store = windows_native_keyring_store::Store::new().map_err(super::failure)?;
+    let store = windows_native_keyring_store::Store::new().map_err(super::failures::failure)?;
     Ok(store)
 }
 
