@@ -113,6 +113,20 @@ pub fn rows(index: &Index, chosen: Option<Kind>, kept: Option<&[SecretName]>) ->
         listed: going(name),
         state: State::Untracked,
     }));
+    if kept.is_none() {
+        // What comes or goes may be there: nobody looked.
+        let open = index.names.iter().filter(|(_, listed)| listed.is_going);
+        rows.extend(open.filter_map(|(name, listed)| {
+            let name = SecretName::parse(name)?;
+            let state = state(&name, listed.store);
+            let listed = Some(listed.clone());
+            Some(Row {
+                name,
+                listed,
+                state,
+            })
+        }));
+    }
     rows.sort_by(|one, other| one.name.cmp(&other.name));
     rows
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use karyi::error::{ErrorCode, ToolError};
 use karyi::vault::index::{Chosen, Index};
-use karyi::vault::keep::{State, Vault};
+use karyi::vault::keep::{State, Vault, rows as rows_of};
 use karyi::vault::load::{Loader, Unlisted, Unopened};
 use karyi::vault::session::{LackKind, Need, Secrets, Source};
 use karyi::vault::store::{Key, Kind, Store};
@@ -80,6 +80,9 @@ fn a_rename_of_the_only_name_that_broke_off_loses_nothing() {
             own.rename(&name("A"), &name("B")).unwrap();
         });
         let rows = own.rows().unwrap();
+        // Nor is it missing where the store is not asked.
+        let index = Index::read(root.path()).unwrap();
+        assert_eq!(rows_of(&index, Some(Kind::Os), None).len(), 2, "{call:?}");
         let untracked = rows.iter().filter(|row| row.state == State::Untracked);
         let untracked: Vec<&str> = untracked.map(|row| row.name.as_str()).collect();
         assert_eq!(

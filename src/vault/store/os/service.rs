@@ -86,7 +86,7 @@ async fn check(service: &SecretService<'_>, unlock: Unlock) -> Result<(), ToolEr
         Ok(collection) => collection,
         Err(secret_service::Error::NoResult) => {
             let message = "the secret service has no default keyring";
-            let hint = "make one with the program of the desktop, or use --vault age";
+            let hint = "make one with the program of the desktop, without one as docs/vault.md says (\"Where there is no desktop\"), or use --vault age";
             return Err(ToolError::new(ErrorCode::KeyringUnavailable, message).with_hint(hint));
         }
         Err(error) => return Err(unavailable(error)),
