@@ -1,4 +1,4 @@
-//! The signals that end or stop the program while no run listens to them: a question gives the terminal
+//! The signals that end the program while no run listens to them: a question gives the terminal
 //! back first.
 
 use std::io;
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::cli::prompt::Outside;
 use crate::cli::received::Received;
-use crate::cli::signals::{Ends, Halts};
+use crate::cli::signals::Ends;
 use crate::limits;
 
 /// Signals are caught as long as this exists: the first one cancels, and ends the program a moment
@@ -59,8 +59,8 @@ async fn wait(
     mut stopped: oneshot::Receiver<()>,
     ready: &SyncSender<io::Result<()>>,
 ) {
-    let (mut ends, mut halts) = match catch() {
-        Ok(signals) => signals,
+    let mut ends = match catch() {
+        Ok(ends) => ends,
         Err(error) => return drop(ready.send(Err(error))),
     };
     let _ = ready.send(Ok(()));
@@ -69,7 +69,6 @@ async fn wait(
             // A signal that came before the end of this is not lost.
             biased;
             number = ends.next() => break number,
-            () = halts.next(&outside.suspension) => {}
             _ = &mut stopped => return,
         }
     };
@@ -85,10 +84,10 @@ async fn wait(
     }
 }
 
-fn catch() -> io::Result<(Ends, Halts)> {
+fn catch() -> io::Result<Ends> {
     let interrupt = SignalKind::interrupt();
     let file_limit = SignalKind::from_raw(nix::libc::SIGXFSZ);
-    Ok((Ends::catch(&[interrupt, file_limit])?, Halts::catch()?))
+    Ends::catch(&[interrupt, file_limit])
 }
 
 /// Lets a write beyond the limit of the size of files fail, where the system would end the program. Programs that are

@@ -1,37 +1,26 @@
-//! Asks for a value on the terminal: hidden, never on standard input, and the terminal is left as
-//! it was however the question ends.
+//! Questions on the terminal: what is typed is hidden, never read from standard input, and the terminal is left as it
+//! was however the question ends.
 
-mod agreement;
-mod answer;
+mod consent;
 mod keys;
-mod patience;
-mod raw;
-mod suspend;
-mod turn;
-
-use std::io;
-use std::time::{Duration, Instant};
+mod line;
+mod tty;
 
 use crate::cli::floor::Floor;
 use crate::cli::received::Received;
-use crate::cli::say;
+use crate::cli::{doubts, say};
 use crate::exec::cancel::Cancel;
 use crate::limits;
-use crate::tool::context::{Boxed, Consent, Prompter, Question, Reply, Request};
-use answer::Answer;
+use crate::secret::{SecretName, SecretValue};
+use crate::tool::context::{Boxed, Consent, Lifetime, Prompter, Question, Reply, Request};
+use crate::vault::visible_bytes;
 use keys::Key;
-use patience::Patience;
-use raw::RawMode;
-use turn::Turn;
-
-pub(super) use suspend::Suspension;
+use line::{Line, Step};
+use tty::{Tty, Unanswered};
 
 /// Where a value is typed.
 const VALUE_LABEL: &str =
     "  value (hidden; Enter ends it, Ctrl+D when it has several lines, Esc declines): ";
-
-/// The signal of a terminal that is gone.
-const HANGUP: u8 = 1;
 
 /// Whether and how the user is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,22 +33,13 @@ pub(super) enum Asking {
     Never,
 }
 
-/// What ends a question, or halts it, besides its answer.
+/// What ends a question besides its answer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outside {
     /// The wish to stop.
     pub(super) cancel: Cancel,
     /// Is told of Ctrl+C where that ends the run: the key is no signal while a question stands.
     pub(super) received: Received,
-    pub(super) suspension: Suspension,
-}
-
-impl Outside {
-    /// Ends the run, as the signal does.
-    fn interrupt(&self) {
-        self.received.note_interrupt();
-        self.cancel.cancel();
-    }
 }
 
 /// The user's terminal.
@@ -86,17 +66,20 @@ impl Terminal {
         }
     }
 
-    /// Has a dialogue when it is its turn; nothing when there is no terminal.
-    async fn on_terminal<D: Dialogue + Send + 'static>(&self, dialogue: D) -> Option<D::Answer> {
+    /// Asks when it is its turn.
+    async fn on_terminal<T: Send + 'static>(
+        &self,
+        dialogue: impl FnOnce(&mut Tty) -> Result<T, Unanswered> + Send + 'static,
+    ) -> Result<T, Unanswered> {
         // Whoever has no terminal is told so at once, also while another question stands there.
-        turn::open().ok()?;
+        tty::open()?;
         let _turn = self.turn.lock().await;
         let (floor, outside) = (self.floor.clone(), self.outside.clone());
-        let answer = tokio::task::spawn_blocking(move || match floor.take(&outside.cancel) {
-            Some(_floor) => converse(dialogue, &outside),
-            None => Ok(D::declined()),
+        let answer = tokio::task::spawn_blocking(move || {
+            let _floor = floor.take(&outside.cancel).ok_or(Unanswered::Declined)?;
+            dialogue(&mut Tty::open(&outside, false)?)
         });
-        answer.await.ok()?.ok()
+        answer.await.unwrap_or(Err(Unanswered::Unavailable))
     }
 }
 
@@ -109,14 +92,14 @@ impl Prompter for Terminal {
         Box::pin(async move {
             match self.asking {
                 Asking::OnTerminal => {
-                    let dialogue = ForValue {
+                    let asked = ValueQuestion {
                         text: text(question, &self.origin),
-                        label: VALUE_LABEL.to_owned(),
-                        answer: Answer::new(question.store, question.least_bytes),
-                        is_own: false,
+                        name: question.name.clone(),
+                        store: question.store,
+                        least_bytes: question.least_bytes,
                     };
-                    let reply = self.on_terminal(dialogue).await;
-                    reply.unwrap_or(Reply::Unavailable)
+                    let answer = self.on_terminal(move |tty| asked.ask(tty)).await;
+                    reply(answer)
                 }
                 Asking::Warn => {
                     let name = &question.name;
@@ -143,277 +126,138 @@ impl Prompter for Terminal {
             if self.asking != Asking::OnTerminal {
                 return Consent::Unavailable;
             }
-            let dialogue = ForConsent(agreement::text(request));
-            let consent = self.on_terminal(dialogue).await;
-            consent.unwrap_or(Consent::Unavailable)
+            let request = request.clone();
+            let ask = move |tty: &mut Tty| consent::ask_consent(tty, &request);
+            match self.on_terminal(ask).await {
+                Ok(true) => Consent::Yes,
+                Ok(false) | Err(Unanswered::Declined) => Consent::No,
+                Err(Unanswered::Timeout | Unanswered::Unavailable) => Consent::Unavailable,
+            }
         })
-    }
-}
-
-/// What comes after a key.
-enum Next<T> {
-    /// More keys.
-    Keys,
-    /// A text for the terminal, then more keys.
-    Show(String),
-    /// Another question; what was typed before it stands there is no answer to it.
-    Ask(String),
-    /// The end.
-    Done(T),
-}
-
-/// A question with everything that is needed to have it answered.
-trait Dialogue {
-    /// What comes of it.
-    type Answer: Send + 'static;
-
-    /// Returns what the user reads first, in whole lines.
-    fn told(&self) -> String;
-
-    /// Returns what is shown when keys begin to count.
-    fn prompt(&self) -> String;
-
-    /// Whether the first Ctrl+C ends the run instead of declining: karyi itself needs the answer, and
-    /// nothing should go on without it.
-    fn is_own(&self) -> bool {
-        false
-    }
-
-    /// Takes one key; `has_more` says that the next one is there already.
-    fn take(&mut self, key: Key, has_more: bool) -> Next<Self::Answer>;
-
-    /// Returns the answer of a user who wants the run to end.
-    fn declined() -> Self::Answer;
-
-    /// Returns the answer when there was none in time.
-    fn timeout() -> Self::Answer;
-}
-
-/// The question for a value.
-struct ForValue {
-    /// What is told before, in whole lines.
-    text: String,
-    label: String,
-    answer: Answer,
-    is_own: bool,
-}
-
-impl Dialogue for ForValue {
-    type Answer = Reply;
-
-    fn told(&self) -> String {
-        self.text.clone()
-    }
-
-    fn prompt(&self) -> String {
-        format!("{}{}", self.label, self.answer.prompt())
-    }
-
-    fn is_own(&self) -> bool {
-        self.is_own
-    }
-
-    fn take(&mut self, key: Key, has_more: bool) -> Next<Reply> {
-        self.answer.take(key, has_more)
-    }
-
-    fn declined() -> Reply {
-        Reply::Declined
-    }
-
-    fn timeout() -> Reply {
-        Reply::Timeout
-    }
-}
-
-/// The question whether a secret may be used.
-struct ForConsent(String);
-
-impl Dialogue for ForConsent {
-    type Answer = Consent;
-
-    fn told(&self) -> String {
-        self.0.clone()
-    }
-
-    fn prompt(&self) -> String {
-        agreement::PROMPT.to_owned()
-    }
-
-    fn take(&mut self, key: Key, _: bool) -> Next<Consent> {
-        agreement::take(&key)
-    }
-
-    fn declined() -> Consent {
-        Consent::No
-    }
-
-    fn timeout() -> Consent {
-        Consent::Unavailable
     }
 }
 
 /// Whether there is a terminal to ask on.
 pub(super) fn has_terminal() -> bool {
-    turn::open().is_ok()
+    tty::open().is_ok()
 }
 
-/// Asks for something hidden that karyi itself needs; the label is its own text. It blocks.
-pub(super) fn hidden(label: &str, outside: &Outside) -> io::Result<Reply> {
-    let dialogue = ForValue {
-        text: String::new(),
-        label: label.to_owned(),
-        answer: Answer::plain(),
-        is_own: true,
+/// Asks for something hidden that karyi itself needs. It blocks.
+pub(super) fn hidden(label: &str, outside: &Outside) -> Reply {
+    let ask = || {
+        let mut tty = Tty::open(outside, true)?;
+        let value = read_value(&mut tty, label)?;
+        tty.settle()?;
+        Ok((value, Lifetime::Session))
     };
-    converse(dialogue, outside)
+    reply(ask())
 }
 
-/// A question that stands on the terminal.
-struct Conversation<'a> {
-    raw: RawMode,
-    outside: &'a Outside,
-    patience: &'a Patience,
-    /// Whether the next Ctrl+C ends the run.
-    breaks_run: bool,
+/// Asks whether karyi may do something; Enter says yes. It blocks.
+pub(super) fn confirm(question: &str, outside: &Outside) -> bool {
+    let ask = || consent::ask_yes(&mut Tty::open(outside, true)?, question);
+    ask().unwrap_or(false)
 }
 
-impl Conversation<'_> {
-    /// Puts a question: what was typed before it stands there is no answer to it. Returns whether the
-    /// user wants the run to end instead.
-    fn put(&mut self, told: &str, prompt: &str) -> io::Result<bool> {
-        self.raw.show(told)?;
-        let is_over = self.pause(self.patience)?;
-        if !is_over {
-            self.raw.show(prompt)?;
-        }
-        Ok(is_over)
-    }
-
-    /// Puts a question again after the program was stopped.
-    fn put_again(
-        &mut self,
-        asking: &suspend::Question<'_>,
-        dialogue: &impl Dialogue,
-    ) -> io::Result<bool> {
-        // That it goes on is heard a moment after it has the terminal, and is no second reason.
-        let is_over = self.pause(self.patience)?;
-        asking.has_gone_on();
-        if is_over {
-            return Ok(true);
-        }
-        self.raw.clear_line()?;
-        self.put(&dialogue.told(), &dialogue.prompt())
-    }
-
-    /// Throws away what is typed until its writer pauses, or until something else ends the question.
-    /// Returns whether the user wants that.
-    fn pause(&mut self, patience: &Patience) -> io::Result<bool> {
-        let mut last = Instant::now();
-        while let Some(left) = limits::TYPING_PAUSE.checked_sub(last.elapsed()) {
-            if self.outside.cancel.is_cancelled() || patience.is_over() {
-                break;
-            }
-            if let Some(key) = self.key(left.min(limits::KEY_WAIT))? {
-                last = Instant::now();
-                if key.is_break() {
-                    self.note_break();
-                    return Ok(true);
-                }
-            }
-        }
-        self.raw.forget();
-        Ok(false)
-    }
-
-    /// Returns the next key, if one comes in time. A terminal that is gone ends the run, as its signal
-    /// does, which may come later.
-    fn key(&mut self, patience: Duration) -> io::Result<Option<Key>> {
-        let key = self.raw.key(patience);
-        key.inspect_err(|_| {
-            self.outside.received.note_end(HANGUP);
-            self.outside.cancel.cancel();
-        })
-    }
-
-    /// Takes a Ctrl+C: it declines, or ends the run, as a second one always does.
-    fn note_break(&mut self) {
-        if std::mem::replace(&mut self.breaks_run, true) {
-            self.outside.interrupt();
-        }
-    }
-
-    /// Ends the question once nothing more is typed: the rest of a paste, or of a `yes`, is for nobody.
-    fn end<D: Dialogue>(&mut self, answer: D::Answer) -> io::Result<D::Answer> {
-        let is_over = self.pause(&Patience::new(limits::TYPING_LIMIT))?;
-        Ok(match is_over || self.outside.cancel.is_cancelled() {
-            true => D::declined(),
-            false => answer,
-        })
+fn reply(answer: Result<(SecretValue, Lifetime), Unanswered>) -> Reply {
+    match answer {
+        Ok((value, lifetime)) => Reply::Value(value, lifetime),
+        Err(Unanswered::Declined) => Reply::Declined,
+        Err(Unanswered::Timeout) => Reply::Timeout,
+        Err(Unanswered::Unavailable) => Reply::Unavailable,
     }
 }
 
-fn converse<D: Dialogue>(mut dialogue: D, outside: &Outside) -> io::Result<D::Answer> {
-    let patience = Patience::new(limits::PROMPT_TIMEOUT);
-    let unanswered = || match outside.cancel.is_cancelled() {
-        true => D::declined(),
-        false => D::timeout(),
-    };
-    let Some(turn) = Turn::wait(outside, &patience)? else {
-        return Ok(unanswered());
-    };
-    let asking = outside.suspension.ask();
-    // Raw mode comes first: whatever is typed from the moment the question stands there is hidden.
-    let mut talk = Conversation {
-        raw: RawMode::enter(turn)?,
-        outside,
-        patience: &patience,
-        breaks_run: dialogue.is_own(),
-    };
-    talk.raw.clear_line()?;
-    let mut is_over = talk.put(&dialogue.told(), &dialogue.prompt())?;
-    while !is_over && !patience.is_over() {
-        if outside.cancel.is_cancelled() {
-            is_over = true;
-        } else if let Some(key) = talk.key(limits::KEY_WAIT)? {
-            if key.is_break() {
-                talk.note_break();
-            } else if key.is_stop() {
-                suspend::stop_job();
-            }
-            // Who types cannot be so fast: a line break with more behind it is a pasted one.
-            let has_more = talk.raw.has_more()?;
-            match dialogue.take(key, has_more) {
-                Next::Keys => {}
-                Next::Show(text) => talk.raw.show(&text)?,
-                Next::Ask(text) => is_over = talk.put("", &text)?,
-                Next::Done(answer) => return talk.end::<D>(answer),
-            }
-        } else if asking.is_wanted() {
-            // Nothing waits to be read: what was typed before the wish to stop is in the answer.
-            drop(talk.raw);
-            asking.stop();
-            let Some(turn) = Turn::wait(outside, &patience)? else {
-                return Ok(unanswered());
-            };
-            talk.raw = RawMode::enter(turn)?;
-            is_over = talk.put_again(&asking, &dialogue)?;
-        } else if asking.has_gone_on() || !talk.raw.is_kept()? {
-            // Stopped by what cannot be caught: somebody had the terminal meanwhile, or has it still.
-            if !talk.raw.again(outside, &patience)? {
-                return Ok(unanswered());
-            }
-            is_over = talk.put_again(&asking, &dialogue)?;
+/// Reads one value, of one line or of several.
+fn read_value(tty: &mut Tty, label: &str) -> Result<SecretValue, Unanswered> {
+    tty.ask(label)?;
+    let mut line = Line::new();
+    loop {
+        let key = tty.key()?;
+        let has_more = tty.has_more()?;
+        match line.take(key, has_more) {
+            Step::More => {}
+            Step::SeveralLines => tty.show("\n  several lines; Ctrl+D ends the value: ")?,
+            Step::Complete => return Ok(line.into_value()),
+            Step::Declined => return Err(Unanswered::Declined),
         }
     }
-    Ok(if is_over { D::declined() } else { D::timeout() })
+}
+
+/// The question of a script for a value.
+struct ValueQuestion {
+    text: String,
+    name: SecretName,
+    /// The store that could keep the value.
+    store: Option<&'static str>,
+    /// Least bytes of a value, white space not counted.
+    least_bytes: usize,
+}
+
+impl ValueQuestion {
+    fn ask(&self, tty: &mut Tty) -> Result<(SecretValue, Lifetime), Unanswered> {
+        tty.show(&self.text)?;
+        let mut label = VALUE_LABEL.to_owned();
+        let value = loop {
+            let value = read_value(tty, &label)?;
+            match self.refusal(value.expose()) {
+                Some(why) => label = format!("\n  not taken: {why}; another one: "),
+                None => break value,
+            }
+        };
+        let doubts = doubts::of_value(&self.name, &value);
+        let notes: String = doubts
+            .iter()
+            .map(|doubt| format!("\n  note: {doubt}"))
+            .collect();
+        tty.ask(&(notes + &self.choice()))?;
+        let lifetime = loop {
+            if let Some(chosen) = chosen(&tty.key()?, self.store.is_some()) {
+                break chosen.ok_or(Unanswered::Declined)?;
+            }
+        };
+        tty.settle()?;
+        Ok((value, lifetime))
+    }
+
+    /// Reason why a value cannot be used.
+    fn refusal(&self, value: &str) -> Option<String> {
+        let (least, most) = (self.least_bytes, limits::MAX_SECRET_BYTES);
+        if value.len() > most {
+            return Some(format!("a value has at most {most} bytes"));
+        }
+        let short = match least > limits::MIN_SECRET_BYTES {
+            true => format!(" ({} with --allow-short)", limits::MIN_SECRET_BYTES),
+            false => String::new(),
+        };
+        (visible_bytes(value) < least)
+            .then(|| format!("a value has at least {least} bytes{short} that are not white space"))
+    }
+
+    fn choice(&self) -> String {
+        let save = self
+            .store
+            .map_or_else(String::new, |store| format!(", sa[v]e in {store}"));
+        format!("\n  keep it: [u]se once, [s]ession (Enter){save}, [d]eny: ")
+    }
+}
+
+/// Meaning of a key at the choice: none yet, a refusal, or for how long.
+fn chosen(key: &Key, can_save: bool) -> Option<Option<Lifetime>> {
+    match key {
+        Key::Escape | Key::Control('d') | Key::Char('d' | 'D') => Some(None),
+        Key::Char('u' | 'U') => Some(Some(Lifetime::Once)),
+        Key::Enter | Key::Char('s' | 'S') => Some(Some(Lifetime::Session)),
+        Key::Char('v' | 'V') if can_save => Some(Some(Lifetime::Saved)),
+        _ => None,
+    }
 }
 
 /// Returns the text of the question. What the model wrote is made safe to show.
 fn text(question: &Question, origin: &str) -> String {
     let one_line = |text: &str| {
         let words: Vec<&str> = text.split_whitespace().collect();
-        agreement::cut(&words.join(" "))
+        consent::cut(&words.join(" "))
     };
     let mut out = format!(
         "karyi: the model asks for {}, in {}\n  reason: {}\n",

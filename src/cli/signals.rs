@@ -3,25 +3,22 @@
 //! The first Ctrl+C interrupts the job in the session's foreground; a second one, or the first when
 //! no job runs, cancels the run. SIGTERM, SIGHUP, SIGQUIT and what else ends programs unless it is
 //! caught cancel the run at once. In every case the session is closed and the terminal left as it was.
-//! SIGTSTP stops the program once no question stands on the terminal, and SIGCONT shows a question
-//! again.
 
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::task::Poll;
 
-use nix::libc::{SIGABRT, SIGALRM, SIGCONT, SIGPROF, SIGTSTP, SIGVTALRM, SIGXCPU};
+use nix::libc::{SIGABRT, SIGALRM, SIGPROF, SIGVTALRM, SIGXCPU};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::cli::prompt::{Outside, Suspension};
+use crate::cli::prompt::Outside;
 use crate::tool::sessions::Sessions;
 
 /// The signals, caught from the moment this exists.
 pub(super) struct Signals {
     interrupt: Signal,
     ends: Ends,
-    halts: Halts,
 }
 
 impl Signals {
@@ -30,17 +27,12 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             ends: Ends::catch(&[])?,
-            halts: Halts::catch()?,
         })
     }
 
     /// Acts on the signals until the task is aborted. It waits for nothing but them.
     pub(super) async fn watch(mut self, sessions: Arc<Sessions>, outside: Outside) {
-        let Outside {
-            cancel,
-            received,
-            suspension,
-        } = outside;
+        let Outside { cancel, received } = outside;
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => {
@@ -54,7 +46,6 @@ impl Signals {
                     received.note_end(signal);
                     cancel.cancel();
                 }
-                () = self.halts.next(&suspension) => {}
             }
         }
     }
@@ -115,28 +106,4 @@ fn ignored() -> u64 {
     let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or_default()
-}
-
-/// The signals that stop the program and let it go on.
-pub(super) struct Halts {
-    stop: Signal,
-    go_on: Signal,
-}
-
-impl Halts {
-    /// Starts to catch them.
-    pub(super) fn catch() -> io::Result<Self> {
-        Ok(Self {
-            stop: signal(SignalKind::from_raw(SIGTSTP))?,
-            go_on: signal(SignalKind::from_raw(SIGCONT))?,
-        })
-    }
-
-    /// Waits for one and acts on it.
-    pub(super) async fn next(&mut self, suspension: &Suspension) {
-        tokio::select! {
-            _ = self.stop.recv() => suspension.signalled(),
-            _ = self.go_on.recv() => suspension.continued(),
-        }
-    }
 }

@@ -442,11 +442,11 @@ pub(super) fn ask(asking: &Asking, wanted: &Wanted<'_>) -> Result<SecretValue, T
     }
     let error = |code, message| Err(ToolError::new(code, message).with_hint("try again"));
     match prompt::hidden(wanted.label, &asker.outside) {
-        Ok(Reply::Value(value, _)) => Ok(value),
-        Ok(Reply::Declined) if is_cancelled() => Err(interrupted()),
-        Ok(Reply::Declined) => error(ErrorCode::Declined, "nothing was given"),
-        Ok(Reply::Timeout) => error(ErrorCode::PromptTimeout, "nothing was given in time"),
-        Ok(Reply::Unavailable) | Err(_) => Err(unavailable()),
+        Reply::Value(value, _) => Ok(value),
+        Reply::Declined if is_cancelled() => Err(interrupted()),
+        Reply::Declined => error(ErrorCode::Declined, "nothing was given"),
+        Reply::Timeout => error(ErrorCode::PromptTimeout, "nothing was given in time"),
+        Reply::Unavailable => Err(unavailable()),
     }
 }
 

@@ -4,11 +4,6 @@ use std::time::Duration;
 
 /// How long a person has to answer a prompt for a value.
 pub const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
-/// Most that counts of the time between two looks at the clock; more passes only while karyi is stopped.
-pub const PROMPT_STEP: Duration = Duration::from_secs(1);
-/// How often a program that asks for the terminal from the background looks whether it was stopped, before it knows
-/// that it cannot be.
-pub const MOST_LOOKS_FOR_STOP: u32 = 20;
 /// Longest reason shown when a value is asked for, in characters.
 pub const MAX_REASON_CHARS: usize = 300;
 /// Most lines of a script that are shown when its user is asked to agree to it.

@@ -101,14 +101,6 @@ impl Terminal {
         self
     }
 
-    /// Returns how often a text is on the screen once nothing more comes for a moment.
-    pub fn count(&mut self, text: &str) -> usize {
-        while let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(500)) {
-            self.seen.push_str(&String::from_utf8_lossy(&bytes));
-        }
-        self.seen.matches(text).count()
-    }
-
     /// Returns what was seen so far.
     pub fn screen(&self) -> String {
         self.seen.clone()

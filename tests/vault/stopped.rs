@@ -33,14 +33,11 @@ fn run(home: &Home, script: &str) -> Terminal {
 
 /// Stops the question, has the terminal as a shell has it, and lets it go on; the question comes again,
 /// hidden.
-fn stop(terminal: &mut Terminal, signal: Signal, question: &str) {
+fn stop(terminal: &mut Terminal, question: &str) {
     terminal.expect(question);
     let pid = Pid::from_raw(terminal.pid());
-    kill(pid, signal).unwrap();
+    kill(pid, Signal::SIGSTOP).unwrap();
     wait_until(|| state(pid) == Some('T'));
-    if signal == Signal::SIGTSTP {
-        assert!(terminal.is_echoing(), "not given back");
-    }
     terminal.show_typing();
     terminal.forget();
     kill(pid, Signal::SIGCONT).unwrap();
@@ -48,36 +45,30 @@ fn stop(terminal: &mut Terminal, signal: Signal, question: &str) {
     assert!(!terminal.is_echoing(), "shown after it went on");
 }
 
-const STOPS: [Signal; 2] = [Signal::SIGTSTP, Signal::SIGSTOP];
-
 #[test]
 fn a_stopped_question_for_a_value_to_keep_comes_again_hidden() {
     let home = kept("A", &[]);
-    for signal in STOPS {
-        for args in [["var", "set", "B"], ["var", "rotate", "A"]] {
-            let mut terminal = start(&home, &args);
-            stop(&mut terminal, signal, "Esc gives up): ");
-            terminal.keys("typed-after-1234\r").expect("is kept in");
-            let screen = terminal.screen();
-            assert!(!screen.contains("typed-after"), "{screen}");
-            assert_eq!(terminal.echo_at_end(), (true, 0), "{args:?}");
-        }
+    for args in [["var", "set", "B"], ["var", "rotate", "A"]] {
+        let mut terminal = start(&home, &args);
+        stop(&mut terminal, "Esc gives up): ");
+        terminal.keys("typed-after-1234\r").expect("is kept in");
+        let screen = terminal.screen();
+        assert!(!screen.contains("typed-after"), "{screen}");
+        assert_eq!(terminal.echo_at_end(), (true, 0), "{args:?}");
     }
 }
 
 #[test]
 fn a_stopped_question_for_the_passphrase_comes_again_hidden() {
     let home = Home::locked(VALUE);
-    for signal in STOPS {
-        let mut terminal = run(&home, USE);
-        stop(&mut terminal, signal, PASSPHRASE);
-        // The one in the middle of the run.
-        terminal.forget().keys("\x1b");
-        stop(&mut terminal, signal, PASSPHRASE);
-        terminal.keys("pass-1\r").expect("<output>39");
-        assert!(!terminal.screen().contains("pass-1"));
-        assert_eq!(terminal.echo_at_end(), (true, 0));
-    }
+    let mut terminal = run(&home, USE);
+    stop(&mut terminal, PASSPHRASE);
+    // The one in the middle of the run.
+    terminal.forget().keys("\x1b");
+    stop(&mut terminal, PASSPHRASE);
+    terminal.keys("pass-1\r").expect("<output>39");
+    assert!(!terminal.screen().contains("pass-1"));
+    assert_eq!(terminal.echo_at_end(), (true, 0));
 }
 
 #[test]
@@ -85,7 +76,7 @@ fn a_question_of_the_model_is_hidden_after_a_stop_that_nobody_can_catch() {
     let home = Home::new();
     let ask = "<tools><get_value key=\"PW\" reason=\"a test\"/></tools>";
     let mut terminal = run(&home, ask);
-    stop(&mut terminal, Signal::SIGSTOP, "Esc declines): ");
+    stop(&mut terminal, "Esc declines): ");
     terminal.answer("typed-after-1234");
     let (screen, status) = terminal.end();
     assert!(!screen.contains("typed-after"), "{screen}");
@@ -94,8 +85,7 @@ fn a_question_of_the_model_is_hidden_after_a_stop_that_nobody_can_catch() {
 
 #[test]
 fn two_questions_on_a_terminal_come_one_after_the_other() {
-    // Whether their streams lead to the terminal or not.
-    for streams in ["", "</dev/null 2>&1 | cat"] {
+    for streams in ["", "</dev/null"] {
         let home = kept("A", &[]);
         let pipe = format!("for name in B C; do \"$0\" var set $name {streams} & done; wait; exec");
         let mut terminal = Karyi::with_args(&["var", "list"])
@@ -125,42 +115,6 @@ fn find_child(parent: i32) -> Option<Pid> {
     let path = format!("/proc/{parent}/task/{parent}/children");
     let children = std::fs::read_to_string(path).unwrap();
     children.trim().parse().ok().map(Pid::from_raw)
-}
-
-#[test]
-fn a_question_that_is_put_in_the_background_keeps_nobody_waiting() {
-    let home = kept("A", &[]);
-    let script = "set -m; \"$0\" var set B; bg; echo now in the background; read line; \"$0\" var set C; fg; exec";
-    let mut terminal = Karyi::with_args(&["var", "list"])
-        .env("KARYI_HOME", home.path().join("karyi"))
-        .on_terminal_through(script);
-    terminal.expect("value of B (hidden").expect("gives up): ");
-    let first = child(terminal.pid());
-    kill(first, Signal::SIGSTOP).unwrap();
-    terminal.expect("now in the background");
-    // Awake again, it stops itself, as whoever wants the terminal and may not have it.
-    wait_until(|| state(first) == Some('T'));
-    terminal.show_typing();
-    terminal
-        .forget()
-        .keys("\n")
-        .expect("value of C (hidden")
-        .expect("gives up): ");
-    let screen = terminal.screen();
-    assert!(!screen.contains("waits for the question"), "{screen}");
-    terminal.keys("second-value-2\r").expect("is kept in");
-    terminal.expect("value of B (hidden").expect("gives up): ");
-    assert!(!terminal.is_echoing(), "shown after it went on");
-    // That it goes on is told twice, for `bg` and for `fg`.
-    assert_eq!(terminal.count("value of B (hidden"), 1);
-    terminal
-        .forget()
-        .keys("first-value-1\r")
-        .expect("is kept in");
-    let (screen, status) = terminal.end();
-    assert!(!screen.contains("-value-"), "{screen}");
-    assert_eq!(status, 0, "{screen}");
-    home.karyi(&["var", "show", "B"], "").exit(0);
 }
 
 #[test]

@@ -33,11 +33,6 @@ impl Key {
     pub(super) fn is_break(&self) -> bool {
         matches!(self, Self::Control('c'))
     }
-
-    /// Whether it is Ctrl+Z.
-    pub(super) fn is_stop(&self) -> bool {
-        matches!(self, Self::Control('z'))
-    }
 }
 
 /// Bytes that were read and are not a key yet.

@@ -1,6 +1,6 @@
 //! Questions on a terminal: what is shown, and what their ends leave behind.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
 use nix::poll::{PollFd, PollFlags, poll};
@@ -49,51 +49,60 @@ fn a_reason_cannot_fake_lines_or_colours() {
     );
 }
 
+#[test]
+fn a_key_chooses_for_how_long() {
+    let check = |key: Key, expected: Option<Option<Lifetime>>| {
+        assert_eq!(
+            format!("{:?}", chosen(&key, false)),
+            format!("{expected:?}")
+        );
+    };
+    check(Key::Enter, Some(Some(Lifetime::Session)));
+    check(Key::Char('u'), Some(Some(Lifetime::Once)));
+    check(Key::Char('v'), None);
+    check(Key::Escape, Some(None));
+    assert!(matches!(
+        chosen(&Key::Char('v'), true),
+        Some(Some(Lifetime::Saved))
+    ));
+}
+
+#[test]
+fn what_cannot_be_used_is_refused() {
+    let question = ValueQuestion {
+        text: String::new(),
+        name: SecretName::parse("A").unwrap(),
+        store: None,
+        least_bytes: limits::GOOD_SECRET_BYTES,
+    };
+    let told = |value: &str| question.refusal(value).unwrap_or_default();
+    assert!(told("abc").contains("at least 8 bytes (4 with --allow-short)"));
+    assert!(told("             ").contains("not white space"));
+    let long = "x".repeat(limits::MAX_SECRET_BYTES + 1);
+    assert_eq!(told(&long), "a value has at most 61440 bytes");
+    assert_eq!(told("value-12"), "");
+}
+
 /// Tells this program, started again on a terminal, to ask there.
 const ASKS: &str = "KARYI_TEST_ASKS";
 
-/// A question that is answered by one key; `x` breaks it.
-struct Key {
-    /// Whether it waits, before it is shown, for the first key to lie there.
-    is_late: bool,
-}
-
-impl Dialogue for Key {
-    type Answer = char;
-
-    fn told(&self) -> String {
-        if self.is_late {
-            println!("type now");
-            let terminal = turn::open().unwrap();
-            let key = PollFd::new(terminal.as_fd(), PollFlags::POLLIN);
-            assert_eq!(poll(&mut [key], 60_000_u16), Ok(1));
-        }
-        "what it is about\n".to_owned()
+/// Asks for one key; `x` breaks the question. A late one waits, before it is shown, for the first key to lie there.
+fn ask(is_late: bool) -> Result<char, Unanswered> {
+    let mut tty = Tty::open(&Outside::default(), false)?;
+    if is_late {
+        println!("type now");
+        let terminal = tty::open().unwrap();
+        let key = PollFd::new(terminal.as_fd(), PollFlags::POLLIN);
+        assert_eq!(poll(&mut [key], 60_000_u16), Ok(1));
     }
-
-    fn prompt(&self) -> String {
-        "a question: ".to_owned()
-    }
-
-    fn take(&mut self, key: keys::Key, _: bool) -> Next<char> {
-        match key {
-            keys::Key::Char('x') => panic!("on purpose"),
-            keys::Key::Char(c) => Next::Done(c),
-            _ => Next::Keys,
-        }
-    }
-
-    fn declined() -> char {
-        '-'
-    }
-
-    fn timeout() -> char {
-        '+'
-    }
-}
-
-fn ask(is_late: bool) -> io::Result<char> {
-    converse(Key { is_late }, &Outside::default())
+    tty.ask("a question: ")?;
+    let answer = match tty.key()? {
+        Key::Char('x') => panic!("on purpose"),
+        Key::Char(c) => c,
+        _ => '-',
+    };
+    tty.settle()?;
+    Ok(answer)
 }
 
 /// Starts this program again on a terminal, for one of its tests, and types each key once its text is
@@ -146,7 +155,7 @@ fn a_question_that_breaks_gives_the_terminal_back() {
 #[test]
 fn a_key_before_the_question_is_no_answer() {
     if std::env::var_os(ASKS).is_some() {
-        assert_eq!(ask(true).unwrap(), 'n');
+        assert_eq!(ask(true), Ok('n'));
         return;
     }
     let name = "a_key_before_the_question_is_no_answer";
@@ -157,7 +166,7 @@ fn a_key_before_the_question_is_no_answer() {
 #[test]
 fn an_interrupt_before_the_question_declines() {
     if std::env::var_os(ASKS).is_some() {
-        assert_eq!(ask(true).unwrap(), '-');
+        assert_eq!(ask(true), Err(Unanswered::Declined));
         return;
     }
     let name = "an_interrupt_before_the_question_declines";
@@ -167,7 +176,7 @@ fn an_interrupt_before_the_question_declines() {
 #[test]
 fn an_interrupt_right_after_an_answer_takes_it_back() {
     if std::env::var_os(ASKS).is_some() {
-        assert_eq!(ask(false).unwrap(), '-');
+        assert_eq!(ask(false), Err(Unanswered::Declined));
         return;
     }
     let name = "an_interrupt_right_after_an_answer_takes_it_back";

@@ -6,9 +6,8 @@ use std::os::unix::fs::FileExt;
 
 use zeroize::Zeroizing;
 
-use crate::cli::prompt::answer::Answer;
 use crate::cli::prompt::keys::{Key, Keys};
-use crate::limits;
+use crate::cli::prompt::line::Line;
 
 /// What a value is made of, hidden by `MASK`: it must not stand in memory by itself.
 const HIDDEN: &[u8] = b"\x1a\x2f\x05\x33\x14\x2b\x07\x38\x11\x3e\x0c\x26\x09\x31\x1d\x22";
@@ -71,10 +70,10 @@ fn nothing_of_a_paste_stays_in_memory() {
 }
 
 fn paste_lines() {
-    let mut answer = Answer::new(None, limits::GOOD_SECRET_BYTES);
-    keys_of(&pasted_value(b"\r\n"), |key| drop(answer.take(key, false)));
+    let mut line = Line::new();
+    keys_of(&pasted_value(b"\r\n"), |key| drop(line.take(key, false)));
     assert!(remembers(), "not while it is given");
-    drop(answer);
+    drop(line);
     assert!(!remembers(), "a copy of it stays");
 }
 

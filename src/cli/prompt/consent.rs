@@ -1,24 +1,38 @@
-//! Keys to a yes or a no.
+//! Questions that are answered by yes or no.
 
-use super::Next;
 use super::keys::Key;
+use super::tty::{Tty, Unanswered};
 use crate::limits;
 use crate::render::paint::safe_question;
-use crate::tool::context::{Consent, Request};
+use crate::tool::context::Request;
 
-/// The question itself, below what is to be agreed to.
-pub(super) const PROMPT: &str = "  agree, for this session? [y]es, [n]o: ";
-
-/// Takes one key. Nothing is agreed to by Enter alone.
-pub(super) fn take(key: &Key) -> Next<Consent> {
-    match key {
-        Key::Char('y' | 'Y') => Next::Done(Consent::Yes),
-        Key::Char('n' | 'N') | Key::Control('c' | 'd') | Key::Escape => Next::Done(Consent::No),
-        _ => Next::Keys,
-    }
+/// Asks whether a secret may be used. Enter alone agrees to nothing.
+pub(super) fn ask_consent(tty: &mut Tty, request: &Request) -> Result<bool, Unanswered> {
+    tty.show(&text(request))?;
+    tty.ask("  agree, for this session? [y]es, [n]o: ")?;
+    answer(tty, None)
 }
 
-/// Returns what is to be agreed to. What the model wrote is made safe to show.
+/// Asks for a yes or no; Enter agrees.
+pub(super) fn ask_yes(tty: &mut Tty, question: &str) -> Result<bool, Unanswered> {
+    tty.ask(&format!("{question} [Y/n] "))?;
+    answer(tty, Some(true))
+}
+
+fn answer(tty: &mut Tty, by_enter: Option<bool>) -> Result<bool, Unanswered> {
+    let answer = loop {
+        match (tty.key()?, by_enter) {
+            (Key::Char('y' | 'Y'), _) => break true,
+            (Key::Char('n' | 'N') | Key::Control('d') | Key::Escape, _) => break false,
+            (Key::Enter, Some(answer)) => break answer,
+            _ => {}
+        }
+    };
+    tty.settle()?;
+    Ok(answer)
+}
+
+/// Text of the request; the part of the model is made safe to show.
 pub(super) fn text(request: &Request) -> String {
     let lines = request.text.lines().filter(|line| !line.trim().is_empty());
     let mut shown: Vec<String> = lines.map(line).collect();
