@@ -5,6 +5,7 @@ mod asked;
 mod bus;
 mod contract;
 mod door;
+mod first;
 mod given;
 mod hanging;
 pub mod home;

@@ -59,10 +59,69 @@ pub(super) fn of_value(name: &SecretName, value: &SecretValue) -> Vec<String> {
         found.push(format!(
             "the value of {name} is short: only whole words of it are masked"
         ));
+    } else if is_guessable(value) {
+        found.push(format!(
+            "the value of {name} can be guessed: only whole words of it are masked"
+        ));
+    }
+    if let Some(kind) = public_kind(value) {
+        found.push(format!("the value of {name} may be no secret: {kind}"));
     }
     let password = shortest_password(value).and_then(password_doubt);
     found.extend(password.map(|told| format!("the password in the value of {name} {told}")));
     found
+}
+
+/// Whether a value can be guessed: one word of lower-case letters, or of less than 40 bits.
+fn is_guessable(value: &str) -> bool {
+    let has = |is_part: fn(&u8) -> bool| value.as_bytes().iter().any(is_part);
+    let kinds = [
+        (26, has(u8::is_ascii_lowercase)),
+        (26, has(u8::is_ascii_uppercase)),
+        (10, has(u8::is_ascii_digit)),
+        (32, has(u8::is_ascii_punctuation)),
+        (100, !value.is_ascii()),
+    ];
+    let letters: u32 = kinds
+        .iter()
+        .filter(|(_, is_so)| *is_so)
+        .map(|(count, _)| count)
+        .sum();
+    let length = u32::try_from(value.chars().count()).unwrap_or(u32::MAX);
+    let bits = f64::from(length) * f64::from(letters.max(1)).log2();
+    let is_word = value.bytes().all(|byte| byte.is_ascii_lowercase());
+    is_word || bits < LEAST_BITS
+}
+
+/// Least bits of a value that nobody guesses.
+const LEAST_BITS: f64 = 40.0;
+
+/// Reason why a value looks like something public: a path, a public key or a certificate.
+pub(super) fn public_kind(value: &str) -> Option<&'static str> {
+    let starts = |heads: &[&str]| heads.iter().any(|head| value.starts_with(head));
+    let is_word = !value.contains(char::is_whitespace);
+    // Base64 may start with a slash, too, and has digits or signs in every part.
+    let is_path = is_word
+        && starts(&["/", "./", "../", "~/"])
+        && value.split('/').filter(|part| !part.is_empty()).count() > 1
+        && !value.contains(['+', '=']);
+    if starts(&[
+        "ssh-rsa ",
+        "ssh-ed25519 ",
+        "ecdsa-sha2-",
+        "sk-ssh-",
+        "age1",
+        "-----BEGIN PUBLIC KEY",
+        "-----BEGIN RSA PUBLIC KEY",
+    ]) {
+        Some("its value is a public key")
+    } else if starts(&["-----BEGIN CERTIFICATE-----"]) && !value.contains("PRIVATE KEY") {
+        Some("its value is a certificate")
+    } else if is_path {
+        Some("its value is a path")
+    } else {
+        None
+    }
 }
 
 /// Whether a name holds a value, in any case of letters.
@@ -139,6 +198,32 @@ mod tests {
         assert!(shows("MYHUNTERPASSWORD99", "HunterPassword99\n"));
         assert!(!shows("DB_PASSWORD", "hunter2xx"));
         assert!(!shows("ABC", "abc"));
+    }
+
+    #[test]
+    fn what_is_guessed_or_public_is_told() {
+        for value in ["postgres", "correcthorse", "12345678", "00000000000"] {
+            assert!(is_guessable(value), "{value}");
+        }
+        for value in ["S3cr3t-T0ken", "correct horse battery", "密码密码密码密码"] {
+            assert!(!is_guessable(value), "{value}");
+        }
+        for value in [
+            "/home/me/.ssh/id_rsa",
+            "~/key.pem",
+            "ssh-ed25519 AAAA me",
+            "age1qqqq",
+        ] {
+            assert!(public_kind(value).is_some(), "{value}");
+        }
+        for value in [
+            "/a+b/c==",
+            "S3cr3t/T0ken",
+            "-----BEGIN PRIVATE KEY-----",
+            "/x",
+        ] {
+            assert!(public_kind(value).is_none(), "{value}");
+        }
     }
 
     #[test]

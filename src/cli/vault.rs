@@ -2,6 +2,7 @@
 //! descriptors and the terminal.
 
 mod given;
+mod identity;
 mod keeper;
 mod place;
 
@@ -345,19 +346,10 @@ fn ask_passphrase(asking: &Asking, asked: Asked) -> Result<SecretValue, ToolErro
         }
         Ok(typed)
     };
-    let first = match asked {
-        Asked::New => ask("new passphrase for the vault (hidden): ")?,
-        Asked::First => return ask("passphrase of the vault (hidden): "),
-        Asked::Again => {
-            return ask("wrong passphrase, try again\npassphrase of the vault (hidden): ");
-        }
-    };
-    let second = ask("the same again: ")?;
-    if first.expose() == second.expose() {
-        return Ok(first);
-    }
-    let message = "the two passphrases differ";
-    Err(ToolError::new(ErrorCode::BadArguments, message).with_hint("try again"))
+    ask(match asked {
+        Asked::New | Asked::First => "passphrase of the vault (hidden): ",
+        Asked::Again => "wrong passphrase, try again\npassphrase of the vault (hidden): ",
+    })
 }
 
 /// Returns the names of the secrets there are, as far as that is known without opening a store.
@@ -447,6 +439,14 @@ pub(super) fn ask(asking: &Asking, wanted: &Wanted<'_>) -> Result<SecretValue, T
         Reply::Declined => error(ErrorCode::Declined, "nothing was given"),
         Reply::Timeout => error(ErrorCode::PromptTimeout, "nothing was given in time"),
         Reply::Unavailable => Err(unavailable()),
+    }
+}
+
+/// Asks on the terminal whether karyi may do something; nobody there means no.
+pub(super) fn confirm(asking: &Asking, question: &str) -> bool {
+    match asking {
+        Asking::OnTerminal(asker) => prompt::confirm(question, &asker.outside),
+        Asking::Nobody => false,
     }
 }
 

@@ -106,7 +106,7 @@ fn secrets() -> Check {
         let found = "inside a session, where the store stays closed";
         return Check::limited("secrets", found, "none is used here", "nothing");
     }
-    let checks = var::checks(&place);
+    let checks = var::checks(&place, false);
     let words: Vec<&str> = checks.iter().map(|check| check.found.as_str()).collect();
     let found = words.join("; ");
     match checks.iter().find(|check| check.health != Health::Ok) {

@@ -134,6 +134,7 @@ pub(super) fn migrate(flags: &VaultFlags, target: Target) -> Done {
             _ => Err(already(from.store().kind())),
         };
     };
+    let chosen = place.with_identity(chosen)?;
     let names = from.migrate(&place.vault(chosen.clone()))?;
     say(&format!(
         "moved {} to the store {}",

@@ -37,7 +37,7 @@ pub(super) fn doctor(flags: &VaultFlags, shape: Shape, repair: bool) -> Done {
         }
     }
     let place = quiet_place(flags)?;
-    let checks = checks(&place);
+    let checks = checks(&place, true);
     let is_well = checks.iter().all(|check| check.health == Health::Ok);
     match shape {
         Shape::Json => print(&json_of(&checks, is_well)),
@@ -58,8 +58,8 @@ fn chosen_by_hand(flags: &VaultFlags) -> Result<Vault, ToolError> {
     })
 }
 
-/// Returns what there is to say about the vault.
-pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
+/// Returns what there is to say about the vault; with `is_written` a value is kept and removed to try the store.
+pub(in crate::cli) fn checks(place: &Place, is_written: bool) -> Vec<Check> {
     let index = match Index::read(&place.directory) {
         Ok(index) => index,
         Err(error) => return vec![failed("index", &error)],
@@ -101,7 +101,12 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
             return checks;
         }
     };
-    checks.push(match store.probe() {
+    let tried = store.probe().and_then(|()| match chosen.kind {
+        Kind::Age if !place.has_age_file() => Ok(()),
+        Kind::Os | Kind::Age if is_written => try_value(store.as_ref()),
+        _ => Ok(()),
+    });
+    checks.push(match tried {
         Ok(()) => {
             let meaning = match chosen.kind {
                 Kind::Os => "values are in the keyring of the system",
@@ -119,6 +124,24 @@ pub(in crate::cli) fn checks(place: &Place) -> Vec<Check> {
     checks.extend(same_values(held.records));
     checks.extend(strangers(store.as_ref()));
     checks
+}
+
+/// Keeps a value, reads it back and removes it.
+fn try_value(store: &dyn Store) -> Result<(), ToolError> {
+    let Some(key) = Key::of_stranger(".probe") else {
+        return Ok(());
+    };
+    let value = SecretValue::new(format!("karyi-probe-{}", std::process::id()));
+    store.set(&key, &value)?;
+    let read = store.get(&key);
+    store.remove(&key)?;
+    match read? {
+        Some(read) if read.expose() == value.expose() => Ok(()),
+        _ => {
+            let message = "a value that was kept to try the store was not read back";
+            Err(ToolError::new(ErrorCode::VaultUnavailable, message))
+        }
+    }
 }
 
 /// Tells of a store that could be read, and takes no change.

@@ -20,6 +20,7 @@ use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
 use crate::vault::keep::{Earlier, Terms, Vault, Wanted};
+use crate::vault::redact::shortest_password;
 use crate::vault::visible_bytes;
 
 /// Parts of names that say that the value is a secret.
@@ -65,19 +66,18 @@ pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
              writes $KARYI{NAME|file}",
         ));
     }
-    let (entries, odd) = dotenv::read(text);
+    let (entries, bad) = dotenv::read(text);
     let entries = last_ones(entries);
-    for line in odd {
-        say(&format!(
-            "warning: line {line} is no KEY=value, or its quotation marks are not those of one value"
-        ));
+    for (line, reason) in bad {
+        say(&format!("warning: line {line} {reason}"));
     }
     let is_chosen = args.yes || args.all || !args.select.is_empty();
     if !is_chosen {
         return propose(&entries);
     }
     let chosen = choose(entries, args)?;
-    let vault = writable(&place(flags)?)?;
+    let command = format!("karyi var import {}", args.file.display());
+    let vault = writable(&place(flags)?, &command)?;
     keep(&vault, args, &chosen)
 }
 
@@ -138,26 +138,38 @@ fn last_ones(entries: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
-/// Lists what looks like a secret.
+/// Lists the entries that look like secrets, and the others with the reason.
 fn propose(entries: &[Entry]) -> Done {
-    let found: Vec<&Entry> = entries.iter().filter(|entry| is_secret(entry)).collect();
-    let names: Vec<&str> = found.iter().map(|entry| entry.key.as_str()).collect();
+    let (found, left): (Vec<&Entry>, Vec<&Entry>) =
+        entries.iter().partition(|entry| is_secret(entry));
     say(&format!(
         "{} of {} entries look like secrets; nothing was kept: --yes keeps these, --select NAMES others, --all everything",
-        names.len(),
+        found.len(),
         entries.len()
     ));
-    for entry in found
-        .iter()
-        .filter(|entry| entry.value.expose().starts_with(PEM))
-    {
-        let key = &entry.key;
-        say(&format!(
-            "{key} is a key in PEM; where a program wants a file, a script writes $KARYI{{{key}|file}}"
-        ));
+    tell_of_left(left.into_iter());
+    for entry in &found {
+        if entry.value.expose().starts_with(PEM) {
+            let key = &entry.key;
+            say(&format!(
+                "{key} is a key in PEM; where a program wants a file, a script writes $KARYI{{{key}|file}}"
+            ));
+        }
     }
-    let list: String = names.iter().map(|name| format!("{name}\n")).collect();
+    let list: String = found
+        .iter()
+        .map(|entry| format!("{}\n", entry.key))
+        .collect();
     Ok(print(&list))
+}
+
+/// Tells which entries are left out and why. A text that is no name may be a part of a value and is not repeated.
+fn tell_of_left<'a>(left: impl Iterator<Item = &'a Entry>) {
+    for (entry, reason) in left.filter_map(|entry| Some((entry, reason_to_leave(entry)?))) {
+        let name = SecretName::parse(&entry.key);
+        let name = name.map_or_else(String::new, |name| format!(", {name}"));
+        say(&format!("left out: line {}{name}: {reason}", entry.line));
+    }
 }
 
 fn choose(entries: Vec<Entry>, args: &ImportArgs) -> Result<Vec<(SecretName, Entry)>, ToolError> {
@@ -180,6 +192,9 @@ fn choose(entries: Vec<Entry>, args: &ImportArgs) -> Result<Vec<(SecretName, Ent
     let is_chosen = |entry: &Entry| {
         args.all || selected.contains(entry.key.as_str()) || (args.yes && is_secret(entry))
     };
+    if args.yes {
+        tell_of_left(entries.iter());
+    }
     let mut chosen: Vec<(SecretName, Entry)> = Vec::new();
     for entry in entries.into_iter().filter(is_chosen) {
         let Some(name) = SecretName::parse(&entry.key) else {
@@ -298,22 +313,29 @@ fn is_no_value(text: &str) -> bool {
     text.split('_').all(is_word)
 }
 
-/// Whether an entry looks like a secret: by its name, as a URL with a password, or as a token.
 fn is_secret(entry: &Entry) -> bool {
+    reason_to_leave(entry).is_none()
+}
+
+/// Reason why an entry does not look like a secret; none for a secret by its name, a URL with a password, a private key
+/// or a token.
+fn reason_to_leave(entry: &Entry) -> Option<&'static str> {
     let value = entry.value.expose();
-    if visible_bytes(value) < limits::GOOD_SECRET_BYTES {
-        return false;
-    }
     let key = entry.key.to_ascii_uppercase();
-    let has_password = value.split_once("://").is_some_and(|(_, rest)| {
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        let user = authority.rsplit_once('@').map(|(user, _)| user);
-        user.is_some_and(|user| user.contains(':'))
-    });
-    let is_told = TELLING.iter().any(|part| key.contains(part))
-        && !HARMLESS.iter().any(|end| key.ends_with(end));
-    let is_key = value.starts_with(PEM) && value.contains("PRIVATE KEY");
-    has_password || is_told || is_key || is_token(value)
+    let is_private = value.starts_with(PEM) && value.contains("PRIVATE KEY");
+    if visible_bytes(value) < limits::GOOD_SECRET_BYTES {
+        Some("its value is shorter than 8 bytes")
+    } else if shortest_password(value).is_some() || is_private {
+        None
+    } else if let Some(kind) = doubts::public_kind(value) {
+        Some(kind)
+    } else if HARMLESS.iter().any(|end| key.ends_with(end)) && !is_token(value) {
+        Some("its name says that it is no secret")
+    } else if TELLING.iter().any(|part| key.contains(part)) || is_token(value) {
+        None
+    } else {
+        Some("neither its name nor its value looks like a secret")
+    }
 }
 
 /// Whether a text looks random: long, of one piece, with letters and digits mixed.

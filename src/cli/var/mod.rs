@@ -1,7 +1,7 @@
 //! `karyi var`: keeps the secrets that scripts use by name.
 //!
 //! The store is tried before the user types anything, and never chosen behind their back: without a
-//! keyring `set` says so instead of writing a plain file. Inside a session of karyi every command that
+//! keyring `set` asks before it takes the encrypted file. Inside a session of karyi every command that
 //! would open the store is refused.
 
 pub(super) mod args;
@@ -28,6 +28,7 @@ use crate::cli::vault::{self, Asker, Asking, Place, VaultFlags};
 use crate::cli::{fail_as_given, run};
 use crate::error::{ErrorCode, ToolError};
 use crate::pty::{guard, inherited};
+use crate::render::paint::safe_line;
 use crate::vault::index::{Chosen, Index};
 use crate::vault::keep::Vault;
 use crate::vault::store::Kind;
@@ -160,18 +161,47 @@ fn existing_in(place: &Place) -> Result<Vault, ToolError> {
     Ok(place.vault(chosen))
 }
 
-/// Returns the vault of a command that keeps something, after its store was tried.
+/// Returns the vault of a command that keeps something, after its store was tried. Without a keyring the user may
+/// choose the encrypted file; `command` is what they would say to choose it.
 ///
 /// # Errors
 /// The reason why nothing can be kept.
-fn writable(place: &Place) -> Result<Vault, ToolError> {
+fn writable(place: &Place, command: &str) -> Result<Vault, ToolError> {
     let index = Index::read(&place.directory)?;
-    let chosen = place.chosen(&index).unwrap_or_else(Chosen::os);
+    let Some(chosen) = place.chosen(&index) else {
+        return first_vault(place, command);
+    };
     if chosen.kind == Kind::Memory {
         let message = "memory ends with this command, so nothing can be kept there";
         return Err(ToolError::new(ErrorCode::VaultReadOnly, message));
     }
-    let vault = place.vault(chosen);
+    tried(place.vault(place.with_identity(chosen)?))
+}
+
+/// Returns the vault of the first value: in the keyring, else in the encrypted file when the user agrees.
+fn first_vault(place: &Place, command: &str) -> Result<Vault, ToolError> {
+    let error = match tried(place.vault(Chosen::os())) {
+        Err(error) if error.code == ErrorCode::KeyringUnavailable => error,
+        result => return result,
+    };
+    let file = place.age_file();
+    let question = format!(
+        "No keyring here. Keep secrets in an encrypted file instead ({})?",
+        safe_line(&file.display().to_string())
+    );
+    if !vault::confirm(&place.asking, &question) {
+        return Err(error.with_hint(format!(
+            "keep secrets in an encrypted file instead: {command} --vault age"
+        )));
+    }
+    let chosen = Chosen {
+        kind: Kind::Age,
+        identity: None,
+    };
+    tried(place.vault(place.with_identity(chosen)?))
+}
+
+fn tried(vault: Vault) -> Result<Vault, ToolError> {
     vault.probe()?;
     Ok(vault)
 }

@@ -42,7 +42,8 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     let now = Timestamp::now();
     terms.policy(now)?;
     let place = place(flags)?;
-    let vault = writable(&place)?;
+    let stdin = if args.input.stdin { " --stdin" } else { "" };
+    let vault = writable(&place, &format!("karyi var set {name}{stdin}"))?;
     vault.check_place(&name)?;
     let earlier = vault.earlier(&name)?;
     let policy = terms.applied(&base(&earlier, &terms)?, now)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::given::{given, mask_keys, passphrase};
+use super::identity::{IDENTITY_FILE, make_identity};
 use super::{AGE_FILE, Asker, Asking, StoreName, VaultFlags, absolute, ask_passphrase, service};
 use crate::cli::floor::Floor;
 use crate::cli::{say, state_dir};
@@ -13,7 +14,7 @@ use crate::vault::index::{Chosen, FILE_NAME, Index};
 use crate::vault::keep::Vault;
 use crate::vault::load::{Choose, OpenChosen, Unlisted};
 use crate::vault::session::Secrets;
-use crate::vault::store::age::{self, AgeKey, AgeStore, GetKey};
+use crate::vault::store::age::{self, AgeKey, AgeStore, Asked, GetKey};
 use crate::vault::store::env::EnvStore;
 use crate::vault::store::memory::MemoryStore;
 use crate::vault::store::os::{Attended, Notice, OsStore};
@@ -155,10 +156,49 @@ impl Place {
                     && self.flags.age_passphrase_fd.is_some()
                     && !self.age_file().exists();
                 let kept = remembered.and_then(|chosen| chosen.identity);
-                given.or(kept.filter(|_| !is_new))
+                given
+                    .or(kept.filter(|_| !is_new))
+                    .or_else(|| self.own_identity())
             })
             .flatten();
         Some(Chosen { kind, identity })
+    }
+
+    fn own_identity_path(&self) -> PathBuf {
+        self.directory.join(IDENTITY_FILE)
+    }
+
+    /// Returns the identity that karyi made, where it opens the encrypted file or a new one.
+    fn own_identity(&self) -> Option<PathBuf> {
+        let path = self.own_identity_path();
+        let is_wanted = || match self.has_age_file() {
+            true => age::is_for_identity(&self.age_file()),
+            false => self.flags.age_passphrase_fd.is_none(),
+        };
+        (path.is_file() && is_wanted()).then_some(path)
+    }
+
+    /// Returns the store with what opens it: a new encrypted file gets an identity where nothing else is named.
+    ///
+    /// # Errors
+    /// The identity file cannot be written.
+    pub(in crate::cli) fn with_identity(&self, chosen: Chosen) -> Result<Chosen, ToolError> {
+        let has_key = chosen.identity.is_some() || self.flags.age_passphrase_fd.is_some();
+        if chosen.kind != Kind::Age || has_key || self.has_age_file() {
+            return Ok(chosen);
+        }
+        let path = self.own_identity_path();
+        if make_identity(&path)? {
+            let (file, path) = (self.age_file(), path.display());
+            say(&format!(
+                "secrets are encrypted in {}, and {path} opens it: keep a copy of both",
+                file.display()
+            ));
+        }
+        Ok(Chosen {
+            identity: Some(path),
+            ..chosen
+        })
     }
 
     /// Returns a store; nothing is opened or asked before it is used.
@@ -225,6 +265,7 @@ impl Place {
                 (Some(path), given) => AgeKey::identity(path, given.as_ref()),
                 (None, Some(given)) => Ok(AgeKey::passphrase(&given)),
                 (None, None) if age::is_for_identity(&file) => Err(no_identity(&file)),
+                (None, None) if asked == Asked::New => Err(no_key()),
                 (None, None) => {
                     let typed = ask_passphrase(&asking, asked)?;
                     Ok(AgeKey::passphrase(&typed).typed())
@@ -289,6 +330,14 @@ fn mode_for(path: &Path, bits: u32) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt;
     let mode = path.metadata().ok()?.permissions().mode() & 0o7777;
     (mode & bits != 0).then_some(mode)
+}
+
+/// Returns the error for a new encrypted file without a key.
+fn no_key() -> ToolError {
+    let message = "nothing is named that a new vault is encrypted for";
+    ToolError::new(ErrorCode::WrongKey, message).with_hint(
+        "`karyi var set NAME --vault age` makes an identity file, or uses --age-identity FILE",
+    )
 }
 
 /// Returns the error for an encrypted file whose identity nobody named.
