@@ -4,7 +4,7 @@ mod ahead;
 mod asked;
 mod bus;
 mod contract;
-mod door;
+mod control_socket;
 mod first;
 mod given;
 mod hanging;

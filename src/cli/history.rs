@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use crate::cli::args::{HistoryArgs, HistoryTopic};
+use crate::cli::history_view::{self, HistoryView};
 use crate::cli::journal::{self, time};
-use crate::cli::shown::{self, Shown};
 use crate::cli::vault::VaultFlags;
 use crate::cli::{fail, fail_any, fail_as_given, fail_with, print, say, screen};
 use crate::files::diff::{Caps, Diff};
@@ -230,7 +230,7 @@ fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCo
         }
         anyhow::bail!("there is no change {number} in the journal (see `karyi history`)");
     };
-    let shown = match shown::open(vault, &[entry]) {
+    let shown = match history_view::open(vault, &[entry]) {
         Ok(shown) => shown,
         Err(refused) => {
             fail_with(&refused.error);
@@ -251,7 +251,7 @@ fn show(number: u64, is_json: bool, vault: &VaultFlags) -> anyhow::Result<ExitCo
     Ok(print(&text))
 }
 
-fn show_text(shown: &Shown, entry: &Entry, state: &State, contents: &[Contents]) -> String {
+fn show_text(shown: &HistoryView, entry: &Entry, state: &State, contents: &[Contents]) -> String {
     let colour = screen::colour(&io::stdout());
     let mut text = line(entry, state, colour);
     for (file, contents) in entry.told().iter().zip(contents) {
@@ -264,7 +264,7 @@ fn show_text(shown: &Shown, entry: &Entry, state: &State, contents: &[Contents])
     shown.redactor.redact_again(&text).into_owned()
 }
 
-fn show_json(shown: &Shown, entry: &Entry, state: &State, contents: &[Contents]) -> String {
+fn show_json(shown: &HistoryView, entry: &Entry, state: &State, contents: &[Contents]) -> String {
     let mut value = as_json(entry, state);
     for (index, contents) in contents.iter().enumerate() {
         if contents.is_damaged {
@@ -307,7 +307,7 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(shown: &Shown, file: &Told<'_, &Version>) -> Self {
+    fn of(shown: &HistoryView, file: &Told<'_, &Version>) -> Self {
         let read = |version: Option<&Version>| match version {
             None => Some(Vec::new()),
             Some(version) => shown.journal.content(version).ok(),

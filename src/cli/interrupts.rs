@@ -9,14 +9,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::cli::prompt::Outside;
-use crate::cli::received::Received;
+use crate::cli::signal_state::SignalState;
 use crate::cli::signals::Ends;
 use crate::limits;
 
 /// Signals are caught as long as this exists: the first one cancels, and ends the program a moment
 /// later if neither it nor this has ended by then.
 pub(super) struct Interrupts {
-    received: Received,
+    received: SignalState,
     _stop: oneshot::Sender<()>,
 }
 

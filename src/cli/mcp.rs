@@ -9,7 +9,7 @@ use anyhow::Context as _;
 
 use crate::capped::Cap;
 use crate::cli::args::{McpArgs, SessionArgs};
-use crate::cli::{door, fail, journal, run, say, serve, vault};
+use crate::cli::{control_socket, fail, journal, run, say, serve, vault};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::cancel::Cancel;
 use crate::exec::workplace::Workplace;
@@ -84,7 +84,9 @@ fn options(args: McpArgs, used: &Arc<OnceLock<Secrets>>) -> anyhow::Result<Optio
         prepare,
         is_eager,
         site: site.transpose()?,
-        beside: Box::new(move |secrets| Box::new(door::open(("mcp", client), &cwd, secrets))),
+        beside: Box::new(move |secrets| {
+            Box::new(control_socket::open(("mcp", client), &cwd, secrets))
+        }),
     })
 }
 

@@ -6,9 +6,9 @@ mod keys;
 mod line;
 mod tty;
 
-use crate::cli::floor::Floor;
-use crate::cli::received::Received;
-use crate::cli::{doubts, say};
+use crate::cli::signal_state::SignalState;
+use crate::cli::terminal_lock::TerminalLock;
+use crate::cli::{say, secret_lints};
 use crate::exec::cancel::Cancel;
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
@@ -39,7 +39,7 @@ pub(super) struct Outside {
     /// The wish to stop.
     pub(super) cancel: Cancel,
     /// Is told of Ctrl+C where that ends the run: the key is no signal while a question stands.
-    pub(super) received: Received,
+    pub(super) received: SignalState,
 }
 
 /// The user's terminal.
@@ -47,7 +47,7 @@ pub(super) struct Terminal {
     asking: Asking,
     outside: Outside,
     /// The report waits while a question stands on the terminal.
-    floor: Floor,
+    terminal_lock: TerminalLock,
     /// Where the scripts come from that ask.
     origin: String,
     /// One question at a time.
@@ -56,11 +56,16 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// Makes the way to the user.
-    pub(super) fn new(asking: Asking, outside: Outside, floor: Floor, origin: String) -> Self {
+    pub(super) fn new(
+        asking: Asking,
+        outside: Outside,
+        terminal_lock: TerminalLock,
+        origin: String,
+    ) -> Self {
         Self {
             asking,
             outside,
-            floor,
+            terminal_lock,
             origin,
             turn: tokio::sync::Mutex::new(()),
         }
@@ -74,9 +79,11 @@ impl Terminal {
         // Whoever has no terminal is told so at once, also while another question stands there.
         tty::open()?;
         let _turn = self.turn.lock().await;
-        let (floor, outside) = (self.floor.clone(), self.outside.clone());
+        let (terminal_lock, outside) = (self.terminal_lock.clone(), self.outside.clone());
         let answer = tokio::task::spawn_blocking(move || {
-            let _floor = floor.take(&outside.cancel).ok_or(Unanswered::Declined)?;
+            let _floor = terminal_lock
+                .take(&outside.cancel)
+                .ok_or(Unanswered::Declined)?;
             dialogue(&mut Tty::open(&outside, false)?)
         });
         answer.await.unwrap_or(Err(Unanswered::Unavailable))
@@ -205,7 +212,7 @@ impl ValueQuestion {
                 None => break value,
             }
         };
-        let doubts = doubts::of_value(&self.name, &value);
+        let doubts = secret_lints::of_value(&self.name, &value);
         let notes: String = doubts
             .iter()
             .map(|doubt| format!("\n  note: {doubt}"))

@@ -14,13 +14,13 @@ use tokio::sync::mpsc;
 use crate::capped::Cap;
 use crate::cli::args::{RunArgs, VarsMode};
 use crate::cli::bare_calls::BareCalls;
-use crate::cli::door::{self, Door};
-use crate::cli::floor::Floor;
+use crate::cli::control_socket::{self, ControlSocket};
 use crate::cli::interrupts::{self, Interrupts};
 use crate::cli::journal;
 use crate::cli::prompt::{Asking, Outside, Terminal};
 use crate::cli::screen::{self, CancelOnPanic, Screen};
 use crate::cli::signals::Signals;
+use crate::cli::terminal_lock::TerminalLock;
 use crate::cli::vault::{self, Asker};
 use crate::cli::{BROKEN_PIPE, fail, fail_as_given, fail_with, say};
 use crate::error::ToolError;
@@ -109,7 +109,7 @@ fn tell_unread(format: Format) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let (screen, events) = Screen::open(format, Cancel::default(), Floor::default())?;
+        let (screen, events) = Screen::open(format, Cancel::default(), TerminalLock::default())?;
         let redactor = Redactor::new(&Secrets::default());
         let ended = Event::MessageEnded {
             is_interrupted: false,
@@ -153,7 +153,7 @@ struct Run {
     cap: Cap,
     is_dry_run: bool,
     outside: Outside,
-    floor: Floor,
+    terminal_lock: TerminalLock,
     jobs: Jobs,
     logs: Logs,
     permits: Permits,
@@ -168,10 +168,15 @@ impl Run {
     fn new(args: &RunArgs) -> anyhow::Result<Self> {
         let registry = Arc::new(tools::registry());
         let grammar = Arc::new(registry.grammar());
-        let (outside, floor) = (Outside::default(), Floor::default());
+        let (outside, terminal_lock) = (Outside::default(), TerminalLock::default());
         let asking = asking(args)?;
         let origin = origin(args);
-        let terminal = Terminal::new(asking, outside.clone(), floor.clone(), origin.clone());
+        let terminal = Terminal::new(
+            asking,
+            outside.clone(),
+            terminal_lock.clone(),
+            origin.clone(),
+        );
         let context = context(&args.session, &outside.cancel, Arc::new(terminal))?;
         context.secrets.keep_with(guard::keep);
         let redactor = Redactor::new(&context.secrets);
@@ -194,7 +199,7 @@ impl Run {
             cap: Cap::total(args.session.max_output),
             is_dry_run: args.dry_run,
             outside,
-            floor,
+            terminal_lock,
             jobs: Jobs::new(
                 Arc::clone(&context.sessions),
                 logs.clone(),
@@ -212,7 +217,7 @@ impl Run {
     /// Loads what the vault holds, before anything runs.
     fn open_vault(&mut self, args: &RunArgs) -> Result<(), ExitCode> {
         let asker = Asker {
-            floor: Some(self.floor.clone()),
+            terminal_lock: Some(self.terminal_lock.clone()),
             outside: self.outside.clone(),
         };
         let asking = vault::asking(!args.no_interactive && !is_ci(), asker);
@@ -261,7 +266,7 @@ impl Run {
         let watch = signals.watch(sessions, self.outside.clone());
         let watch = tokio::spawn(watch);
         // Open as long as the session is there. Whatever holds that up, signals are heard meanwhile.
-        let _door = self.open_door();
+        let _control_socket = self.open_control_socket();
         let last = inputs.len().saturating_sub(1);
         for (number, input) in inputs.into_iter().enumerate() {
             if number > 0 && self.outside.cancel.is_cancelled() {
@@ -278,22 +283,25 @@ impl Run {
     }
 
     /// Lets `karyi var set --session` in.
-    fn open_door(&self) -> Option<Door> {
+    fn open_control_socket(&self) -> Option<ControlSocket> {
         let secrets = self.context.secrets.clone();
         let get = move || Box::pin(std::future::ready(Ok(secrets.clone()))) as Boxed<'_, _>;
         let cwd = self.context.sessions.cwd();
-        door::open(("run", self.origin.clone()), &cwd, Arc::new(get))
+        control_socket::open(("run", self.origin.clone()), &cwd, Arc::new(get))
     }
 
     async fn one(&self, input: Input, is_last: bool) -> anyhow::Result<Tally> {
-        let (screen, events) =
-            Screen::open(self.format, self.outside.cancel.clone(), self.floor.clone())
-                .context("starting the report")?;
+        let (screen, events) = Screen::open(
+            self.format,
+            self.outside.cancel.clone(),
+            self.terminal_lock.clone(),
+        )
+        .context("starting the report")?;
         let ticks = screen::wants_ticks(self.format).then(|| {
             tokio::spawn(tick(
                 events.clone(),
                 self.redactor.clone(),
-                self.floor.clone(),
+                self.terminal_lock.clone(),
             ))
         });
         let runner = Runner::new(self.stage(events.clone()));
@@ -363,12 +371,16 @@ fn why_nothing(tally: &Tally, bare: Option<&str>, name: &str) -> String {
     }
 }
 
-async fn tick(events: mpsc::Sender<Redacted<Event>>, redactor: Redactor, floor: Floor) {
+async fn tick(
+    events: mpsc::Sender<Redacted<Event>>,
+    redactor: Redactor,
+    terminal_lock: TerminalLock,
+) {
     loop {
         tokio::time::sleep(limits::SPINNER_STEP).await;
         // While a question stands on the terminal nothing moves; a full channel means that there is
         // something better to show.
-        if floor.is_free() {
+        if terminal_lock.is_free() {
             let _ = events.try_send(redactor.seal(Event::Tick));
         }
     }

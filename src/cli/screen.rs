@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, IsTerminal};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::cli::floor::{Floor, Told};
+use crate::cli::terminal_lock::{TerminalLock, Told};
 use crate::exec::Event;
 use crate::exec::cancel::Cancel;
 use crate::limits;
@@ -33,10 +33,10 @@ impl Screen {
     pub(super) fn open(
         format: Format,
         cancel: Cancel,
-        floor: Floor,
+        terminal_lock: TerminalLock,
     ) -> io::Result<(Self, mpsc::Sender<Told>)> {
         let (sender, receiver) = mpsc::channel(limits::CHANNEL_DEPTH);
-        floor.hear(&sender);
+        terminal_lock.hear(&sender);
         let runtime = Handle::current();
         let (finished, done) = oneshot::channel();
         let stop = cancel.clone();
@@ -44,7 +44,12 @@ impl Screen {
             .name("report".into())
             .spawn(move || {
                 let guard = CancelOnPanic(stop);
-                let _ = finished.send(runtime.block_on(report(format, receiver, &guard.0, &floor)));
+                let _ = finished.send(runtime.block_on(report(
+                    format,
+                    receiver,
+                    &guard.0,
+                    &terminal_lock,
+                )));
             })?;
         Ok((Self { done, cancel }, sender))
     }
@@ -87,7 +92,7 @@ async fn report(
     format: Format,
     mut events: mpsc::Receiver<Told>,
     cancel: &Cancel,
-    floor: &Floor,
+    terminal_lock: &TerminalLock,
 ) -> io::Result<Tally> {
     let mut reporter = Reporter::new(style(format));
     let mut failure = None;
@@ -101,7 +106,7 @@ async fn report(
         }
         is_last
     };
-    while floor.next(&mut events, &mut write).await == Some(false) {}
+    while terminal_lock.next(&mut events, &mut write).await == Some(false) {}
     match failure {
         Some(error) => Err(error),
         None => reporter.finish(),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cli::args::UndoArgs;
 use crate::cli::history::{compare_bytes, describe};
 use crate::cli::{
-    USAGE, fail_any, fail_as_given, fail_with, journal, print, say, screen, serve, shown,
+    USAGE, fail_any, fail_as_given, fail_with, history_view, journal, print, say, screen, serve,
 };
 use crate::error::{ErrorCode, ToolError};
 use crate::files::diff::{Caps, Diff};
@@ -39,7 +39,7 @@ pub(super) fn undo(args: &UndoArgs) -> ExitCode {
     };
     // Whether there is such a change is told below.
     let chosen = listed.chosen().unwrap_or_default();
-    let shown = match shown::open(&args.vault, &chosen) {
+    let shown = match history_view::open(&args.vault, &chosen) {
         Ok(shown) => shown,
         Err(refused) => {
             refuse(&refused.error, args.json, &listed.recovered);

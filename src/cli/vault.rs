@@ -17,8 +17,8 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum, ValueHint};
 use jiff::Timestamp;
 
-use crate::cli::floor::Floor;
 use crate::cli::prompt::Outside;
+use crate::cli::terminal_lock::TerminalLock;
 use crate::cli::{prompt, say, state_dir};
 use crate::error::{ErrorCode, ToolError};
 use crate::exec::resolve::unreadable;
@@ -159,7 +159,7 @@ impl Asking {
 #[derive(Clone)]
 pub(super) struct Asker {
     /// The report, which waits meanwhile, when there is one.
-    pub(super) floor: Option<Floor>,
+    pub(super) terminal_lock: Option<TerminalLock>,
     pub(super) outside: Outside,
 }
 
@@ -427,9 +427,10 @@ pub(super) fn ask(asking: &Asking, wanted: &Wanted<'_>) -> Result<SecretValue, T
     if is_cancelled() {
         return Err(interrupted());
     }
-    let floor = asker.floor.as_ref();
-    let floor = floor.map(|floor| floor.take(&asker.outside.cancel));
-    if matches!(floor, Some(None)) {
+    let terminal_lock = asker.terminal_lock.as_ref();
+    let terminal_lock =
+        terminal_lock.map(|terminal_lock| terminal_lock.take(&asker.outside.cancel));
+    if matches!(terminal_lock, Some(None)) {
         return Err(interrupted());
     }
     let error = |code, message| Err(ToolError::new(code, message).with_hint("try again"));

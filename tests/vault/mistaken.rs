@@ -317,7 +317,10 @@ fn what_opens_no_store_leads_to_one_that_does() {
     let set = ["var", "set", "TOKEN", "--stdin"];
     let ran = home.karyi(&set, VALUE).exit(3);
     let told = ran.error("keyring_unavailable").stderr;
-    says(&told, &["--vault age", "karyi var set TOKEN --stdin --vault age"]);
+    says(
+        &told,
+        &["--vault age", "karyi var set TOKEN --stdin --vault age"],
+    );
     home.set("TOKEN", VALUE, &[]);
     fs::remove_file(home.identity()).unwrap();
     let ran = home.karyi(&set, VALUE).exit(3);

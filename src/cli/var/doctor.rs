@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::cli::var::{Done, Shape, existing, list, quiet_place, to_a_person};
 use crate::cli::vault::{Place, VaultFlags};
-use crate::cli::{doubts, print};
+use crate::cli::{print, secret_lints};
 use crate::error::{ErrorCode, ToolError};
 use crate::pty::health::{Check, Health};
 use crate::pty::{inherited, quote};
@@ -340,10 +340,10 @@ fn of_record((name, held): &(SecretName, Record)) -> Vec<Check> {
         )
     });
     let unused = "it can be used in its directories only";
-    let dirs = doubts::of_directories(name, policy).into_iter();
+    let dirs = secret_lints::of_directories(name, policy).into_iter();
     let dirs = dirs.map(|told| Check::ok("policies", told, unused));
     let kept = "it is kept and used as it is";
-    let values = doubts::of_value(name, &held.value).into_iter();
+    let values = secret_lints::of_value(name, &held.value).into_iter();
     let values = values.map(|told| Check::ok("values", told, kept));
     ended.into_iter().chain(dirs).chain(values).collect()
 }

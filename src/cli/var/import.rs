@@ -15,7 +15,7 @@ use crate::cli::var::args::ImportArgs;
 use crate::cli::var::dotenv::{self, Entry};
 use crate::cli::var::{Done, place, set, writable};
 use crate::cli::vault::VaultFlags;
-use crate::cli::{doubts, print, say};
+use crate::cli::{print, say, secret_lints};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
@@ -291,8 +291,8 @@ fn keep_one(
         }))
     })?;
     if let (true, (damage, Some(policy))) = (is_kept, told.take()) {
-        doubts::tell_of_policy(name, &policy);
-        doubts::tell(name, &entry.value);
+        secret_lints::tell_of_policy(name, &policy);
+        secret_lints::tell(name, &entry.value);
         set::tell_of_damage(name, damage.as_ref());
     }
     Ok(is_kept)
@@ -327,7 +327,7 @@ fn reason_to_leave(entry: &Entry) -> Option<&'static str> {
         Some("its value is shorter than 8 bytes")
     } else if shortest_password(value).is_some() || is_private {
         None
-    } else if let Some(kind) = doubts::public_kind(value) {
+    } else if let Some(kind) = secret_lints::public_kind(value) {
         Some(kind)
     } else if HARMLESS.iter().any(|end| key.ends_with(end)) && !is_token(value) {
         Some("its name says that it is no secret")

@@ -9,10 +9,10 @@ mod change;
 mod doctor;
 mod dotenv;
 mod exec;
-mod give;
 mod import;
 mod list;
 mod reveal;
+mod send_to_session;
 mod set;
 mod value;
 
@@ -87,7 +87,7 @@ fn to_a_person(hint: &str) -> String {
 fn keep_or_give(flags: &VaultFlags, args: &SetArgs) -> Done {
     set::check_no_value(args)?;
     match args.session {
-        Some(pid) => give::give(flags, args, pid),
+        Some(pid) => send_to_session::send(flags, args, pid),
         None => set::set(flags, args),
     }
 }
@@ -126,7 +126,7 @@ fn asking() -> Result<Asking, ToolError> {
     }
     let outside = Outside::default();
     let asker = Asker {
-        floor: None,
+        terminal_lock: None,
         outside: outside.clone(),
     };
     let asking = vault::asking(!run::is_ci(), asker);

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::cli::var::args::{PolicyArgs, RotateArgs, SetArgs};
 use crate::cli::var::{Done, existing_in, place, value, writable};
 use crate::cli::vault::{self, Place, VaultFlags};
-use crate::cli::{doubts, say};
+use crate::cli::{say, secret_lints};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::SecretName;
@@ -83,7 +83,7 @@ pub(super) fn set(flags: &VaultFlags, args: &SetArgs) -> Done {
     tell_of_other_store(&place, &vault, &name)?;
     tell_of_damage(&name, earlier.damage.as_ref());
     // Not before: a directory that is the value of another secret was refused.
-    doubts::tell_of_policy(&name, &policy);
+    secret_lints::tell_of_policy(&name, &policy);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::var::args::InputArgs;
 use crate::cli::vault::{Asking, VaultFlags, Wanted, ask};
-use crate::cli::{doubts, say};
+use crate::cli::{say, secret_lints};
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::secret::{SecretName, SecretValue};
@@ -48,7 +48,7 @@ pub(super) fn take(
     let value = typed(asking, name.as_str(), input)?;
     // What is refused is not warned of first.
     vault.check(name, &value, policy)?;
-    doubts::tell(name, &value);
+    secret_lints::tell(name, &value);
     if let Some(other) = same_value(vault, name, &value)? {
         say(&format!(
             "warning: the value of {name} is the same as that of {other}"

@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 
 use zeroize::Zeroizing;
 
-use crate::cli::doubts;
+use crate::cli::secret_lints;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::pty::inherited;
@@ -32,7 +32,7 @@ pub(super) fn insert_given(
                 .with_hint("give each name one value"));
         }
         secrets.check_given(&name, &value)?;
-        doubts::tell(&name, &value);
+        secret_lints::tell(&name, &value);
         secrets.insert_with(name, value, Policy::unrestricted(), Origin::Given)?;
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::given::{given, mask_keys, passphrase};
 use super::identity::{IDENTITY_FILE, make_identity};
 use super::{AGE_FILE, Asker, Asking, StoreName, VaultFlags, absolute, ask_passphrase, service};
-use crate::cli::floor::Floor;
+use crate::cli::terminal_lock::TerminalLock;
 use crate::cli::{say, state_dir};
 use crate::error::{ErrorCode, ToolError};
 use crate::vault::index::{Chosen, FILE_NAME, Index};
@@ -309,10 +309,10 @@ fn of_file(_: Duration) -> String {
 
 /// Returns what tells the user why nothing happens.
 fn waiting(asker: &Asker, words: fn(Duration) -> String) -> Notice {
-    let floor = asker.floor.clone();
+    let terminal_lock = asker.terminal_lock.clone();
     Arc::new(move |most| {
         // Who looks at a question knows what is waited for, and nobody waits for its end here.
-        let is_free = floor.as_ref().is_none_or(Floor::is_free);
+        let is_free = terminal_lock.as_ref().is_none_or(TerminalLock::is_free);
         if is_free {
             say(&words(most));
         }

@@ -1,4 +1,4 @@
-//! The floor: who may write to the terminal now, the report or a question.
+//! The terminal lock: who may write to the terminal now, the report or a question.
 //!
 //! A question waits until the report shows everything that was told before it, so that nobody is
 //! asked about something the screen does not show yet; the report then waits for the answer.
@@ -18,7 +18,7 @@ pub(super) type Told = Redacted<Event>;
 
 /// The right to write to the terminal; the report and the questions of one run share it.
 #[derive(Clone, Default)]
-pub(super) struct Floor {
+pub(super) struct TerminalLock {
     shared: Arc<Shared>,
 }
 
@@ -36,7 +36,7 @@ struct State {
     written: u64,
     /// How many of them come before the question that waits.
     wanted: Option<u64>,
-    /// Whether a question has the floor.
+    /// Whether a question has the terminal.
     is_taken: bool,
 }
 
@@ -56,7 +56,7 @@ impl State {
     }
 }
 
-/// The floor in the hands of a question, until it is dropped.
+/// The terminal_lock in the hands of a question, until it is dropped.
 pub(super) struct Held {
     shared: Arc<Shared>,
 }
@@ -80,8 +80,8 @@ impl Shared {
     }
 }
 
-impl Floor {
-    /// Takes the floor for a question, once the report shows everything it was told before. It blocks.
+impl TerminalLock {
+    /// Takes the terminal for a question, once the report shows everything it was told before. It blocks.
     /// Returns nothing when the run is to end.
     pub(super) fn take(&self, cancel: &Cancel) -> Option<Held> {
         let mut state = self.shared.lock();
@@ -105,7 +105,7 @@ impl Floor {
         })
     }
 
-    /// Whether nobody writes and no question has the floor or waits for it. It never blocks.
+    /// Whether nobody writes and no question has the terminal or waits for it. It never blocks.
     pub(super) fn is_free(&self) -> bool {
         let state = match self.shared.state.try_lock() {
             Ok(state) => state,
@@ -120,7 +120,7 @@ impl Floor {
         self.shared.lock().report = Some(report.downgrade());
     }
 
-    /// Gives the next event to the report while no question has the floor. Returns what the report
+    /// Gives the next event to the report while no question has the terminal. Returns what the report
     /// makes of it; nothing when no more is told.
     ///
     /// An event leaves the channel and is written under one lock: in between it would be neither

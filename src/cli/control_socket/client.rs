@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::frame::{Gift, Hello, Said, VERSION};
+use super::message::{Hello, Reply, SetSecret, VERSION};
 use super::peer::Peer;
 use super::{Name, connect, doors, sweep};
 use crate::cli::runtime_dir::runtime_dir;
@@ -93,32 +93,32 @@ pub(in crate::cli) fn give(
     policy: &Policy,
     value: &SecretValue,
 ) -> Result<(), ToolError> {
-    let gift = Gift {
+    let request = SetSecret {
         name: name.clone(),
         policy: policy.clone(),
         value: value.duplicate(),
     };
     let path = session.name.in_dir(&runtime_dir());
-    let said = block_on(async {
+    let reply = block_on(async {
         let stream = reach(session.name, &path).await.ok_or_else(gone)?;
         let (hello, mut stream) = greet(stream).await.ok_or_else(gone)?;
         if hello != session.hello {
             return Err(gone());
         }
-        let sent = timeout(limits::DOOR_TIMEOUT, gift.write(&mut stream)).await;
+        let sent = timeout(limits::DOOR_TIMEOUT, request.write(&mut stream)).await;
         sent.map_err(|_| unheard())?
             .map_err(|error| refused(&error))?;
-        let answer = timeout(limits::DOOR_ANSWER_TIMEOUT, Said::read(&mut stream)).await;
+        let answer = timeout(limits::DOOR_ANSWER_TIMEOUT, Reply::read(&mut stream)).await;
         answer.map_err(|_| unheard())?.map_err(|_| unheard())
     })??;
-    match said {
-        Said::Taken => Ok(()),
-        Said::Refused {
+    match reply {
+        Reply::Taken => Ok(()),
+        Reply::Refused {
             code,
             message,
             hint,
         } => Err(told(&code, &message, &hint)),
-        Said::Hello(_) => Err(unheard()),
+        Reply::Hello(_) => Err(unheard()),
     }
 }
 
@@ -132,9 +132,9 @@ async fn reach(name: Name, path: &Path) -> Option<UnixStream> {
 
 /// Returns what a session says of itself, and the way to it; none when it says nothing that is understood.
 async fn greet(mut stream: UnixStream) -> Option<(Hello, UnixStream)> {
-    let said = timeout(limits::DOOR_TIMEOUT, Said::read(&mut stream)).await;
-    match said.ok()?.ok()? {
-        Said::Hello(hello) if hello.version == VERSION => Some((hello, stream)),
+    let reply = timeout(limits::DOOR_TIMEOUT, Reply::read(&mut stream)).await;
+    match reply.ok()?.ok()? {
+        Reply::Hello(hello) if hello.version == VERSION => Some((hello, stream)),
         _ => None,
     }
 }

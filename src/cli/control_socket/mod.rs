@@ -5,10 +5,10 @@
 //! nothing that either of them says: both are processes of the same user, and neither is inside a session. What a
 //! model runs thus gets neither in nor between.
 
-pub(super) mod call;
-mod frame;
-mod listen;
+pub(super) mod client;
+mod message;
 mod peer;
+mod server;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,7 +23,7 @@ use tokio::net::UnixStream;
 use crate::limits;
 use crate::pty::inherited;
 
-pub(super) use listen::{Door, open};
+pub(super) use server::{ControlSocket, open};
 
 /// How the names of the sockets begin.
 const PREFIX: &str = "door-";

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-use super::frame::{Gift, Hello, Said, VERSION};
+use super::message::{Hello, Reply, SetSecret, VERSION};
 use super::peer::Peer;
 use super::{Name, Reach, sweep};
 use crate::cli::runtime_dir::runtime_dir;
@@ -27,12 +27,12 @@ use crate::secret::SecretName;
 use crate::vault::session::{Need, known, only_case};
 
 /// The door of this session; it closes when this is dropped.
-pub(in crate::cli) struct Door {
+pub(in crate::cli) struct ControlSocket {
     path: PathBuf,
     task: JoinHandle<()>,
 }
 
-impl Drop for Door {
+impl Drop for ControlSocket {
     fn drop(&mut self) {
         self.task.abort();
         let _ = std::fs::remove_file(&self.path);
@@ -86,12 +86,12 @@ pub(in crate::cli) fn open(
     (what, source): (&str, String),
     cwd: &Path,
     secrets: GetSecrets,
-) -> Option<Door> {
+) -> Option<ControlSocket> {
     // Without /proc nobody can tell who knocks.
     if !cfg!(target_os = "linux") || inherited::is_inside_session() {
         return None;
     }
-    let hello = Said::Hello(Hello {
+    let hello = Reply::Hello(Hello {
         version: VERSION,
         what: what.to_owned(),
         source,
@@ -109,7 +109,7 @@ pub(in crate::cli) fn open(
         sweep(&directory).await;
         attend_all(listener, Arc::new(session)).await;
     });
-    Some(Door { path, task })
+    Some(ControlSocket { path, task })
 }
 
 pub(super) fn listen(directory: &Path) -> io::Result<(PathBuf, UnixListener)> {
@@ -147,7 +147,7 @@ async fn attend_all(listener: UnixListener, session: Arc<Session>) {
         let caller = match caller {
             Ok(caller) => caller,
             Err(error) => {
-                let frame = Said::refused(error).frame().unwrap_or_default();
+                let frame = Reply::refused(error).frame().unwrap_or_default();
                 let _ = stream.try_write(&frame);
                 continue;
             }
@@ -166,34 +166,34 @@ async fn attend_all(listener: UnixListener, session: Arc<Session>) {
 async fn attend(session: &Session, caller: &Caller, mut stream: UnixStream) {
     let heard = timeout(limits::DOOR_TIMEOUT, async {
         stream.write_all(&session.hello).await.ok()?;
-        Some(Gift::read(&mut stream).await)
+        Some(SetSecret::read(&mut stream).await)
     });
-    let Ok(Some(gift)) = heard.await else {
+    let Ok(Some(request)) = heard.await else {
         return;
     };
-    let result = match gift {
-        Ok(gift) => take(session, caller, gift).await,
+    let result = match request {
+        Ok(request) => take(session, caller, request).await,
         Err(error) => Err(error),
     };
-    let said = result.map_or_else(Said::refused, |()| Said::Taken);
-    let frame = said.frame().unwrap_or_default();
+    let reply = result.map_or_else(Reply::refused, |()| Reply::Taken);
+    let frame = reply.frame().unwrap_or_default();
     let _ = timeout(limits::DOOR_TIMEOUT, stream.write_all(&frame)).await;
 }
 
-async fn take(session: &Session, caller: &Caller, gift: Gift) -> Result<(), ToolError> {
+async fn take(session: &Session, caller: &Caller, request: SetSecret) -> Result<(), ToolError> {
     caller.check()?;
-    let bytes = gift.value.expose().len();
+    let bytes = request.value.expose().len();
     session.given().check(bytes)?;
     let secrets = (session.secrets)().await?;
     resolve::refresh(&secrets, Need::Listed).await;
     // Also what is kept in a store that this session has not, or cannot read.
     for name in vault::taken_names(&secrets)? {
-        check_other(&name, &gift.name)?;
+        check_other(&name, &request.name)?;
     }
     // Two that come at the same time take their places one after the other.
     let mut given = session.given();
     given.check(bytes)?;
-    secrets.insert_new(gift.name, gift.value, gift.policy)?;
+    secrets.insert_new(request.name, request.value, request.policy)?;
     given.values += 1;
     given.bytes += bytes;
     Ok(())

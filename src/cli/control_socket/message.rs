@@ -1,7 +1,7 @@
-//! What is said at the door of a session: frames, each its length in four bytes, the highest first, and so many bytes.
+//! What is reply at the door of a session: frames, each its length in four bytes, the highest first, and so many bytes.
 //!
-//! The session speaks first, [`Said::Hello`] or why it does not listen. Who wants to give a value sends one
-//! [`Gift`] and hears one answer. What is said is JSON; a value stands behind that and a zero byte as it is, so that no
+//! The session speaks first, [`Reply::Hello`] or why it does not listen. Who wants to give a value sends one
+//! [`SetSecret`] and hears one answer. What is reply is JSON; a value stands behind that and a zero byte as it is, so that no
 //! part of it is copied on the way.
 
 use std::io;
@@ -34,7 +34,7 @@ pub(super) struct Hello {
 /// What a session says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Said {
+pub(super) enum Reply {
     Hello(Hello),
     Taken,
     Refused {
@@ -44,7 +44,7 @@ pub(super) enum Said {
     },
 }
 
-impl Said {
+impl Reply {
     pub(super) fn refused(error: ToolError) -> Self {
         Self::Refused {
             code: error.code.as_str().to_owned(),
@@ -68,7 +68,7 @@ impl Said {
 }
 
 /// A value with what it may be used for.
-pub(super) struct Gift {
+pub(super) struct SetSecret {
     pub(super) name: SecretName,
     pub(super) policy: Policy,
     pub(super) value: SecretValue,
@@ -82,7 +82,7 @@ struct Head {
     policy: Policy,
 }
 
-impl Gift {
+impl SetSecret {
     /// Sends it.
     pub(super) async fn write(&self, target: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         let head = serde_json::to_vec(&Head {
@@ -159,8 +159,8 @@ fn too_long() -> io::Error {
 mod tests {
     use super::*;
 
-    fn gift() -> Gift {
-        Gift {
+    fn request() -> SetSecret {
+        SetSecret {
             name: SecretName::parse("TOKEN").unwrap(),
             policy: Policy {
                 write: true,
@@ -170,32 +170,32 @@ mod tests {
         }
     }
 
-    async fn bytes(gift: &Gift) -> Vec<u8> {
+    async fn bytes(request: &SetSecret) -> Vec<u8> {
         let mut bytes = Vec::new();
-        gift.write(&mut bytes).await.unwrap();
+        request.write(&mut bytes).await.unwrap();
         bytes
     }
 
-    /// Gives the bytes in two parts and reads a gift of them.
-    async fn read_in_parts(bytes: &[u8], at: usize) -> Result<Gift, ToolError> {
+    /// Gives the bytes in two parts and reads a request of them.
+    async fn read_in_parts(bytes: &[u8], at: usize) -> Result<SetSecret, ToolError> {
         let (first, second) = bytes.split_at(at);
         let (mut near, mut far) = tokio::io::duplex(bytes.len().max(1));
-        let (gift, ()) = tokio::join!(Gift::read(&mut near), async {
+        let (request, ()) = tokio::join!(SetSecret::read(&mut near), async {
             far.write_all(first).await.unwrap();
             tokio::task::yield_now().await;
             far.write_all(second).await.unwrap();
             drop(far);
         });
-        gift
+        request
     }
 
     #[tokio::test]
     async fn a_gift_comes_whole_in_any_two_parts() {
-        let (sent, bytes) = (gift(), bytes(&gift()).await);
+        let (sent, bytes) = (request(), bytes(&request()).await);
         for at in 0..=bytes.len() {
-            let gift = read_in_parts(&bytes, at).await.ok().unwrap();
+            let request = read_in_parts(&bytes, at).await.ok().unwrap();
             assert_eq!(
-                (gift.name, gift.policy, gift.value.expose()),
+                (request.name, request.policy, request.value.expose()),
                 (sent.name.clone(), sent.policy.clone(), sent.value.expose())
             );
         }
@@ -208,19 +208,19 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_session_says_comes_whole_in_any_two_parts() {
-        let hello = Said::Hello(Hello {
+        let hello = Reply::Hello(Hello {
             version: VERSION,
             what: "run".into(),
             source: "a.xml".into(),
             cwd: "/w".into(),
             since: Timestamp::UNIX_EPOCH,
         });
-        let refused = Said::refused(ToolError::new(ErrorCode::BadValue, "m"));
-        for said in [hello, Said::Taken, refused] {
-            let bytes = said.frame().unwrap();
+        let refused = Reply::refused(ToolError::new(ErrorCode::BadValue, "m"));
+        for reply in [hello, Reply::Taken, refused] {
+            let bytes = reply.frame().unwrap();
             for at in 0..=bytes.len() {
                 let mut source = (&bytes[..at]).chain(&bytes[at..]);
-                assert_eq!(Said::read(&mut source).await.unwrap(), said);
+                assert_eq!(Reply::read(&mut source).await.unwrap(), reply);
             }
         }
     }
@@ -232,7 +232,7 @@ mod tests {
             bytes.extend(text.as_bytes());
             bytes
         };
-        let good = bytes(&gift()).await;
+        let good = bytes(&request()).await;
         let good = std::str::from_utf8(&good[4..]).unwrap();
         let later = good.replace("\"version\":1", "\"version\":2");
         let most = u32::try_from(limits::MAX_DOOR_FRAME_BYTES).unwrap();
@@ -249,16 +249,16 @@ mod tests {
             other(&later),
             latin,
         ] {
-            let error = Gift::read(&mut &bytes[..]).await.err().unwrap();
+            let error = SetSecret::read(&mut &bytes[..]).await.err().unwrap();
             assert_eq!(error.code, ErrorCode::BadArguments, "{bytes:?}");
         }
     }
 
     #[tokio::test]
     async fn what_is_too_long_is_not_sent() {
-        let long = Gift {
+        let long = SetSecret {
             value: SecretValue::new("x".repeat(limits::MAX_DOOR_FRAME_BYTES)),
-            ..gift()
+            ..request()
         };
         let mut sent = Vec::new();
         let error = long.write(&mut sent).await.unwrap_err();

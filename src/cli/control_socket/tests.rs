@@ -104,7 +104,7 @@ async fn the_name_of_this_process_is_its_own() {
     builder.mode(0o700).create(&directory).unwrap();
     let own = name_of(std::process::id());
     let _other = UnixListener::bind(own.in_dir(&directory)).unwrap();
-    let (path, listener) = listen::listen(&directory).unwrap();
+    let (path, listener) = server::listen(&directory).unwrap();
     assert_eq!(path, own.in_dir(&directory));
     let (_call, heard) = tokio::join!(connect(&path), listener.accept());
     assert!(heard.is_ok());

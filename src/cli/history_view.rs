@@ -14,7 +14,7 @@ use crate::vault::redact::Redactor;
 use crate::vault::session::LackKind;
 
 /// The journal for a command that shows what it holds.
-pub(super) struct Shown {
+pub(super) struct HistoryView {
     /// The journal, with its key when a vault was opened.
     pub(super) journal: Arc<Journal>,
     /// Masks the values of the vault.
@@ -43,11 +43,11 @@ impl Refused {
 ///
 /// # Errors
 /// The vault has to be opened and cannot be, or it has not the key of every entry.
-pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<Shown, Refused> {
+pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<HistoryView, Refused> {
     let is_needed = entries.iter().any(|entry| entry.key.is_some());
     let outside = Outside::default();
     let asker = Asker {
-        floor: None,
+        terminal_lock: None,
         outside: outside.clone(),
     };
     let asking = vault::asking(is_needed && !is_ci(), asker);
@@ -56,7 +56,7 @@ pub(super) fn open(flags: &VaultFlags, entries: &[&Entry]) -> Result<Shown, Refu
         Asking::Nobody => None,
     };
     match opened(flags, asking, entries, is_needed) {
-        Ok((journal, redactor)) => Ok(Shown {
+        Ok((journal, redactor)) => Ok(HistoryView {
             journal: Arc::new(journal),
             redactor,
             _interrupts: interrupts,

@@ -4,15 +4,15 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 
-use crate::cli::door::call::{self, Found};
+use crate::cli::control_socket::client::{self, Found};
 use crate::cli::var::args::SetArgs;
 use crate::cli::var::{Done, asking, set, value};
 use crate::cli::vault::{self, VaultFlags};
-use crate::cli::{doubts, say};
+use crate::cli::{say, secret_lints};
 use crate::error::{ErrorCode, ToolError};
 
 /// Gives a value to the session of a process, or to the one there is.
-pub(super) fn give(flags: &VaultFlags, args: &SetArgs, pid: Option<u32>) -> Done {
+pub(super) fn send(flags: &VaultFlags, args: &SetArgs, pid: Option<u32>) -> Done {
     let name = vault::name(&args.name)?;
     value::check_input(flags, &args.input)?;
     set::check_note(args.note.as_deref())?;
@@ -20,12 +20,12 @@ pub(super) fn give(flags: &VaultFlags, args: &SetArgs, pid: Option<u32>) -> Done
     let policy = terms.policy(Timestamp::now())?;
     let asking = asking()?;
     // Before anything is typed.
-    let session = chosen(call::find()?, pid)?;
+    let session = chosen(client::find()?, pid)?;
     let what = format!("{name} for {}", session.shown());
     let value = value::typed(&asking, &what, &args.input)?;
-    call::give(&session, &name, &policy, &value)?;
-    doubts::tell_of_policy(&name, &policy);
-    doubts::tell(&name, &value);
+    client::give(&session, &name, &policy, &value)?;
+    secret_lints::tell_of_policy(&name, &policy);
+    secret_lints::tell(&name, &value);
     if args.note.is_some() {
         say("warning: a session has no notes, so this one is not kept");
     }

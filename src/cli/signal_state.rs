@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// Remembers which signals came.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Received {
+pub(super) struct SignalState {
     presses: Arc<AtomicU32>,
     ending: Arc<AtomicU8>,
 }
 
-impl Received {
+impl SignalState {
     /// Whether the user pressed Ctrl+C.
     pub(super) fn is_interrupted(&self) -> bool {
         self.presses.load(Ordering::SeqCst) > 0
