@@ -64,13 +64,11 @@ async fn wait(
         Err(error) => return drop(ready.send(Err(error))),
     };
     let _ = ready.send(Ok(()));
-    let number = loop {
-        tokio::select! {
-            // A signal that came before the end of this is not lost.
-            biased;
-            number = ends.next() => break number,
-            _ = &mut stopped => return,
-        }
+    let number = tokio::select! {
+        // A signal that came before the end of this is not lost.
+        biased;
+        number = ends.next() => number,
+        _ = &mut stopped => return,
     };
     outside.received.note_end(number);
     outside.cancel.cancel();

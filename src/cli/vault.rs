@@ -122,13 +122,6 @@ impl GivenArgs {
         }
     }
 
-    fn require(&self) -> Require {
-        match self.require_vault {
-            true => Require::Store,
-            false => Require::Nothing,
-        }
-    }
-
     /// Returns why a session lacks what is wanted of the store.
     fn missing(&self, secrets: &Secrets) -> Option<ToolError> {
         let is_enough = |lack: &Lack| lack.kind == LackKind::Elsewhere && self.is_one_store_enough;
@@ -206,22 +199,20 @@ pub(super) fn prepare(
         )),
         _ => {}
     }
-    match (attach(secrets, flags, asking), wanted.require()) {
-        (Ok(keeper), Require::Nothing) => Ok(opened(secrets, keeper)),
-        (Ok(keeper), Require::Store) => match wanted.missing(secrets) {
+    match (attach(secrets, flags, asking), wanted.require_vault) {
+        (Ok(keeper), false) => Ok(opened(secrets, keeper)),
+        (Ok(keeper), true) => match wanted.missing(secrets) {
             None => Ok(opened(secrets, keeper)),
             Some(failure) => Err(unreadable(failure)),
         },
-        (Err(error), Require::Store) => Err(error),
+        (Err(error), true) => Err(error),
         // The session around this one knows the values; what it runs must not get at them.
-        (Err(error), Require::Nothing) if error.code == ErrorCode::InsideSession => {
-            Ok(Opened::default())
-        }
+        (Err(error), false) if error.code == ErrorCode::InsideSession => Ok(Opened::default()),
         // What is kept behind a link that leads nowhere is neither known nor masked.
-        (Err(error), Require::Nothing) if error.code == ErrorCode::VaultUnavailable => Err(error),
+        (Err(error), false) if error.code == ErrorCode::VaultUnavailable => Err(error),
         // Whoever has no place for a vault has nothing in it.
-        (Err(_), Require::Nothing) if flags.vault == StoreName::Auto => Ok(Opened::default()),
-        (Err(error), Require::Nothing) => Err(error),
+        (Err(_), false) if flags.vault == StoreName::Auto => Ok(Opened::default()),
+        (Err(error), false) => Err(error),
     }
 }
 
@@ -305,15 +296,6 @@ fn attach(
     Ok(Some(StoreKeeper::new(loader, secrets, place, settled)))
 }
 
-/// What a run needs of the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Require {
-    /// That it can be read.
-    Store,
-    /// Nothing, as long as no placeholder needs it.
-    Nothing,
-}
-
 /// Returns the error of whoever wants the vault inside a session.
 pub(super) fn inside_session() -> ToolError {
     let message = "this runs inside a session of karyi, where the vault stays closed";
@@ -336,20 +318,19 @@ pub(super) fn name(text: &str) -> Result<SecretName, ToolError> {
 }
 
 fn ask_passphrase(asking: &Asking, asked: Asked) -> Result<SecretValue, ToolError> {
-    let ask = |label| {
-        let otherwise = "give the passphrase of the vault with --age-passphrase-fd N, or run karyi on a terminal";
-        let typed = ask(asking, &Wanted { label, otherwise })?;
-        let most = limits::MAX_SECRET_BYTES;
-        if typed.expose().len() > most {
-            let message = format!("the passphrase is longer than {most} bytes");
-            return Err(ToolError::new(ErrorCode::BadValue, message).with_hint("use a shorter one"));
-        }
-        Ok(typed)
-    };
-    ask(match asked {
+    let label = match asked {
         Asked::New | Asked::First => "passphrase of the vault (hidden): ",
         Asked::Again => "wrong passphrase, try again\npassphrase of the vault (hidden): ",
-    })
+    };
+    let otherwise =
+        "give the passphrase of the vault with --age-passphrase-fd N, or run karyi on a terminal";
+    let typed = ask(asking, &Wanted { label, otherwise })?;
+    let most = limits::MAX_SECRET_BYTES;
+    if typed.expose().len() > most {
+        let message = format!("the passphrase is longer than {most} bytes");
+        return Err(ToolError::new(ErrorCode::BadValue, message).with_hint("use a shorter one"));
+    }
+    Ok(typed)
 }
 
 /// Returns the names of the secrets there are, as far as that is known without opening a store.

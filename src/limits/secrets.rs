@@ -103,18 +103,14 @@ pub const MAX_CLAUSE_BYTES: usize = 4096;
 pub const MAX_COMPARED_FILES: usize = 2_500;
 /// How long a greeting or a value may take on its way between `karyi var set --session` and a session: both are
 /// programs of this machine.
-pub const DOOR_TIMEOUT: Duration = Duration::from_secs(5);
+pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a session may take to say whether it takes a value: it may have to open its store first.
-pub const DOOR_ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
+pub const CONTROL_ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 /// Largest message between them, in bytes: the longest value, one byte more that tells a longer one, and a policy.
-pub const MAX_DOOR_FRAME_BYTES: usize = MAX_SECRET_BYTES + (64 << 10);
+pub const MAX_CONTROL_FRAME_BYTES: usize = MAX_SECRET_BYTES + (64 << 10);
 /// Most callers a session hears at a time; further ones are sent away.
-pub const MAX_DOOR_CALLERS: usize = 32;
-/// Most values a session takes from outside: each has its place in whatever is masked by.
-pub const MAX_GIVEN_VALUES: usize = 100;
-/// Most bytes of them together: a quarter of [`MAX_SECRETS_BYTES`], so that stored ones have their place.
-pub const MAX_GIVEN_BYTES: usize = MAX_SECRETS_BYTES / 4;
+pub const MAX_CONTROL_CALLERS: usize = 32;
 /// Most sessions that are listened to when one is wanted, and most sockets of ended ones that are taken away at a time.
-pub const MAX_DOORS: usize = 256;
+pub const MAX_CONTROL_SOCKETS: usize = 256;
 /// Longest path of a socket, in bytes, with the zero at its end: macOS takes 104, Linux 108.
 pub const MAX_SOCKET_PATH_BYTES: usize = 104;

@@ -110,7 +110,7 @@ impl Home {
     }
 
     /// What lies in the directory of running sessions, but for the directories of their shells.
-    fn doors(&self) -> Vec<PathBuf> {
+    fn sockets(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.path().join("run/karyi"));
         let paths = entries
             .into_iter()
@@ -119,11 +119,11 @@ impl Home {
         paths.filter(|path| !path.is_dir()).collect()
     }
 
-    fn door(&self) -> PathBuf {
-        let [door] = &self.doors()[..] else {
-            panic!("{:?}", self.doors());
+    fn socket(&self) -> PathBuf {
+        let [socket] = &self.sockets()[..] else {
+            panic!("{:?}", self.sockets());
         };
-        door.clone()
+        socket.clone()
     }
 }
 
@@ -136,12 +136,12 @@ fn said(stream: &mut UnixStream) -> Value {
     serde_json::from_slice(&text).unwrap()
 }
 
-/// A program that knocks at a door and prints what is said there.
-fn knock(door: &Path) -> String {
+/// A program that connects to a socket and prints what is said there.
+fn knock(socket: &Path) -> String {
     format!(
         "use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(\"{}\") or die \"$!\"; \
          read $s, my $head, 4; local $/; print scalar <$s>;",
-        door.display()
+        socket.display()
     )
 }
 
@@ -180,10 +180,15 @@ fn a_value_is_there_from_the_next_block_on_and_nowhere_else() {
     let listed = home.karyi(&["var", "list", "--json"], "").exit(0);
     assert!(!listed.stdout.contains("TOKEN"), "{}", listed.stdout);
     assert!(!home.index().exists());
-    let mode = home.door().symlink_metadata().unwrap().permissions().mode();
+    let mode = home
+        .socket()
+        .symlink_metadata()
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
     run.end();
-    assert_eq!(home.doors(), Vec::<PathBuf>::new());
+    assert_eq!(home.sockets(), Vec::<PathBuf>::new());
     home.give("TOKEN", VALUE, &[]).exit(2).error("no_session");
 }
 
@@ -325,7 +330,7 @@ fn what_a_session_runs_gets_neither_in_nor_between() {
     let home = Home::new();
     let mut run = Running::start(&home);
     let karyi = program().display();
-    let knock = knock(&home.door());
+    let knock = knock(&home.socket());
     // Where root can take the stamp of a session away, who belongs to whom is seen all the same.
     let script = format!(
         "give() {{ echo other-value-99 | $@ {karyi} var set OTHER --stdin --session 2>&1 | head -n 1 | cut -c1-23; }}\n\
@@ -351,13 +356,13 @@ fn what_a_session_runs_gets_neither_in_nor_between() {
     run.end();
 }
 
-/// A program of a session can make a socket where the door is, and would be given what a person types.
+/// A program of a session can make a socket where the socket is, and would be given what a person types.
 #[test]
-fn a_false_door_is_not_knocked_at() {
+fn a_false_socket_is_not_used() {
     let home = Home::new();
     let mut run = Running::start(&home);
-    let door = home.door();
-    let name = door.display();
+    let socket = home.socket();
+    let name = socket.display();
     let script = format!(
         "perl -e 'use IO::Socket::UNIX; unlink \"{name}\"; \
          my $s = IO::Socket::UNIX->new(Local => \"{name}\", Listen => 5) or die; \
@@ -373,15 +378,15 @@ fn a_false_door_is_not_knocked_at() {
 fn a_session_that_was_killed_leaves_nothing_that_counts() {
     let home = Home::new();
     let run = Running::start(&home);
-    let door = home.door();
+    let socket = home.socket();
     drop(run);
-    assert!(door.exists());
+    assert!(socket.exists());
     home.give("TOKEN", VALUE, &[]).exit(2).error("no_session");
-    assert!(!door.exists());
+    assert!(!socket.exists());
     // The next session takes away what is left, too.
-    drop(std::os::unix::net::UnixListener::bind(&door).unwrap());
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     let next = Running::start(&home);
-    assert!(!door.exists());
+    assert!(!socket.exists());
     home.give("TOKEN", VALUE, &[]).exit(0);
     next.end();
 }
@@ -390,9 +395,9 @@ fn a_session_that_was_killed_leaves_nothing_that_counts() {
 fn who_says_nothing_or_too_much_holds_nothing_up() {
     let home = Home::new();
     let mut run = Running::start(&home);
-    let door = home.door();
+    let socket = home.socket();
     let knock = || {
-        let mut stream = UnixStream::connect(&door).unwrap();
+        let mut stream = UnixStream::connect(&socket).unwrap();
         assert_eq!(said(&mut stream)["hello"]["what"], "run");
         stream
     };
@@ -425,16 +430,16 @@ fn another_user_is_refused() {
     }
     let home = Home::new();
     let run = Running::start(&home);
-    let door = home.door();
+    let socket = home.socket();
     // As if no directory kept them out.
     let open = |path: &Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
-    open(&door, 0o666);
-    for directory in door.ancestors().skip(1).take(3) {
+    open(&socket, 0o666);
+    for directory in socket.ancestors().skip(1).take(3) {
         open(directory, 0o711);
     }
-    let mut command = home.command(Path::new("/usr/bin/perl"), &["-e", &knock(&door)]);
+    let mut command = home.command(Path::new("/usr/bin/perl"), &["-e", &knock(&socket)]);
     command
         .current_dir("/")
         .uid(65534)

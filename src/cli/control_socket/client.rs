@@ -1,7 +1,6 @@
-//! The side of `karyi var set --session`: finds the sessions that run, and gives a value to one of them.
+//! The side of `karyi var set --session`: finds the sessions that run, and sends a value to one of them.
 
 use std::io;
-use std::path::Path;
 
 use nix::unistd::geteuid;
 use tokio::net::UnixStream;
@@ -10,36 +9,33 @@ use tokio::time::timeout;
 
 use super::message::{Hello, Reply, SetSecret, VERSION};
 use super::peer::Peer;
-use super::{Name, connect, doors, sweep};
+use super::{SocketName, live_sockets, sweep};
 use crate::cli::runtime_dir::runtime_dir;
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
 use crate::pty::runtime;
 use crate::render::paint::safe_line;
-use crate::secret::{SecretName, SecretValue};
-use crate::vault::policy::Policy;
+
+pub(in crate::cli) use super::message::SetSecret as SecretForSession;
 
 /// A session that runs and takes values.
-pub(in crate::cli) struct Found {
+pub(in crate::cli) struct RunningSession {
     pub(in crate::cli) pid: u32,
-    name: Name,
+    name: SocketName,
     hello: Hello,
 }
 
-impl Found {
-    /// Returns what a person knows it by, on one line.
-    pub(in crate::cli) fn shown(&self) -> String {
-        let Hello {
-            what,
-            source,
-            cwd,
-            since,
-            ..
-        } = &self.hello;
-        let since = since.strftime("%Y-%m-%d %H:%M:%S UTC");
+impl RunningSession {
+    /// Describes it to a person, on one line.
+    pub(in crate::cli) fn description(&self) -> String {
+        let hello = &self.hello;
         let text = format!(
-            "process {}: karyi {what} of {source} in {cwd} since {since}",
-            self.pid
+            "process {}: karyi {} of {} in {} since {}",
+            self.pid,
+            hello.what,
+            hello.source,
+            hello.cwd,
+            hello.since.strftime("%Y-%m-%d %H:%M:%S UTC")
         );
         safe_line(&text).into_owned()
     }
@@ -49,120 +45,85 @@ impl Found {
 ///
 /// # Errors
 /// The directory of running sessions is not the user's own.
-pub(in crate::cli) fn find() -> Result<Vec<Found>, ToolError> {
+pub(in crate::cli) fn find() -> Result<Vec<RunningSession>, ToolError> {
     if !cfg!(target_os = "linux") {
         let message = "a running session can be given a value on Linux only: elsewhere it cannot tell who gives it";
         return Err(ToolError::new(ErrorCode::NoSession, message));
     }
     let directory = runtime_dir();
-    // Nothing is made for it.
     if !directory.exists() {
         return Ok(Vec::new());
     }
     runtime::prepare(&directory)?;
     block_on(async {
         sweep(&directory).await;
-        let mut asked = JoinSet::new();
-        for name in doors(&directory) {
-            // Whoever is not the one it is named after is not listened to, and takes no place.
-            if asked.len() < limits::MAX_DOORS
-                && let Some(stream) = reach(name, &name.in_dir(&directory)).await
+        let mut greetings = JoinSet::new();
+        for name in live_sockets(&directory) {
+            if greetings.len() < limits::MAX_CONTROL_SOCKETS
+                && let Some(stream) = connect(name).await
             {
-                asked.spawn(async move { Some((name, greet(stream).await?)) });
+                greetings.spawn(async move { Some((name, greet(stream).await?)) });
             }
         }
-        let answers = asked.join_all().await.into_iter().flatten();
-        let found = answers.map(|(name, (hello, _))| Found {
+        let greeted = greetings.join_all().await.into_iter().flatten();
+        let sessions = greeted.map(|(name, (hello, _))| RunningSession {
             pid: name.pid,
             name,
             hello,
         });
-        let mut found: Vec<Found> = found.collect();
-        found.sort_by_key(|session| session.name);
-        found
+        let mut sessions: Vec<RunningSession> = sessions.collect();
+        sessions.sort_by_key(|session| session.name);
+        sessions
     })
 }
 
-/// Gives a session a value.
+/// Sends a value to a session.
 ///
 /// # Errors
-/// `no_session` when it is gone; what the session refuses it for.
-pub(in crate::cli) fn give(
-    session: &Found,
-    name: &SecretName,
-    policy: &Policy,
-    value: &SecretValue,
-) -> Result<(), ToolError> {
-    let request = SetSecret {
-        name: name.clone(),
-        policy: policy.clone(),
-        value: value.duplicate(),
-    };
-    let path = session.name.in_dir(&runtime_dir());
+/// `no_session` when it is gone; the session's own refusal.
+pub(in crate::cli) fn send(session: &RunningSession, secret: &SetSecret) -> Result<(), ToolError> {
     let reply = block_on(async {
-        let stream = reach(session.name, &path).await.ok_or_else(gone)?;
+        let stream = connect(session.name).await.ok_or_else(gone)?;
         let (hello, mut stream) = greet(stream).await.ok_or_else(gone)?;
         if hello != session.hello {
             return Err(gone());
         }
-        let sent = timeout(limits::DOOR_TIMEOUT, request.write(&mut stream)).await;
-        sent.map_err(|_| unheard())?
-            .map_err(|error| refused(&error))?;
-        let answer = timeout(limits::DOOR_ANSWER_TIMEOUT, Reply::read(&mut stream)).await;
-        answer.map_err(|_| unheard())?.map_err(|_| unheard())
+        let exchange = async {
+            secret.write(&mut stream).await?;
+            Reply::read(&mut stream).await
+        };
+        match timeout(limits::CONTROL_ANSWER_TIMEOUT, exchange).await {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => Err(ToolError::new(
+                ErrorCode::BadValue,
+                format!("the value is too long: {error}"),
+            )),
+            _ => Err(no_answer()),
+        }
     })??;
     match reply {
-        Reply::Taken => Ok(()),
-        Reply::Refused {
-            code,
-            message,
-            hint,
-        } => Err(told(&code, &message, &hint)),
-        Reply::Hello(_) => Err(unheard()),
+        Reply::Done => Ok(()),
+        Reply::Refused(refusal) => Err(refusal.into_error()),
+        Reply::Hello(_) => Err(no_answer()),
     }
 }
 
-/// Returns the way to the session that a door is named after; none when somebody else listens there, or nobody has a
-/// place for a caller.
-async fn reach(name: Name, path: &Path) -> Option<UnixStream> {
-    let stream = connect(path).await.ok()?;
-    // A program of a session can make a socket there, too, to be given what is meant for another one.
-    is_of(name, &stream).then_some(stream)
+/// Connects to the session that a socket is named after. It waits for nobody.
+async fn connect(name: SocketName) -> Option<UnixStream> {
+    let path = name.in_dir(&runtime_dir());
+    let stream = UnixStream::connect(path).await.ok()?;
+    // A program of a session can make a socket there, too, to receive a value that is meant for another one.
+    let peer = Peer::of(&stream)?;
+    let is_named = u32::try_from(peer.pid) == Ok(name.pid) && peer.uid == geteuid().as_raw();
+    (is_named && peer.started_outside() == Some(name.started)).then_some(stream)
 }
 
-/// Returns what a session says of itself, and the way to it; none when it says nothing that is understood.
+/// Reads the greeting of a session.
 async fn greet(mut stream: UnixStream) -> Option<(Hello, UnixStream)> {
-    let reply = timeout(limits::DOOR_TIMEOUT, Reply::read(&mut stream)).await;
+    let reply = timeout(limits::CONTROL_TIMEOUT, Reply::read(&mut stream)).await;
     match reply.ok()?.ok()? {
         Reply::Hello(hello) if hello.version == VERSION => Some((hello, stream)),
         _ => None,
-    }
-}
-
-/// Whether the kernel says that who listens is the process the door is named after, one of this user, and outside of
-/// every session.
-fn is_of(name: Name, stream: &UnixStream) -> bool {
-    let peer = Peer::of(stream).filter(|peer| {
-        let is_named = u32::try_from(peer.pid) == Ok(name.pid);
-        is_named && peer.uid == geteuid().as_raw()
-    });
-    peer.and_then(|peer| peer.started_outside()) == Some(name.started)
-}
-
-/// Makes the error that a session told.
-fn told(code: &str, message: &str, hint: &str) -> ToolError {
-    let known = ErrorCode::ALL.iter().find(|known| known.as_str() == code);
-    let code = known.copied().unwrap_or(ErrorCode::Io);
-    ToolError::new(code, safe_line(message)).with_hint(safe_line(hint))
-}
-
-fn refused(error: &io::Error) -> ToolError {
-    match error.kind() {
-        io::ErrorKind::InvalidData => ToolError::new(
-            ErrorCode::BadValue,
-            format!("the value is too long: {error}"),
-        ),
-        _ => unheard(),
     }
 }
 
@@ -171,19 +132,17 @@ fn gone() -> ToolError {
     ToolError::new(ErrorCode::NoSession, message)
 }
 
-fn unheard() -> ToolError {
+fn no_answer() -> ToolError {
     let message =
         "the session did not say whether it has the value: it has ended, or it is held up";
     ToolError::new(ErrorCode::Io, message)
         .with_hint("see whether it still runs, then give it again: a name it has is refused")
 }
 
-/// Waits for an answer.
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ToolError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build();
-    let runtime = runtime
+        .build()
         .map_err(|error| ToolError::new(ErrorCode::Io, format!("starting the runtime: {error}")))?;
     Ok(runtime.block_on(work))
 }

@@ -1,8 +1,7 @@
-//! What is reply at the door of a session: frames, each its length in four bytes, the highest first, and so many bytes.
+//! Messages on a control socket: frames, each its length in four bytes, the highest first, and so many bytes.
 //!
-//! The session speaks first, [`Reply::Hello`] or why it does not listen. Who wants to give a value sends one
-//! [`SetSecret`] and hears one answer. What is reply is JSON; a value stands behind that and a zero byte as it is, so that no
-//! part of it is copied on the way.
+//! The session speaks first, [`Reply::Hello`] or a refusal. The other side sends one [`SetSecret`] and reads one reply.
+//! Messages are JSON; a value stands behind that and a zero byte as it is, so that no part of it is copied on the way.
 
 use std::io;
 
@@ -13,13 +12,14 @@ use zeroize::Zeroizing;
 
 use crate::error::{ErrorCode, ToolError};
 use crate::limits;
+use crate::render::paint::safe_line;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::policy::Policy;
 
 /// Raised by a change that the other side would misunderstand.
 pub(super) const VERSION: u32 = 1;
 
-/// What a session says of itself. None of it is a proof of anything.
+/// Description of a session by itself, which proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) version: u32,
@@ -31,26 +31,39 @@ pub(super) struct Hello {
     pub(super) since: Timestamp,
 }
 
-/// What a session says.
+/// A message of the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Reply {
     Hello(Hello),
-    Taken,
-    Refused {
-        code: String,
-        message: String,
-        hint: String,
-    },
+    Done,
+    Refused(Refusal),
+}
+
+/// An error of the session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Refusal {
+    code: String,
+    message: String,
+    hint: String,
+}
+
+impl Refusal {
+    pub(super) fn into_error(self) -> ToolError {
+        let mut known = ErrorCode::ALL.iter();
+        let code = known.find(|known| known.as_str() == self.code);
+        let code = code.copied().unwrap_or(ErrorCode::Io);
+        ToolError::new(code, safe_line(&self.message)).with_hint(safe_line(&self.hint))
+    }
 }
 
 impl Reply {
     pub(super) fn refused(error: ToolError) -> Self {
-        Self::Refused {
+        Self::Refused(Refusal {
             code: error.code.as_str().to_owned(),
             message: error.message,
             hint: error.hint,
-        }
+        })
     }
 
     /// Returns it as a frame.
@@ -67,14 +80,14 @@ impl Reply {
     }
 }
 
-/// A value with what it may be used for.
-pub(super) struct SetSecret {
-    pub(super) name: SecretName,
-    pub(super) policy: Policy,
-    pub(super) value: SecretValue,
+/// Request to take a value with its policy.
+pub(in crate::cli) struct SetSecret {
+    pub(in crate::cli) name: SecretName,
+    pub(in crate::cli) policy: Policy,
+    pub(in crate::cli) value: SecretValue,
 }
 
-/// What stands before the value.
+/// The part before the value.
 #[derive(Serialize, Deserialize)]
 struct Head {
     version: u32,
@@ -132,7 +145,7 @@ impl SetSecret {
 /// Returns the length of a frame as it stands before it.
 fn length_of(bytes: usize) -> io::Result<[u8; 4]> {
     let length = u32::try_from(bytes).ok();
-    let length = length.filter(|_| bytes <= limits::MAX_DOOR_FRAME_BYTES);
+    let length = length.filter(|_| bytes <= limits::MAX_CONTROL_FRAME_BYTES);
     length.map(u32::to_be_bytes).ok_or_else(too_long)
 }
 
@@ -141,7 +154,7 @@ async fn read(source: &mut (impl AsyncRead + Unpin)) -> io::Result<Zeroizing<Vec
     let mut length = [0; 4];
     source.read_exact(&mut length).await?;
     let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
-    if length > limits::MAX_DOOR_FRAME_BYTES {
+    if length > limits::MAX_CONTROL_FRAME_BYTES {
         return Err(too_long());
     }
     let mut bytes = Zeroizing::new(vec![0; length]);
@@ -150,7 +163,7 @@ async fn read(source: &mut (impl AsyncRead + Unpin)) -> io::Result<Zeroizing<Vec
 }
 
 fn too_long() -> io::Error {
-    let most = limits::MAX_DOOR_FRAME_BYTES;
+    let most = limits::MAX_CONTROL_FRAME_BYTES;
     let message = format!("expected at most {most} bytes with the policy, found more");
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
@@ -207,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_session_says_comes_whole_in_any_two_parts() {
+    async fn a_reply_comes_whole_in_any_two_parts() {
         let hello = Reply::Hello(Hello {
             version: VERSION,
             what: "run".into(),
@@ -216,7 +229,7 @@ mod tests {
             since: Timestamp::UNIX_EPOCH,
         });
         let refused = Reply::refused(ToolError::new(ErrorCode::BadValue, "m"));
-        for reply in [hello, Reply::Taken, refused] {
+        for reply in [hello, Reply::Done, refused] {
             let bytes = reply.frame().unwrap();
             for at in 0..=bytes.len() {
                 let mut source = (&bytes[..at]).chain(&bytes[at..]);
@@ -235,7 +248,7 @@ mod tests {
         let good = bytes(&request()).await;
         let good = std::str::from_utf8(&good[4..]).unwrap();
         let later = good.replace("\"version\":1", "\"version\":2");
-        let most = u32::try_from(limits::MAX_DOOR_FRAME_BYTES).unwrap();
+        let most = u32::try_from(limits::MAX_CONTROL_FRAME_BYTES).unwrap();
         let mut latin = other(good);
         *latin.last_mut().unwrap() = 0xe4;
         for bytes in [
@@ -257,7 +270,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_too_long_is_not_sent() {
         let long = SetSecret {
-            value: SecretValue::new("x".repeat(limits::MAX_DOOR_FRAME_BYTES)),
+            value: SecretValue::new("x".repeat(limits::MAX_CONTROL_FRAME_BYTES)),
             ..request()
         };
         let mut sent = Vec::new();

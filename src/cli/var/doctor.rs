@@ -101,29 +101,33 @@ pub(in crate::cli) fn checks(place: &Place, is_written: bool) -> Vec<Check> {
             return checks;
         }
     };
-    let tried = store.probe().and_then(|()| match chosen.kind {
-        Kind::Age if !place.has_age_file() => Ok(()),
-        Kind::Os | Kind::Age if is_written => try_value(store.as_ref()),
-        _ => Ok(()),
-    });
-    checks.push(match tried {
-        Ok(()) => {
-            let meaning = match chosen.kind {
-                Kind::Os => "values are in the keyring of the system",
-                Kind::Age => "values are encrypted in a file",
-                Kind::Memory | Kind::Env => "values end with the run",
-            };
-            Check::ok("store", chosen.kind.to_string(), meaning)
-        }
-        Err(error) => unchangeable(chosen.kind, &error),
-    });
+    let is_written = is_written && (chosen.kind == Kind::Os || place.has_age_file());
+    checks.push(store_check(chosen.kind, store.as_ref(), is_written));
     let held = Held::read(store.as_ref(), names);
     checks.extend(agreement(place, &held.unreadable));
     checks.extend(policies(&held.unreadable));
     checks.extend(held.records.iter().flat_map(of_record));
-    checks.extend(same_values(held.records));
     checks.extend(strangers(store.as_ref()));
     checks
+}
+
+/// Tells whether values can be kept in a store.
+fn store_check(kind: Kind, store: &dyn Store, is_written: bool) -> Check {
+    let meaning = match kind {
+        Kind::Os => "values are in the keyring of the system",
+        Kind::Age => "values are encrypted in a file",
+        Kind::Memory | Kind::Env => "values end with the run",
+    };
+    let tried = store
+        .probe()
+        .and_then(|()| match kind.is_persistent() && is_written {
+            true => try_value(store),
+            false => Ok(()),
+        });
+    match tried {
+        Ok(()) => Check::ok("store", kind.to_string(), meaning),
+        Err(error) => unchangeable(kind, &error),
+    }
 }
 
 /// Keeps a value, reads it back and removes it.
@@ -355,32 +359,6 @@ fn policies(problems: &[(SecretName, ToolError)]) -> impl Iterator<Item = Check>
         let meaning = "a value that cannot be used; what is text of it is masked";
         Check::limited("policies", found, meaning, &error.hint)
     })
-}
-
-/// Names secrets with one and the same value, which a list, that reads no value, cannot tell of. Nothing is wrong with
-/// that: what is masked has the first of the names.
-fn same_values(records: Vec<(SecretName, Record)>) -> Option<Check> {
-    let records = records.into_iter();
-    let mut values: Vec<(SecretValue, SecretName)> =
-        records.map(|(name, record)| (record.value, name)).collect();
-    values.sort_by(|(a, one), (b, other)| (a.expose(), one).cmp(&(b.expose(), other)));
-    let alike = values.chunk_by(|(a, _), (b, _)| a.expose() == b.expose());
-    let found: Vec<String> = alike
-        .filter(|alike| alike.len() > 1)
-        .map(|alike| {
-            let names: Vec<&str> = alike.iter().map(|(_, name)| name.as_str()).collect();
-            names.join(" = ")
-        })
-        .collect();
-    if found.is_empty() {
-        return None;
-    }
-    let found = format!("secrets with one value: {}", found.join(", "));
-    Some(Check::ok(
-        "values",
-        found,
-        "it is masked under the first of their names",
-    ))
 }
 
 /// Names what another program put into the store under words that are no names.

@@ -42,11 +42,13 @@ pub(super) fn read(text: &str) -> (Vec<Entry>, Vec<BadLine>) {
                         key: key.to_owned(),
                         value,
                     }),
-                    Err(reason) => bad.push((line, reason)),
-                }
-                // Lines behind an open quotation mark may be parts of the value, and are no names.
-                if value_is_open(&bad) {
-                    break;
+                    Err(reason) => {
+                        bad.push((line, reason));
+                        // Lines behind an open quotation mark may be parts of the value, and are no names.
+                        if reason == OPEN {
+                            break;
+                        }
+                    }
                 }
             }
         }
@@ -59,10 +61,6 @@ pub(super) fn read(text: &str) -> (Vec<Entry>, Vec<BadLine>) {
 const NO_ASSIGNMENT: &str = "is no KEY=value";
 const OPEN: &str = "has a quotation mark that is not closed, so nothing from there on was read";
 const TEXT_BEHIND: &str = "has text behind its closing quotation mark";
-
-fn value_is_open(bad: &[BadLine]) -> bool {
-    bad.last().is_some_and(|(_, reason)| *reason == OPEN)
-}
 
 /// Returns key and value of a line; nothing for an empty one or a comment.
 fn assignment(line: &str) -> Result<Option<(&str, &str)>, &'static str> {

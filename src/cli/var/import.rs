@@ -46,9 +46,6 @@ const PEM: &str = "-----BEGIN ";
 /// Shortest value that may be a token by its look, in bytes.
 const MIN_TOKEN_BYTES: usize = 20;
 
-/// Longest word of a name that is repeated though nothing has that name, in bytes.
-const MAX_WORD_BYTES: usize = 12;
-
 /// Keeps values of a file.
 pub(super) fn import(flags: &VaultFlags, args: &ImportArgs) -> Done {
     let bytes = bytes_of(&args.file)?;
@@ -176,15 +173,12 @@ fn choose(entries: Vec<Entry>, args: &ImportArgs) -> Result<Vec<(SecretName, Ent
     let keys: BTreeSet<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
     let is_missing = |name: &String| !keys.contains(name.as_str());
     if let Some(at) = args.select.iter().position(is_missing) {
-        let name = args.select.get(at).filter(|name| is_no_value(name));
-        let name = match name {
-            Some(name) => name.clone(),
-            None => format!(
-                "of name number {}, which is not repeated since it may be a value,",
-                at + 1
-            ),
-        };
-        let message = format!("{} has no entry {name} after --select", args.file.display());
+        // What stands there may be a value and is not repeated.
+        let message = format!(
+            "{} has no entry for name number {} after --select",
+            args.file.display(),
+            at + 1
+        );
         return Err(ToolError::new(ErrorCode::NotFound, message)
             .with_hint("leave out --select to see the entries"));
     }
@@ -304,15 +298,6 @@ fn file_name(args: &ImportArgs) -> String {
     name.chars().take(limits::MAX_NOTE_CHARS / 2).collect()
 }
 
-/// Whether what was typed in the place of a name is no value: short words of capital letters, as in most names. Digits, and
-/// many letters in a row, are in keys.
-fn is_no_value(text: &str) -> bool {
-    let is_word = |word: &str| {
-        (1..=MAX_WORD_BYTES).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_uppercase())
-    };
-    text.split('_').all(is_word)
-}
-
 fn is_secret(entry: &Entry) -> bool {
     reason_to_leave(entry).is_none()
 }
@@ -353,16 +338,6 @@ fn is_token(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_that_are_no_values_are_repeated() {
-        for name in ["PORT", "DATABASE_URL", "SERVICE_ACCOUNT_TOKEN"] {
-            assert!(is_no_value(name), "{name}");
-        }
-        for value in ["", "GEZDGNBVGY3TQOJQ", "GEZDGNBVGYQTQOJQ", "hunter", "A__B"] {
-            assert!(!is_no_value(value), "{value}");
-        }
-    }
 
     #[test]
     fn secrets_are_told_from_settings() {

@@ -15,7 +15,6 @@ use crate::secret::SecretName;
 use crate::vault::index::{Chosen, Index, Listed};
 use crate::vault::keep::{self, Row, State};
 use crate::vault::policy::Policy;
-use crate::vault::session::listed;
 use crate::vault::store::Kind;
 
 /// The secrets there are, and the store that was asked about them.
@@ -83,9 +82,6 @@ fn closed(place: &Place) -> ToolError {
 /// Lists the secrets.
 pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
     let place = quiet_place(flags)?;
-    if flags.vault == StoreName::Env {
-        say(&of_the_environment(&place)?);
-    }
     let listing = listing(&place, Reading::Names)?;
     if let Some(problem) = &listing.problem {
         say(&format!(
@@ -96,11 +92,13 @@ pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
         ));
     }
     Ok(match shape {
-        Shape::Text if listing.rows.is_empty() && flags.vault == StoreName::Env => {
-            ExitCode::SUCCESS
-        }
         Shape::Text if listing.rows.is_empty() && listing.problem.is_none() => {
-            say("no secrets yet; `karyi var set NAME` keeps one");
+            say(match flags.vault {
+                StoreName::Env => {
+                    "the store env keeps nothing: runs take its values as KARYI_VAR_NAME"
+                }
+                _ => "no secrets yet; `karyi var set NAME` keeps one",
+            });
             ExitCode::SUCCESS
         }
         Shape::Text => print(&table(&listing.rows)),
@@ -113,22 +111,6 @@ pub(super) fn list(flags: &VaultFlags, shape: Shape) -> Done {
             ))
         }
     })
-}
-
-/// Says what the environment gives: nothing of it is kept, so it is in no list.
-fn of_the_environment(place: &Place) -> Result<String, ToolError> {
-    let index = Index::read(&place.directory)?;
-    let store = place.chosen(&index).map(|chosen| place.store(&chosen));
-    let names = store.map(|store| store.list()).transpose()?;
-    let names = names.unwrap_or_default();
-    let names: Vec<&str> = names.iter().map(SecretName::as_str).collect();
-    let given = match names.is_empty() {
-        true => "none is set here".to_owned(),
-        false => format!("here they are {}", listed(&names)),
-    };
-    Ok(format!(
-        "the store env keeps nothing: each run has the values it is started with, as KARYI_VAR_NAME; {given}"
-    ))
 }
 
 /// Shows one secret.

@@ -49,11 +49,6 @@ pub(super) fn take(
     // What is refused is not warned of first.
     vault.check(name, &value, policy)?;
     secret_lints::tell(name, &value);
-    if let Some(other) = same_value(vault, name, &value)? {
-        say(&format!(
-            "warning: the value of {name} is the same as that of {other}"
-        ));
-    }
     Ok(value)
 }
 
@@ -104,23 +99,4 @@ fn piped(is_raw: bool) -> Result<SecretValue, ToolError> {
         None => text,
     };
     Ok(SecretValue::new(text.to_owned()))
-}
-
-/// Returns another secret with the same value.
-fn same_value(
-    vault: &Vault,
-    name: &SecretName,
-    value: &SecretValue,
-) -> Result<Option<SecretName>, ToolError> {
-    for other in vault.store().list()? {
-        let is_same = |other: &SecretName| {
-            vault
-                .get(other)
-                .is_ok_and(|record| record.value.expose() == value.expose())
-        };
-        if other != *name && is_same(&other) {
-            return Ok(Some(other));
-        }
-    }
-    Ok(None)
 }

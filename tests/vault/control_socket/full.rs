@@ -21,7 +21,7 @@ impl Full {
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true).mode(0o700);
         builder.create(&directory).unwrap();
-        let path = directory.join("door-4194399-1");
+        let path = directory.join("control-4194399-1");
         let listener = UnixListener::bind(&path).unwrap();
         listen(&listener, Backlog::new(0).unwrap()).unwrap();
         Self {
