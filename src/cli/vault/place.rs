@@ -184,8 +184,13 @@ impl Place {
     /// The identity file cannot be written.
     pub(in crate::cli) fn with_identity(&self, chosen: Chosen) -> Result<Chosen, ToolError> {
         let has_key = chosen.identity.is_some() || self.flags.age_passphrase_fd.is_some();
-        if chosen.kind != Kind::Age || has_key || self.has_age_file() {
+        if chosen.kind != Kind::Age || has_key {
             return Ok(chosen);
+        }
+        if self.has_age_file() {
+            // Another program may have made both since the store was chosen.
+            let identity = self.own_identity();
+            return Ok(Chosen { identity, ..chosen });
         }
         let path = self.own_identity_path();
         if make_identity(&path)? {
