@@ -17,6 +17,7 @@ use crate::vault::policy::Policy;
 use crate::vault::session::only_case;
 use crate::vault::store::Kind;
 use crate::vault::store::disk::{self, Guard};
+use crate::vault::store::record::Facts;
 
 /// Name of the file, in the directory of karyi's data.
 pub const FILE_NAME: &str = "vars.json";
@@ -80,6 +81,18 @@ pub struct Listed {
     /// Set while it is being removed, or kept for the first time: its value may be there or not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_going: bool,
+}
+
+impl Listed {
+    /// Returns its note and dates as the store keeps them.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        Facts {
+            note: self.note.clone(),
+            created: Some(self.created),
+            updated: Some(self.updated),
+        }
+    }
 }
 
 impl Default for Index {

@@ -30,7 +30,7 @@ use crate::secret::{SecretName, SecretValue};
 use crate::vault::index::{Chosen, Index, Listed, Locked};
 use crate::vault::policy::Policy;
 use crate::vault::session::{check_value, only_case};
-use crate::vault::store::record::{self, Record};
+use crate::vault::store::record::{self, Facts, Record};
 use crate::vault::store::{Key, Kind, Store};
 use shown::Shown;
 
@@ -229,26 +229,27 @@ impl Vault {
         }
     }
 
-    /// Writes a secret that the store has into the index.
-    fn list_in(&self, index: &mut Index, name: &SecretName, terms: &Terms) {
+    /// Writes a secret that the store has, or gets now, into the index. `known` are the facts of its earlier record;
+    /// what that lacks is taken from the index. Returns those of the new record.
+    fn list_in(&self, index: &mut Index, name: &SecretName, terms: &Terms, known: Facts) -> Facts {
         let now = now();
         if self.chosen.kind.is_persistent() && index.store.is_none() {
             index.store = Some(self.chosen.clone());
         }
         let earlier = index.get(name).cloned();
+        let known = known.or(earlier.as_ref().map(Listed::facts).unwrap_or_default());
         let listed = Listed {
-            note: terms
-                .note
-                .clone()
-                .or(earlier.as_ref().and_then(|e| e.note.clone())),
-            created: earlier.as_ref().map_or(now, |earlier| earlier.created),
+            note: terms.note.clone().or(known.note),
+            created: known.created.unwrap_or(now),
             updated: now,
             used: earlier.and_then(|earlier| earlier.used),
             store: self.chosen.kind,
             policy: terms.policy.clone(),
             is_going: false,
         };
+        let facts = listed.facts();
         index.names.insert(name.as_str().to_owned(), listed);
+        facts
     }
 
     /// Returns a value and its policy.
@@ -364,15 +365,15 @@ impl Vault {
             after.check_new(to)?;
             own.check_kept(to, Some(from))?;
             let terms = Terms {
-                note: listed.as_ref().and_then(|listed| listed.note.clone()),
+                note: None,
                 policy: record.policy,
             };
-            own.list_in(&mut after, to, &terms);
+            let known = listed.as_ref().map(Listed::facts).unwrap_or_default();
+            let facts = own.list_in(&mut after, to, &terms, record.facts.or(known));
             if let (Some(new), Some(old)) = (after.names.get_mut(to.as_str()), listed) {
-                new.created = old.created;
                 new.used = old.used;
             }
-            let text = record::join(&record.value, &terms.policy)?;
+            let text = record::join(&record.value, &terms.policy, &facts)?;
             let changes = [(Key::of(to), Some(text)), (Key::of(from), None)];
             // A change of case is one name for every other reader: both stand only in here.
             let mut meanwhile = match from.differs_only_in_case(to) {

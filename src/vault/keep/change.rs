@@ -11,7 +11,7 @@ use crate::vault::keep::{Terms, Vault};
 use crate::vault::policy::Policy;
 use crate::vault::session::check_value;
 use crate::vault::store::Key;
-use crate::vault::store::record::{self, Record};
+use crate::vault::store::record::{self, Facts, Record};
 
 /// What there is under a name before it is changed.
 pub struct Earlier {
@@ -34,7 +34,15 @@ impl Earlier {
     }
 
     fn note(&self) -> Option<&str> {
-        self.listed.as_ref()?.note.as_deref()
+        let kept = self.record.as_ref().map(|record| &record.facts.note);
+        let listed = self.listed.as_ref().map(|listed| &listed.note);
+        kept.and_then(Option::as_deref)
+            .or(listed.and_then(Option::as_deref))
+    }
+
+    fn facts(&self) -> Facts {
+        let kept = self.record.as_ref().map(|record| record.facts.clone());
+        kept.unwrap_or_default()
     }
 }
 
@@ -96,9 +104,9 @@ impl Vault {
             if !is_as_checked {
                 own.check_all(&own.look(index, true), name, &wanted, &earlier)?;
             }
-            let text = record::join(&wanted.value, &wanted.terms.policy)?;
             let (from, mut after) = (index.generation, index.clone());
-            own.list_in(&mut after, name, &wanted.terms);
+            let facts = own.list_in(&mut after, name, &wanted.terms, earlier.facts());
+            let text = record::join(&wanted.value, &wanted.terms.policy, &facts)?;
             let meanwhile = index.coming(name, &after);
             let set = || own.store.set(&Key::of(name), &text);
             locked.around(meanwhile, after, set)?;

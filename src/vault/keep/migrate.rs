@@ -130,7 +130,7 @@ impl Vault {
         let names = self.store.list()?;
         let index = locked.index().clone();
         check_agreement(&index, self.chosen.kind, &names)?;
-        let records = self.records(&names)?;
+        let records = self.records(&index, &names)?;
         let mut changes = self.copies(to, &records)?;
         let mut gone: Changes = names.iter().map(|name| (Key::of(name), None)).collect();
         if let Some(key) = self.store.get(&Key::journal())? {
@@ -155,8 +155,19 @@ impl Vault {
         Ok(names)
     }
 
-    fn records(&self, names: &[SecretName]) -> Result<Vec<(SecretName, Record)>, ToolError> {
-        let read = |name: &SecretName| Ok((name.clone(), self.get(name)?));
+    /// Returns the records under some names. Notes and dates that only the index has become part of them.
+    fn records(
+        &self,
+        index: &Index,
+        names: &[SecretName],
+    ) -> Result<Vec<(SecretName, Record)>, ToolError> {
+        let read = |name: &SecretName| {
+            let mut record = self.get(name)?;
+            if let Some(listed) = index.get(name) {
+                record.facts = record.facts.or(listed.facts());
+            }
+            Ok((name.clone(), record))
+        };
         names.iter().map(read).collect()
     }
 
@@ -193,7 +204,7 @@ impl Vault {
                 true if is_alike(record, to.get(name)) => {}
                 true => return Err(self.both_hold(to.store.kind(), name)),
                 false => {
-                    let text = record::join(&record.value, &record.policy)?;
+                    let text = record::join(&record.value, &record.policy, &record.facts)?;
                     changes.push((Key::of(name), Some(text)));
                 }
             }

@@ -7,8 +7,8 @@ use crate::secret::SecretName;
 use crate::vault::index::{Index, Listed};
 use crate::vault::keep::rows::{self, Row, State};
 use crate::vault::keep::{Terms, Vault};
-use crate::vault::policy::Policy;
 use crate::vault::store::Kind;
+use crate::vault::store::record::Record;
 
 impl Vault {
     /// Lists what index and store know, without reading a value.
@@ -42,12 +42,12 @@ impl Vault {
                         removed.push(row.name);
                     }
                     State::Untracked => {
-                        let policy = match own.get(&row.name) {
-                            Ok(record) => record.policy,
+                        let record = match own.get(&row.name) {
+                            Ok(record) => record,
                             Err(error) if error.code == ErrorCode::BadVault => continue,
                             Err(error) => return Err(error),
                         };
-                        own.list_again(&mut index, &row, policy);
+                        own.list_again(&mut index, &row, record);
                         added.push(row.name);
                     }
                 }
@@ -70,13 +70,22 @@ impl Vault {
         })
     }
 
-    /// Lists what the store has. What was going when a removal broke off comes back with its note and dates.
-    fn list_again(&self, index: &mut Index, row: &Row, policy: Policy) {
-        let note = row.listed.as_ref().and_then(|listed| listed.note.clone());
-        let terms = Terms { note, policy };
-        self.list_in(index, &row.name, &terms);
-        if let (Some(new), Some(old)) = (index.names.get_mut(row.name.as_str()), &row.listed) {
-            (new.created, new.used) = (old.created, old.used);
+    /// Lists what the store has, with the note and the dates of its record; where that has none, with those of a
+    /// removal that broke off.
+    fn list_again(&self, index: &mut Index, row: &Row, record: Record) {
+        let listed = row.listed.as_ref();
+        let known = record
+            .facts
+            .or(listed.map(Listed::facts).unwrap_or_default());
+        let terms = Terms {
+            note: None,
+            policy: record.policy,
+        };
+        let updated = known.updated;
+        self.list_in(index, &row.name, &terms, known);
+        if let Some(new) = index.names.get_mut(row.name.as_str()) {
+            new.updated = updated.unwrap_or(new.updated);
+            new.used = listed.and_then(|old| old.used);
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::vault::index::{Chosen, Listed};
 use crate::vault::policy::{Approval, Policy};
 use crate::vault::redact::Redactor;
 use crate::vault::store::memory::MemoryStore;
+use crate::vault::store::record::Facts;
 use crate::vault::store::{Every, Key, record};
 
 const VALUE: &str = "S3cr3t-T0ken/Val+ue";
@@ -56,7 +57,12 @@ fn a_value_whose_policy_cannot_be_read_is_masked_and_not_used() {
 #[test]
 fn a_policy_that_becomes_unreadable_ends_the_use() {
     let (store, secrets) = (Arc::new(MemoryStore::default()), Secrets::default());
-    let good = record::join(&SecretValue::new(VALUE.into()), &Policy::default()).unwrap();
+    let good = record::join(
+        &SecretValue::new(VALUE.into()),
+        &Policy::default(),
+        &Facts::default(),
+    )
+    .unwrap();
     store.set(&Key::of(&name()), &good).unwrap();
     assert_eq!(loaded(&store, &secrets), None);
     assert!(secrets.contains(&name()));
@@ -500,7 +506,7 @@ fn a_policy_that_a_session_went_by_does_not_widen_while_the_value_is_away() {
         approval: Approval::Ask,
         ..Policy::default()
     };
-    let asked = record::join(&SecretValue::new(VALUE.into()), &policy).unwrap();
+    let asked = record::join(&SecretValue::new(VALUE.into()), &policy, &Facts::default()).unwrap();
     store.keep("K", asked.expose());
     session.list("K", 2);
     secrets.refresh(Need::Listed);

@@ -36,7 +36,7 @@ pub(super) fn load_one(
             return Err(Damage { error, is_masked });
         }
     };
-    let Record { value, policy } = match record::split(name, &text) {
+    let Record { value, policy, .. } = match record::split(name, &text) {
         Ok(record) => record,
         Err(error) => {
             // Nobody may use it any more, and it must not be shown.

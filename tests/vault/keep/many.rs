@@ -8,7 +8,8 @@ use karyi::secret::SecretName;
 use karyi::vault::index::{Index, Listed};
 use karyi::vault::keep::{Row, State, rows};
 use karyi::vault::policy::Policy;
-use karyi::vault::store::{Key, Kind, Store, record};
+use karyi::vault::store::record::{self, Facts};
+use karyi::vault::store::{Key, Kind, Store};
 
 use super::races::{Hooked, vault};
 use super::{name, value};
@@ -30,7 +31,7 @@ fn many_names_that_both_stores_hold_are_moved_at_once() {
     let names = names(3000);
     for (number, name) in names.iter().enumerate() {
         let value = value(&format!("value-of-{number:06}"));
-        let text = record::join(&value, &Policy::default()).unwrap();
+        let text = record::join(&value, &Policy::default(), &Facts::default()).unwrap();
         for store in [&from, &to] {
             store.memory.set(&Key::of(name), &text).unwrap();
         }

@@ -8,7 +8,8 @@ use karyi::error::ErrorCode;
 use karyi::vault::index::{Chosen, Index};
 use karyi::vault::keep::{Finished, Vault, journal_key};
 use karyi::vault::policy::Policy;
-use karyi::vault::store::{Key, Kind, Store, record};
+use karyi::vault::store::record::{self, Facts};
+use karyi::vault::store::{Key, Kind, Store};
 
 use super::races::{Call, Hooked, kept, vault};
 use super::{name, terms, value};
@@ -20,7 +21,7 @@ fn what_was_copied_before_is_moved_whatever_it_was_written_like() {
     let (old, new) = (vault(root.path(), &from), vault(root.path(), &to));
     // Another program put it there, without a policy; the copy has one.
     let raw = value("value-raw");
-    let copy = record::join(&raw, &Policy::default()).unwrap();
+    let copy = record::join(&raw, &Policy::default(), &Facts::default()).unwrap();
     from.memory.set(&Key::of(&name("RAW")), &raw).unwrap();
     to.memory.set(&Key::of(&name("RAW")), &copy).unwrap();
     assert_eq!(old.migrate(&new).unwrap(), [name("RAW")]);
@@ -175,7 +176,7 @@ fn what_the_index_lists_for_the_other_store_is_no_leftover() {
         .set(&name("B"), &value("value-of-b"), &terms(None))
         .unwrap();
     // The same value, which the index does not know of.
-    let copy = record::join(&value("value-of-b"), &Policy::default()).unwrap();
+    let copy = record::join(&value("value-of-b"), &Policy::default(), &Facts::default()).unwrap();
     used.memory.set(&Key::of(&name("B")), &copy).unwrap();
     let expected = Finished {
         left: vec![name("B")],
