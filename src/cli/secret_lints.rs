@@ -61,7 +61,7 @@ pub(super) fn of_value(name: &SecretName, value: &SecretValue) -> Vec<String> {
         ));
     } else if is_guessable(value) {
         found.push(format!(
-            "the value of {name} can be guessed: only whole words of it are masked"
+            "the value of {name} is easy to guess, and ordinary text that holds it is masked: a random one is better"
         ));
     }
     if let Some(kind) = public_kind(value) {
