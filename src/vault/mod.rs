@@ -12,13 +12,16 @@ pub mod keep;
 pub mod load;
 pub mod policy;
 pub mod redact;
+pub mod rewriting;
 pub mod session;
 pub mod shell;
+pub mod shell_lexer;
 pub mod store;
 pub mod substitute;
 
 pub use view::visible_bytes;
 
+mod interpreters;
 mod programs;
 mod script;
 mod view;

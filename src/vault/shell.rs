@@ -108,12 +108,12 @@ pub fn check_script(text: &str, secrets: &Secrets) -> Result<(), ToolError> {
 }
 
 /// A placeholder, or an escaped one, and where it stands.
-struct Mark {
-    hole: Hole,
-    name: Option<(SecretName, Holds)>,
+pub(super) struct Mark {
+    pub(super) hole: Hole,
+    pub(super) name: Option<(SecretName, Holds)>,
 }
 
-fn marks(text: &str) -> Result<Vec<Mark>, ToolError> {
+pub(super) fn marks(text: &str) -> Result<Vec<Mark>, ToolError> {
     let mut marks = Vec::new();
     let mut at = 0;
     for piece in substitute::pieces(text)? {

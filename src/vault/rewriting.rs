@@ -1,0 +1,219 @@
+//! Rewrites a script: a reference to a shell variable for each placeholder, quoted for its place.
+//!
+//! A program then receives the value as one literal piece, whatever characters it has. Values are looked at only
+//! where other characters than the harmless ones would be code or no number; none joins the script.
+
+use std::collections::BTreeSet;
+
+use super::interpreters;
+use super::shell;
+use super::shell_lexer::{self, Placement, Quoting, Script, Span, Unreadable};
+use crate::error::{ErrorCode, ToolError};
+use crate::secret::{Holds, SecretName, SecretValue};
+
+/// Script with references in the place of placeholders.
+#[derive(Debug)]
+pub struct RewrittenScript {
+    /// The script.
+    pub text: String,
+    /// Secrets that it refers to, as values or as paths of files.
+    pub secrets: BTreeSet<(SecretName, Holds)>,
+}
+
+/// Returns the name of the shell variable that stands for a secret.
+#[must_use]
+pub fn variable(name: &SecretName, holds: Holds) -> String {
+    match holds {
+        Holds::Value => format!("__karyi_{name}"),
+        Holds::Path => format!("__karyifile_{name}"),
+    }
+}
+
+/// Rewrites a script; `value_of` returns the value of a name.
+///
+/// # Errors
+/// `bad_placeholder`, `undefined_variable`; `unsafe_context` for a placeholder where no value, or only a number,
+/// can stand; `unsafe_nested_parse` for a value that another reader would take for code.
+pub fn rewrite(
+    text: &str,
+    value_of: &dyn Fn(&SecretName) -> Option<SecretValue>,
+) -> Result<RewrittenScript, ToolError> {
+    let marks = shell::marks(text)?;
+    let spans: Vec<Span> = marks.iter().map(|mark| mark.hole.clone()).collect();
+    let read = shell_lexer::read(text, &spans).map_err(|error| unreadable(text, error))?;
+    let mut edits = document_edits(text, &read, &spans);
+    let mut secrets = BTreeSet::new();
+    for (mark, place) in marks.iter().zip(&read.placements) {
+        let line = line(text, mark.hole.start);
+        let mut start = mark.hole.start;
+        let replacement = match &mark.name {
+            None => literal(text.get(mark.hole.start + 1..mark.hole.end), place, line)?,
+            Some((name, _)) if place.quoting == Quoting::Comment => format!("[KARYI:{name}]"),
+            Some((name, holds)) => {
+                let missing = || super::substitute::undefined(std::slice::from_ref(name));
+                let value = value_of(name).ok_or_else(missing)?;
+                check(name, value.expose(), *holds, place, &read)
+                    .map_err(|error| at_line(error, line))?;
+                secrets.insert((name.clone(), *holds));
+                start -= usize::from(place.follows_sign);
+                let sign = text
+                    .get(start..mark.hole.start)
+                    .filter(|sign| !sign.is_empty());
+                let sign = sign.map_or(String::new(), |sign| format!("\\{sign}"));
+                format!(
+                    "{sign}{}",
+                    reference(&variable(name, *holds), place.quoting)
+                )
+            }
+        };
+        edits.push((start..mark.hole.end, replacement));
+    }
+    Ok(RewrittenScript {
+        text: edited(text, edits),
+        secrets,
+    })
+}
+
+/// Returns what stands for a variable in text that is quoted like this.
+fn reference(variable: &str, quoting: Quoting) -> String {
+    match quoting {
+        Quoting::Bare => format!("\"${{{variable}}}\""),
+        Quoting::Single => format!("'\"${{{variable}}}\"'"),
+        Quoting::Dollar => format!("'\"${{{variable}}}\"$'"),
+        Quoting::Double | Quoting::Text | Quoting::Literal | Quoting::Comment => {
+            format!("${{{variable}}}")
+        }
+    }
+}
+
+/// Makes unquoted here-documents of quoted ones that hold placeholders: with a delimiter that no line of them is,
+/// and backslashes before what would be expanded.
+fn document_edits(text: &str, read: &Script, placeholders: &[Span]) -> Vec<(Span, String)> {
+    let mut edits = Vec::new();
+    for document in &read.documents {
+        let body = text.get(document.body.clone()).unwrap_or_default();
+        let taken: BTreeSet<&str> = body
+            .lines()
+            .map(|line| line.trim_start_matches('\t'))
+            .collect();
+        let mut delimiter = String::from("KARYI_EOF");
+        while taken.contains(delimiter.as_str()) {
+            delimiter.push('_');
+        }
+        edits.push((document.delimiter.clone(), delimiter.clone()));
+        if !document.end.is_empty() {
+            edits.push((document.end.clone(), delimiter));
+        }
+        let first = placeholders.partition_point(|span| span.start < document.body.start);
+        let mut inside = placeholders.iter().skip(first).peekable();
+        let mut at = document.body.start;
+        let signs = memchr::memchr3_iter(b'\\', b'$', b'`', body.as_bytes());
+        for sign in signs.map(|sign| document.body.start + sign) {
+            while let Some(span) = inside.next_if(|span| span.start <= sign) {
+                at = span.end;
+            }
+            if sign >= at {
+                edits.push((sign..sign, "\\".to_owned()));
+            }
+        }
+    }
+    edits
+}
+
+/// Returns a text with replaced parts, which do not overlap.
+fn edited(text: &str, mut edits: Vec<(Span, String)>) -> String {
+    edits.sort_by_key(|(span, _)| span.start);
+    let grown: usize = edits.iter().map(|(_, new)| new.len()).sum();
+    let mut result = String::with_capacity(text.len() + grown);
+    let mut at = 0;
+    for (span, new) in edits {
+        result.push_str(text.get(at..span.start).unwrap_or_default());
+        result.push_str(&new);
+        at = span.end;
+    }
+    result.push_str(text.get(at..).unwrap_or_default());
+    result
+}
+
+/// Returns the characters of an escaped placeholder, quoted for their place.
+fn literal(text: Option<&str>, place: &Placement, line: usize) -> Result<String, ToolError> {
+    let text = text.unwrap_or_default();
+    let rest = text.strip_prefix('$').unwrap_or(text);
+    let dollar = if place.in_backticks { "\\\\\\$" } else { "\\$" };
+    match place.quoting {
+        Quoting::Single | Quoting::Dollar | Quoting::Comment => Ok(text.to_owned()),
+        Quoting::Literal => Ok(format!("\\${rest}")),
+        _ if place.in_braces || place.is_number => {
+            let message =
+                format!("line {line}: an escaped placeholder stands inside of an expansion");
+            Err(ToolError::new(ErrorCode::UnsafeContext, message)
+                .with_hint("assign the text to a variable first: x='$$KARYI{NAME}'"))
+        }
+        Quoting::Double | Quoting::Text => Ok(format!("{dollar}{rest}")),
+        Quoting::Bare => {
+            let quoted = ["{", "}", "<", ">"]
+                .iter()
+                .fold(rest.to_owned(), |rest, sign| {
+                    rest.replace(sign, &format!("\\{sign}"))
+                });
+            Ok(format!("{dollar}{quoted}"))
+        }
+    }
+}
+
+/// Checks that a value can stand at its place.
+fn check(
+    name: &SecretName,
+    value: &str,
+    holds: Holds,
+    place: &Placement,
+    read: &Script,
+) -> Result<(), ToolError> {
+    let refuse = |code, what: &str| ToolError::new(code, format!("{name} stands {what}"));
+    if let Some(what) = place.refusal {
+        return Err(refuse(ErrorCode::UnsafeContext, what));
+    }
+    let is_number = holds == Holds::Value && value.bytes().all(|byte| byte.is_ascii_digit());
+    if (place.is_number || interpreters::calculates(&read.commands, place.site)) && !is_number {
+        let what = "where the shell calculates, and is no number of digits alone";
+        return Err(refuse(ErrorCode::UnsafeContext, what)
+            .with_hint("compare text with = or != instead, in double quotes"));
+    }
+    // The characters of a path are harmless everywhere.
+    let reader = interpreters::reader_at(&read.commands, place.site);
+    match reader.filter(|reader| holds == Holds::Value && !reader.interpreter.is_harmless(value)) {
+        None => Ok(()),
+        Some(reader) => {
+            let what = format!(
+                "in code that `{}` reads, and its value has characters that could be code there",
+                reader.name
+            );
+            Err(refuse(ErrorCode::UnsafeNestedParse, &what)
+                .with_hint(reader.way_out(name.as_str())))
+        }
+    }
+}
+
+fn at_line(error: ToolError, line: usize) -> ToolError {
+    let message = format!("line {line}: {}", error.message);
+    ToolError { message, ..error }
+}
+
+fn unreadable(text: &str, error: Unreadable) -> ToolError {
+    let message = format!("line {}: {}", line(text, error.offset), error.why);
+    let refused = ToolError::new(ErrorCode::UnsafeContext, message);
+    match error.why {
+        shell_lexer::AFTER_BACKSLASH => refused.with_hint(
+            "leave out the backslash; for the characters themselves write $$KARYI{NAME}",
+        ),
+        _ => refused,
+    }
+}
+
+fn line(text: &str, offset: usize) -> usize {
+    let before = text.as_bytes().get(..offset).unwrap_or_default();
+    1 + memchr::memchr_iter(b'\n', before).count()
+}
+
+#[cfg(test)]
+mod tests;
