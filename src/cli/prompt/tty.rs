@@ -72,6 +72,8 @@ pub(super) struct Tty {
     question: String,
     /// Whether Ctrl+C ends the run instead of declining.
     breaks_run: bool,
+    /// Whether Ctrl+C was typed.
+    was_interrupted: bool,
 }
 
 impl Tty {
@@ -87,6 +89,7 @@ impl Tty {
             deadline: Instant::now() + limits::PROMPT_TIMEOUT,
             question: String::new(),
             breaks_run,
+            was_interrupted: false,
         };
         tty.enter()?;
         Ok(tty)
@@ -147,6 +150,9 @@ impl Tty {
         if tcgetpgrp(&self.terminal) == Ok(getpgrp()) {
             let _ = self.command(DisableBracketedPaste);
             let _ = self.terminal.write_all(b"\r\n");
+            if self.was_interrupted && self.has_typed_interrupt() {
+                self.cancel_run();
+            }
             let _ = tcflush(&self.terminal, FlushArg::TCIFLUSH);
             let _ = tcsetattr(&self.terminal, SetArg::TCSANOW, &self.prior);
         }
@@ -237,12 +243,33 @@ impl Tty {
         }
     }
 
-    fn interrupt(&self) -> Unanswered {
+    /// Takes the first Ctrl+C as an answer; a second one ends the run, as for a job.
+    fn interrupt(&mut self) -> Unanswered {
+        self.was_interrupted = true;
         if self.breaks_run {
-            self.outside.received.note_interrupt();
-            self.outside.cancel.cancel();
+            self.cancel_run();
         }
         Unanswered::Declined
+    }
+
+    fn cancel_run(&self) {
+        self.outside.received.note_interrupt();
+        self.outside.cancel.cancel();
+    }
+
+    /// Whether Ctrl+C is among the keys that were typed already.
+    fn has_typed_interrupt(&mut self) -> bool {
+        loop {
+            while let Some(key) = self.keys.next(true) {
+                if key.is_break() {
+                    return true;
+                }
+            }
+            let is_readable = self.is_readable(limits::NO_GRACE).unwrap_or(false);
+            if !is_readable || self.read().is_err() || self.keys.is_empty() {
+                return false;
+            }
+        }
     }
 
     /// Stops the job where a shell waits for it.
