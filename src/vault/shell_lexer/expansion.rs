@@ -1,6 +1,6 @@
 //! Reads expansions: variables, substitutions, arithmetic.
 
-use super::commands::Closer;
+use super::list::Closer;
 use super::{Lexer, Quoting, Step};
 
 const SPLIT: &str =

@@ -8,6 +8,7 @@ mod command;
 mod commands;
 mod expansion;
 mod heredoc;
+mod list;
 mod quotes;
 
 use std::ops::Range;
@@ -16,7 +17,7 @@ pub use command::{Assignment, Redirection, SimpleCommand, Word};
 pub(in crate::vault) use command::{is_declaration, is_modifier};
 
 use crate::limits;
-use commands::Closer;
+use list::{Closer, List};
 
 /// Part of a script, in bytes.
 pub type Span = Range<usize>;
@@ -174,7 +175,7 @@ struct Lexer<'a> {
     script: Script,
     /// Index of the first command that this lexer adds.
     first_command: usize,
-    list: commands::List,
+    list: List,
     /// Substitutions and subshells around this place.
     depth: usize,
     /// Constructs around this place, each of which is a level of recursion.
@@ -198,7 +199,7 @@ impl<'a> Lexer<'a> {
             next: 0,
             script: Script::default(),
             first_command: 0,
-            list: commands::List::default(),
+            list: List::default(),
             depth: 0,
             levels: 0,
             backticks: 0,

@@ -135,7 +135,7 @@ impl Lexer<'_> {
         self.at = start + 1;
         self.backticks += 1;
         self.depth += 1;
-        self.commands(super::commands::Closer::End)?;
+        self.commands(super::list::Closer::End)?;
         self.depth -= 1;
         self.backticks -= 1;
         self.limit = limit;

@@ -1,0 +1,114 @@
+//! State of a list of commands while it is read.
+
+use super::command::Word;
+use super::heredoc::Pending;
+use super::{Site, Span};
+
+/// The end of a list of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Closer {
+    /// The end of the text.
+    #[default]
+    End,
+    /// `)` after commands.
+    Parenthesis,
+    /// `)` after the elements of an array.
+    Array,
+}
+
+/// Part of a `case` command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Case {
+    Subject,
+    Pattern,
+    Body,
+}
+
+/// Use of the word that is read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum Role {
+    #[default]
+    Argument,
+    /// The target of a redirection, by its descriptor and operator.
+    Target(Option<String>, &'static str),
+    /// The body of a here-document, which is no word, by the index of its command.
+    Body(usize),
+}
+
+/// State of the list of commands that is read.
+#[derive(Debug, Default)]
+pub(super) struct List {
+    pub(super) closer: Closer,
+    /// Index of the current command, once it has begun.
+    pub(super) command: Option<usize>,
+    /// Number of its words, which are read without a look at the command.
+    pub(super) words: usize,
+    pub(super) word: Option<Word>,
+    /// Whether the current word is an assignment.
+    pub(super) is_assignment: bool,
+    pub(super) role: Role,
+    pub(super) in_test: bool,
+    /// Whether `time` stands before the command.
+    pub(super) is_timed: bool,
+    pub(super) cases: Vec<Case>,
+    pub(super) pending: Vec<Pending>,
+}
+
+impl List {
+    /// Returns the part of the command that is read.
+    pub(super) fn site(&self) -> Site {
+        match (&self.role, self.command) {
+            (Role::Body(command), _) => Site::Input(*command),
+            (Role::Target(_, "<<<"), Some(command)) => Site::Input(command),
+            (Role::Argument, Some(command)) if !self.is_assignment => {
+                Site::Word(command, self.words)
+            }
+            _ => Site::Other,
+        }
+    }
+
+    /// Whether the current word ends with a sign that zsh expands when it begins a word.
+    pub(super) fn follows_sign(&self) -> bool {
+        let word = self.word.as_ref().filter(|word| !word.is_quoted);
+        word.is_some_and(|word| {
+            let is_value = self.is_assignment && word.text.ends_with(['=', ':']);
+            let rest = word.text.strip_suffix(['=', '~']);
+            rest.is_some_and(|rest| rest.is_empty() || rest.ends_with([':', '='])) && !is_value
+        })
+    }
+
+    /// Adds text to the current word.
+    pub(super) fn add_text(&mut self, text: &str, is_certain: bool) {
+        if let Some(word) = &mut self.word {
+            word.text.push_str(text);
+            word.is_certain &= is_certain;
+        }
+    }
+
+    /// Notes that a part of the current word is quoted; `inner` is the text of a part in single quotes.
+    pub(super) fn add_quoted(&mut self, inner: Option<Span>) {
+        if let Some(word) = &mut self.word {
+            word.quoted = inner.filter(|_| !word.is_quoted && word.is_certain);
+            word.is_quoted = true;
+        }
+    }
+
+    /// Takes the current word away, while text is read that is none of it.
+    pub(super) fn take_word(&mut self) -> Option<Word> {
+        self.word.take()
+    }
+
+    pub(super) fn put_word_back(&mut self, word: Option<Word>) {
+        self.word = word;
+    }
+
+    /// Says that the body of a here-document of a command begins, or with `None` ends.
+    pub(super) fn set_body(&mut self, command: Option<usize>) {
+        self.role = command.map_or(Role::Argument, Role::Body);
+    }
+
+    /// Whether an unquoted expansion here stays one word.
+    pub(super) fn is_unsplit(&self) -> bool {
+        self.is_assignment || self.in_test || matches!(self.role, Role::Target(_, "<<<"))
+    }
+}
