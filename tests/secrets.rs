@@ -1,6 +1,7 @@
 //! A value the user gave is used by commands and files and seen nowhere else.
 
 mod contexts;
+mod daily;
 mod delivery;
 mod matrix;
 mod moves;
