@@ -8,7 +8,7 @@ use crate::limits;
 use crate::render::paint::safe_line;
 use crate::secret::{SecretName, SecretValue};
 use crate::vault::policy::Policy;
-use crate::vault::redact::shortest_password;
+use crate::vault::redact::{is_guessable, shortest_password};
 use crate::vault::visible_bytes;
 
 /// Warns of what is probably a mistake about a value, and of what of it is masked less well.
@@ -61,7 +61,7 @@ pub(super) fn of_value(name: &SecretName, value: &SecretValue) -> Vec<String> {
         ));
     } else if is_guessable(value) {
         found.push(format!(
-            "the value of {name} is easy to guess, and ordinary text that holds it is masked: a random one is better"
+            "the value of {name} is easy to guess: only whole words of it are masked"
         ));
     }
     if let Some(kind) = public_kind(value) {
@@ -71,30 +71,6 @@ pub(super) fn of_value(name: &SecretName, value: &SecretValue) -> Vec<String> {
     found.extend(password.map(|told| format!("the password in the value of {name} {told}")));
     found
 }
-
-/// Whether a value can be guessed: one word of lower-case letters, or of less than 40 bits.
-fn is_guessable(value: &str) -> bool {
-    let has = |is_part: fn(&u8) -> bool| value.as_bytes().iter().any(is_part);
-    let kinds = [
-        (26, has(u8::is_ascii_lowercase)),
-        (26, has(u8::is_ascii_uppercase)),
-        (10, has(u8::is_ascii_digit)),
-        (32, has(u8::is_ascii_punctuation)),
-        (100, !value.is_ascii()),
-    ];
-    let letters: u32 = kinds
-        .iter()
-        .filter(|(_, is_so)| *is_so)
-        .map(|(count, _)| count)
-        .sum();
-    let length = u32::try_from(value.chars().count()).unwrap_or(u32::MAX);
-    let bits = f64::from(length) * f64::from(letters.max(1)).log2();
-    let is_word = value.bytes().all(|byte| byte.is_ascii_lowercase());
-    is_word || bits < LEAST_BITS
-}
-
-/// Least bits of a value that nobody guesses.
-const LEAST_BITS: f64 = 40.0;
 
 /// Reason why a value looks like something public: a path, a public key or a certificate.
 pub(super) fn public_kind(value: &str) -> Option<&'static str> {
@@ -202,11 +178,14 @@ mod tests {
 
     #[test]
     fn what_is_guessed_or_public_is_told() {
+        let name = SecretName::parse("DB").unwrap();
+        let lints = |value: &str| of_value(&name, &SecretValue::new(value.to_owned()));
+        let guessable = "the value of DB is easy to guess: only whole words of it are masked";
         for value in ["postgres", "correcthorse", "12345678", "00000000000"] {
-            assert!(is_guessable(value), "{value}");
+            assert_eq!(lints(value), [guessable], "{value}");
         }
         for value in ["S3cr3t-T0ken", "correct horse battery", "密码密码密码密码"] {
-            assert!(!is_guessable(value), "{value}");
+            assert!(lints(value).is_empty(), "{value}");
         }
         for value in [
             "/home/me/.ssh/id_rsa",

@@ -23,6 +23,7 @@ use super::view;
 use crate::secret;
 use stream::Source;
 
+pub use guessable::is_guessable;
 pub use stream::RedactStream;
 pub use text::Redacted;
 
@@ -35,6 +36,7 @@ mod forks;
 mod form;
 mod glance;
 mod grams;
+mod guessable;
 mod hot;
 mod kinds;
 mod lane;

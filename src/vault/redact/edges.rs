@@ -111,6 +111,7 @@ pub(super) fn begun(text: &[u8], word: &[u8]) -> usize {
 
 /// Whether what stands at a place is not the middle of a word, of whatever script.
 pub(super) fn is_word(text: &str, start: usize, end: usize) -> bool {
+    let before = text.get(..start).unwrap_or_default();
     let joins = |at: usize| {
         let Some((before, after)) = text.split_at_checked(at) else {
             return false;
@@ -118,7 +119,28 @@ pub(super) fn is_word(text: &str, start: usize, end: usize) -> bool {
         let is_letter = |character: Option<char>| character.is_some_and(is_of_word);
         is_letter(before.chars().next_back()) && is_letter(after.chars().next())
     };
-    !joins(start) && !joins(end)
+    (!joins(start) || ends_with_escape(before.as_bytes())) && !joins(end)
+}
+
+/// Bytes before a word that are looked at for an escape.
+pub(super) const ESCAPE_BYTES: usize = 32;
+
+/// Whether a text ends with `\n` and the like, `%NN`, or an escape sequence of a terminal, as `ESC [ 31 m`.
+fn ends_with_escape(text: &[u8]) -> bool {
+    let text = text
+        .get(text.len().saturating_sub(ESCAPE_BYTES)..)
+        .unwrap_or_default();
+    match text {
+        [.., b'\\', b'n' | b'r' | b't'] => true,
+        [.., b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => true,
+        [rest @ .., b'A'..=b'Z' | b'a'..=b'z'] => {
+            let is_parameter = |byte: &u8| byte.is_ascii_digit() || b";:?".contains(byte);
+            let start = rest.iter().rposition(|byte| !is_parameter(byte));
+            let head = start.and_then(|start| rest.get(..=start));
+            head.is_some_and(|head| head.ends_with(b"\x1b["))
+        }
+        _ => false,
+    }
 }
 
 /// Whether a character tells that a word goes on: in scripts that put no blanks between words none does.
@@ -143,6 +165,27 @@ fn is_of_word(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_begin_behind_escapes() {
+        for (before, expected) in [
+            ("", true),
+            ("a", false),
+            ("\u{1b}[01;31m", true),
+            ("\u{1b}[m\u{1b}[K", true),
+            ("[31m", false),
+            ("a\\n", true),
+            ("x%3D", true),
+            ("x3D", false),
+        ] {
+            let text = format!("{before}hunter2");
+            assert_eq!(
+                is_word(&text, before.len(), text.len()),
+                expected,
+                "{text:?}"
+            );
+        }
+    }
 
     #[test]
     fn words_for_a_signal_are_found_whole_and_begun() {

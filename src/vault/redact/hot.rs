@@ -5,6 +5,7 @@ use zeroize::Zeroizing;
 use super::encodings::for_each_form;
 use super::form::Form;
 use super::grams::{Gram, Grams, WINDOW, Weights, first, number};
+use super::guessable::is_guessable;
 use super::parts::{passwords, percent_decoded, secret_bytes};
 use super::tables::Tables;
 use super::visible::Visible;
@@ -63,6 +64,9 @@ impl Hot {
     }
 
     fn add_forms(&mut self, value: &str, mask: Vec<bool>, secret: usize) {
+        if is_guessable(value) {
+            return;
+        }
         let mut visible = Visible::of(value, mask);
         let mut is_short = false;
         for_each_form(value, |form, encoded| {
@@ -74,7 +78,7 @@ impl Hot {
             }
             let stretches = (visible.bytes.len() + 1).saturating_sub(SAMPLE);
             for at in 0..stretches {
-                if visible.secret_in(at, SAMPLE) == SAMPLE {
+                if visible.is_all_secret(at, SAMPLE) {
                     let key = first(number(&visible.bytes, at), SAMPLE);
                     let weights = Weights {
                         need: SAMPLE,

@@ -6,7 +6,9 @@
 
 use std::ops::Range;
 
+use super::guessable::is_guessable;
 use super::phrases;
+use crate::vault::view::is_visible;
 
 /// Shortest secret part of a structured value that has a name, such as a password, in bytes.
 const MIN_NAMED: usize = 4;
@@ -33,6 +35,27 @@ pub(super) fn secret_bytes(value: &str) -> Vec<bool> {
 
 fn mark(mask: &mut [bool], range: Range<usize>, is_secret: bool) {
     mask.get_mut(range).unwrap_or_default().fill(is_secret);
+}
+
+/// Returns the secret stretches of a value that are easy to guess; nothing when all of it is secret.
+pub(super) fn guessable_stretches(value: &str, mask: &[bool]) -> Vec<Range<usize>> {
+    let (mut found, mut end) = (Vec::new(), 0);
+    if !mask.contains(&false) {
+        return found;
+    }
+    let bytes: Vec<(u8, bool)> = value.bytes().zip(mask.iter().copied()).collect();
+    // White space ends no stretch: the lines of a key are one.
+    let is_in = |(byte, is_secret): &(u8, bool)| *is_secret || !is_visible(*byte);
+    for stretch in bytes.chunk_by(|a, b| is_in(a) == is_in(b)) {
+        let range = end..end + stretch.len();
+        end = range.end;
+        let has_secret = stretch.iter().any(|(_, is_secret)| *is_secret);
+        let text = value.get(range.clone()).filter(|_| has_secret);
+        if stretch.iter().all(is_in) && text.is_some_and(is_guessable) {
+            found.push(range);
+        }
+    }
+    found
 }
 
 /// Whether a text looks as if it was made by chance.

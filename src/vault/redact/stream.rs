@@ -590,8 +590,9 @@ impl RedactStream {
     fn forget(&mut self) {
         let settled = self.index(self.given);
         if settled > self.held.len() / 2 {
-            // One character before it tells whether a word starts after it.
-            let settled = self.held.floor_char_boundary(settled.saturating_sub(1));
+            // What stands before it tells whether a word starts after it.
+            let settled = settled.saturating_sub(edges::ESCAPE_BYTES);
+            let settled = self.held.floor_char_boundary(settled);
             self.held.drain(..settled);
             self.base += settled as u64;
         }

@@ -11,8 +11,9 @@ use zeroize::Zeroizing;
 use super::encodings::for_each_form;
 use super::form::Form;
 use super::grams::{Bitmap, Gram, Grams, WINDOW, Waiting, Weights, first, number};
+use super::guessable::is_guessable;
 use super::lines::{self, Layout};
-use super::parts::{passwords, percent_decoded, secret_bytes};
+use super::parts::{guessable_stretches, passwords, percent_decoded, secret_bytes};
 use super::proofs::Proofs;
 use super::visible::Visible;
 use crate::limits;
@@ -29,7 +30,7 @@ struct Whole {
     secret: usize,
 }
 
-/// A value too short for windows: it is looked for as it is, as a word.
+/// A value that is short or easy to guess: it is looked for as it is, as a whole word.
 pub(super) struct Short {
     pub(super) text: Zeroizing<Vec<u8>>,
     pub(super) secret: usize,
@@ -130,13 +131,23 @@ impl Tables {
     fn add(&mut self, name: &SecretName, value: &str, to: &mut Build) {
         let secret = self.names.len();
         self.names.push(name.clone());
-        self.has_escapes |= value.contains(['\\', '&']);
         self.add_whole(value, secret);
+        if is_guessable(value) {
+            self.add_short(value, secret);
+            return;
+        }
+        self.has_escapes |= value.contains(['\\', '&']);
         self.layouts
             .extend(Layout::of(value).map(|layout| (secret, layout)));
         let mut seen = Vec::new();
         let mask = secret_bytes(value);
         let codes = lines::codes(value, &mask);
+        for part in guessable_stretches(value, &mask) {
+            let part = value.get(part).unwrap_or_default();
+            if view::visible_bytes(part) >= WINDOW {
+                self.add_short(part, secret);
+            }
+        }
         let mut visible = Visible::of(value, mask);
         for_each_form(value, |form, encoded| {
             visible.take(form, encoded);
@@ -152,7 +163,9 @@ impl Tables {
             self.add_form(secret, form, &visible, to);
         });
         for password in passwords(value).into_iter().map(Zeroizing::new) {
-            self.add_short(&password, secret);
+            if view::visible_bytes(&password) < WINDOW || is_guessable(&password) {
+                self.add_short(&password, secret);
+            }
             if let Some(decoded) = percent_decoded(&password).map(Zeroizing::new) {
                 self.add_part(&decoded, secret, true, to);
             }
@@ -163,9 +176,9 @@ impl Tables {
         }
     }
 
-    /// Adds a part of a value that programs use alone, when windows are too long for it.
+    /// Adds a value, or a part that programs use alone, that is looked for as a whole word.
     fn add_short(&mut self, part: &str, secret: usize) {
-        if (limits::MIN_SECRET_BYTES..WINDOW).contains(&view::visible_bytes(part)) {
+        if view::visible_bytes(part) >= limits::MIN_SECRET_BYTES {
             let text = Zeroizing::new(part.trim().as_bytes().to_vec());
             self.shorts.push(Short { text, secret });
         }
@@ -173,11 +186,10 @@ impl Tables {
 
     /// Adds the forms of a part that programs use alone, all of them or the plain ones.
     fn add_part(&mut self, part: &str, secret: usize, is_encoded: bool, to: &mut Build) {
-        self.add_short(part, secret);
-        self.has_escapes |= part.contains(['\\', '&']);
-        if view::visible_bytes(part) < WINDOW {
-            return;
+        if is_guessable(part) || view::visible_bytes(part) < WINDOW {
+            return self.add_short(part, secret);
         }
+        self.has_escapes |= part.contains(['\\', '&']);
         let mut visible = Visible::of(part, vec![true; part.len()]);
         for_each_form(part, |form, encoded| {
             if is_encoded || form.is_plain() {
@@ -210,7 +222,7 @@ impl Tables {
         let gram_at = |at: usize| {
             // A secret part that is shorter than a run is matched as a whole.
             let need = visible.stretch_at(at, WINDOW).min(most).max(1);
-            let is_secret = visible.secret_in(at, WINDOW) >= WINDOW / 2;
+            let is_secret = visible.is_secret(at, WINDOW);
             let weights = Weights {
                 need,
                 first: visible.weight(at, 1),

@@ -6,6 +6,7 @@ use zeroize::Zeroizing;
 
 use super::encodings::Encoded;
 use super::form::Form;
+use super::parts::guessable_stretches;
 use crate::limits;
 use crate::vault::view::{self, is_visible};
 
@@ -68,6 +69,8 @@ pub(super) struct Visible {
     mask: Vec<bool>,
     /// Whether all of them are.
     is_all_secret: bool,
+    /// Which bytes of the value are of a secret part that is easy to guess.
+    guessable: Vec<bool>,
     pub(super) bytes: Zeroizing<Vec<u8>>,
     /// Whether bytes of a character count, each of them once.
     pub(super) is_dump: bool,
@@ -75,14 +78,19 @@ pub(super) struct Visible {
     before: Zeroizing<Vec<u8>>,
     /// How many bytes before each one are secret.
     secret_before: Vec<u32>,
-    /// How many characters the secret stretch has that each byte is in.
+    /// How many characters the secret stretch has that each byte is in; no limit when it is easy to guess.
     stretches: Vec<u32>,
 }
 
 impl Visible {
     /// Begins with a value of which these bytes are secret.
     pub(super) fn of(value: &str, mask: Vec<bool>) -> Self {
+        let mut guessable = vec![false; value.len()];
+        for part in guessable_stretches(value, &mask) {
+            guessable.get_mut(part).unwrap_or_default().fill(true);
+        }
         Self {
+            guessable,
             kinds: Kinds::of(value),
             weights: Vec::new(),
             is_all_secret: !mask.contains(&false),
@@ -117,7 +125,7 @@ impl Visible {
             return;
         }
         let mut secret = 0;
-        let mut stretch_start = 0;
+        let (mut stretch_start, mut is_guessable) = (0, false);
         for (at, (byte, source)) in encoded.bytes.iter().zip(&encoded.sources).enumerate() {
             if !is_visible(*byte) || shown.get(at) == Some(&false) {
                 continue;
@@ -127,12 +135,13 @@ impl Visible {
             let is_secret = self.mask.get(*source as usize) == Some(&true);
             secret += u32::from(is_secret);
             if !is_secret {
-                self.close_stretch(stretch_start);
+                self.close_stretch(stretch_start, is_guessable);
                 stretch_start = self.bytes.len();
             }
+            is_guessable = self.guessable.get(*source as usize) == Some(&true);
             self.stretches.push(0);
         }
-        self.close_stretch(stretch_start);
+        self.close_stretch(stretch_start, is_guessable);
         self.secret_before.push(secret);
     }
 
@@ -183,15 +192,30 @@ impl Visible {
         is_like.then_some(self.before.as_slice())
     }
 
-    fn close_stretch(&mut self, start: usize) {
+    fn close_stretch(&mut self, start: usize, is_guessable: bool) {
         let start = start.min(self.stretches.len());
         let length = u32::try_from(self.weight(start, self.stretches.len() - start));
+        let length = length.ok().filter(|_| !is_guessable);
         let stretch = self.stretches.get_mut(start..).unwrap_or_default();
         stretch.fill(length.unwrap_or(u32::MAX));
     }
 
-    /// How many of some bytes are secret.
-    pub(super) fn secret_in(&self, at: usize, length: usize) -> usize {
+    /// Whether at least half of some bytes are secret, and not all of them of a part that is easy to guess.
+    pub(super) fn is_secret(&self, at: usize, length: usize) -> bool {
+        let secret = self.secret_in(at, length);
+        secret >= length / 2 && (secret < length || !self.is_guessable(at))
+    }
+
+    /// Whether all of some bytes are secret, and of no part that is easy to guess.
+    pub(super) fn is_all_secret(&self, at: usize, length: usize) -> bool {
+        self.secret_in(at, length) == length && !self.is_guessable(at)
+    }
+
+    fn is_guessable(&self, at: usize) -> bool {
+        self.stretches.get(at) == Some(&u32::MAX)
+    }
+
+    fn secret_in(&self, at: usize, length: usize) -> usize {
         if self.is_all_secret {
             return length;
         }
