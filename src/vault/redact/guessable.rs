@@ -22,9 +22,12 @@ fn is_word(value: &str) -> bool {
     is_lower && suffix <= MAX_SUFFIX && word.chars().count() <= MAX_WORD_LETTERS
 }
 
+/// Class of characters, and the number of them.
+type CharacterClass = (fn(char) -> bool, u32);
+
 /// Returns the bits of a random text of the same length and the same classes of characters.
 fn bits(value: &str) -> f64 {
-    let classes: [(fn(char) -> bool, u32); 5] = [
+    let classes: [CharacterClass; 5] = [
         (|c| c.is_ascii_lowercase(), 26),
         (|c| c.is_ascii_uppercase(), 26),
         (|c| c.is_ascii_digit(), 10),
