@@ -33,7 +33,7 @@ pub(super) enum Asking {
     Never,
 }
 
-/// What ends a question besides its answer.
+/// Signals and cancellation that end a question before its answer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outside {
     /// The wish to stop.

@@ -70,9 +70,9 @@ pub(super) struct Tty {
     deadline: Instant,
     /// The question, which is shown again when the program was stopped.
     question: String,
-    /// Whether Ctrl+C ends the run instead of declining.
+    /// True when Ctrl+C ends the run instead of declining.
     breaks_run: bool,
-    /// Whether Ctrl+C was typed.
+    /// True once Ctrl+C was typed.
     was_interrupted: bool,
 }
 
@@ -228,7 +228,7 @@ impl Tty {
         }
     }
 
-    /// Whether more was typed already.
+    /// Returns true when more was typed already.
     pub(super) fn has_more(&self) -> Result<bool, Unanswered> {
         Ok(!self.keys.is_empty() || self.is_readable(limits::NO_GRACE)?)
     }
@@ -257,7 +257,7 @@ impl Tty {
         self.outside.cancel.cancel();
     }
 
-    /// Whether Ctrl+C is among the keys that were typed already.
+    /// Returns true when Ctrl+C is among the keys that were typed already.
     fn has_typed_interrupt(&mut self) -> bool {
         loop {
             while let Some(key) = self.keys.next(true) {
