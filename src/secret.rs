@@ -35,6 +35,15 @@ impl SecretName {
         &self.0
     }
 
+    /// Returns the name of the shell variable that stands for the secret in scripts.
+    #[must_use]
+    pub fn variable(&self, holds: Holds) -> String {
+        match holds {
+            Holds::Value => format!("__karyi_{self}"),
+            Holds::Path => format!("__karyifile_{self}"),
+        }
+    }
+
     /// Whether another name is spelled with the same letters, some of them in the other case.
     #[must_use]
     pub fn differs_only_in_case(&self, other: &Self) -> bool {
@@ -267,27 +276,20 @@ fn literal_but(text: &str, is_offered: &dyn Fn(&SecretName) -> bool) -> String {
 
 /// A secret that travels to the shell beside the script that refers to it.
 pub struct Binding {
-    /// Name of the shell variable.
-    pub variable: String,
+    /// The secret's name.
+    pub name: SecretName,
     /// The secret's value.
     pub value: SecretValue,
     /// What the variable holds.
     pub holds: Holds,
-    /// Why zsh cannot take it where the script has it, if it cannot.
-    pub not_in_zsh: Option<NotInZsh>,
-    /// Whether only zsh can read the script that has it.
-    pub needs_zsh: bool,
-    /// Whether it is one word, where it is read as code, only with the usual `IFS`.
-    pub is_split: bool,
 }
 
-/// What zsh would make of a value that other shells take as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotInZsh {
-    /// Its `echo` and `print` read the backslashes.
-    Backslash,
-    /// It may calculate with the value, or read it as code.
-    Code,
+impl Binding {
+    /// Returns the name of the shell variable.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        self.name.variable(self.holds)
+    }
 }
 
 /// What a shell variable holds of a secret.

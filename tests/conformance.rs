@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use karyi::http::front::Front;
 use karyi::http::start::{self, Options, Place};
 use karyi::mcp::http::{Defaults, router_with};
-use karyi::pty::{HoldsSecret, Rc, SessionOptions};
+use karyi::pty::{Rc, SessionOptions, ShellSecrets};
 use tokio::sync::oneshot;
 
 use crate::harness::program;
@@ -97,7 +97,7 @@ fn options(dir: &Path, port: u16) -> Options {
         env: std::env::vars_os().collect(),
         rc: Rc::None,
         seed: None,
-        secrets: HoldsSecret::default(),
+        secrets: ShellSecrets::default(),
     };
     Options {
         addresses: vec![([127, 0, 0, 1], port).into()],

@@ -1,11 +1,8 @@
 //! A value the user gave is used by commands and files and seen nowhere else.
 
-mod contexts;
 mod daily;
 mod delivery;
 mod matrix;
-mod moves;
-mod one_shell;
 mod permits;
 mod question;
 mod random;

@@ -136,6 +136,6 @@ fn options(home: &Path) -> SessionOptions {
         ],
         rc: Rc::None,
         seed: None,
-        secrets: karyi::pty::HoldsSecret::default(),
+        secrets: karyi::pty::ShellSecrets::default(),
     }
 }

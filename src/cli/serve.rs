@@ -235,7 +235,7 @@ fn session(root: Option<&Path>) -> anyhow::Result<SessionOptions> {
         env: std::env::vars_os().collect(),
         rc: Rc::None,
         seed: None,
-        secrets: crate::pty::HoldsSecret::default(),
+        secrets: crate::pty::ShellSecrets::default(),
     })
 }
 

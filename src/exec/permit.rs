@@ -47,6 +47,8 @@ pub struct Permits {
     /// The directory the run is about; secrets may be bound to it.
     project: PathBuf,
     granted: Arc<Mutex<BTreeSet<SecretName>>>,
+    /// Secrets of which the model was told that other users can read them in an argument.
+    told: Arc<Mutex<BTreeSet<SecretName>>>,
 }
 
 impl Permits {
@@ -59,6 +61,7 @@ impl Permits {
             unknown: Arc::default(),
             project,
             granted: Arc::new(Mutex::new(allowed)),
+            told: Arc::default(),
         }
     }
 
@@ -116,7 +119,7 @@ impl Permits {
             let asked = self.check_call(call, &context.secrets);
             for name in asked.map_err(|error| (at, error))? {
                 if !requests.iter().any(|(_, request)| request.name == name) {
-                    let warnings = self.warnings(call, &context.secrets);
+                    let warnings = self.all_warnings(call, &context.secrets, &mut |_| true);
                     requests.push((at, request(name, call, warnings)));
                 }
             }
@@ -150,14 +153,24 @@ impl Permits {
         checked
     }
 
-    /// Returns what a person should know about the secrets of a call.
+    /// Returns warnings about the secrets of a call; that one is an argument of a program is told once.
     #[must_use]
     pub fn warnings(&self, call: &mut Call, secrets: &Secrets) -> Vec<String> {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        self.all_warnings(call, secrets, &mut |name| told.insert(name.clone()))
+    }
+
+    fn all_warnings(
+        &self,
+        call: &mut Call,
+        secrets: &Secrets,
+        is_new: &mut dyn FnMut(&SecretName) -> bool,
+    ) -> Vec<String> {
         let mut warnings = Vec::new();
         call.templates(&mut |purpose, template| {
             if purpose == Use::Script && template.has_secret() {
                 let policy = |name: &SecretName| self.policy(name, secrets);
-                warnings.extend(advice::advice(template.source(), &policy));
+                warnings.extend(advice::advice(template.source(), &policy, is_new));
             }
             if purpose == Use::Script {
                 let is_known = |name: &SecretName| secrets.contains(name);

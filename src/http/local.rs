@@ -23,7 +23,7 @@ use crate::files::root::Root;
 use crate::files::transaction::Recorder;
 use crate::limits;
 use crate::outcome::{Outcome, Status};
-use crate::pty::{HoldsSecret, SessionOptions};
+use crate::pty::{SessionOptions, ShellSecrets};
 use crate::render::wire;
 use crate::secret::SecretName;
 use crate::service::running::{Failed, LocalTools, Printed, Running};
@@ -75,9 +75,10 @@ impl fmt::Debug for Offered {
 pub fn context(session: &SessionOptions, root: &Arc<Root>, secrets: Secrets) -> Context {
     let known = Redactor::new(&secrets);
     let mut session = session.clone();
-    let values = secrets.clone();
-    session.secrets =
-        HoldsSecret::new(move |bytes| known.is_in(bytes)).when(move || values.may_be_used());
+    let (values, current) = (secrets.clone(), secrets.clone());
+    session.secrets = ShellSecrets::new(move |bytes| known.is_in(bytes))
+        .when(move || values.may_be_used())
+        .with_values(move |name| current.get(name));
     Context {
         sessions: Arc::new(Sessions::new(session)),
         terminal: None,
@@ -381,7 +382,7 @@ fn written(outcome: &Outcome, is_kept: bool) -> Result<FieldText, ToolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pty::{HoldsSecret, Rc};
+    use crate::pty::{Rc, ShellSecrets};
 
     fn shells(dir: &std::path::Path) -> Shells {
         let session = SessionOptions {
@@ -393,7 +394,7 @@ mod tests {
             env: Vec::new(),
             rc: Rc::None,
             seed: None,
-            secrets: HoldsSecret::default(),
+            secrets: ShellSecrets::default(),
         };
         let (root, output) = (Arc::new(Root::unconfined()), dir.join("output"));
         Shells::new(session, root, output, Offered::default())

@@ -117,7 +117,7 @@ fn startable(planner: &mut Planner, cwd: &Path) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pty::{HoldsSecret, Rc, SessionOptions};
+    use crate::pty::{Rc, SessionOptions, ShellSecrets};
 
     fn lanes() -> Arc<Lanes> {
         Lanes::new(Arc::new(Sessions::new(SessionOptions {
@@ -129,7 +129,7 @@ mod tests {
             env: Vec::new(),
             rc: Rc::None,
             seed: None,
-            secrets: HoldsSecret::default(),
+            secrets: ShellSecrets::default(),
         })))
     }
 

@@ -9,14 +9,14 @@
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{Binding, Holds};
 
+/// The variable that is empty when all values came, and `~` until then. No secret has such a one.
+pub(super) const CAME: &str = "__karyicame";
 /// What the flags of a mark end with when the values did not come.
 const LACK: u8 = b'~';
 
 /// The look at the values of one command.
 #[derive(Debug, Clone)]
 pub(super) struct Delivery {
-    /// A variable nobody else knows: empty when all came, and `~` until then.
-    variable: String,
     check: String,
     /// The variables of the values and of the paths of values.
     names: Vec<String>,
@@ -25,53 +25,42 @@ pub(super) struct Delivery {
 impl Delivery {
     /// Makes the look for what the bindings hold, if there are any.
     pub(super) fn of(bindings: &[Binding]) -> Option<Self> {
-        let variable = format!("{}_", bindings.first()?.variable);
-        let mut checks: Vec<String> = bindings.iter().map(check).collect();
-        if bindings.iter().any(|binding| binding.is_split) {
-            checks.push(USUAL_IFS.to_owned());
+        if bindings.is_empty() {
+            return None;
         }
-        let names = bindings.iter().map(|binding| binding.variable.clone());
+        let checks: Vec<String> = bindings.iter().map(check).collect();
         Some(Self {
-            variable,
             check: checks.join(" && "),
-            names: names.collect(),
+            names: bindings.iter().map(Binding::variable).collect(),
         })
     }
 
     /// Returns the line before the values are read.
     pub(super) fn first_line(&self) -> String {
         // Under `set -u` a variable that is not there would end the shell.
-        format!("{}='~' {}=\n", self.variable, self.names.join("= "))
+        format!("{CAME}='~' {}=\n", self.names.join("= "))
     }
 
     /// Returns the line behind it that looks whether they came.
     pub(super) fn check_line(&self) -> String {
-        format!("[[ {} ]] && {}=\n", self.check, self.variable)
-    }
-
-    /// Returns the variable that holds what it found.
-    pub(super) fn variable(&self) -> &str {
-        &self.variable
-    }
-
-    /// Returns the command `run` for when they came.
-    pub(super) fn guarded(&self, run: &str) -> String {
-        format!("case ${{{}-x}} in '') {run};; esac", self.variable)
-    }
-
-    /// Returns the mark `mark` with what the look found behind its flags.
-    pub(super) fn telling(&self, mark: &str) -> String {
-        mark.replacen("\"$-\"", &format!("\"$-${{{}-}}\"", self.variable), 1)
+        format!("[[ {} ]] && {CAME}=\n", self.check)
     }
 }
 
-/// The condition that an expansion is parted at blanks and line breaks only; zsh has a NUL there as well.
-const USUAL_IFS: &str = "( -z ${IFS+x} || $IFS == $' \\t\\n' || $IFS == $' \\t\\n\\0' )";
+/// Returns the command `run` for when the values came.
+pub(super) fn guarded(run: &str) -> String {
+    format!("case ${{{CAME}-x}} in '') {run};; esac")
+}
+
+/// Returns the mark `mark` with what the look found behind its flags.
+pub(super) fn telling(mark: &str) -> String {
+    mark.replacen("\"$-\"", &format!("\"$-${{{CAME}-}}\""), 1)
+}
 
 /// Returns the condition that a variable holds a path, or is as long as its value. Where the shell
 /// counts bytes instead of characters it finds more.
 fn check(binding: &Binding) -> String {
-    let (value, name) = (binding.value.expose(), &binding.variable);
+    let (value, name) = (binding.value.expose(), binding.variable());
     if binding.holds == Holds::Path {
         return format!("-n ${{{name}}}");
     }
@@ -107,44 +96,34 @@ pub(super) fn not_seen() -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::SecretValue;
+    use crate::secret::{SecretName, SecretValue};
 
     #[test]
     fn the_look_names_lengths_and_no_values() {
-        let binding = |variable: &str, value: &str, holds| Binding {
-            variable: variable.into(),
+        let binding = |name: &str, value: &str, holds| Binding {
+            name: SecretName::parse(name).unwrap(),
             value: SecretValue::new(value.into()),
             holds,
-            not_in_zsh: None,
-            needs_zsh: false,
-            is_split: variable == "v3",
         };
         let bindings = [
-            binding("v1", "é-secret", Holds::Value),
-            binding("v2", "other", Holds::Path),
+            binding("V", "é-secret", Holds::Value),
+            binding("W", "other", Holds::Path),
         ];
         let delivery = Delivery::of(&bindings).unwrap();
         let lines = [
             delivery.first_line(),
             delivery.check_line(),
-            delivery.guarded("run"),
-            delivery.telling("\"$-\" \"$PWD\""),
+            guarded("run"),
+            telling("\"$-\" \"$PWD\""),
         ];
         let expected = [
-            "v1_='~' v1= v2=\n",
-            "[[ ${#v1} -ge 8 && ${#v1} -le 9 && -n ${v2} ]] && v1_=\n",
-            "case ${v1_-x} in '') run;; esac",
-            "\"$-${v1_-}\" \"$PWD\"",
+            "__karyicame='~' __karyi_V= __karyifile_W=\n",
+            "[[ ${#__karyi_V} -ge 8 && ${#__karyi_V} -le 9 && -n ${__karyifile_W} ]] && __karyicame=\n",
+            "case ${__karyicame-x} in '') run;; esac",
+            "\"$-${__karyicame-}\" \"$PWD\"",
         ];
         assert_eq!(lines, expected);
-        let path = Delivery::of(&bindings[1..]).unwrap();
-        assert_eq!(path.check_line(), "[[ -n ${v2} ]] && v2_=\n");
         assert!(Delivery::of(&[]).is_none());
-        let split = Delivery::of(&[binding("v3", "abc", Holds::Value)]).unwrap();
-        assert_eq!(
-            split.check_line(),
-            "[[ ${#v3} -ge 3 && ${#v3} -le 3 && ( -z ${IFS+x} || $IFS == $' \\t\\n' || $IFS == $' \\t\\n\\0' ) ]] && v3_=\n"
-        );
         assert!(lacks_values(b"himBH~") && !lacks_values(b"himBH") && !lacks_values(b""));
     }
 }

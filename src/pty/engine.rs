@@ -33,7 +33,6 @@ use super::taken::TakenSink;
 use super::told::Told;
 use super::tracker::Tracker;
 use super::wait::{Scanner, Watch};
-use super::withhold::HoldsSecret;
 
 fn timeout_until(due: Option<Instant>) -> PollTimeout {
     let Some(due) = due else {
@@ -81,8 +80,6 @@ pub(super) struct Engine {
     pub(super) kin: Kin,
     /// What the first shell begins with.
     pub(super) seed: Option<Seed>,
-    /// Tells what the next shell does not get back.
-    pub(super) secrets: HoldsSecret,
     /// When ended processes without a parent were last collected.
     pub(super) reaped_at: Instant,
     /// How long the thread sleeps unless something happens.
@@ -506,6 +503,11 @@ impl Engine {
             None => running.live.directory(mark.cwd),
         };
         let has_begun = state.has_begun_script();
+        if mark.lacks_values {
+            state.secrets.forget();
+        } else if !has_begun {
+            state.variables.forget();
+        }
         state.was_elsewhere = job.home.is_some() || state.was_elsewhere && !has_begun;
         state.last_status = mark.status;
         state.shows_screen = false;

@@ -8,7 +8,6 @@ use std::time::Instant;
 use crate::limits;
 
 use super::call::Sink;
-use super::delivery::Delivery;
 use super::live::Live;
 use super::marks::Mark;
 use super::secrets::Carrier;
@@ -24,7 +23,7 @@ pub(super) struct Job {
     pub(super) home: Option<PathBuf>,
     /// Lines the shell gets after the mark.
     pub(super) after: Vec<u8>,
-    /// FIFOs of its secrets, kept open until it ends.
+    /// What brings it secrets, kept until it ends; none when the shell gets no secret for it.
     pub(super) secrets: Vec<Carrier>,
     /// Lines before those that run the script.
     pub(super) before: Vec<u8>,
@@ -36,8 +35,6 @@ pub(super) struct Job {
     pub(super) prelude: Option<(PathBuf, Vec<u8>)>,
     /// How often its lines were given again, since others had taken them.
     pub(super) repeats: u32,
-    /// The look whether its values came.
-    pub(super) delivery: Option<Delivery>,
     /// Length of all lines the shell got.
     pub(super) length: usize,
     /// The line that prints the mark of a script that broke off the line before, not given yet.
@@ -94,7 +91,7 @@ impl Job {
         let mut lines = self.before.clone();
         // What is mended after the mark may be that descriptor.
         let is_simple = self.is_alone && !self.is_mended && !self.may_cover;
-        let kept = match is_simple && self.delivery.is_none() {
+        let kept = match is_simple && self.secrets.is_empty() {
             true => {
                 let process = live.process.as_ref();
                 live.kept.lines(kind, &live.places, process, self.mark)
@@ -102,13 +99,10 @@ impl Job {
             false => None,
         };
         let (places, number, may_cover) = (&live.places, self.mark, self.may_cover);
-        let [run, last_line] = match (&self.delivery, kept) {
-            (Some(delivery), _) => [
-                kind.lines_after(delivery, places, number, may_cover),
-                String::new(),
-            ],
-            (None, Some(kept)) => kept,
-            (None, None) => [kind.command_lines(places, number, may_cover), String::new()],
+        let [run, last_line] = match (self.secrets.is_empty(), kept) {
+            (false, _) => [kind.lines_after(places, number, may_cover), String::new()],
+            (true, Some(kept)) => kept,
+            (true, None) => [kind.command_lines(places, number, may_cover), String::new()],
         };
         self.last_line = last_line;
         lines.extend(self.placed(run));

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::secret::{Binding, ByteSet};
 
 use super::call::Sink;
+use super::shell_secrets::ShellSecrets;
 use super::snapshot::Snapshot;
-use super::withhold::HoldsSecret;
 
 /// Whether the user's start-up files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub struct SessionOptions {
     pub rc: Rc,
     /// What the shell begins with, for one that stands beside another.
     pub seed: Option<Seed>,
-    /// Tells what a shell that comes after another does not get back.
-    pub secrets: HoldsSecret,
+    /// What the shells know of secrets.
+    pub secrets: ShellSecrets,
 }
 
 /// What a shell passes on to one that is started beside it.

@@ -24,6 +24,7 @@ use super::marks::Mark;
 use super::place::enterable;
 use super::process::{self, Process};
 use super::remedy;
+use super::shell_secrets::{ShellVariables, assignments};
 use super::snapshot::{Feeder, Snapshot};
 use super::state::Order;
 use super::told::Told;
@@ -174,7 +175,8 @@ impl Engine {
         }
         let (fit, left_out) = match &snapshot {
             Some(whole) => {
-                let (fit, left_out) = whole.without(&self.secrets);
+                let secrets = self.shared.lock().secrets.clone();
+                let (fit, left_out) = whole.without(&secrets);
                 (Some(fit), left_out)
             }
             None => (None, Vec::new()),
@@ -321,6 +323,11 @@ impl Engine {
             commands
         });
         commands.extend_from_slice(beginning.exports);
+        let mut state = self.shared.lock();
+        let secrets = state.secrets.named();
+        state.variables = ShellVariables::of(&secrets);
+        drop(state);
+        commands.extend_from_slice(&assignments(kind, &secrets));
         if !commands.is_empty() {
             lines.extend(kind.restore_line(places).into_bytes());
             let fifo = places.file("restore");

@@ -44,12 +44,12 @@ pub(super) fn carriers(
     let mut carriers = Vec::new();
     if !values.is_empty() {
         let fifo = SecretFifo::new(place(0), values.iter().map(|binding| &binding.value))?;
-        let variables = values.iter().map(|binding| binding.variable.clone());
+        let variables = values.iter().map(|binding| binding.variable());
         carriers.push(Carrier::Fifo(fifo, variables.collect()));
     }
     for (index, binding) in paths.into_iter().enumerate() {
         let file = SecretFile::new(&place(index + 1), &binding.value)?;
-        carriers.push(Carrier::File(file, binding.variable.clone()));
+        carriers.push(Carrier::File(file, binding.variable()));
     }
     Ok(carriers)
 }
@@ -246,17 +246,15 @@ fn in_memory(_: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::secret::SecretName;
     use std::io::Read;
     use std::os::unix::fs::PermissionsExt;
 
     fn binding(holds: Holds, value: &str) -> Binding {
         Binding {
-            variable: "v".into(),
+            name: SecretName::parse("v").unwrap(),
             value: SecretValue::new(value.into()),
             holds,
-            not_in_zsh: None,
-            needs_zsh: false,
-            is_split: false,
         }
     }
 

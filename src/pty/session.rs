@@ -348,14 +348,19 @@ impl Session {
             let earlier = std::mem::take(&mut call.earlier);
             state.backlog = earlier;
         }
+        let own = std::mem::take(&mut request.bindings);
+        state.secrets.note(&own);
+        let named = state.secrets.named();
+        let secrets = state.variables.update(own, named);
         let started = state.start_job(&Start {
             kind: self.shared().kind,
             script: &request.script,
             cwd: request.cwd.as_deref(),
-            bindings: &request.bindings,
+            secrets,
         });
         if started.is_err() {
             state.call = None;
+            state.variables.forget();
         }
         if let Some(job) = state.job.as_mut().filter(|_| started.is_ok()) {
             job.rest = request.rest.take();
@@ -521,7 +526,7 @@ fn prepare(
         .inspect_err(|_| ending::unregister(&plan.tag))?;
     let seed = options.seed.as_ref();
     let cwd = seed.map_or(options.cwd, |seed| seed.cwd.clone());
-    let state = State::new(cwd, script);
+    let state = State::new(cwd, script, options.secrets);
     let shared = Arc::new(Shared::new(state, waker, &plan.shell, fallback, tag));
     let now = Instant::now();
     let engine = Engine {
@@ -531,7 +536,6 @@ fn prepare(
         known_children: HashSet::new(),
         kin: Kin::new(&shared.tag),
         seed: options.seed,
-        secrets: options.secrets,
         running: None,
         cutter: MarkCutter::new(&nonce),
         tracker: Tracker::new(),

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::delivery::Delivery;
+use super::delivery;
 
 /// What kind of shell it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,19 +113,13 @@ impl Kind {
     }
 
     /// Returns the lines that do so when the values of the command came whole.
-    pub(super) fn lines_after(
-        self,
-        delivery: &Delivery,
-        places: &Places,
-        sequence: u64,
-        uncovers: bool,
-    ) -> String {
-        let run = delivery.guarded(&self.run(places, "script"));
+    pub(super) fn lines_after(self, places: &Places, sequence: u64, uncovers: bool) -> String {
+        let run = delivery::guarded(&self.run(places, "script"));
         let mark = match uncovers {
             true => self.uncovered_mark(places, sequence),
             false => self.mark(places, sequence),
         };
-        format!("{run}\n{}\n", delivery.telling(&mark))
+        format!("{run}\n{}\n", delivery::telling(&mark))
     }
 
     /// Returns the lines that do so in bash on the descriptor of the terminal that the shell keeps:

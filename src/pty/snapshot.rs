@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use zeroize::Zeroizing;
+
 use crate::limits;
 
 use super::live::read_some;
@@ -338,7 +340,7 @@ impl Collector {
 #[derive(Debug)]
 pub(super) struct Feeder {
     fifo: Option<OwnedFd>,
-    commands: Vec<u8>,
+    commands: Zeroizing<Vec<u8>>,
     written: usize,
 }
 
@@ -347,7 +349,7 @@ impl Feeder {
     pub(super) fn new(path: &Path, commands: Vec<u8>) -> std::io::Result<Self> {
         Ok(Self {
             fifo: Some(make_fifo(path)?),
-            commands,
+            commands: Zeroizing::new(commands),
             written: 0,
         })
     }

@@ -5,15 +5,16 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::ToolError;
-use crate::secret::Binding;
+use crate::secret::Holds;
 
-use super::delivery::Delivery;
+use super::delivery::{self, Delivery};
 use super::job::Job;
 use super::live::Live;
 use super::mend::{starts_background, starts_job};
 use super::place::may_enter;
 use super::secrets::{Carrier, carriers};
 use super::shell::Kind;
+use super::shell_secrets::VariableChanges;
 use super::state::{State, failure, no_shell};
 
 /// What a command is started with.
@@ -21,7 +22,7 @@ pub(super) struct Start<'a> {
     pub(super) kind: Kind,
     pub(super) script: &'a str,
     pub(super) cwd: Option<&'a Path>,
-    pub(super) bindings: &'a [Binding],
+    pub(super) secrets: VariableChanges,
 }
 
 /// Lines around those that run a script.
@@ -153,9 +154,8 @@ impl State {
         let (kind, places) = (start.kind, &live.places);
         // Names of their own: what carried the last command's may be removed only later.
         let place = |index| places.file(&format!("secret{number}-{index}"));
-        let secrets = carriers(start.bindings, place)?;
-        let delivery = Delivery::of(start.bindings);
-        let own = secret_lines(kind, start.bindings, &secrets, delivery.as_ref());
+        let secrets = carriers(&start.secrets.sent, place)?;
+        let own = secret_lines(kind, &start.secrets, &secrets);
         let Around {
             before,
             needed,
@@ -178,7 +178,6 @@ impl State {
             needed,
             prelude,
             repeats: 0,
-            delivery,
             length: 0,
             last_line: String::new(),
             is_second: false,
@@ -215,20 +214,20 @@ fn may_define(script: &str) -> bool {
     script.starts_with(". ") || DEFINING.iter().any(|word| script.contains(word))
 }
 
-/// Returns the lines that take the secrets of a command, and those that forget them.
-fn secret_lines(
-    kind: Kind,
-    bindings: &[Binding],
-    carriers: &[Carrier],
-    delivery: Option<&Delivery>,
-) -> (String, String) {
-    let names = bindings.iter().map(|binding| &binding.variable);
-    let mut forgetting: String = names.map(|name| kind.forget_line(name)).collect();
-    let mut taking = delivery.map(Delivery::first_line).unwrap_or_default();
-    taking.extend(carriers.iter().map(|carrier| carrier.line(kind)));
-    if let Some(delivery) = delivery {
-        taking.push_str(&delivery.check_line());
-        forgetting.push_str(&kind.forget_line(delivery.variable()));
+/// Returns the lines that bring the variables of secrets up to date, and those that forget after the command what is
+/// its own: the paths of files, which go with it.
+fn secret_lines(kind: Kind, changes: &VariableChanges, carriers: &[Carrier]) -> (String, String) {
+    let (mut taking, mut forgetting) = (String::new(), String::new());
+    for name in &changes.removed {
+        taking.push_str(&kind.forget_line(&name.variable(Holds::Value)));
     }
+    if let Some(delivery) = Delivery::of(&changes.sent) {
+        taking.push_str(&delivery.first_line());
+        taking.extend(carriers.iter().map(|carrier| carrier.line(kind)));
+        taking.push_str(&delivery.check_line());
+        forgetting.push_str(&kind.forget_line(delivery::CAME));
+    }
+    let paths = changes.sent.iter().filter(|b| b.holds == Holds::Path);
+    forgetting.extend(paths.map(|path| kind.forget_line(&path.variable())));
     (taking, forgetting)
 }

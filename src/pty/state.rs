@@ -25,6 +25,7 @@ use super::key::Key;
 use super::live::{Live, ScriptFile, Size};
 use super::remedy;
 use super::shell::{Kind, Shell};
+use super::shell_secrets::{ShellSecrets, ShellVariables};
 use super::sight::Sight;
 use super::snapshot::Snapshot;
 
@@ -83,6 +84,10 @@ pub(super) struct State {
     pub(super) has_children: bool,
     /// Why the shell is without the user's start-up files, when it is.
     pub(super) without_rc: Option<String>,
+    /// What the shells know of secrets.
+    pub(super) secrets: ShellSecrets,
+    /// Secrets that the shell has variables for.
+    pub(super) variables: ShellVariables,
     script_length: u64,
 }
 
@@ -162,7 +167,7 @@ impl Shared {
 }
 
 impl State {
-    pub(super) fn new(cwd: PathBuf, script: ScriptFile) -> Self {
+    pub(super) fn new(cwd: PathBuf, script: ScriptFile, secrets: ShellSecrets) -> Self {
         Self {
             live: None,
             job: None,
@@ -193,6 +198,8 @@ impl State {
             was_elsewhere: false,
             has_children: false,
             script,
+            secrets,
+            variables: ShellVariables::default(),
             script_length: 0,
         }
     }

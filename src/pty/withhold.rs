@@ -1,78 +1,23 @@
 //! Leaves out of what a shell said about itself what holds a secret: a shell that comes after another
-//! must not have values that nobody gave it. It also tells whether there are any.
+//! must not have values that nobody gave it.
 
-use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::limits;
 
+use super::shell_secrets::ShellSecrets;
 use super::snapshot::Snapshot;
-
-/// Tells whether bytes hold a secret; the default knows none.
-#[derive(Clone, Default)]
-pub struct HoldsSecret {
-    test: Option<Arc<Test>>,
-    presence: Option<Arc<Presence>>,
-}
-
-type Test = dyn Fn(&[u8]) -> bool + Send + Sync;
-
-/// Whether there are secrets; what was found first stays, since all shells of a run must be one kind.
-struct Presence {
-    found: OnceLock<bool>,
-    look: Box<dyn Fn() -> bool + Send + Sync>,
-}
-
-impl HoldsSecret {
-    /// Wraps a test.
-    #[must_use]
-    pub fn new(test: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
-        Self {
-            test: Some(Arc::new(test)),
-            presence: None,
-        }
-    }
-
-    /// Adds what tells, when the first shell starts, whether commands may be given secrets.
-    #[must_use]
-    pub fn when(mut self, look: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.presence = Some(Arc::new(Presence {
-            found: OnceLock::new(),
-            look: Box::new(look),
-        }));
-        self
-    }
-
-    /// Whether commands may be given secrets.
-    pub(super) fn are_there(&self) -> bool {
-        let presence = self.presence.as_ref();
-        presence.is_some_and(|presence| *presence.found.get_or_init(|| (presence.look)()))
-    }
-
-    /// Whether shell text holds a secret, as it stands or once its quotation marks are read.
-    fn is_in(&self, text: &[u8]) -> bool {
-        (self.test.as_ref()).is_some_and(|test| test(text) || test(&unquoted(text)))
-    }
-}
-
-impl fmt::Debug for HoldsSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("HoldsSecret")
-            .field(&self.test.is_some())
-            .finish()
-    }
-}
 
 impl Snapshot {
     /// Returns the snapshot without what holds a secret, and what that was: `export NAME`, `alias
     /// NAME`. Functions are left out together.
-    pub(super) fn without(&self, secrets: &HoldsSecret) -> (Self, Vec<String>) {
+    pub(super) fn without(&self, secrets: &ShellSecrets) -> (Self, Vec<String>) {
         let mut left_out = Vec::new();
         let mut commands = Vec::with_capacity(self.commands.len());
         for section in self.sections() {
             commands.extend_from_slice(section.heading);
             if section.name.ends_with(b"functions") {
-                if !secrets.is_in(section.text) {
+                if !is_in(secrets, section.text) {
                     commands.extend_from_slice(section.text);
                 }
                 continue;
@@ -83,7 +28,7 @@ impl Snapshot {
                 "export"
             };
             for statement in statements(section.text) {
-                if !secrets.is_in(statement) {
+                if !is_in(secrets, statement) {
                     commands.extend_from_slice(statement);
                 } else if left_out.len() < limits::MAX_LEFT_OUT_NAMES {
                     left_out.extend(name(statement).map(|name| format!("{kind} {name}")));
@@ -99,6 +44,11 @@ impl Snapshot {
             left_out,
         )
     }
+}
+
+/// Whether shell text holds a secret, as it stands or once its quotation marks are read.
+fn is_in(secrets: &ShellSecrets, text: &[u8]) -> bool {
+    secrets.are_in(text) || secrets.are_in(&unquoted(text))
 }
 
 /// Returns the name a statement gives a value, when it is a plain one.
@@ -244,7 +194,7 @@ mod tests {
             commands: Arc::new(text.into()),
             taken: Instant::now(),
         };
-        let secrets = HoldsSecret::new(|bytes| memchr::memmem::find(bytes, b"S3\"cret").is_some());
+        let secrets = ShellSecrets::new(|bytes| memchr::memmem::find(bytes, b"S3\"cret").is_some());
         let (rest, left_out) = snapshot.without(&secrets);
         let expected = "#environment n\ndeclare -x A=\"1\"\nexport C=3\n#=aliases n\nb='c'\n\
                         #functions n\n#+options n\nset -o noclobber\n";

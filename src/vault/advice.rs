@@ -5,50 +5,50 @@
 
 use std::collections::BTreeSet;
 
+use super::marks::marks;
 use super::policy::{Host, Policy};
-use super::programs::Taker;
-use super::script::{self, Hole};
-use super::substitute;
-use crate::secret::{Piece, SecretName};
+use super::shell_lexer::{self, Script, Site, Span, is_modifier};
+use crate::secret::{Holds, SecretName};
 
 /// Looks a policy up.
 pub type FindPolicy<'a> = dyn Fn(&SecretName) -> Option<Policy> + 'a;
 
-/// Returns the warnings about a script, each once.
+/// Returns the warnings about a script, each once; `is_new` says whether the user was not told yet that other users
+/// can read a secret in an argument.
 #[must_use]
-pub fn advice(text: &str, policy: &FindPolicy<'_>) -> Vec<String> {
-    let mut warnings = BTreeSet::new();
+pub fn advice(
+    text: &str,
+    policy: &FindPolicy<'_>,
+    is_new: &mut dyn FnMut(&SecretName) -> bool,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
     let hosts = hosts(text);
-    for (name, taker) in uses(text) {
+    for (name, program) in uses(text) {
         let policy = policy(&name).unwrap_or_default();
-        let told = taker.and_then(|taker| told_by(&name, taker));
-        if let Some((program, way_out)) = told {
-            warnings.insert(format!(
-                "{name} is an argument of {program}: everybody on this machine can read it there while it \
-                 runs; {way_out}"
-            ));
-            warnings.extend(unfit_program(&name, &policy, &program));
+        if let Some(program) = &program {
+            if is_new(&name) {
+                warnings.push(argument_of(&name, program));
+            }
+            warnings.extend(unfit_program(&name, &policy, program));
         }
         warnings.extend(unfit_hosts(&name, &policy, &hosts));
     }
-    warnings.into_iter().collect()
+    let mut told = BTreeSet::new();
+    warnings.retain(|warning| told.insert(warning.clone()));
+    warnings
 }
 
-/// Returns the program that shows an argument to everybody, and how it gets the value otherwise.
-fn told_by(name: &SecretName, taker: Taker) -> Option<(String, String)> {
-    match taker {
-        Taker::Program(program) => {
-            let file = format!("$KARYI{{{name}|file}} is the path of a file with it");
-            Some((program, file))
-        }
-        Taker::Header => {
-            let input = format!(
-                "printf 'Authorization: Bearer %s\\n' \"$KARYI{{{name}}}\" | curl -H @- URL sends such a header from its input"
-            );
-            Some(("curl".to_owned(), input))
-        }
-        Taker::Function => None,
-    }
+/// Says that a program shows an argument to everybody, and how it gets the value otherwise.
+fn argument_of(name: &SecretName, program: &str) -> String {
+    let way_out = match program {
+        "curl" => format!(
+            "printf 'Authorization: Bearer %s\\n' \"$KARYI{{{name}}}\" | curl -H @- URL sends a header from its input"
+        ),
+        _ => format!("$KARYI{{{name}|file}} is the path of a file with it"),
+    };
+    format!(
+        "{name} is an argument of {program}, which other users of this machine can read while it runs; {way_out}"
+    )
 }
 
 /// Returns warnings of what looks like the placeholder of a known secret, and is something else to a shell: `$KARYI_NAME`,
@@ -97,37 +97,45 @@ fn is_named(rule: &Host, host: &str) -> bool {
     rule.permits("https", host, rule.port().or(Some(443)))
 }
 
-/// Returns each use of a secret, with what gets its value as an argument.
-fn uses(text: &str) -> Vec<(SecretName, Option<Taker>)> {
-    let Ok(pieces) = substitute::pieces(text) else {
+/// Returns each use of a secret as a value, with the program whose argument it is.
+fn uses(text: &str) -> Vec<(SecretName, Option<String>)> {
+    let Ok(marks) = marks(text) else {
         return Vec::new();
     };
-    let (mut at, mut names, mut holes) = (0, Vec::new(), Vec::<Hole>::new());
-    for piece in pieces {
-        let length = match piece {
-            Piece::Literal(literal) => literal.len(),
-            Piece::Escaped(escaped) => escaped.len() + 1,
-            Piece::Secret(name) => {
-                let length = "$KARYI{}".len() + name.as_str().len();
-                holes.push(at..at + length);
-                names.push((name, true));
-                length
-            }
-            Piece::File(name) => {
-                let length = "$KARYI{|file}".len() + name.as_str().len();
-                holes.push(at..at + length);
-                names.push((name, false));
-                length
-            }
+    let spans: Vec<Span> = marks.iter().map(|mark| mark.hole.clone()).collect();
+    let script = shell_lexer::read(text, &spans).unwrap_or_default();
+    let uses = marks.into_iter().zip(&script.placements);
+    let uses = uses.filter_map(|(mark, placement)| {
+        let (name, holds) = mark.name?;
+        let program = match (holds, placement.site) {
+            (Holds::Value, Site::Word(command, word)) => program(&script, command, word),
+            _ => None,
         };
-        at += length;
-    }
-    let places = script::places(text, &holes).unwrap_or_default();
-    let takers = places.into_iter().map(|place| place.taker);
-    let uses = names.into_iter().zip(takers);
-    uses.map(|((name, is_value), taker)| (name, taker.filter(|_| is_value)))
-        .collect()
+        Some((name, program))
+    });
+    uses.collect()
 }
+
+/// Returns the program of a command that shows one of its words to everybody.
+fn program(script: &Script, command: usize, word: usize) -> Option<String> {
+    let command = script.commands.get(command).filter(|c| c.is_simple())?;
+    let mut words = command.words.iter().enumerate();
+    let (at, first) = words.find(|(_, word)| !is_modifier(&word.text))?;
+    let is_path = first.text.contains('/');
+    let is_own = !is_path && script.functions.contains(&first.text);
+    let is_builtin = BUILTINS
+        .split_ascii_whitespace()
+        .any(|name| name == first.text);
+    let name = first.text.rsplit('/').next().unwrap_or_default();
+    (at < word && !is_own && !is_builtin && !name.is_empty()).then(|| name.to_owned())
+}
+
+/// Commands that bash or zsh run without a program.
+const BUILTINS: &str = ". : [ [[ alias autoload bg bind bindkey break builtin caller case cd compgen complete \
+    continue coproc declare dirs disown echo emulate enable eval export false fc fg float for function getopts hash \
+    history if integer jobs kill let local logout mapfile popd print printf pushd pwd read readarray readonly return \
+    select set setopt shift shopt source suspend test time times trap true type typeset ulimit umask unalias unset \
+    unsetopt until vared wait whence where which while zstyle";
 
 /// Returns the hosts of the addresses a text spells out.
 #[must_use]
@@ -155,43 +163,30 @@ mod tests {
     fn check(terms: &str, script: &str, expected: &[&str]) {
         let terms: Terms = toml::from_str(terms).unwrap();
         let policy = terms.policy(jiff::Timestamp::UNIX_EPOCH).unwrap();
-        let found = advice(script, &|_| Some(policy.clone()));
+        let found = advice(script, &|_| Some(policy.clone()), &mut |_| true);
         let short: Vec<&str> = found
             .iter()
-            .map(|text| text.split([':', ';']).next().unwrap())
+            .map(|text| text.split([',', ';']).next().unwrap())
             .collect();
         assert_eq!(short, expected, "{script}");
     }
 
     #[test]
     fn arguments_of_programs_are_told() {
-        check(
-            "",
-            "curl -H \"X: $KARYI{K}\" a",
-            &["K is an argument of curl"],
-        );
-        check(
-            "",
-            "sudo -n /usr/bin/curl $KARYI{K}",
-            &["K is an argument of curl"],
-        );
-        check("", "x=1 env curl $KARYI{K}", &["K is an argument of curl"]);
-        check("", "$(curl '$KARYI{K}')", &["K is an argument of curl"]);
-        // One of an earlier command may be a function; nobody knows.
-        check("", "f $KARYI{K}", &["K is an argument of f"]);
-        check(
-            "",
-            "f() { :; }; env f $KARYI{K}",
-            &["K is an argument of f"],
-        );
-        check("", "f() { :; }; ./f $KARYI{K}", &["K is an argument of f"]);
-        check("", "f $KARYI{K}; f() { :; }", &["K is an argument of f"]);
-        // A function that hands it on to a program.
-        check(
-            "",
-            "f() { echo \"$2\"; curl -H \"X: $1\" a; }; f $KARYI{K}",
-            &["K is an argument of curl"],
-        );
+        for (script, program) in [
+            ("curl -H \"X: $KARYI{K}\" a", "curl"),
+            ("sudo -n /usr/bin/curl $KARYI{K}", "sudo"),
+            ("x=1 env curl $KARYI{K}", "env"),
+            ("$(curl '$KARYI{K}')", "curl"),
+            ("docker run -e X=$KARYI{K} image", "docker"),
+            ("f $KARYI{K}", "f"),
+            ("f() { :; }; env f $KARYI{K}", "env"),
+            ("f() { :; }; ./f $KARYI{K}", "f"),
+            ("exec /opt/a/gh $KARYI{K}", "gh"),
+            ("command gh $KARYI{K} && gh $KARYI{K}", "gh"),
+        ] {
+            check("", script, &[&format!("K is an argument of {program}")]);
+        }
         for quiet in [
             "printf %s $KARYI{K} | gh auth login --with-token",
             "X=$KARYI{K} curl a",
@@ -204,9 +199,8 @@ mod tests {
             "for x in $KARYI{K}; do :; done",
             "curl a # $KARYI{K}",
             "f() { printf %s \"$1\" | curl -K -; }; f $KARYI{K}",
-            "function f { X=\"$1\" curl a; }\nif f $KARYI{K}; then time f a \"$KARYI{K}\"; fi",
-            "f() (:); noglob f $KARYI{K}; coproc f '$KARYI{K}'; ! f $KARYI{K}",
-            "read -p $KARYI{K} x; type \"$KARYI{K}\"; caller $KARYI{K}; setopt $KARYI{K}; return $KARYI{K}",
+            "f() (:); noglob f $KARYI{K}; ! f $KARYI{K}; f $KARYI{K}; command printf $KARYI{K}",
+            "read -p $KARYI{K} x; type \"$KARYI{K}\"; setopt $KARYI{K}; return $KARYI{K}",
             "while [ $KARYI{K} ]; do case $KARYI{K} in ($KARYI{K}) test $KARYI{K};; esac; done",
         ] {
             check("", quiet, &[]);
@@ -214,21 +208,18 @@ mod tests {
     }
 
     #[test]
-    fn a_header_has_a_way_out_that_sends_it() {
-        let input = "K is an argument of curl: everybody on this machine can read it there while it runs; printf \
-                     'Authorization: Bearer %s\\n' \"$KARYI{K}\" | curl -H @- URL sends such a header from its input";
-        for (script, is_header) in [
-            ("curl -H \"Authorization: Bearer $KARYI{K}\" h", true),
-            ("curl -sSH 'A: $KARYI{K}' h", true),
-            ("curl --header \"A: $KARYI{K}\" h", true),
-            ("sudo curl -H\"A: $KARYI{K}\" h", true),
-            ("f() { curl -H \"A: $1\" h; }; f $KARYI{K}", true),
-            ("curl -u \"u:$KARYI{K}\" -H x h", false),
-            ("ldapsearch -H $KARYI{K}", false),
-        ] {
-            let found = advice(script, &|_| None);
-            assert_eq!(found == [input], is_header, "{script}: {found:?}");
-        }
+    fn an_argument_is_told_of_once() {
+        let mut told = BTreeSet::new();
+        let mut tell = |script| advice(script, &|_| None, &mut |name| told.insert(name.clone()));
+        let found = tell("gh $KARYI{K}; curl $KARYI{K} $KARYI{L}");
+        let expected = [
+            "K is an argument of gh, which other users of this machine can read while it runs; $KARYI{K|file} is the \
+             path of a file with it",
+            "L is an argument of curl, which other users of this machine can read while it runs; printf \
+             'Authorization: Bearer %s\\n' \"$KARYI{L}\" | curl -H @- URL sends a header from its input",
+        ];
+        assert_eq!(found, expected);
+        assert!(tell("gh $KARYI{K} $KARYI{L}").is_empty());
     }
 
     #[test]

@@ -22,8 +22,6 @@ pub mod substitute;
 pub use view::visible_bytes;
 
 mod interpreters;
-mod programs;
-mod script;
+mod marks;
 mod view;
 mod watch;
-mod words;

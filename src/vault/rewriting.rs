@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::interpreters;
-use super::shell;
+use super::marks::marks;
 use super::shell_lexer::{self, Placement, Quoting, Script, Span, Unreadable};
 use crate::error::{ErrorCode, ToolError};
 use crate::secret::{Holds, SecretName, SecretValue};
@@ -20,15 +20,6 @@ pub struct RewrittenScript {
     pub secrets: BTreeSet<(SecretName, Holds)>,
 }
 
-/// Returns the name of the shell variable that stands for a secret.
-#[must_use]
-pub fn variable(name: &SecretName, holds: Holds) -> String {
-    match holds {
-        Holds::Value => format!("__karyi_{name}"),
-        Holds::Path => format!("__karyifile_{name}"),
-    }
-}
-
 /// Rewrites a script; `value_of` returns the value of a name.
 ///
 /// # Errors
@@ -38,7 +29,7 @@ pub fn rewrite(
     text: &str,
     value_of: &dyn Fn(&SecretName) -> Option<SecretValue>,
 ) -> Result<RewrittenScript, ToolError> {
-    let marks = shell::marks(text)?;
+    let marks = marks(text)?;
     let spans: Vec<Span> = marks.iter().map(|mark| mark.hole.clone()).collect();
     let read = shell_lexer::read(text, &spans).map_err(|error| unreadable(text, error))?;
     let mut edits = document_edits(text, &read, &spans);
@@ -60,10 +51,7 @@ pub fn rewrite(
                     .get(start..mark.hole.start)
                     .filter(|sign| !sign.is_empty());
                 let sign = sign.map_or(String::new(), |sign| format!("\\{sign}"));
-                format!(
-                    "{sign}{}",
-                    reference(&variable(name, *holds), place.quoting)
-                )
+                format!("{sign}{}", reference(&name.variable(*holds), place.quoting))
             }
         };
         edits.push((start..mark.hole.end, replacement));

@@ -11,7 +11,7 @@ use karyi::exec::log::Logs;
 use karyi::exec::permit::Permits;
 use karyi::exec::stage::Stage;
 use karyi::files::root::Root;
-use karyi::pty::{HoldsSecret, Rc, SessionOptions};
+use karyi::pty::{Rc, SessionOptions, ShellSecrets};
 use karyi::tool::context::{Context, Prompter};
 use karyi::tool::sessions::{JobFiles, Sessions};
 use karyi::vault::redact::{Redacted, Redactor};
@@ -22,7 +22,7 @@ use super::program;
 
 /// Makes sessions of a shell that start in `dir` and know which texts hold secrets.
 pub fn sessions(shell: &Path, dir: &Path, secrets: &Secrets) -> Arc<Sessions> {
-    let known = Redactor::new(secrets);
+    let (known, current) = (Redactor::new(secrets), secrets.clone());
     Arc::new(Sessions::new(SessionOptions {
         shell: Some(shell.to_owned()),
         preferred_shell: None,
@@ -32,7 +32,8 @@ pub fn sessions(shell: &Path, dir: &Path, secrets: &Secrets) -> Arc<Sessions> {
         env: std::env::vars_os().collect(),
         rc: Rc::None,
         seed: None,
-        secrets: HoldsSecret::new(move |bytes| known.is_in(bytes)),
+        secrets: ShellSecrets::new(move |bytes| known.is_in(bytes))
+            .with_values(move |name| current.get(name)),
     }))
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use karyi::secret::{Holds, SecretName, SecretValue};
-use karyi::vault::rewriting::{rewrite, variable};
+use karyi::vault::rewriting::rewrite;
 use regex::bytes::Regex;
 
 const MARK: &str = "mQ7zX9kLw2RtY5";
@@ -278,8 +278,8 @@ impl Fixture {
         let value_of = |_: &SecretName| Some(SecretValue::new(value.to_owned()));
         let rewritten = rewrite(script, &value_of).map_err(|error| error.to_string())?;
         let variables = rewritten.secrets.iter().map(|(name, holds)| match holds {
-            Holds::Value => format!("{}=$VALUE\n", variable(name, *holds)),
-            Holds::Path => format!("{}='{}'\n", variable(name, *holds), self.secret_file()),
+            Holds::Value => format!("{}=$VALUE\n", name.variable(*holds)),
+            Holds::Path => format!("{}='{}'\n", name.variable(*holds), self.secret_file()),
         });
         let head: String = variables.collect();
         let whole = format!("{head}unset VALUE\n{}", rewritten.text);

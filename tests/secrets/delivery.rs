@@ -75,30 +75,6 @@ fn zsh_runs_a_command_with_its_values_or_not_at_all() {
     );
 }
 
-/// A value without quotes in the place of a program is one word with the usual `IFS` only.
-#[test]
-fn a_value_is_not_parted_at_what_an_earlier_command_said() {
-    for (earlier, expected) in [
-        ("true", "ok"),
-        ("IFS=$' \\t\\n'", "ok"),
-        ("unset IFS", "ok"),
-        ("IFS=,", "secret_not_delivered"),
-        ("IFS=", "secret_not_delivered"),
-        ("export IFS=$' \\t\\n,'", "secret_not_delivered"),
-        ("read IFS <<< ,", "secret_not_delivered"),
-        ("IFS=,; set -u", "secret_not_delivered"),
-    ] {
-        let mut bench = Bench::new().given("X", "touch,ran");
-        bench.command(earlier);
-        let ended = bench.command("x=$KARYI{X}; $x; true");
-        assert_eq!(code(&ended), expected, "{earlier}: {ended:?}");
-        assert!(!bench.work().join("ran").exists(), "{earlier}");
-        // In double quotes it is one word in any case.
-        let quoted = bench.command("x=$KARYI{X}; command printf '%s\\n' \"$x\"");
-        assert_eq!(code(&quoted), "ok", "{earlier}: {quoted:?}");
-    }
-}
-
 /// What is not run says so, and the session goes on.
 #[test]
 fn a_refused_command_leaves_the_session_as_it_is() {

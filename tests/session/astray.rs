@@ -132,7 +132,7 @@ fn a_command_that_a_shell_does_not_get_is_run_by_the_next_or_refused() {
             assert!(status.unwrap().success());
             let secrets = [("v1", "S3cr3t-T0ken")];
             let error = shell
-                .command_with("echo $v1 >>ran", &secrets)
+                .command_with("echo $__karyi_v1 >>ran", &secrets)
                 .await
                 .unwrap_err();
             let codes = [ErrorCode::SessionFailed, ErrorCode::SecretNotDelivered];

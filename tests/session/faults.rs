@@ -109,7 +109,9 @@ fn a_removed_directory_is_made_again() {
         let script = format!("rm -rf '{}'; exit 4", place.display());
         assert_eq!(shell.command(&script).await.exit_code, Some(4));
         probe(&shell).await;
-        let seen = shell.command_with("echo ${#K}", &[("K", "hunter2")]).await;
+        let seen = shell
+            .command_with("echo ${#__karyi_K}", &[("K", "hunter2")])
+            .await;
         assert_eq!(seen.unwrap().output, "7\n");
         std::fs::remove_dir_all(&place).unwrap();
         std::fs::write(&place, "").unwrap();

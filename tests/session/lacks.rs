@@ -91,7 +91,9 @@ fn a_shell_that_ends_before_its_command_is_no_trap_that_reads() {
         let trap = "trap 'case $BASH_COMMAND in *script*) kill -9 $$ ;; esac' DEBUG";
         shell.check(trap, 0, "").await;
         // Values are given once only, so no second shell runs it.
-        let seen = shell.command_with("echo ${#K}", &[("K", "hunter2")]).await;
+        let seen = shell
+            .command_with("echo ${#__karyi_K}", &[("K", "hunter2")])
+            .await;
         let error = seen.unwrap_err();
         assert_eq!(
             error.message,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use karyi::error::ErrorCode;
 use karyi::outcome::Status;
-use karyi::pty::{CommandRequest, HoldsSecret, Rc, Session};
+use karyi::pty::{CommandRequest, Rc, Session, ShellSecrets};
 
 use super::support::{Shell, has, options, run};
 
@@ -45,7 +45,7 @@ fn exit_keeps_what_the_shell_can_print() {
 fn what_holds_a_secret_does_not_come_back() {
     run(async {
         let is_it = |bytes: &[u8]| bytes.windows(8).any(|part| part == b"S3\"cr3t$");
-        let shell = Shell::with(|options| options.secrets = HoldsSecret::new(is_it)).await;
+        let shell = Shell::with(|options| options.secrets = ShellSecrets::new(is_it)).await;
         let script = "export A='S3\"cr3t$' B=2 C='x\nS3\"cr3t$'; f() { echo 'S3\"cr3t$'; }\n\
                       alias g='echo S3\"cr3t$' h='echo h'\nexit 3";
         let restart = shell.command(script).await.progress.restarted.unwrap();

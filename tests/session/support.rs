@@ -11,7 +11,7 @@ use karyi::outcome::Status;
 use karyi::pty::key::Key;
 use karyi::pty::text::TerminalText;
 use karyi::pty::{CommandRequest, InputRequest, Progress, Rc, Session, SessionOptions, Sink};
-use karyi::secret::{Binding, SecretValue};
+use karyi::secret::{Binding, SecretName, SecretValue};
 
 /// A call that hangs fails after this time instead of stopping the whole run.
 const TEST_TIMEOUT: Duration = Duration::from_secs(180);
@@ -66,7 +66,7 @@ pub(super) fn options(home: &Path) -> SessionOptions {
         ],
         rc: Rc::None,
         seed: None,
-        secrets: karyi::pty::HoldsSecret::default(),
+        secrets: karyi::pty::ShellSecrets::default(),
     }
 }
 
@@ -111,12 +111,9 @@ impl Shell {
         script: &str,
         secrets: &[(&str, &str)],
     ) -> Result<Seen, ToolError> {
-        let binding = |(variable, value): &(&str, &str)| Binding {
+        let binding = |(name, value): &(&str, &str)| Binding {
             holds: karyi::secret::Holds::Value,
-            not_in_zsh: None,
-            needs_zsh: false,
-            is_split: false,
-            variable: (*variable).into(),
+            name: SecretName::parse(name).unwrap(),
             value: SecretValue::new((*value).into()),
         };
         self.request(CommandRequest {

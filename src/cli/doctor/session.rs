@@ -52,7 +52,7 @@ fn options(shell: Option<PathBuf>, rc: Rc) -> anyhow::Result<SessionOptions> {
         env: std::env::vars_os().collect(),
         rc,
         seed: None,
-        secrets: crate::pty::HoldsSecret::default(),
+        secrets: crate::pty::ShellSecrets::default(),
     })
 }
 

@@ -14,7 +14,7 @@ use crate::exec::cancel::Cancel;
 use crate::exec::log::Logs;
 use crate::exec::permit::Permits;
 use crate::files::root::Root;
-use crate::pty::{HoldsSecret, Rc, SessionOptions};
+use crate::pty::{Rc, SessionOptions, ShellSecrets};
 use crate::secret::{SecretName, Template};
 use crate::tool::Seconds;
 use crate::tool::context::{Context, Prompter};
@@ -52,7 +52,7 @@ pub(in crate::cli) fn context(
     own.extend(vault::identity_file(&args.vault));
     let secrets = Secrets::default();
     let known = Redactor::new(&secrets);
-    let values = secrets.clone();
+    let (values, current) = (secrets.clone(), secrets.clone());
     let options = SessionOptions {
         shell: args.shell.clone(),
         preferred_shell: std::env::var_os("SHELL").map(PathBuf::from),
@@ -62,8 +62,9 @@ pub(in crate::cli) fn context(
         env,
         rc: if args.no_rc { Rc::None } else { Rc::User },
         seed: None,
-        secrets: HoldsSecret::new(move |bytes| known.is_in(bytes))
-            .when(move || values.may_be_used()),
+        secrets: ShellSecrets::new(move |bytes| known.is_in(bytes))
+            .when(move || values.may_be_used())
+            .with_values(move |name| current.get(name)),
     };
     Ok(Context {
         sessions: Arc::new(Sessions::new(options)),

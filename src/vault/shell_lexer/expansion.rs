@@ -53,11 +53,12 @@ impl Lexer<'_> {
             }
             Some(b'{') => {
                 self.at += 2;
+                let braces = self.braces;
                 self.braces += 1;
                 let refusal = self.refusal;
                 let result = self.nested(|lexer| lexer.parameter(quoting));
                 self.refusal = refusal;
-                self.braces -= 1;
+                self.braces = braces;
                 result
             }
             _ => self.variable(),
