@@ -15,7 +15,6 @@ mod keyring;
 mod listing;
 mod lost;
 mod mistaken;
-mod named;
 mod opened;
 mod own;
 mod passphrase;

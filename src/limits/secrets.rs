@@ -56,8 +56,6 @@ pub const PASSPHRASE_WORK: u8 = 18;
 pub const MAX_PASSPHRASE_WORK: u8 = 21;
 /// Age from which a temporary file of karyi's own belongs to nobody: a write takes seconds.
 pub const LEFTOVER_AGE: Duration = Duration::from_secs(60 * 60);
-/// Most shell variables that stood for secrets of which a session knows for which.
-pub const MAX_KNOWN_VARIABLES: usize = 4096;
 /// How often a passphrase is asked for until the file counts as one that cannot be opened.
 pub const PASSPHRASE_TRIES: u32 = 3;
 /// Longest passphrase, in bytes.

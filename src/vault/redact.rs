@@ -41,7 +41,6 @@ mod hot;
 mod kinds;
 mod lane;
 mod lines;
-mod named;
 mod parts;
 mod phrases;
 mod proofs;

@@ -7,7 +7,6 @@
 mod checks;
 mod lack;
 mod values;
-mod variables;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,15 +14,10 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 
 use crate::error::ToolError;
 use crate::limits;
-use crate::secret::{Holds, SecretName, SecretValue};
+use crate::secret::{SecretName, SecretValue};
 use crate::vault::policy::Policy;
 use lack::forgotten;
 use values::{Life, Secret, Values};
-use variables::Variables;
-
-pub(in crate::vault) use variables::{
-    DIGITS as VARIABLE_DIGITS, LEAST_DIGITS as LEAST_VARIABLE_DIGITS, PREFIX as VARIABLE_PREFIX,
-};
 
 pub(in crate::vault) use checks::{check_total, check_value};
 pub use checks::{known, only_case};
@@ -88,7 +82,6 @@ struct Shared {
     accepts_short: AtomicBool,
     keep: OnceLock<fn(&[u8])>,
     values: RwLock<Values>,
-    variables: Variables,
     source: OnceLock<Arc<dyn Source>>,
 }
 
@@ -448,21 +441,6 @@ impl Secrets {
         if self.origin(name) == Some(Origin::Stored) {
             self.write().used.insert(name.clone());
         }
-    }
-
-    /// Notes that a shell variable stands for a secret in a script that is about to run.
-    pub(super) fn note_variable(&self, variable: &str, name: &SecretName, holds: Holds) {
-        self.shared.variables.note(variable, name, holds);
-    }
-
-    /// Whether shell variables stood for secrets.
-    pub(super) fn has_variables(&self) -> bool {
-        self.shared.variables.are_there()
-    }
-
-    /// Returns the placeholder, as text, that the variable with these digits, or that begin so, stood for.
-    pub(super) fn variable_placeholder(&self, digits: &str) -> Option<String> {
-        self.shared.variables.placeholder(digits)
     }
 
     /// Returns the names of stored values that went into calls.

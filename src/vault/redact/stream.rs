@@ -14,7 +14,6 @@ use super::form::Form;
 use super::hot::Hot;
 use super::kinds::{KINDS, Known};
 use super::lane::{Found, Lane};
-use super::named;
 use super::tables::Tables;
 use super::text::Redacted;
 use super::unescaped::Unescaped;
@@ -467,11 +466,7 @@ impl RedactStream {
         let settled = if self.keeps_placeholders {
             settled
         } else {
-            let settled = before_placeholder(&self.held, settled);
-            match self.source.secrets.has_variables() {
-                true => named::before(&self.held, settled, &self.source.secrets),
-                false => settled,
-            }
+            before_placeholder(&self.held, settled)
         };
         self.base + self.held.floor_char_boundary(settled) as u64
     }
@@ -559,24 +554,12 @@ impl RedactStream {
             return;
         }
         let text = self.held.get(self.index(from)..self.index(to));
-        let mut rest = text.unwrap_or_default();
-        let out = out.text();
+        let (text, out) = (text.unwrap_or_default(), out.text());
         if self.keeps_placeholders {
-            out.push_str(rest);
+            out.push_str(text);
             return;
         }
-        let secrets = &self.source.secrets;
-        while let Some((range, placeholder)) = secrets
-            .has_variables()
-            .then(|| named::find(rest, secrets))
-            .flatten()
-        {
-            escape(rest.get(..range.start).unwrap_or_default(), out);
-            out.push_str(&placeholder);
-            self.is_changed = true;
-            rest = rest.get(range.end..).unwrap_or_default();
-        }
-        self.is_changed |= escape(rest, out);
+        self.is_changed |= escape(text, out);
     }
 
     fn index(&self, offset: u64) -> usize {

@@ -3,7 +3,6 @@
 mod dumps;
 mod encoded;
 mod lines;
-mod named;
 mod streams;
 
 use super::*;
