@@ -2,6 +2,7 @@
 
 mod daily;
 mod delivery;
+mod lasting;
 mod matrix;
 mod permits;
 mod question;
