@@ -81,9 +81,6 @@ impl Interpreter {
     }
 }
 
-const QUOTED: &str =
-    "write the text as one word in single quotes: eval 'printf %s \"$KARYI{NAME}\"'";
-
 /// The programs, each with its way out.
 pub(in crate::vault) const INTERPRETERS: &[Interpreter] = &[
     interpreter(
@@ -99,10 +96,33 @@ pub(in crate::vault) const INTERPRETERS: &[Interpreter] = &[
         Code::Option(&["-c", "--command"]),
         "gGsw",
         true,
-        "X=\"$KARYI{NAME}\" su USER -c 'printf %s \"$X\"'",
+        "printf %s \"$KARYI{NAME}\" | su USER -c 'X=$(cat); printf %s \"$X\"'",
     )
     .shell(),
-    interpreter(&["eval", "trap", "alias"], Code::All, "", false, QUOTED).shell(),
+    interpreter(
+        &["eval"],
+        Code::All,
+        "",
+        false,
+        "eval 'printf %s \"$KARYI{NAME}\"'",
+    )
+    .shell(),
+    interpreter(
+        &["trap"],
+        Code::All,
+        "",
+        false,
+        "trap 'printf %s \"$KARYI{NAME}\"' EXIT",
+    )
+    .shell(),
+    interpreter(
+        &["alias"],
+        Code::All,
+        "",
+        false,
+        "alias x='printf %s \"$KARYI{NAME}\"'",
+    )
+    .shell(),
     interpreter(
         &["ssh"],
         Code::BehindFirst,
@@ -116,7 +136,7 @@ pub(in crate::vault) const INTERPRETERS: &[Interpreter] = &[
         Code::All,
         "u",
         true,
-        "install -m 600 \"$KARYI{NAME|file}\" FILE, and have the line read it: X=$(cat FILE)",
+        "install -m 600 \"$KARYI{NAME|file}\" FILE; (crontab -l; echo '0 5 * * * X=$(cat FILE); printf \\%s \"$X\"') | crontab -",
     )
     .shell(),
     interpreter(
@@ -124,7 +144,7 @@ pub(in crate::vault) const INTERPRETERS: &[Interpreter] = &[
         Code::All,
         "",
         false,
-        "X=\"$KARYI{NAME}\" make, and \"$$X\" in the recipe",
+        "X=\"$KARYI{NAME}\" make --eval='all: ; @printf %s \"$$X\"' all",
     )
     .shell(),
     interpreter(
@@ -132,7 +152,7 @@ pub(in crate::vault) const INTERPRETERS: &[Interpreter] = &[
         Code::Option(&[]),
         "",
         true,
-        "assign it in the script itself: X=\"$KARYI{NAME}\"",
+        "X=\"$KARYI{NAME}\"; . /dev/stdin <<< 'printf %s \"$X\"'",
     )
     .shell(),
     interpreter(
@@ -175,7 +195,7 @@ pub(in crate::vault) const INTERPRETERS: &[Interpreter] = &[
         Code::Option(&["-c", "--command"]),
         "dhpUfvFPRTLo",
         true,
-        "psql -v x=\"$KARYI{NAME}\" with :'x' in the SQL on its input",
+        "psql -v x=\"$KARYI{NAME}\" <<< \"SELECT :'x'\"",
     ),
     interpreter(
         &["mysql", "mariadb"],
@@ -210,14 +230,14 @@ pub(in crate::vault) const INTERPRETERS: &[Interpreter] = &[
         Code::OptionOrFirst(&["-e", "--expression"]),
         "fl",
         false,
-        "X=\"$KARYI{NAME}\" perl -pe 's/__X__/$ENV{X}/'",
+        "X=\"$KARYI{NAME}\" perl -pe 's/__X__/$ENV{X}/' FILE",
     ),
     interpreter(
         &["jq"],
         Code::First,
         "fL",
         false,
-        "jq --arg x \"$KARYI{NAME}\" '.x = $x'",
+        "jq --arg x \"$KARYI{NAME}\" '.x = $x' FILE",
     ),
     interpreter(
         &["printf"],
@@ -236,9 +256,7 @@ const WRAPPERS: &[&str] = &[
 ];
 
 /// Wrappers whose command does not get the environment of theirs.
-const BARRIERS: &[&str] = &[
-    "doas", "docker", "kubectl", "nerdctl", "podman", "ssh", "su", "runuser", "sudo",
-];
+const BARRIERS: &[&str] = &["doas", "docker", "kubectl", "nerdctl", "podman", "sudo"];
 
 /// Reader of code in a command.
 #[derive(Debug)]
@@ -247,33 +265,33 @@ pub(in crate::vault) struct Reader<'a> {
     pub(in crate::vault) interpreter: &'static Interpreter,
     /// Its name in the script.
     pub(in crate::vault) name: &'a str,
+    /// Command that hands over any value, with `NAME` for the secret.
+    way_out: &'static str,
     /// Wrapper before it that hands it no environment.
     barrier: Option<&'a str>,
 }
 
 impl Reader<'_> {
-    /// Returns the way in which its code gets a value of any characters.
+    /// Returns a command that hands a value of any characters to its code.
     pub(in crate::vault) fn way_out(&self, name: &str) -> String {
-        let own = self.interpreter.way_out;
-        let way_out = match self.barrier.filter(|_| own.starts_with("X=")) {
-            None => own.to_owned(),
-            Some("docker" | "podman" | "nerdctl") => on_input("docker exec -i CONTAINER"),
-            Some("kubectl") => on_input("kubectl exec -i POD --"),
-            Some(barrier) => on_input(barrier),
+        let own = self.way_out;
+        let code = own.strip_prefix("X=\"$KARYI{NAME}\" ");
+        let way_out = match (self.barrier, code) {
+            (Some(barrier), Some(code)) => on_input(barrier, code),
+            _ => own.to_owned(),
         };
-        let inner = match self.barrier {
-            Some(_) if self.interpreter.language == Language::Other => {
-                format!("; its code reads X as in: {own}")
-            }
-            _ => String::new(),
-        };
-        format!("{way_out}{inner}").replace("NAME", name)
+        way_out.replace("NAME", name)
     }
 }
 
-/// Returns the way out of a command that gets no environment.
-fn on_input(barrier: &str) -> String {
-    format!("printf %s \"$KARYI{{NAME}}\" | {barrier} sh -c 'X=$(cat); export X; printf %s \"$X\"'")
+/// Returns a command that hands the value over on its input, since its environment does not pass.
+fn on_input(barrier: &str, code: &str) -> String {
+    let barrier = match barrier.rsplit('/').next().unwrap_or_default() {
+        "docker" | "podman" | "nerdctl" => "docker exec -i CONTAINER",
+        "kubectl" => "kubectl exec -i POD --",
+        barrier => barrier,
+    };
+    format!("printf %s \"$KARYI{{NAME}}\" | {barrier} sh -c 'export X=\"$(cat)\"; \"$@\"' _ {code}")
 }
 
 /// Returns the reader in whose code a placeholder stands.
@@ -380,7 +398,8 @@ fn remote<'a>(arguments: &'a [Word], command: &[usize]) -> Option<Reader<'a>> {
     (interpreter.reads_input && (has_more == 0 || takes_input)).then_some(Reader {
         interpreter,
         name,
-        barrier: Some("ssh HOST"),
+        way_out: find("ssh")?.way_out,
+        barrier: None,
     })
 }
 
@@ -499,6 +518,7 @@ fn reader(words: &[Word], at: usize) -> Option<Reader<'_>> {
     ((is_wrapped || is_shell) && !is_value).then(|| Reader {
         interpreter,
         name,
+        way_out: interpreter.way_out,
         barrier: barrier.next(),
     })
 }

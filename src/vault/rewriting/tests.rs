@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 
 use super::*;
 
+mod ways_out;
+
 const NUMBER: &str = "424242424242";
 
 /// Values that shells, patterns, formats and arithmetic would take for something else.
