@@ -329,14 +329,22 @@ pub(in crate::vault) fn calculates(commands: &[SimpleCommand], site: Site) -> bo
         let mut options = options.take_while(|text| text.starts_with(['-', '+']));
         options.any(|option| option.contains(letters))
     };
-    let names_variable = || !text(at).starts_with('-') && !text(at).contains('=');
-    match text(start) {
-        "let" | "exit" | "return" | "shift" | "break" | "continue" => true,
+    let before = at.checked_sub(1).map_or("", text);
+    let is_in_name = || {
+        text(at)
+            .split('=')
+            .next()
+            .is_some_and(|name| name.contains("$KARYI"))
+    };
+    match text(start).trim_start_matches('{') {
+        "let" | "exit" | "return" | "shift" | "break" | "continue" | "repeat" => true,
         "integer" | "float" => true,
-        name if is_declaration(name) => has_option(&['i', 'E', 'F']) || names_variable(),
-        "unset" | "read" | "getopts" | "mapfile" | "readarray" => names_variable(),
+        name if is_declaration(name) => has_option(&['i', 'E', 'F', 'n']) || is_in_name(),
+        "unset" | "read" | "getopts" | "mapfile" | "readarray" | "getln" => {
+            !text(at).starts_with('-')
+        }
+        "printf" | "print" | "set" | "wait" => matches!(before, "-v" | "-A" | "-p"),
         "[[" | "[" | "test" => {
-            let before = at.checked_sub(1).map_or("", text);
             NUMBER_TESTS.contains(&before) || NUMBER_TESTS.contains(&text(at + 1)) || before == "-v"
         }
         _ => false,
@@ -525,7 +533,8 @@ fn reader(words: &[Word], at: usize) -> Option<Reader<'_>> {
 
 /// Returns the row of a program, with or without its directory and version.
 fn find(program: &str) -> Option<&'static Interpreter> {
-    let name = program.rsplit('/').next().unwrap_or_default();
+    // To zsh a brace needs no blank behind it.
+    let name = program.rsplit(['/', '{']).next().unwrap_or_default();
     let name = if name.is_empty() { program } else { name };
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let is_named = |row: &&Interpreter| row.names.contains(&name) || row.names.contains(&plain);

@@ -161,9 +161,12 @@ fn check(
     if let Some(what) = place.refusal {
         return Err(refuse(ErrorCode::UnsafeContext, what));
     }
-    let is_number = holds == Holds::Value && value.bytes().all(|byte| byte.is_ascii_digit());
+    // A number that begins with zero is an octal one.
+    let is_decimal = (1..=18).contains(&value.len()) && (value == "0" || !value.starts_with('0'));
+    let is_digits = value.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = holds == Holds::Value && is_decimal && is_digits;
     if (place.is_number || interpreters::calculates(&read.commands, place.site)) && !is_number {
-        let what = "where the shell calculates, and is no number of digits alone";
+        let what = "where the shell calculates, and its value is no decimal number";
         return Err(refuse(ErrorCode::UnsafeContext, what)
             .with_hint("compare text with = or != instead, in double quotes"));
     }

@@ -16,11 +16,13 @@ impl Lexer<'_> {
         let number = std::mem::take(&mut self.is_number);
         let refusal = self.refusal.take();
         let braces = std::mem::take(&mut self.braces);
-        self.depth += usize::from(closer == Closer::Parenthesis);
+        let is_inner = matches!(closer, Closer::Parenthesis | Closer::Subshell);
+        self.depth += usize::from(is_inner);
         self.nested(Self::list_body)?;
-        self.depth -= usize::from(closer == Closer::Parenthesis);
+        self.depth -= usize::from(is_inner);
         (self.is_number, self.braces, self.refusal) = (number, braces, refusal);
-        self.list = outer;
+        let inner = std::mem::replace(&mut self.list, outer);
+        self.list.pending.extend(inner.pending);
         Ok(())
     }
 
@@ -35,7 +37,8 @@ impl Lexer<'_> {
                 };
             }
             if self.token()? {
-                if !self.list.pending.is_empty() {
+                // Behind a subshell they are read after the line.
+                if self.list.closer != Closer::Subshell && !self.list.pending.is_empty() {
                     return self
                         .fail("a here-document begins in a substitution that ends on its line");
                 }
@@ -145,7 +148,7 @@ impl Lexer<'_> {
     }
 
     /// Returns the texts of the first two words of the current command.
-    fn first_words(&self) -> [Option<&str>; 2] {
+    pub(super) fn first_words(&self) -> [Option<&str>; 2] {
         let at = self.list.command.map(|at| at - self.first_command);
         let command = at.and_then(|at| self.script.commands.get(at));
         [0, 1].map(|at| Some(command?.words.get(at)?.text.as_str()))
@@ -193,9 +196,9 @@ impl Lexer<'_> {
     }
 
     fn end_argument(&mut self, word: Word) {
-        let is_plain = !word.is_quoted;
+        let (is_plain, mut ends_test) = (!word.is_quoted, false);
         if self.list.in_test {
-            self.list.in_test = !(is_plain && word.text == "]]");
+            ends_test = is_plain && word.text == "]]";
         } else if is_plain && self.keyword(&word.text) {
             return;
         }
@@ -205,6 +208,9 @@ impl Lexer<'_> {
         if let (2, [Some("function"), Some(name)]) = (self.list.words, self.first_words()) {
             let name = name.to_owned();
             self.script.functions.push(name);
+            ends_test = true;
+        }
+        if ends_test {
             self.end_head();
         }
     }
@@ -338,7 +344,10 @@ impl Lexer<'_> {
         if (is_first || is_loop) && self.peek(1) == Some(b'(') && self.closes_arithmetic() {
             self.command().is_head = true;
             self.at += 2;
-            return self.arithmetic(b"))");
+            self.arithmetic(b"))")?;
+            // A keyword may follow at once.
+            self.end_head();
+            return Ok(());
         }
         match self.list.cases.last().copied() {
             Some(Case::Pattern) if is_first => {
@@ -351,7 +360,7 @@ impl Lexer<'_> {
                     return Ok(());
                 }
                 self.at += 1;
-                self.commands(Closer::Parenthesis)
+                self.commands(Closer::Subshell)
             }
             _ if self.list.words == 1 && self.opens_function() => {
                 let name = self.first_words()[0].map(str::to_owned);
@@ -384,6 +393,11 @@ impl Lexer<'_> {
         self.nested(|lexer| {
             loop {
                 if lexer.at_placeholder(0) {
+                    // To zsh it may be a qualifier, which is code.
+                    if !lexer.in_pattern() {
+                        return lexer
+                            .fail("a placeholder stands in the parentheses of a pattern of files");
+                    }
                     lexer.placeholder(Quoting::Bare);
                     continue;
                 }
@@ -446,6 +460,12 @@ impl Lexer<'_> {
             !word.is_quoted && (is_number || is_name) && byte != b'('
         };
         let descriptor = self.list.word.take_if(|word| is_descriptor(word));
+        if descriptor
+            .as_ref()
+            .is_some_and(|word| word.text.contains("$KARYI"))
+        {
+            return self.fail(super::expansion::NAME);
+        }
         self.end_word();
         self.redirection(descriptor.map(|word| word.text));
         Ok(())
@@ -462,26 +482,30 @@ impl Lexer<'_> {
     /// Reads a comment, or a `#` that begins a word.
     fn comment(&mut self) -> Step {
         let before = self.at.checked_sub(1).and_then(|at| self.bytes.get(at));
-        let begins = before.is_none_or(|byte| b" \t\r\n;&|()".contains(byte));
-        if !begins {
+        // In a pattern it may be a flag of zsh, `(#i)`.
+        let signs: &[u8] = if self.in_pattern() {
+            b" \t\n"
+        } else {
+            b" \t\r\n;&|()"
+        };
+        if before.is_some_and(|byte| !signs.contains(byte)) {
             self.word();
             self.plain();
             return Ok(());
         }
-        // To zsh it may be a flag of a pattern, `(#i)`.
-        let in_case = self.list.cases.last() == Some(&Case::Pattern);
-        let is_doubtful = self.list.in_test || in_case || before == Some(&b'(');
         let rest = self.bytes.get(self.at..self.limit).unwrap_or_default();
         let end = memchr::memchr(b'\n', rest).map_or(self.limit, |end| self.at + end);
         while self.next_placeholder() < end {
             self.at = self.next_placeholder();
-            if is_doubtful {
-                return self.fail("a placeholder stands after # in a pattern");
-            }
             self.placeholder(Quoting::Comment);
         }
         self.at = end;
         Ok(())
+    }
+
+    /// Whether a pattern of text stands here, and none of files.
+    fn in_pattern(&self) -> bool {
+        self.list.in_test || self.list.cases.last() == Some(&Case::Pattern)
     }
 
     /// Whether a `[` here begins the index of an assignment.

@@ -6,7 +6,7 @@ use super::{Lexer, Quoting, Step};
 const SPLIT: &str =
     "in the text of an expansion that is split into words; put double quotes around the expansion";
 const FLAGS: &str = "in an expansion with flags of zsh";
-const NAME: &str = "a placeholder stands in the place of a variable's name";
+pub(super) const NAME: &str = "a placeholder stands in the place of a variable's name";
 
 impl Lexer<'_> {
     /// Reads an expansion, or `$'...'` and `$"..."`, in text that is quoted like this.
@@ -118,7 +118,7 @@ impl Lexer<'_> {
         if self.at_placeholder(0) {
             return self.fail(NAME);
         }
-        if self.peek(0) == Some(b'$') && self.peek(1) == Some(b'{') {
+        if self.peek(0) == Some(b'$') && matches!(self.peek(1), Some(b'{' | b'(')) {
             // An expansion in the place of a name is one of zsh.
             self.refusal = Some(FLAGS);
             return self.dollar(Quoting::Double);
@@ -166,7 +166,9 @@ impl Lexer<'_> {
 
     /// Refuses values in an expansion without quotes whose result is split into words.
     fn refuse_split(&mut self, quoting: Quoting) {
-        if quoting == Quoting::Bare && !self.list.is_unsplit() {
+        // The command `:` drops its words.
+        let is_dropped = matches!(self.first_words(), [Some(":"), _]);
+        if quoting == Quoting::Bare && !self.list.is_unsplit() && !is_dropped {
             self.refusal = Some(SPLIT);
         }
     }

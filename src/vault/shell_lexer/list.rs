@@ -12,6 +12,8 @@ pub(super) enum Closer {
     End,
     /// `)` after commands.
     Parenthesis,
+    /// The same of a subshell.
+    Subshell,
     /// `)` after the elements of an array.
     Array,
 }
@@ -110,5 +112,10 @@ impl List {
     /// Whether an unquoted expansion here stays one word.
     pub(super) fn is_unsplit(&self) -> bool {
         self.is_assignment || self.in_test || matches!(self.role, Role::Target(_, "<<<"))
+    }
+
+    /// Whether the number of a descriptor stands here.
+    pub(super) fn is_descriptor(&self) -> bool {
+        matches!(self.role, Role::Target(_, "<&" | ">&"))
     }
 }

@@ -264,7 +264,7 @@ impl<'a> Lexer<'a> {
                 Quoting::Comment => Site::Other,
                 _ => self.list.site(),
             },
-            is_number: self.is_number,
+            is_number: self.is_number || self.list.is_descriptor(),
             in_backticks: self.backticks > 0,
             in_braces: self.braces > 0,
             follows_sign: quoting == Quoting::Bare && self.list.follows_sign(),

@@ -76,7 +76,11 @@ fn quotes_are_known() {
         "b d b",
     );
     check("r <<< @; r < <(p @) > \"@\" 2>&1", "b b d");
-    check("r @(a|b)@ x(@)", "b b b");
+    check(
+        "r @(a|b)@; [[ x == (#i)@ || x =~ (;|#) ]] && r @",
+        "b b b b",
+    );
+    check("(cat <<E) | r @\n@\nE\nr '@'", "b t s");
 }
 
 #[test]
@@ -165,8 +169,12 @@ fn what_cannot_be_read_is_refused() {
         ("r $((@", "a parenthesis is not closed"),
         ("r @)", "a parenthesis is closed that was not opened"),
         (
-            "[[ x == (#i)@ ]]",
-            "a placeholder stands after # in a pattern",
+            "r x(@)",
+            "a placeholder stands in the parentheses of a pattern of files",
+        ),
+        (
+            "exec {a[@]}<x",
+            "a placeholder stands in the place of a variable's name",
         ),
     ] {
         let (script, spans) = with_placeholders(text);

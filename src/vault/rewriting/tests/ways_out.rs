@@ -10,9 +10,6 @@ use std::process::{Command, Stdio};
 use super::*;
 use crate::vault::interpreters::INTERPRETERS;
 
-/// A password with every sign that shells read.
-const AWKWARD: &str = HOSTILE[1];
-
 /// A script that is refused, the script around its way out `WAY`, and what arrives by that, with `@` for the value.
 const RUNS: &[(&str, &str, &str)] = &[
     ("sh -c 'x @'", "WAY", "@"),
