@@ -95,10 +95,6 @@ pub const MIN_CUT_SECRET_BYTES: usize = 4;
 pub const MAX_ENCODED_SECRET_BYTES: usize = 8 << 10;
 /// Deepest nesting of quotes and substitutions in a script that refers to secrets.
 pub const MAX_SCRIPT_DEPTH: usize = 64;
-/// Bytes of a test of a script that are looked at for names.
-pub const MAX_CLAUSE_BYTES: usize = 4096;
-/// Most pairs of a file that a script runs and one that it writes which are compared; beyond, each may be any.
-pub const MAX_COMPARED_FILES: usize = 2_500;
 /// How long a greeting or a value may take on its way between `karyi var set --session` and a session: both are
 /// programs of this machine.
 pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -110,5 +106,3 @@ pub const MAX_CONTROL_FRAME_BYTES: usize = MAX_SECRET_BYTES + (64 << 10);
 pub const MAX_CONTROL_CALLERS: usize = 32;
 /// Most sessions that are listened to when one is wanted, and most sockets of ended ones that are taken away at a time.
 pub const MAX_CONTROL_SOCKETS: usize = 256;
-/// Longest path of a socket, in bytes, with the zero at its end: macOS takes 104, Linux 108.
-pub const MAX_SOCKET_PATH_BYTES: usize = 104;

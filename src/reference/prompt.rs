@@ -56,8 +56,9 @@ pub fn secrets(known: &[(SecretName, Option<String>)]) -> String {
         return String::new();
     }
     let mut text = String::from(
-        "\nValues you can use without seeing them: write $KARYI{NAME} where one belongs, or \
-         $KARYI{NAME|file} in a command for the path of a file with it.\n",
+        "\nValues you can use without seeing them: write $KARYI{NAME} anywhere in a command, quoted or not; it arrives \
+         as one literal piece.\nIn code that another program reads (sh -c, ssh, python -c, SQL), write \
+         X=$KARYI{NAME} before the program and read X there; $KARYI{NAME|file} is the path of a file with the value.\n",
     );
     for (name, note) in known {
         let note = note
