@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::marks::marks;
 use super::policy::{Host, Policy};
+use super::rewriting::marks;
 use super::shell_lexer::{self, Script, Site, Span, is_modifier};
 use crate::secret::{Holds, SecretName};
 
@@ -102,7 +102,7 @@ fn uses(text: &str) -> Vec<(SecretName, Option<String>)> {
     let Ok(marks) = marks(text) else {
         return Vec::new();
     };
-    let spans: Vec<Span> = marks.iter().map(|mark| mark.hole.clone()).collect();
+    let spans: Vec<Span> = marks.iter().map(|mark| mark.span.clone()).collect();
     let script = shell_lexer::read(text, &spans).unwrap_or_default();
     let uses = marks.into_iter().zip(&script.placements);
     let uses = uses.filter_map(|(mark, placement)| {

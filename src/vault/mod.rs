@@ -22,6 +22,5 @@ pub mod substitute;
 pub use view::visible_bytes;
 
 mod interpreters;
-mod marks;
 mod view;
 mod watch;

@@ -3,13 +3,13 @@
 //! A program then receives the value as one literal piece, whatever characters it has. Values are looked at only
 //! where other characters than the harmless ones would be code or no number; none joins the script.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::interpreters;
-use super::marks::marks;
-use super::shell_lexer::{self, Placement, Quoting, Script, Span, Unreadable};
+use super::interpreters::Reading;
+use super::shell_lexer::{self, Placement, Quoting, Script, Site, Span, Unreadable};
+use super::substitute;
 use crate::error::{ErrorCode, ToolError};
-use crate::secret::{Holds, SecretName, SecretValue};
+use crate::secret::{Holds, Piece, SecretName, SecretValue};
 
 /// Script with references in the place of placeholders.
 #[derive(Debug)]
@@ -30,36 +30,102 @@ pub fn rewrite(
     value_of: &dyn Fn(&SecretName) -> Option<SecretValue>,
 ) -> Result<RewrittenScript, ToolError> {
     let marks = marks(text)?;
-    let spans: Vec<Span> = marks.iter().map(|mark| mark.hole.clone()).collect();
+    if marks.is_empty() {
+        return Ok(RewrittenScript {
+            text: text.to_owned(),
+            secrets: BTreeSet::new(),
+        });
+    }
+    let spans: Vec<Span> = marks.iter().map(|mark| mark.span.clone()).collect();
     let read = shell_lexer::read(text, &spans).map_err(|error| unreadable(text, error))?;
     let mut edits = document_edits(text, &read, &spans);
-    let mut secrets = BTreeSet::new();
+    let (mut secrets, mut readings) = (BTreeSet::new(), BTreeMap::new());
     for (mark, place) in marks.iter().zip(&read.placements) {
-        let line = line(text, mark.hole.start);
-        let mut start = mark.hole.start;
+        let Span { mut start, end } = mark.span;
+        let at_line = |error| at_line(error, line(text, start));
         let replacement = match &mark.name {
-            None => literal(text.get(mark.hole.start + 1..mark.hole.end), place, line)?,
+            None => literal(text.get(start + 1..end), place).map_err(at_line)?,
             Some((name, _)) if place.quoting == Quoting::Comment => format!("[KARYI:{name}]"),
             Some((name, holds)) => {
-                let missing = || super::substitute::undefined(std::slice::from_ref(name));
+                let missing = || substitute::undefined(std::slice::from_ref(name));
                 let value = value_of(name).ok_or_else(missing)?;
-                check(name, value.expose(), *holds, place, &read)
-                    .map_err(|error| at_line(error, line))?;
+                let reading = match place.site {
+                    Site::Word(command, _) | Site::Input(command) => {
+                        let command = readings.entry(command);
+                        command.or_insert_with_key(|at| Reading::of(&read.commands[*at]))
+                    }
+                    Site::Other => &Reading::default(),
+                };
+                check((name, *holds), value.expose(), place, reading).map_err(at_line)?;
                 secrets.insert((name.clone(), *holds));
-                start -= usize::from(place.follows_sign);
+                // In zsh it is a part of the word only behind a backslash.
                 let sign = text
-                    .get(start..mark.hole.start)
-                    .filter(|sign| !sign.is_empty());
-                let sign = sign.map_or(String::new(), |sign| format!("\\{sign}"));
-                format!("{sign}{}", reference(&name.variable(*holds), place.quoting))
+                    .get(start - usize::from(place.follows_sign)..start)
+                    .unwrap_or_default();
+                start -= sign.len();
+                let escape = if sign.is_empty() { "" } else { "\\" };
+                format!(
+                    "{escape}{sign}{}",
+                    reference(&name.variable(*holds), place.quoting)
+                )
             }
         };
-        edits.push((start..mark.hole.end, replacement));
+        edits.push((start..end, replacement));
     }
     Ok(RewrittenScript {
         text: edited(text, edits),
         secrets,
     })
+}
+
+/// Placeholder of a script; an escaped one has no name.
+pub(super) struct Mark {
+    pub(super) span: Span,
+    pub(super) name: Option<(SecretName, Holds)>,
+}
+
+/// Returns the placeholders of a script. An escaped one reaches to its closer, so that a `>` is no redirection.
+pub(super) fn marks(text: &str) -> Result<Vec<Mark>, ToolError> {
+    let (mut marks, mut at) = (Vec::new(), 0);
+    for piece in substitute::pieces(text)? {
+        let (length, name) = match piece {
+            Piece::Literal(literal) => {
+                at += literal.len();
+                continue;
+            }
+            Piece::Escaped(sign) => {
+                let start = at;
+                // The rest of it comes again as literal text.
+                at += 1 + sign.len();
+                let rest = text.get(at..).unwrap_or_default();
+                let closer = if sign.ends_with('<') { '>' } else { '}' };
+                let name = rest
+                    .bytes()
+                    .take(SecretName::MAX_LEN + 1)
+                    .position(|byte| char::from(byte) == closer);
+                let name = name
+                    .and_then(|length| rest.get(..length))
+                    .and_then(SecretName::parse);
+                let end = at + name.map_or(0, |name| name.as_str().len() + 1);
+                marks.push(Mark {
+                    span: start..end,
+                    name: None,
+                });
+                continue;
+            }
+            Piece::Secret(name) => ("$KARYI{}".len() + name.as_str().len(), (name, Holds::Value)),
+            Piece::File(name) => (
+                "$KARYI{|file}".len() + name.as_str().len(),
+                (name, Holds::Path),
+            ),
+        };
+        marks.push(Mark {
+            span: at..at + length,
+            name: Some(name),
+        });
+        at += length;
+    }
+    Ok(marks)
 }
 
 /// Returns what stands for a variable in text that is quoted like this.
@@ -124,7 +190,7 @@ fn edited(text: &str, mut edits: Vec<(Span, String)>) -> String {
 }
 
 /// Returns the characters of an escaped placeholder, quoted for their place.
-fn literal(text: Option<&str>, place: &Placement, line: usize) -> Result<String, ToolError> {
+fn literal(text: Option<&str>, place: &Placement) -> Result<String, ToolError> {
     let text = text.unwrap_or_default();
     let rest = text.strip_prefix('$').unwrap_or(text);
     let dollar = if place.in_backticks { "\\\\\\$" } else { "\\$" };
@@ -132,8 +198,7 @@ fn literal(text: Option<&str>, place: &Placement, line: usize) -> Result<String,
         Quoting::Single | Quoting::Dollar | Quoting::Comment => Ok(text.to_owned()),
         Quoting::Literal => Ok(format!("\\${rest}")),
         _ if place.in_braces || place.is_number => {
-            let message =
-                format!("line {line}: an escaped placeholder stands inside of an expansion");
+            let message = "an escaped placeholder stands inside of an expansion";
             Err(ToolError::new(ErrorCode::UnsafeContext, message)
                 .with_hint("assign the text to a variable first: x='$$KARYI{NAME}'"))
         }
@@ -151,11 +216,10 @@ fn literal(text: Option<&str>, place: &Placement, line: usize) -> Result<String,
 
 /// Checks that a value can stand at its place.
 fn check(
-    name: &SecretName,
+    (name, holds): (&SecretName, Holds),
     value: &str,
-    holds: Holds,
     place: &Placement,
-    read: &Script,
+    reading: &Reading<'_>,
 ) -> Result<(), ToolError> {
     let refuse = |code, what: &str| ToolError::new(code, format!("{name} stands {what}"));
     if let Some(what) = place.refusal {
@@ -165,14 +229,18 @@ fn check(
     let is_decimal = (1..=18).contains(&value.len()) && (value == "0" || !value.starts_with('0'));
     let is_digits = value.bytes().all(|byte| byte.is_ascii_digit());
     let is_number = holds == Holds::Value && is_decimal && is_digits;
-    if (place.is_number || interpreters::calculates(&read.commands, place.site)) && !is_number {
+    let (reader, calculates) = match place.site {
+        Site::Word(_, word) => (reading.reader_of(word), reading.calculates(word)),
+        Site::Input(_) => (reading.input, false),
+        Site::Other => (None, false),
+    };
+    if (place.is_number || calculates) && !is_number {
         let what = "where the shell calculates, and its value is no decimal number";
         return Err(refuse(ErrorCode::UnsafeContext, what)
             .with_hint("compare text with = or != instead, in double quotes"));
     }
     // The characters of a path are harmless everywhere.
-    let reader = interpreters::reader_at(&read.commands, place.site);
-    match reader.filter(|reader| holds == Holds::Value && !reader.interpreter.is_harmless(value)) {
+    match reader.filter(|reader| holds == Holds::Value && !reader.takes(value)) {
         None => Ok(()),
         Some(reader) => {
             let what = format!(

@@ -53,6 +53,16 @@ fn numbers_and_code_take_harmless_values_only() {
         check(script, TOKEN, "");
         check(script, AWKWARD, "unsafe_nested_parse");
     }
+    for (script, value, code) in [
+        ("bash -c @", "a/b%c", ""),
+        ("python -c @", "a/b", "unsafe_nested_parse"),
+        ("python -c @", "a.b", ""),
+        ("bash -c @", "é", "unsafe_nested_parse"),
+        ("let x=@", "0123", "unsafe_context"),
+        ("let x=@", "0", ""),
+    ] {
+        check(script, value, code);
+    }
     check("recv ${x/a/@}", TOKEN, "unsafe_context");
     check("recv '@", TOKEN, "unsafe_context");
 }

@@ -36,7 +36,6 @@ const RUNS: &[(&str, &str, &str)] = &[
         "@",
     ),
     ("make X=@", "WAY", "@"),
-    (". /dev/stdin <<< 'x @'", "WAY", "@"),
     ("python3 -c 'x = \"@\"'", "WAY", "@\n"),
     ("perl -e 'x @'", "WAY", "@"),
     ("ruby -e 'x @'", "WAY", "@"),
@@ -215,7 +214,7 @@ fn every_program_has_a_run_of_its_way_out() {
     for row in INTERPRETERS {
         assert!(
             row.names
-                .iter()
+                .split(' ')
                 .any(|name| run.iter().any(|run| run.starts_with(name))),
             "{:?}",
             row.names
